@@ -1,0 +1,3 @@
+//! The `freshet-bench` command.
+
+fn main() {}

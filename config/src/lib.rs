@@ -1,0 +1,1 @@
+//! What an operator can set: `freshet.toml`, then `FRESHET_*` variables, then flags, checked into `Settings`.

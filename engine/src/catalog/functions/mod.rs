@@ -1,0 +1,66 @@
+//! The one table of operators, functions, casts and aggregates that are reproduced exactly.
+//!
+//! An entry names its argument types, result type, volatility, strictness, implementation (a kernel over whole
+//! columns) and the PostgreSQL source it follows. A combination that is not here goes upstream.
+
+use arrow::array::ArrayRef;
+
+use crate::types::{PgType, Value};
+
+/// `pg_proc.provolatile`. Stable entries depend on the session's settings or on the statement's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Volatility {
+    Immutable,
+    /// Depends on settings that are part of every key (TimeZone, DateStyle...), not on time.
+    Stable,
+    /// Depends on the statement's or transaction's time: computed, never cached.
+    Time,
+}
+
+/// An argument of a kernel: a column, or one value for all rows (never both NULL-typed surprises: a NULL scalar is `Value::Null`).
+#[derive(Clone, Debug)]
+pub enum Operand {
+    Column(ArrayRef),
+    Scalar(Value),
+}
+
+/// What a kernel may depend on besides its operands.
+#[derive(Clone, Debug)]
+pub struct EvalContext<'a> {
+    pub settings: &'a crate::types::FormatSettings,
+    /// Transaction timestamp (now()), microseconds since 2000-01-01 UTC, from upstream; None: not known, refuse.
+    pub transaction_time: Option<i64>,
+}
+
+/// Why an evaluation stopped: every case ends in a relay, upstream reports what is to be reported.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EvalError {
+    /// PostgreSQL would raise an error here (overflow, division by zero, bad input...).
+    #[error("{0}")]
+    Raises(String),
+    /// Correct in PostgreSQL, beyond what is held here (a numeric over 38 digits...).
+    #[error("not computed here: {0}")]
+    Beyond(String),
+    /// Over the statement's budget of memory, rows or time, or cancelled.
+    #[error("over budget: {0}")]
+    OverBudget(&'static str),
+}
+
+/// Computes `rows` results. Scalars stand for every row; the result has exactly `rows` entries, NULLs included.
+pub type Kernel = fn(&[Operand], usize, &EvalContext<'_>) -> Result<ArrayRef, EvalError>;
+
+/// One operator, function or cast. For an operator `name` is its symbol and `arguments` has one (prefix) or two types.
+#[derive(Debug)]
+pub struct Function {
+    pub name: &'static str,
+    pub arguments: &'static [PgType],
+    /// The last argument type may repeat (concat and its like).
+    pub is_variadic: bool,
+    pub result: PgType,
+    pub volatility: Volatility,
+    /// NULL in, NULL out (the kernel does it itself; the planner may use it).
+    pub is_strict: bool,
+    pub kernel: Kernel,
+    /// Where PostgreSQL defines it: file and function.
+    pub source: &'static str,
+}

@@ -1,0 +1,119 @@
+//! What the binder must know of upstream's catalog: relations by name, column types, what could shadow a built-in.
+//!
+//! Filled by the proxy from upstream's system catalogs; immutable once made. [`functions`] is the one table of the
+//! operators, functions, casts and aggregates that are known to be reproduced exactly.
+
+pub mod functions;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::types::{Oid, PgType};
+
+/// `pg_class.oid` of a table in the mirrored database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RelationId(pub Oid);
+
+/// How text of a column or expression compares (PostgreSQL: Collation Support).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Collation {
+    /// Not a collatable type.
+    None,
+    /// Bytewise: C, POSIX (and the database default where that is one of them), `name`.
+    C,
+    /// Deterministic, order not reproduced here: equality and grouping are bytewise, order goes upstream.
+    /// Also upper/lower/ILIKE depend on its locale.
+    Deterministic(Oid),
+    /// Even equality is not bytewise: everything but carrying the value goes upstream.
+    NonDeterministic(Oid),
+}
+
+/// One live column of a table, in attribute order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnSchema {
+    pub name: Arc<str>,
+    /// `pg_attribute.attnum`, as RowDescription carries it.
+    pub attnum: i16,
+    pub type_oid: Oid,
+    pub typmod: i32,
+    /// None: a type the engine does not hold (or a domain, enum, array, generated column...); the column is not
+    /// mirrored and a statement that uses it goes upstream.
+    pub pg_type: Option<PgType>,
+    pub not_null: bool,
+    pub collation: Collation,
+}
+
+/// How upstream identifies the old row of an UPDATE or DELETE (`pg_class.relreplident`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplicaIdentity {
+    /// Indexes into [`TableSchema::columns`] of the primary key or of the identity index.
+    Key(Vec<usize>),
+    /// REPLICA IDENTITY FULL: the whole old row; equal rows are interchangeable.
+    Full,
+    /// None usable: the table is not mirrored.
+    Nothing,
+}
+
+/// A table as mirrored. Two schemas that compare equal have the same layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSchema {
+    pub id: RelationId,
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    pub columns: Vec<ColumnSchema>,
+    /// Indexes into `columns` of the primary key, in key order; empty if there is none.
+    /// (GROUP BY the primary key makes the other columns functionally dependent.)
+    pub primary_key: Vec<usize>,
+    pub identity: ReplicaIdentity,
+}
+
+/// What a relation name stands for.
+#[derive(Clone, Debug)]
+pub enum RelationEntry {
+    /// An ordinary table (mirrored or not; that is the snapshot's affair).
+    Table(Arc<TableSchema>),
+    /// A view, sequence, foreign or partitioned table, a table with row security or inheritance...: `kind` says what,
+    /// for the operator. Statements over it go upstream.
+    Other { id: RelationId, kind: &'static str },
+}
+
+/// Upstream's catalog at one moment, as far as binding needs it.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// Counts the catalogs that this freshet has loaded; plans and verified shapes are bound to it.
+    pub version: u64,
+    pub database: String,
+    /// Schema name → relation name → entry; `pg_catalog` included (its relations are `Other`), so that
+    /// resolution along the search path ends where PostgreSQL's does.
+    pub schemas: HashMap<Arc<str>, HashMap<Arc<str>, RelationEntry>>,
+    /// By OID, the ordinary tables of `schemas` again.
+    pub tables: HashMap<RelationId, Arc<TableSchema>>,
+    /// Names of functions defined outside pg_catalog, in any schema. A call by such a name goes upstream:
+    /// a better match there would win (PostgreSQL: Type Conversion, Functions).
+    pub user_functions: HashSet<Arc<str>>,
+    /// Likewise for operators.
+    pub user_operators: HashSet<Arc<str>>,
+    /// Names of types defined outside pg_catalog that equal a built-in's name.
+    pub user_types: HashSet<Arc<str>>,
+    /// Casts between built-in types that are not in a fresh database.
+    pub has_user_casts: bool,
+    /// The database's default collation.
+    pub default_collation: Option<Collation>,
+}
+
+impl Catalog {
+    /// The entry that an unqualified or qualified name stands for under `search_path` (effective, in order, pg_catalog
+    /// first unless it is listed; temporary schemas are the session's affair). None: no such relation here.
+    pub fn relation(&self, schema: Option<&str>, name: &str, search_path: &[Arc<str>]) -> Option<&RelationEntry> {
+        if let Some(schema) = schema {
+            return self.schemas.get(schema)?.get(name);
+        }
+        search_path.iter().find_map(|schema| self.schemas.get(schema)?.get(name))
+    }
+}
+
+impl TableSchema {
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| &*column.name == name)
+    }
+}

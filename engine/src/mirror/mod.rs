@@ -1,0 +1,1 @@
+//! Filled in by a later commit of this milestone.

@@ -1,0 +1,73 @@
+//! One value: what literals, parameters, table keys and single rows are made of.
+
+use std::sync::Arc;
+
+use super::PgType;
+
+/// A PostgreSQL numeric: `mantissa` × 10^-`scale`, printed with exactly `scale` digits after the point
+/// (PostgreSQL's dscale), or one of the special values. Beyond 38 digits the engine refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numeric {
+    Finite { mantissa: i128, scale: u16 },
+    NaN,
+    PositiveInfinity,
+    NegativeInfinity,
+}
+
+/// A PostgreSQL interval; the three fields are independent, as in PostgreSQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Interval {
+    pub months: i32,
+    pub days: i32,
+    pub microseconds: i64,
+}
+
+/// One value, or NULL. Time types as in the table at the head of [`super`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Null,
+    Bool(bool),
+    Int2(i16),
+    Int4(i32),
+    Int8(i64),
+    Float4(f32),
+    Float8(f64),
+    Numeric(Numeric),
+    /// text, varchar, bpchar (padded), name, json, jsonb (both as upstream prints them), unknown.
+    Text(Arc<str>),
+    Date(i32),
+    Time(i64),
+    Timestamp(i64),
+    Timestamptz(i64),
+    Interval(Interval),
+    Uuid([u8; 16]),
+    Bytea(Arc<[u8]>),
+}
+
+impl Value {
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// Whether the value may stand in a column of `pg_type` (NULL may in any).
+    pub fn fits(&self, pg_type: PgType) -> bool {
+        match self {
+            Self::Null => true,
+            Self::Bool(_) => pg_type == PgType::Bool,
+            Self::Int2(_) => pg_type == PgType::Int2,
+            Self::Int4(_) => pg_type == PgType::Int4,
+            Self::Int8(_) => pg_type == PgType::Int8,
+            Self::Float4(_) => pg_type == PgType::Float4,
+            Self::Float8(_) => pg_type == PgType::Float8,
+            Self::Numeric(_) => pg_type == PgType::Numeric,
+            Self::Text(_) => pg_type.is_text_like(),
+            Self::Date(_) => pg_type == PgType::Date,
+            Self::Time(_) => pg_type == PgType::Time,
+            Self::Timestamp(_) => pg_type == PgType::Timestamp,
+            Self::Timestamptz(_) => pg_type == PgType::Timestamptz,
+            Self::Interval(_) => pg_type == PgType::Interval,
+            Self::Uuid(_) => pg_type == PgType::Uuid,
+            Self::Bytea(_) => pg_type == PgType::Bytea,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Everything that touches the network: sessions, upstream connections, replication, the operator's endpoints.

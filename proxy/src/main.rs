@@ -1,0 +1,3 @@
+//! The `freshet` command.
+
+fn main() {}

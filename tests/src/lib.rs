@@ -1,0 +1,1 @@
+//! Harness: throwaway PostgreSQL clusters, freshet processes, clients.
