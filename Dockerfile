@@ -1,0 +1,20 @@
+# Two stages: build with the pinned toolchain, run on a small Debian with nothing but the binary.
+FROM rust:1.95-slim-bookworm AS build
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev make && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY . .
+RUN cargo build --release --locked -p freshet --bin freshet --target-dir /build && strip /build/release/freshet
+
+FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates curl && rm -rf /var/lib/apt/lists/*
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin freshet
+COPY --from=build /build/release/freshet /usr/local/bin/freshet
+COPY config/freshet.toml /etc/freshet/freshet.toml
+USER freshet
+EXPOSE 5433 9433
+# In a container clients come from outside it; the admin address stays inside, where the health check asks it.
+ENV FRESHET_LISTEN=0.0.0.0:5433
+HEALTHCHECK --interval=5s --timeout=2s --start-period=10s --retries=3 CMD curl -fsS http://127.0.0.1:9433/healthz || exit 1
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["freshet"]
+CMD ["serve", "--config", "/etc/freshet/freshet.toml"]
