@@ -1,1 +1,3 @@
-//! Harness: throwaway PostgreSQL clusters, freshet processes, clients.
+//! Harness for the black-box tests: throwaway PostgreSQL clusters, freshet in process, raw protocol clients.
+
+pub mod cluster;

@@ -1,0 +1,232 @@
+//! A throwaway PostgreSQL: initdb in a temporary directory, a free port, `wal_level = logical`, gone at the end.
+//!
+//! The cluster is owned by a small shell process that reads commands from a pipe. When the test process ends, by
+//! whatever cause, the pipe closes and the shell stops PostgreSQL and removes the directory: nothing is left behind.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// Roles made in every cluster, each to be authenticated by the method it is named after; the password is the name.
+pub const LOGIN_CLEARTEXT: &str = "login_cleartext";
+pub const LOGIN_MD5: &str = "login_md5";
+pub const LOGIN_SCRAM: &str = "login_scram";
+
+/// A running PostgreSQL of this test binary.
+pub struct Cluster {
+    port: u16,
+    directory: PathBuf,
+    owner: Mutex<Owner>,
+}
+
+struct Owner {
+    child: Child,
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+/// The shell process: one command per line on its input, one answer per line on its output.
+const OWNER_SCRIPT: &str = r#"
+bin=$1; port=$2; shift 2
+directory=$(mktemp -d "${TMPDIR:-/tmp}/freshet-test-XXXXXX") || exit 1
+log=$directory/postgres.log
+stop() { if [ -n "$pid" ]; then kill -"$1" "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; pid=; fi; }
+start() {
+    "$bin/postgres" -D "$directory/data" -p "$port" "$@" >>"$log" 2>&1 </dev/null &
+    pid=$!
+    for _ in $(seq 1 600); do
+        "$bin/pg_isready" -q -h 127.0.0.1 -p "$port" -U postgres && { echo started; return; }
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.05
+    done
+    echo failed; tail -n 5 "$log" >&2
+}
+trap 'stop INT; rm -rf "$directory"' EXIT
+"$bin/initdb" -D "$directory/data" -U postgres -A trust -E UTF8 --locale=C --no-sync >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+cat >"$directory/data/pg_hba.conf" <<HBA
+host all login_cleartext 127.0.0.1/32 password
+host all login_md5 127.0.0.1/32 md5
+host all login_scram 127.0.0.1/32 scram-sha-256
+local all all trust
+host all all 127.0.0.1/32 trust
+local replication all trust
+host replication all 127.0.0.1/32 trust
+HBA
+echo "$directory"
+start "$@"
+while read -r command; do
+    case $command in
+        start) start "$@" ;;
+        stop) stop INT; echo stopped ;;
+        kill) stop QUIT; echo stopped ;;
+        reload) kill -HUP "$pid"; echo reloaded ;;
+    esac
+done
+"#;
+
+impl Cluster {
+    /// The cluster that the tests of one binary share; each takes a [`Cluster::database`] of its own.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&[]))
+    }
+
+    /// A cluster of its own, for tests that stop it or need other settings (`name=value`).
+    pub fn start(settings: &[&str]) -> Self {
+        // Between choosing a free port and using it another process may take it: try again.
+        (0..3).find_map(|_| Self::try_start(settings)).expect("PostgreSQL starts")
+    }
+
+    fn try_start(settings: &[&str]) -> Option<Self> {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let mut arguments: Vec<String> = vec![binaries().display().to_string(), port.to_string()];
+        let defaults = [
+            "listen_addresses=127.0.0.1",
+            "wal_level=logical",
+            "fsync=off",
+            "max_connections=200",
+            "max_wal_senders=20",
+            "max_replication_slots=20",
+            "shared_buffers=64MB",
+            "log_min_messages=warning",
+        ];
+        for setting in defaults.iter().chain(settings) {
+            arguments.extend(["-c".to_string(), setting.to_string()]);
+        }
+        let mut child = as_postgres("sh")
+            .args(["-c", OWNER_SCRIPT, "freshet-test-cluster"])
+            .args(&arguments)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let commands = child.stdin.take();
+        let mut answers = BufReader::new(child.stdout.take().expect("piped"));
+        let directory = PathBuf::from(read_line(&mut answers)?);
+        if read_line(&mut answers)? != "started" {
+            return None;
+        }
+        let owner = Mutex::new(Owner { child, commands, answers });
+        let cluster = Self { port, directory, owner };
+        cluster.psql(
+            "postgres",
+            "SET password_encryption = 'md5'; CREATE ROLE login_md5 LOGIN SUPERUSER PASSWORD 'login_md5';
+             SET password_encryption = 'scram-sha-256';
+             CREATE ROLE login_scram LOGIN SUPERUSER PASSWORD 'login_scram';
+             CREATE ROLE login_cleartext LOGIN SUPERUSER PASSWORD 'login_cleartext';",
+        );
+        Some(cluster)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where the cluster's files are: `data/`, `postgres.log`.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// A new, empty database; its name.
+    pub fn database(&self) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        name
+    }
+
+    /// `postgres://postgres@127.0.0.1:PORT/DATABASE`.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Runs SQL by psql as the superuser, directly; panics on an error. The result rows, fields separated by `|`.
+    pub fn psql(&self, database: &str, sql: &str) -> String {
+        let output = Command::new(binaries().join("psql"))
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "postgres"])
+            .args(["-p", &self.port.to_string(), "-d", database, "-c", sql])
+            .output()
+            .expect("psql runs");
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim_end().to_string()
+    }
+
+    /// Fast shutdown: open transactions are rolled back, sessions get 57P01.
+    pub fn stop(&self) {
+        self.command("stop");
+    }
+
+    /// As if the machine had lost power: sessions just end.
+    pub fn kill(&self) {
+        self.command("kill");
+    }
+
+    /// Starts it again after [`Cluster::stop`] or [`Cluster::kill`].
+    pub fn restart(&self) {
+        assert_eq!(self.command("start"), "started");
+    }
+
+    /// Reads its configuration files again.
+    pub fn reload(&self) {
+        self.command("reload");
+    }
+
+    fn command(&self, command: &str) -> String {
+        let mut owner = self.owner.lock().expect("no test panicked here");
+        let pipe = owner.commands.as_mut().expect("open until dropped");
+        writeln!(pipe, "{command}").expect("the owner reads");
+        read_line(&mut owner.answers).expect("the owner answers")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Ok(owner) = self.owner.get_mut() {
+            drop(owner.commands.take());
+            let _ = owner.child.wait();
+        }
+    }
+}
+
+/// Where PostgreSQL's programs are: `FRESHET_TEST_PG_BIN`, or the newest installed in Debian's layout, or on the path.
+pub fn binaries() -> PathBuf {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(find_binaries).clone()
+}
+
+fn find_binaries() -> PathBuf {
+    if let Some(path) = std::env::var_os("FRESHET_TEST_PG_BIN") {
+        return PathBuf::from(path);
+    }
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = installed
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok().map(|version| (version, entry.path())))
+        .filter(|(_, path)| path.join("bin/initdb").exists())
+        .max();
+    if let Some((_, path)) = newest {
+        return path.join("bin");
+    }
+    let output = Command::new("pg_config").arg("--bindir").output().expect("PostgreSQL is installed");
+    PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
+}
+
+/// initdb refuses to run as root: then its programs run as the user `postgres`.
+fn as_postgres(program: impl AsRef<OsStr>) -> Command {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+    if !is_root {
+        return Command::new(program);
+    }
+    let mut command = Command::new("runuser");
+    command.args(["-u", "postgres", "--"]).arg(program);
+    command
+}
+
+fn read_line(from: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    (from.read_line(&mut line).ok()? > 0).then(|| line.trim_end().to_string())
+}
