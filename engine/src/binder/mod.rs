@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::functions::Function;
+use crate::catalog::functions::{AggregateFunction, Function};
 use crate::catalog::{Collation, RelationId};
 use crate::types::{Oid, PgType, Value};
 
@@ -96,19 +96,6 @@ pub struct AggregateCall {
     pub is_distinct: bool,
     pub filter: Option<BoundExpr>,
     pub expr_type: ExprType,
-}
-
-/// Which aggregate; the argument's type decides the state and the result (PostgreSQL: pg_aggregate.dat).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AggregateFunction {
-    CountStar,
-    Count,
-    Sum,
-    Avg,
-    Min,
-    Max,
-    BoolAnd,
-    BoolOr,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,21 @@
 //!
 //! An entry names its argument types, result type, volatility, strictness, implementation (a kernel over whole
 //! columns) and the PostgreSQL source it follows. A combination that is not here goes upstream.
+//!
+//! Overload resolution needs more than what is implemented: every candidate of the name in pg_catalog takes part
+//! (PostgreSQL: Type Conversion). [`operator_candidates`] and [`function_candidates`] list all of them; one without
+//! a [`Function`] may win, and then the statement goes upstream.
+
+mod aggregates;
+mod arithmetic;
+mod registry;
+mod vector;
+
+pub use aggregates::{Aggregate, AggregateFunction, aggregates};
+pub use registry::{
+    ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, cast, function_candidates, functions,
+    length_coercion, operator_candidates, operators, output_function,
+};
 
 use arrow::array::ArrayRef;
 
@@ -63,4 +78,37 @@ pub struct Function {
     pub kernel: Kernel,
     /// Where PostgreSQL defines it: file and function.
     pub source: &'static str,
+}
+
+impl Function {
+    /// An immutable, strict entry: most are.
+    pub(crate) const fn immutable(
+        name: &'static str,
+        arguments: &'static [PgType],
+        result: PgType,
+        kernel: Kernel,
+        source: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            arguments,
+            is_variadic: false,
+            result,
+            volatility: Volatility::Immutable,
+            is_strict: true,
+            kernel,
+            source,
+        }
+    }
+
+    /// A strict entry that depends on the session's settings, not on time.
+    pub(crate) const fn stable(
+        name: &'static str,
+        arguments: &'static [PgType],
+        result: PgType,
+        kernel: Kernel,
+        source: &'static str,
+    ) -> Self {
+        Self { volatility: Volatility::Stable, ..Self::immutable(name, arguments, result, kernel, source) }
+    }
 }
