@@ -3,3 +3,5 @@
 //! Modules in the order data flows; each may import only those above it (beside its own parts).
 
 pub mod wire;
+
+pub mod upstream;

@@ -1,0 +1,125 @@
+//! Where upstream is and as whom freshet itself logs in: `postgres://user:password@host:port/database`.
+//!
+//! URLs are read by tokio-postgres, so that the forms are those that people know from libpq
+//! (`?host=/var/run/postgresql` for a socket directory, percent-encoding, `key=value` strings).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio_postgres::config::{Host, SslMode};
+
+use crate::upstream::UpstreamError;
+
+/// The line to take.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    /// The socket file itself, `directory/.s.PGSQL.port`.
+    Unix(PathBuf),
+}
+
+/// One upstream database and the role that freshet's own connections use.
+#[derive(Clone)]
+pub struct UpstreamAddress {
+    pub endpoint: Endpoint,
+    pub user: String,
+    pub password: Option<Vec<u8>>,
+    pub database: String,
+    pub connect_timeout: Duration,
+    parsed: tokio_postgres::Config,
+}
+
+impl UpstreamAddress {
+    /// Reads a URL or `key=value` string. The first host counts. TLS is refused where it is required: it is not
+    /// spoken on freshet's own connections.
+    pub fn parse(url: &str) -> Result<Self, UpstreamError> {
+        let parsed: tokio_postgres::Config =
+            url.parse().map_err(|error: tokio_postgres::Error| UpstreamError::Address(error.to_string()))?;
+        if parsed.get_ssl_mode() == SslMode::Require {
+            return Err(UpstreamError::Address("sslmode=require: TLS to upstream is not supported".into()));
+        }
+        let port = parsed.get_ports().first().copied().unwrap_or(5432);
+        let endpoint = match parsed.get_hosts().first() {
+            None => Endpoint::Tcp { host: "127.0.0.1".into(), port },
+            Some(Host::Tcp(host)) => Endpoint::Tcp { host: host.clone(), port },
+            #[cfg(unix)]
+            Some(Host::Unix(directory)) => Endpoint::Unix(directory.join(format!(".s.PGSQL.{port}"))),
+        };
+        let user = parsed.get_user().unwrap_or("postgres").to_string();
+        // As in libpq, the database defaults to the user's name.
+        let database = parsed.get_dbname().unwrap_or(&user).to_string();
+        Ok(Self {
+            endpoint,
+            password: parsed.get_password().map(<[u8]>::to_vec),
+            connect_timeout: parsed.get_connect_timeout().copied().unwrap_or(Duration::from_secs(10)),
+            user,
+            database,
+            parsed,
+        })
+    }
+
+    /// The same for tokio-postgres, every field filled in.
+    pub fn to_config(&self, application_name: &str) -> tokio_postgres::Config {
+        let mut config = self.parsed.clone();
+        config.user(&self.user).dbname(&self.database).application_name(application_name);
+        config.connect_timeout(self.connect_timeout).ssl_mode(SslMode::Disable);
+        if self.parsed.get_hosts().is_empty() {
+            config.host("127.0.0.1");
+        }
+        config
+    }
+
+    /// Another database of the same upstream.
+    pub fn with_database(&self, database: &str) -> Self {
+        Self { database: database.to_string(), ..self.clone() }
+    }
+}
+
+/// Never shows the password.
+impl std::fmt::Debug for UpstreamAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::fmt::Display for UpstreamAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}@{}/{}", self.user, self.endpoint, self.database)
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_both_lines_are_read_and_never_show_the_password() {
+        let tcp = UpstreamAddress::parse("postgres://ann:s%40crt@db.example:6000/shop").unwrap();
+        assert_eq!(tcp.endpoint, Endpoint::Tcp { host: "db.example".into(), port: 6000 });
+        assert_eq!(tcp.password.as_deref(), Some(&b"s@crt"[..]));
+        assert_eq!(format!("{tcp:?}"), "ann@db.example:6000/shop");
+
+        let unix = UpstreamAddress::parse("postgresql:///shop?host=/run/pg&user=ann&port=6001").unwrap();
+        assert_eq!(unix.endpoint, Endpoint::Unix("/run/pg/.s.PGSQL.6001".into()));
+        assert_eq!(UpstreamAddress::parse("postgres://ann@h").unwrap().database, "ann");
+    }
+
+    #[test]
+    fn tls_that_is_required_is_refused() {
+        assert!(UpstreamAddress::parse("postgres://h/d?sslmode=require").is_err());
+        assert!(UpstreamAddress::parse("http://h/d").is_err());
+    }
+}
