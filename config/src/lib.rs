@@ -1,1 +1,407 @@
-//! What an operator can set: `freshet.toml`, then `FRESHET_*` variables, then flags, checked into `Settings`.
+//! What an operator can set: `freshet.toml`, then `FRESHET_*` variables, then flags, checked into [`Settings`].
+//!
+//! [`keys`] is the one table of keys: it drives the file reader, the variables, the flags and the error texts.
+//! A wrong file yields all its problems at once ([`ConfigErrors`]), each with line, key and what would be right.
+
+pub mod error;
+mod file;
+mod keys;
+
+use std::path::{Path, PathBuf};
+
+pub use error::{ConfigErrors, Problem};
+pub use keys::{KEYS, Key, Takes};
+
+/// The annotated default file, as shipped.
+pub const DEFAULT_FILE: &str = include_str!("../freshet.toml");
+
+/// Everything that can be set, grouped as the file is. `freshet.toml` documents each key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    pub upstream: Upstream,
+    pub listen: Listen,
+    pub mirror: Mirror,
+    pub freshness: Freshness,
+    pub cache: Cache,
+    pub limits: Limits,
+    pub audit: Audit,
+    pub admin: Admin,
+    pub log: Log,
+}
+
+/// The real PostgreSQL.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upstream {
+    /// `postgres://user[:password]@host[:port]/database`; freshet's own connections log in with it.
+    /// Empty: not set, which [`Settings::load`] refuses.
+    pub url: String,
+    pub connect_timeout_ms: u64,
+}
+
+/// Where and whom freshet serves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listen {
+    pub addresses: Vec<ListenAddress>,
+    pub sessions_max: usize,
+    pub login_timeout_ms: u64,
+    pub drain_timeout_ms: u64,
+    pub keepalive_idle_ms: u64,
+    pub allow_passwordless_upstream: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// `host:port`.
+    Tcp(String),
+    /// The socket is `DIRECTORY/.s.PGSQL.5433`, named as libpq looks for it.
+    Directory(PathBuf),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mirror {
+    pub tables: TableChoice,
+    pub publication: String,
+    pub set_replica_identity_full: bool,
+    pub copy_workers: usize,
+    pub memory_bytes_max: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableChoice {
+    /// What is read is mirrored.
+    Auto,
+    /// Nothing is mirrored: freshet is a plain relay.
+    None,
+    /// These, as `table` or `schema.table`.
+    List(Vec<String>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Freshness {
+    pub mode: FreshnessMode,
+    pub wait_budget_ms: u64,
+    pub max_lag_ms: u64,
+}
+
+/// What a read may miss (design: Freshness).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FreshnessMode {
+    Exact,
+    Session,
+    Standby,
+}
+
+impl FreshnessMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Session => "session",
+            Self::Standby => "standby",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Exact, Self::Session, Self::Standby].into_iter().find(|mode| mode.name() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cache {
+    pub result_bytes_max: u64,
+    pub reply_bytes_max: u64,
+    pub join_bytes_max: u64,
+    pub plans_max: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    pub worker_threads: usize,
+    pub statement_bytes_max: usize,
+    pub prepared_statements_max: usize,
+    pub session_buffer_bytes: usize,
+    pub query_memory_bytes_max: u64,
+    pub query_rows_max: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Audit {
+    /// One in so many executions is compared; 0: only the first of each shape.
+    pub sample_one_in: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admin {
+    /// `host:port`; empty: no HTTP.
+    pub address: String,
+    /// Required on other than loopback addresses.
+    pub token: String,
+    /// The name of the virtual schema in SQL.
+    pub schema: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Log {
+    pub format: LogFormat,
+    /// A level, or `target=level` directives separated by commas.
+    pub level: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+const MIB: u64 = 1024 * 1024;
+
+impl Default for Upstream {
+    fn default() -> Self {
+        Self { url: String::new(), connect_timeout_ms: 5_000 }
+    }
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self {
+            addresses: vec![ListenAddress::Tcp("127.0.0.1:5433".to_string())],
+            sessions_max: 2_000,
+            login_timeout_ms: 60_000,
+            drain_timeout_ms: 10_000,
+            keepalive_idle_ms: 60_000,
+            allow_passwordless_upstream: false,
+        }
+    }
+}
+
+impl Default for Mirror {
+    fn default() -> Self {
+        Self {
+            tables: TableChoice::Auto,
+            publication: "freshet".to_string(),
+            set_replica_identity_full: false,
+            copy_workers: 2,
+            memory_bytes_max: 2_048 * MIB,
+        }
+    }
+}
+
+impl Default for Freshness {
+    fn default() -> Self {
+        Self { mode: FreshnessMode::Exact, wait_budget_ms: 20, max_lag_ms: 1_000 }
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self { result_bytes_max: 256 * MIB, reply_bytes_max: 8 * MIB, join_bytes_max: 256 * MIB, plans_max: 10_000 }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            worker_threads: 0,
+            statement_bytes_max: 256 * 1024,
+            prepared_statements_max: 10_000,
+            session_buffer_bytes: 256 * 1024,
+            query_memory_bytes_max: 256 * MIB,
+            query_rows_max: 1_000_000,
+        }
+    }
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { sample_one_in: 1_000 }
+    }
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Self { address: "127.0.0.1:9433".to_string(), token: String::new(), schema: "freshet".to_string() }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: LogFormat::Text, level: "info".to_string() }
+    }
+}
+
+/// The three places a setting can come from, in rising priority.
+#[derive(Clone, Debug, Default)]
+pub struct Sources<'a> {
+    pub file: Option<&'a Path>,
+    /// The environment; only `FRESHET_*` is looked at.
+    pub variables: Vec<(String, String)>,
+    /// Flags as `(key path, value)`, e.g. `("upstream.url", "postgres://...")`; a repeated one makes a list.
+    pub flags: Vec<(&'static str, String)>,
+}
+
+impl Settings {
+    /// Reads all sources. Either every setting is right, or every problem is reported.
+    pub fn load(sources: &Sources<'_>) -> Result<Self, ConfigErrors> {
+        let mut settings = Self::default();
+        let mut problems = Vec::new();
+        if let Some(path) = sources.file {
+            match std::fs::read_to_string(path) {
+                Ok(text) => file::read(&mut settings, &path.display().to_string(), &text, &mut problems),
+                Err(error) => problems.push(Problem::unreadable(path, &error)),
+            }
+        }
+        keys::read_variables(&mut settings, &sources.variables, &mut problems);
+        keys::read_flags(&mut settings, &sources.flags, &mut problems);
+        settings.check_together(&mut problems);
+        if problems.is_empty() { Ok(settings) } else { Err(ConfigErrors { problems }) }
+    }
+
+    /// Reads the text of a file over the defaults, without the checks that need the other sources.
+    pub fn from_file_text(name: &str, text: &str) -> Result<Self, ConfigErrors> {
+        let mut settings = Self::default();
+        let mut problems = Vec::new();
+        file::read(&mut settings, name, text, &mut problems);
+        if problems.is_empty() { Ok(settings) } else { Err(ConfigErrors { problems }) }
+    }
+
+    fn check_together(&self, problems: &mut Vec<Problem>) {
+        let upstream_already_wrong = problems.iter().any(|problem| problem.key == "upstream.url");
+        if self.upstream.url.is_empty() && !upstream_already_wrong {
+            problems.push(Problem::new(
+                "upstream.url",
+                "is not set",
+                "give --upstream postgres://user@host:port/database, or [upstream] url in the file",
+            ));
+        }
+        if !self.admin.address.is_empty() && !is_loopback(&self.admin.address) && self.admin.token.is_empty() {
+            problems.push(Problem::new(
+                "admin.token",
+                "is not set although admin.address is not a loopback address",
+                "set a token, or listen on 127.0.0.1",
+            ));
+        }
+    }
+}
+
+fn is_loopback(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(flags: Vec<(&'static str, String)>) -> Sources<'static> {
+        Sources { file: None, variables: Vec::new(), flags }
+    }
+
+    #[test]
+    fn the_shipped_file_states_the_defaults_and_every_key() {
+        let settings = Settings::from_file_text("freshet.toml", DEFAULT_FILE).expect("the shipped file is right");
+        assert_eq!(settings, Settings::default());
+        for key in KEYS {
+            let (section, name) = key.path.split_once('.').expect("section.name");
+            let after = DEFAULT_FILE.split_once(&format!("[{section}]")).expect("section present").1;
+            let group = after.split("\n[").next().unwrap_or(after);
+            assert!(group.lines().any(|line| line.starts_with(&format!("{name} = "))), "{} is documented", key.path);
+        }
+    }
+
+    #[test]
+    fn flags_beat_variables_beat_the_file() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(
+            file.path(),
+            "[upstream]\nurl = \"postgres://a@f/d\"\n[freshness]\nwait_budget_ms = 1\nmax_lag_ms = 1\nmode = \"session\"\n",
+        )
+        .expect("written");
+        let settings = Settings::load(&Sources {
+            file: Some(file.path()),
+            variables: vec![
+                ("FRESHET_FRESHNESS_WAIT_BUDGET_MS".to_string(), "2".to_string()),
+                ("FRESHET_FRESHNESS_MAX_LAG_MS".to_string(), "2".to_string()),
+                ("HOME".to_string(), "/".to_string()),
+            ],
+            flags: vec![("freshness.max_lag_ms", "3".to_string())],
+        })
+        .expect("all right");
+        assert_eq!(settings.freshness, Freshness { mode: FreshnessMode::Session, wait_budget_ms: 2, max_lag_ms: 3 });
+        assert_eq!(settings.upstream.url, "postgres://a@f/d");
+    }
+
+    #[test]
+    fn a_url_alone_is_enough_and_its_absence_is_said() {
+        let url = "postgres://postgres@localhost:5432/shop".to_string();
+        let settings = Settings::load(&sources(vec![("upstream.url", url.clone())])).expect("enough");
+        assert_eq!(settings.upstream.url, url);
+        let errors = Settings::load(&sources(vec![])).expect_err("no upstream");
+        assert!(errors.to_string().contains("upstream.url is not set"), "{errors}");
+    }
+
+    #[test]
+    fn repeated_flags_make_a_list() {
+        let settings = Settings::load(&sources(vec![
+            ("upstream.url", "postgres://u@h/d".to_string()),
+            ("listen.addresses", "0.0.0.0:5433".to_string()),
+            ("listen.addresses", "/run/freshet".to_string()),
+            ("mirror.tables", "flights,public.planes".to_string()),
+        ]))
+        .expect("all right");
+        assert_eq!(
+            settings.listen.addresses,
+            [ListenAddress::Tcp("0.0.0.0:5433".to_string()), ListenAddress::Directory("/run/freshet".into())]
+        );
+        assert_eq!(settings.mirror.tables, TableChoice::List(vec!["flights".to_string(), "public.planes".to_string()]));
+    }
+
+    #[test]
+    fn all_problems_are_reported_at_once_with_line_and_remedy() {
+        let text = "[upstream]\nurl = \"mysql://x\"\n\n[freshnes]\nmode = \"exact\"\n\n[freshness]\nwait_budget = 5\nmode = \"exat\"\nmax_lag_ms = \"1s\"\n\n[limits]\nsession_buffer_bytes = 3\n";
+        let errors = Settings::from_file_text("f.toml", text).expect_err("five problems");
+        let shown = errors.to_string();
+        for expected in [
+            "f.toml:2: upstream.url",
+            "f.toml:4: [freshnes] is no section; did you mean [freshness]?",
+            "f.toml:8: freshness.wait_budget is no key; did you mean freshness.wait_budget_ms?",
+            "f.toml:9: freshness.mode",
+            "did you mean \"exact\"?",
+            "f.toml:10: freshness.max_lag_ms",
+            "a whole number",
+            "f.toml:13: limits.session_buffer_bytes",
+        ] {
+            assert!(shown.contains(expected), "{expected:?} in\n{shown}");
+        }
+        assert_eq!(errors.problems.len(), 6);
+    }
+
+    #[test]
+    fn a_misspelt_variable_is_an_error_too() {
+        let errors = Settings::load(&Sources {
+            variables: vec![
+                ("FRESHET_UPSTREAM_URL".to_string(), "postgres://u@h/d".to_string()),
+                ("FRESHET_FRESHNESS_MOD".to_string(), "exact".to_string()),
+            ],
+            ..Sources::default()
+        })
+        .expect_err("a typing error");
+        assert!(errors.to_string().contains("did you mean FRESHET_FRESHNESS_MODE?"), "{errors}");
+    }
+
+    #[test]
+    fn an_open_admin_address_needs_a_token() {
+        let with = |token: &str| {
+            let mut flags =
+                vec![("upstream.url", "postgres://u@h/d".to_string()), ("admin.address", "0.0.0.0:9433".to_string())];
+            flags.extend((!token.is_empty()).then(|| ("admin.token", token.to_string())));
+            Settings::load(&sources(flags))
+        };
+        assert!(with("").is_err());
+        assert!(with("secret").is_ok());
+    }
+
+    #[test]
+    fn broken_toml_is_reported_with_its_line() {
+        let errors = Settings::from_file_text("f.toml", "[listen]\nsessions_max = = 3\n").expect_err("broken");
+        assert!(errors.to_string().contains("f.toml:2"), "{errors}");
+    }
+}
