@@ -1,0 +1,211 @@
+//! The syntax of the queries that are looked at: what gram.y's productions for SELECT produce, and nothing more.
+//!
+//! Every form in here is one that the binder knows; whatever else PostgreSQL's grammar allows has no type here, so
+//! that no clause can be dropped silently. Names are folded already.
+
+/// A name after folding and unquoting.
+pub type Name = String;
+
+/// `SELECT ...` with its WITH list and the clauses that follow it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    pub with: Vec<CommonTable>,
+    pub quantifier: Quantifier,
+    pub targets: Vec<Target>,
+    /// The comma list.
+    pub from: Vec<TableRef>,
+    pub filter: Option<Expr>,
+    pub group_by: Vec<Expr>,
+    pub having: Option<Expr>,
+    pub order_by: Vec<OrderItem>,
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantifier {
+    All,
+    Distinct,
+}
+
+/// `name [(columns)] AS [[NOT] MATERIALIZED] (query)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommonTable {
+    pub name: Name,
+    pub columns: Vec<Name>,
+    pub query: Query,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// `*`, or `t.*` / `s.t.*`.
+    Star(Vec<Name>),
+    Expr {
+        expr: Expr,
+        label: Option<Name>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableRef {
+    Table {
+        /// `[table]` or `[schema, table]`.
+        name: Vec<Name>,
+        alias: Option<Alias>,
+    },
+    Subquery {
+        query: Box<Query>,
+        alias: Alias,
+    },
+    Join {
+        kind: JoinType,
+        left: Box<Self>,
+        right: Box<Self>,
+        condition: JoinCondition,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alias {
+    pub name: Name,
+    /// Renames the first columns.
+    pub columns: Vec<Name>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinType {
+    Inner,
+    Left,
+    Cross,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum JoinCondition {
+    /// CROSS JOIN.
+    None,
+    On(Expr),
+    Using(Vec<Name>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderItem {
+    pub expr: Expr,
+    pub descending: bool,
+    /// None: PostgreSQL's default, NULLs as larger than everything.
+    pub nulls_first: Option<bool>,
+}
+
+/// a_expr. Parentheses leave no trace, as in gram.y.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// `c`, `t.c`, `s.t.c`.
+    Column(Vec<Name>),
+    /// Digits as written, with the sign that doNegate folds in.
+    Number(String),
+    String(String),
+    Bool(bool),
+    Null,
+    /// `$n`, counted from 1.
+    Parameter(usize),
+    /// `::`, CAST, `type 'literal'`.
+    Cast {
+        operand: Box<Self>,
+        to: TypeName,
+    },
+    /// An operator by symbol; `!=` is `<>`, LIKE is `~~`.
+    Operator {
+        symbol: String,
+        left: Option<Box<Self>>,
+        right: Box<Self>,
+    },
+    And(Vec<Self>),
+    Or(Vec<Self>),
+    Not(Box<Self>),
+    IsNull {
+        operand: Box<Self>,
+        negated: bool,
+    },
+    /// `expected` None is UNKNOWN.
+    IsBool {
+        operand: Box<Self>,
+        expected: Option<bool>,
+        negated: bool,
+    },
+    IsDistinct {
+        left: Box<Self>,
+        right: Box<Self>,
+        negated: bool,
+    },
+    Between {
+        operand: Box<Self>,
+        low: Box<Self>,
+        high: Box<Self>,
+        negated: bool,
+    },
+    In {
+        operand: Box<Self>,
+        list: Vec<Self>,
+        negated: bool,
+    },
+    Case {
+        operand: Option<Box<Self>>,
+        branches: Vec<(Self, Self)>,
+        otherwise: Option<Box<Self>>,
+    },
+    Coalesce(Vec<Self>),
+    /// GREATEST, or LEAST.
+    Extreme {
+        greatest: bool,
+        arguments: Vec<Self>,
+    },
+    NullIf(Box<Self>, Box<Self>),
+    Call(Call),
+    /// CURRENT_DATE and its kin.
+    SqlValue {
+        function: SqlValueFunction,
+        precision: Option<i32>,
+    },
+    Collate {
+        operand: Box<Self>,
+        collation: Vec<Name>,
+    },
+}
+
+/// `name(arguments)`, or the SQL forms that mean one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub name: Name,
+    pub schema: CallSchema,
+    pub arguments: Vec<Expr>,
+    /// `name(*)`.
+    pub is_star: bool,
+    pub is_distinct: bool,
+    pub filter: Option<Box<Expr>>,
+}
+
+/// Where a call's name is looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallSchema {
+    SearchPath,
+    /// Written `pg_catalog.name(...)`, or an SQL form such as EXTRACT that gram.y maps to it.
+    PgCatalog,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SqlValueFunction {
+    CurrentDate,
+    CurrentTime,
+    CurrentTimestamp,
+    LocalTime,
+    LocalTimestamp,
+}
+
+/// A type as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeName {
+    /// pg_type.typname.
+    pub name: Name,
+    /// Named by a keyword or through pg_catalog; otherwise the search path decides.
+    pub is_system: bool,
+    pub modifiers: Vec<i32>,
+}

@@ -1,0 +1,191 @@
+//! SET, RESET, SHOW and transaction modes (VariableSetStmt and its kin in gram.y).
+
+use super::{Isolation, StatementKind, TransactionModes};
+use crate::statement::lexer::{Token, TokenKind};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingScope {
+    Session,
+    /// Until the end of the transaction.
+    Local,
+}
+
+/// The value that SET gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingValue {
+    Default,
+    /// The items of the list, unquoted: names folded, numbers as written.
+    Items(Vec<String>),
+    /// FROM CURRENT, an interval as time zone, anything else.
+    Unknown,
+}
+
+/// After SET.
+pub(super) fn set_kind(tokens: &[Token<'_>]) -> StatementKind {
+    use StatementKind as K;
+    let word = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is_word(word));
+    if word(0, "session") && word(1, "characteristics") {
+        return K::SetSessionCharacteristics(transaction_modes(tokens.get(4..).unwrap_or(&[])));
+    }
+    if word(0, "transaction") {
+        return if word(1, "snapshot") { K::Unknown } else { K::SetTransaction(transaction_modes(&tokens[1..])) };
+    }
+    if word(0, "constraints") {
+        return K::SetConstraints;
+    }
+    let (scope, tokens) = match tokens {
+        [first, rest @ ..] if first.is_word("local") => (SettingScope::Local, rest),
+        // `SET session = ...` is no setting; SESSION AUTHORIZATION is told apart below.
+        [first, second, ..] if first.is_word("session") && !second.is_word("authorization") => {
+            (SettingScope::Session, &tokens[1..])
+        }
+        _ => (SettingScope::Session, tokens),
+    };
+    setting(scope, tokens)
+}
+
+fn setting(scope: SettingScope, tokens: &[Token<'_>]) -> StatementKind {
+    use StatementKind as K;
+    let set = |name: &str, value| K::Set { scope, name: name.to_owned(), value };
+    match tokens {
+        [first, second, ..] if first.is_word("session") && second.is_word("authorization") => {
+            K::SetSessionAuthorization
+        }
+        [first, ..] if first.is_word("role") => K::SetRole,
+        [first, second, rest @ ..] if first.is_word("time") && second.is_word("zone") => {
+            let value = match rest {
+                [only] if only.is_word("local") || only.is_word("default") => SettingValue::Default,
+                // An interval with fields is several tokens: an unknown value.
+                _ => items(rest),
+            };
+            set("timezone", value)
+        }
+        [first, value] if first.is_word("schema") => set("search_path", items(std::slice::from_ref(value))),
+        [first] if first.is_word("names") => set("client_encoding", SettingValue::Default),
+        [first, value] if first.is_word("names") => {
+            let is_default = value.is_word("default");
+            set("client_encoding", if is_default { SettingValue::Default } else { items(std::slice::from_ref(value)) })
+        }
+        [first, second, ..] if first.is_word("xml") && second.is_word("option") => {
+            set("xmloption", SettingValue::Unknown)
+        }
+        _ => generic_setting(scope, tokens),
+    }
+}
+
+/// `name {TO | =} {DEFAULT | list}`.
+fn generic_setting(scope: SettingScope, tokens: &[Token<'_>]) -> StatementKind {
+    let Some((name, rest)) = setting_name(tokens) else { return StatementKind::Unknown };
+    let value = match rest {
+        [to, only] if (to.is_word("to") || to.is_symbol("=")) && only.is_word("default") => SettingValue::Default,
+        [to, list @ ..] if to.is_word("to") || to.is_symbol("=") => items(list),
+        _ => SettingValue::Unknown,
+    };
+    // The same settings by their names: what they do is not a plain value.
+    match name.as_str() {
+        "role" => StatementKind::SetRole,
+        "session_authorization" => StatementKind::SetSessionAuthorization,
+        _ => StatementKind::Set { scope, name, value },
+    }
+}
+
+/// `name` or `prefix.name`, lower case: settings' names are case-insensitive even when quoted.
+fn setting_name<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<(String, &'t [Token<'a>])> {
+    let mut name = tokens.first()?.name()?.to_ascii_lowercase();
+    let mut at = 1;
+    while tokens.get(at).is_some_and(|token| token.is_symbol(".")) {
+        name.push('.');
+        name.push_str(&tokens.get(at + 1)?.name()?.to_ascii_lowercase());
+        at += 2;
+    }
+    Some((name, &tokens[at..]))
+}
+
+/// var_list.
+fn items(tokens: &[Token<'_>]) -> SettingValue {
+    let mut values = Vec::new();
+    for item in tokens.split(|token| token.is_symbol(",")) {
+        let (sign, item) = match item {
+            [sign, rest @ ..] if sign.is_symbol("-") => ("-", rest),
+            [sign, rest @ ..] if sign.is_symbol("+") => ("", rest),
+            _ => ("", item),
+        };
+        let [token] = item else { return SettingValue::Unknown };
+        let value = match token.kind {
+            TokenKind::Word | TokenKind::QuotedName if sign.is_empty() => token.name(),
+            TokenKind::Integer | TokenKind::Decimal => Some(token.text.into()),
+            _ if sign.is_empty() => token.string_value(),
+            _ => None,
+        };
+        let Some(value) = value else { return SettingValue::Unknown };
+        values.push(format!("{sign}{value}"));
+    }
+    SettingValue::Items(values)
+}
+
+/// After RESET.
+pub(super) fn reset_kind(tokens: &[Token<'_>]) -> StatementKind {
+    use StatementKind as K;
+    match tokens {
+        [only] if only.is_word("all") => K::Reset { name: None },
+        [first, second] if first.is_word("time") && second.is_word("zone") => {
+            K::Reset { name: Some("timezone".into()) }
+        }
+        [first, second] if first.is_word("session") && second.is_word("authorization") => K::SetSessionAuthorization,
+        [first, second, ..] if first.is_word("transaction") && second.is_word("isolation") => {
+            K::Reset { name: Some("transaction_isolation".into()) }
+        }
+        [only] if only.is_word("role") => K::SetRole,
+        _ => match setting_name(tokens) {
+            Some((name, [])) if name == "session_authorization" => K::SetSessionAuthorization,
+            Some((name, [])) => K::Reset { name: Some(name) },
+            _ => K::Unknown,
+        },
+    }
+}
+
+/// After SHOW.
+pub(super) fn show_kind(tokens: &[Token<'_>]) -> StatementKind {
+    let name = match tokens {
+        [first, second] if first.is_word("time") && second.is_word("zone") => "timezone".to_owned(),
+        [first, second, third]
+            if first.is_word("transaction") && second.is_word("isolation") && third.is_word("level") =>
+        {
+            "transaction_isolation".to_owned()
+        }
+        [first, second] if first.is_word("session") && second.is_word("authorization") => {
+            "session_authorization".to_owned()
+        }
+        _ => match setting_name(tokens) {
+            Some((name, [])) => name,
+            _ => return StatementKind::Unknown,
+        },
+    };
+    StatementKind::Show { name }
+}
+
+/// `[WORK | TRANSACTION] mode [,] mode...`; the last of a kind counts.
+pub(super) fn transaction_modes(tokens: &[Token<'_>]) -> TransactionModes {
+    let mut modes = TransactionModes::default();
+    let word = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is_word(word));
+    for at in 0..tokens.len() {
+        if word(at, "isolation") && word(at + 1, "level") {
+            modes.isolation = if word(at + 2, "serializable") {
+                Some(Isolation::Serializable)
+            } else if word(at + 2, "repeatable") {
+                Some(Isolation::RepeatableRead)
+            } else if word(at + 3, "uncommitted") {
+                Some(Isolation::ReadUncommitted)
+            } else {
+                Some(Isolation::ReadCommitted)
+            };
+        } else if word(at, "read") && word(at + 1, "only") {
+            modes.read_only = Some(true);
+        } else if word(at, "read") && word(at + 1, "write") {
+            modes.read_only = Some(false);
+        } else if word(at, "deferrable") {
+            modes.deferrable = Some(at == 0 || !word(at - 1, "not"));
+        }
+    }
+    modes
+}

@@ -1,0 +1,378 @@
+//! Two keys of a statement: its text without comments and surplus space, and its *shape*.
+//!
+//! Statements of one shape differ only in literals that cannot change types, names or the code that answers them, so
+//! that the first-run audit of one speaks for the others. In doubt a literal stays in the shape.
+
+use std::borrow::Cow;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use crate::statement::lexer::{Lexer, Token, TokenKind, fold};
+
+/// What statements that differ only in lifted literals have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Keywords and unquoted names in lower case, one space between tokens, `{int4}` and the like for literals.
+    pub text: String,
+    /// Of `text`; stable within a build.
+    pub hash: u64,
+}
+
+/// `sql` with every run of white space and comments as one space, none at its ends. Text that does not lex stays as it is.
+pub fn normalise(sql: &str) -> Cow<'_, str> {
+    let mut normal = String::with_capacity(sql.len());
+    let mut end = 0;
+    for token in Lexer::new(sql) {
+        let Ok(token) = token else { return sql.into() };
+        if token.start > end && !normal.is_empty() {
+            normal.push(' ');
+        }
+        normal.push_str(token.text);
+        end = token.end();
+    }
+    if normal == sql { sql.into() } else { normal.into() }
+}
+
+/// The shape of `sql`; of text that does not lex, the text itself.
+pub fn shape(sql: &str) -> Shape {
+    let text = lifted(sql).unwrap_or_else(|| sql.to_owned());
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    Shape { hash: hasher.finish(), text }
+}
+
+fn lifted(sql: &str) -> Option<String> {
+    let mut shape = ShapeWriter { text: String::with_capacity(sql.len()), parentheses: Vec::new(), last: Last::Other };
+    let mut lexer = Lexer::new(sql).peekable();
+    while let Some(token) = lexer.next() {
+        let token = token.ok()?;
+        let next = lexer.peek().and_then(|next| next.as_ref().ok());
+        shape.token(&token, next);
+    }
+    Some(shape.text)
+}
+
+/// What an open parenthesis belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opened {
+    /// Grouping, a subquery, arguments of an ordinary call.
+    Plain,
+    /// `IN (`: literals of one kind count as one, however many.
+    InList,
+    /// Arguments of a call whose first argument is a value (to_timestamp, to_date); the second is a format.
+    DateInput,
+    /// `numeric(`, `varchar(`...: the numbers are part of a type.
+    TypeModifier,
+}
+
+struct Parenthesis {
+    opened: Opened,
+    /// Inside GROUP BY or ORDER BY at this level: a number may be an ordinal.
+    in_item_list: bool,
+    /// How many commas so far.
+    commas: usize,
+}
+
+/// What the last token was, as far as it tells whether a string that follows is a plain value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// A comparison, LIKE, BETWEEN, or the AND in it.
+    Comparison,
+    /// IN.
+    In,
+    /// GROUP or ORDER: BY follows.
+    GroupOrOrder,
+    /// The name of a date or time type: a string that follows is its literal.
+    DateType,
+    /// The name of a type that takes modifiers.
+    ModifiedType,
+    /// to_timestamp, to_date.
+    DateFunction,
+    /// A placeholder of this kind.
+    Placeholder(&'static str),
+    /// A comma after such a placeholder in an IN list; not yet written.
+    CommaAfter(&'static str),
+    Other,
+}
+
+struct ShapeWriter {
+    text: String,
+    parentheses: Vec<Parenthesis>,
+    last: Last,
+}
+
+impl ShapeWriter {
+    fn token(&mut self, token: &Token<'_>, next: Option<&Token<'_>>) {
+        if let Some(kind) = self.placeholder(token, next) {
+            self.write_placeholder(kind);
+            return;
+        }
+        if let (Last::Placeholder(kind), true) = (self.last, token.is_symbol(",") && self.innermost() == Opened::InList)
+        {
+            self.last = Last::CommaAfter(kind);
+            return;
+        }
+        self.flush_comma();
+        self.track(token);
+        let text = if token.kind == TokenKind::Word { fold(token.text) } else { token.text.into() };
+        self.write(&text);
+        self.last = kind_of(token, &text, self.last);
+    }
+
+    fn write_placeholder(&mut self, kind: &'static str) {
+        if self.last != Last::CommaAfter(kind) {
+            self.flush_comma();
+            self.write(kind);
+        }
+        self.last = Last::Placeholder(kind);
+    }
+
+    fn flush_comma(&mut self) {
+        if matches!(self.last, Last::CommaAfter(_)) {
+            self.write(",");
+            self.last = Last::Other;
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        if !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
+    }
+
+    /// What stands for the literal; None: it is none, or it stays.
+    fn placeholder(&self, token: &Token<'_>, next: Option<&Token<'_>>) -> Option<&'static str> {
+        match token.kind {
+            TokenKind::Integer | TokenKind::Decimal => {
+                let stays = self.innermost() == Opened::TypeModifier || self.in_item_list();
+                (!stays).then(|| number_kind(token.text))
+            }
+            TokenKind::String => {
+                let is_value = match self.last {
+                    Last::Comparison | Last::DateType => true,
+                    Last::In
+                    | Last::GroupOrOrder
+                    | Last::ModifiedType
+                    | Last::DateFunction
+                    | Last::Placeholder(_)
+                    | Last::CommaAfter(_)
+                    | Last::Other => self.is_listed_value(),
+                };
+                let is_cast_to_date = self.last != Last::DateType && next.is_some_and(|next| next.is_symbol("::"));
+                let stays = self.in_item_list() || !(is_value || is_cast_to_date) || is_special(token);
+                (!stays).then_some(string_kind(token.text))
+            }
+            TokenKind::Word
+            | TokenKind::QuotedName
+            | TokenKind::EscapeString
+            | TokenKind::DollarString
+            | TokenKind::OtherString
+            | TokenKind::Parameter
+            | TokenKind::Symbol => None,
+        }
+    }
+
+    /// An item of an IN list, or the first argument of to_timestamp and to_date.
+    fn is_listed_value(&self) -> bool {
+        match self.parentheses.last() {
+            Some(parenthesis) => match parenthesis.opened {
+                Opened::InList => matches!(self.last, Last::CommaAfter(_) | Last::Other),
+                Opened::DateInput => parenthesis.commas == 0,
+                Opened::Plain | Opened::TypeModifier => false,
+            },
+            None => false,
+        }
+    }
+
+    fn innermost(&self) -> Opened {
+        self.parentheses.last().map_or(Opened::Plain, |parenthesis| parenthesis.opened)
+    }
+
+    fn in_item_list(&self) -> bool {
+        self.parentheses.iter().any(|parenthesis| parenthesis.in_item_list)
+    }
+
+    /// Follows parentheses and the clauses whose numbers are ordinals.
+    fn track(&mut self, token: &Token<'_>) {
+        if self.parentheses.is_empty() {
+            self.parentheses.push(Parenthesis { opened: Opened::Plain, in_item_list: false, commas: 0 });
+        }
+        if token.is_symbol("(") {
+            let opened = match self.last {
+                Last::In => Opened::InList,
+                Last::ModifiedType | Last::DateType => Opened::TypeModifier,
+                Last::DateFunction => Opened::DateInput,
+                Last::Comparison | Last::GroupOrOrder | Last::Placeholder(_) | Last::CommaAfter(_) | Last::Other => {
+                    Opened::Plain
+                }
+            };
+            self.parentheses.push(Parenthesis { opened, in_item_list: false, commas: 0 });
+        } else if token.is_symbol(")") && self.parentheses.len() > 1 {
+            self.parentheses.pop();
+        } else if let Some(innermost) = self.parentheses.last_mut() {
+            if token.is_symbol(",") {
+                innermost.commas += 1;
+            } else if token.is_word("by") && self.last == Last::GroupOrOrder {
+                innermost.in_item_list = true;
+            } else if ITEM_LIST_END.iter().any(|word| token.is_word(word)) {
+                innermost.in_item_list = false;
+            }
+        }
+    }
+}
+
+/// The words that end GROUP BY or ORDER BY at their level.
+const ITEM_LIST_END: [&str; 12] =
+    ["having", "limit", "offset", "fetch", "window", "union", "intersect", "except", "for", "select", "where", "rows"];
+
+/// Date and time types, whose literals are values.
+const DATE_TYPES: [&str; 3] = ["date", "timestamp", "timestamptz"];
+
+const MODIFIED_TYPES: [&str; 17] = [
+    "numeric",
+    "decimal",
+    "dec",
+    "varchar",
+    "char",
+    "character",
+    "varying",
+    "bpchar",
+    "nchar",
+    "bit",
+    "float",
+    "time",
+    "timetz",
+    "interval",
+    "current_timestamp",
+    "localtimestamp",
+    "zone",
+];
+
+fn kind_of(token: &Token<'_>, folded: &str, last: Last) -> Last {
+    match token.kind {
+        TokenKind::Symbol => match folded {
+            "=" | "<>" | "!=" | "<" | ">" | "<=" | ">=" => Last::Comparison,
+            _ => Last::Other,
+        },
+        TokenKind::Word => match folded {
+            "like" | "ilike" | "between" | "and" => Last::Comparison,
+            "in" => Last::In,
+            "group" | "order" => Last::GroupOrOrder,
+            "to_timestamp" | "to_date" => Last::DateFunction,
+            "with" | "without" | "time" if last == Last::DateType => Last::DateType,
+            "zone" if last == Last::DateType => Last::DateType,
+            _ if DATE_TYPES.contains(&folded) => Last::DateType,
+            _ if MODIFIED_TYPES.contains(&folded) => Last::ModifiedType,
+            _ => Last::Other,
+        },
+        TokenKind::QuotedName
+        | TokenKind::String
+        | TokenKind::EscapeString
+        | TokenKind::DollarString
+        | TokenKind::OtherString
+        | TokenKind::Integer
+        | TokenKind::Decimal
+        | TokenKind::Parameter => Last::Other,
+    }
+}
+
+/// The type of a numeric constant (make_const): int4, int8 or numeric by size. A constant at the edge may carry its
+/// sign into another type, so the edge has a kind of its own.
+fn number_kind(text: &str) -> &'static str {
+    match text.parse::<u64>() {
+        Ok(0..=0x7fff_ffff) => "{int4}",
+        Ok(0x8000_0000) => "{int4 edge}",
+        Ok(0x8000_0001..=0x7fff_ffff_ffff_ffff) => "{int8}",
+        Ok(0x8000_0000_0000_0000) => "{int8 edge}",
+        Ok(_) => "{numeric}",
+        Err(_) => "{numeric}",
+    }
+}
+
+/// A backslash matters in a LIKE pattern.
+fn string_kind(text: &str) -> &'static str {
+    if text.contains('\\') { "{text with backslash}" } else { "{text}" }
+}
+
+/// Words that a date or number reads as something else than a plain value: now, today, epoch, infinity, nan...
+fn is_special(token: &Token<'_>) -> bool {
+    let Some(value) = token.string_value() else { return true };
+    let value = value.trim_start().trim_start_matches(['+', '-']).to_ascii_lowercase();
+    ["now", "today", "tomorrow", "yesterday", "epoch", "inf", "-inf", "allballs", "nan"]
+        .iter()
+        .any(|word| value.starts_with(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normalising_keeps_quoted_text_and_drops_comments() {
+        for (sql, expected) in [
+            ("SELECT  1\n", "SELECT 1"),
+            ("/* Username: x */ SELECT 1 -- end", "SELECT 1"),
+            ("SELECT 'a  -- b', \"c  /* d\"", "SELECT 'a  -- b', \"c  /* d\""),
+            ("SELECT $$a  b$$ , E'\\'  --x'", "SELECT $$a  b$$ , E'\\'  --x'"),
+            ("SELECT a/* x /* y */ */b", "SELECT a b"),
+            ("SELECT 'a'\n  'b'", "SELECT 'a'\n  'b'"),
+            ("SELECT 'open", "SELECT 'open"),
+            ("", ""),
+        ] {
+            assert_eq!(normalise(sql), expected);
+        }
+        assert!(matches!(normalise("SELECT a, b FROM t"), Cow::Borrowed(_)));
+    }
+
+    fn same(left: &str, right: &str) -> bool {
+        shape(left) == shape(right)
+    }
+
+    #[test]
+    fn statements_that_differ_in_values_share_a_shape() {
+        assert!(same("SELECT a FROM t WHERE b = 1 AND c = 'x'", "select A from T where b = 77 and c='y z'"));
+        assert!(same("SELECT a FROM t WHERE b IN (1,2,3)", "SELECT a FROM t WHERE b IN (4)"));
+        assert!(same("SELECT a FROM t WHERE b IN ('x','y')", "SELECT a FROM t WHERE b IN ('z')"));
+        assert!(same("SELECT a FROM t WHERE d >= DATE '2020-01-01'", "SELECT a FROM t WHERE d >= DATE '2021-02-03'"));
+        assert!(same(
+            "SELECT a FROM t WHERE d > '2020-01-01'::timestamp",
+            "SELECT a FROM t WHERE d > '2021'::timestamp"
+        ));
+        assert!(same("SELECT a FROM t LIMIT 10 OFFSET 5", "SELECT a FROM t LIMIT 20 OFFSET 50"));
+        assert!(same(
+            "SELECT a FROM t WHERE d < TO_TIMESTAMP('2004-01-01 00:00:00', 'YYYY-MM-DD HH24:MI:SS')",
+            "SELECT a FROM t WHERE d < TO_TIMESTAMP('2005-01-01 00:00:00', 'YYYY-MM-DD HH24:MI:SS')"
+        ));
+        assert!(same("SELECT a -- x\n FROM t", "SELECT a FROM t"));
+    }
+
+    #[test]
+    fn literals_that_carry_meaning_stay() {
+        for (left, right) in [
+            ("SELECT a, b FROM t GROUP BY 1", "SELECT a, b FROM t GROUP BY 2"),
+            ("SELECT a, b FROM t ORDER BY 1 DESC", "SELECT a, b FROM t ORDER BY 2 DESC"),
+            ("SELECT a FROM (SELECT a, b FROM t ORDER BY 1) s", "SELECT a FROM (SELECT a, b FROM t ORDER BY 2) s"),
+            ("SELECT date_trunc('month', a) FROM t", "SELECT date_trunc('day', a) FROM t"),
+            ("SELECT a::numeric(10, 2) FROM t", "SELECT a::numeric(10, 3) FROM t"),
+            ("SELECT CAST(a AS character varying(3)) FROM t", "SELECT CAST(a AS character varying(4)) FROM t"),
+            ("SELECT a::timestamp(3) FROM t", "SELECT a::timestamp(4) FROM t"),
+            ("SELECT a + INTERVAL '1 day' FROM t", "SELECT a + INTERVAL '1 month' FROM t"),
+            ("SELECT to_char(a, 'YYYY') FROM t", "SELECT to_char(a, 'MM') FROM t"),
+            ("SELECT to_date('2020', 'YYYY')", "SELECT to_date('2020', 'MM')"),
+            ("SELECT a AT TIME ZONE 'UTC' FROM t", "SELECT a AT TIME ZONE 'EST' FROM t"),
+            ("SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b = 3000000000"),
+            ("SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b = 1.0"),
+            ("SELECT a FROM t WHERE b = -2147483648", "SELECT a FROM t WHERE b = -1"),
+            ("SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b = '1'"),
+            ("SELECT a FROM t WHERE b LIKE 'x\\_'", "SELECT a FROM t WHERE b LIKE 'x_'"),
+            ("SELECT a FROM t WHERE d > 'now'", "SELECT a FROM t WHERE d > '2020-01-01'"),
+            ("SELECT a FROM t WHERE \"B\" = 1", "SELECT a FROM t WHERE b = 1"),
+            ("SELECT a FROM t WHERE b = $1", "SELECT a FROM t WHERE b = $2"),
+            ("SELECT a FROM t WHERE b IN (1, 2)", "SELECT a FROM t WHERE b IN (1, 2.0)"),
+            ("SELECT 'a'", "SELECT 'b'"),
+        ] {
+            assert!(!same(left, right), "{left} | {right}");
+        }
+    }
+}

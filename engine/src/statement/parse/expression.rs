@@ -1,0 +1,688 @@
+//! a_expr, b_expr and c_expr of gram.y: precedence climbing over PostgreSQL's own precedence table.
+
+use super::name::{WordClass, word_class};
+use super::{Parsed, Parser, unsupported};
+use crate::statement::ast::{Call, CallSchema, Expr, SqlValueFunction};
+use crate::statement::keywords::KeywordClass;
+use crate::statement::lexer::{Token, TokenKind, fold};
+
+/// The %left, %right and %nonassoc lines of gram.y, loosest first.
+mod precedence {
+    pub(super) const OR: u8 = 1;
+    pub(super) const AND: u8 = 2;
+    pub(super) const NOT: u8 = 3;
+    pub(super) const IS: u8 = 4;
+    pub(super) const COMPARISON: u8 = 5;
+    pub(super) const LIKE: u8 = 6;
+    pub(super) const ESCAPE: u8 = 7;
+    pub(super) const OPERATOR: u8 = 8;
+    pub(super) const PLUS: u8 = 9;
+    pub(super) const TIMES: u8 = 10;
+    pub(super) const POWER: u8 = 11;
+    pub(super) const AT: u8 = 12;
+    pub(super) const COLLATE: u8 = 13;
+    pub(super) const UNARY_MINUS: u8 = 14;
+    pub(super) const CAST: u8 = 15;
+}
+
+/// b_expr is a_expr without the constructs that would swallow the AND of BETWEEN.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    A,
+    B,
+}
+
+/// What may follow an operand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Infix<'a> {
+    Or,
+    And,
+    Is,
+    IsNull { negated: bool },
+    Like { symbol: &'static str, negated: bool },
+    Between { negated: bool },
+    In { negated: bool },
+    Similar,
+    AtTimeZone,
+    Collate,
+    Cast,
+    Subscript,
+    Symbol(&'a str),
+}
+
+impl Infix<'_> {
+    fn precedence(self) -> u8 {
+        match self {
+            Self::Or => precedence::OR,
+            Self::And => precedence::AND,
+            Self::Is | Self::IsNull { .. } => precedence::IS,
+            Self::Like { .. } | Self::Between { .. } | Self::In { .. } | Self::Similar => precedence::LIKE,
+            Self::AtTimeZone => precedence::AT,
+            Self::Collate => precedence::COLLATE,
+            Self::Cast | Self::Subscript => precedence::CAST,
+            Self::Symbol(symbol) => match symbol {
+                "<" | ">" | "=" | "<=" | ">=" | "<>" | "!=" => precedence::COMPARISON,
+                "+" | "-" => precedence::PLUS,
+                "*" | "/" | "%" => precedence::TIMES,
+                "^" => precedence::POWER,
+                _ => precedence::OPERATOR,
+            },
+        }
+    }
+
+    fn is_in_b_expr(self) -> bool {
+        matches!(self, Self::Is | Self::Cast | Self::Subscript | Self::Symbol(_))
+    }
+}
+
+impl<'a> Parser<'_, 'a> {
+    /// a_expr.
+    pub(super) fn expression(&mut self) -> Parsed<Expr> {
+        self.climb(0, Form::A)
+    }
+
+    fn climb(&mut self, minimum: u8, form: Form) -> Parsed<Expr> {
+        self.nest()?;
+        let mut left = self.prefix(form)?;
+        // After a %nonassoc operator another one of its level is a syntax error.
+        let mut blocked = None;
+        let mut operators = 0;
+        while let Some(infix) = self.peek_infix(form) {
+            let level = infix.precedence();
+            if level < minimum {
+                break;
+            }
+            if blocked == Some(level) {
+                return Err(self.unexpected());
+            }
+            if !matches!(infix, Infix::And | Infix::Or) {
+                operators += 1;
+                if operators > 1 {
+                    self.chain()?;
+                }
+            }
+            (left, blocked) = self.infix(left, infix, level, form)?;
+        }
+        self.unnest();
+        Ok(left)
+    }
+
+    fn prefix(&mut self, form: Form) -> Parsed<Expr> {
+        let Some(token) = self.peek() else { return Err(self.unexpected()) };
+        if token.is_word("not") && form == Form::A {
+            self.at += 1;
+            return Ok(Expr::Not(Box::new(self.climb(precedence::NOT, form)?)));
+        }
+        if token.is_symbol("-") {
+            self.at += 1;
+            return Ok(negate(self.climb(precedence::UNARY_MINUS, form)?));
+        }
+        if token.is_symbol("+") {
+            self.at += 1;
+            return Ok(prefix_operator("+", self.climb(precedence::UNARY_MINUS, form)?));
+        }
+        if is_operator(token) && precedence_of(token.text) == precedence::OPERATOR {
+            self.at += 1;
+            let operand = self.climb(precedence::OPERATOR + 1, form)?;
+            return Ok(prefix_operator(token.text, operand));
+        }
+        self.primary()
+    }
+
+    fn peek_infix(&self, form: Form) -> Option<Infix<'a>> {
+        let token = self.peek()?;
+        let infix = match token.kind {
+            TokenKind::Symbol if token.text == "::" => Infix::Cast,
+            TokenKind::Symbol if token.text == "[" => Infix::Subscript,
+            TokenKind::Symbol if is_operator(token) => Infix::Symbol(token.text),
+            TokenKind::Word => self.word_infix(token)?,
+            _ => return None,
+        };
+        (form == Form::A || infix.is_in_b_expr()).then_some(infix)
+    }
+
+    fn word_infix(&self, token: &Token<'a>) -> Option<Infix<'a>> {
+        let next_is = |word: &str| self.peek_at(1).is_some_and(|token| token.is_word(word));
+        Some(match &*fold(token.text) {
+            "or" => Infix::Or,
+            "and" => Infix::And,
+            "is" => Infix::Is,
+            "isnull" => Infix::IsNull { negated: false },
+            "notnull" => Infix::IsNull { negated: true },
+            "like" => Infix::Like { symbol: "~~", negated: false },
+            "ilike" => Infix::Like { symbol: "~~*", negated: false },
+            "between" => Infix::Between { negated: false },
+            "in" => Infix::In { negated: false },
+            "similar" | "overlaps" | "operator" => Infix::Similar,
+            "not" if next_is("like") => Infix::Like { symbol: "!~~", negated: true },
+            "not" if next_is("ilike") => Infix::Like { symbol: "!~~*", negated: true },
+            "not" if next_is("between") => Infix::Between { negated: true },
+            "not" if next_is("in") => Infix::In { negated: true },
+            "not" if next_is("similar") => Infix::Similar,
+            "at" if next_is("time") => Infix::AtTimeZone,
+            "collate" => Infix::Collate,
+            _ => return None,
+        })
+    }
+
+    /// Consumes the operator and what belongs to it. The second part: the level that may not follow.
+    fn infix(&mut self, left: Expr, infix: Infix<'a>, level: u8, form: Form) -> Parsed<(Expr, Option<u8>)> {
+        self.at += 1;
+        let expr = match infix {
+            Infix::Or => {
+                let right = self.climb(level + 1, form)?;
+                Expr::Or(flattened(left, right, |expr| match expr {
+                    Expr::Or(items) => Ok(items),
+                    other => Err(other),
+                }))
+            }
+            Infix::And => {
+                let right = self.climb(level + 1, form)?;
+                Expr::And(flattened(left, right, |expr| match expr {
+                    Expr::And(items) => Ok(items),
+                    other => Err(other),
+                }))
+            }
+            Infix::Is => return self.is_test(left, form),
+            Infix::IsNull { negated } => Expr::IsNull { operand: Box::new(left), negated },
+            Infix::Like { symbol, negated } => {
+                self.at += usize::from(negated);
+                return Ok((self.like(left, symbol)?, Some(level)));
+            }
+            Infix::Between { negated } => {
+                self.at += usize::from(negated);
+                return Ok((self.between(left, negated)?, Some(level)));
+            }
+            Infix::In { negated } => {
+                self.at += usize::from(negated);
+                self.in_list(left, negated)?
+            }
+            Infix::Similar => return Err(unsupported("SIMILAR TO, OVERLAPS or OPERATOR()")),
+            Infix::AtTimeZone => {
+                self.expect_word("time")?;
+                self.expect_word("zone")?;
+                let zone = self.climb(level + 1, form)?;
+                system_call("timezone", vec![zone, left])
+            }
+            Infix::Collate => {
+                let mut collation = vec![self.column_id()?];
+                while self.accept_symbol(".") {
+                    collation.push(self.column_label()?);
+                }
+                Expr::Collate { operand: Box::new(left), collation }
+            }
+            Infix::Cast => Expr::Cast { operand: Box::new(left), to: self.type_name()? },
+            Infix::Subscript => return Err(unsupported("subscript")),
+            Infix::Symbol(symbol) => {
+                if ["any", "some", "all"].iter().any(|word| self.peek_is_word(word)) {
+                    return Err(unsupported("ANY or ALL"));
+                }
+                let right = Box::new(self.climb(level + 1, form)?);
+                let symbol = if symbol == "!=" { "<>" } else { symbol }.to_owned();
+                let operator = Expr::Operator { symbol, left: Some(Box::new(left)), right };
+                return Ok((operator, (level == precedence::COMPARISON).then_some(level)));
+            }
+        };
+        Ok((expr, None))
+    }
+
+    fn is_test(&mut self, left: Expr, form: Form) -> Parsed<(Expr, Option<u8>)> {
+        let negated = self.accept_word("not");
+        if self.accept_word("distinct") {
+            self.expect_word("from")?;
+            let right = self.climb(precedence::IS + 1, form)?;
+            let distinct = Expr::IsDistinct { left: Box::new(left), right: Box::new(right), negated };
+            return Ok((distinct, Some(precedence::IS)));
+        }
+        if form == Form::B {
+            return Err(self.unexpected());
+        }
+        let operand = Box::new(left);
+        let test = if self.accept_word("null") {
+            Expr::IsNull { operand, negated }
+        } else if self.accept_word("true") {
+            Expr::IsBool { operand, expected: Some(true), negated }
+        } else if self.accept_word("false") {
+            Expr::IsBool { operand, expected: Some(false), negated }
+        } else if self.accept_word("unknown") {
+            Expr::IsBool { operand, expected: None, negated }
+        } else {
+            return Err(self.unexpected());
+        };
+        Ok((test, None))
+    }
+
+    /// After LIKE or ILIKE. With ESCAPE the pattern is `like_escape(pattern, escape)`, as in gram.y.
+    fn like(&mut self, left: Expr, symbol: &str) -> Parsed<Expr> {
+        if ["any", "some", "all"].iter().any(|word| self.peek_is_word(word)) {
+            return Err(unsupported("ANY or ALL"));
+        }
+        let mut pattern = self.climb(precedence::ESCAPE, Form::A)?;
+        if self.accept_word("escape") {
+            let escape = self.climb(precedence::ESCAPE, Form::A)?;
+            pattern = system_call("like_escape", vec![pattern, escape]);
+        }
+        Ok(Expr::Operator { symbol: symbol.to_owned(), left: Some(Box::new(left)), right: Box::new(pattern) })
+    }
+
+    fn between(&mut self, left: Expr, negated: bool) -> Parsed<Expr> {
+        if self.accept_word("symmetric") {
+            return Err(unsupported("BETWEEN SYMMETRIC"));
+        }
+        self.accept_word("asymmetric");
+        let low = self.climb(0, Form::B)?;
+        self.expect_word("and")?;
+        let high = self.climb(precedence::LIKE + 1, Form::A)?;
+        Ok(Expr::Between { operand: Box::new(left), low: Box::new(low), high: Box::new(high), negated })
+    }
+
+    fn in_list(&mut self, left: Expr, negated: bool) -> Parsed<Expr> {
+        self.expect_symbol("(")?;
+        self.refuse_subquery()?;
+        let list = self.list(Self::expression)?;
+        self.expect_symbol(")")?;
+        Ok(Expr::In { operand: Box::new(left), list, negated })
+    }
+
+    fn refuse_subquery(&self) -> Parsed<()> {
+        let opened = self.tokens[self.at..].iter().find(|token| !token.is_symbol("("));
+        let is_query =
+            opened.is_some_and(|token| ["select", "with", "values", "table"].iter().any(|word| token.is_word(word)));
+        if is_query { Err(unsupported("subquery in an expression")) } else { Ok(()) }
+    }
+
+    /// c_expr.
+    fn primary(&mut self) -> Parsed<Expr> {
+        let Some(token) = self.peek() else { return Err(self.unexpected()) };
+        match token.kind {
+            TokenKind::Integer | TokenKind::Decimal => {
+                self.at += 1;
+                Ok(Expr::Number(token.text.to_owned()))
+            }
+            TokenKind::String | TokenKind::EscapeString | TokenKind::DollarString => self.string_constant(),
+            TokenKind::OtherString => Err(unsupported("U&, B, X or N string")),
+            TokenKind::Parameter => {
+                self.at += 1;
+                match token.text[1..].parse() {
+                    Ok(number @ 1..=65_535) => Ok(Expr::Parameter(number)),
+                    _ => Err(unsupported("parameter number")),
+                }
+            }
+            TokenKind::Symbol if token.text == "(" => self.parenthesised(),
+            TokenKind::Symbol => Err(self.unexpected()),
+            TokenKind::QuotedName => self.named(),
+            TokenKind::Word => self.word(token),
+        }
+    }
+
+    fn string_constant(&mut self) -> Parsed<Expr> {
+        let token = self.peek().ok_or_else(|| self.unexpected())?;
+        let value = token.string_value().ok_or_else(|| unsupported("escape or continuation in a string"))?;
+        self.at += 1;
+        Ok(Expr::String(value.into_owned()))
+    }
+
+    fn parenthesised(&mut self) -> Parsed<Expr> {
+        self.refuse_subquery()?;
+        self.expect_symbol("(")?;
+        let expr = self.expression()?;
+        if self.peek_is_symbol(",") {
+            return Err(unsupported("row constructor"));
+        }
+        self.expect_symbol(")")?;
+        if self.peek_is_symbol(".") {
+            return Err(unsupported("field selection"));
+        }
+        Ok(expr)
+    }
+
+    /// Keywords that begin an expression of their own, typed literals of keyword types, else a name.
+    fn word(&mut self, token: &Token<'a>) -> Parsed<Expr> {
+        let word = fold(token.text);
+        let is_call = self.peek_at(1).is_some_and(|next| next.is_symbol("("));
+        match &*word {
+            "null" => self.constant(Expr::Null),
+            // A boolean constant is a cast in gram.y (makeBoolAConst); the output name tells.
+            "true" => self.constant(Expr::Bool(true)),
+            "false" => self.constant(Expr::Bool(false)),
+            "case" => self.case(),
+            "cast" => self.cast(),
+            "current_date" => self.constant(sql_value(SqlValueFunction::CurrentDate)),
+            "current_time" => self.timed(SqlValueFunction::CurrentTime),
+            "current_timestamp" => self.timed(SqlValueFunction::CurrentTimestamp),
+            "localtime" => self.timed(SqlValueFunction::LocalTime),
+            "localtimestamp" => self.timed(SqlValueFunction::LocalTimestamp),
+            "coalesce" if is_call => Ok(Expr::Coalesce(self.plain_arguments()?)),
+            "greatest" if is_call => Ok(Expr::Extreme { greatest: true, arguments: self.plain_arguments()? }),
+            "least" if is_call => Ok(Expr::Extreme { greatest: false, arguments: self.plain_arguments()? }),
+            "nullif" if is_call => {
+                let [left, right]: [Expr; 2] = self.plain_arguments()?.try_into().map_err(|_| self.unexpected())?;
+                Ok(Expr::NullIf(Box::new(left), Box::new(right)))
+            }
+            "extract" if is_call => self.extract(),
+            "position" if is_call => self.position(),
+            "substring" if is_call => self.substring(),
+            "trim" if is_call => self.trim(),
+            _ => match self.typed_literal()? {
+                Some(literal) => Ok(literal),
+                None => self.named(),
+            },
+        }
+    }
+
+    fn constant(&mut self, expr: Expr) -> Parsed<Expr> {
+        self.at += 1;
+        Ok(expr)
+    }
+
+    fn timed(&mut self, function: SqlValueFunction) -> Parsed<Expr> {
+        self.at += 1;
+        let mut precision = None;
+        if self.accept_symbol("(") {
+            let token = self.peek().filter(|token| token.kind == TokenKind::Integer);
+            precision = Some(token.and_then(|token| token.text.parse().ok()).ok_or_else(|| self.unexpected())?);
+            self.at += 1;
+            self.expect_symbol(")")?;
+        }
+        Ok(Expr::SqlValue { function, precision })
+    }
+
+    /// `timestamp '...'` and the like (ConstTypename Sconst); the words are also column names.
+    fn typed_literal(&mut self) -> Parsed<Option<Expr>> {
+        let start = self.at;
+        let to = self.keyword_type().ok().flatten();
+        let is_literal = self.peek().is_some_and(|token| {
+            matches!(token.kind, TokenKind::String | TokenKind::EscapeString | TokenKind::DollarString)
+        });
+        match to {
+            Some(to) if is_literal => {
+                let operand = Box::new(self.string_constant()?);
+                Ok(Some(Expr::Cast { operand, to }))
+            }
+            _ => {
+                self.at = start;
+                Ok(None)
+            }
+        }
+    }
+
+    /// A column, a function call, or a typed literal of a named type.
+    fn named(&mut self) -> Parsed<Expr> {
+        let class = self.peek().and_then(word_class).ok_or_else(|| self.unexpected())?;
+        if class == WordClass::Keyword(KeywordClass::Reserved) {
+            return Err(self.unexpected());
+        }
+        let mut names = vec![self.any_name()?];
+        while self.accept_symbol(".") {
+            names.push(self.column_label()?);
+        }
+        let is_name_of_function = if names.len() == 1 { class.is_type_or_function() } else { class.is_column_id() };
+        if self.peek_is_symbol("(") {
+            return if is_name_of_function { self.call(names) } else { Err(self.unexpected()) };
+        }
+        let is_string = self.peek().is_some_and(|token| {
+            matches!(token.kind, TokenKind::String | TokenKind::EscapeString | TokenKind::DollarString)
+        });
+        if is_string {
+            return if is_name_of_function { self.named_literal(names) } else { Err(self.unexpected()) };
+        }
+        if class.is_column_id() && names.len() <= 3 { Ok(Expr::Column(names)) } else { Err(self.unexpected()) }
+    }
+
+    /// `date '...'`: func_name Sconst.
+    fn named_literal(&mut self, mut names: Vec<String>) -> Parsed<Expr> {
+        let is_system = names.len() == 2 && names[0] == "pg_catalog";
+        if names.len() > 1 && !is_system {
+            return Err(unsupported("schema-qualified type"));
+        }
+        let name = names.pop().ok_or_else(|| self.unexpected())?;
+        let to = crate::statement::ast::TypeName { name, is_system, modifiers: Vec::new() };
+        Ok(Expr::Cast { operand: Box::new(self.string_constant()?), to })
+    }
+
+    /// func_expr from its opening parenthesis.
+    fn call(&mut self, mut names: Vec<String>) -> Parsed<Expr> {
+        let schema = match names.as_slice() {
+            [_] => CallSchema::SearchPath,
+            [schema, _] if schema == "pg_catalog" => CallSchema::PgCatalog,
+            _ => return Err(unsupported("schema-qualified function")),
+        };
+        let name = names.pop().ok_or_else(|| self.unexpected())?;
+        self.expect_symbol("(")?;
+        let mut call = Call { name, schema, arguments: Vec::new(), is_star: false, is_distinct: false, filter: None };
+        if self.accept_symbol("*") {
+            call.is_star = true;
+        } else if !self.peek_is_symbol(")") {
+            call.is_distinct = self.accept_word("distinct");
+            if !call.is_distinct {
+                self.accept_word("all");
+            }
+            if self.peek_is_word("variadic") {
+                return Err(unsupported("VARIADIC"));
+            }
+            self.refuse_subquery()?;
+            call.arguments = self.list(Self::expression)?;
+            if self.peek_is_word("order") {
+                return Err(unsupported("ORDER BY in an aggregate"));
+            }
+        }
+        self.expect_symbol(")")?;
+        self.call_clauses(call)
+    }
+
+    fn call_clauses(&mut self, mut call: Call) -> Parsed<Expr> {
+        if self.peek_is_word("within") {
+            return Err(unsupported("WITHIN GROUP"));
+        }
+        if self.accept_word("filter") {
+            self.expect_symbol("(")?;
+            self.expect_word("where")?;
+            call.filter = Some(Box::new(self.expression()?));
+            self.expect_symbol(")")?;
+        }
+        if self.peek_is_word("over") {
+            return Err(unsupported("window function"));
+        }
+        Ok(Expr::Call(call))
+    }
+
+    fn case(&mut self) -> Parsed<Expr> {
+        self.at += 1;
+        let operand = if self.peek_is_word("when") { None } else { Some(Box::new(self.expression()?)) };
+        let mut branches = Vec::new();
+        while self.accept_word("when") {
+            let condition = self.expression()?;
+            self.expect_word("then")?;
+            branches.push((condition, self.expression()?));
+        }
+        if branches.is_empty() {
+            return Err(self.unexpected());
+        }
+        let otherwise = if self.accept_word("else") { Some(Box::new(self.expression()?)) } else { None };
+        self.expect_word("end")?;
+        Ok(Expr::Case { operand, branches, otherwise })
+    }
+
+    fn cast(&mut self) -> Parsed<Expr> {
+        self.at += 1;
+        self.expect_symbol("(")?;
+        let operand = Box::new(self.expression()?);
+        self.expect_word("as")?;
+        let to = self.type_name()?;
+        self.expect_symbol(")")?;
+        Ok(Expr::Cast { operand, to })
+    }
+
+    /// The word and its parenthesised list of expressions.
+    fn plain_arguments(&mut self) -> Parsed<Vec<Expr>> {
+        self.at += 1;
+        self.expect_symbol("(")?;
+        let arguments = self.list(Self::expression)?;
+        self.expect_symbol(")")?;
+        Ok(arguments)
+    }
+
+    /// `EXTRACT(field FROM x)`; the field is a word or a string (extract_arg).
+    fn extract(&mut self) -> Parsed<Expr> {
+        self.at += 2;
+        let field = match self.peek() {
+            Some(token) if token.kind == TokenKind::Word || token.kind == TokenKind::QuotedName => {
+                let is_field = word_class(token).is_some_and(|class| class == WordClass::Plain)
+                    || ["year", "month", "day", "hour", "minute", "second"].iter().any(|word| token.is_word(word));
+                if !is_field {
+                    return Err(self.unexpected());
+                }
+                Expr::String(self.any_name()?)
+            }
+            _ => self.string_constant()?,
+        };
+        self.expect_word("from")?;
+        let operand = self.expression()?;
+        self.expect_symbol(")")?;
+        Ok(system_call("extract", vec![field, operand]))
+    }
+
+    /// `POSITION(a IN b)` is position(b, a).
+    fn position(&mut self) -> Parsed<Expr> {
+        self.at += 2;
+        let needle = self.climb(0, Form::B)?;
+        self.expect_word("in")?;
+        let haystack = self.climb(0, Form::B)?;
+        self.expect_symbol(")")?;
+        Ok(system_call("position", vec![haystack, needle]))
+    }
+
+    /// substr_list, or an ordinary call.
+    fn substring(&mut self) -> Parsed<Expr> {
+        self.at += 2;
+        if self.peek_is_symbol(")") {
+            return Err(self.unexpected());
+        }
+        let mut arguments = self.list(Self::expression)?;
+        if self.peek_is_symbol(")") {
+            self.at += 1;
+            let call = Call {
+                name: "substring".into(),
+                schema: CallSchema::SearchPath,
+                arguments,
+                is_star: false,
+                is_distinct: false,
+                filter: None,
+            };
+            return Ok(Expr::Call(call));
+        }
+        if arguments.len() != 1 || self.peek_is_word("similar") {
+            return Err(unsupported("SUBSTRING form"));
+        }
+        let (mut from, mut count) = (None, None);
+        for _ in 0..2 {
+            if from.is_none() && self.accept_word("from") {
+                from = Some(self.expression()?);
+            } else if count.is_none() && self.accept_word("for") {
+                count = Some(self.expression()?);
+            }
+        }
+        self.expect_symbol(")")?;
+        match (from, count) {
+            (Some(from), None) => arguments.push(from),
+            (Some(from), Some(count)) => arguments.extend([from, count]),
+            (None, Some(count)) => {
+                // gram.y casts the count so that substring(text, text, text) is not chosen.
+                let to =
+                    crate::statement::ast::TypeName { name: "int4".into(), is_system: true, modifiers: Vec::new() };
+                arguments.extend([Expr::Number("1".into()), Expr::Cast { operand: Box::new(count), to }]);
+            }
+            (None, None) => return Err(self.unexpected()),
+        }
+        Ok(system_call("substring", arguments))
+    }
+
+    /// `TRIM([BOTH | LEADING | TRAILING] [characters] FROM x)`: btrim, ltrim, rtrim (x, characters).
+    fn trim(&mut self) -> Parsed<Expr> {
+        self.at += 2;
+        let name = if self.accept_word("leading") {
+            "ltrim"
+        } else if self.accept_word("trailing") {
+            "rtrim"
+        } else {
+            self.accept_word("both");
+            "btrim"
+        };
+        let arguments = if self.accept_word("from") {
+            self.list(Self::expression)?
+        } else {
+            let mut first = self.list(Self::expression)?;
+            if self.accept_word("from") {
+                if first.len() != 1 {
+                    return Err(self.unexpected());
+                }
+                let mut arguments = self.list(Self::expression)?;
+                arguments.append(&mut first);
+                arguments
+            } else {
+                first
+            }
+        };
+        self.expect_symbol(")")?;
+        Ok(system_call(name, arguments))
+    }
+
+    /// select_fetch_first_value: c_expr, or a signed number.
+    pub(super) fn fetch_count(&mut self) -> Parsed<Expr> {
+        if self.peek_is_symbol("+") || self.peek_is_symbol("-") {
+            return self.prefix(Form::A);
+        }
+        self.primary()
+    }
+}
+
+fn is_operator(token: &Token<'_>) -> bool {
+    token.kind == TokenKind::Symbol
+        && !matches!(token.text, "(" | ")" | "[" | "]" | "," | ";" | ":" | "::" | ":=" | "." | ".." | "=>")
+}
+
+fn precedence_of(symbol: &str) -> u8 {
+    Infix::Symbol(symbol).precedence()
+}
+
+fn prefix_operator(symbol: &str, operand: Expr) -> Expr {
+    Expr::Operator { symbol: symbol.to_owned(), left: None, right: Box::new(operand) }
+}
+
+/// doNegate: the sign of a numeric constant is part of it.
+fn negate(operand: Expr) -> Expr {
+    match operand {
+        Expr::Number(digits) => Expr::Number(match digits.strip_prefix('-') {
+            Some(positive) => positive.to_owned(),
+            None => format!("-{digits}"),
+        }),
+        other => prefix_operator("-", other),
+    }
+}
+
+/// makeAndExpr / makeOrExpr: a left operand that is already such a list takes the right one in.
+fn flattened(left: Expr, right: Expr, items_of: fn(Expr) -> Result<Vec<Expr>, Expr>) -> Vec<Expr> {
+    match items_of(left) {
+        Ok(mut items) => {
+            items.push(right);
+            items
+        }
+        Err(left) => vec![left, right],
+    }
+}
+
+/// An SQL form that gram.y turns into a call of a pg_catalog function (SystemFuncName).
+fn system_call(name: &str, arguments: Vec<Expr>) -> Expr {
+    Expr::Call(Call {
+        name: name.to_owned(),
+        schema: CallSchema::PgCatalog,
+        arguments,
+        is_star: false,
+        is_distinct: false,
+        filter: None,
+    })
+}
+
+fn sql_value(function: SqlValueFunction) -> Expr {
+    Expr::SqlValue { function, precision: None }
+}
