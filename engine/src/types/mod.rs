@@ -20,6 +20,8 @@
 //!
 //! Any Numeric array may arrive in any of its three forms, any text array in either of its two: kernels accept all.
 
+pub mod datetime;
+pub mod interval;
 pub mod value;
 
 pub use value::{Interval, Numeric, Value};

@@ -1,0 +1,495 @@
+//! Date/time values from text (datetime.c: ParseDateTime, DecodeDateTime, DecodeTimeOnly).
+//!
+//! Accepted: ISO 8601 dates and times in the spellings that drivers and tools generate, dates with slashes by
+//! DateOrder, month names beside four-digit years, UTC offsets and IANA zone names, eras, infinities and 'epoch'.
+//! PostgreSQL takes far more (two-digit years, abbreviations, days of the year...); that is [`ParseError::Beyond`].
+
+use jiff::tz::TimeZone;
+
+use super::ParseError;
+use super::calendar::{
+    MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE, MICROSECONDS_PER_SECOND, UNIX_EPOCH_DAYS,
+    check_date, days_from_civil, days_in_month, join,
+};
+use super::output::MONTHS;
+use super::zone::{OffsetCursor, named};
+use crate::types::{DateOrder, FormatSettings};
+
+/// date_in. A time and a zone are accepted and ignored, as PostgreSQL does.
+pub fn parse_date(text: &str, settings: &FormatSettings) -> Result<i32, ParseError> {
+    match read(text, settings.date_order)? {
+        Moment::Infinity => Ok(i32::MAX),
+        Moment::NegativeInfinity => Ok(i32::MIN),
+        Moment::Epoch => Ok(-UNIX_EPOCH_DAYS),
+        Moment::Civil(civil) => Ok(check_date(civil.days.ok_or_else(|| beyond(text))?)?),
+    }
+}
+
+/// time_in. A date and a zone are accepted and ignored, as PostgreSQL does.
+pub fn parse_time(text: &str, typmod: i32, settings: &FormatSettings) -> Result<i64, ParseError> {
+    match read(text, settings.date_order)? {
+        Moment::Civil(Local { microseconds: Some(microseconds), days, zone }) => {
+            // A zone's name needs a date in PostgreSQL; few write one.
+            if matches!(zone, Some(Zone::Named(_))) && days.is_none() || microseconds > MICROSECONDS_PER_DAY {
+                return Err(beyond(text));
+            }
+            Ok(round_time(microseconds, typmod))
+        }
+        Moment::Civil(_) | Moment::Infinity | Moment::NegativeInfinity | Moment::Epoch => Err(beyond(text)),
+    }
+}
+
+/// timestamp_in. A zone is accepted and ignored, as PostgreSQL does.
+pub fn parse_timestamp(text: &str, typmod: i32, settings: &FormatSettings) -> Result<i64, ParseError> {
+    let civil = match read(text, settings.date_order)? {
+        Moment::Infinity => return Ok(i64::MAX),
+        Moment::NegativeInfinity => return Ok(i64::MIN),
+        Moment::Epoch => return Ok(EPOCH),
+        Moment::Civil(civil) => civil,
+    };
+    let timestamp = join(civil.days.ok_or_else(|| beyond(text))?, civil.microseconds.unwrap_or(0))?;
+    Ok(round_timestamp(timestamp, typmod))
+}
+
+/// timestamptz_in. Without a zone the time is local to the session.
+pub fn parse_timestamptz(text: &str, typmod: i32, settings: &FormatSettings) -> Result<i64, ParseError> {
+    let civil = match read(text, settings.date_order)? {
+        Moment::Infinity => return Ok(i64::MAX),
+        Moment::NegativeInfinity => return Ok(i64::MIN),
+        Moment::Epoch => return Ok(EPOCH),
+        Moment::Civil(civil) => civil,
+    };
+    let days = civil.days.ok_or_else(|| beyond(text))?;
+    let microseconds = civil.microseconds.unwrap_or(0);
+    let timestamp = match civil.zone {
+        Some(Zone::Offset(offset)) => join(days, microseconds - offset)?,
+        Some(Zone::Named(zone)) => OffsetCursor::new(&zone).from_local(join(days, microseconds)?),
+        None => OffsetCursor::new(&settings.time_zone).from_local(join(days, microseconds)?),
+    };
+    Ok(round_timestamp(super::calendar::check_timestamp(timestamp)?, typmod))
+}
+
+/// AdjustTimestampForTypmod: to `typmod` fractional digits, halves away from zero.
+#[inline]
+pub fn round_timestamp(timestamp: i64, typmod: i32) -> i64 {
+    let Some(unit) = rounding_unit(typmod) else { return timestamp };
+    if !super::calendar::is_finite(timestamp) {
+        return timestamp;
+    }
+    if timestamp >= 0 {
+        (timestamp + unit / 2) / unit * unit
+    } else {
+        -((-timestamp + unit / 2) / unit * unit)
+    }
+}
+
+/// AdjustTimeForTypmod.
+#[inline]
+pub fn round_time(microseconds: i64, typmod: i32) -> i64 {
+    round_timestamp(microseconds, typmod)
+}
+
+/// The microseconds that a value with `typmod` fractional digits is a multiple of; None: nothing to round.
+pub(crate) fn rounding_unit(typmod: i32) -> Option<i64> {
+    (0..6).contains(&typmod).then(|| 10_i64.pow(6 - typmod as u32))
+}
+
+const EPOCH: i64 = -(UNIX_EPOCH_DAYS as i64) * MICROSECONDS_PER_DAY;
+
+enum Moment {
+    Infinity,
+    NegativeInfinity,
+    Epoch,
+    Civil(Local),
+}
+
+#[derive(Default)]
+struct Local {
+    days: Option<i64>,
+    /// Since midnight; up to 24 hours and a leap second.
+    microseconds: Option<i64>,
+    zone: Option<Zone>,
+}
+
+enum Zone {
+    /// East of UTC, in microseconds.
+    Offset(i64),
+    Named(TimeZone),
+}
+
+fn beyond(text: &str) -> ParseError {
+    // Literals can be long; the operator needs the start only.
+    ParseError::Beyond(format!("date/time {:?}", text.chars().take(64).collect::<String>()))
+}
+
+fn out_of_range(text: &str) -> ParseError {
+    let text: String = text.chars().take(64).collect();
+    ParseError::Raises(format!("date/time field value out of range: \"{text}\""))
+}
+
+fn read(text: &str, order: DateOrder) -> Result<Moment, ParseError> {
+    let mut scanner = Scanner { text, bytes: text.as_bytes(), at: 0 };
+    scanner.skip_spaces();
+    let local = match scanner.peek() {
+        Some(b'0'..=b'9') => scanner.local(order)?,
+        Some(_) => match scanner.word_moment()? {
+            Moment::Civil(local) => local,
+            special => return Ok(special),
+        },
+        None => return Err(beyond(text)),
+    };
+    Ok(Moment::Civil(local))
+}
+
+struct Scanner<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    at: usize,
+}
+
+/// Digits in a row and their value.
+struct Number {
+    value: u32,
+    digits: usize,
+}
+
+impl<'t> Scanner<'t> {
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline]
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn skip_spaces(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)) {
+            self.at += 1;
+        }
+    }
+
+    fn beyond(&self) -> ParseError {
+        beyond(self.text)
+    }
+
+    fn out_of_range(&self) -> ParseError {
+        out_of_range(self.text)
+    }
+
+    /// One to nine digits.
+    #[inline]
+    fn number(&mut self) -> Result<Number, ParseError> {
+        let start = self.at;
+        let mut value = 0_u32;
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            if self.at - start == 9 {
+                return Err(self.beyond());
+            }
+            value = value * 10 + u32::from(digit - b'0');
+            self.at += 1;
+        }
+        if self.at == start { Err(self.beyond()) } else { Ok(Number { value, digits: self.at - start }) }
+    }
+
+    fn word(&mut self) -> &'t str {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_alphabetic()) {
+            self.at += 1;
+        }
+        self.text.get(start..self.at).unwrap_or("")
+    }
+
+    /// A text that begins with a word or a sign: a special value, or a month's name.
+    fn word_moment(&mut self) -> Result<Moment, ParseError> {
+        let trimmed = self.text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+        let special = |word: &str| trimmed.eq_ignore_ascii_case(word);
+        if special("infinity") {
+            return Ok(Moment::Infinity);
+        }
+        if special("-infinity") {
+            return Ok(Moment::NegativeInfinity);
+        }
+        if special("epoch") {
+            return Ok(Moment::Epoch);
+        }
+        let first = self.word();
+        const BY_CLOCK: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
+        if BY_CLOCK.iter().any(|word| first.eq_ignore_ascii_case(word)) || special("allballs") {
+            return Err(ParseError::DependsOnTime);
+        }
+        // Month day, year
+        let month = month_of_name(first).ok_or_else(|| self.beyond())?;
+        if !self.skip_date_space() {
+            return Err(self.beyond());
+        }
+        let day = self.number()?;
+        self.take(b',');
+        self.skip_spaces();
+        let year = self.number()?;
+        self.rest_of_local(year, month, day).map(Moment::Civil)
+    }
+
+    fn skip_date_space(&mut self) -> bool {
+        let start = self.at;
+        self.skip_spaces();
+        self.at > start
+    }
+
+    /// Everything that begins with a digit: a date and what follows, or a time.
+    fn local(&mut self, order: DateOrder) -> Result<Local, ParseError> {
+        let first = self.number()?;
+        match self.peek() {
+            Some(b':') => {
+                let mut local = Local { microseconds: Some(self.clock(&first)?), ..Local::default() };
+                self.zone_and_end(&mut local)?;
+                Ok(local)
+            }
+            Some(separator @ (b'-' | b'/')) => {
+                self.at += 1;
+                if self.peek().is_some_and(|byte| byte.is_ascii_alphabetic()) {
+                    // 01-Jan-2024
+                    let month = month_of_name(self.word()).ok_or_else(|| self.beyond())?;
+                    let year = if self.take(separator) { self.number()? } else { return Err(self.beyond()) };
+                    return self.rest_of_local(year, month, first);
+                }
+                let second = self.number()?;
+                if !self.take(separator) {
+                    return Err(self.beyond());
+                }
+                let third = self.number()?;
+                let (year, month, day) = by_order(first, second, third, order).ok_or_else(|| self.beyond())?;
+                self.rest_of_local(year, month.value, day)
+            }
+            // 20240131
+            None | Some(b' ' | b'T' | b't') if first.digits == 8 => {
+                let part = |value| Number { value, digits: 2 };
+                let year = Number { value: first.value / 10_000, digits: 4 };
+                self.rest_of_local(year, first.value / 100 % 100, part(first.value % 100))
+            }
+            // 31 January 2024
+            Some(b' ') => {
+                self.skip_spaces();
+                let month = month_of_name(self.word()).ok_or_else(|| self.beyond())?;
+                if !self.skip_date_space() {
+                    return Err(self.beyond());
+                }
+                let year = self.number()?;
+                self.rest_of_local(year, month, first)
+            }
+            _ => Err(self.beyond()),
+        }
+    }
+
+    /// What follows a date: a time, a zone, an era.
+    fn rest_of_local(&mut self, year: Number, month: u32, day: Number) -> Result<Local, ParseError> {
+        // Years of fewer digits may be days or centuries to PostgreSQL.
+        if year.digits < 4 || year.digits > 7 || day.digits > 2 {
+            return Err(self.beyond());
+        }
+        let mut local = Local::default();
+        let date_end = self.at;
+        if self.take(b'T') || self.take(b't') {
+            let hour = self.number()?;
+            local.microseconds = Some(self.clock(&hour)?);
+        } else if self.skip_date_space() && matches!(self.peek(), Some(b'0'..=b'9')) {
+            let hour = self.number()?;
+            local.microseconds = Some(self.clock(&hour)?);
+        } else {
+            self.at = date_end;
+        }
+        let is_before_christ = self.zone_and_end(&mut local)?;
+        let year = self.year(year.value, is_before_christ)?;
+        if !(1..=12).contains(&month) || day.value < 1 || day.value > days_in_month(year, month) {
+            return Err(self.out_of_range());
+        }
+        local.days = Some(days_from_civil(year, month, i64::from(day.value)));
+        Ok(local)
+    }
+
+    /// There is no year 0; 1 BC is 0 from here on.
+    fn year(&self, year: u32, is_before_christ: bool) -> Result<i32, ParseError> {
+        if year == 0 {
+            return Err(self.out_of_range());
+        }
+        Ok(if is_before_christ { 1 - year as i32 } else { year as i32 })
+    }
+
+    /// The rest of hh:mm[:ss[.fraction]] [AM|PM], from the first colon.
+    #[inline]
+    fn clock(&mut self, hour: &Number) -> Result<i64, ParseError> {
+        if hour.digits > 2 || !self.take(b':') {
+            return Err(self.beyond());
+        }
+        let minute = self.number()?;
+        let mut second = Number { value: 0, digits: 2 };
+        let mut fraction = 0;
+        if self.take(b':') {
+            second = self.number()?;
+            if self.take(b'.') {
+                fraction = self.fraction()?;
+            }
+        }
+        if minute.digits > 2 || second.digits > 2 || self.peek() == Some(b'.') {
+            return Err(self.beyond());
+        }
+        let hour = self.meridian(hour.value)?;
+        let total = i64::from(hour) * MICROSECONDS_PER_HOUR
+            + i64::from(minute.value) * MICROSECONDS_PER_MINUTE
+            + i64::from(second.value) * MICROSECONDS_PER_SECOND
+            + fraction;
+        // 24:00:00 and a 60th second are accepted (datetime.c: DecodeTime; float_time_overflows).
+        if hour > 24 || minute.value > 59 || second.value > 60 || (hour == 24 && total > MICROSECONDS_PER_DAY) {
+            return Err(self.out_of_range());
+        }
+        Ok(total)
+    }
+
+    fn meridian(&mut self, hour: u32) -> Result<u32, ParseError> {
+        let start = self.at;
+        self.skip_spaces();
+        let word = self.word();
+        let is_afternoon = word.eq_ignore_ascii_case("pm");
+        if !is_afternoon && !word.eq_ignore_ascii_case("am") {
+            self.at = start;
+            return Ok(hour);
+        }
+        match hour {
+            1..=11 => Ok(hour + if is_afternoon { 12 } else { 0 }),
+            12 => Ok(if is_afternoon { 12 } else { 0 }),
+            _ => Err(self.beyond()),
+        }
+    }
+
+    /// The digits after the point, in microseconds.
+    #[inline]
+    fn fraction(&mut self) -> Result<i64, ParseError> {
+        let start = self.at;
+        let (mut value, mut unit) = (0_i64, 100_000_i64);
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            value += i64::from(digit - b'0') * unit;
+            unit /= 10;
+            self.at += 1;
+        }
+        match self.at - start {
+            0 => Err(self.beyond()),
+            1..=6 => Ok(value),
+            // ParseFractionalSecond: strtod, then rint.
+            7..=32 => {
+                let digits = self.text.get(start..self.at).unwrap_or("");
+                let fraction: f64 = format!("0.{digits}").parse().map_err(|_| self.beyond())?;
+                Ok((fraction * 1e6).round_ties_even() as i64)
+            }
+            _ => Err(self.beyond()),
+        }
+    }
+
+    /// An optional zone and an optional era, then the end. Returns whether the era is BC.
+    fn zone_and_end(&mut self, local: &mut Local) -> Result<bool, ParseError> {
+        let mut is_before_christ = None;
+        loop {
+            self.skip_spaces();
+            match self.peek() {
+                None => return Ok(is_before_christ.unwrap_or(false)),
+                Some(b'+' | b'-') if local.microseconds.is_some() && local.zone.is_none() => {
+                    local.zone = Some(Zone::Offset(self.offset()?));
+                }
+                Some(byte) if byte.is_ascii_alphabetic() => {
+                    let start = self.at;
+                    while self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || b"/_".contains(&b)) {
+                        self.at += 1;
+                    }
+                    let word = self.text.get(start..self.at).unwrap_or("");
+                    if is_before_christ.is_none() && (word.eq_ignore_ascii_case("bc") || word.eq_ignore_ascii_case("ad"))
+                    {
+                        is_before_christ = Some(word.eq_ignore_ascii_case("bc"));
+                    } else if local.microseconds.is_some() && local.zone.is_none() {
+                        local.zone = Some(self.zone_of_word(word)?);
+                    } else {
+                        return Err(self.beyond());
+                    }
+                }
+                Some(_) => return Err(self.beyond()),
+            }
+        }
+    }
+
+    /// A sign follows some names ("Etc/GMT+5"): those are left to PostgreSQL.
+    fn zone_of_word(&self, word: &str) -> Result<Zone, ParseError> {
+        if matches!(self.peek(), Some(b'+' | b'-')) {
+            return Err(self.beyond());
+        }
+        match named(word) {
+            Some(zone) => Ok(Zone::Named(zone)),
+            None => Err(self.beyond()),
+        }
+    }
+
+    /// ±h, ±hh, ±hhmm, ±hh:mm, ±hh:mm:ss (DecodeTimezone).
+    fn offset(&mut self) -> Result<i64, ParseError> {
+        let is_west = self.peek() == Some(b'-');
+        self.at += 1;
+        let first = self.number()?;
+        let (mut hour, mut minute, mut second) = (first.value, 0, 0);
+        match (first.digits, self.peek()) {
+            (1 | 2, Some(b':')) => {
+                self.at += 1;
+                minute = self.two_digits()?;
+                if self.take(b':') {
+                    second = self.two_digits()?;
+                }
+            }
+            (1 | 2, _) => {}
+            (4, next) if next != Some(b':') => (hour, minute) = (first.value / 100, first.value % 100),
+            _ => return Err(self.beyond()),
+        }
+        // MAX_TZDISP_HOUR is 15.
+        if hour > 15 || minute > 59 || second > 59 {
+            return Err(self.beyond());
+        }
+        let offset = i64::from(hour * 3_600 + minute * 60 + second) * MICROSECONDS_PER_SECOND;
+        Ok(if is_west { -offset } else { offset })
+    }
+
+    fn two_digits(&mut self) -> Result<u32, ParseError> {
+        let number = self.number()?;
+        if number.digits == 2 { Ok(number.value) } else { Err(self.beyond()) }
+    }
+}
+
+/// Which of three numbers is what (DecodeNumber); None where PostgreSQL would have to guess a century.
+fn by_order(first: Number, second: Number, third: Number, order: DateOrder) -> Option<(Number, Number, Number)> {
+    if second.digits > 2 {
+        return None;
+    }
+    match order {
+        _ if first.digits >= 4 => Some((first, second, third)),
+        _ if first.digits > 2 || third.digits < 4 => None,
+        DateOrder::Mdy => Some((third, first, second)),
+        DateOrder::Dmy => Some((third, second, first)),
+        DateOrder::Ymd => None,
+    }
+}
+
+/// The month of an English name, short or in full.
+fn month_of_name(name: &str) -> Option<u32> {
+    const FULL: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let index = (0..12).find(|&i| name.eq_ignore_ascii_case(MONTHS[i]) || name.eq_ignore_ascii_case(FULL[i]))?;
+    Some(index as u32 + 1)
+}

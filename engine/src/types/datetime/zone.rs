@@ -1,0 +1,189 @@
+//! UTC offsets of a time zone, remembered between transitions so that a column costs one look-up per transition.
+//!
+//! Ambiguous and missing local times resolve as PostgreSQL does (datetime.c, DetermineTimeZoneOffset): a time in a
+//! gap takes the offset from before it, a repeated time the offset from after the transition.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+
+use super::calendar::{
+    MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_SECOND, UNIX_EPOCH_DAYS, civil_from_days, split,
+};
+
+/// Seconds from 1970 to 2000.
+const UNIX_EPOCH_SECONDS: i64 = UNIX_EPOCH_DAYS as i64 * 86_400;
+/// The rules of every zone repeat with the calendar, each 400 years (zic's YEARSPERREPEAT; src/timezone/localtime.c).
+const CYCLE: i64 = 146_097 * MICROSECONDS_PER_DAY;
+/// 9000-01-01: later moments are looked up whole cycles earlier, inside jiff's range of years.
+const LAST_LOOKED_UP: i64 = 2_556_698 * MICROSECONDS_PER_DAY;
+/// No two offsets of a zone differ by more, so local times this far from a transition are plain.
+const TRANSITION_MARGIN: i64 = 26 * MICROSECONDS_PER_HOUR;
+
+/// From `start` (inclusive) to `end` the zone's offset is `offset`, all in microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Period {
+    start: i64,
+    end: i64,
+    offset: i64,
+}
+
+impl Period {
+    #[inline]
+    fn contains(&self, timestamp: i64) -> bool {
+        self.start <= timestamp && timestamp < self.end
+    }
+
+    #[inline]
+    fn surely_contains_local(&self, local: i64) -> bool {
+        self.start.saturating_add(self.offset + TRANSITION_MARGIN) <= local
+            && local < self.end.saturating_add(self.offset - TRANSITION_MARGIN)
+    }
+}
+
+/// Converts between UTC and a zone's local time. Make one per column; it learns the zone's periods as it meets them.
+#[derive(Clone, Debug)]
+pub struct OffsetCursor<'z> {
+    zone: &'z TimeZone,
+    current: Period,
+    /// Every period met so far, by start.
+    met: Vec<Period>,
+}
+
+impl<'z> OffsetCursor<'z> {
+    pub fn new(zone: &'z TimeZone) -> Self {
+        let current = match zone.to_fixed_offset() {
+            Ok(offset) => Period { start: i64::MIN, end: i64::MAX, offset: microseconds(offset) },
+            Err(_) => Period { start: 0, end: 0, offset: 0 },
+        };
+        Self { zone, current, met: Vec::new() }
+    }
+
+    /// Local minus UTC at a moment, in microseconds.
+    #[inline]
+    pub fn offset_at(&mut self, timestamp: i64) -> i64 {
+        if !self.current.contains(timestamp) {
+            self.move_to(timestamp);
+        }
+        self.current.offset
+    }
+
+    /// The local time of a moment. Infinite values must not get here.
+    #[inline]
+    pub fn to_local(&mut self, timestamp: i64) -> i64 {
+        timestamp.wrapping_add(self.offset_at(timestamp))
+    }
+
+    /// The moment of a local time. Infinite values must not get here.
+    #[inline]
+    pub fn from_local(&mut self, local: i64) -> i64 {
+        if self.current.surely_contains_local(local) {
+            return local.wrapping_sub(self.current.offset);
+        }
+        self.from_local_near_transition(local)
+    }
+
+    /// The zone's abbreviation at a moment ("EST").
+    pub fn write_abbreviation(&self, timestamp: i64, out: &mut Vec<u8>) {
+        let (looked_up, _) = within_cycle(timestamp);
+        out.extend_from_slice(self.zone.to_offset_info(moment(looked_up)).abbreviation().as_bytes());
+    }
+
+    #[cold]
+    fn move_to(&mut self, timestamp: i64) {
+        let after = self.met.partition_point(|period| period.start <= timestamp);
+        if let Some(period) = after.checked_sub(1).and_then(|index| self.met.get(index))
+            && period.contains(timestamp)
+        {
+            self.current = *period;
+            return;
+        }
+        self.current = self.look_up(timestamp);
+        self.met.insert(after, self.current);
+    }
+
+    fn look_up(&self, timestamp: i64) -> Period {
+        let (looked_up, shift) = within_cycle(timestamp);
+        let at = moment(looked_up);
+        let offset = microseconds(self.zone.to_offset(at));
+        let next = self.zone.following(at).next().map(|transition| of_moment(transition.timestamp()));
+        // `preceding` is strict; transitions are at whole seconds.
+        let just_after = at + jiff::SignedDuration::from_secs(1);
+        let previous = self.zone.preceding(just_after).next().map(|transition| of_moment(transition.timestamp()));
+        let (mut start, mut end) = (previous.unwrap_or(i64::MIN), next.unwrap_or(i64::MAX));
+        if shift != 0 {
+            start = start.max(LAST_LOOKED_UP - CYCLE);
+        }
+        if shift != 0 || end > LAST_LOOKED_UP {
+            end = end.min(LAST_LOOKED_UP);
+        }
+        Period { start: start.saturating_add(shift), end: end.saturating_add(shift), offset }
+    }
+
+    #[cold]
+    fn from_local_near_transition(&mut self, local: i64) -> i64 {
+        let (looked_up, shift) = within_cycle(local);
+        let offset = match self.zone.to_ambiguous_timestamp(civil(looked_up)).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset,
+            AmbiguousOffset::Gap { before, .. } => before,
+            AmbiguousOffset::Fold { after, .. } => after,
+        };
+        let timestamp = looked_up - microseconds(offset) + shift;
+        // The next rows are probably near: they need not come here again.
+        self.offset_at(timestamp);
+        timestamp
+    }
+}
+
+/// A zone that a statement names: an IANA name, or one of the spellings of UTC. None: not certain to be what
+/// PostgreSQL takes it for (an abbreviation, a POSIX specification, an unknown name).
+pub fn named(name: &str) -> Option<TimeZone> {
+    const UTC_NAMES: [&str; 7] = ["utc", "gmt", "uct", "zulu", "z", "universal", "etc/utc"];
+    if UTC_NAMES.iter().any(|utc| name.eq_ignore_ascii_case(utc)) {
+        // "Z" and "zulu" are abbreviations in the Default set, "universal" a zone; all mean offset 0.
+        return Some(TimeZone::UTC);
+    }
+    let is_region = name.contains('/') && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"/_-+".contains(&b));
+    if is_region { TimeZone::get(name).ok() } else { None }
+}
+
+/// The timestamp moved back whole cycles to where jiff knows it, and the distance.
+#[inline]
+fn within_cycle(timestamp: i64) -> (i64, i64) {
+    if timestamp < LAST_LOOKED_UP {
+        return (timestamp, 0);
+    }
+    let shift = ((timestamp - LAST_LOOKED_UP) / CYCLE + 1) * CYCLE;
+    (timestamp - shift, shift)
+}
+
+fn microseconds(offset: Offset) -> i64 {
+    i64::from(offset.seconds()) * MICROSECONDS_PER_SECOND
+}
+
+/// The second that a timestamp before [`LAST_LOOKED_UP`] lies in.
+fn moment(timestamp: i64) -> Timestamp {
+    let seconds = timestamp.div_euclid(MICROSECONDS_PER_SECOND) + UNIX_EPOCH_SECONDS;
+    // Both ends of PostgreSQL's range are inside jiff's once `within_cycle`; garbage under a NULL is clamped.
+    Timestamp::from_second(seconds.max(Timestamp::MIN.as_second())).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+fn of_moment(moment: Timestamp) -> i64 {
+    (moment.as_second() - UNIX_EPOCH_SECONDS) * MICROSECONDS_PER_SECOND
+}
+
+fn civil(local: i64) -> DateTime {
+    let (days, microseconds) = split(local);
+    let date = civil_from_days(days);
+    let seconds = microseconds / MICROSECONDS_PER_SECOND;
+    DateTime::new(
+        date.year as i16,
+        date.month as i8,
+        date.day as i8,
+        (seconds / 3_600) as i8,
+        (seconds / 60 % 60) as i8,
+        (seconds % 60) as i8,
+        0,
+    )
+    .unwrap_or(DateTime::ZERO)
+}
