@@ -3,9 +3,9 @@
 //! Months, days and microseconds stay apart; only comparison and fractions equate a month to 30 days and a day to
 //! 24 hours. Infinite intervals (PostgreSQL 17) are not held.
 
+use super::datetime::DateTimeError;
 use super::datetime::calendar::{MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_SECOND};
 use super::datetime::output::{write_fraction, write_two};
-use super::datetime::DateTimeError;
 use super::value::Interval;
 use super::{FormatSettings, IntervalStyle};
 

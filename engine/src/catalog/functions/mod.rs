@@ -9,6 +9,7 @@
 
 mod aggregates;
 mod arithmetic;
+mod datetime;
 mod registry;
 mod vector;
 

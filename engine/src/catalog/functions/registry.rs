@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Function, arithmetic};
+use super::{Function, arithmetic, datetime};
 use crate::types::{Oid, PgType};
 
 /// Type of one argument of a candidate.
@@ -163,7 +163,13 @@ struct Registry {
 }
 
 /// Every implemented operator and function.
-static ENTRIES: &[&[Function]] = &[arithmetic::ENTRIES];
+static ENTRIES: &[&[Function]] = &[
+    arithmetic::ENTRIES,
+    datetime::arithmetic::ENTRIES,
+    datetime::comparison::ENTRIES,
+    datetime::conversion::ENTRIES,
+    datetime::parts::ENTRIES,
+];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     let other_types = other_types();

@@ -141,11 +141,7 @@ pub fn truncate_timestamp(field: Field, timestamp: i64) -> Result<i64, DateTimeE
 
 /// timestamptz_trunc of a finite timestamp in the cursor's zone; `field` is truncatable.
 #[inline]
-pub fn truncate_timestamptz(
-    field: Field,
-    timestamp: i64,
-    cursor: &mut OffsetCursor<'_>,
-) -> Result<i64, DateTimeError> {
+pub fn truncate_timestamptz(field: Field, timestamp: i64, cursor: &mut OffsetCursor<'_>) -> Result<i64, DateTimeError> {
     let offset = cursor.offset_at(timestamp);
     let local = timestamp + offset;
     if let Some(unit) = field.clock_unit() {
@@ -173,7 +169,6 @@ pub fn truncate_interval(field: Field, value: &Interval) -> Result<Interval, Dat
         _ => return Err(DateTimeError::Raises("unit not supported for type interval")),
     })
 }
-
 
 /// The digits after the point that extract prints for a field of a timestamp or interval. They do not depend on the
 /// value but for Julian.

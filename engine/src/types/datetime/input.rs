@@ -76,11 +76,7 @@ pub fn round_timestamp(timestamp: i64, typmod: i32) -> i64 {
     if !super::calendar::is_finite(timestamp) {
         return timestamp;
     }
-    if timestamp >= 0 {
-        (timestamp + unit / 2) / unit * unit
-    } else {
-        -((-timestamp + unit / 2) / unit * unit)
-    }
+    if timestamp >= 0 { (timestamp + unit / 2) / unit * unit } else { -((-timestamp + unit / 2) / unit * unit) }
 }
 
 /// AdjustTimeForTypmod.
@@ -403,7 +399,8 @@ impl<'t> Scanner<'t> {
                         self.at += 1;
                     }
                     let word = self.text.get(start..self.at).unwrap_or("");
-                    if is_before_christ.is_none() && (word.eq_ignore_ascii_case("bc") || word.eq_ignore_ascii_case("ad"))
+                    if is_before_christ.is_none()
+                        && (word.eq_ignore_ascii_case("bc") || word.eq_ignore_ascii_case("ad"))
                     {
                         is_before_christ = Some(word.eq_ignore_ascii_case("bc"));
                     } else if local.microseconds.is_some() && local.zone.is_none() {

@@ -210,9 +210,15 @@ impl Sum {
 
 enum Token {
     /// With its sign applied to both parts.
-    Number { whole: i64, fraction: f64 },
+    Number {
+        whole: i64,
+        fraction: f64,
+    },
     /// hh:mm[:ss[.f]], signed.
-    Clock { microseconds: i64, has_seconds: bool },
+    Clock {
+        microseconds: i64,
+        has_seconds: bool,
+    },
     /// "1-2", in months, signed.
     YearsMonths(i64),
     Unit(Unit),
