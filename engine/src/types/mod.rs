@@ -20,8 +20,16 @@
 //!
 //! Any Numeric array may arrive in any of its three forms, any text array in either of its two: kernels accept all.
 
+pub mod access;
+pub mod binary;
+pub mod build;
 pub mod datetime;
+pub mod encode;
+pub mod float;
 pub mod interval;
+pub mod numeric;
+pub mod text;
+mod text_column;
 pub mod value;
 
 pub use value::{Interval, Numeric, Value};

@@ -62,6 +62,26 @@ pub enum EvalError {
     OverBudget(&'static str),
 }
 
+impl From<crate::types::numeric::NumericError> for EvalError {
+    fn from(error: crate::types::numeric::NumericError) -> Self {
+        use crate::types::numeric::NumericError as E;
+        match error {
+            E::DivisionByZero | E::Raises(_) => Self::Raises(error.to_string()),
+            E::Beyond => Self::Beyond(error.to_string()),
+        }
+    }
+}
+
+impl From<crate::types::text::ParseError> for EvalError {
+    fn from(error: crate::types::text::ParseError) -> Self {
+        use crate::types::text::ParseError as E;
+        match error {
+            E::Raises(text) => Self::Raises(text),
+            E::DependsOnTime | E::Beyond(_) => Self::Beyond(error.to_string()),
+        }
+    }
+}
+
 /// Computes `rows` results. Scalars stand for every row; the result has exactly `rows` entries, NULLs included.
 pub type Kernel = fn(&[Operand], usize, &EvalContext<'_>) -> Result<ArrayRef, EvalError>;
 

@@ -15,19 +15,7 @@ pub mod zone;
 pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
 pub use output::{write_date, write_time, write_timestamp, write_timestamptz};
 
-/// Why a text is no value here.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// PostgreSQL's input function raises an error.
-    #[error("{0}")]
-    Raises(String),
-    /// 'now', 'today' and their like: the value depends on when the statement runs.
-    #[error("depends on the time of the statement")]
-    DependsOnTime,
-    /// A spelling or a value that is not understood here; PostgreSQL may accept it.
-    #[error("not understood here: {0}")]
-    Beyond(String),
-}
+pub use super::text::ParseError;
 
 /// Why a computation on date/time values has no result here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
