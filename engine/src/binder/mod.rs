@@ -2,12 +2,47 @@
 //!
 //! In: the parsed statement, a [`Catalog`](crate::catalog::Catalog) and the session's search path.
 //! Out: a [`BoundQuery`], relational algebra whose columns are positions, or an `UpstreamReason`.
+//!
+//! Follows PostgreSQL's parser/ chapter by chapter: from.rs is parse_clause.c's FROM part, expression.rs parse_expr.c,
+//! resolve.rs parse_func.c and parse_oper.c, coerce.rs parse_coerce.c and parse_collate.c, grouping.rs parse_agg.c,
+//! select.rs the rest of analyze.c. Subqueries in expressions, set operations and window functions are not bound here.
+
+mod coerce;
+mod expression;
+mod from;
+mod grouping;
+mod output_name;
+mod resolve;
+mod scope;
+mod select;
+mod typed;
 
 use std::sync::Arc;
 
 use crate::catalog::functions::{AggregateFunction, Function};
-use crate::catalog::{Collation, RelationId};
-use crate::types::{Oid, PgType, Value};
+use crate::catalog::{Catalog, Collation, RelationId};
+use crate::reason::UpstreamReason;
+use crate::statement::Statement;
+use crate::types::{FormatSettings, Oid, PgType, Value};
+
+/// What binding depends on besides the catalog.
+#[derive(Clone, Copy, Debug)]
+pub struct BindContext<'a> {
+    /// The effective search path, in order, pg_catalog first unless it is listed.
+    pub search_path: &'a [Arc<str>],
+    pub settings: &'a FormatSettings,
+    /// The OIDs that Parse declared for `$1`...; 0: not declared.
+    pub parameter_types: &'a [Oid],
+}
+
+/// What `statement` means under `catalog`. An error says why upstream answers it, errors of the statement itself included.
+pub fn bind(statement: &Statement, catalog: &Catalog, context: &BindContext<'_>) -> Result<BoundQuery, UpstreamReason> {
+    let query = statement.query()?;
+    if catalog.has_user_casts {
+        return Err(UpstreamReason::UnknownFunction("a cast between built-in types was added".into()));
+    }
+    Binder::new(catalog, context)?.bind(query)
+}
 
 /// A value's declared type: what RowDescription and the coercion rules need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +120,28 @@ pub enum BoundExpr {
         list: Vec<Self>,
         negated: bool,
     },
+}
+
+impl BoundExpr {
+    /// The type of its value.
+    pub fn expr_type(&self) -> ExprType {
+        match self {
+            Self::Column { expr_type, .. }
+            | Self::Literal { expr_type, .. }
+            | Self::Parameter { expr_type, .. }
+            | Self::Call { expr_type, .. }
+            | Self::Case { expr_type, .. }
+            | Self::Coalesce { expr_type, .. }
+            | Self::Extreme { expr_type, .. } => *expr_type,
+            Self::And(_)
+            | Self::Or(_)
+            | Self::Not(_)
+            | Self::IsNull { .. }
+            | Self::IsBool { .. }
+            | Self::IsDistinct { .. }
+            | Self::InList { .. } => ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None },
+        }
+    }
 }
 
 /// One aggregate of an [`BoundRelation::Aggregate`].
@@ -191,3 +248,74 @@ pub struct BoundQuery {
     /// Parsed a literal whose meaning depends on TimeZone, DateStyle or IntervalStyle (folded at parse time).
     pub folds_settings: bool,
 }
+
+/// Nodes that one statement may have after copying (BETWEEN, simple CASE and IN repeat their operand; a WITH query is
+/// repeated where it is used).
+const NODES_MAX: usize = 100_000;
+
+type Bound<T> = Result<T, UpstreamReason>;
+
+/// The state of one statement's binding.
+struct Binder<'a> {
+    catalog: &'a Catalog,
+    context: &'a BindContext<'a>,
+    /// Of `$n` at n-1; None: not determined yet.
+    parameters: Vec<Option<PgType>>,
+    tables: Vec<TableUse>,
+    uses_time: bool,
+    folds_settings: bool,
+    nodes: usize,
+}
+
+impl<'a> Binder<'a> {
+    fn new(catalog: &'a Catalog, context: &'a BindContext<'a>) -> Bound<Self> {
+        let declared = |oid: &Oid| match *oid {
+            0 => Ok(None),
+            oid => match PgType::from_oid(oid) {
+                Some(PgType::Unknown) => Ok(None),
+                Some(known) => Ok(Some(known)),
+                None => Err(UpstreamReason::UnsupportedType(format!("parameter of type {oid}").into())),
+            },
+        };
+        let parameters = context.parameter_types.iter().map(declared).collect::<Bound<_>>()?;
+        Ok(Self { catalog, context, parameters, tables: Vec::new(), uses_time: false, folds_settings: false, nodes: 0 })
+    }
+
+    fn bind(mut self, query: &crate::statement::ast::Query) -> Bound<BoundQuery> {
+        let selected = self.query(query, None)?;
+        let output = selected.columns.into_iter().map(|column| column.into_output()).collect();
+        // check_variable_parameters: every number up to the highest must have got a type.
+        let undetermined = || UpstreamReason::UnsupportedType("parameter of undetermined type".into());
+        let parameters =
+            self.parameters.into_iter().map(|known| known.ok_or_else(undetermined)).collect::<Bound<_>>()?;
+        for table in &mut self.tables {
+            table.columns.sort_unstable();
+        }
+        Ok(BoundQuery {
+            root: selected.relation,
+            output,
+            parameters,
+            tables: self.tables,
+            uses_time: self.uses_time,
+            folds_settings: self.folds_settings,
+        })
+    }
+
+    /// Counts nodes made by copying.
+    fn spend(&mut self, nodes: usize) -> Bound<()> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > NODES_MAX { Err(UpstreamReason::Unsupported("statement too large".into())) } else { Ok(()) }
+    }
+
+    /// Whether a name without a schema finds pg_catalog's objects before anyone else's.
+    fn is_pg_catalog_first(&self) -> bool {
+        self.context.search_path.first().is_some_and(|schema| &**schema == "pg_catalog")
+    }
+}
+
+fn unsupported(what: impl Into<std::borrow::Cow<'static, str>>) -> UpstreamReason {
+    UpstreamReason::Unsupported(what.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 /// kwlist.h's category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeywordClass {
+pub(super) enum KeywordClass {
     Unreserved,
     /// May name a column or table, not a function or type.
     ColumnName,
@@ -18,14 +18,14 @@ pub enum KeywordClass {
 
 /// One keyword's properties.
 #[derive(Clone, Copy, Debug)]
-pub struct Keyword {
-    pub class: KeywordClass,
+pub(super) struct Keyword {
+    pub(super) class: KeywordClass,
     /// May stand as a column label without AS.
-    pub is_bare_label: bool,
+    pub(super) is_bare_label: bool,
 }
 
 /// The keyword that a folded unquoted word is, if it is one.
-pub fn look_up(word: &str) -> Option<Keyword> {
+pub(super) fn look_up(word: &str) -> Option<Keyword> {
     KEYWORDS.get(word).copied()
 }
 

@@ -1,0 +1,328 @@
+//! Types made to agree: literals, parameters, casts, common types (parse_coerce.c) and collations (parse_collate.c).
+
+use crate::binder::resolve::is_implicitly_coercible;
+use crate::binder::typed::{CollationStrength, Typed};
+use crate::binder::{Binder, Bound, BoundExpr, ExprType, unsupported};
+use crate::catalog::Collation;
+use crate::catalog::functions::{self, CastContext, CastMethod, Function, Volatility};
+use crate::reason::UpstreamReason;
+use crate::statement::ast::TypeName;
+use crate::types::text::{self, ParseError};
+use crate::types::{PgType, Value};
+
+impl Binder<'_> {
+    /// coerce_to_target_type without a modifier.
+    pub(super) fn coerce(&mut self, typed: Typed, to: PgType, context: CastContext) -> Bound<Typed> {
+        if typed.pg_type() == to {
+            return Ok(typed);
+        }
+        if typed.is_unknown() {
+            return self.coerce_unknown(typed, to);
+        }
+        let from = typed.pg_type();
+        let no_cast = || UpstreamReason::UnknownFunction(format!("cast from {} to {}", from.name(), to.name()).into());
+        let cast = functions::cast(from, to).filter(|cast| cast.context <= context).ok_or_else(no_cast)?;
+        match cast.method {
+            CastMethod::BinaryCompatible => {
+                let collation =
+                    if is_collatable(to) { self.input_collation(&[&typed], to)?.0 } else { Collation::None };
+                Ok(typed.relabelled(ExprType { pg_type: to, typmod: -1, collation }))
+            }
+            CastMethod::Function(function) | CastMethod::ViaText(function) => {
+                if function.arguments.len() != 1 {
+                    return Err(no_cast());
+                }
+                let result = self.call(function, vec![typed], -1)?;
+                // A cast function may be shared by several string types.
+                let collation = if is_collatable(to) { result.expr_type.collation } else { Collation::None };
+                Ok(result.relabelled(ExprType { pg_type: to, typmod: -1, collation }))
+            }
+        }
+    }
+
+    /// An explicit cast, with its modifier (coerce_type_typmod).
+    pub(super) fn cast(&mut self, typed: Typed, to: PgType, typmod: i32) -> Bound<Typed> {
+        let typed = self.coerce(typed, to, CastContext::Explicit)?;
+        if typed.expr_type.typmod == typmod {
+            return Ok(typed);
+        }
+        if typmod < 0 {
+            let expr_type = ExprType { typmod, ..typed.expr_type };
+            return Ok(typed.relabelled(expr_type));
+        }
+        let no_function = || UpstreamReason::UnknownFunction(format!("length coercion of {}", to.name()).into());
+        let function = functions::length_coercion(to).ok_or_else(no_function)?;
+        let mut arguments = vec![typed, int4(typmod)];
+        if function.arguments.len() == 3 {
+            let is_explicit = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
+            arguments.push(Typed::literal(Value::Bool(true), is_explicit, CollationStrength::None));
+        }
+        self.call(function, arguments, typmod)
+    }
+
+    /// An untyped literal is read by the type's input function; an untyped parameter takes the type
+    /// (variable_coerce_param_hook: the first context decides, another one is an error).
+    fn coerce_unknown(&mut self, typed: Typed, to: PgType) -> Bound<Typed> {
+        let (expr_type, strength) = self.plain_type(to)?;
+        match typed.expr {
+            BoundExpr::Literal { value: Value::Null, .. } => Ok(Typed::literal(Value::Null, expr_type, strength)),
+            BoundExpr::Literal { value: Value::Text(text), .. } => {
+                let value = self.read(to, &text)?;
+                Ok(Typed::literal(value, expr_type, strength))
+            }
+            BoundExpr::Parameter { index, .. } => {
+                let known = *self.parameters[index].get_or_insert(to);
+                if known != to {
+                    return Err(UpstreamReason::UnsupportedType("inconsistent types of a parameter".into()));
+                }
+                Ok(Typed { expr: BoundExpr::Parameter { index, expr_type }, expr_type, strength, origin: None })
+            }
+            _ => Err(unsupported("untyped expression")),
+        }
+    }
+
+    /// What the input function of `pg_type` makes of a literal.
+    fn read(&mut self, pg_type: PgType, literal: &str) -> Bound<Value> {
+        self.folds_settings |= depends_on_settings(pg_type, literal);
+        text::parse(pg_type, -1, literal, self.context.settings).map_err(|error| match error {
+            ParseError::Raises(message) => UpstreamReason::LocalError(message.into()),
+            ParseError::DependsOnTime => UpstreamReason::Volatile("literal that depends on the time".into()),
+            ParseError::Beyond(message) => UpstreamReason::Unsupported(message.into()),
+        })
+    }
+
+    /// make_const.
+    pub(super) fn number(&mut self, digits: &str) -> Bound<Typed> {
+        let is_integer = digits.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+        let (value, pg_type) = match digits.parse::<i64>() {
+            Ok(number) if is_integer => match i32::try_from(number) {
+                Ok(number) => (Value::Int4(number), PgType::Int4),
+                Err(_) => (Value::Int8(number), PgType::Int8),
+            },
+            _ => (self.read(PgType::Numeric, digits)?, PgType::Numeric),
+        };
+        let expr_type = ExprType { pg_type, typmod: -1, collation: Collation::None };
+        Ok(Typed::literal(value, expr_type, CollationStrength::None))
+    }
+
+    /// The common type of CASE, COALESCE, GREATEST and the like, with all coerced to it (select_common_type,
+    /// coerce_to_common_type).
+    pub(super) fn unify(&mut self, items: Vec<Typed>) -> Bound<(Vec<Typed>, ExprType, CollationStrength)> {
+        let types: Vec<PgType> = items.iter().map(Typed::pg_type).collect();
+        let common = common_type(&types).ok_or_else(|| UpstreamReason::UnknownFunction("no common type".into()))?;
+        let items: Vec<Typed> =
+            items.into_iter().map(|item| self.coerce(item, common, CastContext::Implicit)).collect::<Bound<_>>()?;
+        let (collation, strength) = self.input_collation(&items.iter().collect::<Vec<_>>(), common)?;
+        let typmod = common_typmod(&items);
+        Ok((items, ExprType { pg_type: common, typmod, collation }, strength))
+    }
+
+    /// A call with arguments of (or binary-compatible with) the declared types; `typmod` is not -1 for length coercions.
+    pub(super) fn call(&mut self, function: &'static Function, arguments: Vec<Typed>, typmod: i32) -> Bound<Typed> {
+        let (collation, strength) = self.input_collation(&arguments.iter().collect::<Vec<_>>(), PgType::Text)?;
+        let has_text = arguments.iter().any(|argument| is_collatable(argument.pg_type()));
+        if has_text {
+            let needs_order = matches!(function.name, "<" | "<=" | ">" | ">=");
+            check_collation(collation, if needs_order { Needs::Order } else { Needs::Equality }, function.name)?;
+        }
+        self.uses_time |= function.volatility == Volatility::Time;
+        let (collation, strength) = match function.result {
+            PgType::Name => (Collation::C, CollationStrength::Implicit),
+            result if is_collatable(result) => (collation, strength.max(CollationStrength::Implicit)),
+            _ => (Collation::None, CollationStrength::None),
+        };
+        let expr_type = ExprType { pg_type: function.result, typmod, collation };
+        let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+        Ok(Typed { expr: BoundExpr::Call { function, arguments, expr_type }, expr_type, strength, origin: None })
+    }
+
+    /// The collation that several inputs agree on. Explicit beats implicit, a column's beats the default; what
+    /// PostgreSQL calls indeterminate goes upstream at once. Without a collatable input it is the default.
+    pub(super) fn input_collation(&self, inputs: &[&Typed], result: PgType) -> Bound<(Collation, CollationStrength)> {
+        if !is_collatable(result) {
+            return Ok((Collation::None, CollationStrength::None));
+        }
+        let mut found: Option<(Collation, CollationStrength)> = None;
+        for input in inputs.iter().filter(|input| is_collatable(input.pg_type())) {
+            let next = (input.expr_type.collation, input.strength);
+            found = Some(match found {
+                None => next,
+                Some(earlier) if earlier.1 != next.1 => {
+                    if earlier.1 > next.1 {
+                        earlier
+                    } else {
+                        next
+                    }
+                }
+                Some(earlier) if earlier.0 == next.0 => earlier,
+                Some(earlier) if earlier.1 == CollationStrength::Implicit => {
+                    let default = self.default_collation()?;
+                    if earlier.0 == default {
+                        next
+                    } else if next.0 == default {
+                        earlier
+                    } else {
+                        return Err(UpstreamReason::Collation("conflicting collations".into()));
+                    }
+                }
+                Some(_) => return Err(UpstreamReason::Collation("conflicting collations".into())),
+            });
+        }
+        match found {
+            Some(found) => Ok(found),
+            // Only a text result needs the default, but then it must be known.
+            None => Ok((self.catalog.default_collation.unwrap_or(Collation::None), CollationStrength::None)),
+        }
+    }
+
+    pub(super) fn default_collation(&self) -> Bound<Collation> {
+        let unknown = || UpstreamReason::Collation("the database's default collation is not known".into());
+        self.catalog.default_collation.ok_or_else(unknown)
+    }
+
+    /// The type of a literal or parameter.
+    pub(super) fn plain_type(&self, pg_type: PgType) -> Bound<(ExprType, CollationStrength)> {
+        let (collation, strength) = match pg_type {
+            PgType::Name => (Collation::C, CollationStrength::Implicit),
+            _ if is_collatable(pg_type) => (self.default_collation()?, CollationStrength::Implicit),
+            _ => (Collation::None, CollationStrength::None),
+        };
+        Ok((ExprType { pg_type, typmod: -1, collation }, strength))
+    }
+
+    /// typenameTypeIdAndMod, for the types held here.
+    pub(super) fn type_named(&self, written: &TypeName) -> Bound<(PgType, i32)> {
+        let unknown = || UpstreamReason::UnsupportedType(written.name.clone().into());
+        if !written.is_system
+            && (self.catalog.user_types.contains(written.name.as_str()) || !self.is_pg_catalog_first())
+        {
+            return Err(unknown());
+        }
+        let is_named = |pg_type: &PgType| pg_type.typname() == written.name && *pg_type != PgType::Unknown;
+        let pg_type = PgType::ALL.into_iter().find(is_named).ok_or_else(unknown)?;
+        let typmod = modifier(pg_type, &written.modifiers)
+            .ok_or_else(|| unsupported(format!("modifier of type {}", pg_type.name())))?;
+        Ok((pg_type, typmod))
+    }
+}
+
+/// What an operation needs of a collation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    Equality,
+    Order,
+}
+
+pub(super) fn check_collation(collation: Collation, needs: Needs, what: &str) -> Bound<()> {
+    match (collation, needs) {
+        (Collation::C, _) | (Collation::Deterministic(_), Needs::Equality) => Ok(()),
+        (Collation::None | Collation::Deterministic(_) | Collation::NonDeterministic(_), _) => {
+            Err(UpstreamReason::Collation(what.to_owned().into()))
+        }
+    }
+}
+
+/// Whether values can be grouped or sorted here: the type has an order or equality, and the collation allows it.
+pub(super) fn check_comparable(expr_type: ExprType, needs: Needs, what: &'static str) -> Bound<()> {
+    match expr_type.pg_type {
+        // json has no equality; jsonb's is not that of its text.
+        PgType::Json | PgType::Jsonb | PgType::Unknown => {
+            Err(unsupported(format!("{what} of type {}", expr_type.pg_type.name())))
+        }
+        pg_type if is_collatable(pg_type) => check_collation(expr_type.collation, needs, what),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `pg_type.typcollation` is set.
+pub(super) fn is_collatable(pg_type: PgType) -> bool {
+    matches!(pg_type, PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name)
+}
+
+pub(super) fn int4(value: i32) -> Typed {
+    let expr_type = ExprType { pg_type: PgType::Int4, typmod: -1, collation: Collation::None };
+    Typed::literal(Value::Int4(value), expr_type, CollationStrength::None)
+}
+
+/// select_common_type. None: the categories differ.
+pub(super) fn common_type(types: &[PgType]) -> Option<PgType> {
+    let (first, rest) = types.split_first()?;
+    let mut chosen = *first;
+    for next in rest.iter().copied().filter(|next| *next != PgType::Unknown) {
+        if next == chosen {
+            continue;
+        }
+        if chosen == PgType::Unknown {
+            chosen = next;
+        } else if next.category() != chosen.category() || next.category() == crate::types::TypeCategory::UserDefined {
+            // Types of the user-defined category have no casts to each other.
+            return None;
+        } else if !chosen.is_preferred()
+            && is_implicitly_coercible(chosen, next)
+            && !is_implicitly_coercible(next, chosen)
+        {
+            chosen = next;
+        }
+    }
+    Some(if chosen == PgType::Unknown { PgType::Text } else { chosen })
+}
+
+/// exprTypmod of CASE and its kin: the inputs', if all have the same.
+fn common_typmod(items: &[Typed]) -> i32 {
+    let mut typmods = items.iter().map(|item| item.expr_type.typmod);
+    match typmods.next() {
+        Some(first) if typmods.all(|typmod| typmod == first) => first,
+        _ => -1,
+    }
+}
+
+/// typmodin of the types held here; None: out of range, or one that is not applied here.
+fn modifier(pg_type: PgType, written: &[i32]) -> Option<i32> {
+    Some(match (pg_type, written) {
+        (_, []) => -1,
+        // numerictypmodin.
+        (PgType::Numeric, [precision @ 1..=1000]) => (precision << 16) + 4,
+        (PgType::Numeric, [precision @ 1..=1000, scale @ -1000..=1000]) => ((precision << 16) | (scale & 0x7ff)) + 4,
+        // anychar_typmodin.
+        (PgType::Varchar | PgType::Bpchar, [length @ 1..=10_485_760]) => length + 4,
+        // anytimestamp_typmodin, anytime_typmodin; a larger one is cut with a warning.
+        (PgType::Timestamp | PgType::Timestamptz | PgType::Time, [precision @ 0..=6]) => *precision,
+        _ => return None,
+    })
+}
+
+/// Whether the value of a literal may change with TimeZone, DateStyle or IntervalStyle. ISO dates do not.
+fn depends_on_settings(pg_type: PgType, literal: &str) -> bool {
+    let is_iso_date = || {
+        let bytes = literal.as_bytes();
+        bytes.len() >= 10
+            && bytes[..10].iter().enumerate().all(|(index, byte)| match index {
+                4 | 7 => *byte == b'-',
+                _ => byte.is_ascii_digit(),
+            })
+            && bytes[10..].iter().all(|byte| byte.is_ascii_digit() || b" T:.".contains(byte))
+    };
+    match pg_type {
+        PgType::Timestamptz => true,
+        PgType::Date | PgType::Timestamp => !is_iso_date(),
+        PgType::Time => !literal.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte)),
+        // IntervalStyle sql_standard spreads a leading minus over all fields.
+        PgType::Interval => literal.contains('-'),
+        PgType::Bool
+        | PgType::Int2
+        | PgType::Int4
+        | PgType::Int8
+        | PgType::Float4
+        | PgType::Float8
+        | PgType::Numeric
+        | PgType::Text
+        | PgType::Varchar
+        | PgType::Bpchar
+        | PgType::Name
+        | PgType::Uuid
+        | PgType::Bytea
+        | PgType::Json
+        | PgType::Jsonb
+        | PgType::Unknown => false,
+    }
+}

@@ -1,0 +1,615 @@
+//! Expressions: transformExpr of parse_expr.c, ParseFuncOrColumn and make_op.
+
+use crate::binder::coerce::{Needs, check_collation, is_collatable};
+use crate::binder::resolve;
+use crate::binder::scope::Scope;
+use crate::binder::typed::{CollationStrength, Typed, has_column, is_same, size};
+use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, unsupported};
+use crate::catalog::Collation;
+use crate::catalog::functions::{
+    self, Aggregate, AggregateFunction, ArgumentType, Candidate, CastContext, CastMethod, Function,
+};
+use crate::reason::UpstreamReason;
+use crate::statement::ast::{Call, CallSchema, Expr, SqlValueFunction};
+use crate::types::{PgType, Value};
+
+/// Which clause an expression stands in (ParseExprKind).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clause {
+    JoinOn,
+    Where,
+    Target,
+    Having,
+    OrderBy,
+    GroupBy,
+    Limit,
+}
+
+impl Clause {
+    fn allows_aggregates(self) -> bool {
+        match self {
+            // An ORDER BY or GROUP BY item is first matched with the targets, which may have them.
+            Self::Target | Self::Having | Self::OrderBy => true,
+            Self::JoinOn | Self::Where | Self::GroupBy | Self::Limit => false,
+        }
+    }
+}
+
+/// Index of the first aggregate's result among an expression's columns, until grouping gives it its place.
+pub(super) const AGGREGATE_BASE: usize = 1 << 32;
+
+/// One query level while its expressions are bound.
+pub(super) struct Level {
+    pub(super) scope: Scope,
+    pub(super) clause: Clause,
+    pub(super) aggregates: Vec<AggregateCall>,
+    inside_aggregate: bool,
+}
+
+impl Level {
+    pub(super) fn new(scope: Scope, clause: Clause) -> Self {
+        Self { scope, clause, aggregates: Vec::new(), inside_aggregate: false }
+    }
+}
+
+impl Binder<'_> {
+    /// A condition: coerce_to_boolean.
+    pub(super) fn condition(&mut self, level: &mut Level, expr: &Expr) -> Bound<BoundExpr> {
+        let typed = self.expression(level, expr)?;
+        Ok(self.coerce(typed, PgType::Bool, CastContext::Assignment)?.expr)
+    }
+
+    /// transformExprRecurse.
+    pub(super) fn expression(&mut self, level: &mut Level, expr: &Expr) -> Bound<Typed> {
+        match expr {
+            Expr::Column(names) => {
+                let column = level.scope.column(names)?.clone();
+                self.column_reference(&column)
+            }
+            Expr::Number(digits) => self.number(digits),
+            Expr::String(text) => Ok(unknown(Value::Text(text.as_str().into()))),
+            Expr::Null => Ok(unknown(Value::Null)),
+            Expr::Bool(value) => {
+                let (expr_type, strength) = self.plain_type(PgType::Bool)?;
+                Ok(Typed::literal(Value::Bool(*value), expr_type, strength))
+            }
+            Expr::Parameter(number) => self.parameter(*number),
+            Expr::Cast { operand, to } => {
+                let (to, typmod) = self.type_named(to)?;
+                let operand = self.expression(level, operand)?;
+                self.cast(operand, to, typmod)
+            }
+            Expr::Operator { symbol, left, right } => {
+                let left = left.as_ref().map(|left| self.expression(level, left)).transpose()?;
+                let right = self.expression(level, right)?;
+                self.operator(symbol, left, right)
+            }
+            Expr::And(items) => Ok(Typed::bool(BoundExpr::And(self.conditions(level, items)?))),
+            Expr::Or(items) => Ok(Typed::bool(BoundExpr::Or(self.conditions(level, items)?))),
+            Expr::Not(operand) => Ok(Typed::bool(BoundExpr::Not(Box::new(self.condition(level, operand)?)))),
+            Expr::IsNull { operand, negated } => {
+                let operand = self.expression(level, operand)?;
+                self.null_test(operand, *negated)
+            }
+            Expr::IsBool { operand, expected, negated } => {
+                let operand = Box::new(self.condition(level, operand)?);
+                Ok(Typed::bool(BoundExpr::IsBool { operand, expected: *expected, negated: *negated }))
+            }
+            Expr::IsDistinct { left, right, negated } => self.is_distinct(level, left, right, *negated),
+            Expr::Between { operand, low, high, negated } => self.between(level, operand, low, high, *negated),
+            Expr::In { operand, list, negated } => self.in_list(level, operand, list, *negated),
+            Expr::Case { operand, branches, otherwise } => {
+                self.case(level, operand.as_deref(), branches, otherwise.as_deref())
+            }
+            Expr::Coalesce(items) => {
+                let items = self.expressions(level, items)?;
+                let (items, expr_type, strength) = self.unify(items)?;
+                let arguments = items.into_iter().map(|item| item.expr).collect();
+                Ok(Typed { expr: BoundExpr::Coalesce { arguments, expr_type }, expr_type, strength, origin: None })
+            }
+            Expr::Extreme { greatest, arguments } => self.extreme(level, *greatest, arguments),
+            Expr::NullIf(left, right) => self.null_if(level, left, right),
+            Expr::Call(call) => self.function_call(level, call),
+            Expr::SqlValue { function, precision } => self.sql_value(*function, *precision),
+            Expr::Collate { operand, collation } => self.collate(level, operand, collation),
+        }
+    }
+
+    pub(super) fn expressions(&mut self, level: &mut Level, list: &[Expr]) -> Bound<Vec<Typed>> {
+        list.iter().map(|item| self.expression(level, item)).collect()
+    }
+
+    fn conditions(&mut self, level: &mut Level, list: &[Expr]) -> Bound<Vec<BoundExpr>> {
+        list.iter().map(|item| self.condition(level, item)).collect()
+    }
+
+    /// variable_paramref_hook.
+    fn parameter(&mut self, number: usize) -> Bound<Typed> {
+        let index = number - 1;
+        if self.parameters.len() < number {
+            self.parameters.resize(number, None);
+        }
+        let (expr_type, strength) = self.plain_type(self.parameters[index].unwrap_or(PgType::Unknown))?;
+        Ok(Typed { expr: BoundExpr::Parameter { index, expr_type }, expr_type, strength, origin: None })
+    }
+
+    fn null_test(&mut self, operand: Typed, negated: bool) -> Bound<Typed> {
+        let operand = match &operand.expr {
+            BoundExpr::Parameter { .. } if operand.is_unknown() => {
+                return Err(UpstreamReason::UnsupportedType("parameter of undetermined type".into()));
+            }
+            _ if operand.is_unknown() => self.coerce(operand, PgType::Text, CastContext::Implicit)?,
+            _ => operand,
+        };
+        Ok(Typed::bool(BoundExpr::IsNull { operand: Box::new(operand.expr), negated }))
+    }
+
+    /// make_op.
+    pub(super) fn operator(&mut self, symbol: &str, left: Option<Typed>, right: Typed) -> Bound<Typed> {
+        let mut arguments: Vec<Typed> = left.into_iter().chain([right]).collect();
+        let candidate = self.operator_candidate(symbol, &arguments)?;
+        if symbol == "||" {
+            arguments = self.concatenable(candidate, arguments)?;
+        }
+        let function = match candidate.function {
+            Some(function) => function,
+            None if symbol == "||" => self.operator_function("||", &arguments)?,
+            None => return Err(unknown_operator(symbol, &arguments)),
+        };
+        let arguments = self.coerce_arguments(function, arguments)?;
+        self.call(function, arguments, -1)
+    }
+
+    fn operator_candidate(&self, symbol: &str, arguments: &[Typed]) -> Bound<&'static Candidate> {
+        let types: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
+        let candidates = functions::operator_candidates(symbol);
+        let exact = resolve::exact_operator(candidates, &types);
+        // An exact match in pg_catalog wins over whatever users define, as long as pg_catalog is searched first.
+        let found = if self.catalog.user_operators.contains(symbol) || !self.is_pg_catalog_first() {
+            exact.filter(|_| self.is_pg_catalog_first())
+        } else {
+            exact.or_else(|| resolve::best(candidates, &types))
+        };
+        found.ok_or_else(|| unknown_operator(symbol, arguments))
+    }
+
+    fn operator_function(&self, symbol: &str, arguments: &[Typed]) -> Bound<&'static Function> {
+        let candidate = self.operator_candidate(symbol, arguments)?;
+        candidate.function.ok_or_else(|| unknown_operator(symbol, arguments))
+    }
+
+    /// `text || anynonarray` is `$1 || $2::text` (textanycat and anytextcat, SQL functions of pg_proc.dat).
+    fn concatenable(&mut self, candidate: &Candidate, arguments: Vec<Typed>) -> Bound<Vec<Typed>> {
+        let is_any =
+            |argument: &ArgumentType| matches!(argument, ArgumentType::Other(other) if other.name == "anynonarray");
+        if !candidate.arguments.iter().any(is_any) {
+            return Ok(arguments);
+        }
+        arguments.into_iter().map(|argument| self.coerce(argument, PgType::Text, CastContext::Explicit)).collect()
+    }
+
+    /// make_fn_arguments.
+    fn coerce_arguments(&mut self, function: &Function, arguments: Vec<Typed>) -> Bound<Vec<Typed>> {
+        let declared = function.arguments;
+        let last = declared.last().copied().unwrap_or(PgType::Text);
+        arguments
+            .into_iter()
+            .enumerate()
+            .map(|(index, argument)| {
+                let to = declared.get(index).copied().unwrap_or(last);
+                self.coerce(argument, to, CastContext::Implicit)
+            })
+            .collect()
+    }
+
+    /// transformAExprDistinct: a bare NULL makes it a null test.
+    fn is_distinct(&mut self, level: &mut Level, left: &Expr, right: &Expr, negated: bool) -> Bound<Typed> {
+        let left = self.expression(level, left)?;
+        let right = self.expression(level, right)?;
+        if right.is_null_literal() {
+            return self.null_test(left, !negated);
+        }
+        if left.is_null_literal() {
+            return self.null_test(right, !negated);
+        }
+        let (equal, left, right) = self.equality(left, right)?;
+        let (left, right) = (Box::new(left.expr), Box::new(right.expr));
+        Ok(Typed::bool(BoundExpr::IsDistinct { equal, left, right, negated }))
+    }
+
+    /// The = operator of two operands, coerced to what it takes.
+    fn equality(&mut self, left: Typed, right: Typed) -> Bound<(&'static Function, Typed, Typed)> {
+        let arguments = vec![left, right];
+        let equal = self.operator_function("=", &arguments)?;
+        let mut coerced = self.coerce_arguments(equal, arguments)?;
+        // The call itself is not needed, its check of collations is.
+        self.call(equal, coerced.clone(), -1)?;
+        let (Some(right), Some(left)) = (coerced.pop(), coerced.pop()) else {
+            return Err(unsupported("equality"));
+        };
+        Ok((equal, left, right))
+    }
+
+    fn repeat(&mut self, typed: &Typed) -> Bound<Typed> {
+        self.spend(size(&typed.expr))?;
+        Ok(typed.clone())
+    }
+
+    /// transformAExprBetween: two comparisons of the same operand.
+    fn between(&mut self, level: &mut Level, operand: &Expr, low: &Expr, high: &Expr, negated: bool) -> Bound<Typed> {
+        let operand = self.expression(level, operand)?;
+        let again = self.repeat(&operand)?;
+        let (above, below) = if negated { ("<", ">") } else { (">=", "<=") };
+        let low = self.expression(level, low)?;
+        let first = self.operator(above, Some(operand), low)?;
+        let high = self.expression(level, high)?;
+        let second = self.operator(below, Some(again), high)?;
+        let parts = vec![first.expr, second.expr];
+        Ok(Typed::bool(if negated { BoundExpr::Or(parts) } else { BoundExpr::And(parts) }))
+    }
+
+    /// transformAExprIn: items without columns, if more than one, take a common type with the operand (they become an
+    /// array); the others are compared one by one.
+    fn in_list(&mut self, level: &mut Level, operand: &Expr, list: &[Expr], negated: bool) -> Bound<Typed> {
+        let operand = self.expression(level, operand)?;
+        let (mut single, mut listed): (Vec<Typed>, Vec<Typed>) =
+            self.expressions(level, list)?.into_iter().partition(|item| has_column(&item.expr));
+        if listed.len() == 1 {
+            single.append(&mut listed);
+        }
+        let mut parts = Vec::new();
+        if !listed.is_empty() {
+            let scalar = self.repeat(&operand)?;
+            parts.push(self.array_membership(scalar, listed, negated)?);
+        }
+        let symbol = if negated { "<>" } else { "=" };
+        for item in single {
+            let operand = self.repeat(&operand)?;
+            let part = self.operator(symbol, Some(operand), item)?;
+            parts.push(part.expr);
+        }
+        Ok(Typed::bool(match parts.len() {
+            1 => parts.remove(0),
+            _ if negated => BoundExpr::And(parts),
+            _ => BoundExpr::Or(parts),
+        }))
+    }
+
+    fn array_membership(&mut self, operand: Typed, items: Vec<Typed>, negated: bool) -> Bound<BoundExpr> {
+        let mut all = vec![operand];
+        all.extend(items);
+        let types: Vec<PgType> = all.iter().map(Typed::pg_type).collect();
+        let common = super::coerce::common_type(&types)
+            .ok_or_else(|| UpstreamReason::UnknownFunction("no common type of an IN list".into()))?;
+        let items = all
+            .into_iter()
+            .enumerate()
+            .map(|(index, item)| if index == 0 { Ok(item) } else { self.coerce(item, common, CastContext::Implicit) })
+            .collect::<Bound<Vec<_>>>()?;
+        let inputs: Vec<&Typed> = items.iter().collect();
+        self.input_collation(&inputs, PgType::Text)?;
+        let mut items = items.into_iter();
+        let (Some(operand), Some(first)) = (items.next(), items.next()) else {
+            return Err(unsupported("empty IN list"));
+        };
+        let (equal, operand, first) = self.equality(operand, first)?;
+        let element = equal.arguments.last().copied().unwrap_or(common);
+        let mut list = vec![first.expr];
+        for item in items {
+            list.push(self.coerce(item, element, CastContext::Implicit)?.expr);
+        }
+        let is_constant = |item: &BoundExpr| matches!(item, BoundExpr::Literal { .. } | BoundExpr::Parameter { .. });
+        if list.iter().all(is_constant) {
+            return Ok(BoundExpr::InList { equal, operand: Box::new(operand.expr), list, negated });
+        }
+        self.spend(list.len() * size(&operand.expr))?;
+        let expr_type = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
+        let equals = list.into_iter().map(|item| BoundExpr::Call {
+            function: equal,
+            arguments: vec![operand.expr.clone(), item],
+            expr_type,
+        });
+        let any = BoundExpr::Or(equals.collect());
+        Ok(if negated { BoundExpr::Not(Box::new(any)) } else { any })
+    }
+
+    /// transformCaseExpr. The default's type counts first.
+    fn case(
+        &mut self,
+        level: &mut Level,
+        operand: Option<&Expr>,
+        branches: &[(Expr, Expr)],
+        otherwise: Option<&Expr>,
+    ) -> Bound<Typed> {
+        let operand = match operand {
+            Some(operand) => {
+                let operand = self.expression(level, operand)?;
+                Some(if operand.is_unknown() {
+                    self.coerce(operand, PgType::Text, CastContext::Implicit)?
+                } else {
+                    operand
+                })
+            }
+            None => None,
+        };
+        let mut conditions = Vec::new();
+        let mut results = Vec::new();
+        for (condition, result) in branches {
+            conditions.push(match &operand {
+                Some(operand) => {
+                    let operand = self.repeat(operand)?;
+                    let value = self.expression(level, condition)?;
+                    self.operator("=", Some(operand), value)?.expr
+                }
+                None => self.condition(level, condition)?,
+            });
+            results.push(self.expression(level, result)?);
+        }
+        let default = self.expression(level, otherwise.unwrap_or(&Expr::Null))?;
+        results.insert(0, default);
+        let (results, expr_type, strength) = self.unify(results)?;
+        let mut results = results.into_iter().map(|result| result.expr);
+        let otherwise = Box::new(results.next().ok_or_else(|| unsupported("CASE"))?);
+        let branches = conditions.into_iter().zip(results).collect();
+        Ok(Typed { expr: BoundExpr::Case { branches, otherwise, expr_type }, expr_type, strength, origin: None })
+    }
+
+    fn extreme(&mut self, level: &mut Level, greatest: bool, items: &[Expr]) -> Bound<Typed> {
+        let items = self.expressions(level, items)?;
+        let (items, expr_type, strength) = self.unify(items)?;
+        if is_collatable(expr_type.pg_type) {
+            check_collation(expr_type.collation, Needs::Order, "GREATEST or LEAST")?;
+        }
+        // The btree order of varchar is text's.
+        let compared = if expr_type.pg_type == PgType::Varchar { PgType::Text } else { expr_type.pg_type };
+        let less = functions::operators("<").iter().find(|function| function.arguments == [compared, compared]);
+        let less =
+            *less.ok_or_else(|| UpstreamReason::UnknownFunction(format!("order of {}", compared.name()).into()))?;
+        let arguments = items.into_iter().map(|item| item.expr).collect();
+        let expr = BoundExpr::Extreme { less, greatest, arguments, expr_type };
+        Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// NULLIF has the type of its first argument as the = operator takes it.
+    fn null_if(&mut self, level: &mut Level, left: &Expr, right: &Expr) -> Bound<Typed> {
+        let left = self.expression(level, left)?;
+        let right = self.expression(level, right)?;
+        let (equal, left, right) = self.equality(left, right)?;
+        let kept = self.repeat(&left)?;
+        let condition = self.call(equal, vec![left, right], -1)?;
+        let (expr_type, strength) = (kept.expr_type, kept.strength);
+        let null = BoundExpr::Literal { value: Value::Null, expr_type };
+        let branches = vec![(condition.expr, null)];
+        let expr = BoundExpr::Case { branches, otherwise: Box::new(kept.expr), expr_type };
+        Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// Explicit collations: only those that compare bytes.
+    fn collate(&mut self, level: &mut Level, operand: &Expr, collation: &[String]) -> Bound<Typed> {
+        let is_bytewise = match collation {
+            [name] => self.is_pg_catalog_first() && (name == "C" || name == "POSIX"),
+            [schema, name] => schema == "pg_catalog" && (name == "C" || name == "POSIX"),
+            _ => false,
+        };
+        if !is_bytewise {
+            return Err(UpstreamReason::Collation(collation.join(".").into()));
+        }
+        let operand = self.expression(level, operand)?;
+        let operand =
+            if operand.is_unknown() { self.coerce(operand, PgType::Text, CastContext::Implicit)? } else { operand };
+        if !is_collatable(operand.pg_type()) {
+            return Err(UpstreamReason::Collation("collation of a type that has none".into()));
+        }
+        let mut typed = operand.collated(Collation::C);
+        typed.strength = CollationStrength::Explicit;
+        Ok(typed)
+    }
+
+    /// SQLValueFunction: all from the transaction's time.
+    fn sql_value(&mut self, function: SqlValueFunction, precision: Option<i32>) -> Bound<Typed> {
+        let to = match function {
+            SqlValueFunction::CurrentDate => PgType::Date,
+            SqlValueFunction::CurrentTimestamp => PgType::Timestamptz,
+            SqlValueFunction::LocalTime => PgType::Time,
+            SqlValueFunction::LocalTimestamp => PgType::Timestamp,
+            SqlValueFunction::CurrentTime => return Err(UpstreamReason::UnsupportedType("time with time zone".into())),
+        };
+        if precision.is_some_and(|precision| !(0..=6).contains(&precision)) {
+            return Err(unsupported("precision of the current time"));
+        }
+        let now = functions::functions("now").iter().find(|function| function.arguments.is_empty());
+        let now = *now.ok_or_else(|| UpstreamReason::Volatile("current time".into()))?;
+        let now = self.call(now, Vec::new(), -1)?;
+        self.cast(now, to, precision.unwrap_or(-1))
+    }
+
+    // -- calls
+
+    /// ParseFuncOrColumn.
+    fn function_call(&mut self, level: &mut Level, call: &Call) -> Bound<Typed> {
+        let aggregates = functions::aggregates(&call.name);
+        if !aggregates.is_empty() {
+            return self.aggregate(level, call, aggregates);
+        }
+        if call.is_star || call.is_distinct || call.filter.is_some() {
+            return Err(UpstreamReason::UnknownFunction(call.name.clone().into()));
+        }
+        let arguments = self.expressions(level, &call.arguments)?;
+        let types: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
+        let candidates = functions::function_candidates(&call.name);
+        let is_contested = self.is_contested(call);
+        let exact = resolve::exact(candidates, &types);
+        let candidate = match exact {
+            Some(exact) => exact,
+            None if is_contested => return Err(unknown_function(call, &arguments)),
+            None => {
+                if let Some(to) = self.cast_by_name(call, &arguments) {
+                    let argument = arguments.into_iter().next().ok_or_else(|| unsupported("cast"))?;
+                    return self.coerce(argument, to, CastContext::Explicit);
+                }
+                resolve::best(candidates, &types).ok_or_else(|| unknown_function(call, &arguments))?
+            }
+        };
+        let function = candidate.function.ok_or_else(|| unknown_function(call, &arguments))?;
+        let arguments = if candidate.is_variadic {
+            self.printed(function, arguments)?
+        } else if candidate.arguments.len() != arguments.len() {
+            return Err(unknown_function(call, &arguments));
+        } else {
+            arguments
+        };
+        let arguments = self.coerce_arguments(function, arguments)?;
+        self.call(function, arguments, -1)
+    }
+
+    /// Whether a function outside pg_catalog may be meant unless pg_catalog's matches exactly.
+    fn is_contested(&self, call: &Call) -> bool {
+        call.schema == CallSchema::SearchPath
+            && (self.catalog.user_functions.contains(call.name.as_str()) || !self.is_pg_catalog_first())
+    }
+
+    /// `text(x)`, `date('...')`: a call by a type's name that is a cast (func_get_detail).
+    fn cast_by_name(&self, call: &Call, arguments: &[Typed]) -> Option<PgType> {
+        let [argument] = arguments else { return None };
+        if call.schema == CallSchema::SearchPath && self.catalog.user_types.contains(call.name.as_str()) {
+            return None;
+        }
+        let to = PgType::ALL.into_iter().find(|to| to.typname() == call.name && *to != PgType::Unknown)?;
+        if argument.is_unknown() {
+            return Some(to);
+        }
+        let cast = functions::cast(argument.pg_type(), to)?;
+        matches!(cast.method, CastMethod::BinaryCompatible | CastMethod::ViaText(_)).then_some(to)
+    }
+
+    /// Arguments of `VARIADIC "any"`: as their output functions print them.
+    fn printed(&mut self, function: &Function, arguments: Vec<Typed>) -> Bound<Vec<Typed>> {
+        let declared = function.arguments.len().saturating_sub(1);
+        arguments
+            .into_iter()
+            .enumerate()
+            .map(|(index, argument)| {
+                let pg_type = argument.pg_type();
+                if index < declared || pg_type == PgType::Unknown || pg_type == PgType::Text {
+                    return Ok(argument);
+                }
+                let unknown = || UpstreamReason::UnknownFunction(format!("output of {}", pg_type.name()).into());
+                let output = functions::output_function(pg_type).ok_or_else(unknown)?;
+                self.call(output, vec![argument], -1)
+            })
+            .collect()
+    }
+
+    /// transformAggregateCall. Equal aggregates are computed once.
+    fn aggregate(&mut self, level: &mut Level, call: &Call, known: &'static [&'static Aggregate]) -> Bound<Typed> {
+        if level.inside_aggregate || !level.clause.allows_aggregates() {
+            return Err(unsupported("aggregate in this place"));
+        }
+        level.inside_aggregate = true;
+        let arguments = self.expressions(level, &call.arguments)?;
+        let filter = call.filter.as_ref().map(|filter| self.condition(level, filter)).transpose()?;
+        level.inside_aggregate = false;
+        let chosen =
+            self.chosen_aggregate(call, &arguments, known).ok_or_else(|| unknown_function(call, &arguments))?;
+        let argument = arguments.into_iter().next();
+        let argument = match (argument, chosen.argument) {
+            (Some(argument), Some(to)) => Some(self.coerce(argument, to, CastContext::Implicit)?),
+            (argument, _) => argument,
+        };
+        let (collation, strength) = match &argument {
+            Some(argument) => self.input_collation(&[argument], chosen.result)?,
+            None => (Collation::None, CollationStrength::None),
+        };
+        if let Some(argument) = &argument {
+            let needs_order = matches!(chosen.function, AggregateFunction::Min | AggregateFunction::Max);
+            let needs = if needs_order { Needs::Order } else { Needs::Equality };
+            if needs_order || call.is_distinct {
+                super::coerce::check_comparable(argument.expr_type, needs, "aggregate")?;
+            }
+        }
+        let expr_type = ExprType { pg_type: chosen.result, typmod: -1, collation };
+        let aggregate = AggregateCall {
+            function: chosen.function,
+            argument: argument.map(|argument| argument.expr),
+            is_distinct: call.is_distinct,
+            filter,
+            expr_type,
+        };
+        let position = match level.aggregates.iter().position(|earlier| is_same_aggregate(earlier, &aggregate)) {
+            Some(position) => position,
+            None => {
+                level.aggregates.push(aggregate);
+                level.aggregates.len() - 1
+            }
+        };
+        let expr = BoundExpr::Column { index: AGGREGATE_BASE + position, expr_type };
+        Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// The resolution for functions, with the one argument that these aggregates have.
+    fn chosen_aggregate(
+        &self,
+        call: &Call,
+        arguments: &[Typed],
+        known: &'static [&'static Aggregate],
+    ) -> Option<&'static Aggregate> {
+        let known = known.iter().copied();
+        if call.is_star {
+            let is_plain = arguments.is_empty() && !call.is_distinct;
+            return known.into_iter().find(|aggregate| is_plain && aggregate.function == AggregateFunction::CountStar);
+        }
+        let [argument] = arguments else { return None };
+        // Over an untyped argument other candidates than those known here take part.
+        if argument.is_unknown() {
+            return None;
+        }
+        let from = argument.pg_type();
+        let is_count = |aggregate: &&Aggregate| aggregate.function == AggregateFunction::Count;
+        if let Some(exact) = known.clone().find(|aggregate| aggregate.argument == Some(from) || is_count(aggregate)) {
+            let is_safe = !self.is_contested(call) || self.is_pg_catalog_first();
+            return is_safe.then_some(exact);
+        }
+        if self.is_contested(call) {
+            return None;
+        }
+        let takes =
+            |aggregate: &&Aggregate| aggregate.argument.is_some_and(|to| resolve::is_implicitly_coercible(from, to));
+        let applicable: Vec<_> = known.filter(takes).collect();
+        let is_preferred = |aggregate: &&&Aggregate| {
+            aggregate.argument.is_some_and(|to| to.is_preferred() && to.category() == from.category())
+        };
+        let preferred: Vec<_> = applicable.iter().filter(is_preferred).copied().collect();
+        let remaining = if preferred.is_empty() { applicable } else { preferred };
+        if let [only] = remaining.as_slice() { Some(only) } else { None }
+    }
+}
+
+fn is_same_aggregate(left: &AggregateCall, right: &AggregateCall) -> bool {
+    let same = |left: &Option<BoundExpr>, right: &Option<BoundExpr>| match (left, right) {
+        (Some(left), Some(right)) => is_same(left, right),
+        (None, None) => true,
+        _ => false,
+    };
+    left.function == right.function
+        && left.is_distinct == right.is_distinct
+        && left.expr_type == right.expr_type
+        && same(&left.argument, &right.argument)
+        && same(&left.filter, &right.filter)
+}
+
+fn unknown(value: Value) -> Typed {
+    let expr_type = ExprType { pg_type: PgType::Unknown, typmod: -1, collation: Collation::None };
+    Typed::literal(value, expr_type, CollationStrength::None)
+}
+
+fn type_names(arguments: &[Typed]) -> String {
+    arguments.iter().map(|argument| argument.pg_type().name()).collect::<Vec<_>>().join(", ")
+}
+
+fn unknown_operator(symbol: &str, arguments: &[Typed]) -> UpstreamReason {
+    UpstreamReason::UnknownFunction(format!("operator {symbol}({})", type_names(arguments)).into())
+}
+
+fn unknown_function(call: &Call, arguments: &[Typed]) -> UpstreamReason {
+    UpstreamReason::UnknownFunction(format!("{}({})", call.name, type_names(arguments)).into())
+}

@@ -1,0 +1,59 @@
+//! The name of an output column without a label: FigureColname of parse_target.c.
+
+use crate::statement::ast::{Expr, SqlValueFunction};
+
+/// The name, `?column?` if nothing suggests one.
+pub(super) fn output_name(expr: &Expr) -> &str {
+    suggested(expr).map_or("?column?", |suggestion| suggestion.name)
+}
+
+struct Suggestion<'a> {
+    name: &'a str,
+    /// A weak one (of a cast or CASE) gives way to any other.
+    is_strong: bool,
+}
+
+fn strong(name: &str) -> Option<Suggestion<'_>> {
+    Some(Suggestion { name, is_strong: true })
+}
+
+/// FigureColnameInternal.
+fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
+    match expr {
+        Expr::Column(names) => strong(names.last()?),
+        Expr::Call(call) => strong(&call.name),
+        Expr::NullIf(..) => strong("nullif"),
+        Expr::Coalesce(_) => strong("coalesce"),
+        Expr::Extreme { greatest, .. } => strong(if *greatest { "greatest" } else { "least" }),
+        Expr::SqlValue { function, .. } => strong(match function {
+            SqlValueFunction::CurrentDate => "current_date",
+            SqlValueFunction::CurrentTime => "current_time",
+            SqlValueFunction::CurrentTimestamp => "current_timestamp",
+            SqlValueFunction::LocalTime => "localtime",
+            SqlValueFunction::LocalTimestamp => "localtimestamp",
+        }),
+        Expr::Collate { operand, .. } => suggested(operand),
+        Expr::Cast { operand, to } => stronger(suggested(operand), &to.name),
+        // makeBoolAConst: a cast.
+        Expr::Bool(_) => stronger(None, "bool"),
+        Expr::Case { otherwise, .. } => stronger(otherwise.as_deref().and_then(suggested), "case"),
+        Expr::Number(_)
+        | Expr::String(_)
+        | Expr::Null
+        | Expr::Parameter(_)
+        | Expr::Operator { .. }
+        | Expr::And(_)
+        | Expr::Or(_)
+        | Expr::Not(_)
+        | Expr::IsNull { .. }
+        | Expr::IsBool { .. }
+        | Expr::IsDistinct { .. }
+        | Expr::Between { .. }
+        | Expr::In { .. } => None,
+    }
+}
+
+/// The operand's suggestion if it is strong, else the weak `name`.
+fn stronger<'a>(operand: Option<Suggestion<'a>>, name: &'a str) -> Option<Suggestion<'a>> {
+    operand.filter(|suggestion| suggestion.is_strong).or(Some(Suggestion { name, is_strong: false }))
+}

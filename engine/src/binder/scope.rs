@@ -1,0 +1,114 @@
+//! The names that expressions of one query level may use: parse_relation.c's namespace.
+
+use std::sync::Arc;
+
+use crate::binder::typed::{CollationStrength, Origin, Typed};
+use crate::binder::{Binder, Bound, BoundExpr, ExprType};
+use crate::catalog::Collation;
+use crate::reason::UpstreamReason;
+
+/// One column of a FROM item.
+#[derive(Clone, Debug)]
+pub(super) struct ScopeColumn {
+    pub(super) name: Arc<str>,
+    /// Position in the output of the FROM clause's relation.
+    pub(super) index: usize,
+    /// None: of a type that is not mirrored; naming it sends the statement upstream.
+    pub(super) expr_type: Option<ExprType>,
+    pub(super) origin: Option<Origin>,
+    /// Indexes into the binder's table uses and the table's columns, one for each column that it stands for.
+    pub(super) uses: Vec<(usize, usize)>,
+}
+
+/// One FROM item: a table, a subquery, or a join with merged columns (ParseNamespaceItem).
+#[derive(Clone, Debug)]
+pub(super) struct ScopeItem {
+    /// None: a join, not to be named.
+    pub(super) name: Option<String>,
+    /// For `schema.table.column`: only a table without alias has one.
+    pub(super) schema: Option<Arc<str>>,
+    /// Whether its columns answer to unqualified names and `*`; not so inside a join with USING.
+    pub(super) columns_visible: bool,
+    pub(super) columns: Vec<ScopeColumn>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope {
+    pub(super) items: Vec<ScopeItem>,
+}
+
+impl Scope {
+    /// checkNameSpaceConflicts. Stricter: tables of one name in two schemas conflict here too.
+    pub(super) fn joined(mut self, other: Self) -> Bound<Self> {
+        for item in &other.items {
+            if item.name.is_some() && self.items.iter().any(|earlier| earlier.name == item.name) {
+                return Err(UpstreamReason::UnknownRelation("table name specified more than once".into()));
+            }
+        }
+        self.items.extend(other.items);
+        Ok(self)
+    }
+
+    /// The columns that unqualified names see, in the order of `*`.
+    pub(super) fn visible_columns(&self) -> impl Iterator<Item = &ScopeColumn> {
+        self.items.iter().filter(|item| item.columns_visible).flat_map(|item| &item.columns)
+    }
+
+    /// colNameToVar: None if there is no such column; more than one is an error.
+    pub(super) fn unqualified(&self, name: &str) -> Bound<Option<&ScopeColumn>> {
+        unique(self.visible_columns(), name)
+    }
+
+    /// The item that `t` or `s.t` stands for.
+    pub(super) fn item(&self, qualifier: &[String]) -> Bound<&ScopeItem> {
+        let found = match qualifier {
+            [name] => self.items.iter().find(|item| item.name.as_ref() == Some(name)),
+            [schema, name] => self
+                .items
+                .iter()
+                .find(|item| item.name.as_ref() == Some(name) && item.schema.as_deref() == Some(schema)),
+            _ => None,
+        };
+        found.ok_or_else(|| UpstreamReason::UnknownRelation(qualifier.join(".").into()))
+    }
+
+    /// transformColumnRef. System columns and whole-row references are not found: they go upstream.
+    pub(super) fn column(&self, names: &[String]) -> Bound<&ScopeColumn> {
+        let unknown = || UpstreamReason::UnknownColumn(names.join(".").into());
+        let found = match names {
+            [name] => self.unqualified(name)?,
+            [qualifier @ .., name] => unique(self.item(qualifier)?.columns.iter(), name)?,
+            [] => None,
+        };
+        found.ok_or_else(unknown)
+    }
+}
+
+/// The one column of that name; two are ambiguous.
+fn unique<'s>(columns: impl Iterator<Item = &'s ScopeColumn>, name: &str) -> Bound<Option<&'s ScopeColumn>> {
+    let mut found = columns.filter(|column| &*column.name == name);
+    let first = found.next();
+    if found.next().is_some() {
+        return Err(UpstreamReason::UnknownColumn(format!("{name} is ambiguous").into()));
+    }
+    Ok(first)
+}
+
+impl Binder<'_> {
+    /// The Var of a column, noted as used (markVarForSelectPriv).
+    pub(super) fn column_reference(&mut self, column: &ScopeColumn) -> Bound<Typed> {
+        let Some(expr_type) = column.expr_type else {
+            return Err(UpstreamReason::UnsupportedType(format!("column {}", column.name).into()));
+        };
+        for (table, index) in &column.uses {
+            let used = &mut self.tables[*table].columns;
+            if !used.contains(index) {
+                used.push(*index);
+            }
+        }
+        let strength =
+            if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
+        let expr = BoundExpr::Column { index: column.index, expr_type };
+        Ok(Typed { expr, expr_type, strength, origin: column.origin })
+    }
+}

@@ -1,0 +1,1 @@
+//! Against PostgreSQL's own description of about 200 statements.
