@@ -32,6 +32,12 @@ impl VisibilitySnapshot {
         xid < self.xmin || (xid < self.xmax && self.in_progress.binary_search(&xid).is_err())
     }
 
+    /// Whether every transaction that `earlier` sees is seen here too (as it is in any later snapshot).
+    pub fn sees_all_of(&self, earlier: &Self) -> bool {
+        let hides = |xid: &u64| *xid < earlier.xmax && earlier.in_progress.binary_search(xid).is_err();
+        self.xmax >= earlier.xmax && !self.in_progress.iter().any(hides)
+    }
+
     /// The text form `xmin:xmax:xip,xip,...`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');

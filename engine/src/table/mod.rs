@@ -1,20 +1,38 @@
 //! Mirrored rows: an immutable [`TableVersion`] is a list of chunks with deletion bitmaps, copy-on-write.
 //!
 //! A change makes a new version that shares every untouched chunk. A chunk's columns never change; what is
-//! deleted from it is a bitmap beside it. Look-ups by key go through an index per chunk, made on first use.
+//! deleted from it is a bitmap beside it. What is derived from a chunk (value ranges, key indexes) is made on first
+//! use and shared by all versions that hold the chunk.
 
-use std::sync::Arc;
+pub mod build;
+pub mod delta;
+mod gather;
+mod index;
+mod key;
+#[cfg(test)]
+mod tests;
+pub mod zone;
 
-use arrow::array::ArrayRef;
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{Array, ArrayRef};
 use arrow::buffer::BooleanBuffer;
 
+pub use build::TableBuilder;
+pub use delta::{RowAt, TableDelta};
+use index::{Match, Probe};
+pub use zone::Zone;
+
 use crate::catalog::TableSchema;
-use crate::types::Lsn;
+use crate::types::{Lsn, PgType, Value};
 
 /// Rows per full chunk. Large enough that per-chunk costs vanish, small enough that a copy-on-write bitmap (8 KiB) is cheap.
 pub const CHUNK_ROWS: usize = 65_536;
 
 /// The commit LSN of the last transaction that changed a table; means the same in every freshet on the same upstream.
+/// Strictly increasing per table: where a first copy and the transactions applied on top of it are not in LSN order,
+/// the later one counts one up instead (see `mirror::publish`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Generation(pub Lsn);
 
@@ -24,6 +42,10 @@ pub struct Generation(pub Lsn);
 pub struct Chunk {
     pub columns: Vec<ArrayRef>,
     pub rows: usize,
+    types: Box<[Option<PgType>]>,
+    zones: Box<[OnceLock<Option<Zone>>]>,
+    indexes: index::KeyIndexes,
+    bytes: usize,
 }
 
 /// A chunk and which of its rows still exist in this version.
@@ -42,4 +64,97 @@ pub struct TableVersion {
     pub chunks: Arc<[ChunkVersion]>,
     pub generation: Generation,
     pub rows: usize,
+}
+
+impl Chunk {
+    /// `columns` has one array of `rows` values per column of `schema`.
+    pub fn new(schema: &TableSchema, columns: Vec<ArrayRef>, rows: usize) -> Self {
+        assert_eq!(columns.len(), schema.columns.len(), "one array per column");
+        assert!(columns.iter().all(|column| column.len() == rows), "arrays of equal length");
+        assert!(rows <= CHUNK_ROWS, "at most CHUNK_ROWS rows");
+        let types = schema.columns.iter().map(|column| column.pg_type).collect();
+        let zones = columns.iter().map(|_| OnceLock::new()).collect();
+        let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum();
+        Self { columns, rows, types, zones, indexes: index::KeyIndexes::default(), bytes }
+    }
+
+    /// The type of a column, None where it is not mirrored.
+    pub fn pg_type(&self, column: usize) -> Option<PgType> {
+        self.types[column]
+    }
+
+    /// Range and NULLs of a column over all rows of the chunk, dead ones included. None where values of the type
+    /// are not ordered here.
+    pub fn zone(&self, column: usize) -> Option<&Zone> {
+        self.zones[column].get_or_init(|| Zone::of(self.columns[column].as_ref(), self.types[column]?)).as_ref()
+    }
+
+    /// Resident estimate: the arrays and the indexes made so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.indexes.bytes()
+    }
+}
+
+impl ChunkVersion {
+    /// All rows alive.
+    pub fn new(chunk: Arc<Chunk>) -> Self {
+        let alive_rows = chunk.rows;
+        Self { chunk, alive: None, alive_rows }
+    }
+
+    pub fn is_alive(&self, row: usize) -> bool {
+        self.alive.as_ref().is_none_or(|alive| alive.value(row))
+    }
+}
+
+impl TableVersion {
+    /// An empty table.
+    pub fn empty(schema: Arc<TableSchema>, generation: Generation) -> Self {
+        Self { schema, chunks: Arc::from([]), generation, rows: 0 }
+    }
+
+    /// A table of these chunks, all rows alive, in this order.
+    pub fn from_chunks(
+        schema: Arc<TableSchema>,
+        chunks: impl IntoIterator<Item = Arc<Chunk>>,
+        generation: Generation,
+    ) -> Self {
+        let chunks: Arc<[_]> = chunks.into_iter().map(ChunkVersion::new).collect();
+        let rows = chunks.iter().map(|chunk| chunk.alive_rows).sum();
+        Self { schema, chunks, generation, rows }
+    }
+
+    /// The alive rows whose `columns` equal `key` by PostgreSQL's `=` of the column's type (text and jsonb: by bytes).
+    /// Every key value must fit its column's type; a NULL equals nothing. Makes the chunks' indexes on `columns` on
+    /// first use: ask only for columns that are looked up often.
+    pub fn find(&self, columns: &[usize], key: &[Value]) -> Vec<RowAt> {
+        let mut found = Vec::new();
+        if key.iter().any(Value::is_null) || columns.iter().any(|column| self.schema.columns[*column].pg_type.is_none())
+        {
+            return found;
+        }
+        let probe = Probe::new(&self.schema, columns, key, Match::Equal);
+        for (number, version) in self.chunks.iter().enumerate() {
+            let alive = |row| version.is_alive(row);
+            probe.find_in(&version.chunk, alive, |row| {
+                found.push(RowAt { chunk: number as u32, row: row as u32 });
+                ControlFlow::Continue(())
+            });
+        }
+        found
+    }
+
+    /// Resident estimate of everything this version holds.
+    pub fn bytes(&self) -> usize {
+        let chunks = self.chunks.iter().map(|version| {
+            let bitmap = version.alive.as_ref().map_or(0, |alive| alive.len() / 8);
+            version.chunk.bytes() + bitmap + size_of::<ChunkVersion>()
+        });
+        chunks.sum()
+    }
+}
+
+/// Indexes of the columns whose values are mirrored, in schema order: what a first copy selects.
+pub fn mirrored_columns(schema: &TableSchema) -> Vec<usize> {
+    (0..schema.columns.len()).filter(|column| schema.columns[*column].pg_type.is_some()).collect()
 }

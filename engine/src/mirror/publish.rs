@@ -1,0 +1,775 @@
+//! [`Mirror`]: every mirrored table's recent versions, and the [`Snapshot`]s cut out of them.
+//!
+//! One writer (replication) applies transactions in commit order; many readers ask for the tables as one
+//! `pg_current_snapshot()` sees them. Commit order is not visibility order, so each table keeps a history: its oldest
+//! version that any later reader may need, then one version per applied transaction. A reader gets the version after
+//! the leading transactions that it sees; if it also sees a later one, there is no such version and it is told so.
+//!
+//! First copy: changes are kept from [`Mirror::start_copy`] on; [`Mirror::finish_copy`] applies those that the copy's
+//! snapshot did not see, which is exact where comparing LSNs is not (a commit may be visible before or after a later one).
+//!
+//! Generations are commit LSNs, made strictly increasing per table: the copy counts as changed at the insert LSN taken
+//! with its snapshot, and a transaction applied on top of it with a lower commit LSN gets the next number instead.
+//!
+//! Locks: `writer` serialises everything that makes versions; `published` is held for reading while a snapshot is cut
+//! and for writing only while finished versions are put in place. `writer` is taken first.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::apply::{PoisonReason, delta_of};
+use super::assemble::{Binding, RelationLayout, TableChanges, UpstreamTransaction};
+use crate::catalog::{Catalog, RelationId, ReplicaIdentity, TableSchema};
+use crate::change_log::{ChangeLog, ChangeLogLimits, RowChanges};
+use crate::reason::UpstreamReason;
+use crate::snapshot::{Snapshot, VisibilitySnapshot};
+use crate::table::{Generation, TableDelta, TableVersion};
+use crate::types::Lsn;
+
+/// What the mirror may use.
+#[derive(Clone, Debug)]
+pub struct MirrorLimits {
+    /// Newest versions of all tables. Over it, the table read longest ago becomes tracked.
+    pub bytes_max: usize,
+    /// Changes kept for one table while it is copied. Over it, the copy is given up.
+    pub copy_buffer_bytes_max: usize,
+    /// Versions kept per table while no reader has shown them to be visible; then older ones are put together.
+    pub versions_max: usize,
+    pub change_log: ChangeLogLimits,
+}
+
+impl Default for MirrorLimits {
+    fn default() -> Self {
+        Self {
+            bytes_max: 4 << 30,
+            copy_buffer_bytes_max: 256 << 20,
+            versions_max: 1_024,
+            change_log: ChangeLogLimits::default(),
+        }
+    }
+}
+
+/// What the mirror has of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableState {
+    /// The first copy runs; changes are kept.
+    Copying,
+    Mirrored,
+    /// Generations but no rows.
+    Tracked(Cow<'static, str>),
+    /// Can no longer be followed; has to be copied again.
+    Poisoned(PoisonReason),
+}
+
+/// One table, for the operator.
+#[derive(Clone, Debug)]
+pub struct TableStatus {
+    pub schema: Arc<TableSchema>,
+    pub state: TableState,
+    pub rows: usize,
+    /// Resident estimate of the newest version.
+    pub bytes: usize,
+    pub generation: Generation,
+    /// Versions kept for readers.
+    pub versions: usize,
+}
+
+/// One first copy of one table: a copy that was begun earlier cannot be finished in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CopyId {
+    relation: RelationId,
+    number: u64,
+}
+
+/// All mirrored tables of one database.
+pub struct Mirror {
+    limits: MirrorLimits,
+    writer: Mutex<Writer>,
+    published: RwLock<Published>,
+    /// Counts snapshots cut; tells which table was read last.
+    reads: AtomicU64,
+    /// What `writer.buffers` hold, readable without its lock.
+    buffered_bytes: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Writer {
+    /// Counts the copies begun.
+    copies: u64,
+    /// Changes to tables that are being copied.
+    buffers: HashMap<RelationId, CopyBuffer>,
+    bindings: HashMap<RelationId, KnownBinding>,
+    /// The last generation of every table ever mirrored: a new copy must not repeat one.
+    generations: HashMap<RelationId, Generation>,
+}
+
+struct CopyBuffer {
+    id: CopyId,
+    transactions: Vec<(Stamp, TableChanges)>,
+    bytes: usize,
+}
+
+/// A layout already matched with a schema; both are compared by address.
+struct KnownBinding {
+    layout: Arc<RelationLayout>,
+    schema: Arc<TableSchema>,
+    binding: Arc<Binding>,
+}
+
+#[derive(Default)]
+struct Published {
+    applied: Lsn,
+    tables: HashMap<RelationId, Table>,
+}
+
+struct Table {
+    schema: Arc<TableSchema>,
+    state: TableState,
+    /// What every reader must see: the copy's snapshot, then the one of the last retirement.
+    floor: Arc<VisibilitySnapshot>,
+    /// Oldest first; the first one's transactions are all seen under `floor`. Empty unless mirrored or tracked.
+    history: VecDeque<Version>,
+    handover: Option<Handover>,
+    generation: Generation,
+    change_log: ChangeLog,
+    bytes: usize,
+    last_read: AtomicU64,
+}
+
+/// A table after some transactions that came after the version before it (mostly one).
+struct Version {
+    xids: Vec<u32>,
+    generation: Generation,
+    /// None: tracked.
+    rows: Option<Arc<TableVersion>>,
+}
+
+#[derive(Clone, Copy)]
+struct Stamp {
+    xid: u32,
+    commit_lsn: Lsn,
+}
+
+/// Where a table stands: what the next transaction is applied to.
+struct Tip {
+    schema: Arc<TableSchema>,
+    generation: Generation,
+    handover: Option<Handover>,
+    /// None: no versions (being copied, poisoned). Some(None): tracked.
+    rows: Option<Option<Arc<TableVersion>>>,
+}
+
+/// What a transaction makes of a table.
+enum Outcome {
+    Version { version: Version, logged: Option<RowChanges>, bytes: usize },
+    Poison(PoisonReason),
+}
+
+/// Transactions that a first copy contains: those with a commit LSN below `insert_lsn` that `copied_at` sees.
+/// (Later ones it cannot have seen, and a transaction id may come round again.)
+#[derive(Clone)]
+struct Handover {
+    copied_at: Arc<VisibilitySnapshot>,
+    insert_lsn: Lsn,
+}
+
+impl Mirror {
+    pub fn new(limits: MirrorLimits) -> Self {
+        Self {
+            limits,
+            writer: Mutex::default(),
+            published: RwLock::default(),
+            reads: AtomicU64::new(0),
+            buffered_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Begins to keep the changes of a table, before it is added to the publication. A table known already is
+    /// forgotten first, a copy of it under way is void. An error says why it cannot be mirrored.
+    pub fn start_copy(&self, schema: Arc<TableSchema>) -> Result<CopyId, UpstreamReason> {
+        admit(&schema)?;
+        let mut writer = self.writer.lock();
+        writer.copies += 1;
+        let id = CopyId { relation: schema.id, number: writer.copies };
+        writer.buffers.insert(schema.id, CopyBuffer { id, transactions: Vec::new(), bytes: 0 });
+        self.note_buffered(&writer);
+        let before = writer.generations.get(&schema.id).copied().unwrap_or_default();
+        let table = Table::new(schema, before, self.limits.change_log);
+        let replaced = self.published.write().tables.insert(table.schema.id, table);
+        drop(replaced);
+        Ok(id)
+    }
+
+    /// Puts a finished copy in place: `version` holds the rows that `copied_at` sees, `insert_lsn` is
+    /// `pg_current_wal_insert_lsn()` read in the same statement as the snapshot or after it. Transactions received since
+    /// [`Self::start_copy`] are applied unless `copied_at` sees them. An error: the table was poisoned meanwhile, or
+    /// another copy begun.
+    pub fn finish_copy(
+        &self,
+        copy: CopyId,
+        version: TableVersion,
+        copied_at: VisibilitySnapshot,
+        insert_lsn: Lsn,
+    ) -> Result<(), UpstreamReason> {
+        self.finish(copy, Some(version), copied_at, insert_lsn)
+    }
+
+    /// Like [`Self::finish_copy`] without rows: the table becomes tracked from `since` on.
+    pub fn finish_tracked(
+        &self,
+        copy: CopyId,
+        since: VisibilitySnapshot,
+        insert_lsn: Lsn,
+    ) -> Result<(), UpstreamReason> {
+        self.finish(copy, None, since, insert_lsn)
+    }
+
+    fn finish(
+        &self,
+        copy: CopyId,
+        copied: Option<TableVersion>,
+        copied_at: VisibilitySnapshot,
+        insert_lsn: Lsn,
+    ) -> Result<(), UpstreamReason> {
+        let relation = copy.relation;
+        let mut writer = self.writer.lock();
+        if writer.buffers.get(&relation).is_none_or(|buffer| buffer.id != copy) {
+            return Err(self.not_copied(relation));
+        }
+        let transactions = writer.buffers.remove(&relation).map(|buffer| buffer.transactions).unwrap_or_default();
+        self.note_buffered(&writer);
+        let Some((schema, before)) = self.published.read().identity_of(relation) else {
+            return Err(UpstreamReason::TableNotMirrored("forgotten".into()));
+        };
+        let mut table = Table::new(schema, before, self.limits.change_log);
+        if copied.as_ref().is_some_and(|copied| copied.schema != table.schema) {
+            table.poison("altered while it was copied".into());
+        } else {
+            table.start(copied, copied_at, insert_lsn);
+            for (stamp, changes) in transactions {
+                if let Some(outcome) = writer.step(table.tip(), stamp, &changes, self.limits.change_log) {
+                    table.take(outcome, self.limits.versions_max);
+                }
+            }
+        }
+        writer.generations.insert(relation, table.generation);
+        let outcome = if table.history.is_empty() { Err(table.reason()) } else { Ok(()) };
+        // Readers see the copy only with everything applied to it that was received meanwhile.
+        let replaced = self.published.write().tables.insert(relation, table);
+        drop(replaced);
+        self.demote_over_cap(Some(relation));
+        outcome
+    }
+
+    /// Applies a transaction, in the order of the stream. One received again after a reconnection is ignored.
+    pub fn apply(&self, transaction: UpstreamTransaction) {
+        let mut writer = self.writer.lock();
+        if transaction.end_lsn <= self.applied() {
+            return;
+        }
+        let stamp = Stamp { xid: transaction.xid, commit_lsn: transaction.commit_lsn };
+        let mut made = Vec::new();
+        for changes in transaction.tables {
+            made.extend(self.make(&mut writer, stamp, changes));
+        }
+        let has_changes = !made.is_empty();
+        self.publish(made, Some(transaction.end_lsn));
+        if has_changes {
+            self.demote_over_cap(None);
+        }
+    }
+
+    /// A keepalive: everything up to `lsn` has been received.
+    pub fn advance(&self, lsn: Lsn) {
+        let _writer = self.writer.lock();
+        let mut published = self.published.write();
+        published.applied = published.applied.max(lsn);
+    }
+
+    /// Everything up to here has been applied.
+    pub fn applied(&self) -> Lsn {
+        self.published.read().applied
+    }
+
+    /// The tables as `visible` sees them. `required`: what must have been applied, so that every transaction that
+    /// `visible` sees has been received. A table whose schema in `catalog` is not the one it was copied by is refused
+    /// (equal schemas are recognised fastest if a new catalog keeps the old one's `Arc`s).
+    pub fn snapshot_at(
+        &self,
+        visible: &VisibilitySnapshot,
+        required: Lsn,
+        relations: &[RelationId],
+        catalog: &Arc<Catalog>,
+    ) -> Result<Snapshot, UpstreamReason> {
+        let read = self.reads.fetch_add(1, Ordering::Relaxed);
+        let published = self.published.read();
+        if published.applied < required {
+            return Err(UpstreamReason::MirrorBehind("the stream has not arrived there".into()));
+        }
+        let mut tables = HashMap::with_capacity(relations.len());
+        for relation in relations {
+            let table = published.with_versions(*relation)?;
+            let version = table.version_at(visible)?;
+            let Some(rows) = &version.rows else { return Err(table.reason()) };
+            if !catalog
+                .tables
+                .get(relation)
+                .is_some_and(|schema| Arc::ptr_eq(schema, &table.schema) || *schema == table.schema)
+            {
+                return Err(UpstreamReason::TableNotMirrored("its schema has changed".into()));
+            }
+            table.last_read.store(read, Ordering::Relaxed);
+            tables.insert(*relation, Arc::clone(rows));
+        }
+        Ok(Snapshot { applied: published.applied, catalog: Arc::clone(catalog), tables })
+    }
+
+    /// The generation of a mirrored or tracked table as `visible` sees it.
+    pub fn generation_at(
+        &self,
+        visible: &VisibilitySnapshot,
+        required: Lsn,
+        relation: RelationId,
+    ) -> Result<Generation, UpstreamReason> {
+        let published = self.published.read();
+        if published.applied < required {
+            return Err(UpstreamReason::MirrorBehind("the stream has not arrived there".into()));
+        }
+        Ok(published.with_versions(relation)?.version_at(visible)?.generation)
+    }
+
+    /// Whether transactions have been applied that `visible` does not see.
+    pub fn pending_after(&self, visible: &VisibilitySnapshot) -> bool {
+        let published = self.published.read();
+        published.tables.values().any(|table| table.history.iter().any(|version| !version.is_seen_by(visible)))
+    }
+
+    /// Forgets versions that no reader needs any more, once every later reader sees what `visible` sees. A reader with
+    /// an older snapshot is refused from then on.
+    pub fn retire(&self, visible: &VisibilitySnapshot) {
+        let is_due = |table: &Table| table.history.get(1).is_some_and(|version| version.is_seen_by(visible));
+        if !self.published.read().tables.values().any(is_due) {
+            return;
+        }
+        let mut retired = Vec::new();
+        let floor = Arc::new(visible.clone());
+        let mut published = self.published.write();
+        for table in published.tables.values_mut() {
+            let seen = table.history.iter().take_while(|version| version.is_seen_by(visible)).count();
+            if seen > 1 && visible.sees_all_of(&table.floor) {
+                retired.extend(table.history.drain(..seen - 1));
+                table.floor = Arc::clone(&floor);
+                if let Some(base) = table.history.front_mut() {
+                    base.xids = Vec::new();
+                }
+            }
+        }
+        // Freeing rows takes time that readers need not wait for.
+        drop(published);
+        drop(retired);
+    }
+
+    /// The changes of a table after one generation, up to another; None if they are not all known.
+    pub fn changes_between(
+        &self,
+        relation: RelationId,
+        after: Generation,
+        through: Generation,
+    ) -> Option<Vec<Arc<RowChanges>>> {
+        let published = self.published.read();
+        let changes = published.tables.get(&relation)?.change_log.since(after)?;
+        Some(changes.take_while(|changes| changes.generation <= through).cloned().collect())
+    }
+
+    /// The table can no longer be followed.
+    pub fn poison(&self, relation: RelationId, why: impl Into<PoisonReason>) {
+        let mut writer = self.writer.lock();
+        writer.buffers.remove(&relation);
+        self.note_buffered(&writer);
+        self.publish([(relation, Outcome::Poison(why.into()))], None);
+    }
+
+    /// The table is no longer wanted; its changes are ignored.
+    pub fn forget(&self, relation: RelationId) {
+        let mut writer = self.writer.lock();
+        writer.buffers.remove(&relation);
+        self.note_buffered(&writer);
+        writer.bindings.remove(&relation);
+        let forgotten = self.published.write().tables.remove(&relation);
+        drop(forgotten);
+    }
+
+    /// The stream is lost, and with it everything built on it.
+    pub fn clear(&self) {
+        let mut writer = self.writer.lock();
+        writer.buffers.clear();
+        self.note_buffered(&writer);
+        writer.bindings.clear();
+        let cleared = std::mem::take(&mut *self.published.write());
+        drop(cleared);
+    }
+
+    /// Gives up a table's rows, keeping its generations.
+    pub fn demote(&self, relation: RelationId, why: &'static str) {
+        let _writer = self.writer.lock();
+        let freed = self.published.write().tables.get_mut(&relation).map(|table| table.demote(why));
+        drop(freed);
+    }
+
+    pub fn statuses(&self) -> Vec<TableStatus> {
+        let published = self.published.read();
+        let status = |table: &Table| TableStatus {
+            schema: Arc::clone(&table.schema),
+            state: table.state.clone(),
+            rows: table.head().map_or(0, |head| head.rows),
+            bytes: table.bytes,
+            generation: table.generation,
+            versions: table.history.len(),
+        };
+        published.tables.values().map(status).collect()
+    }
+
+    /// The state of one table; None if the mirror knows nothing of it.
+    pub fn state(&self, relation: RelationId) -> Option<TableState> {
+        Some(self.published.read().tables.get(&relation)?.state.clone())
+    }
+
+    /// Resident estimate of the newest versions of all tables and of what is kept for running copies.
+    pub fn bytes(&self) -> usize {
+        self.buffered_bytes.load(Ordering::Relaxed) + self.published.read().bytes()
+    }
+
+    /// What is left under the memory cap.
+    pub fn room(&self) -> usize {
+        self.limits.bytes_max.saturating_sub(self.bytes())
+    }
+
+    fn not_copied(&self, relation: RelationId) -> UpstreamReason {
+        match self.published.read().with_versions(relation) {
+            Err(reason) => reason,
+            Ok(_) => UpstreamReason::TableNotMirrored("not being copied".into()),
+        }
+    }
+
+    fn note_buffered(&self, writer: &Writer) {
+        let bytes = writer.buffers.values().map(|buffer| buffer.bytes).sum();
+        self.buffered_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What one transaction makes of one table; None if the changes do not concern it (any more).
+    fn make(&self, writer: &mut Writer, stamp: Stamp, changes: TableChanges) -> Option<(RelationId, Outcome)> {
+        let relation = changes.relation;
+        if let Some(buffer) = writer.buffers.get_mut(&relation) {
+            let given_up = buffer.keep(stamp, changes, self.limits.copy_buffer_bytes_max);
+            if given_up.is_some() {
+                writer.buffers.remove(&relation);
+            }
+            self.note_buffered(writer);
+            return given_up.map(|why| (relation, Outcome::Poison(why)));
+        }
+        let tip = self.published.read().tables.get(&relation)?.tip();
+        let outcome = writer.step(tip, stamp, &changes, self.limits.change_log)?;
+        Some((relation, outcome))
+    }
+
+    /// Puts what one transaction made in place, all at once.
+    fn publish(&self, made: impl IntoIterator<Item = (RelationId, Outcome)>, applied: Option<Lsn>) {
+        let mut freed = Vec::new();
+        let mut published = self.published.write();
+        for (relation, outcome) in made {
+            if let Some(table) = published.tables.get_mut(&relation) {
+                freed.extend(table.take(outcome, self.limits.versions_max));
+            }
+        }
+        if let Some(applied) = applied {
+            published.applied = published.applied.max(applied);
+        }
+        // Freeing rows takes time that readers need not wait for.
+        drop(published);
+        drop(freed);
+    }
+
+    /// Makes tables tracked until the rest is under the cap: `newcomer` first, so that a copy never drives out a table
+    /// in use, else the one read longest ago.
+    fn demote_over_cap(&self, newcomer: Option<RelationId>) {
+        let mut freed = Vec::new();
+        let mut published = self.published.write();
+        while published.bytes() > self.limits.bytes_max {
+            let mirrored = published.tables.values().filter(|table| table.state == TableState::Mirrored);
+            let victim = mirrored
+                .min_by_key(|table| (Some(table.schema.id) != newcomer, table.last_read.load(Ordering::Relaxed)));
+            let Some(victim) = victim.map(|table| table.schema.id) else { break };
+            freed.extend(published.tables.get_mut(&victim).map(|table| table.demote("over the memory cap")));
+        }
+        drop(published);
+        drop(freed);
+    }
+}
+
+/// Whether a table can be mirrored at all.
+fn admit(schema: &TableSchema) -> Result<(), UpstreamReason> {
+    match &schema.identity {
+        ReplicaIdentity::Nothing => Err(UpstreamReason::TableNotMirrored("no replica identity".into())),
+        ReplicaIdentity::Full => Ok(()),
+        ReplicaIdentity::Key(key) => match key.iter().find(|column| schema.columns[**column].pg_type.is_none()) {
+            Some(column) => {
+                let name = &schema.columns[*column].name;
+                Err(UpstreamReason::TableNotMirrored(format!("identity column \"{name}\" is not mirrored").into()))
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+/// The row images of a change, unless it is too large to be of use.
+fn logged(delta: &TableDelta, generation: Generation, limits: ChangeLogLimits) -> Option<RowChanges> {
+    (!delta.is_truncated() && delta.changed_rows() <= limits.rows_max).then(|| RowChanges {
+        generation,
+        old: delta.deleted_rows(),
+        new: delta.inserted().to_vec(),
+    })
+}
+
+impl Writer {
+    /// One transaction applied to one table; None if it does not concern it.
+    fn step(&mut self, tip: Tip, stamp: Stamp, changes: &TableChanges, limits: ChangeLogLimits) -> Option<Outcome> {
+        if tip.handover.as_ref().is_some_and(|handover| handover.contains(stamp)) {
+            return None;
+        }
+        let generation = tip.generation.next(stamp.commit_lsn);
+        let xids = vec![stamp.xid];
+        let outcome = match tip.rows? {
+            None => {
+                let version = Version { xids, generation, rows: None };
+                Outcome::Version { version, logged: None, bytes: 0 }
+            }
+            Some(head) => match self.delta(&tip.schema, &head, changes) {
+                Err(why) => Outcome::Poison(why),
+                Ok(delta) if delta.is_empty() => return None,
+                Ok(delta) => {
+                    let rows = Arc::new(delta.apply(generation));
+                    let logged = logged(&delta, generation, limits);
+                    let bytes = rows.bytes();
+                    Outcome::Version { version: Version { xids, generation, rows: Some(rows) }, logged, bytes }
+                }
+            },
+        };
+        self.generations.insert(tip.schema.id, generation);
+        Some(outcome)
+    }
+
+    fn delta(
+        &mut self,
+        schema: &Arc<TableSchema>,
+        head: &Arc<TableVersion>,
+        changes: &TableChanges,
+    ) -> Result<TableDelta, PoisonReason> {
+        let Some(layout) = &changes.layout else {
+            // Only truncated: no tuple needs a layout.
+            return delta_of(head, &Binding { columns: Vec::new(), key: Vec::new() }, changes);
+        };
+        let binding = match self.bindings.get(&schema.id) {
+            Some(known) if Arc::ptr_eq(&known.layout, layout) && Arc::ptr_eq(&known.schema, schema) => {
+                Arc::clone(&known.binding)
+            }
+            _ => {
+                let binding = Arc::new(layout.bind(schema)?);
+                let known = KnownBinding {
+                    layout: Arc::clone(layout),
+                    schema: Arc::clone(schema),
+                    binding: Arc::clone(&binding),
+                };
+                self.bindings.insert(schema.id, known);
+                binding
+            }
+        };
+        delta_of(head, &binding, changes)
+    }
+}
+
+impl Handover {
+    fn contains(&self, stamp: Stamp) -> bool {
+        stamp.commit_lsn < self.insert_lsn && self.copied_at.sees(self.copied_at.widen(stamp.xid))
+    }
+}
+
+impl Generation {
+    /// The generation that a transaction makes of a table at this one.
+    fn next(self, commit_lsn: Lsn) -> Self {
+        self.max(Self(Lsn(commit_lsn.0.saturating_sub(1)))).successor()
+    }
+
+    fn successor(self) -> Self {
+        Self(Lsn(self.0.0 + 1))
+    }
+}
+
+impl CopyBuffer {
+    /// Returns why the copy must be given up, if it must.
+    fn keep(&mut self, stamp: Stamp, changes: TableChanges, bytes_max: usize) -> Option<PoisonReason> {
+        if let Some(why) = changes.lost {
+            return Some(why.into());
+        }
+        self.bytes += changes.bytes();
+        self.transactions.push((stamp, changes));
+        (self.bytes > bytes_max).then(|| "too many changes while it was copied".into())
+    }
+}
+
+impl Published {
+    /// A table that has versions.
+    fn with_versions(&self, relation: RelationId) -> Result<&Table, UpstreamReason> {
+        match self.tables.get(&relation) {
+            None => Err(UpstreamReason::TableNotMirrored("not mirrored".into())),
+            Some(table) if table.history.is_empty() => Err(table.reason()),
+            Some(table) => Ok(table),
+        }
+    }
+
+    fn identity_of(&self, relation: RelationId) -> Option<(Arc<TableSchema>, Generation)> {
+        let table = self.tables.get(&relation)?;
+        Some((Arc::clone(&table.schema), table.generation))
+    }
+
+    fn bytes(&self) -> usize {
+        self.tables.values().map(|table| table.bytes + table.change_log.bytes()).sum()
+    }
+}
+
+impl Table {
+    fn new(schema: Arc<TableSchema>, generation: Generation, change_log: ChangeLogLimits) -> Self {
+        Self {
+            schema,
+            state: TableState::Copying,
+            floor: Arc::default(),
+            history: VecDeque::new(),
+            handover: None,
+            generation,
+            change_log: ChangeLog::new(change_log, generation),
+            bytes: 0,
+            last_read: AtomicU64::new(0),
+        }
+    }
+
+    fn head(&self) -> Option<&Arc<TableVersion>> {
+        self.history.back()?.rows.as_ref()
+    }
+
+    /// Why it cannot be read.
+    fn reason(&self) -> UpstreamReason {
+        UpstreamReason::TableNotMirrored(match &self.state {
+            TableState::Copying => "being copied".into(),
+            TableState::Mirrored => "no version".into(),
+            TableState::Tracked(why) => format!("tracked only: {why}").into(),
+            TableState::Poisoned(why) => why.clone(),
+        })
+    }
+
+    /// The version after the leading transactions that `visible` sees, if it sees none after them.
+    fn version_at(&self, visible: &VisibilitySnapshot) -> Result<&Version, UpstreamReason> {
+        if !visible.sees_all_of(&self.floor) {
+            return Err(UpstreamReason::NotAPrefix);
+        }
+        let seen = self.history.iter().skip(1).take_while(|version| version.is_seen_by(visible)).count();
+        let mut later = self.history.iter().skip(1 + seen);
+        if later.any(|version| version.is_touched_by(visible)) {
+            return Err(UpstreamReason::NotAPrefix);
+        }
+        self.history.get(seen).ok_or(UpstreamReason::NotAPrefix)
+    }
+
+    fn tip(&self) -> Tip {
+        Tip {
+            schema: Arc::clone(&self.schema),
+            generation: self.generation,
+            handover: self.handover.clone(),
+            rows: self.history.back().map(|version| version.rows.clone()),
+        }
+    }
+
+    /// Begins the history with a first copy, or with nothing but the generation.
+    fn start(&mut self, copied: Option<TableVersion>, copied_at: VisibilitySnapshot, insert_lsn: Lsn) {
+        let generation = self.generation.next(insert_lsn);
+        let copied_at = Arc::new(copied_at);
+        self.bytes = copied.as_ref().map_or(0, TableVersion::bytes);
+        let schema = Arc::clone(&self.schema);
+        let rows = copied.map(|copied| Arc::new(TableVersion { schema, generation, ..copied }));
+        self.state = match &rows {
+            Some(_) => TableState::Mirrored,
+            None => TableState::Tracked("not copied".into()),
+        };
+        self.floor = Arc::clone(&copied_at);
+        self.handover = Some(Handover { copied_at, insert_lsn });
+        self.generation = generation;
+        self.change_log.skip_to(generation);
+        self.history = VecDeque::from([Version { xids: Vec::new(), generation, rows }]);
+    }
+
+    /// Returns the versions that are no longer needed.
+    fn take(&mut self, outcome: Outcome, versions_max: usize) -> Vec<Version> {
+        match outcome {
+            Outcome::Poison(why) => self.poison(why),
+            Outcome::Version { version, logged, bytes } => {
+                self.bytes = bytes;
+                self.push(version, logged, versions_max)
+            }
+        }
+    }
+
+    /// Appends a version; returns those that it displaces.
+    fn push(&mut self, version: Version, logged: Option<RowChanges>, versions_max: usize) -> Vec<Version> {
+        self.generation = version.generation;
+        match logged {
+            Some(changes) => self.change_log.push(changes),
+            None => self.change_log.skip_to(version.generation),
+        }
+        self.history.push_back(version);
+        if self.history.len() > versions_max.max(4) { self.put_together() } else { Vec::new() }
+    }
+
+    /// Puts the older half of the transactions into one version: a reader that sees some of them but not all is refused.
+    fn put_together(&mut self) -> Vec<Version> {
+        let end = self.history.len() / 2;
+        let mut displaced: Vec<Version> = self.history.drain(1..end).collect();
+        if let Some(kept) = self.history.get_mut(1) {
+            for version in &mut displaced {
+                kept.xids.append(&mut version.xids);
+            }
+        }
+        displaced
+    }
+
+    fn poison(&mut self, why: PoisonReason) -> Vec<Version> {
+        self.state = TableState::Poisoned(why);
+        self.bytes = 0;
+        self.change_log.skip_to(self.generation);
+        self.history.drain(..).collect()
+    }
+
+    fn demote(&mut self, why: &'static str) -> Vec<Arc<TableVersion>> {
+        if self.state != TableState::Mirrored {
+            return Vec::new();
+        }
+        self.state = TableState::Tracked(why.into());
+        self.bytes = 0;
+        self.change_log.skip_to(self.generation);
+        self.history.iter_mut().filter_map(|version| version.rows.take()).collect()
+    }
+}
+
+impl Version {
+    /// All its transactions are visible.
+    fn is_seen_by(&self, visible: &VisibilitySnapshot) -> bool {
+        self.xids.iter().all(|xid| visible.sees(visible.widen(*xid)))
+    }
+
+    /// Some of its transactions are visible.
+    fn is_touched_by(&self, visible: &VisibilitySnapshot) -> bool {
+        self.xids.iter().any(|xid| visible.sees(visible.widen(*xid)))
+    }
+}

@@ -1,0 +1,250 @@
+//! Key indexes of one chunk: which rows have given values in given columns.
+//!
+//! An index is made on the first look-up by its columns and lives as long as the chunk. A single integer column that
+//! ascends through the chunk (a serial key in heap order) needs none: binary search finds its rows.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::OnceLock;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Int16Type, Int32Type, Int64Type};
+
+use super::{Chunk, key};
+use crate::catalog::TableSchema;
+use crate::types::{PgType, Value};
+
+/// Chunks of at most this many rows are read through instead.
+const SCAN_ROWS: usize = 16;
+
+/// Column sets indexed per chunk; look-ups by further ones read the chunk through. Bounds what statements that
+/// look up by ever other columns can cost in memory.
+const INDEXES_MAX: usize = 4;
+
+/// Indexes by column set, a list that only grows; readers take no lock.
+#[derive(Debug, Default)]
+pub(super) struct KeyIndexes {
+    first: OnceLock<Box<Node>>,
+}
+
+#[derive(Debug)]
+struct Node {
+    columns: Box<[usize]>,
+    index: KeyIndex,
+    next: OnceLock<Box<Self>>,
+}
+
+#[derive(Debug)]
+enum KeyIndex {
+    /// The one integer column ascends: rows are found by binary search.
+    Ascending,
+    Hashed(HashIndex),
+}
+
+/// Rows grouped by hash bucket: about five bytes a row, and many equal keys cost no more than few.
+#[derive(Debug)]
+struct HashIndex {
+    /// Where each bucket starts in `rows`; one more at the end.
+    starts: Box<[u32]>,
+    rows: Box<[u16]>,
+    /// A part of the hash that the bucket does not tell, beside each of `rows`.
+    tags: Box<[u8]>,
+}
+
+const _: () = assert!(super::CHUNK_ROWS <= 1 << 16);
+
+impl KeyIndexes {
+    fn of(&self, chunk: &Chunk, columns: &[usize]) -> Option<&KeyIndex> {
+        let mut slot = &self.first;
+        for _ in 0..INDEXES_MAX {
+            let node = slot.get_or_init(|| {
+                let index = KeyIndex::build(chunk, columns);
+                Box::new(Node { columns: columns.into(), index, next: OnceLock::new() })
+            });
+            if *node.columns == *columns {
+                return Some(&node.index);
+            }
+            slot = &node.next;
+        }
+        None
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let mut bytes = 0;
+        let mut slot = &self.first;
+        while let Some(node) = slot.get() {
+            if let KeyIndex::Hashed(index) = &node.index {
+                bytes += size_of_val(&*index.starts) + size_of_val(&*index.rows) + size_of_val(&*index.tags);
+            }
+            slot = &node.next;
+        }
+        bytes
+    }
+}
+
+impl KeyIndex {
+    fn build(chunk: &Chunk, columns: &[usize]) -> Self {
+        if let [column] = columns
+            && is_ascending(chunk.columns[*column].as_ref())
+        {
+            return Self::Ascending;
+        }
+        Self::Hashed(HashIndex::build(&chunk.key_hashes(columns)))
+    }
+}
+
+impl HashIndex {
+    /// A counting sort of the rows by bucket, two rows to a bucket.
+    fn build(hashes: &[u64]) -> Self {
+        let buckets = hashes.len() / 2 + 1;
+        let mut starts = vec![0u32; buckets + 1];
+        for hash in hashes {
+            starts[bucket(*hash, buckets) + 1] += 1;
+        }
+        for number in 0..buckets {
+            starts[number + 1] += starts[number];
+        }
+        let mut next = starts.clone();
+        let mut rows = vec![0u16; hashes.len()];
+        let mut tags = vec![0u8; hashes.len()];
+        for (row, hash) in hashes.iter().enumerate() {
+            let place = &mut next[bucket(*hash, buckets)];
+            rows[*place as usize] = row as u16;
+            tags[*place as usize] = *hash as u8;
+            *place += 1;
+        }
+        Self { starts: starts.into(), rows: rows.into(), tags: tags.into() }
+    }
+
+    fn candidates(&self, hash: u64) -> impl Iterator<Item = usize> {
+        let bucket = bucket(hash, self.starts.len() - 1);
+        let range = self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
+        let tagged = self.rows[range.clone()].iter().zip(&self.tags[range]);
+        tagged.filter(move |(_, tag)| **tag == hash as u8).map(|(row, _)| usize::from(*row))
+    }
+}
+
+/// The upper half of the hash scaled to the number of buckets.
+fn bucket(hash: u64, buckets: usize) -> usize {
+    (((hash >> 32) * buckets as u64) >> 32) as usize
+}
+
+fn is_ascending(array: &dyn Array) -> bool {
+    fn sorted<T: ArrowPrimitiveType>(array: &dyn Array) -> bool {
+        array.as_primitive_opt::<T>().is_some_and(|array| array.values().is_sorted())
+    }
+    array.null_count() == 0
+        && match array.data_type() {
+            DataType::Int16 => sorted::<Int16Type>(array),
+            DataType::Int32 => sorted::<Int32Type>(array),
+            DataType::Int64 => sorted::<Int64Type>(array),
+            _ => false,
+        }
+}
+
+/// The run of rows with `value` in an ascending column.
+fn equal_run(array: &dyn Array, value: i64) -> Range<usize> {
+    fn run<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &dyn Array, value: i64) -> Range<usize> {
+        let values = array.as_primitive::<T>().values();
+        let start = values.partition_point(|item| (*item).into() < value);
+        let rest = &values[start..];
+        let length = rest.iter().take_while(|item| (**item).into() == value).count();
+        start..start + length
+    }
+    match array.data_type() {
+        DataType::Int16 => run::<Int16Type>(array, value),
+        DataType::Int32 => run::<Int32Type>(array, value),
+        _ => run::<Int64Type>(array, value),
+    }
+}
+
+impl Chunk {
+    fn key_hashes(&self, columns: &[usize]) -> Vec<u64> {
+        let arrays: Vec<(&ArrayRef, PgType)> =
+            columns.iter().filter_map(|column| Some((&self.columns[*column], self.types[*column]?))).collect();
+        key::hash_rows(&arrays, self.rows)
+    }
+
+    /// Calls `candidate` with every row whose key hash may be `hash`, and some others perhaps.
+    fn candidates(
+        &self,
+        columns: &[usize],
+        key: &[Value],
+        hash: u64,
+        mut candidate: impl FnMut(usize) -> ControlFlow<()>,
+    ) {
+        let index = if self.rows <= SCAN_ROWS { None } else { self.indexes.of(self, columns) };
+        let only = if let [value] = key { key::integer_form(value) } else { None };
+        // Broken off or not, the caller has what it wants.
+        let _ = match (index, only) {
+            (Some(KeyIndex::Ascending), Some(value)) => {
+                equal_run(self.columns[columns[0]].as_ref(), value).try_for_each(candidate)
+            }
+            (Some(KeyIndex::Hashed(index)), _) => index.candidates(hash).try_for_each(candidate),
+            (Some(KeyIndex::Ascending) | None, _) => (0..self.rows).try_for_each(&mut candidate),
+        };
+    }
+}
+
+/// How a key's values are compared with a row's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Match {
+    /// PostgreSQL's `=`; NULL equals nothing.
+    Equal,
+    /// The same stored values, NULLs included.
+    Identical,
+}
+
+/// One key to be looked up in many chunks.
+pub(super) struct Probe<'a> {
+    columns: &'a [usize],
+    key: &'a [Value],
+    hash: u64,
+    by: Match,
+}
+
+impl<'a> Probe<'a> {
+    /// All of `columns` are mirrored.
+    pub(super) fn new(schema: &TableSchema, columns: &'a [usize], key: &'a [Value], by: Match) -> Self {
+        let mut hash = key::start();
+        for (column, value) in columns.iter().zip(key) {
+            if let Some(pg_type) = schema.columns[*column].pg_type {
+                hash = key::add(hash, value, pg_type);
+            }
+        }
+        Self { columns, key, hash, by }
+    }
+
+    /// Calls `found` with the rows of the chunk that are `wanted` and hold the key, until told to stop.
+    pub(super) fn find_in(
+        &self,
+        chunk: &Chunk,
+        wanted: impl Fn(usize) -> bool,
+        mut found: impl FnMut(usize) -> ControlFlow<()>,
+    ) {
+        if !self.may_be_in(chunk) {
+            return;
+        }
+        chunk.candidates(self.columns, self.key, self.hash, |row| {
+            if wanted(row) && self.holds(chunk, row) { found(row) } else { ControlFlow::Continue(()) }
+        });
+    }
+
+    fn may_be_in(&self, chunk: &Chunk) -> bool {
+        self.columns.iter().zip(self.key).all(|(column, value)| match chunk.zone(*column) {
+            Some(zone) if value.is_null() => self.by == Match::Identical && zone.nulls > 0,
+            Some(zone) => zone.may_contain(value),
+            None => true,
+        })
+    }
+
+    fn holds(&self, chunk: &Chunk, row: usize) -> bool {
+        self.columns.iter().zip(self.key).all(|(column, value)| {
+            let Some(pg_type) = chunk.types[*column] else { return false };
+            let array = chunk.columns[*column].as_ref();
+            match self.by {
+                Match::Equal => key::cell_equals(array, pg_type, row, value),
+                Match::Identical => key::cell_is_identical(array, pg_type, row, value),
+            }
+        })
+    }
+}
