@@ -1,0 +1,145 @@
+//! sum and avg of floats, in row order (PostgreSQL: float.c float4pl, float8pl, float8_accum, float8_avg).
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+
+use super::{Accumulator, Groups, Seen, for_each_valid, nulls_of};
+use crate::catalog::functions::EvalError;
+
+fn overflow() -> EvalError {
+    EvalError::Raises("value out of range: overflow".to_owned())
+}
+
+/// sum(float8).
+#[derive(Debug, Default)]
+pub(super) struct SumDouble {
+    sums: Vec<f64>,
+    seen: Seen,
+}
+
+impl Accumulator for SumDouble {
+    fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
+        let Some(values) = values else { return Ok(()) };
+        let nulls = nulls_of(values);
+        self.seen.mark(groups, nulls);
+        // The first value replaces the state; -0 is the number that adding to changes nothing, not even a -0.
+        self.sums.resize(groups.count, -0.0);
+        let (sums, numbers) = (&mut self.sums, values.as_primitive::<Float64Type>().values());
+        let mut overflowed = false;
+        for_each_valid(groups, nulls, |group, row| {
+            let sum = sums[group] + numbers[row];
+            overflowed |= sum.is_infinite() && !sums[group].is_infinite() && !numbers[row].is_infinite();
+            sums[group] = sum;
+        });
+        if overflowed { Err(overflow()) } else { Ok(()) }
+    }
+
+    fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
+        self.sums.resize(groups, 0.0);
+        Ok(Arc::new(Float64Array::new(self.sums.into(), self.seen.nulls(groups))))
+    }
+
+    fn bytes(&self) -> usize {
+        self.sums.len() * 8 + self.seen.bytes()
+    }
+}
+
+/// sum(float4): added as float4.
+#[derive(Debug, Default)]
+pub(super) struct SumSingle {
+    sums: Vec<f32>,
+    seen: Seen,
+}
+
+impl Accumulator for SumSingle {
+    fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
+        let Some(values) = values else { return Ok(()) };
+        let nulls = nulls_of(values);
+        self.seen.mark(groups, nulls);
+        self.sums.resize(groups.count, -0.0);
+        let (sums, numbers) = (&mut self.sums, values.as_primitive::<Float32Type>().values());
+        let mut overflowed = false;
+        for_each_valid(groups, nulls, |group, row| {
+            let sum = sums[group] + numbers[row];
+            overflowed |= sum.is_infinite() && !sums[group].is_infinite() && !numbers[row].is_infinite();
+            sums[group] = sum;
+        });
+        if overflowed { Err(overflow()) } else { Ok(()) }
+    }
+
+    fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
+        self.sums.resize(groups, 0.0);
+        Ok(Arc::new(Float32Array::new(self.sums.into(), self.seen.nulls(groups))))
+    }
+
+    fn bytes(&self) -> usize {
+        self.sums.len() * 4 + self.seen.bytes()
+    }
+}
+
+/// avg(float4), avg(float8): the Youngs-Cramer state of float8_accum, of which avg uses two parts; the third, the sum
+/// of squared differences, decides on overflow.
+#[derive(Debug, Default)]
+pub(super) struct Average {
+    states: Vec<State>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    count: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl State {
+    /// False: PostgreSQL raises "value out of range: overflow".
+    fn add(&mut self, value: f64) -> bool {
+        let before = *self;
+        self.count += 1.0;
+        self.sum += value;
+        if before.count > 0.0 {
+            let difference = value * self.count - self.sum;
+            self.squares += difference * difference / (self.count * before.count);
+            if self.sum.is_infinite() || self.squares.is_infinite() {
+                // A NaN does not excuse an overflow there.
+                if !before.sum.is_infinite() && !value.is_infinite() {
+                    return false;
+                }
+                self.squares = f64::NAN;
+            }
+        } else if !value.is_finite() {
+            self.squares = f64::NAN;
+        }
+        true
+    }
+}
+
+impl Accumulator for Average {
+    fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
+        let Some(values) = values else { return Ok(()) };
+        let nulls = nulls_of(values);
+        self.states.resize(groups.count, State::default());
+        let states = &mut self.states;
+        let mut fits = true;
+        if *values.data_type() == DataType::Float32 {
+            let numbers = values.as_primitive::<Float32Type>().values();
+            for_each_valid(groups, nulls, |group, row| fits &= states[group].add(f64::from(numbers[row])));
+        } else {
+            let numbers = values.as_primitive::<Float64Type>().values();
+            for_each_valid(groups, nulls, |group, row| fits &= states[group].add(numbers[row]));
+        }
+        if fits { Ok(()) } else { Err(overflow()) }
+    }
+
+    fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
+        self.states.resize(groups, State::default());
+        let average = |state: &State| (state.count > 0.0).then(|| state.sum / state.count);
+        Ok(Arc::new(self.states.iter().map(average).collect::<Float64Array>()))
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.len() * size_of::<State>()
+    }
+}

@@ -1,0 +1,92 @@
+//! Small steps between arrow arrays and the operators.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::error::ArrowError;
+
+use crate::catalog::functions::{EvalError, Operand};
+use crate::types::access::{array_of, concat};
+use crate::types::{PgType, Value};
+
+/// An arrow kernel failed: nothing the client did, so upstream answers.
+pub(super) fn internal(error: ArrowError) -> EvalError {
+    EvalError::Beyond(error.to_string())
+}
+
+pub(super) fn nulls_like(array: &ArrayRef, rows: usize) -> Result<ArrayRef, EvalError> {
+    Ok(new_null_array(array.data_type(), rows))
+}
+
+/// The operand as a column.
+pub(super) fn to_array(operand: Operand, pg_type: PgType, rows: usize) -> ArrayRef {
+    match operand {
+        Operand::Column(array) => array,
+        Operand::Scalar(value) => array_of(&value, pg_type, rows),
+    }
+}
+
+/// The arrays one after the other, whatever their forms.
+pub(super) fn concatenate(pg_type: PgType, arrays: &[ArrayRef]) -> Result<ArrayRef, EvalError> {
+    concat(pg_type, arrays).map_err(internal)
+}
+
+/// The operand as a column of booleans.
+pub(super) fn to_booleans(operand: Operand, rows: usize) -> Result<BooleanArray, EvalError> {
+    match operand {
+        Operand::Column(array) => array
+            .as_any()
+            .downcast_ref::<BooleanArray>()
+            .cloned()
+            .ok_or_else(|| EvalError::Beyond("a predicate of another type than boolean".to_owned())),
+        Operand::Scalar(Value::Bool(value)) => Ok(constant_booleans(Some(value), rows)),
+        Operand::Scalar(Value::Null) => Ok(constant_booleans(None, rows)),
+        Operand::Scalar(_) => Err(EvalError::Beyond("a predicate of another type than boolean".to_owned())),
+    }
+}
+
+pub(super) fn constant_booleans(value: Option<bool>, rows: usize) -> BooleanArray {
+    match value {
+        Some(true) => BooleanArray::new(BooleanBuffer::new_set(rows), None),
+        Some(false) => BooleanArray::new(BooleanBuffer::new_unset(rows), None),
+        None => BooleanArray::new(BooleanBuffer::new_unset(rows), Some(NullBuffer::new_null(rows))),
+    }
+}
+
+/// Set bit: the row is NULL.
+pub(super) fn null_bits(array: &ArrayRef) -> BooleanBuffer {
+    match array.logical_nulls() {
+        Some(nulls) => !nulls.inner(),
+        None => BooleanBuffer::new_unset(array.len()),
+    }
+}
+
+/// A column of the type with two forms brought to one, so that rows of both can be mixed.
+pub(super) fn unify(pg_type: PgType, arrays: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, EvalError> {
+    if arrays.windows(2).all(|pair| pair[0].data_type() == pair[1].data_type()) {
+        return Ok(arrays);
+    }
+    let lengths: Vec<usize> = arrays.iter().map(|array| array.len()).collect();
+    let whole = concatenate(pg_type, &arrays)?;
+    let mut offset = 0;
+    Ok(lengths
+        .into_iter()
+        .map(|length| {
+            offset += length;
+            whole.slice(offset - length, length)
+        })
+        .collect())
+}
+
+/// One array out of pieces: `pieces[i]` holds the rows `positions[i]` of the result, which together are all of them.
+pub(super) fn assemble(pg_type: PgType, pieces: &[(Vec<u32>, ArrayRef)], rows: usize) -> Result<ArrayRef, EvalError> {
+    let arrays: Vec<ArrayRef> = pieces.iter().map(|(_, array)| Arc::clone(array)).collect();
+    let whole = concatenate(pg_type, &arrays)?;
+    let mut source = vec![0u32; rows];
+    let places = pieces.iter().flat_map(|(positions, _)| positions);
+    for (at, position) in places.enumerate() {
+        source[*position as usize] = at as u32;
+    }
+    arrow::compute::take(whole.as_ref(), &arrow::array::UInt32Array::from(source), None).map_err(internal)
+}

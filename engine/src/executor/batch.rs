@@ -1,0 +1,219 @@
+//! [`Batch`]: rows on their way between two operators, with columns gathered only when somebody reads them.
+//!
+//! A column is an array and, optionally, which of its rows are meant. Filters and joins replace the row numbers, never
+//! the arrays; columns that came from one side share one list of row numbers.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
+use arrow::compute::take;
+
+use super::{RowBatch, arrays};
+use crate::catalog::functions::EvalError;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Batch {
+    pub(super) rows: usize,
+    columns: Vec<Column>,
+}
+
+#[derive(Clone, Debug)]
+struct Column {
+    /// None: a column of a join input that is not attached yet.
+    array: Option<ArrayRef>,
+    /// None: all rows of the array in order. NULL: a row of NULLs (the padded side of an outer join).
+    rows: Option<Arc<UInt32Array>>,
+    gathered: OnceCell<ArrayRef>,
+}
+
+impl Column {
+    fn absent() -> Self {
+        Self { array: None, rows: None, gathered: OnceCell::new() }
+    }
+
+    fn plain(array: ArrayRef) -> Self {
+        Self { array: Some(array), rows: None, gathered: OnceCell::new() }
+    }
+}
+
+impl Batch {
+    pub(super) fn new(columns: Vec<ArrayRef>, rows: usize) -> Self {
+        debug_assert!(columns.iter().all(|column| column.len() == rows), "columns of one length");
+        Self { rows, columns: columns.into_iter().map(Column::plain).collect() }
+    }
+
+    /// The batch as the columns from `base` on of an output of `width` columns; the others are absent.
+    pub(super) fn placed(mut self, base: usize, width: usize) -> Self {
+        let own = self.columns.len();
+        self.columns.splice(0..0, std::iter::repeat_n(Column::absent(), base));
+        self.columns.extend(std::iter::repeat_n(Column::absent(), width - base - own));
+        self
+    }
+
+    /// Fills absent columns from `base` on with rows of `arrays`; None: all of them in order.
+    pub(super) fn attach(&mut self, base: usize, arrays: &[ArrayRef], rows: Option<Arc<UInt32Array>>) {
+        for (column, array) in self.columns[base..].iter_mut().zip(arrays) {
+            debug_assert!(column.array.is_none(), "attached twice");
+            *column = Column { array: Some(array.clone()), rows: rows.clone(), gathered: OnceCell::new() };
+        }
+    }
+
+    /// The rows of one column.
+    pub(super) fn column(&self, index: usize) -> Result<ArrayRef, EvalError> {
+        let column = &self.columns[index];
+        let array = column.array.as_ref().expect("plans read columns of attached inputs only");
+        let Some(rows) = &column.rows else { return Ok(array.clone()) };
+        if let Some(gathered) = column.gathered.get() {
+            return Ok(gathered.clone());
+        }
+        let gathered = gather(array, rows)?;
+        Ok(column.gathered.get_or_init(|| gathered).clone())
+    }
+
+    /// A column as it is here, to be put into another batch of the same rows.
+    pub(super) fn push_column_of(&mut self, other: &Self, index: usize) {
+        self.columns.push(other.columns[index].clone());
+    }
+
+    pub(super) fn push_array(&mut self, array: ArrayRef) {
+        self.columns.push(Column::plain(array));
+    }
+
+    /// Drops the columns from `width` on.
+    pub(super) fn truncate(&mut self, width: usize) {
+        self.columns.truncate(width);
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Rows `indices`, in that order; NULL stands for a row of NULLs.
+    pub(super) fn select(&self, indices: &Arc<UInt32Array>) -> Result<Self, EvalError> {
+        // Columns that share row numbers share the new ones.
+        let mut composed: Vec<(*const UInt32Array, Arc<UInt32Array>)> = Vec::new();
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            let Some(array) = &column.array else {
+                columns.push(Column::absent());
+                continue;
+            };
+            let (array, rows) = match (&column.rows, column.gathered.get()) {
+                (None, _) => (array.clone(), indices.clone()),
+                (Some(_), Some(gathered)) => (gathered.clone(), indices.clone()),
+                (Some(rows), None) => {
+                    let known = composed.iter().find(|(of, _)| std::ptr::eq(*of, Arc::as_ptr(rows)));
+                    let rows = match known {
+                        Some((_, known)) => known.clone(),
+                        None => {
+                            let new = Arc::new(compose(rows, indices));
+                            composed.push((Arc::as_ptr(rows), new.clone()));
+                            new
+                        }
+                    };
+                    (array.clone(), rows)
+                }
+            };
+            columns.push(Column { array: Some(array), rows: Some(rows), gathered: OnceCell::new() });
+        }
+        Ok(Self { rows: indices.len(), columns })
+    }
+
+    /// `length` rows from `offset` on, without copying.
+    pub(super) fn slice(&self, offset: usize, length: usize) -> Self {
+        if offset == 0 && length == self.rows {
+            return self.clone();
+        }
+        let mut sliced: Vec<(*const UInt32Array, Arc<UInt32Array>)> = Vec::new();
+        let mut slice_rows = |rows: &Arc<UInt32Array>| {
+            if let Some((_, known)) = sliced.iter().find(|(of, _)| std::ptr::eq(*of, Arc::as_ptr(rows))) {
+                return known.clone();
+            }
+            let new = Arc::new(rows.slice(offset, length));
+            sliced.push((Arc::as_ptr(rows), new.clone()));
+            new
+        };
+        let columns = self.columns.iter().map(|column| match (&column.array, &column.rows) {
+            (None, _) => Column::absent(),
+            (Some(array), None) => Column::plain(array.slice(offset, length)),
+            (Some(array), Some(rows)) => match column.gathered.get() {
+                Some(gathered) => Column::plain(gathered.slice(offset, length)),
+                None => Column { array: Some(array.clone()), rows: Some(slice_rows(rows)), gathered: OnceCell::new() },
+            },
+        });
+        Self { rows: length, columns: columns.collect() }
+    }
+
+    /// About what gathering all columns allocates.
+    pub(super) fn gather_bytes(&self) -> usize {
+        let gathers = self.columns.iter().filter(|column| column.rows.is_some() && column.gathered.get().is_none());
+        // A fixed-width guess: text is mostly a dictionary's code.
+        gathers.count() * self.rows * 8
+    }
+
+    /// The rows for which `keep` is true (not NULL).
+    pub(super) fn filter(&self, keep: &BooleanArray) -> Result<Self, EvalError> {
+        if self.columns.is_empty() {
+            return Ok(Self::new(Vec::new(), keep.true_count()));
+        }
+        match kept_rows(keep) {
+            Kept::Run { start, length } => Ok(self.slice(start, length)),
+            Kept::Rows(rows) => self.select(&Arc::new(UInt32Array::from(rows))),
+        }
+    }
+
+    /// All columns gathered.
+    pub(super) fn into_row_batch(self) -> Result<RowBatch, EvalError> {
+        let columns = (0..self.columns.len()).map(|index| self.column(index)).collect::<Result<_, _>>()?;
+        Ok(RowBatch { columns, rows: self.rows })
+    }
+}
+
+fn compose(rows: &UInt32Array, indices: &UInt32Array) -> UInt32Array {
+    if rows.null_count() == 0 && indices.null_count() == 0 {
+        let values = rows.values();
+        return indices.values().iter().map(|index| values[*index as usize]).collect::<Vec<u32>>().into();
+    }
+    indices
+        .iter()
+        .map(|index| {
+            index.map(|index| index as usize).filter(|index| rows.is_valid(*index)).map(|index| rows.value(index))
+        })
+        .collect()
+}
+
+fn gather(array: &ArrayRef, rows: &UInt32Array) -> Result<ArrayRef, EvalError> {
+    if array.is_empty() && rows.null_count() == rows.len() {
+        return arrays::nulls_like(array, rows.len());
+    }
+    take(array.as_ref(), rows, None).map_err(arrays::internal)
+}
+
+/// Which rows a predicate keeps.
+pub(super) enum Kept {
+    /// Neighbours: a slice, nothing is copied.
+    Run {
+        start: usize,
+        length: usize,
+    },
+    Rows(Vec<u32>),
+}
+
+pub(super) fn kept_rows(keep: &BooleanArray) -> Kept {
+    let bits = match keep.nulls() {
+        Some(nulls) if nulls.null_count() > 0 => keep.values() & nulls.inner(),
+        _ => keep.values().clone(),
+    };
+    let count = bits.count_set_bits();
+    if count == 0 {
+        return Kept::Run { start: 0, length: 0 };
+    }
+    if count == bits.len() {
+        return Kept::Run { start: 0, length: count };
+    }
+    let mut rows = Vec::with_capacity(count);
+    rows.extend(bits.set_indices_u32());
+    let (first, last) = (rows[0] as usize, rows[count - 1] as usize);
+    if last - first + 1 == count { Kept::Run { start: first, length: count } } else { Kept::Rows(rows) }
+}

@@ -1,0 +1,392 @@
+//! Hash joins: every input but the largest becomes a build side, and batches of the largest go through all of them.
+//!
+//! A build side is its rows, a [`KeyTable`] over the join keys and, per key, the rows that have it. Build sides over a
+//! plain scan come from the join cache if the table version is the same. Joined columns stay row numbers until read.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
+use arrow::buffer::{NullBuffer, ScalarBuffer};
+
+use super::batch::{Batch, Kept, kept_rows};
+use super::eval::is_bool;
+use super::key_table::KeyTable;
+use super::{Batching, Flow, Run, Sink};
+use crate::binder::BoundExpr;
+use crate::catalog::functions::EvalError;
+use crate::join_cache::JoinKey;
+use crate::planner::expression::{columns_of, type_of};
+use crate::planner::node::{Join, LeftJoin, PlanNode};
+use crate::types::{PgType, Value};
+
+/// Pairs that one batch of a join has at most, so that a cancelled statement stops soon.
+const PAIRS_MAX: usize = 65_536;
+
+impl Run<'_> {
+    pub(super) fn join(&self, join: &Join, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
+        let bases = join.bases();
+        let width = bases[join.inputs.len()];
+        let sizes: Vec<usize> = join.inputs.iter().map(|input| self.estimate(input)).collect();
+        let order = join_order(join, &sizes);
+        let mut steps = Vec::with_capacity(order.len() - 1);
+        let mut attached = vec![order[0]];
+        let mut filters: Vec<Option<&BoundExpr>> = join.filters.iter().map(Some).collect();
+        for input in &order[1..] {
+            let (mut probe_keys, mut build_keys) = (Vec::new(), Vec::new());
+            for equality in &join.equalities {
+                if equality.left_input == *input && attached.contains(&equality.right_input) {
+                    build_keys.push(&equality.left);
+                    probe_keys.push(&equality.right);
+                } else if equality.right_input == *input && attached.contains(&equality.left_input) {
+                    build_keys.push(&equality.right);
+                    probe_keys.push(&equality.left);
+                }
+            }
+            attached.push(*input);
+            let has_column =
+                |column: &usize| attached.iter().any(|input| (bases[*input]..bases[*input + 1]).contains(column));
+            let is_due =
+                |filter: &&mut Option<&BoundExpr>| filter.is_some_and(|f| columns_of(f).iter().all(has_column));
+            let due = filters.iter_mut().filter(is_due).filter_map(Option::take).cloned().collect();
+            let side = self.build_side(&join.inputs[*input], &build_keys, bases[*input], width)?;
+            if side.rows == 0 {
+                return Ok(Flow::Continue(()));
+            }
+            steps.push(Step { base: bases[*input], probe_keys, side, filters: due });
+        }
+        let probe = order[0];
+        self.run(&join.inputs[probe], Batching::Small, &mut |batch| {
+            self.probe(batch.placed(bases[probe], width), &steps, sink)
+        })
+    }
+
+    /// Takes a batch through the steps that are left.
+    fn probe(&self, batch: Batch, steps: &[Step<'_>], sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
+        let Some((step, rest)) = steps.split_first() else { return sink(batch) };
+        let ids = self.find_keys(&batch, &step.probe_keys, &step.side)?;
+        let mut start = 0;
+        while start < ids.len() {
+            self.check_cancelled()?;
+            let pairs = step.side.pairs(&ids, &mut start);
+            self.count_join_rows(pairs.build.len())?;
+            if pairs.build.is_empty() {
+                continue;
+            }
+            let width = batch.width();
+            let mut joined = match pairs.probe {
+                Some(rows) => batch.select(&Arc::new(UInt32Array::from(rows)))?,
+                None => batch.clone(),
+            };
+            joined.attach(step.base, &step.side.columns, Some(Arc::new(UInt32Array::from(pairs.build))));
+            let joined = self.filter(joined, &step.filters, None, width)?;
+            if joined.rows > 0 && self.probe(joined, rest, sink)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    fn find_keys(&self, batch: &Batch, keys: &[&BoundExpr], side: &BuildSide) -> Result<Vec<u32>, EvalError> {
+        let keys = keys.iter().map(|key| self.environment.evaluate_column(key, batch));
+        side.table.find(&keys.collect::<Result<Vec<_>, _>>()?, batch.rows)
+    }
+
+    pub(super) fn left_join(&self, join: &LeftJoin, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
+        let left_width = join.left.width();
+        let width = left_width + join.right.width();
+        let build_keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.right).collect();
+        let probe_keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.left).collect();
+        let side = self.build_side(&join.right, &build_keys, left_width, width)?;
+        self.run(&join.left, Batching::Small, &mut |batch| {
+            let batch = batch.placed(0, width);
+            let ids = self.find_keys(&batch, &probe_keys, &side)?;
+            let mut start = 0;
+            while start < ids.len() {
+                self.check_cancelled()?;
+                let first = start;
+                let mut pairs = side.pairs(&ids, &mut start);
+                self.count_join_rows(pairs.build.len())?;
+                if !join.filters.is_empty() && !pairs.build.is_empty() {
+                    self.keep_matches(&batch, &mut pairs, join, &side)?;
+                }
+                let (probe, build) = padded(pairs, first as u32..start as u32);
+                let mut joined = batch.select(&Arc::new(UInt32Array::from(probe)))?;
+                joined.attach(left_width, &side.columns, Some(Arc::new(build)));
+                if sink(joined)?.is_break() {
+                    return Ok(Flow::Break(()));
+                }
+            }
+            Ok(Flow::Continue(()))
+        })
+    }
+
+    /// Drops the pairs on which the rest of the join condition is not true.
+    fn keep_matches(
+        &self,
+        batch: &Batch,
+        pairs: &mut Pairs,
+        join: &LeftJoin,
+        side: &BuildSide,
+    ) -> Result<(), EvalError> {
+        let probe = pairs.probe_rows();
+        let mut joined = batch.select(&Arc::new(UInt32Array::from(probe.clone())))?;
+        joined.attach(join.left.width(), &side.columns, Some(Arc::new(UInt32Array::from(pairs.build.clone()))));
+        let mut kept: Vec<u32> = (0..pairs.build.len() as u32).collect();
+        for filter in &join.filters {
+            let keep = self.environment.evaluate_booleans(filter, &joined)?;
+            let keep = BooleanArray::new(is_bool(&keep, Some(true)), None);
+            kept = match kept_rows(&keep) {
+                Kept::Run { start, length } => kept[start..start + length].to_vec(),
+                Kept::Rows(rows) => rows.iter().map(|row| kept[*row as usize]).collect(),
+            };
+            joined = joined.filter(&keep)?;
+        }
+        pairs.probe = Some(kept.iter().map(|at| probe[*at as usize]).collect());
+        pairs.build = kept.iter().map(|at| pairs.build[*at as usize]).collect();
+        Ok(())
+    }
+
+    /// `keys` are numbered as in the join's output, where the input's columns start at `base`.
+    fn build_side(
+        &self,
+        input: &PlanNode,
+        keys: &[&BoundExpr],
+        base: usize,
+        width: usize,
+    ) -> Result<Arc<BuildSide>, EvalError> {
+        let Some(identity) = self.identity(input, keys, base) else {
+            return Ok(Arc::new(self.build(input, keys, base, width)?));
+        };
+        let PlanNode::Scan(scan) = input else { unreachable!("only scans have an identity") };
+        let key = JoinKey {
+            table: scan.table,
+            version: self.table(scan.table)?,
+            columns: &scan.columns[..scan.outputs],
+            key_columns: &identity.key_columns,
+            filters: identity.filters,
+            parameters: &identity.parameters,
+        };
+        if let Some(side) = self.join_cache.find::<BuildSide>(&key) {
+            return Ok(side);
+        }
+        let side = Arc::new(self.build(input, keys, base, width)?);
+        self.join_cache.keep(&key, side.clone(), side.bytes());
+        Ok(side)
+    }
+
+    /// What names the build side in the join cache; None if it depends on more than the table version.
+    fn identity<'n>(&self, input: &'n PlanNode, keys: &[&BoundExpr], base: usize) -> Option<Identity<'n>> {
+        let PlanNode::Scan(scan) = input else { return None };
+        let key_column = |key: &&BoundExpr| match key {
+            BoundExpr::Column { index, .. } => Some(index - base),
+            _ => None,
+        };
+        Some(Identity {
+            key_columns: keys.iter().map(key_column).collect::<Option<Vec<_>>>()?,
+            filters: scan.fingerprint.as_deref()?,
+            parameters: scan
+                .fingerprint_parameters
+                .iter()
+                .map(|index| self.environment.parameters.get(*index).cloned())
+                .collect::<Option<Vec<_>>>()?,
+        })
+    }
+
+    fn build(&self, input: &PlanNode, keys: &[&BoundExpr], base: usize, width: usize) -> Result<BuildSide, EvalError> {
+        let types: Vec<PgType> = keys.iter().map(|key| type_of(key)).collect();
+        let collected = self.collect(input)?;
+        let Some(all) = self.concatenate(input, collected)? else {
+            let columns = self.output_types(input)?.into_iter().map(crate::types::access::empty_array).collect();
+            return BuildSide::new(columns, 0, &types, &[]);
+        };
+        let gathered = all.into_row_batch()?;
+        let rows = gathered.rows;
+        let placed = Batch::new(gathered.columns.clone(), rows).placed(base, width);
+        let keys = keys.iter().map(|key| self.environment.evaluate_column(key, &placed));
+        let side = BuildSide::new(gathered.columns, rows, &types, &keys.collect::<Result<Vec<_>, _>>()?)?;
+        self.charge(side.index_bytes())?;
+        Ok(side)
+    }
+}
+
+struct Identity<'n> {
+    key_columns: Vec<usize>,
+    filters: &'n str,
+    parameters: Vec<Value>,
+}
+
+/// One build side on a batch's way.
+struct Step<'n> {
+    base: usize,
+    probe_keys: Vec<&'n BoundExpr>,
+    side: Arc<BuildSide>,
+    /// Conditions whose last column this step brings.
+    filters: Vec<BoundExpr>,
+}
+
+/// The largest input first, which is probed with; then what is connected to those before, the smallest first.
+fn join_order(join: &Join, sizes: &[usize]) -> Vec<usize> {
+    let inputs = join.inputs.len();
+    let largest = (0..inputs).rev().max_by_key(|input| sizes[*input]).expect("a join has inputs");
+    let mut order = vec![largest];
+    while order.len() < inputs {
+        let is_connected = |input: usize| {
+            join.equalities.iter().any(|equality| {
+                (equality.left_input == input && order.contains(&equality.right_input))
+                    || (equality.right_input == input && order.contains(&equality.left_input))
+            })
+        };
+        let left = (0..inputs).filter(|input| !order.contains(input));
+        // An unconnected input multiplies everything: last.
+        let next = left.min_by_key(|input| (!is_connected(*input), sizes[*input])).expect("inputs are left");
+        order.push(next);
+    }
+    order
+}
+
+/// Rows to join with, by key.
+#[derive(Debug)]
+struct BuildSide {
+    columns: Vec<ArrayRef>,
+    rows: usize,
+    table: KeyTable,
+    matches: Matches,
+}
+
+/// Which rows have a key.
+#[derive(Debug)]
+enum Matches {
+    /// Row `i` has key `i`.
+    Same,
+    /// One row per key.
+    One(Vec<u32>),
+    /// Rows `rows[starts[key]..starts[key + 1]]`.
+    Many { starts: Vec<u32>, rows: Vec<u32> },
+}
+
+/// Which row of the batch meets which row of the build side.
+struct Pairs {
+    /// Ascending. None: all rows of the batch, once each.
+    probe: Option<Vec<u32>>,
+    build: Vec<u32>,
+}
+
+impl Pairs {
+    fn probe_rows(&self) -> Vec<u32> {
+        self.probe.clone().unwrap_or_else(|| (0..self.build.len() as u32).collect())
+    }
+}
+
+impl BuildSide {
+    /// Without keys every row matches every other.
+    fn new(columns: Vec<ArrayRef>, rows: usize, types: &[PgType], keys: &[ArrayRef]) -> Result<Self, EvalError> {
+        let mut table = KeyTable::new(types, super::key_table::Purpose::Matches, rows)?;
+        let ids = table.assign(keys, rows)?;
+        let count = if types.is_empty() { rows.min(1) } else { table.len() };
+        let matches = if count == rows {
+            Matches::Same
+        } else if ids.iter().filter(|id| **id != KeyTable::NONE).count() == count {
+            let mut row_of = vec![0; count];
+            let valid = ids.iter().enumerate().filter(|(_, id)| **id != KeyTable::NONE);
+            valid.for_each(|(row, id)| row_of[*id as usize] = row as u32);
+            Matches::One(row_of)
+        } else {
+            grouped(&ids, count)
+        };
+        Ok(Self { columns, rows, table, matches })
+    }
+
+    fn index_bytes(&self) -> usize {
+        self.table.bytes()
+            + match &self.matches {
+                Matches::Same => 0,
+                Matches::One(rows) => rows.len() * 4,
+                Matches::Many { starts, rows } => (starts.len() + rows.len()) * 4,
+            }
+    }
+
+    fn bytes(&self) -> usize {
+        self.index_bytes() + self.columns.iter().map(|column| column.get_array_memory_size()).sum::<usize>()
+    }
+
+    /// The pairs of the batch rows from `start` on, whose keys are `ids`; as many rows as give a batch of bounded size.
+    /// `start` moves behind them.
+    fn pairs(&self, ids: &[u32], start: &mut usize) -> Pairs {
+        match &self.matches {
+            Matches::Same => self.single_pairs(ids, start, |id| id),
+            Matches::One(rows) => self.single_pairs(ids, start, |id| rows[id as usize]),
+            Matches::Many { starts, rows } => {
+                let (mut probe, mut build) = (Vec::new(), Vec::new());
+                while *start < ids.len() && build.len() < PAIRS_MAX {
+                    let id = ids[*start] as usize;
+                    if ids[*start] != KeyTable::NONE && id + 1 < starts.len() {
+                        let matching = &rows[starts[id] as usize..starts[id + 1] as usize];
+                        build.extend_from_slice(matching);
+                        probe.extend(std::iter::repeat_n(*start as u32, matching.len()));
+                    }
+                    *start += 1;
+                }
+                Pairs { probe: Some(probe), build }
+            }
+        }
+    }
+
+    fn single_pairs(&self, ids: &[u32], start: &mut usize, row_of: impl Fn(u32) -> u32) -> Pairs {
+        debug_assert_eq!(*start, 0, "one match per row: the batch is done at once");
+        *start = ids.len();
+        if self.rows > 0 && ids.iter().all(|id| *id != KeyTable::NONE) {
+            return Pairs { probe: None, build: ids.iter().map(|id| row_of(*id)).collect() };
+        }
+        let matched = || ids.iter().enumerate().filter(|(_, id)| self.rows > 0 && **id != KeyTable::NONE);
+        Pairs {
+            probe: Some(matched().map(|(row, _)| row as u32).collect()),
+            build: matched().map(|(_, id)| row_of(*id)).collect(),
+        }
+    }
+}
+
+/// A counting sort of the rows by key.
+fn grouped(ids: &[u32], count: usize) -> Matches {
+    let valid = || ids.iter().enumerate().filter(|(_, id)| **id != KeyTable::NONE);
+    let mut starts = vec![0u32; count + 1];
+    for (_, id) in valid() {
+        starts[*id as usize + 1] += 1;
+    }
+    for key in 0..count {
+        starts[key + 1] += starts[key];
+    }
+    let mut next = starts.clone();
+    let mut rows = vec![0; starts[count] as usize];
+    for (row, id) in valid() {
+        let place = &mut next[*id as usize];
+        rows[*place as usize] = row as u32;
+        *place += 1;
+    }
+    Matches::Many { starts, rows }
+}
+
+/// The pairs, with every row of the range that is in none added beside a row of NULLs, in order of the batch.
+fn padded(pairs: Pairs, range: std::ops::Range<u32>) -> (Vec<u32>, UInt32Array) {
+    let Some(matched) = pairs.probe else {
+        return (range.collect(), UInt32Array::from(pairs.build));
+    };
+    let mut probe = Vec::with_capacity(matched.len() + range.len());
+    let mut build = Vec::with_capacity(probe.capacity());
+    let mut valid = Vec::with_capacity(probe.capacity());
+    let mut next = 0;
+    for row in range {
+        let first = next;
+        while next < matched.len() && matched[next] == row {
+            probe.push(row);
+            build.push(pairs.build[next]);
+            valid.push(true);
+            next += 1;
+        }
+        if next == first {
+            probe.push(row);
+            build.push(0);
+            valid.push(false);
+        }
+    }
+    (probe, UInt32Array::new(ScalarBuffer::from(build), Some(NullBuffer::from(valid))))
+}

@@ -1,0 +1,228 @@
+//! Reads a table version: rows by key where the filters name one, else chunk by chunk, skipping chunks whose range of
+//! values excludes a filter. Columns are slices of the chunk's arrays; rows that are deleted are left out.
+
+use arrow::array::UInt32Array;
+use std::sync::Arc;
+
+use super::batch::Batch;
+use super::{Batching, Flow, Run, Sink};
+use crate::binder::BoundExpr;
+use crate::catalog::functions::EvalError;
+use crate::planner::expression::is_row_independent;
+use crate::planner::node::{LookUp, Scan};
+use crate::table::{ChunkVersion, TableVersion};
+use crate::types::{PgType, Value};
+
+/// Tables with fewer rows are read through rather than indexed on a column that is no key.
+const INDEX_ROWS_MIN: usize = 16_384;
+
+impl Run<'_> {
+    pub(super) fn scan(&self, scan: &Scan, batching: Batching, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
+        let table = self.table(scan.table)?;
+        if let Some(look_ups) = chosen_look_ups(scan, table) {
+            return self.scan_by_key(scan, table, &look_ups, sink);
+        }
+        let ranges = self.ranges(scan)?;
+        for version in table.chunks.iter() {
+            if version.alive_rows == 0 || ranges.iter().any(|range| range.excludes(version)) {
+                continue;
+            }
+            if self.scan_chunk(scan, version, batching, sink)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    fn scan_chunk(
+        &self,
+        scan: &Scan,
+        version: &ChunkVersion,
+        batching: Batching,
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow, EvalError> {
+        let chunk = &version.chunk;
+        // Predicates may copy; in whole chunks that would leave the caches.
+        let step = if scan.filters.is_empty() { batching.rows() } else { Batching::Small.rows() };
+        let mut offset = 0;
+        while offset < chunk.rows {
+            self.check_cancelled()?;
+            let rows = step.min(chunk.rows - offset);
+            let is_whole = rows == chunk.rows;
+            let columns = scan.columns.iter().map(|column| match is_whole {
+                true => chunk.columns[*column].clone(),
+                false => chunk.columns[*column].slice(offset, rows),
+            });
+            let alive = version.alive.as_ref().map(|alive| alive.slice(offset, rows));
+            let batch = self.filter(Batch::new(columns.collect(), rows), &scan.filters, alive, scan.outputs)?;
+            if batch.rows > 0 && sink(batch)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+            offset += rows;
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    fn scan_by_key(
+        &self,
+        scan: &Scan,
+        table: &TableVersion,
+        look_ups: &[&LookUp],
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow, EvalError> {
+        let mut key = Vec::with_capacity(look_ups.len());
+        for look_up in look_ups {
+            let value = super::eval::constant(&look_up.value, self.environment.parameters, self.environment.context)?;
+            match as_column_type(value, look_up.column_type) {
+                Some(value) => key.push(value),
+                // NULL, or an integer that the column cannot hold.
+                None => return Ok(Flow::Continue(())),
+            }
+        }
+        let columns: Vec<usize> = look_ups.iter().map(|look_up| look_up.column).collect();
+        let found = table.find(&columns, &key);
+        let is_done = |filter: usize| look_ups.iter().any(|look_up| look_up.filter == filter);
+        let rest = scan.filters.iter().enumerate().filter(|(filter, _)| !is_done(*filter));
+        let rest: Vec<BoundExpr> = rest.map(|(_, predicate)| predicate.clone()).collect();
+        for run in found.chunk_by(|a, b| a.chunk == b.chunk) {
+            let chunk = &table.chunks[run[0].chunk as usize].chunk;
+            let whole =
+                Batch::new(scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect(), chunk.rows);
+            let batch = match run {
+                [only] => whole.slice(only.row as usize, 1),
+                rows => whole.select(&Arc::new(rows.iter().map(|at| at.row).collect::<UInt32Array>()))?,
+            };
+            let batch = self.filter(batch, &rest, None, scan.outputs)?;
+            if batch.rows > 0 && sink(batch)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// The filters that compare a column with one value.
+    fn ranges(&self, scan: &Scan) -> Result<Vec<Range>, EvalError> {
+        let mut ranges = Vec::new();
+        for filter in &scan.filters {
+            let BoundExpr::Call { function, arguments, .. } = filter else { continue };
+            let (index, value, order) = match &arguments[..] {
+                [BoundExpr::Column { index, .. }, value] if is_plain_value(value) => (*index, value, function.name),
+                [value, BoundExpr::Column { index, .. }] if is_plain_value(value) => {
+                    (*index, value, mirrored(function.name))
+                }
+                _ => continue,
+            };
+            let is_same_order = match function.arguments {
+                [left, right] => left == right || (is_integer(*left) && is_integer(*right)),
+                _ => false,
+            };
+            let value = super::eval::constant(value, self.environment.parameters, self.environment.context)?;
+            if let (true, Some(bound), true) = (is_same_order, ordinal(&value), is_comparison(order)) {
+                ranges.push(Range { column: scan.columns[index], order, bound });
+            }
+        }
+        Ok(ranges)
+    }
+}
+
+/// The filters to find rows by: the whole primary key, or else one column of a large table that looks selective.
+fn chosen_look_ups<'s>(scan: &'s Scan, table: &TableVersion) -> Option<Vec<&'s LookUp>> {
+    let by_column = |column: &usize| scan.look_ups.iter().find(|look_up| look_up.column == *column);
+    let key = &table.schema.primary_key;
+    if !key.is_empty()
+        && let Some(look_ups) = key.iter().map(by_column).collect::<Option<Vec<_>>>()
+    {
+        return Some(look_ups);
+    }
+    if scan.look_ups.is_empty() || table.rows < INDEX_ROWS_MIN {
+        return None;
+    }
+    let selective = scan.look_ups.iter().find(|look_up| is_selective(table, look_up.column))?;
+    Some(vec![selective])
+}
+
+/// Whether the column's values spread over a range of about the number of rows, in every chunk of any size.
+fn is_selective(table: &TableVersion, column: usize) -> bool {
+    table.chunks.iter().all(|version| {
+        let rows = version.chunk.rows as i64;
+        let zone = version.chunk.zone(column);
+        let spread = zone.and_then(|zone| ordinal(&zone.max)?.checked_sub(ordinal(&zone.min)?));
+        rows < 1_024 || spread.is_some_and(|spread| spread >= rows / 4)
+    })
+}
+
+/// `column order bound`, as something that a chunk's zone can exclude.
+struct Range {
+    column: usize,
+    order: &'static str,
+    bound: i64,
+}
+
+impl Range {
+    fn excludes(&self, version: &ChunkVersion) -> bool {
+        let Some(zone) = version.chunk.zone(self.column) else { return false };
+        if zone.min.is_null() {
+            // Only NULLs: no comparison is true.
+            return zone.nulls == version.chunk.rows;
+        }
+        let (Some(min), Some(max)) = (ordinal(&zone.min), ordinal(&zone.max)) else { return false };
+        match self.order {
+            "=" => self.bound < min || self.bound > max,
+            "<" => min >= self.bound,
+            "<=" => min > self.bound,
+            ">" => max <= self.bound,
+            ">=" => max < self.bound,
+            _ => false,
+        }
+    }
+}
+
+fn is_comparison(order: &str) -> bool {
+    matches!(order, "=" | "<" | "<=" | ">" | ">=")
+}
+
+/// The comparison with its sides exchanged.
+fn mirrored(order: &'static str) -> &'static str {
+    match order {
+        "<" => ">",
+        "<=" => ">=",
+        ">" => "<",
+        ">=" => "<=",
+        other => other,
+    }
+}
+
+/// Literals and parameters: evaluating them early cannot raise.
+fn is_plain_value(expr: &BoundExpr) -> bool {
+    is_row_independent(expr) && matches!(expr, BoundExpr::Literal { .. } | BoundExpr::Parameter { .. })
+}
+
+fn is_integer(pg_type: PgType) -> bool {
+    matches!(pg_type, PgType::Int2 | PgType::Int4 | PgType::Int8)
+}
+
+/// A number in the order of the type, for types that are integers inside.
+fn ordinal(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int2(v) => Some(i64::from(*v)),
+        Value::Int4(v) | Value::Date(v) => Some(i64::from(*v)),
+        Value::Int8(v) | Value::Time(v) | Value::Timestamp(v) | Value::Timestamptz(v) => Some(*v),
+        _ => None,
+    }
+}
+
+/// The value as the column's type; None if no value of that type equals it.
+fn as_column_type(value: Value, column: PgType) -> Option<Value> {
+    if value.is_null() {
+        return None;
+    }
+    if !is_integer(column) {
+        return Some(value);
+    }
+    let number = ordinal(&value)?;
+    match column {
+        PgType::Int2 => i16::try_from(number).ok().map(Value::Int2),
+        PgType::Int4 => i32::try_from(number).ok().map(Value::Int4),
+        _ => Some(Value::Int8(number)),
+    }
+}

@@ -1,0 +1,248 @@
+//! ORDER BY, ORDER BY with LIMIT (only the rows that can still be among the first are kept), and LIMIT without order.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, BooleanArray, UInt32Array};
+use arrow::buffer::BooleanBuffer;
+
+use super::arrays::concatenate;
+use super::batch::Batch;
+use super::order::{Codes, Direction, absolute, codes, sorted_rows};
+use super::{Batching, Flow, Run, Sink};
+use crate::binder::{BoundExpr, SortKey};
+use crate::catalog::functions::EvalError;
+use crate::planner::expression::type_of;
+use crate::planner::node::PlanNode;
+use crate::types::Value;
+
+/// Which rows of an ordered whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    offset: usize,
+    /// None: to the end.
+    limit: Option<usize>,
+}
+
+impl Bounds {
+    /// How many rows from the start matter.
+    fn end(&self) -> Option<usize> {
+        self.limit.map(|limit| self.offset.saturating_add(limit))
+    }
+}
+
+/// Up to so many rows a selection of the first ones is kept while reading; beyond, everything is sorted.
+const TOP_ROWS_MAX: usize = 65_536;
+/// Candidates are thinned out when there are twice as many as wanted, or so many.
+const CANDIDATES_MIN: usize = 1_024;
+
+impl Run<'_> {
+    pub(super) fn bounds(&self, limit: Option<&BoundExpr>, offset: Option<&BoundExpr>) -> Result<Bounds, EvalError> {
+        let limit = self.row_count(limit, "LIMIT must not be negative")?;
+        let offset = self.row_count(offset, "OFFSET must not be negative")?.unwrap_or(0);
+        Ok(Bounds { offset, limit })
+    }
+
+    /// None: absent or NULL.
+    fn row_count(&self, expr: Option<&BoundExpr>, negative: &str) -> Result<Option<usize>, EvalError> {
+        let Some(expr) = expr else { return Ok(None) };
+        let count = match super::eval::constant(expr, self.environment.parameters, self.environment.context)? {
+            Value::Null => return Ok(None),
+            Value::Int2(count) => i64::from(count),
+            Value::Int4(count) => i64::from(count),
+            Value::Int8(count) => count,
+            _ => return Err(EvalError::Beyond("a limit of another type than bigint".to_owned())),
+        };
+        usize::try_from(count).map(Some).map_err(|_| EvalError::Raises(negative.to_owned()))
+    }
+
+    pub(super) fn limit(&self, input: &PlanNode, bounds: &Bounds, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
+        let mut skip = bounds.offset;
+        let mut left = bounds.limit.unwrap_or(usize::MAX);
+        if left == 0 {
+            return Ok(Flow::Continue(()));
+        }
+        let mut outer = Flow::Continue(());
+        let _ = self.run(input, Batching::Small, &mut |batch| {
+            let skipped = skip.min(batch.rows);
+            skip -= skipped;
+            let taken = left.min(batch.rows - skipped);
+            if taken > 0 {
+                left -= taken;
+                outer = sink(batch.slice(skipped, taken))?;
+            }
+            Ok(if left == 0 { Flow::Break(()) } else { outer })
+        })?;
+        Ok(outer)
+    }
+
+    pub(super) fn sort(
+        &self,
+        input: &PlanNode,
+        keys: &[SortKey],
+        bounds: &Bounds,
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow, EvalError> {
+        if bounds.limit == Some(0) {
+            return Ok(Flow::Continue(()));
+        }
+        let batches = match (bounds.end(), keys.first()) {
+            (Some(wanted), Some(first)) if wanted <= TOP_ROWS_MAX => self.candidates(input, first, wanted)?,
+            _ => self.collect(input)?,
+        };
+        let Some(all) = self.concatenate(input, batches)? else { return Ok(Flow::Continue(())) };
+        let order = self.order(&all, keys)?;
+        let start = bounds.offset.min(order.len());
+        let end = bounds.end().unwrap_or(order.len()).min(order.len());
+        if start == end {
+            return Ok(Flow::Continue(()));
+        }
+        let is_in_order = order[start..end].iter().zip(start as u32..).all(|(row, at)| *row == at);
+        if is_in_order {
+            return sink(all.slice(start, end - start));
+        }
+        let rows = UInt32Array::from(order).slice(start, end - start);
+        sink(all.select(&Arc::new(rows))?)
+    }
+
+    /// Row numbers of the batch in the order of the keys.
+    fn order(&self, batch: &Batch, keys: &[SortKey]) -> Result<Vec<u32>, EvalError> {
+        self.check_cancelled()?;
+        self.charge(batch.rows * 16)?;
+        let mut key_codes: Vec<Codes> = Vec::with_capacity(keys.len());
+        for key in keys {
+            let values = self.environment.evaluate_column(&key.expr, batch)?;
+            let direction = Direction { descending: key.descending, nulls_first: key.nulls_first };
+            key_codes.push(codes(&values, type_of(&key.expr), direction)?);
+        }
+        Ok(sorted_rows(key_codes, batch.rows))
+    }
+
+    pub(super) fn collect(&self, input: &PlanNode) -> Result<Vec<Batch>, EvalError> {
+        let mut batches = Vec::new();
+        let _ = self.run(input, Batching::Whole, &mut |batch| {
+            self.check_cancelled()?;
+            self.charge(batch.gather_bytes())?;
+            batches.push(batch);
+            Ok(Flow::Continue(()))
+        })?;
+        Ok(batches)
+    }
+
+    /// One batch of all rows; None if there are none.
+    pub(super) fn concatenate(&self, node: &PlanNode, mut batches: Vec<Batch>) -> Result<Option<Batch>, EvalError> {
+        if batches.len() <= 1 {
+            return Ok(batches.pop());
+        }
+        let rows = batches.iter().map(|batch| batch.rows).sum();
+        if u32::try_from(rows).is_err() {
+            return Err(EvalError::OverBudget("rows of one sort or join side"));
+        }
+        let types = self.output_types(node)?;
+        let mut columns = Vec::with_capacity(types.len());
+        for (index, pg_type) in types.iter().enumerate() {
+            let pieces = batches.iter().map(|batch| batch.column(index)).collect::<Result<Vec<_>, _>>()?;
+            let whole = concatenate(*pg_type, &pieces)?;
+            self.charge(whole.get_array_memory_size())?;
+            columns.push(whole);
+        }
+        Ok(Some(Batch::new(columns, rows)))
+    }
+
+    /// The input's rows without most of those that cannot be among the first `wanted` in order of the first key.
+    fn candidates(&self, input: &PlanNode, first: &SortKey, wanted: usize) -> Result<Vec<Batch>, EvalError> {
+        let mut top = Top { wanted, threshold: u64::MAX, candidates: Vec::new(), rows: 0 };
+        let pg_type = type_of(&first.expr);
+        // The code of a type is absolute in every batch, except for numerics, whose scale may change.
+        let mut scale = None;
+        let _ = self.run(input, Batching::Small, &mut |batch| {
+            self.check_cancelled()?;
+            let values = self.environment.evaluate_column(&first.expr, &batch)?;
+            let form = values.data_type().clone();
+            let is_comparable = scale.get_or_insert_with(|| form.clone()) == &form;
+            match absolute(&values, pg_type)? {
+                Some(codes) if is_comparable => top.add(batch, directed(codes, values.as_ref(), first))?,
+                _ => top.add_all(batch),
+            }
+            Ok(Flow::Continue(()))
+        })?;
+        Ok(top.candidates.into_iter().map(|(batch, _)| batch).collect())
+    }
+}
+
+/// Turns codes round for DESC and puts NULLs at their end; a value may share the extreme code with NULL.
+fn directed(mut codes: Vec<u64>, values: &dyn Array, key: &SortKey) -> Vec<u64> {
+    if key.descending {
+        codes.iter_mut().for_each(|code| *code = !*code);
+    }
+    if let Some(nulls) = values.nulls().filter(|nulls| nulls.null_count() > 0) {
+        let null = if key.nulls_first { 0 } else { u64::MAX };
+        codes.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, code)| *code = null);
+    }
+    codes
+}
+
+/// Rows that may be among the `wanted` first ones.
+struct Top {
+    wanted: usize,
+    /// No row with a larger code is among them.
+    threshold: u64,
+    /// Batches and the codes of their rows; empty codes: nothing is known of the rows.
+    candidates: Vec<(Batch, Vec<u64>)>,
+    rows: usize,
+}
+
+impl Top {
+    fn add(&mut self, batch: Batch, codes: Vec<u64>) -> Result<(), EvalError> {
+        let (batch, codes) = if self.threshold == u64::MAX { (batch, codes) } else { self.below(batch, codes)? };
+        if batch.rows == 0 {
+            return Ok(());
+        }
+        self.rows += batch.rows;
+        self.candidates.push((batch, codes));
+        if self.rows > CANDIDATES_MIN.max(self.wanted * 2) {
+            self.thin_out()?;
+        }
+        Ok(())
+    }
+
+    fn add_all(&mut self, batch: Batch) {
+        self.candidates.push((batch, Vec::new()));
+    }
+
+    fn thin_out(&mut self) -> Result<(), EvalError> {
+        let mut all: Vec<u64> = self.candidates.iter().flat_map(|(_, codes)| codes).copied().collect();
+        if all.len() <= self.wanted || self.wanted == 0 {
+            return Ok(());
+        }
+        let (_, last, _) = all.select_nth_unstable(self.wanted - 1);
+        if *last == self.threshold {
+            return Ok(());
+        }
+        self.threshold = *last;
+        self.rows = 0;
+        for (batch, codes) in std::mem::take(&mut self.candidates) {
+            if codes.is_empty() {
+                self.candidates.push((batch, codes));
+                continue;
+            }
+            let (batch, codes) = self.below(batch, codes)?;
+            if batch.rows > 0 {
+                self.rows += batch.rows;
+                self.candidates.push((batch, codes));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that the threshold leaves.
+    fn below(&self, batch: Batch, codes: Vec<u64>) -> Result<(Batch, Vec<u64>), EvalError> {
+        let threshold = self.threshold;
+        let bits = BooleanBuffer::collect_bool(codes.len(), |row| codes[row] <= threshold);
+        let left = bits.count_set_bits();
+        if left == codes.len() {
+            return Ok((batch, codes));
+        }
+        let kept = bits.set_indices().map(|row| codes[row]).collect();
+        Ok((batch.filter(&BooleanArray::new(bits, None))?, kept))
+    }
+}

@@ -1,0 +1,260 @@
+//! Questions about and rewrites of bound expressions, as the rules and the executor need them. Pure.
+
+use std::collections::BTreeSet;
+
+use crate::binder::{BoundExpr, ExprType};
+use crate::catalog::Collation;
+use crate::catalog::functions::Volatility;
+use crate::types::PgType;
+
+/// Calls `visit` on each direct operand.
+pub fn for_each_operand<'e>(expr: &'e BoundExpr, visit: &mut dyn FnMut(&'e BoundExpr)) {
+    match expr {
+        BoundExpr::Column { .. } | BoundExpr::Literal { .. } | BoundExpr::Parameter { .. } => {}
+        BoundExpr::Call { arguments, .. }
+        | BoundExpr::And(arguments)
+        | BoundExpr::Or(arguments)
+        | BoundExpr::Coalesce { arguments, .. }
+        | BoundExpr::Extreme { arguments, .. } => arguments.iter().for_each(visit),
+        BoundExpr::Not(operand) | BoundExpr::IsNull { operand, .. } | BoundExpr::IsBool { operand, .. } => {
+            visit(operand);
+        }
+        BoundExpr::IsDistinct { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        BoundExpr::Case { branches, otherwise, .. } => {
+            for (condition, result) in branches {
+                visit(condition);
+                visit(result);
+            }
+            visit(otherwise);
+        }
+        BoundExpr::InList { operand, list, .. } => {
+            visit(operand);
+            list.iter().for_each(visit);
+        }
+    }
+}
+
+/// Calls `rewrite` on each direct operand.
+pub fn for_each_operand_mut(expr: &mut BoundExpr, rewrite: &mut dyn FnMut(&mut BoundExpr)) {
+    match expr {
+        BoundExpr::Column { .. } | BoundExpr::Literal { .. } | BoundExpr::Parameter { .. } => {}
+        BoundExpr::Call { arguments, .. }
+        | BoundExpr::And(arguments)
+        | BoundExpr::Or(arguments)
+        | BoundExpr::Coalesce { arguments, .. }
+        | BoundExpr::Extreme { arguments, .. } => arguments.iter_mut().for_each(rewrite),
+        BoundExpr::Not(operand) | BoundExpr::IsNull { operand, .. } | BoundExpr::IsBool { operand, .. } => {
+            rewrite(operand);
+        }
+        BoundExpr::IsDistinct { left, right, .. } => {
+            rewrite(left);
+            rewrite(right);
+        }
+        BoundExpr::Case { branches, otherwise, .. } => {
+            for (condition, result) in branches {
+                rewrite(condition);
+                rewrite(result);
+            }
+            rewrite(otherwise);
+        }
+        BoundExpr::InList { operand, list, .. } => {
+            rewrite(operand);
+            list.iter_mut().for_each(rewrite);
+        }
+    }
+}
+
+/// The type of the expression's value.
+pub fn type_of(expr: &BoundExpr) -> PgType {
+    expr_type_of(expr).pg_type
+}
+
+/// The declared type of the expression's value.
+pub fn expr_type_of(expr: &BoundExpr) -> ExprType {
+    match expr {
+        BoundExpr::Column { expr_type, .. }
+        | BoundExpr::Literal { expr_type, .. }
+        | BoundExpr::Parameter { expr_type, .. }
+        | BoundExpr::Call { expr_type, .. }
+        | BoundExpr::Case { expr_type, .. }
+        | BoundExpr::Coalesce { expr_type, .. }
+        | BoundExpr::Extreme { expr_type, .. } => *expr_type,
+        BoundExpr::And(_)
+        | BoundExpr::Or(_)
+        | BoundExpr::Not(_)
+        | BoundExpr::IsNull { .. }
+        | BoundExpr::IsBool { .. }
+        | BoundExpr::IsDistinct { .. }
+        | BoundExpr::InList { .. } => ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None },
+    }
+}
+
+/// Adds the input columns that the expression reads.
+pub fn collect_columns(expr: &BoundExpr, columns: &mut BTreeSet<usize>) {
+    if let BoundExpr::Column { index, .. } = expr {
+        columns.insert(*index);
+    }
+    for_each_operand(expr, &mut |operand| collect_columns(operand, columns));
+}
+
+/// The input columns that the expression reads.
+pub fn columns_of(expr: &BoundExpr) -> BTreeSet<usize> {
+    let mut columns = BTreeSet::new();
+    collect_columns(expr, &mut columns);
+    columns
+}
+
+/// Renumbers the input columns.
+pub fn renumber(expr: &mut BoundExpr, position: &dyn Fn(usize) -> usize) {
+    if let BoundExpr::Column { index, .. } = expr {
+        *index = position(*index);
+    }
+    for_each_operand_mut(expr, &mut |operand| renumber(operand, position));
+}
+
+/// Replaces each input column by the expression that computes it. Where that is a column too, the reference keeps
+/// the type it was bound with (a relabelled column: varchar read as text).
+pub fn substitute(expr: &mut BoundExpr, definitions: &[BoundExpr]) {
+    if let BoundExpr::Column { index, .. } = expr {
+        match &definitions[*index] {
+            BoundExpr::Column { index: defined, .. } => *index = *defined,
+            definition => *expr = definition.clone(),
+        }
+        return;
+    }
+    for_each_operand_mut(expr, &mut |operand| substitute(operand, definitions));
+}
+
+/// Splits a predicate at its ANDs.
+pub fn conjuncts(predicate: BoundExpr, into: &mut Vec<BoundExpr>) {
+    match predicate {
+        BoundExpr::And(operands) => operands.into_iter().for_each(|operand| conjuncts(operand, into)),
+        other => into.push(other),
+    }
+}
+
+/// Whether any part of the expression satisfies `test`.
+pub fn any(expr: &BoundExpr, test: &dyn Fn(&BoundExpr) -> bool) -> bool {
+    let mut found = test(expr);
+    for_each_operand(expr, &mut |operand| found = found || any(operand, test));
+    found
+}
+
+/// Whether the value depends on nothing but literals.
+pub fn is_immutable_constant(expr: &BoundExpr) -> bool {
+    !any(expr, &|part| match part {
+        BoundExpr::Column { .. } | BoundExpr::Parameter { .. } => true,
+        BoundExpr::Call { function, .. } => function.volatility != Volatility::Immutable,
+        _ => false,
+    })
+}
+
+/// Whether the value is the same for all rows of one execution.
+pub fn is_row_independent(expr: &BoundExpr) -> bool {
+    !any(expr, &|part| matches!(part, BoundExpr::Column { .. }))
+}
+
+/// Whether the value depends on the table's rows and the parameters only, not on settings or time.
+pub fn is_immutable(expr: &BoundExpr) -> bool {
+    !any(expr, &|part| matches!(part, BoundExpr::Call { function, .. } if function.volatility != Volatility::Immutable))
+}
+
+/// Whether the expression certainly raises no error, whatever its columns hold: reads, and comparisons of one type with itself.
+pub fn cannot_raise(expr: &BoundExpr) -> bool {
+    let mut operands_cannot = true;
+    for_each_operand(expr, &mut |operand| operands_cannot = operands_cannot && cannot_raise(operand));
+    operands_cannot
+        && match expr {
+            BoundExpr::Call { function, .. } => {
+                is_comparison(function.name)
+                    && function.arguments.len() == 2
+                    && function.arguments[0] == function.arguments[1]
+            }
+            _ => true,
+        }
+}
+
+fn is_comparison(name: &str) -> bool {
+    matches!(name, "=" | "<>" | "<" | "<=" | ">" | ">=")
+}
+
+/// What PostgreSQL takes the evaluation of a qual to cost, in calls; quals of one node run in this order, the
+/// written one among equals (PostgreSQL: createplan.c order_qual_clauses, costsize.c cost_qual_eval_walker;
+/// practically every built-in has procost 1).
+pub fn qual_cost(expr: &BoundExpr) -> f64 {
+    let mut cost = 0.0;
+    for_each_operand(expr, &mut |operand| cost += qual_cost(operand));
+    cost + match expr {
+        BoundExpr::Call { .. } | BoundExpr::IsDistinct { .. } => 1.0,
+        BoundExpr::InList { list, .. } => list.len() as f64 * 0.5,
+        BoundExpr::Extreme { arguments, .. } => arguments.len() as f64,
+        _ => 0.0,
+    }
+}
+
+/// Whether the predicate is not true on a row where all of `columns` are NULL, so that it removes the rows that an
+/// outer join has padded (PostgreSQL: clauses.c find_nonnullable_rels, of which this is the plain part).
+pub fn rejects_nulls(predicate: &BoundExpr, columns: &dyn Fn(usize) -> bool) -> bool {
+    match predicate {
+        BoundExpr::And(operands) => operands.iter().any(|operand| rejects_nulls(operand, columns)),
+        BoundExpr::Or(operands) => operands.iter().all(|operand| rejects_nulls(operand, columns)),
+        BoundExpr::IsNull { operand, negated: true } => is_null_on(operand, columns),
+        BoundExpr::IsBool { operand, expected: Some(_), negated: false } => is_null_on(operand, columns),
+        BoundExpr::Not(operand) => is_null_on(operand, columns),
+        other => is_null_on(other, columns),
+    }
+}
+
+/// Whether the value is NULL on a row where all of `columns` are NULL.
+fn is_null_on(expr: &BoundExpr, columns: &dyn Fn(usize) -> bool) -> bool {
+    match expr {
+        BoundExpr::Column { index, .. } => columns(*index),
+        BoundExpr::Call { function, arguments, .. } => {
+            function.is_strict && arguments.iter().any(|argument| is_null_on(argument, columns))
+        }
+        BoundExpr::Not(operand) => is_null_on(operand, columns),
+        BoundExpr::InList { operand, .. } => is_null_on(operand, columns),
+        _ => false,
+    }
+}
+
+/// Whether two expressions compute the same by construction.
+pub fn is_same(left: &BoundExpr, right: &BoundExpr) -> bool {
+    use BoundExpr as E;
+    let all_same = |a: &[BoundExpr], b: &[BoundExpr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b));
+    match (left, right) {
+        (E::Column { index: a, .. }, E::Column { index: b, .. }) => a == b,
+        (E::Parameter { index: a, expr_type: at }, E::Parameter { index: b, expr_type: bt }) => a == b && at == bt,
+        (E::Literal { value: a, expr_type: at }, E::Literal { value: b, expr_type: bt }) => {
+            // By representation: 0.0 = -0.0 are two literals, and so are NaN and NaN to `==`.
+            at == bt && format!("{a:?}") == format!("{b:?}")
+        }
+        (
+            E::Call { function: f, arguments: a, expr_type: at },
+            E::Call { function: g, arguments: b, expr_type: bt },
+        ) => std::ptr::eq(*f, *g) && at == bt && all_same(a, b),
+        (E::And(a), E::And(b)) | (E::Or(a), E::Or(b)) => all_same(a, b),
+        (E::Not(a), E::Not(b)) => is_same(a, b),
+        (E::IsNull { operand: a, negated: n }, E::IsNull { operand: b, negated: m }) => n == m && is_same(a, b),
+        (E::IsBool { operand: a, expected: e, negated: n }, E::IsBool { operand: b, expected: f, negated: m }) => {
+            e == f && n == m && is_same(a, b)
+        }
+        (
+            E::Case { branches: a, otherwise: ae, expr_type: at },
+            E::Case { branches: b, otherwise: be, expr_type: bt },
+        ) => {
+            at == bt
+                && a.len() == b.len()
+                && a.iter().zip(b).all(|((ac, ar), (bc, br))| is_same(ac, bc) && is_same(ar, br))
+                && is_same(ae, be)
+        }
+        (E::Coalesce { arguments: a, expr_type: at }, E::Coalesce { arguments: b, expr_type: bt }) => {
+            at == bt && all_same(a, b)
+        }
+        // The rest is rare where sameness pays; computing it twice is correct.
+        _ => false,
+    }
+}

@@ -1,0 +1,55 @@
+//! Computes expressions of literals once, with the kernels that would compute them per row.
+//!
+//! An error while folding refuses the plan: PostgreSQL folds too and would raise it even where no row gets there
+//! (PostgreSQL: clauses.c eval_const_expressions).
+
+use crate::binder::BoundExpr;
+use crate::catalog::functions::EvalContext;
+use crate::executor::eval;
+use crate::planner::expression::{any, for_each_operand_mut, is_immutable_constant, type_of};
+use crate::planner::node::PlanNode;
+use crate::planner::rules::{for_each_expression_mut, for_each_input_mut};
+use crate::reason::UpstreamReason;
+use crate::types::{FormatSettings, Value};
+
+pub(in crate::planner) fn fold(node: &mut PlanNode) -> Result<(), UpstreamReason> {
+    for_each_input_mut(node, &mut fold)?;
+    for_each_expression_mut(node, &mut fold_expression)?;
+    if let PlanNode::Filter { predicates, .. } = node {
+        predicates.retain(|predicate| !is_true(predicate));
+    }
+    Ok(())
+}
+
+fn is_true(predicate: &BoundExpr) -> bool {
+    matches!(predicate, BoundExpr::Literal { value: Value::Bool(true), .. })
+}
+
+fn fold_expression(expr: &mut BoundExpr) -> Result<(), UpstreamReason> {
+    if !any(expr, &|part| matches!(part, BoundExpr::Call { .. } | BoundExpr::Case { .. } | BoundExpr::Coalesce { .. }))
+    {
+        return Ok(());
+    }
+    if !is_immutable_constant(expr) {
+        let mut outcome = Ok(());
+        for_each_operand_mut(expr, &mut |operand| {
+            if outcome.is_ok() {
+                outcome = fold_expression(operand);
+            }
+        });
+        return outcome;
+    }
+    let (BoundExpr::Call { expr_type, .. } | BoundExpr::Case { expr_type, .. } | BoundExpr::Coalesce { expr_type, .. }) =
+        expr
+    else {
+        return Ok(());
+    };
+    let expr_type = *expr_type;
+    let settings = FormatSettings::default();
+    let context = EvalContext { settings: &settings, transaction_time: None };
+    let value =
+        eval::constant(expr, &[], &context).map_err(|error| UpstreamReason::LocalError(error.to_string().into()))?;
+    debug_assert!(value.fits(type_of(expr)), "a kernel returned another type than it declares");
+    *expr = BoundExpr::Literal { value, expr_type };
+    Ok(())
+}

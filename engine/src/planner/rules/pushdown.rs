@@ -1,0 +1,158 @@
+//! Moves predicates towards the rows they test: through projections, sorts, groupings (on the grouped columns) and
+//! joins, down into the scans. PostgreSQL does the same (initsplan.c distribute_qual_to_rels, allpaths.c
+//! subquery_push_qual), so an expression that can raise sees about the rows that it would see there.
+
+use crate::binder::BoundExpr;
+use crate::planner::expression::{columns_of, conjuncts, rejects_nulls, renumber, substitute};
+use crate::planner::node::{Aggregate, Join, LeftJoin, PlanNode};
+
+/// Puts `predicates`, over the node's output, as far down as they go.
+pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -> PlanNode {
+    match node {
+        PlanNode::OneRow => node.filtered(predicates),
+        PlanNode::Scan(mut scan) => {
+            scan.filters.append(&mut predicates);
+            PlanNode::Scan(scan)
+        }
+        PlanNode::Filter { input, predicates: own } => {
+            let mut all = Vec::new();
+            own.into_iter().chain(predicates).for_each(|predicate| conjuncts(predicate, &mut all));
+            push(*input, all)
+        }
+        PlanNode::Project { input, expressions } => {
+            predicates.iter_mut().for_each(|predicate| substitute(predicate, &expressions));
+            PlanNode::Project { input: Box::new(push(*input, predicates)), expressions }
+        }
+        PlanNode::Sort { input, keys, limit: None, offset: None } => {
+            PlanNode::Sort { input: Box::new(push(*input, predicates)), keys, limit: None, offset: None }
+        }
+        // Which rows come first would change.
+        PlanNode::Sort { input, keys, limit, offset } => {
+            PlanNode::Sort { input: Box::new(push(*input, Vec::new())), keys, limit, offset }.filtered(predicates)
+        }
+        PlanNode::Limit { input, limit, offset } => {
+            PlanNode::Limit { input: Box::new(push(*input, Vec::new())), limit, offset }.filtered(predicates)
+        }
+        PlanNode::Aggregate(aggregate) => push_into_groups(aggregate, predicates),
+        PlanNode::Join(join) => push_into_join(join, predicates),
+        PlanNode::LeftJoin(join) => push_into_left_join(join, predicates),
+    }
+}
+
+fn push_into_groups(mut aggregate: Aggregate, predicates: Vec<BoundExpr>) -> PlanNode {
+    let groups = aggregate.groups.len();
+    let (mut below, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(|predicate| {
+        // A predicate without columns decides on a whole group, which exists even without rows if nothing is grouped by.
+        let columns = columns_of(predicate);
+        !columns.is_empty() && columns.iter().all(|column| *column < groups)
+    });
+    below.iter_mut().for_each(|predicate| substitute(predicate, &aggregate.groups));
+    aggregate.input = Box::new(push(*aggregate.input, below));
+    PlanNode::Aggregate(aggregate).filtered(above)
+}
+
+fn push_into_join(mut join: Join, predicates: Vec<BoundExpr>) -> PlanNode {
+    let bases = join.bases();
+    let mut all = Vec::new();
+    std::mem::take(&mut join.filters)
+        .into_iter()
+        .chain(predicates)
+        .for_each(|predicate| conjuncts(predicate, &mut all));
+    add_implied_constants(&mut all);
+    let mut below: Vec<Vec<BoundExpr>> = vec![Vec::new(); join.inputs.len()];
+    for mut predicate in all {
+        match only_input(&predicate, &bases) {
+            Some(input) => {
+                renumber(&mut predicate, &|column| column - bases[input]);
+                below[input].push(predicate);
+            }
+            None => join.filters.push(predicate),
+        }
+    }
+    join.inputs = join.inputs.into_iter().zip(below).map(|(input, predicates)| push(input, predicates)).collect();
+    PlanNode::Join(join)
+}
+
+/// The one input whose columns the predicate reads; None if it reads none or several.
+pub(super) fn only_input(predicate: &BoundExpr, bases: &[usize]) -> Option<usize> {
+    let columns = columns_of(predicate);
+    let input_of = |column: usize| bases.partition_point(|base| *base <= column) - 1;
+    let first = input_of(*columns.first()?);
+    (input_of(*columns.last()?) == first).then_some(first)
+}
+
+/// `a = b AND a = 5` also says `b = 5` (PostgreSQL: equivclass.c). Only where all three are one operator.
+fn add_implied_constants(predicates: &mut Vec<BoundExpr>) {
+    let mut next = 0;
+    while next < predicates.len() {
+        let mut implied = Vec::new();
+        if let Some((operator, column, constant)) = column_equals_constant(&predicates[next]) {
+            for other in predicates.iter() {
+                let BoundExpr::Call { function, arguments, .. } = other else { continue };
+                let [BoundExpr::Column { index: a, .. }, BoundExpr::Column { index: b, .. }] = &arguments[..] else {
+                    continue;
+                };
+                if !std::ptr::eq(*function, operator) || function.arguments[0] != function.arguments[1] || a == b {
+                    continue;
+                }
+                let other_side = match (*a == column, *b == column) {
+                    (true, _) => &arguments[1],
+                    (_, true) => &arguments[0],
+                    (false, false) => continue,
+                };
+                let BoundExpr::Column { index: target, .. } = other_side else { continue };
+                let known = |p: &BoundExpr| column_equals_constant(p).is_some_and(|(_, known, _)| known == *target);
+                if predicates.iter().chain(&implied).any(known) {
+                    continue;
+                }
+                let mut copy = predicates[next].clone();
+                if let BoundExpr::Call { arguments, .. } = &mut copy {
+                    *arguments = vec![other_side.clone(), constant.clone()];
+                }
+                implied.push(copy);
+            }
+        }
+        predicates.append(&mut implied);
+        next += 1;
+    }
+}
+
+type Operator = &'static crate::catalog::functions::Function;
+
+fn column_equals_constant(predicate: &BoundExpr) -> Option<(Operator, usize, &BoundExpr)> {
+    let BoundExpr::Call { function, arguments, .. } = predicate else { return None };
+    let is_constant = |e: &BoundExpr| matches!(e, BoundExpr::Literal { .. } | BoundExpr::Parameter { .. });
+    match (&arguments[..], function.name) {
+        ([BoundExpr::Column { index, .. }, constant], "=") | ([constant, BoundExpr::Column { index, .. }], "=")
+            if is_constant(constant) =>
+        {
+            Some((function, *index, constant))
+        }
+        _ => None,
+    }
+}
+
+fn push_into_left_join(mut join: LeftJoin, predicates: Vec<BoundExpr>) -> PlanNode {
+    let left_width = join.left.width();
+    let is_right = |column: usize| column >= left_width;
+    if predicates.iter().any(|predicate| rejects_nulls(predicate, &is_right)) {
+        // The padded rows would not survive (PostgreSQL: prepjointree.c reduce_outer_joins).
+        let inner = Join { inputs: vec![*join.left, *join.right], equalities: Vec::new(), filters: join.filters };
+        return push_into_join(inner, predicates);
+    }
+    let (left_only, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(|predicate| {
+        let columns = columns_of(predicate);
+        !columns.is_empty() && !columns.iter().any(|column| is_right(*column))
+    });
+    let mut conditions = Vec::new();
+    std::mem::take(&mut join.filters).into_iter().for_each(|condition| conjuncts(condition, &mut conditions));
+    let (mut right_only, rest): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
+        let columns = columns_of(condition);
+        !columns.is_empty() && columns.iter().all(|column| is_right(*column))
+    });
+    right_only.iter_mut().for_each(|condition| renumber(condition, &|column| column - left_width));
+    join.filters = rest;
+    join.left = Box::new(push(*join.left, left_only));
+    join.right = Box::new(push(*join.right, right_only));
+    PlanNode::LeftJoin(join).filtered(above)
+}

@@ -1,0 +1,84 @@
+//! Prepares scans: evaluation order of the filters, ways into an index, and the name of the result for the join cache.
+
+use std::collections::BTreeSet;
+
+use crate::binder::BoundExpr;
+use crate::planner::expression::{for_each_operand, is_immutable, is_row_independent, qual_cost, type_of};
+use crate::planner::node::{LookUp, PlanNode, Scan};
+use crate::planner::rules::for_each_input_mut;
+use crate::reason::UpstreamReason;
+use crate::types::PgType;
+
+pub(in crate::planner) fn prepare(node: &mut PlanNode) -> Result<(), UpstreamReason> {
+    for_each_input_mut(node, &mut prepare)?;
+    match node {
+        PlanNode::Scan(scan) => prepare_scan(scan),
+        PlanNode::Filter { predicates, .. } => in_evaluation_order(predicates),
+        PlanNode::Join(join) => in_evaluation_order(&mut join.filters),
+        PlanNode::LeftJoin(join) => in_evaluation_order(&mut join.filters),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The cheap ones first, written order among equals.
+fn in_evaluation_order(predicates: &mut [BoundExpr]) {
+    predicates.sort_by(|a, b| qual_cost(a).total_cmp(&qual_cost(b)));
+}
+
+fn prepare_scan(scan: &mut Scan) {
+    in_evaluation_order(&mut scan.filters);
+    scan.look_ups = (0..scan.filters.len()).filter_map(|filter| as_look_up(scan, filter)).collect();
+    if scan.filters.iter().all(is_immutable) {
+        let mut parameters = BTreeSet::new();
+        scan.filters.iter().for_each(|filter| collect_parameters(filter, &mut parameters));
+        scan.fingerprint = Some(format!("{:?}", scan.filters));
+        scan.fingerprint_parameters = parameters.into_iter().collect();
+    }
+}
+
+fn collect_parameters(expr: &BoundExpr, parameters: &mut BTreeSet<usize>) {
+    if let BoundExpr::Parameter { index, .. } = expr {
+        parameters.insert(*index);
+    }
+    for_each_operand(expr, &mut |operand| collect_parameters(operand, parameters));
+}
+
+fn as_look_up(scan: &Scan, filter: usize) -> Option<LookUp> {
+    let BoundExpr::Call { function, arguments, .. } = &scan.filters[filter] else { return None };
+    let [left, right] = &arguments[..] else { return None };
+    if function.name != "=" {
+        return None;
+    }
+    let (index, value) = match (left, right) {
+        (BoundExpr::Column { index, .. }, value) | (value, BoundExpr::Column { index, .. })
+            if is_row_independent(value) =>
+        {
+            (*index, value)
+        }
+        _ => return None,
+    };
+    let column_type = type_of(if matches!(left, BoundExpr::Column { .. }) { left } else { right });
+    is_indexable(column_type, type_of(value)).then(|| LookUp {
+        filter,
+        column: scan.columns[index],
+        column_type,
+        value: value.clone(),
+    })
+}
+
+/// Types whose equality is that of their representation.
+fn is_indexable(column: PgType, value: PgType) -> bool {
+    let is_integer = |t: PgType| matches!(t, PgType::Int2 | PgType::Int4 | PgType::Int8);
+    let by_representation = matches!(
+        column,
+        PgType::Text
+            | PgType::Varchar
+            | PgType::Date
+            | PgType::Time
+            | PgType::Timestamp
+            | PgType::Timestamptz
+            | PgType::Uuid
+    );
+    (by_representation && column == value) || (is_integer(column) && is_integer(value))
+}

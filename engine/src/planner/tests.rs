@@ -1,0 +1,165 @@
+//! What the rules make of a query, read as explain prints it. That they keep the answer is tested in the executor.
+
+use super::explain::explain;
+use super::*;
+use crate::binder::SortKey;
+use crate::catalog::functions::{AggregateFunction, EvalError, Function};
+use crate::catalog::{Catalog, Collation, RelationId};
+use crate::types::Value;
+
+const fn of(pg_type: PgType) -> ExprType {
+    ExprType { pg_type, typmod: -1, collation: Collation::None }
+}
+
+fn column(index: usize) -> BoundExpr {
+    BoundExpr::Column { index, expr_type: of(PgType::Int4) }
+}
+
+fn int(value: i32) -> BoundExpr {
+    BoundExpr::Literal { value: Value::Int4(value), expr_type: of(PgType::Int4) }
+}
+
+macro_rules! operator {
+    ($name:ident, $symbol:literal, $result:ident) => {
+        static $name: Function = Function::immutable(
+            $symbol,
+            &[PgType::Int4, PgType::Int4],
+            PgType::$result,
+            |_, _, _| Err(EvalError::Raises("only planned, never run".to_owned())),
+            "test",
+        );
+    };
+}
+operator!(EQUAL, "=", Bool);
+operator!(GREATER, ">", Bool);
+operator!(TIMES, "*", Int4);
+
+fn call(function: &'static Function, left: BoundExpr, right: BoundExpr) -> BoundExpr {
+    BoundExpr::Call { function, arguments: vec![left, right], expr_type: of(function.result) }
+}
+
+fn scan(id: u32, columns: usize) -> Box<BoundRelation> {
+    Box::new(BoundRelation::Scan { table: RelationId(id), columns: (0..columns).collect() })
+}
+
+fn join(
+    kind: JoinKind,
+    left: Box<BoundRelation>,
+    right: Box<BoundRelation>,
+    on: Option<BoundExpr>,
+) -> Box<BoundRelation> {
+    Box::new(BoundRelation::Join { kind, left, right, condition: on })
+}
+
+fn filter(input: Box<BoundRelation>, predicate: BoundExpr) -> Box<BoundRelation> {
+    Box::new(BoundRelation::Filter { input, predicate })
+}
+
+fn project(input: Box<BoundRelation>, expressions: Vec<BoundExpr>) -> Box<BoundRelation> {
+    Box::new(BoundRelation::Project { input, expressions })
+}
+
+#[expect(clippy::boxed_local, reason = "as the builders above return it")]
+fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
+    let output = OutputColumn { name: "c".into(), table_oid: 0, attnum: 0, expr_type: of(PgType::Int4) };
+    let query = BoundQuery {
+        root: *root,
+        output: vec![output; outputs],
+        parameters: vec![],
+        tables: vec![],
+        uses_time: false,
+        folds_settings: false,
+    };
+    explain(&plan(query).expect("no constant raises"), &Catalog::default())
+}
+
+#[test]
+fn predicates_of_a_comma_join_reach_the_scans_and_equalities_are_hashed() {
+    // SELECT t2.c1 FROM t1, t2 WHERE t1.c0 = t2.c0 AND t1.c1 > 5 AND t1.c0 = 7
+    let predicate = BoundExpr::And(vec![
+        call(&EQUAL, column(0), column(3)),
+        call(&GREATER, column(1), int(5)),
+        call(&EQUAL, column(0), int(7)),
+    ]);
+    let query = project(filter(join(JoinKind::Cross, scan(1, 3), scan(2, 2), None), predicate), vec![column(4)]);
+    assert_eq!(
+        explained(query, 1),
+        "Project #2\n  Join on #0 = #1\n    \
+         Scan table 1 [0] where (#1 > 5) AND (#0 = 7); look-up possible by 1 column(s)\n    \
+         Scan table 2 [0, 1] where (#0 = 7); look-up possible by 1 column(s)\n"
+    );
+}
+
+#[test]
+fn derived_tables_dissolve_into_one_join() {
+    // (SELECT c1, c0 FROM t1 WHERE c2 > 1) a JOIN t2 ON a.c0 = t2.c0 JOIN t3 ON t3.c0 = t2.c1
+    let derived = project(filter(scan(1, 3), call(&GREATER, column(2), int(1))), vec![column(1), column(0)]);
+    let first = join(JoinKind::Inner, derived, scan(2, 2), Some(call(&EQUAL, column(1), column(2))));
+    let both = join(JoinKind::Inner, first, scan(3, 1), Some(call(&EQUAL, column(4), column(3))));
+    assert_eq!(
+        explained(project(both, vec![column(0)]), 1),
+        "Project #1\n  Join on #0 = #2 AND #4 = #3\n    Scan table 1 [0, 1] where (#2 > 1)\n    \
+         Scan table 2 [0, 1]\n    Scan table 3 [0]\n"
+    );
+}
+
+#[test]
+fn a_left_join_keeps_its_padding_unless_it_is_filtered_away() {
+    let on = || Some(BoundExpr::And(vec![call(&EQUAL, column(0), column(2)), call(&GREATER, column(3), int(1))]));
+    let left = || join(JoinKind::Left, scan(1, 2), scan(2, 2), on());
+    let above = filter(left(), call(&GREATER, column(1), int(9)));
+    assert_eq!(
+        explained(above, 4),
+        "Left join on #0 = #2\n  Scan table 1 [0, 1] where (#1 > 9)\n  Scan table 2 [0, 1] where (#1 > 1)\n"
+    );
+    let padded_only = filter(left(), BoundExpr::IsNull { operand: Box::new(column(2)), negated: false });
+    assert!(explained(padded_only, 4).starts_with("Filter #2 IS NULL\n  Left join"));
+    let never_padded = filter(left(), call(&GREATER, column(3), int(9)));
+    assert!(explained(never_padded, 4).starts_with("Join on #0 = #2\n"));
+}
+
+#[test]
+fn having_on_a_group_key_filters_before_grouping_and_unread_sums_go() {
+    let sum = |index| AggregateCall {
+        function: AggregateFunction::Sum,
+        argument: Some(call(&TIMES, column(index), column(2))),
+        is_distinct: false,
+        filter: None,
+        expr_type: of(PgType::Int8),
+    };
+    let grouped = Box::new(BoundRelation::Aggregate {
+        input: scan(1, 4),
+        groups: vec![column(3)],
+        aggregates: vec![sum(1), sum(0), sum(1)],
+    });
+    let having = BoundExpr::And(vec![call(&GREATER, column(0), int(3)), call(&GREATER, column(3), int(4))]);
+    assert_eq!(
+        explained(project(filter(grouped, having), vec![column(0), column(1)]), 2),
+        "Project #0, #1\n  Filter (#2 > 4)\n    Aggregate by #2 Sum((#0 * #1)) Sum((#0 * #1))\n      \
+         Scan table 1 [1, 2, 3] where (#2 > 3)\n"
+    );
+}
+
+#[test]
+fn limit_moves_into_the_sort_and_stops_predicates() {
+    let bigint = |value| Some(BoundExpr::Literal { value: Value::Int8(value), expr_type: of(PgType::Int8) });
+    let sort = Box::new(BoundRelation::Sort {
+        input: scan(1, 2),
+        keys: vec![SortKey { expr: column(1), descending: true, nulls_first: true }],
+    });
+    let limited = Box::new(BoundRelation::Limit { input: sort, limit: bigint(5), offset: None });
+    assert_eq!(
+        explained(filter(limited, call(&GREATER, column(0), int(1))), 2),
+        "Filter (#0 > 1)\n  Sort by #1 DESC NULLS FIRST limit 5\n    Scan table 1 [0, 1]\n"
+    );
+}
+
+#[test]
+fn cheap_predicates_run_first_as_in_postgresql() {
+    let dear = call(&GREATER, call(&TIMES, column(0), call(&TIMES, column(0), int(2))), int(1));
+    let cheap = call(&GREATER, column(1), int(0));
+    assert_eq!(
+        explained(filter(scan(1, 2), BoundExpr::And(vec![dear, cheap])), 2),
+        "Scan table 1 [0, 1] where (#1 > 0) AND ((#0 * (#0 * 2)) > 1)\n"
+    );
+}
