@@ -4,4 +4,21 @@
 
 pub mod wire;
 
+pub mod error;
+pub mod metrics;
+pub mod shutdown;
+
+pub mod net;
+
 pub mod upstream;
+
+pub mod startup;
+
+pub mod session;
+
+pub mod listener;
+
+pub mod server;
+
+pub mod cli;
+pub mod log;

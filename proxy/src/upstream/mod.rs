@@ -5,8 +5,10 @@
 
 pub mod address;
 pub mod authenticate;
+pub mod cancel;
 pub mod connect;
 pub mod connection;
+pub mod relay;
 pub mod service;
 
 use std::io;

@@ -1,0 +1,94 @@
+//! Accepts clients on all listen addresses, within the limit of sessions, and starts a task for each.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use freshet_config::ListenAddress;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use crate::net::ClientStream;
+
+/// The port in the name of a Unix socket, as libpq looks for it.
+const SOCKET_PORT: u16 = 5433;
+
+/// A bound listen address.
+#[derive(Debug)]
+pub enum Listener {
+    Tcp(TcpListener),
+    /// The path is removed when the listener goes.
+    Unix(UnixListener, SocketFile),
+}
+
+/// Removes the socket's file at the end.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Listener {
+    pub async fn bind(address: &ListenAddress) -> io::Result<Self> {
+        match address {
+            ListenAddress::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address.as_str()).await?)),
+            ListenAddress::Directory(directory) => {
+                let path = directory.join(format!(".s.PGSQL.{SOCKET_PORT}"));
+                remove_stale(&path).await?;
+                let listener = UnixListener::bind(&path)?;
+                Ok(Self::Unix(listener, SocketFile { path }))
+            }
+        }
+    }
+
+    /// For logs, and for tests that let the system choose the port.
+    pub fn address(&self) -> String {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map_or_else(|_| "unknown".to_string(), |a| a.to_string()),
+            Self::Unix(_, file) => file.path.display().to_string(),
+        }
+    }
+
+    pub async fn accept(&self, keepalive_idle: Duration) -> io::Result<ClientStream> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _): (TcpStream, _) = listener.accept().await?;
+                ClientStream::tcp(stream, keepalive_idle)
+            }
+            Self::Unix(listener, _) => {
+                let (stream, _): (UnixStream, _) = listener.accept().await?;
+                Ok(ClientStream::Unix(stream))
+            }
+        }
+    }
+}
+
+/// A socket file that nobody listens on is left over from a crash.
+async fn remove_stale(path: &Path) -> io::Result<()> {
+    match UnixStream::connect(path).await {
+        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Counts sessions against the limit; a place is given back when it is dropped.
+#[derive(Clone, Debug)]
+pub struct Places {
+    semaphore: Arc<tokio::sync::Semaphore>,
+}
+
+impl Places {
+    pub fn new(sessions_max: usize) -> Self {
+        Self { semaphore: Arc::new(tokio::sync::Semaphore::new(sessions_max)) }
+    }
+
+    pub fn take(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        Arc::clone(&self.semaphore).try_acquire_owned().ok()
+    }
+}

@@ -1,0 +1,168 @@
+//! Every metric: name, labels and help text, in one file. Modules get a clone of [`Metrics`] and count.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// How a statement was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RouteLabels {
+    /// hit, local, capture, relay.
+    pub route: &'static str,
+    /// `UpstreamReason::label`; empty for hit and local.
+    pub reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RouteLabel {
+    pub route: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CauseLabel {
+    pub cause: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct DirectionLabel {
+    /// from_client, from_upstream.
+    pub direction: &'static str,
+}
+
+/// Handles to all metrics; cheap to clone.
+#[derive(Clone)]
+pub struct Metrics {
+    pub statements: Family<RouteLabels, Counter>,
+    pub statement_seconds: Family<RouteLabel, Histogram>,
+    pub sessions: Gauge,
+    pub sessions_total: Counter,
+    pub refused: Family<CauseLabel, Counter>,
+    pub cancel_requests: Counter,
+    pub lost_sessions: Family<CauseLabel, Counter>,
+    pub session_bytes: Family<DirectionLabel, Counter>,
+    pub probes: Counter,
+    pub barriers: Counter,
+    pub barrier_wait_seconds: Histogram,
+    pub audits: Counter,
+    pub wrong_answers: Counter,
+    pub stale_reads: Counter,
+    pub lag_seconds: Gauge<f64, AtomicU64>,
+    pub lag_bytes: Gauge,
+    pub mirrored_tables: Gauge,
+    pub mirrored_bytes: Gauge,
+    pub result_cache_bytes: Gauge,
+    pub result_cache_entries: Gauge,
+    registry: Arc<Registry>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        let mut r = Registry::with_prefix("freshet");
+        let statements = Family::default();
+        r.register("statements", "Statements answered, by route and by the reason for going upstream", statements.clone());
+        // 20 µs to about 10 s.
+        let statement_seconds =
+            Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_02, 2.0, 20)) as Histogram);
+        r.register(
+            "statement_seconds",
+            "From a complete unit of messages to its answer in the client's queue, by route",
+            statement_seconds.clone(),
+        );
+        let sessions = Gauge::default();
+        r.register("sessions", "Sessions that are logged in", sessions.clone());
+        let sessions_total = Counter::default();
+        r.register("sessions_opened", "Sessions that have logged in", sessions_total.clone());
+        let refused = Family::default();
+        r.register("refused", "Connections refused by freshet itself, by cause", refused.clone());
+        let cancel_requests = Counter::default();
+        r.register("cancel_requests", "CancelRequests passed on", cancel_requests.clone());
+        let lost_sessions = Family::default();
+        r.register("opaque_sessions", "Sessions passed through unread from some point on, by cause", lost_sessions.clone());
+        let session_bytes = Family::default();
+        r.register("session_bytes", "Bytes received in sessions, by direction", session_bytes.clone());
+        let probes = Counter::default();
+        r.register("probes", "Times a session's settings were asked of upstream", probes.clone());
+        let barriers = Counter::default();
+        r.register("barriers", "Freshness barriers sent upstream", barriers.clone());
+        let barrier_wait_seconds = Histogram::new(exponential_buckets(0.000_02, 2.0, 16));
+        r.register("barrier_wait_seconds", "How long reads waited for freshness", barrier_wait_seconds.clone());
+        let audits = Counter::default();
+        r.register("audits", "Local answers compared with upstream's", audits.clone());
+        let wrong_answers = Counter::default();
+        r.register("wrong_answers", "Audits that found a difference; the statement's shape is relayed since", wrong_answers.clone());
+        let stale_reads = Counter::default();
+        r.register("stale_reads", "Audits that found an answer older than promised", stale_reads.clone());
+        let lag_seconds = Gauge::default();
+        r.register("lag_seconds", "How far the mirror is behind upstream", lag_seconds.clone());
+        let lag_bytes = Gauge::default();
+        r.register("lag_bytes", "The same in bytes of WAL", lag_bytes.clone());
+        let mirrored_tables = Gauge::default();
+        r.register("mirrored_tables", "Tables in memory and ready", mirrored_tables.clone());
+        let mirrored_bytes = Gauge::default();
+        r.register("mirrored_bytes", "Memory that mirrored tables take", mirrored_bytes.clone());
+        let result_cache_bytes = Gauge::default();
+        r.register("result_cache_bytes", "Memory that cached replies take", result_cache_bytes.clone());
+        let result_cache_entries = Gauge::default();
+        r.register("result_cache_entries", "Cached replies", result_cache_entries.clone());
+        Self {
+            statements,
+            statement_seconds,
+            sessions,
+            sessions_total,
+            refused,
+            cancel_requests,
+            lost_sessions,
+            session_bytes,
+            probes,
+            barriers,
+            barrier_wait_seconds,
+            audits,
+            wrong_answers,
+            stale_reads,
+            lag_seconds,
+            lag_bytes,
+            mirrored_tables,
+            mirrored_bytes,
+            result_cache_bytes,
+            result_cache_entries,
+            registry: Arc::new(r),
+        }
+    }
+
+    /// All of them in the OpenMetrics text format.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        // Writing into a String does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_rendered() {
+        let metrics = Metrics::new();
+        metrics.statements.get_or_create(&RouteLabels { route: "relay", reason: "first_run" }).inc();
+        metrics.sessions.set(3);
+        let text = metrics.render();
+        assert!(text.contains("freshet_statements_total{route=\"relay\",reason=\"first_run\"} 1"), "{text}");
+        assert!(text.contains("freshet_sessions 3"), "{text}");
+        assert!(text.contains("freshet_wrong_answers_total 0"), "{text}");
+    }
+}

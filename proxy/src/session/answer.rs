@@ -1,0 +1,239 @@
+//! The boundary between a session and what may answer in upstream's stead: [`Answerer`], asked once per [`Unit`].
+//!
+//! The session knows the protocol (which messages make up a unit, what must be replied to each); the answerer knows
+//! SQL, caches and freshness. Neither knows the other's part: an answer is rows and descriptions, see [`Reply`].
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use freshet_engine::reason::UpstreamReason;
+
+use crate::session::effect::Effect;
+use crate::session::settings::SettingsId;
+use crate::session::state::{Login, SessionState};
+use crate::wire::extended::Bind;
+use crate::wire::query::TransactionStatus;
+
+/// Makes the answerer of each session; one for the whole program, shared by all listeners.
+pub trait Answerers: Send + Sync + 'static {
+    type Answerer: Answerer;
+
+    /// Called once a client is logged in.
+    fn open(&self, login: &Login) -> Self::Answerer;
+}
+
+/// One session's door to local answers. Methods without `async` must not block: they run on the session's task,
+/// between reading a unit and writing its answer.
+pub trait Answerer: Send + 'static {
+    /// First question, no wait: is there a kept reply that is valid now? The hot path. Only asked when
+    /// `state.settings` is Some, nothing is outstanding upstream and the transaction allows local answers.
+    fn look_up(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply>;
+
+    /// Second question, may wait (barrier, execution). On `Relay` the session forwards the unit's bytes unchanged. When the
+    /// client goes away the future is dropped.
+    fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> impl Future<Output = Outcome> + Send;
+
+    /// Upstream has acknowledged a statement that may have written (CommandComplete of a simple query, or the
+    /// ReadyForQuery that ends the unit or the transaction), and the client has not been told yet. `what` is the worst
+    /// effect since the last call.
+    fn write_acknowledged(&mut self, what: Effect);
+
+    /// A unit that upstream answered is complete and the client has not been told yet: the session has now seen
+    /// upstream's state of this moment, and must not see older later.
+    fn relayed(&mut self, unit: &Relayed);
+
+    /// A row set of the virtual schema (`freshet.NAME`), or None if there is no such relation.
+    fn virtual_table(&self, name: &str) -> Option<TextTable>;
+}
+
+/// A complete unit that may be answered locally: one simple Query, or extended messages up to Sync.
+#[derive(Clone, Debug)]
+pub struct Unit<'a> {
+    pub form: Form,
+    /// The text of the Query or of the statement, as sent: not necessarily UTF-8, not necessarily one statement.
+    pub sql: &'a [u8],
+    /// OIDs declared in Parse, four bytes each (see [`crate::wire::extended::oids`]); 0: inferred by upstream.
+    pub parameter_types: &'a [u8],
+    /// Values and formats; None for [`Form::Simple`] and [`Form::Prepare`].
+    pub bind: Option<Bind<'a>>,
+    /// The statement where it was prepared by an earlier unit; None where this unit's own Parse makes it.
+    pub prepared: Option<&'a Arc<PreparedStatement>>,
+    /// Describe of the statement is part of the unit: the reply needs ParameterDescription.
+    pub describes_statement: bool,
+    /// Describe of the portal is part of the unit (a simple Query always describes).
+    pub describes_portal: bool,
+    /// The whole unit as it came: what is relayed if it is, and the first-level key of a cached reply together with
+    /// the text of `prepared`.
+    pub bytes: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Query.
+    Simple,
+    /// \[Parse\] Bind \[Describe\] Execute(all rows) Sync, unnamed portal.
+    Execute,
+    /// Parse of the unnamed statement \[Describe\] Sync. Answered locally only if the reply has both descriptions.
+    Prepare,
+    /// Parse of a named statement \[Describe\] Sync. Offered so that its descriptions can be observed; always relayed.
+    PrepareNamed,
+}
+
+/// A statement that was prepared through the protocol in this session.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PreparedStatement {
+    /// Never used twice in a session, so that an answerer can keep notes on it.
+    pub id: u64,
+    pub sql: Box<[u8]>,
+    pub parameter_types: Box<[u8]>,
+    /// The settings at its Parse, which folded its literals; None: not certain then.
+    pub settings: Option<SettingsId>,
+    /// What executing it may do, by its text.
+    pub effect: Effect,
+}
+
+/// What becomes of a unit.
+pub enum Outcome {
+    Local(Reply),
+    Relay(Relay),
+}
+
+/// Upstream answers.
+pub struct Relay {
+    pub reason: UpstreamReason,
+    /// Gets upstream's reply to this unit.
+    pub observer: Option<Box<dyn Observer>>,
+    /// What the statement may do, where the answerer knows better than its text tells.
+    pub effect: Option<Effect>,
+}
+
+impl Relay {
+    pub fn because(reason: UpstreamReason) -> Self {
+        Self { reason, observer: None, effect: None }
+    }
+}
+
+/// A local answer, as wire bytes. The session adds ParseComplete, BindComplete, NoData and ReadyForQuery.
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    /// A whole ParameterDescription frame; needed where `describes_statement`.
+    pub parameters: Bytes,
+    /// A whole RowDescription frame with format codes 0, as Describe of a statement yields; needed where `describes_statement`.
+    pub statement_columns: Bytes,
+    /// A whole RowDescription frame with the result formats asked for; needed where `describes_portal`, and for a simple Query.
+    pub columns: Bytes,
+    /// DataRow frames and CommandComplete; empty for [`Form::Prepare`]. Several pieces where that saves a copy.
+    pub rows: Vec<Bytes>,
+    pub account: Account,
+}
+
+/// What `SHOW freshet.last` and the metrics tell of an answer.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    pub route: RouteTaken,
+    pub freshness: &'static str,
+    /// Up to where the mirror was applied, as an LSN; empty where none was involved.
+    pub lsn: String,
+    pub wait_us: u64,
+    pub rows: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub enum RouteTaken {
+    Hit,
+    Local,
+    Capture,
+    #[default]
+    Relay,
+}
+
+impl RouteTaken {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Local => "local",
+            Self::Capture => "capture",
+            Self::Relay => "relay",
+        }
+    }
+}
+
+/// Sees upstream's reply to one relayed unit: the oracle of the audit, the source of captured replies.
+pub trait Observer: Send {
+    /// How many bytes of the reply to keep; beyond, `ObservedReply::is_truncated` is set.
+    fn bytes_max(&self) -> usize;
+
+    /// The reply is complete, the client has not been told yet. Not called when the connection breaks before.
+    fn observe(self: Box<Self>, reply: ObservedReply);
+}
+
+/// Upstream's reply to one unit, up to and including ReadyForQuery.
+#[derive(Debug)]
+pub struct ObservedReply {
+    /// Whole frames (see [`crate::wire::frame::Frames`]); the head of them where `is_truncated`.
+    pub bytes: Vec<u8>,
+    pub is_truncated: bool,
+    pub has_error: bool,
+    /// NoticeResponse, NotificationResponse or ParameterStatus came in between.
+    pub has_asynchronous: bool,
+    pub status: TransactionStatus,
+}
+
+/// A unit that upstream answered.
+#[derive(Clone, Debug)]
+pub struct Relayed {
+    pub effect: Effect,
+    pub has_error: bool,
+    pub status: TransactionStatus,
+}
+
+/// A small table of text, as the virtual schema serves it.
+#[derive(Clone, Debug, Default)]
+pub struct TextTable {
+    pub columns: Vec<TextColumn>,
+    pub rows: Vec<Vec<Option<String>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct TextColumn {
+    pub name: &'static str,
+    pub kind: TextKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextKind {
+    Text,
+    Int8,
+    Float8,
+    Bool,
+}
+
+/// Relays everything: what runs before there is an engine, and where mirroring is off.
+pub struct RelayOnly;
+
+impl Answerers for RelayOnly {
+    type Answerer = Self;
+
+    fn open(&self, _login: &Login) -> Self {
+        Self
+    }
+}
+
+impl Answerer for RelayOnly {
+    fn look_up(&mut self, _unit: &Unit<'_>, _state: &SessionState) -> Option<Reply> {
+        None
+    }
+
+    async fn answer(&mut self, _unit: &Unit<'_>, _state: &SessionState) -> Outcome {
+        Outcome::Relay(Relay::because(UpstreamReason::RelayOnly("no engine".into())))
+    }
+
+    fn write_acknowledged(&mut self, _what: Effect) {}
+
+    fn relayed(&mut self, _unit: &Relayed) {}
+
+    fn virtual_table(&self, _name: &str) -> Option<TextTable> {
+        None
+    }
+}

@@ -1,0 +1,143 @@
+//! Moves bytes between two sockets and a [`Machine`]: one read and one write per side and burst, both directions
+//! independent, neither side read while the other's queue is over its limit.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::net::ClientStream;
+use crate::session::buffer::OutBuffer;
+use crate::session::machine::Machine;
+use crate::upstream::connect::UpstreamStream;
+
+/// Read per call, on the stack of the polling function: an idle session owns no read buffer.
+const READ_BYTES: usize = 64 * 1024;
+/// Pieces per write.
+const SLICES_MAX: usize = 16;
+
+/// What a turn brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Bytes came in, from either side.
+    Received,
+    /// Nothing will come any more: both sides are to be closed.
+    Over,
+    /// Upstream sent bytes that are no frames.
+    Broken,
+}
+
+/// The two sockets of a session.
+pub struct Lines {
+    pub client: ClientStream,
+    pub upstream: UpstreamStream,
+    /// Bytes that may wait for one side before the other is no longer read.
+    pub buffer_max: usize,
+    pub bytes_from_client: u64,
+    pub bytes_from_upstream: u64,
+    client_is_closed: bool,
+    upstream_is_closed: bool,
+    /// The end of the client's stream has been passed on.
+    end_is_sent: bool,
+}
+
+impl Lines {
+    pub fn new(client: ClientStream, upstream: UpstreamStream, buffer_max: usize) -> Self {
+        Self {
+            client,
+            upstream,
+            buffer_max,
+            bytes_from_client: 0,
+            bytes_from_upstream: 0,
+            client_is_closed: false,
+            upstream_is_closed: false,
+            end_is_sent: false,
+        }
+    }
+
+    /// Writes what is queued, then reads; returns when something was read. Cancel safe: all progress is in the machine.
+    pub async fn turn(&mut self, machine: &mut Machine) -> io::Result<Turn> {
+        std::future::poll_fn(|cx| self.poll_turn(cx, machine)).await
+    }
+
+    /// The client will send no more: it is gone, or waits for what is still to come.
+    pub fn is_client_closed(&self) -> bool {
+        self.client_is_closed
+    }
+
+    /// Writes everything that is queued for the client, and closes its line.
+    pub async fn finish(&mut self, machine: &mut Machine) {
+        let _ = std::future::poll_fn(|cx| poll_write(cx, &mut self.client, &mut machine.to_client)).await;
+        let _ = std::future::poll_fn(|cx| Pin::new(&mut self.client).poll_shutdown(cx)).await;
+    }
+
+    fn poll_turn(&mut self, cx: &mut Context<'_>, machine: &mut Machine) -> Poll<io::Result<Turn>> {
+        // A side that cannot be written to any more ends the session; pending writes are no reason not to read.
+        let client_write = poll_write(cx, &mut self.client, &mut machine.to_client)?;
+        if poll_write(cx, &mut self.upstream, &mut machine.to_upstream)?.is_ready()
+            && self.client_is_closed
+            && !self.end_is_sent
+            && Pin::new(&mut self.upstream).poll_shutdown(cx)?.is_ready()
+        {
+            self.end_is_sent = true;
+        }
+        if self.upstream_is_closed {
+            return client_write.map(|()| Ok(Turn::Over));
+        }
+        let mut turn = Poll::Pending;
+        let has_room = machine.to_upstream.len() < self.buffer_max && machine.held_bytes() < self.held_max(machine);
+        if !self.client_is_closed && has_room {
+            let mut space = [MaybeUninit::uninit(); READ_BYTES];
+            let mut buffer = ReadBuf::uninit(&mut space);
+            if Pin::new(&mut self.client).poll_read(cx, &mut buffer)?.is_ready() {
+                turn = Poll::Ready(Ok(Turn::Received));
+                self.bytes_from_client += buffer.filled().len() as u64;
+                match buffer.filled() {
+                    [] => {
+                        self.client_is_closed = true;
+                        machine.client_closed();
+                    }
+                    bytes => machine.receive_client(bytes),
+                }
+            }
+        }
+        if machine.to_client.len() < self.buffer_max {
+            let mut space = [MaybeUninit::uninit(); READ_BYTES];
+            let mut buffer = ReadBuf::uninit(&mut space);
+            if Pin::new(&mut self.upstream).poll_read(cx, &mut buffer)?.is_ready() {
+                turn = Poll::Ready(Ok(Turn::Received));
+                self.bytes_from_upstream += buffer.filled().len() as u64;
+                match buffer.filled() {
+                    [] => self.upstream_is_closed = true,
+                    bytes if !machine.receive_upstream(bytes) => return Poll::Ready(Ok(Turn::Broken)),
+                    _ => {}
+                }
+            }
+        }
+        turn
+    }
+
+    /// A unit is held whole, so the limit is at least a statement.
+    fn held_max(&self, machine: &Machine) -> usize {
+        self.buffer_max.max(machine.statement_bytes_max() + READ_BYTES)
+    }
+}
+
+/// Ready when the queue is empty.
+fn poll_write<W: AsyncWrite + Unpin>(cx: &mut Context<'_>, line: &mut W, queue: &mut OutBuffer) -> Poll<io::Result<()>> {
+    while !queue.is_empty() {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let filled = queue.slices(&mut slices);
+        let written = match &slices[..filled] {
+            [one] => ready!(Pin::new(&mut *line).poll_write(cx, one))?,
+            several => ready!(Pin::new(&mut *line).poll_write_vectored(cx, several))?,
+        };
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        queue.consume(written);
+    }
+    Poll::Ready(Ok(()))
+}

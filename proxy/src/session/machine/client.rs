@@ -1,0 +1,381 @@
+//! The client's messages: held while they may become a unit that is answered locally, else forwarded as they come.
+
+use std::sync::Arc;
+
+use crate::session::answer::{Observer, ObservedReply, PreparedStatement};
+use crate::session::effect::{Effect, effects, worst};
+use crate::session::intercept;
+use crate::session::machine::{CopyIn, ExpectedKind, Machine, Step, Unnamed, UnnamedPortal, Watch};
+use crate::session::state::Transaction;
+use crate::wire::extended::{Bind, Execute, Parse, Target};
+use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
+use crate::wire::query::{TransactionStatus, query};
+
+/// Enough of an oversize message to see the names at its beginning (PostgreSQL: NAMEDATALEN is 64, but
+/// statement names may be longer).
+const PREFIX_LENGTH: usize = 1024;
+
+impl Machine {
+    /// Takes bytes that the client sent; [`Machine::advance`] looks at them.
+    pub fn receive_client(&mut self, mut bytes: &[u8]) {
+        if self.incoming.is_empty() {
+            let passing = if self.lost.is_some() { bytes.len() } else { self.client_passing.min(bytes.len()) };
+            self.client_passing = self.client_passing.saturating_sub(passing);
+            self.to_upstream.push(&bytes[..passing]);
+            bytes = &bytes[passing..];
+        }
+        self.incoming.extend_from_slice(bytes);
+    }
+
+    /// Goes through the client's bytes as far as they can be dealt with.
+    pub fn advance(&mut self) -> Step {
+        let incoming = std::mem::take(&mut self.incoming);
+        let step = self.advance_over(&incoming);
+        self.incoming = incoming;
+        self.compact();
+        step
+    }
+
+    fn advance_over(&mut self, incoming: &[u8]) -> Step {
+        loop {
+            if self.probe_reply.is_some() && self.lost.is_none() {
+                return Step::Wait;
+            }
+            if self.lost.is_some() {
+                self.to_upstream.push(&incoming[self.taken..]);
+                self.taken = incoming.len();
+                self.scanned = self.taken;
+                return Step::Wait;
+            }
+            if self.client_passing > 0 {
+                let count = self.client_passing.min(incoming.len() - self.taken);
+                self.to_upstream.push(&incoming[self.taken..self.taken + count]);
+                self.client_passing -= count;
+                self.taken += count;
+                self.scanned = self.taken;
+                if self.client_passing > 0 {
+                    return Step::Wait;
+                }
+            }
+            let is_holding = self.scanned > self.taken;
+            let rest = &incoming[self.scanned..];
+            let (tag, length) = match head(rest) {
+                Head::Frame { tag, length } => (tag, length),
+                Head::Incomplete if is_holding => return Step::Held,
+                Head::Incomplete => return Step::Wait,
+                // Upstream answers it as it does: FATAL, "invalid message length", and closes.
+                Head::Malformed => {
+                    self.release_over(incoming);
+                    self.lose("malformed message from the client");
+                    continue;
+                }
+            };
+            let is_whole = rest.len() >= length;
+            if is_holding || self.may_begin_unit(tag) {
+                if self.scanned - self.taken + length > self.limits.statement_bytes_max {
+                    if is_holding {
+                        self.release_over(incoming);
+                        continue;
+                    }
+                } else if !is_whole {
+                    return if is_holding { Step::Held } else { Step::Wait };
+                } else if is_holding || self.is_worth_holding(&rest[..length]) {
+                    match tag {
+                        b'Q' if !is_holding => {
+                            self.scanned += length;
+                            return Step::Decide;
+                        }
+                        b'P' | b'B' | b'D' | b'E' | b'C' => {
+                            self.scanned += length;
+                            continue;
+                        }
+                        b'S' if is_holding => {
+                            self.scanned += length;
+                            return Step::Decide;
+                        }
+                        _ => {
+                            self.release_over(incoming);
+                            if is_holding {
+                                continue;
+                            }
+                        }
+                    }
+                }
+            }
+            if !self.relay_at(incoming, tag, length) {
+                return Step::Wait;
+            }
+        }
+    }
+
+    fn may_begin_unit(&self, tag: u8) -> bool {
+        matches!(tag, b'Q' | b'P' | b'B') && self.is_settled()
+    }
+
+    /// A plain relay holds only what is addressed to freshet itself.
+    fn is_worth_holding(&self, frame: &[u8]) -> bool {
+        self.limits.answers_locally || self.is_for_freshet(frame)
+    }
+
+    /// Whether a whole `Q`, `P` or `B` is about freshet's own settings and tables.
+    fn is_for_freshet(&self, frame: &[u8]) -> bool {
+        let body = &frame[HEADER_LENGTH..];
+        match frame[0] {
+            b'Q' => query(body).is_some_and(intercept::is_for_freshet),
+            b'P' => Parse::view(body).is_some_and(|parse| intercept::is_for_freshet(parse.sql)),
+            b'B' => Bind::view(body).is_some_and(|bind| self.virtual_statements.contains_key(bind.statement)),
+            _ => false,
+        }
+    }
+
+    /// Forwards the frame at `taken`, as much of it as is there. False: more of it must come first.
+    fn relay_at(&mut self, incoming: &[u8], tag: u8, length: usize) -> bool {
+        let rest = &incoming[self.taken..];
+        let is_large = length > self.limits.statement_bytes_max;
+        let needed = match tag {
+            b'Q' | b'P' | b'B' | b'D' | b'E' | b'C' if is_large => length.min(PREFIX_LENGTH),
+            b'Q' | b'P' | b'B' | b'D' | b'E' | b'C' => length,
+            _ => HEADER_LENGTH,
+        };
+        if rest.len() < needed {
+            return false;
+        }
+        // Something for freshet in the middle of a pipeline waits until upstream has answered what came before.
+        let waits = !is_large && !self.expected.is_empty() && !self.is_unsynced && !self.is_skipping;
+        if waits && matches!(tag, b'Q' | b'P' | b'B') && self.is_for_freshet(&rest[..length]) {
+            return false;
+        }
+        let count = length.min(rest.len());
+        self.note_relayed(tag, &rest[..count], length <= count);
+        self.to_upstream.push(&rest[..count]);
+        self.client_passing = length - count;
+        self.taken += count;
+        self.scanned = self.taken;
+        true
+    }
+
+    /// Forwards what is held, without waiting for the rest of the unit.
+    pub fn release(&mut self) {
+        let incoming = std::mem::take(&mut self.incoming);
+        self.release_over(&incoming);
+        self.incoming = incoming;
+        self.compact();
+    }
+
+    fn release_over(&mut self, incoming: &[u8]) {
+        for frame in Frames::new(&incoming[self.taken..self.scanned]) {
+            self.note_relayed(frame.tag, frame.bytes, true);
+            self.to_upstream.push(frame.bytes);
+        }
+        self.taken = self.scanned;
+    }
+
+    /// The client has sent all it will: what is held or incomplete goes out as it is.
+    pub fn client_closed(&mut self) {
+        self.release();
+        let rest = self.incoming.split_off(self.taken);
+        self.to_upstream.push(&rest);
+        self.incoming.clear();
+        (self.taken, self.scanned) = (0, 0);
+    }
+
+    /// The complete unit after [`Step::Decide`].
+    pub fn unit_bytes(&self) -> &[u8] {
+        &self.incoming[self.taken..self.scanned]
+    }
+
+    /// Upstream answers the unit; `observer` sees the reply. `effect` replaces what the text tells.
+    pub fn relay_unit(&mut self, observer: Option<Box<dyn Observer>>, effect: Option<Effect>) {
+        let settings = self.state.settings.clone();
+        let transaction = self.state.transaction;
+        self.watch = observer.map(|observer| Watch {
+            bytes_max: observer.bytes_max(),
+            observer,
+            reply: ObservedReply {
+                bytes: Vec::new(),
+                is_truncated: false,
+                has_error: false,
+                has_asynchronous: false,
+                status: self.state.status,
+            },
+        });
+        self.release();
+        if effect == Some(Effect::Neutral) {
+            self.state.settings = settings;
+            self.state.transaction = transaction;
+            if let Some(last) = self.expected.back_mut()
+                && let ExpectedKind::Query(found) | ExpectedKind::Sync(found) = &mut last.kind
+            {
+                *found = Effect::Neutral;
+            }
+        }
+    }
+
+    /// Books a message that goes upstream: what it will answer, what it may change, what must go before it.
+    fn note_relayed(&mut self, tag: u8, frame: &[u8], is_whole: bool) {
+        let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
+        match tag {
+            b'S' => {
+                if let CopyIn::Running { has_sync } = &mut self.copy_in {
+                    *has_sync = true;
+                    return;
+                }
+                (self.is_unsynced, self.is_skipping) = (false, false);
+                let effect = std::mem::replace(&mut self.unit_effect, Effect::Neutral);
+                self.expect(ExpectedKind::Sync(effect));
+                return;
+            }
+            b'c' | b'f' => {
+                match self.copy_in {
+                    CopyIn::Running { .. } => self.copy_in = CopyIn::No,
+                    CopyIn::No if !self.expected.is_empty() => self.expect(ExpectedKind::CopyEnd),
+                    CopyIn::No => {}
+                }
+                return;
+            }
+            _ => {}
+        }
+        // Everything else is ignored upstream until the Sync.
+        if self.is_skipping {
+            return;
+        }
+        match tag {
+            b'Q' => {
+                let effects = if is_whole { query(body).map(effects) } else { None };
+                let effects = effects.unwrap_or_else(|| vec![Effect::Opaque]);
+                effects.iter().for_each(|effect| self.apply_effect(*effect));
+                let effect = worst(&effects);
+                self.unit_effect = Effect::Neutral;
+                self.is_unsynced = false;
+                self.unnamed = Unnamed::Upstream(None);
+                self.unnamed_portal = UnnamedPortal::Upstream;
+                self.expect(ExpectedKind::Query(effect));
+            }
+            b'F' => {
+                self.apply_effect(Effect::Opaque);
+                self.expect(ExpectedKind::Query(Effect::Opaque));
+            }
+            b'P' => self.note_parse(body, is_whole),
+            b'B' => self.note_bind(body, is_whole),
+            b'D' => {
+                self.is_unsynced = true;
+                match Target::view(body) {
+                    Some(Target::Statement(b"")) => self.restore_unnamed_statement(),
+                    Some(Target::Portal(b"")) => self.restore_unnamed_portal(),
+                    Some(Target::Statement(_) | Target::Portal(_)) | None => {}
+                }
+                self.expect(ExpectedKind::Describe);
+            }
+            b'E' => {
+                self.is_unsynced = true;
+                if Execute::view(body).is_some_and(|execute| execute.portal.is_empty()) {
+                    self.restore_unnamed_portal();
+                }
+                self.expect(ExpectedKind::Execute);
+            }
+            b'C' => {
+                self.is_unsynced = true;
+                match Target::view(body) {
+                    Some(Target::Statement(b"")) => self.unnamed = Unnamed::Upstream(None),
+                    Some(Target::Statement(name)) => {
+                        self.statements.remove(name);
+                        self.virtual_statements.remove(name);
+                    }
+                    Some(Target::Portal(b"")) => self.unnamed_portal = UnnamedPortal::Upstream,
+                    Some(Target::Portal(_)) => {}
+                    None => self.unnamed = Unnamed::Upstream(None),
+                }
+                self.expect(ExpectedKind::Close);
+            }
+            // Flush asks for what is owed anyway, but leaves the transaction open.
+            b'H' | b'd' | b'X' => {}
+            _ => self.lose("unknown message from the client"),
+        }
+    }
+
+    fn note_parse(&mut self, body: &[u8], is_whole: bool) {
+        self.is_unsynced = true;
+        let name = body.split(|byte| *byte == 0).next().unwrap_or_default();
+        let statement = if is_whole { Parse::view(body).map(|parse| self.prepare(&parse)) } else { None };
+        if name.is_empty() {
+            self.unnamed = Unnamed::Upstream(statement);
+            return self.expect(ExpectedKind::Parse(None));
+        }
+        // Upstream refuses a name that is taken; the entry there is still the right one.
+        let is_new = !self.statements.contains_key(name) && self.statements.len() < self.limits.prepared_statements_max;
+        let made = statement.filter(|_| is_new).map(|statement| {
+            self.statements.insert(name.into(), statement);
+            name.into()
+        });
+        self.expect(ExpectedKind::Parse(made));
+    }
+
+    /// A new statement out of a Parse.
+    pub(super) fn prepare(&mut self, parse: &Parse<'_>) -> Arc<PreparedStatement> {
+        self.next_statement += 1;
+        Arc::new(PreparedStatement {
+            id: self.next_statement,
+            sql: parse.sql.into(),
+            parameter_types: parse.parameter_types.into(),
+            settings: self.state.settings.as_ref().map(|settings| settings.id),
+            effect: worst(&effects(parse.sql)),
+        })
+    }
+
+    fn note_bind(&mut self, body: &[u8], is_whole: bool) {
+        self.is_unsynced = true;
+        let mut names = body.split(|byte| *byte == 0);
+        let portal = names.next().unwrap_or_default();
+        let statement = names.next().unwrap_or_default();
+        let effect = if statement.is_empty() {
+            self.restore_unnamed_statement();
+            match &self.unnamed {
+                Unnamed::Upstream(Some(statement)) => statement.effect,
+                Unnamed::Upstream(None) | Unnamed::Local { .. } | Unnamed::Destroyed => Effect::Opaque,
+            }
+        } else {
+            self.statements.get(statement).map_or(Effect::Opaque, |statement| statement.effect)
+        };
+        if portal.is_empty() || !is_whole {
+            self.unnamed_portal = UnnamedPortal::Upstream;
+        }
+        self.apply_effect(effect);
+        self.unit_effect = worst(&[self.unit_effect, effect]);
+        self.expect(ExpectedKind::Bind);
+    }
+
+    fn apply_effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Neutral | Effect::End => {}
+            Effect::Begin(isolation) => {
+                // Within a block BEGIN is only a warning.
+                if self.state.status == TransactionStatus::Idle {
+                    let default = self.state.settings.as_ref().and_then(|settings| settings.default_isolation);
+                    self.state.transaction = Transaction { isolation: isolation.or(default), is_tainted: false };
+                }
+            }
+            Effect::Write => self.state.transaction.is_tainted = true,
+            Effect::Discard | Effect::Opaque => {
+                self.state.transaction.is_tainted = true;
+                self.state.settings = None;
+                if effect == Effect::Discard {
+                    self.statements.clear();
+                    self.unnamed = Unnamed::Upstream(None);
+                }
+            }
+        }
+    }
+
+    fn compact(&mut self) {
+        if self.taken == self.incoming.len() {
+            self.incoming.clear();
+            self.incoming.shrink_to(4096);
+        } else if self.taken > 0 {
+            self.incoming.drain(..self.taken);
+        } else {
+            return;
+        }
+        self.scanned -= self.taken;
+        self.taken = 0;
+    }
+}

@@ -1,0 +1,257 @@
+//! Local answers, and what they leave behind: the client believes in an unnamed statement or portal that upstream
+//! does not have, or no longer in one that it has.
+
+use std::sync::Arc;
+
+use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
+use crate::session::effect::Effect;
+use crate::session::machine::{ExpectedKind, Machine, Unnamed, UnnamedPortal};
+use crate::session::settings::write_probe;
+use crate::wire::extended::{
+    BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, NO_DATA, PARSE_COMPLETE, Parse, Target, write_close, write_execute,
+};
+use crate::wire::error::{ErrorFields, write_error};
+use crate::wire::frame::Frames;
+use crate::wire::query::{TransactionStatus, query, write_ready_for_query};
+
+/// A complete unit as an answerer sees it, or the form that is not answered locally. `prepared` finds the statement that
+/// the client knows under a name, if the unit does not make it itself.
+pub fn view<'a>(
+    bytes: &'a [u8],
+    prepared: impl FnOnce(&[u8]) -> Option<&'a Arc<PreparedStatement>>,
+) -> Result<Unit<'a>, &'static str> {
+    let mut unit = Unit {
+        form: Form::Execute,
+        sql: &[],
+        parameter_types: &[],
+        bind: None,
+        prepared: None,
+        describes_statement: false,
+        describes_portal: false,
+        bytes,
+    };
+    let mut parse: Option<Parse<'_>> = None;
+    let mut is_executed = false;
+    let mut described: Option<&[u8]> = None;
+    for frame in Frames::new(bytes) {
+        match frame.tag {
+            b'Q' => {
+                unit.form = Form::Simple;
+                unit.sql = query(frame.body).ok_or("malformed Query")?;
+                unit.describes_portal = true;
+                return Ok(unit);
+            }
+            b'P' if parse.is_none() && unit.bind.is_none() => {
+                parse = Some(Parse::view(frame.body).ok_or("malformed Parse")?);
+            }
+            b'B' if unit.bind.is_none() => {
+                let bind = Bind::view(frame.body).ok_or("malformed Bind")?;
+                if !bind.portal.is_empty() {
+                    return Err("named portal");
+                }
+                unit.bind = Some(bind);
+            }
+            b'D' if !is_executed => match Target::view(frame.body).ok_or("malformed Describe")? {
+                Target::Statement(name) => {
+                    unit.describes_statement = true;
+                    described = Some(name);
+                }
+                Target::Portal(b"") if unit.bind.is_some() => unit.describes_portal = true,
+                Target::Portal(_) => return Err("Describe of another portal"),
+            },
+            b'E' if unit.bind.is_some() && !is_executed => {
+                let execute = Execute::view(frame.body).ok_or("malformed Execute")?;
+                if execute.rows_max > 0 || !execute.portal.is_empty() {
+                    return Err("row limit or named portal");
+                }
+                is_executed = true;
+            }
+            b'C' if is_executed && Target::view(frame.body) == Some(Target::Portal(b"")) => {}
+            b'S' => break,
+            b'E' => return Err("several executions"),
+            _ => return Err("messages in another order"),
+        }
+    }
+    if unit.bind.is_some() && !is_executed {
+        return Err("Bind without Execute");
+    }
+    let name = unit.bind.map(|bind| bind.statement).or(parse.map(|parse| parse.name)).or(described);
+    let name = name.ok_or("no statement")?;
+    if described.is_some_and(|described| described != name) {
+        return Err("Describe of another statement");
+    }
+    match parse {
+        Some(parse) if parse.name != name => return Err("Parse of another statement"),
+        Some(parse) => {
+            let is_virtual = crate::session::intercept::is_for_freshet(parse.sql);
+            (unit.sql, unit.parameter_types) = (parse.sql, parse.parameter_types);
+            unit.form = match (unit.bind.is_some(), name.is_empty()) {
+                (true, false) if !is_virtual => return Err("named Parse with Execute"),
+                (true, _) => Form::Execute,
+                (false, true) => Form::Prepare,
+                (false, false) => Form::PrepareNamed,
+            };
+        }
+        None => {
+            let prepared = prepared(name).ok_or("unknown statement")?;
+            (unit.sql, unit.parameter_types) = (&prepared.sql, &prepared.parameter_types);
+            unit.prepared = Some(prepared);
+            if unit.bind.is_none() {
+                return Err("Describe alone");
+            }
+        }
+    }
+    Ok(unit)
+    }
+
+impl Machine {
+    /// The statement that the client knows under this name.
+    pub fn prepared(&self, name: &[u8]) -> Option<&Arc<PreparedStatement>> {
+        if !name.is_empty() {
+            return self.virtual_statements.get(name).or_else(|| self.statements.get(name));
+        }
+        match &self.unnamed {
+            Unnamed::Upstream(known) => known.as_ref(),
+            Unnamed::Local { statement, .. } => Some(statement),
+            Unnamed::Destroyed => None,
+        }
+    }
+
+    /// [`view`] of the unit at hand.
+    pub fn unit(&self) -> Result<Unit<'_>, &'static str> {
+        view(self.unit_bytes(), |name| self.prepared(name))
+    }
+
+    /// Answers the unit at hand from here.
+    pub fn answer_locally(&mut self, reply: &Reply) {
+        let incoming = std::mem::take(&mut self.incoming);
+        let status = self.state.status;
+        for frame in Frames::new(&incoming[self.taken..self.scanned]) {
+            match frame.tag {
+                b'Q' => {
+                    self.to_client.push(&reply.columns);
+                    reply.rows.iter().for_each(|piece| self.to_client.push_shared(piece));
+                    self.to_client.write(|out| write_ready_for_query(out, status));
+                    self.unnamed = Unnamed::Destroyed;
+                    self.unnamed_portal = UnnamedPortal::Destroyed;
+                }
+                b'P' => {
+                    self.note_local_parse(frame.bytes, frame.body);
+                    self.to_client.push(PARSE_COMPLETE);
+                }
+                b'B' => {
+                    self.unnamed_portal = UnnamedPortal::Local { bind: frame.bytes.to_vec() };
+                    self.to_client.push(BIND_COMPLETE);
+                }
+                b'D' => self.describe_locally(frame.body, reply),
+                b'E' => reply.rows.iter().for_each(|piece| self.to_client.push_shared(piece)),
+                b'C' => {
+                    self.unnamed_portal = UnnamedPortal::Destroyed;
+                    self.to_client.push(CLOSE_COMPLETE);
+                }
+                _ => self.to_client.write(|out| write_ready_for_query(out, status)),
+            }
+        }
+        self.finish_locally(incoming);
+    }
+
+    fn describe_locally(&mut self, body: &[u8], reply: &Reply) {
+        let columns = match Target::view(body) {
+            Some(Target::Statement(_)) => {
+                self.to_client.push(&reply.parameters);
+                &reply.statement_columns
+            }
+            Some(Target::Portal(_)) | None => &reply.columns,
+        };
+        self.to_client.push(if columns.is_empty() { NO_DATA } else { columns });
+    }
+
+    fn note_local_parse(&mut self, frame: &[u8], body: &[u8]) {
+        let Some(parse) = Parse::view(body) else { return };
+        let statement = self.prepare(&parse);
+        if parse.name.is_empty() {
+            self.unnamed = Unnamed::Local { statement, parse: frame.to_vec() };
+        } else if self.virtual_statements.len() < self.limits.prepared_statements_max {
+            self.virtual_statements.insert(parse.name.into(), statement);
+        }
+    }
+
+    /// Answers the unit at hand with an error, as upstream would: in a transaction block the block has failed, which
+    /// upstream must then be told by failing too; so this is only for units outside of one.
+    pub fn refuse_locally(&mut self, error: &ErrorFields<'_>) {
+        let incoming = std::mem::take(&mut self.incoming);
+        let status = self.state.status;
+        self.to_client.write(|out| {
+            write_error(out, error);
+            write_ready_for_query(out, status);
+        });
+        // Which of the messages took effect does not matter: the next use of either needs a Parse anyway.
+        self.unnamed = Unnamed::Destroyed;
+        self.unnamed_portal = UnnamedPortal::Destroyed;
+        self.finish_locally(incoming);
+    }
+
+    fn finish_locally(&mut self, incoming: Vec<u8>) {
+        if self.state.status == TransactionStatus::Idle {
+            self.unnamed_portal = UnnamedPortal::Upstream;
+        }
+        self.incoming = incoming;
+        self.taken = self.scanned;
+    }
+
+    /// Asks upstream for the settings; the answer is [`super::Event::Probed`]. Only where [`Machine::is_settled`] and
+    /// outside a transaction block: inside, it would take the transaction's snapshot.
+    pub fn probe(&mut self) {
+        self.to_upstream.write(write_probe);
+        self.probe_reply = Some(Vec::new());
+        for kind in [
+            ExpectedKind::Parse(None),
+            ExpectedKind::Bind,
+            ExpectedKind::Execute,
+            ExpectedKind::Close,
+            ExpectedKind::Close,
+            ExpectedKind::Sync(Effect::Neutral),
+        ] {
+            self.expect_own(kind);
+        }
+        // The unit at hand is looked at again once the answer is there.
+        self.scanned = self.taken;
+    }
+
+    /// Makes upstream's unnamed statement what the client believes it to be, before a message that uses it.
+    pub(super) fn restore_unnamed_statement(&mut self) {
+        match std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None)) {
+            Unnamed::Upstream(known) => self.unnamed = Unnamed::Upstream(known),
+            Unnamed::Local { statement, parse } => {
+                self.to_upstream.push(&parse);
+                self.expect_own(ExpectedKind::Parse(None));
+                self.unnamed = Unnamed::Upstream(Some(statement));
+            }
+            Unnamed::Destroyed => {
+                self.to_upstream.write(|out| write_close(out, Target::Statement(b"")));
+                self.expect_own(ExpectedKind::Close);
+            }
+        }
+    }
+
+    /// Likewise the unnamed portal: bound again and run to its end, where the client left it.
+    pub(super) fn restore_unnamed_portal(&mut self) {
+        match std::mem::replace(&mut self.unnamed_portal, UnnamedPortal::Upstream) {
+            UnnamedPortal::Upstream => {}
+            UnnamedPortal::Local { bind } => {
+                let names_unnamed = Frames::new(&bind).next().and_then(|f| Bind::view(f.body)).is_some_and(|b| b.statement.is_empty());
+                if names_unnamed {
+                    self.restore_unnamed_statement();
+                }
+                self.to_upstream.push(&bind);
+                self.to_upstream.write(|out| write_execute(out, b""));
+                self.expect_own(ExpectedKind::Bind);
+                self.expect_own(ExpectedKind::Execute);
+            }
+            UnnamedPortal::Destroyed => {
+                self.to_upstream.write(|out| write_close(out, Target::Portal(b"")));
+                self.expect_own(ExpectedKind::Close);
+            }
+        }
+    }
+}

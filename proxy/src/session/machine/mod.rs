@@ -1,0 +1,278 @@
+//! The session as a state machine without I/O: bytes from either side in, bytes to either side out.
+//!
+//! [`client`] reads the client's messages, holds what may become a unit and forwards the rest; [`upstream`] matches
+//! upstream's replies with what was asked, forwards them and swallows those to freshet's own messages; [`local`]
+//! composes local answers and keeps the unnamed statement and portal true to what the client believes they are.
+//!
+//! When the conversation leaves what is understood here (`lost`), both directions are passed through unread for the
+//! rest of the session: upstream decides, as it would without freshet.
+
+mod client;
+pub mod local;
+#[cfg(test)]
+mod tests;
+mod upstream;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ahash::HashMap;
+
+use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
+use crate::session::buffer::OutBuffer;
+use crate::session::effect::Effect;
+use crate::session::settings::SettingsValues;
+use crate::session::state::SessionState;
+use crate::wire::query::TransactionStatus;
+
+/// What to do after the client's bytes were looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing more can be done with the bytes at hand.
+    Wait,
+    /// The beginning of a unit is held back; forward it ([`Machine::release`]) if the rest does not come soon.
+    Held,
+    /// A complete unit stands at [`Machine::unit_bytes`]: answer it, or [`Machine::relay_unit`].
+    Decide,
+}
+
+/// Named limits, from the settings.
+#[derive(Clone, Copy, Debug)]
+pub struct MachineLimits {
+    pub statement_bytes_max: usize,
+    pub prepared_statements_max: usize,
+    /// False: a plain relay, units are not held.
+    pub answers_locally: bool,
+}
+
+/// What the rest of the program must hear of before the client does.
+#[derive(Debug)]
+pub enum Event {
+    WriteAcknowledged(Effect),
+    Relayed(Relayed),
+    Observed(Observed),
+    /// The probe's result; None: it failed.
+    Probed(Option<SettingsValues>),
+}
+
+/// An observer and what it is to see.
+pub struct Observed {
+    pub observer: Box<dyn Observer>,
+    pub reply: ObservedReply,
+}
+
+impl std::fmt::Debug for Observed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observed").field("reply", &self.reply).finish_non_exhaustive()
+    }
+}
+
+/// One reply, or group of replies, that upstream owes.
+#[derive(Debug)]
+struct Expected {
+    kind: ExpectedKind,
+    /// Asked by freshet itself: not for the client.
+    is_own: bool,
+}
+
+#[derive(Debug)]
+enum ExpectedKind {
+    /// ParseComplete; the name if this Parse made an entry in `statements`.
+    Parse(Option<Box<[u8]>>),
+    Bind,
+    Close,
+    Describe,
+    Execute,
+    /// Everything up to ReadyForQuery: of a Query or FunctionCall.
+    Query(Effect),
+    /// ReadyForQuery.
+    Sync(Effect),
+    /// CopyDone or CopyFail was sent: nothing is owed, but it ends a COPY that upstream may yet begin.
+    CopyEnd,
+}
+
+/// The unnamed statement, as the client believes it to be.
+#[derive(Debug)]
+enum Unnamed {
+    /// Upstream has it; Some if it is known which.
+    Upstream(Option<Arc<PreparedStatement>>),
+    /// Its Parse was answered locally; these bytes must reach upstream before anything that uses it there.
+    Local { statement: Arc<PreparedStatement>, parse: Vec<u8> },
+    /// A local answer destroyed it; upstream may still have one.
+    Destroyed,
+}
+
+/// The unnamed portal, likewise. Matters only inside a transaction block: at its end portals go.
+#[derive(Debug)]
+enum UnnamedPortal {
+    Upstream,
+    /// Bound and executed to the end locally.
+    Local {
+        bind: Vec<u8>,
+    },
+    Destroyed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CopyIn {
+    No,
+    /// Upstream reads CopyData; it ignores Sync and Flush until the end (PostgreSQL: COPY Operations).
+    Running {
+        has_sync: bool,
+    },
+}
+
+/// Upstream's reply to the unit that is observed, so far.
+struct Watch {
+    observer: Box<dyn Observer>,
+    reply: ObservedReply,
+    bytes_max: usize,
+}
+
+/// One session. See the head of the module.
+pub struct Machine {
+    pub state: SessionState,
+    pub to_client: OutBuffer,
+    pub to_upstream: OutBuffer,
+    limits: MachineLimits,
+    // client's side
+    incoming: Vec<u8>,
+    /// Of `incoming`: before `taken` everything is dealt with, before `scanned` held.
+    taken: usize,
+    scanned: usize,
+    /// Bytes of the client's current frame that are still to be forwarded as they come.
+    client_passing: usize,
+    // upstream's side
+    /// The beginning of a frame that must be seen whole.
+    partial: Vec<u8>,
+    upstream_passing: usize,
+    passing_is_own: bool,
+    expected: VecDeque<Expected>,
+    /// Own entries in `expected`.
+    own_expected: usize,
+    /// Extended messages were forwarded since the last Sync.
+    is_unsynced: bool,
+    /// After an error, upstream ignores everything up to a Sync that the client has not sent yet.
+    is_skipping: bool,
+    copy_in: CopyIn,
+    lost: Option<&'static str>,
+    // what the client believes to exist
+    statements: HashMap<Box<[u8]>, Arc<PreparedStatement>>,
+    /// Statements of freshet's own (`SHOW freshet...`) that upstream does not have.
+    virtual_statements: HashMap<Box<[u8]>, Arc<PreparedStatement>>,
+    next_statement: u64,
+    unnamed: Unnamed,
+    unnamed_portal: UnnamedPortal,
+    // effects
+    /// Worst of the extended messages since the last Sync.
+    unit_effect: Effect,
+    /// Worst of the open transaction.
+    transaction_effect: Effect,
+    /// The current unit's reply had an error.
+    has_error: bool,
+    watch: Option<Watch>,
+    probe_reply: Option<Vec<u8>>,
+    events: Vec<Event>,
+}
+
+impl Machine {
+    /// A session right after log-in. `opaque`: it is passed through unread, and why.
+    pub fn new(state: SessionState, limits: MachineLimits, opaque: Option<&'static str>) -> Self {
+        Self {
+            state,
+            to_client: OutBuffer::default(),
+            to_upstream: OutBuffer::default(),
+            limits,
+            incoming: Vec::new(),
+            taken: 0,
+            scanned: 0,
+            client_passing: 0,
+            partial: Vec::new(),
+            upstream_passing: 0,
+            passing_is_own: false,
+            expected: VecDeque::new(),
+            own_expected: 0,
+            is_unsynced: false,
+            is_skipping: false,
+            copy_in: CopyIn::No,
+            lost: opaque,
+            statements: HashMap::default(),
+            virtual_statements: HashMap::default(),
+            next_statement: 1,
+            unnamed: Unnamed::Upstream(None),
+            unnamed_portal: UnnamedPortal::Upstream,
+            unit_effect: Effect::Neutral,
+            transaction_effect: Effect::Neutral,
+            has_error: false,
+            watch: None,
+            probe_reply: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// Nothing is outstanding, un-synced or half-way: a local answer may stand here.
+    pub fn is_settled(&self) -> bool {
+        self.expected.is_empty()
+            && !self.is_unsynced
+            && !self.is_skipping
+            && self.copy_in == CopyIn::No
+            && self.upstream_passing == 0
+            && self.partial.is_empty()
+            && self.lost.is_none()
+    }
+
+    /// Idle for shutdown: nothing in either direction, no transaction open.
+    pub fn is_idle(&self) -> bool {
+        self.is_settled()
+            && self.state.status == TransactionStatus::Idle
+            && self.taken == self.incoming.len()
+            && self.to_client.is_empty()
+            && self.to_upstream.is_empty()
+    }
+
+    pub fn statement_bytes_max(&self) -> usize {
+        self.limits.statement_bytes_max
+    }
+
+    pub fn answers_locally(&self) -> bool {
+        self.limits.answers_locally
+    }
+
+    /// Why the session is passed through unread, if it is.
+    pub fn lost(&self) -> Option<&'static str> {
+        self.lost
+    }
+
+    /// Bytes of the client that are held.
+    pub fn held_bytes(&self) -> usize {
+        self.incoming.len() - self.taken
+    }
+
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    fn lose(&mut self, why: &'static str) {
+        self.lost.get_or_insert(why);
+        self.state.settings = None;
+    }
+
+    fn expect(&mut self, kind: ExpectedKind) {
+        self.expected.push_back(Expected { kind, is_own: false });
+    }
+
+    fn expect_own(&mut self, kind: ExpectedKind) {
+        self.own_expected += 1;
+        self.expected.push_back(Expected { kind, is_own: true });
+    }
+
+    fn pop_expected(&mut self) -> Option<Expected> {
+        let entry = self.expected.pop_front()?;
+        self.own_expected -= usize::from(entry.is_own);
+        Some(entry)
+    }
+}

@@ -1,0 +1,326 @@
+//! Upstream's replies: matched with what was asked, forwarded as they come, swallowed where freshet itself asked.
+
+use crate::session::answer::Relayed;
+use crate::session::effect::{Effect, worst};
+use crate::session::machine::{CopyIn, Event, ExpectedKind, Machine, Observed, Unnamed, Watch};
+use crate::session::settings::read_probe;
+use crate::session::state::Transaction;
+use crate::wire::frame::{HEADER_LENGTH, Head, head};
+use crate::wire::query::TransactionStatus;
+use crate::wire::startup::parameter_status;
+
+/// A ParameterStatus or ReadyForQuery is looked at whole; nothing sane comes near this.
+const WHOLE_LENGTH_MAX: usize = 64 * 1024;
+/// The probe's reply is a few hundred bytes.
+const PROBE_LENGTH_MAX: usize = 1024 * 1024;
+
+/// What becomes of a frame from upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Forward,
+    /// The reply to a unit ends with it.
+    ForwardAsLast,
+    Swallow,
+    /// The end of a swallowed unit.
+    SwallowAsLast,
+}
+
+impl Machine {
+    /// Takes bytes that upstream sent. False: they cannot be told apart from here on, the session must end.
+    pub fn receive_upstream(&mut self, bytes: &[u8]) -> bool {
+        if self.partial.is_empty() {
+            let consumed = self.pass_on(bytes);
+            let Some(consumed) = consumed else { return false };
+            self.partial.extend_from_slice(&bytes[consumed..]);
+            return true;
+        }
+        let mut joined = std::mem::take(&mut self.partial);
+        joined.extend_from_slice(bytes);
+        let Some(consumed) = self.pass_on(&joined) else { return false };
+        joined.drain(..consumed);
+        self.partial = joined;
+        true
+    }
+
+    /// Deals with the frames at hand; returns how many bytes are dealt with, None for a malformed frame.
+    fn pass_on(&mut self, input: &[u8]) -> Option<usize> {
+        // `run..at` are the frames to be forwarded that are not copied yet.
+        let (mut run, mut at) = (0, 0);
+        loop {
+            if self.upstream_passing > 0 {
+                let count = self.upstream_passing.min(input.len() - at);
+                self.upstream_passing -= count;
+                if self.passing_is_own {
+                    self.forward(&input[run..at]);
+                    self.keep_own(&input[at..at + count]);
+                    run = at + count;
+                }
+                at += count;
+                if self.upstream_passing > 0 {
+                    break;
+                }
+            }
+            if self.lost.is_some() && self.own_expected == 0 {
+                at = input.len();
+                break;
+            }
+            let rest = &input[at..];
+            let (tag, length) = match head(rest) {
+                Head::Frame { tag, length } => (tag, length),
+                Head::Incomplete => break,
+                Head::Malformed => {
+                    self.forward(&input[run..at]);
+                    return None;
+                }
+            };
+            let must_be_whole = matches!(tag, b'Z' | b'S') && length <= WHOLE_LENGTH_MAX;
+            if must_be_whole && rest.len() < length {
+                break;
+            }
+            let body = rest.get(HEADER_LENGTH..length.min(rest.len())).unwrap_or_default();
+            let count = length.min(rest.len());
+            let fate = self.match_reply(tag, body);
+            match fate {
+                Fate::Forward => {
+                    self.upstream_passing = length - count;
+                    self.passing_is_own = false;
+                    at += count;
+                }
+                Fate::ForwardAsLast => {
+                    at += count;
+                    self.forward(&input[run..at]);
+                    run = at;
+                    self.unit_is_answered();
+                }
+                Fate::Swallow | Fate::SwallowAsLast => {
+                    self.forward(&input[run..at]);
+                    self.keep_own(&rest[..count]);
+                    self.upstream_passing = length - count;
+                    self.passing_is_own = true;
+                    at += count;
+                    run = at;
+                    if fate == Fate::SwallowAsLast {
+                        self.probe_is_answered();
+                    }
+                }
+            }
+        }
+        self.forward(&input[run..at]);
+        Some(at)
+    }
+
+    fn forward(&mut self, bytes: &[u8]) {
+        self.to_client.push(bytes);
+        if let Some(watch) = &mut self.watch {
+            let room = watch.bytes_max.saturating_sub(watch.reply.bytes.len()).min(bytes.len());
+            watch.reply.is_truncated |= room < bytes.len();
+            watch.reply.bytes.extend_from_slice(&bytes[..room]);
+        }
+    }
+
+    fn keep_own(&mut self, bytes: &[u8]) {
+        if let Some(reply) = &mut self.probe_reply
+            && reply.len() < PROBE_LENGTH_MAX
+        {
+            reply.extend_from_slice(bytes);
+        }
+    }
+
+    /// Finds out which request a message answers (PostgreSQL: Message Flow). `body` may be incomplete but for Z and S.
+    fn match_reply(&mut self, tag: u8, body: &[u8]) -> Fate {
+        match tag {
+            b'N' | b'A' | b'K' | b'v' => {
+                self.note_asynchronous();
+                return Fate::Forward;
+            }
+            b'S' => {
+                self.note_asynchronous();
+                self.note_parameter(body);
+                return Fate::Forward;
+            }
+            _ => {}
+        }
+        while self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::CopyEnd)) {
+            self.pop_expected();
+        }
+        let Some(front) = self.expected.front() else {
+            // With nothing asked only a FATAL can come (PostgreSQL: terminated by the administrator).
+            if tag != b'E' {
+                self.lose("reply without a request");
+            }
+            return Fate::Forward;
+        };
+        let is_own = front.is_own;
+        let fate = if is_own { Fate::Swallow } else { Fate::Forward };
+        match (tag, &front.kind) {
+            (b'D' | b'T', ExpectedKind::Execute | ExpectedKind::Query(_)) => fate,
+            (b't', ExpectedKind::Describe) => fate,
+            (b'1', ExpectedKind::Parse(_))
+            | (b'2', ExpectedKind::Bind)
+            | (b'3', ExpectedKind::Close)
+            | (b'T' | b'n', ExpectedKind::Describe)
+            | (b'C' | b'I' | b's', ExpectedKind::Execute) => {
+                self.pop_expected();
+                fate
+            }
+            (b'C', ExpectedKind::Query(effect)) => {
+                if effect.may_write() {
+                    // Within a multi-statement string it may not be committed yet; one barrier more does no harm.
+                    self.events.push(Event::WriteAcknowledged(*effect));
+                }
+                fate
+            }
+            (b'I' | b'V', ExpectedKind::Query(_)) => fate,
+            (b'E', _) => self.match_error(is_own),
+            (b'Z', _) => self.match_ready(TransactionStatus::view(body)),
+            (b'G', ExpectedKind::Query(_) | ExpectedKind::Execute) => {
+                self.begin_copy_in();
+                fate
+            }
+            (b'H', ExpectedKind::Query(_) | ExpectedKind::Execute) | (b'd' | b'c', _) => fate,
+            _ => {
+                self.lose("reply out of turn");
+                Fate::Forward
+            }
+        }
+    }
+
+    fn note_asynchronous(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.reply.has_asynchronous = true;
+        }
+    }
+
+    /// A reported setting changed, by whatever means: what the probe told is no longer certain.
+    fn note_parameter(&mut self, body: &[u8]) {
+        let is_harmless = parameter_status(body).is_some_and(|(name, _)| matches!(name, b"application_name" | b"in_hot_standby"));
+        if !is_harmless {
+            self.state.settings = None;
+        }
+    }
+
+    /// An error of an extended message makes upstream ignore everything up to the next Sync; one of a Query or at a
+    /// Sync is followed by ReadyForQuery.
+    fn match_error(&mut self, is_own: bool) -> Fate {
+        self.has_error = true;
+        if let Some(watch) = &mut self.watch {
+            watch.reply.has_error = true;
+        }
+        if let CopyIn::Running { has_sync } = self.copy_in {
+            self.copy_in = CopyIn::No;
+            if has_sync {
+                // Whether upstream read that Sync before or after the error cannot be known.
+                self.lose("Sync around a failing COPY");
+                return Fate::Forward;
+            }
+        }
+        let front_ends_with_ready =
+            self.expected.front().is_some_and(|e| matches!(e.kind, ExpectedKind::Query(_) | ExpectedKind::Sync(_)));
+        if front_ends_with_ready {
+            return if is_own { Fate::Swallow } else { Fate::Forward };
+        }
+        // An own Parse that fails does so in the place of the client's message that needs it: PostgreSQL, too, analyses a
+        // statement again when it is bound. The probe's failure is the probe's.
+        let is_probe = is_own && self.probe_reply.is_some();
+        while let Some(front) = self.expected.front() {
+            match &front.kind {
+                ExpectedKind::Sync(_) => break,
+                ExpectedKind::Parse(Some(name)) => {
+                    self.statements.remove(name);
+                }
+                ExpectedKind::Parse(None) if !is_probe => self.unnamed = Unnamed::Upstream(None),
+                ExpectedKind::Parse(None)
+                | ExpectedKind::Bind
+                | ExpectedKind::Close
+                | ExpectedKind::Describe
+                | ExpectedKind::Execute
+                | ExpectedKind::Query(_)
+                | ExpectedKind::CopyEnd => {}
+            }
+            self.pop_expected();
+        }
+        self.is_skipping = self.expected.is_empty();
+        if is_probe { Fate::Swallow } else { Fate::Forward }
+    }
+
+    /// ReadyForQuery: everything up to the next Query or Sync is answered.
+    fn match_ready(&mut self, status: Option<TransactionStatus>) -> Fate {
+        let Some(status) = status else {
+            self.lose("unknown transaction status");
+            return Fate::Forward;
+        };
+        loop {
+            let Some(entry) = self.pop_expected() else {
+                self.lose("ReadyForQuery without a request");
+                return Fate::Forward;
+            };
+            let (ExpectedKind::Query(effect) | ExpectedKind::Sync(effect)) = entry.kind else {
+                continue;
+            };
+            self.state.status = status;
+            self.copy_in = CopyIn::No;
+            if entry.is_own {
+                return Fate::SwallowAsLast;
+            }
+            self.note_end_of_unit(effect, status);
+            return Fate::ForwardAsLast;
+        }
+    }
+
+    fn note_end_of_unit(&mut self, effect: Effect, status: TransactionStatus) {
+        self.transaction_effect = worst(&[self.transaction_effect, effect]);
+        if status == TransactionStatus::Idle {
+            let committed = std::mem::replace(&mut self.transaction_effect, Effect::Neutral);
+            if committed.may_write() {
+                self.events.push(Event::WriteAcknowledged(committed));
+            }
+            self.state.transaction = Transaction::default();
+        }
+        let has_error = std::mem::take(&mut self.has_error);
+        self.events.push(Event::Relayed(Relayed { effect, has_error, status }));
+    }
+
+    /// The whole reply is forwarded: the observer may have it.
+    fn unit_is_answered(&mut self) {
+        if let Some(Watch { observer, mut reply, .. }) = self.watch.take() {
+            reply.status = self.state.status;
+            self.events.push(Event::Observed(Observed { observer, reply }));
+        }
+    }
+
+    fn probe_is_answered(&mut self) {
+        if let Some(reply) = self.probe_reply.take() {
+            self.has_error = false;
+            self.events.push(Event::Probed(read_probe(&reply)));
+        }
+    }
+
+    /// CopyInResponse: Syncs that were sent ahead are ignored upstream, up to CopyDone or CopyFail.
+    fn begin_copy_in(&mut self) {
+        self.copy_in = CopyIn::Running { has_sync: false };
+        while let Some(next) = self.expected.get(1) {
+            match next.kind {
+                ExpectedKind::Sync(effect) => {
+                    self.unit_effect = worst(&[self.unit_effect, effect]);
+                    self.expected.remove(1);
+                }
+                ExpectedKind::CopyEnd => {
+                    self.expected.remove(1);
+                    self.copy_in = CopyIn::No;
+                    return;
+                }
+                ExpectedKind::Parse(_)
+                | ExpectedKind::Bind
+                | ExpectedKind::Close
+                | ExpectedKind::Describe
+                | ExpectedKind::Execute
+                | ExpectedKind::Query(_) => {
+                    self.lose("messages sent ahead into a COPY");
+                    return;
+                }
+            }
+        }
+        // The client's next Sync is the one that counts.
+        self.is_unsynced = self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::Execute));
+    }
+}

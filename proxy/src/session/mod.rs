@@ -1,0 +1,316 @@
+//! One client's session, after log-in: read a unit → look up → answer, or relay → write.
+//!
+//! [`run`] is the loop. [`machine`] is the protocol, without I/O; [`lines`] moves the bytes; [`answer`] is the boundary to
+//! what may answer in upstream's stead; [`state`] and [`settings`] are what an answer may depend on; [`effect`] judges
+//! what relayed statements may have changed; [`intercept`] answers what is addressed to freshet itself.
+//!
+//! How a unit is decided (the API for answerers is [`answer::Answerer`]):
+//!
+//! 1. A *unit* is one Query, or extended messages up to Sync. It is held only while nothing is outstanding upstream; held
+//!    messages go upstream after [`HOLD`] if the unit is not complete by then, or at once at a Flush.
+//! 2. Outside a transaction block, or in a READ COMMITTED block that has neither written nor locked nor run anything
+//!    unknown, and with certain settings (asked by a probe where needed), the answerer is asked:
+//!    [`Answerer::look_up`](answer::Answerer::look_up) without waiting, then [`Answerer::answer`](answer::Answerer::answer).
+//! 3. `Outcome::Local(Reply)`: the session writes ParseComplete, BindComplete, the descriptions asked for, the rows and
+//!    ReadyForQuery. After that nothing falls back.
+//! 4. `Outcome::Relay(Relay)`: the unit's bytes go upstream unchanged; an observer, if given, gets the reply (as bytes,
+//!    capped) before the client does.
+//! 5. [`Answerer::write_acknowledged`](answer::Answerer::write_acknowledged) and
+//!    [`Answerer::relayed`](answer::Answerer::relayed) are called before the client learns of the event.
+
+pub mod answer;
+pub mod buffer;
+pub mod effect;
+pub mod intercept;
+pub mod lines;
+pub mod machine;
+pub mod settings;
+pub mod state;
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use freshet_config::FreshnessMode;
+use freshet_engine::reason::UpstreamReason;
+use tracing::{debug, warn};
+
+use crate::error::Refusal;
+use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
+use crate::session::answer::{Account, Answerer, Outcome, Relay, Reply, RouteTaken};
+use crate::session::effect::{Effect, effects, worst};
+use crate::session::lines::{Lines, Turn};
+use crate::session::machine::{Event, Machine, MachineLimits, Step, local};
+use crate::session::settings::Interner;
+use crate::session::state::{Login, RouteSetting, SessionState};
+use crate::shutdown::{Phase, Shutdown};
+use crate::startup::authenticate::LoggedIn;
+use crate::wire::error::write_error;
+use crate::wire::query::TransactionStatus;
+
+/// How long the beginning of a unit waits for its end. Drivers send a unit in one write; this bounds what a client that
+/// does not must wait for an early error.
+pub const HOLD: Duration = Duration::from_millis(5);
+
+/// What all sessions share.
+pub struct SessionContext {
+    pub metrics: Metrics,
+    pub interner: Interner,
+    pub limits: MachineLimits,
+    pub session_buffer_bytes: usize,
+    pub freshness: FreshnessMode,
+    /// The name of the virtual schema.
+    pub schema: String,
+}
+
+/// Runs a session to its end.
+pub async fn run<A: Answerer>(
+    logged_in: LoggedIn,
+    login: Login,
+    answerer: A,
+    context: Arc<SessionContext>,
+    shutdown: Shutdown,
+) {
+    context.metrics.sessions.inc();
+    context.metrics.sessions_total.inc();
+    let opaque = login.is_replication.then_some("replication");
+    let state = SessionState::new(login, context.freshness);
+    let mut machine = Machine::new(state, context.limits, opaque);
+    machine.receive_client(&logged_in.client_rest);
+    let is_sound = machine.receive_upstream(&logged_in.upstream_rest);
+    let lines = Lines::new(logged_in.client, logged_in.upstream, context.session_buffer_bytes);
+    let mut session =
+        Session { lines, machine, answerer, context, last: Last::default(), relaying: None, probe_failed: false };
+    let ended = if is_sound { session.serve(shutdown).await } else { Ok(()) };
+    if let Err(error) = ended {
+        debug!(client = %session.machine.state.login.client, %error, "session ended");
+    }
+    session.close();
+}
+
+/// What `SHOW freshet.last` tells.
+#[derive(Clone, Debug, Default)]
+pub struct Last {
+    pub account: Account,
+    pub reason: Option<UpstreamReason>,
+    pub elapsed_us: u64,
+}
+
+struct Session<A> {
+    lines: Lines,
+    machine: Machine,
+    answerer: A,
+    context: Arc<SessionContext>,
+    last: Last,
+    /// When and why the unit was relayed that upstream is answering.
+    relaying: Option<(Instant, UpstreamReason)>,
+    /// Upstream does not answer the probe: settings stay unknown.
+    probe_failed: bool,
+}
+
+impl<A: Answerer> Session<A> {
+    async fn serve(&mut self, mut shutdown: Shutdown) -> io::Result<()> {
+        let mut stopping = shutdown.clone();
+        let mut drain = pin!(shutdown.reached(Phase::Draining));
+        let mut stop = pin!(stopping.reached(Phase::Stopping));
+        let mut is_draining = false;
+        loop {
+            self.note_events();
+            let step = self.machine.advance();
+            if step == Step::Decide {
+                self.decide().await?;
+                continue;
+            }
+            if is_draining && self.machine.is_idle() {
+                self.say_good_bye().await;
+                return Ok(());
+            }
+            let turn = self.lines.turn(&mut self.machine);
+            tokio::select! {
+                biased;
+                turn = turn => match turn? {
+                    Turn::Received => {}
+                    Turn::Over => {
+                        self.note_events();
+                        self.lines.finish(&mut self.machine).await;
+                        return Ok(());
+                    }
+                    Turn::Broken => {
+                        self.machine.to_client.write(|out| write_error(out, &Refusal::UpstreamLost.fields()));
+                        self.lines.finish(&mut self.machine).await;
+                        return Err(io::ErrorKind::InvalidData.into());
+                    }
+                },
+                () = tokio::time::sleep(HOLD), if step == Step::Held => self.machine.release(),
+                () = &mut drain, if !is_draining => is_draining = true,
+                () = &mut stop, if is_draining => {
+                    self.say_good_bye().await;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The complete unit at hand: answered from here, or upstream.
+    async fn decide(&mut self) -> io::Result<()> {
+        let started = Instant::now();
+        let unit = match self.machine.unit() {
+            Ok(unit) => unit,
+            Err(form) => return self.relay(started, Relay::because(UpstreamReason::UnitForm(form))),
+        };
+        if intercept::is_for_freshet(unit.sql) {
+            return Ok(());
+        }
+        let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
+        if let Some(reason) = self.obstacle(effect) {
+            return self.relay(started, Relay::because(reason));
+        }
+        if self.machine.state.settings.is_none() {
+            self.context.metrics.probes.inc();
+            self.machine.probe();
+            return Ok(());
+        }
+        if self.machine.state.route == RouteSetting::Auto
+            && let Some(reply) = self.answerer.look_up(&unit, &self.machine.state)
+        {
+            return self.reply(started, &reply);
+        }
+        match self.answer().await? {
+            Some(Outcome::Local(reply)) => self.reply(started, &reply),
+            Some(Outcome::Relay(relay)) => self.relay(started, relay),
+            None => Ok(()),
+        }
+    }
+
+    /// Why the unit cannot even be offered, if so. None with uncertain settings: a probe will tell.
+    fn obstacle(&self, effect: Effect) -> Option<UpstreamReason> {
+        let state = &self.machine.state;
+        if !self.machine.answers_locally() {
+            return Some(UpstreamReason::RelayOnly("mirroring is off".into()));
+        }
+        if state.route == RouteSetting::Relay {
+            return Some(UpstreamReason::RouteSetting);
+        }
+        match effect {
+            Effect::Begin(_) | Effect::End if state.settings.is_some() || state.is_in_transaction() => {
+                return Some(UpstreamReason::NotAQuery("transaction control"));
+            }
+            Effect::Write => return Some(UpstreamReason::NotAQuery("a write or a lock")),
+            Effect::Discard => return Some(UpstreamReason::NotAQuery("DISCARD or DEALLOCATE")),
+            // Nothing to gain from a probe before something that makes the settings uncertain again.
+            Effect::Opaque if state.settings.is_none() => {
+                return Some(UpstreamReason::OpaqueSession("settings are not known".into()));
+            }
+            Effect::Begin(_) | Effect::End | Effect::Neutral | Effect::Opaque => {}
+        }
+        match state.status {
+            TransactionStatus::Failed => return Some(UpstreamReason::FailedTransaction),
+            TransactionStatus::InTransaction => {
+                if state.transaction.is_tainted {
+                    return Some(UpstreamReason::TransactionWrote);
+                }
+                if !state.transaction.isolation.is_some_and(|isolation| isolation.is_per_statement()) {
+                    return Some(UpstreamReason::IsolationLevel);
+                }
+                if state.settings.is_none() {
+                    return Some(UpstreamReason::OpaqueSession("settings changed in this transaction".into()));
+                }
+            }
+            TransactionStatus::Idle => {}
+        }
+        match &state.settings {
+            Some(settings) => match &settings.format {
+                Ok(_) => None,
+                Err(setting) => Some(UpstreamReason::SessionSetting(setting.clone().into())),
+            },
+            None if self.probe_failed => Some(UpstreamReason::OpaqueSession("upstream did not tell its settings".into())),
+            None => None,
+        }
+    }
+
+    /// Asks the answerer, while both lines are served. None: the session is over.
+    async fn answer(&mut self) -> io::Result<Option<Outcome>> {
+        let bytes = self.machine.unit_bytes().to_vec();
+        let prepared = self.machine.unit().ok().and_then(|unit| unit.prepared.cloned());
+        let Ok(unit) = local::view(&bytes, |_| prepared.as_ref()) else { return Ok(None) };
+        let state = self.machine.state.clone();
+        let mut answer = pin!(self.answerer.answer(&unit, &state));
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut answer => break Ok(Some(outcome)),
+                turn = self.lines.turn(&mut self.machine) => match turn? {
+                    Turn::Received if !self.lines.is_client_closed() => {}
+                    Turn::Received | Turn::Over | Turn::Broken => break Ok(None),
+                },
+            }
+        }
+    }
+
+    fn reply(&mut self, started: Instant, reply: &Reply) -> io::Result<()> {
+        self.machine.answer_locally(reply);
+        self.account(started, reply.account.clone(), None);
+        Ok(())
+    }
+
+    fn relay(&mut self, started: Instant, relay: Relay) -> io::Result<()> {
+        self.relaying = Some((started, relay.reason));
+        self.machine.relay_unit(relay.observer, relay.effect);
+        Ok(())
+    }
+
+    fn account(&mut self, started: Instant, account: Account, reason: Option<UpstreamReason>) {
+        let elapsed = started.elapsed();
+        let route = account.route.name();
+        let labels = RouteLabels { route, reason: reason.as_ref().map_or("", UpstreamReason::label) };
+        self.context.metrics.statements.get_or_create(&labels).inc();
+        self.context.metrics.statement_seconds.get_or_create(&RouteLabel { route }).observe(elapsed.as_secs_f64());
+        let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        self.last = Last { account, reason, elapsed_us };
+    }
+
+    /// What happened upstream, told on before the client hears of it.
+    fn note_events(&mut self) {
+        if !self.machine.has_events() {
+            return;
+        }
+        for event in self.machine.take_events() {
+            match event {
+                Event::WriteAcknowledged(effect) => self.answerer.write_acknowledged(effect),
+                Event::Relayed(relayed) => {
+                    self.answerer.relayed(&relayed);
+                    let (started, reason) =
+                        self.relaying.take().unwrap_or_else(|| (Instant::now(), UpstreamReason::Outstanding));
+                    self.account(started, Account { route: RouteTaken::Relay, ..Account::default() }, Some(reason));
+                }
+                Event::Observed(observed) => observed.observer.observe(observed.reply),
+                Event::Probed(Some(values)) => {
+                    self.machine.state.settings = Some(self.context.interner.intern(values));
+                }
+                Event::Probed(None) => {
+                    warn!(client = %self.machine.state.login.client, "upstream did not tell the session's settings");
+                    self.probe_failed = true;
+                }
+            }
+        }
+    }
+
+    async fn say_good_bye(&mut self) {
+        self.machine.to_client.write(|out| write_error(out, &Refusal::ShuttingDown.fields()));
+        self.lines.finish(&mut self.machine).await;
+    }
+
+    fn close(self) {
+        let metrics = &self.context.metrics;
+        metrics.sessions.dec();
+        for (direction, bytes) in
+            [("from_client", self.lines.bytes_from_client), ("from_upstream", self.lines.bytes_from_upstream)]
+        {
+            metrics.session_bytes.get_or_create(&DirectionLabel { direction }).inc_by(bytes);
+        }
+        if let Some(cause) = self.machine.lost() {
+            metrics.lost_sessions.get_or_create(&CauseLabel { cause }).inc();
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! [`SessionState`]: what is known of a session beside its messages, and what a local answer may depend on.
+
+use std::sync::Arc;
+
+use freshet_config::FreshnessMode;
+
+use crate::session::settings::SessionSettings;
+use crate::wire::query::TransactionStatus;
+
+/// Who logged in, as far as the start-up packet and upstream's answer to it tell.
+#[derive(Clone, Debug, Default)]
+pub struct Login {
+    /// As sent; the effective role is [`SessionSettings::role`].
+    pub user: String,
+    /// As sent, or the user's name (PostgreSQL: Message Formats, StartupMessage).
+    pub database: String,
+    pub application_name: String,
+    /// From BackendKeyData; None where upstream sends none.
+    pub process_id: Option<u32>,
+    /// `replication` was asked for: the session is relayed unread.
+    pub is_replication: bool,
+    /// Where the client is, for the operator.
+    pub client: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Isolation {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl Isolation {
+    /// As `default_transaction_isolation` shows it.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "read uncommitted" => Some(Self::ReadUncommitted),
+            "read committed" => Some(Self::ReadCommitted),
+            "repeatable read" => Some(Self::RepeatableRead),
+            "serializable" => Some(Self::Serializable),
+            _ => None,
+        }
+    }
+
+    /// Whether each statement has a snapshot of its own, so that it may be answered from a newer state
+    /// than the one before (PostgreSQL: Transaction Isolation; uncommitted is committed there).
+    pub fn is_per_statement(self) -> bool {
+        matches!(self, Self::ReadUncommitted | Self::ReadCommitted)
+    }
+}
+
+/// The open transaction block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transaction {
+    /// None: not known, treated as the strictest.
+    pub isolation: Option<Isolation>,
+    /// It has written, locked, or run something unknown: its reads see what only upstream knows.
+    pub is_tainted: bool,
+}
+
+/// `SET freshet.route`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RouteSetting {
+    #[default]
+    Auto,
+    /// Skip the result cache, so that the engine runs.
+    Local,
+    /// Never answer locally.
+    Relay,
+}
+
+/// One session at one moment. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SessionState {
+    pub login: Arc<Login>,
+    /// None: not certain; a probe makes it so. Always Some where a unit is offered for a local answer.
+    pub settings: Option<Arc<SessionSettings>>,
+    pub status: TransactionStatus,
+    pub transaction: Transaction,
+    pub freshness: FreshnessMode,
+    pub route: RouteSetting,
+}
+
+impl SessionState {
+    /// A fresh session, nothing probed yet.
+    pub fn new(login: Login, freshness: FreshnessMode) -> Self {
+        Self {
+            login: Arc::new(login),
+            settings: None,
+            status: TransactionStatus::Idle,
+            transaction: Transaction::default(),
+            freshness,
+            route: RouteSetting::Auto,
+        }
+    }
+
+    pub fn is_in_transaction(&self) -> bool {
+        self.status != TransactionStatus::Idle
+    }
+}

@@ -1,0 +1,203 @@
+//! The log-in, relayed: upstream asks, the client answers, freshet passes both on until the first ReadyForQuery.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::error::Refusal;
+use crate::net::ClientStream;
+use crate::startup::{StartupError, refuse};
+use crate::upstream::connect::UpstreamStream;
+use crate::wire::frame::{Frames, HEADER_LENGTH, Head, Reader, head};
+use crate::wire::startup::{Authentication, authentication, parameters, write_sasl_without};
+
+/// A client that upstream has let in.
+pub struct LoggedIn {
+    pub client: ClientStream,
+    pub upstream: UpstreamStream,
+    pub user: String,
+    pub database: String,
+    pub application_name: String,
+    pub is_replication: bool,
+    pub process_id: Option<u32>,
+    /// Bytes that came behind the log-in, from either side.
+    pub client_rest: Vec<u8>,
+    pub upstream_rest: Vec<u8>,
+}
+
+/// Whether a password is asked of a client that is not local; from `allow_passwordless_upstream`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passwordless {
+    Allowed,
+    ForLocalClients,
+}
+
+/// PostgreSQL: PG_MAX_AUTH_TOKEN_LENGTH (auth.c).
+const ANSWER_LENGTH_MAX: usize = 65_535 + HEADER_LENGTH;
+/// A client may pipeline its first messages behind the start-up packet; more than this waits in its socket.
+const CLIENT_AHEAD_MAX: usize = 256 * 1024;
+/// Messages of upstream's during log-in: parameters, notices, errors.
+const UPSTREAM_FRAME_MAX: usize = 1 << 20;
+
+struct Exchange {
+    client: ClientStream,
+    upstream: UpstreamStream,
+    from_client: Vec<u8>,
+    from_upstream: Vec<u8>,
+    to_client: Vec<u8>,
+    passwordless: Passwordless,
+    was_challenged: bool,
+    is_authenticated: bool,
+    process_id: Option<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Ready,
+    Refused,
+}
+
+/// Forwards the start-up packet and relays until upstream is ready for the first query.
+pub async fn authenticate(
+    client: ClientStream,
+    mut upstream: UpstreamStream,
+    packet: &[u8],
+    rest: Vec<u8>,
+    passwordless: Passwordless,
+) -> Result<LoggedIn, StartupError> {
+    upstream.write_all(packet).await?;
+    let mut exchange = Exchange {
+        client,
+        upstream,
+        from_client: rest,
+        from_upstream: Vec::new(),
+        to_client: Vec::new(),
+        passwordless,
+        was_challenged: false,
+        is_authenticated: false,
+        process_id: None,
+    };
+    if exchange.run().await? == Verdict::Refused {
+        return Err(refuse(exchange.client, Refusal::PasswordlessUpstream).await);
+    }
+    let value = |wanted: &[u8]| {
+        let found = parameters(packet).filter(|(name, _)| *name == wanted).last();
+        found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+    };
+    let user = value(b"user").unwrap_or_default();
+    Ok(LoggedIn {
+        client: exchange.client,
+        upstream: exchange.upstream,
+        database: value(b"database").filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone()),
+        user,
+        application_name: value(b"application_name").unwrap_or_default(),
+        is_replication: value(b"replication").is_some_and(|value| !is_false(&value)),
+        process_id: exchange.process_id,
+        client_rest: exchange.from_client,
+        upstream_rest: exchange.from_upstream,
+    })
+}
+
+/// As PostgreSQL reads a boolean; `database` and whatever is not clearly false is taken for replication, which is only
+/// relayed more plainly.
+fn is_false(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "false" | "fals" | "fal" | "fa" | "f" | "no" | "n" | "off" | "of" | "0")
+}
+
+impl Exchange {
+    async fn run(&mut self) -> Result<Verdict, StartupError> {
+        loop {
+            let verdict = self.pass_upstream()?;
+            self.client.write_all(&std::mem::take(&mut self.to_client)).await?;
+            if let Some(verdict) = verdict {
+                return Ok(verdict);
+            }
+            self.pass_client().await?;
+            let may_read_client = self.from_client.len() < CLIENT_AHEAD_MAX;
+            tokio::select! {
+                read = self.upstream.read_buf(&mut self.from_upstream) => {
+                    if read? == 0 {
+                        // Whatever upstream said last is on its way; the line is closed behind it.
+                        let _ = self.client.shutdown().await;
+                        return Err(StartupError::UpstreamEnded);
+                    }
+                }
+                read = self.client.read_buf(&mut self.from_client), if may_read_client => {
+                    if read? == 0 {
+                        return Err(StartupError::Client("closed during log-in"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Passes on the client's answers; anything else waits for the session.
+    async fn pass_client(&mut self) -> io::Result<()> {
+        while !self.is_authenticated {
+            let Head::Frame { tag: b'p', length } = head(&self.from_client) else { break };
+            if length > ANSWER_LENGTH_MAX || self.from_client.len() < length {
+                break;
+            }
+            self.upstream.write_all(&self.from_client[..length]).await?;
+            self.from_client.drain(..length);
+        }
+        Ok(())
+    }
+
+    /// Moves upstream's whole frames to the client, as far as they go.
+    fn pass_upstream(&mut self) -> Result<Option<Verdict>, StartupError> {
+        let input = std::mem::take(&mut self.from_upstream);
+        let mut frames = Frames::new(&input);
+        let mut verdict = None;
+        for frame in &mut frames {
+            match frame.tag {
+                b'R' => match authentication(frame.body) {
+                    Some(Authentication::Ok) if !self.may_enter() => {
+                        verdict = Some(Verdict::Refused);
+                        break;
+                    }
+                    Some(Authentication::Ok) => self.is_authenticated = true,
+                    Some(Authentication::Sasl { mechanisms }) => {
+                        self.was_challenged = true;
+                        if self.must_not_bind_channel() {
+                            write_sasl_without(&mut self.to_client, mechanisms, b"SCRAM-SHA-256-PLUS");
+                            continue;
+                        }
+                    }
+                    Some(Authentication::SaslFinal | Authentication::Challenge(_)) | None => self.was_challenged = true,
+                },
+                b'K' => self.process_id = Reader::new(frame.body).u32(),
+                _ => {}
+            }
+            self.to_client.extend_from_slice(frame.bytes);
+            if frame.tag == b'Z' && self.is_authenticated {
+                verdict = Some(Verdict::Ready);
+                break;
+            }
+        }
+        let rest = frames.rest();
+        match head(rest) {
+            Head::Malformed => return Err(StartupError::Io(io::ErrorKind::InvalidData.into())),
+            Head::Frame { length, .. } if length > UPSTREAM_FRAME_MAX => {
+                return Err(StartupError::Io(io::ErrorKind::InvalidData.into()));
+            }
+            Head::Frame { .. } | Head::Incomplete => {}
+        }
+        self.from_upstream = rest.to_vec();
+        Ok(verdict)
+    }
+
+    /// Upstream sees freshet's address, not the client's: `trust` for that address must not open the door to all.
+    fn may_enter(&self) -> bool {
+        self.was_challenged || self.passwordless == Passwordless::Allowed || self.client.is_local()
+    }
+
+    /// The client would refuse PLUS offered on a plain line, and upstream would refuse a client that says it saw none
+    /// offered where it was: so this only helps, and only where the client's leg is plain.
+    fn must_not_bind_channel(&self) -> bool {
+        let upstream_is_encrypted = match &self.upstream {
+            UpstreamStream::Tcp(_) | UpstreamStream::Unix(_) => false,
+        };
+        upstream_is_encrypted && !self.client.is_encrypted()
+    }
+}
