@@ -32,9 +32,7 @@ impl Refusal {
                 ..ErrorFields::fatal("57P01", "terminating connection because upstream closed it")
             },
             Self::SessionsMax => ErrorFields::fatal("53300", "sorry, too many clients already"),
-            Self::ShuttingDown => {
-                ErrorFields::fatal("57P01", "terminating connection due to administrator command")
-            }
+            Self::ShuttingDown => ErrorFields::fatal("57P01", "terminating connection due to administrator command"),
             Self::PasswordlessUpstream => ErrorFields {
                 detail: Some("Upstream accepts freshet's address without a password, and this client is not local."),
                 hint: Some(

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -62,6 +62,11 @@ pub struct Metrics {
     registry: Arc<Registry>,
 }
 
+/// From 20 µs to about 10 s.
+fn statement_histogram() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_02, 2.0, 20))
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
@@ -72,10 +77,12 @@ impl Metrics {
     pub fn new() -> Self {
         let mut r = Registry::with_prefix("freshet");
         let statements = Family::default();
-        r.register("statements", "Statements answered, by route and by the reason for going upstream", statements.clone());
-        // 20 µs to about 10 s.
-        let statement_seconds =
-            Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_02, 2.0, 20)) as Histogram);
+        r.register(
+            "statements",
+            "Statements answered, by route and by the reason for going upstream",
+            statements.clone(),
+        );
+        let statement_seconds = Family::new_with_constructor(statement_histogram as fn() -> Histogram);
         r.register(
             "statement_seconds",
             "From a complete unit of messages to its answer in the client's queue, by route",
@@ -90,7 +97,11 @@ impl Metrics {
         let cancel_requests = Counter::default();
         r.register("cancel_requests", "CancelRequests passed on", cancel_requests.clone());
         let lost_sessions = Family::default();
-        r.register("opaque_sessions", "Sessions passed through unread from some point on, by cause", lost_sessions.clone());
+        r.register(
+            "opaque_sessions",
+            "Sessions passed through unread from some point on, by cause",
+            lost_sessions.clone(),
+        );
         let session_bytes = Family::default();
         r.register("session_bytes", "Bytes received in sessions, by direction", session_bytes.clone());
         let probes = Counter::default();
@@ -102,7 +113,11 @@ impl Metrics {
         let audits = Counter::default();
         r.register("audits", "Local answers compared with upstream's", audits.clone());
         let wrong_answers = Counter::default();
-        r.register("wrong_answers", "Audits that found a difference; the statement's shape is relayed since", wrong_answers.clone());
+        r.register(
+            "wrong_answers",
+            "Audits that found a difference; the statement's shape is relayed since",
+            wrong_answers.clone(),
+        );
         let stale_reads = Counter::default();
         r.register("stale_reads", "Audits that found an answer older than promised", stale_reads.clone());
         let lag_seconds = Gauge::default();

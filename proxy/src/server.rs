@@ -78,10 +78,11 @@ pub async fn serve<A: Answerers>(
                 statement_bytes_max: settings.limits.statement_bytes_max,
                 prepared_statements_max: settings.limits.prepared_statements_max,
                 answers_locally: settings.mirror.tables != TableChoice::None,
+                // One per start of the server, for its whole life.
+                schema: settings.admin.schema.clone().leak(),
             },
             session_buffer_bytes: settings.limits.session_buffer_bytes,
             freshness: settings.freshness.mode,
-            schema: settings.admin.schema.clone(),
         }),
         places: Places::new(settings.listen.sessions_max),
         shutdown: trigger.listen(),

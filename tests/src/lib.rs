@@ -1,3 +1,5 @@
 //! Harness for the black-box tests: throwaway PostgreSQL clusters, freshet in process, raw protocol clients.
 
+pub mod client;
 pub mod cluster;
+pub mod freshet;

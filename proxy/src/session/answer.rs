@@ -78,6 +78,8 @@ pub enum Form {
     Prepare,
     /// Parse of a named statement \[Describe\] Sync. Offered so that its descriptions can be observed; always relayed.
     PrepareNamed,
+    /// Parse of a named statement and its execution in one unit: likewise always relayed.
+    ExecuteNamed,
 }
 
 /// A statement that was prepared through the protocol in this session.

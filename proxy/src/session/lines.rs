@@ -126,7 +126,11 @@ impl Lines {
 }
 
 /// Ready when the queue is empty.
-fn poll_write<W: AsyncWrite + Unpin>(cx: &mut Context<'_>, line: &mut W, queue: &mut OutBuffer) -> Poll<io::Result<()>> {
+fn poll_write<W: AsyncWrite + Unpin>(
+    cx: &mut Context<'_>,
+    line: &mut W,
+    queue: &mut OutBuffer,
+) -> Poll<io::Result<()>> {
     while !queue.is_empty() {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let filled = queue.slices(&mut slices);

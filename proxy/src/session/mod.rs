@@ -40,6 +40,7 @@ use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
 use crate::session::answer::{Account, Answerer, Outcome, Relay, Reply, RouteTaken};
 use crate::session::effect::{Effect, effects, worst};
+use crate::session::intercept::{Refused, Request, Verb};
 use crate::session::lines::{Lines, Turn};
 use crate::session::machine::{Event, Machine, MachineLimits, Step, local};
 use crate::session::settings::Interner;
@@ -60,8 +61,6 @@ pub struct SessionContext {
     pub limits: MachineLimits,
     pub session_buffer_bytes: usize,
     pub freshness: FreshnessMode,
-    /// The name of the virtual schema.
-    pub schema: String,
 }
 
 /// Runs a session to its end.
@@ -159,8 +158,8 @@ impl<A: Answerer> Session<A> {
             Ok(unit) => unit,
             Err(form) => return self.relay(started, Relay::because(UpstreamReason::UnitForm(form))),
         };
-        if intercept::is_for_freshet(unit.sql) {
-            return Ok(());
+        if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
+            return self.answer_for_freshet(request);
         }
         let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
         if let Some(reason) = self.obstacle(effect) {
@@ -181,6 +180,45 @@ impl<A: Answerer> Session<A> {
             Some(Outcome::Relay(relay)) => self.relay(started, relay),
             None => Ok(()),
         }
+    }
+
+    /// What is addressed to freshet itself is never upstream's, and not remembered as the last statement.
+    fn answer_for_freshet(&mut self, request: Result<(Request, Verb), Refused>) -> io::Result<()> {
+        let reply = match request {
+            _ if self.machine.state.status == TransactionStatus::Failed => Err(Refused::failed_transaction()),
+            Ok((request, verb)) => self.carry_out(request, verb),
+            Err(refused) => Err(refused),
+        };
+        match reply {
+            Ok(reply) => self.machine.answer_locally(&reply),
+            Err(refused) => self.machine.refuse_locally(&refused.fields()),
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, request: Request, verb: Verb) -> Result<Reply, Refused> {
+        let default = self.context.freshness;
+        let state = &mut self.machine.state;
+        let (table, select) = match request {
+            Request::SetFreshness(mode) => {
+                state.freshness = mode.unwrap_or(default);
+                return Ok(intercept::tag_reply(verb));
+            }
+            Request::SetRoute(route) => {
+                state.route = route;
+                return Ok(intercept::tag_reply(verb));
+            }
+            Request::ShowLast => (intercept::last_table(&self.last), None),
+            Request::ShowFreshness => (intercept::single_value("freshet.freshness", state.freshness.name()), None),
+            Request::ShowRoute => (intercept::single_value("freshet.route", state.route.name()), None),
+            Request::Select(select) => {
+                let table = self.answerer.virtual_table(&select.table);
+                let table = table.ok_or_else(|| Refused::no_table(self.context.limits.schema, &select.table))?;
+                (select.run(&table)?, Some(select))
+            }
+        };
+        let unit = self.machine.unit().map_err(|_| Refused::form())?;
+        Ok(intercept::table_reply(&unit, &table, select.as_ref()))
     }
 
     /// Why the unit cannot even be offered, if so. None with uncertain settings: a probe will tell.
@@ -224,7 +262,9 @@ impl<A: Answerer> Session<A> {
                 Ok(_) => None,
                 Err(setting) => Some(UpstreamReason::SessionSetting(setting.clone().into())),
             },
-            None if self.probe_failed => Some(UpstreamReason::OpaqueSession("upstream did not tell its settings".into())),
+            None if self.probe_failed => {
+                Some(UpstreamReason::OpaqueSession("upstream did not tell its settings".into()))
+            }
             None => None,
         }
     }

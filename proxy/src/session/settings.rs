@@ -207,9 +207,14 @@ fn reproduce(values: &SettingsValues) -> Result<FormatSettings, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::wire::query::{write_data_row, write_value};
+
+    /// An ordinary session's settings.
+    pub(crate) fn some_values() -> SettingsValues {
+        read_probe(&reply("UTC", false)).expect("well-formed")
+    }
 
     fn reply(time_zone: &str, temporary: bool) -> Vec<u8> {
         let json = format!(

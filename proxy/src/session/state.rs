@@ -70,6 +70,16 @@ pub enum RouteSetting {
     Relay,
 }
 
+impl RouteSetting {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Local => "local",
+            Self::Relay => "relay",
+        }
+    }
+}
+
 /// One session at one moment. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SessionState {

@@ -101,7 +101,10 @@ pub async fn authenticate(
 /// As PostgreSQL reads a boolean; `database` and whatever is not clearly false is taken for replication, which is only
 /// relayed more plainly.
 fn is_false(value: &str) -> bool {
-    matches!(value.to_ascii_lowercase().as_str(), "false" | "fals" | "fal" | "fa" | "f" | "no" | "n" | "off" | "of" | "0")
+    matches!(
+        value.to_ascii_lowercase().as_str(),
+        "false" | "fals" | "fal" | "fa" | "f" | "no" | "n" | "off" | "of" | "0"
+    )
 }
 
 impl Exchange {

@@ -2,8 +2,8 @@
 
 use super::frame::{Reader, write_c_string, write_counted, write_frame};
 
-/// PostgreSQL: MAX_STARTUP_PACKET_LENGTH (pqcomm.h); it counts the length word.
-pub const STARTUP_LENGTH_MAX: usize = 10_000;
+/// PostgreSQL: MAX_STARTUP_PACKET_LENGTH (pqcomm.h) and the length word, which it does not count.
+pub const STARTUP_LENGTH_MAX: usize = 10_004;
 
 const CANCEL_REQUEST: u32 = 1234 << 16 | 5678;
 const SSL_REQUEST: u32 = 1234 << 16 | 5679;

@@ -55,7 +55,7 @@ fn the_opening_packet_is_told_apart() {
     let mut ssl = Vec::new();
     write_ssl_request(&mut ssl);
     assert_eq!(opening(&ssl), Opening::SslRequest);
-    assert_eq!(opening(&[0, 0, 0x27, 0x11, 0, 3, 0, 0]), Opening::Malformed);
+    assert_eq!(opening(&[0, 0, 0x27, 0x15, 0, 3, 0, 0]), Opening::Malformed);
     assert_eq!(opening(&[0x16, 3, 1, 0, 5, 1]), Opening::Malformed);
     let cancel = [0, 0, 0, 16, 4, 0xd2, 0x16, 0x2e, 0, 0, 0, 1, 0, 0, 0, 2];
     assert_eq!(opening(&cancel), Opening::CancelRequest { packet: &cancel });

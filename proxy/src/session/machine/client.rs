@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::session::answer::{Observer, ObservedReply, PreparedStatement};
+use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::effect::{Effect, effects, worst};
 use crate::session::intercept;
 use crate::session::machine::{CopyIn, ExpectedKind, Machine, Step, Unnamed, UnnamedPortal, Watch};
@@ -121,8 +121,8 @@ impl Machine {
     fn is_for_freshet(&self, frame: &[u8]) -> bool {
         let body = &frame[HEADER_LENGTH..];
         match frame[0] {
-            b'Q' => query(body).is_some_and(intercept::is_for_freshet),
-            b'P' => Parse::view(body).is_some_and(|parse| intercept::is_for_freshet(parse.sql)),
+            b'Q' => query(body).is_some_and(|sql| intercept::is_for_freshet(sql, self.limits.schema)),
+            b'P' => Parse::view(body).is_some_and(|parse| intercept::is_for_freshet(parse.sql, self.limits.schema)),
             b'B' => Bind::view(body).is_some_and(|bind| self.virtual_statements.contains_key(bind.statement)),
             _ => false,
         }

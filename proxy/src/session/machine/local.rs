@@ -7,10 +7,10 @@ use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
 use crate::session::effect::Effect;
 use crate::session::machine::{ExpectedKind, Machine, Unnamed, UnnamedPortal};
 use crate::session::settings::write_probe;
+use crate::wire::error::{ErrorFields, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, NO_DATA, PARSE_COMPLETE, Parse, Target, write_close, write_execute,
 };
-use crate::wire::error::{ErrorFields, write_error};
 use crate::wire::frame::Frames;
 use crate::wire::query::{TransactionStatus, query, write_ready_for_query};
 
@@ -83,11 +83,10 @@ pub fn view<'a>(
     match parse {
         Some(parse) if parse.name != name => return Err("Parse of another statement"),
         Some(parse) => {
-            let is_virtual = crate::session::intercept::is_for_freshet(parse.sql);
             (unit.sql, unit.parameter_types) = (parse.sql, parse.parameter_types);
             unit.form = match (unit.bind.is_some(), name.is_empty()) {
-                (true, false) if !is_virtual => return Err("named Parse with Execute"),
-                (true, _) => Form::Execute,
+                (true, true) => Form::Execute,
+                (true, false) => Form::ExecuteNamed,
                 (false, true) => Form::Prepare,
                 (false, false) => Form::PrepareNamed,
             };
@@ -102,7 +101,7 @@ pub fn view<'a>(
         }
     }
     Ok(unit)
-    }
+}
 
 impl Machine {
     /// The statement that the client knows under this name.
@@ -239,7 +238,8 @@ impl Machine {
         match std::mem::replace(&mut self.unnamed_portal, UnnamedPortal::Upstream) {
             UnnamedPortal::Upstream => {}
             UnnamedPortal::Local { bind } => {
-                let names_unnamed = Frames::new(&bind).next().and_then(|f| Bind::view(f.body)).is_some_and(|b| b.statement.is_empty());
+                let names_unnamed =
+                    Frames::new(&bind).next().and_then(|f| Bind::view(f.body)).is_some_and(|b| b.statement.is_empty());
                 if names_unnamed {
                     self.restore_unnamed_statement();
                 }

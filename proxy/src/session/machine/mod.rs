@@ -43,6 +43,8 @@ pub struct MachineLimits {
     pub prepared_statements_max: usize,
     /// False: a plain relay, units are not held.
     pub answers_locally: bool,
+    /// The name of freshet's settings and virtual schema.
+    pub schema: &'static str,
 }
 
 /// What the rest of the program must hear of before the client does.

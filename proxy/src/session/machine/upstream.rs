@@ -193,7 +193,8 @@ impl Machine {
 
     /// A reported setting changed, by whatever means: what the probe told is no longer certain.
     fn note_parameter(&mut self, body: &[u8]) {
-        let is_harmless = parameter_status(body).is_some_and(|(name, _)| matches!(name, b"application_name" | b"in_hot_standby"));
+        let is_harmless =
+            parameter_status(body).is_some_and(|(name, _)| matches!(name, b"application_name" | b"in_hot_standby"));
         if !is_harmless {
             self.state.settings = None;
         }

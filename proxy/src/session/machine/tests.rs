@@ -1,0 +1,487 @@
+//! The state machine by itself: scripts of both sides' bytes, in legal and random orders.
+
+use freshet_config::FreshnessMode;
+use proptest::prelude::*;
+
+use super::*;
+use crate::session::answer::{Form, Reply};
+use crate::session::settings::Interner;
+use crate::session::state::{Isolation, Login, Transaction};
+use crate::wire::extended::*;
+use crate::wire::frame::{Frames, write_frame};
+use crate::wire::query::*;
+
+const LIMITS: MachineLimits =
+    MachineLimits { statement_bytes_max: 4096, prepared_statements_max: 100, answers_locally: true, schema: "freshet" };
+
+fn machine() -> Machine {
+    Machine::new(SessionState::new(Login::default(), FreshnessMode::Exact), LIMITS, None)
+}
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_frame(&mut out, tag, |out| out.extend_from_slice(body));
+    out
+}
+
+fn sql(text: &str) -> Vec<u8> {
+    message(b'Q', format!("{text}\0").as_bytes())
+}
+
+fn parse(name: &str, text: &str) -> Vec<u8> {
+    message(b'P', format!("{name}\0{text}\0\0\0").as_bytes())
+}
+
+fn bind(statement: &str) -> Vec<u8> {
+    message(b'B', format!("\0{statement}\0\0\0\0\0\0\0").as_bytes())
+}
+
+fn execute() -> Vec<u8> {
+    message(b'E', b"\0\0\0\0\0")
+}
+
+fn ready(status: u8) -> Vec<u8> {
+    message(b'Z', &[status])
+}
+
+fn complete() -> Vec<u8> {
+    message(b'C', b"SELECT 1\0")
+}
+
+fn reply() -> Reply {
+    Reply {
+        parameters: message(b't', b"\0\0").into(),
+        statement_columns: message(b'T', b"\0\0").into(),
+        columns: message(b'T', b"\0\0").into(),
+        rows: vec![complete().into()],
+        ..Reply::default()
+    }
+}
+
+fn tags(bytes: &[u8]) -> String {
+    Frames::new(bytes).map(|frame| char::from(frame.tag)).collect()
+}
+
+/// Feeds a unit and lets it go upstream; what went there.
+fn relayed(machine: &mut Machine, bytes: &[u8]) -> Vec<u8> {
+    machine.receive_client(bytes);
+    while machine.advance() == Step::Decide {
+        machine.relay_unit(None, None);
+    }
+    machine.to_upstream.take()
+}
+
+/// Feeds a unit and answers it locally; what the client got.
+fn answered(machine: &mut Machine, bytes: &[u8]) -> Vec<u8> {
+    machine.receive_client(bytes);
+    assert_eq!(machine.advance(), Step::Decide);
+    machine.answer_locally(&reply());
+    assert_eq!(machine.advance(), Step::Wait);
+    assert!(machine.to_upstream.is_empty());
+    machine.to_client.take()
+}
+
+fn upstream_says(machine: &mut Machine, pieces: &[&[u8]]) -> Vec<u8> {
+    assert!(machine.receive_upstream(&pieces.concat()));
+    machine.to_client.take()
+}
+
+#[test]
+fn what_is_relayed_is_unchanged_in_both_directions() {
+    let mut machine = machine();
+    let unit = [parse("", "SELECT 1"), bind(""), message(b'D', b"P\0"), execute(), SYNC.to_vec()].concat();
+    assert_eq!(relayed(&mut machine, &unit), unit);
+    assert!(!machine.is_settled());
+    let replies = [PARSE_COMPLETE, BIND_COMPLETE, &message(b'T', b"\0\0"), &complete(), &ready(b'I')].concat();
+    // Byte by byte: frames are put together again, and every byte comes out.
+    for byte in &replies {
+        assert!(machine.receive_upstream(&[*byte]));
+    }
+    assert_eq!(machine.to_client.take(), replies);
+    assert!(machine.is_settled());
+    assert!(matches!(machine.take_events().as_slice(), [Event::Relayed(Relayed { has_error: false, .. })]));
+}
+
+#[test]
+fn a_unit_is_held_until_its_sync_and_no_longer_than_asked() {
+    let mut machine = machine();
+    machine.receive_client(&parse("", "SELECT 1"));
+    assert_eq!(machine.advance(), Step::Held);
+    assert!(machine.to_upstream.is_empty());
+    machine.release();
+    assert_eq!(machine.to_upstream.take(), parse("", "SELECT 1"));
+    // The rest of the unit must follow its beginning.
+    let rest = [bind(""), execute(), SYNC.to_vec()].concat();
+    assert_eq!(relayed(&mut machine, &rest), rest);
+}
+
+#[test]
+fn a_flush_sends_what_is_held() {
+    let mut machine = machine();
+    let group = [parse("s", "SELECT 1"), message(b'D', b"Ss\0"), message(b'H', b"")].concat();
+    assert_eq!(relayed(&mut machine, &group), group);
+    upstream_says(&mut machine, &[PARSE_COMPLETE, &message(b't', b"\0\0"), &message(b'T', b"\0\0")]);
+    assert!(!machine.is_settled(), "the transaction is open until the Sync");
+    let rest = [bind("s"), execute(), SYNC.to_vec()].concat();
+    assert_eq!(relayed(&mut machine, &rest), rest);
+    upstream_says(&mut machine, &[BIND_COMPLETE, &complete(), &ready(b'I')]);
+    assert!(machine.is_settled());
+    // Now it is a statement that upstream has, and a unit of its own.
+    machine.receive_client(&rest);
+    assert_eq!(machine.advance(), Step::Decide);
+    let unit = machine.unit().expect("answerable");
+    assert_eq!((unit.form, unit.sql, unit.prepared.is_some()), (Form::Execute, &b"SELECT 1"[..], true));
+}
+
+#[test]
+fn local_answers_have_every_reply_in_order() {
+    let mut machine = machine();
+    assert_eq!(tags(&answered(&mut machine, &sql("SELECT 1"))), "TCZ");
+    let unit = [parse("", "SELECT 1"), message(b'D', b"S\0"), bind(""), message(b'D', b"P\0"), execute()];
+    let unit = [unit.concat(), message(b'C', b"P\0"), SYNC.to_vec()].concat();
+    assert_eq!(tags(&answered(&mut machine, &unit)), "1tT2TC3Z");
+    assert_eq!(tags(&answered(&mut machine, &[bind(""), execute(), SYNC.to_vec()].concat())), "2CZ");
+}
+
+#[test]
+fn a_locally_parsed_statement_reaches_upstream_before_its_bind() {
+    let mut machine = machine();
+    let unit = [parse("", "SELECT 7"), bind(""), execute(), SYNC.to_vec()].concat();
+    answered(&mut machine, &unit);
+    let again = [bind(""), execute(), SYNC.to_vec()].concat();
+    assert_eq!(relayed(&mut machine, &again), [parse("", "SELECT 7"), again.clone()].concat());
+    let got = upstream_says(&mut machine, &[PARSE_COMPLETE, BIND_COMPLETE, &complete(), &ready(b'I')]);
+    assert_eq!(tags(&got), "2CZ", "the reply to freshet's own Parse is swallowed");
+    assert!(machine.is_settled());
+    assert_eq!(relayed(&mut machine, &again), again, "once is enough");
+}
+
+#[test]
+fn a_local_simple_query_destroys_the_unnamed_statement_upstream_too() {
+    let mut machine = machine();
+    relayed(&mut machine, &[parse("", "SELECT 1"), SYNC.to_vec()].concat());
+    upstream_says(&mut machine, &[PARSE_COMPLETE, &ready(b'I')]);
+    answered(&mut machine, &sql("SELECT 2"));
+    let unit = [bind(""), execute(), SYNC.to_vec()].concat();
+    assert_eq!(tags(&relayed(&mut machine, &unit)), "CBES");
+    let error = message(b'E', b"SERROR\0\0");
+    assert_eq!(tags(&upstream_says(&mut machine, &[CLOSE_COMPLETE, &error, &ready(b'I')])), "EZ");
+    assert!(machine.is_settled());
+}
+
+#[test]
+fn after_an_error_everything_up_to_the_sync_is_skipped() {
+    let mut machine = machine();
+    let unit = [parse("a", "SELECT x"), parse("b", "SELECT 1"), bind("b"), execute(), SYNC.to_vec()].concat();
+    relayed(&mut machine, &unit);
+    let next = sql("SELECT 2");
+    relayed(&mut machine, &next);
+    upstream_says(&mut machine, &[&message(b'E', b"\0"), &ready(b'I')]);
+    assert!(!machine.is_settled());
+    upstream_says(&mut machine, &[&message(b'T', b"\0\0"), &complete(), &ready(b'I')]);
+    assert!(machine.is_settled());
+    machine.receive_client(&[bind("b"), execute(), SYNC.to_vec()].concat());
+    assert_eq!(machine.advance(), Step::Decide);
+    assert!(machine.unit().is_err(), "neither statement came to be");
+}
+
+#[test]
+fn an_error_before_the_sync_is_sent_ignores_a_query_too() {
+    let mut machine = machine();
+    let group = [parse("", "SELECT x"), message(b'H', b"")].concat();
+    relayed(&mut machine, &group);
+    upstream_says(&mut machine, &[&message(b'E', b"\0")]);
+    relayed(&mut machine, &sql("SELECT 1"));
+    relayed(&mut machine, SYNC);
+    upstream_says(&mut machine, &[&ready(b'I')]);
+    assert!(machine.is_settled(), "one ReadyForQuery is all that comes");
+}
+
+#[test]
+fn syncs_during_copy_in_are_not_answered() {
+    let mut machine = machine();
+    let unit = [parse("", "COPY t FROM STDIN"), bind(""), execute(), SYNC.to_vec()].concat();
+    relayed(&mut machine, &unit);
+    upstream_says(&mut machine, &[PARSE_COMPLETE, BIND_COMPLETE, &message(b'G', b"\0\0\0")]);
+    let data = [message(b'd', b"1\n"), message(b'c', b"")].concat();
+    assert_eq!(relayed(&mut machine, &data), data);
+    assert!(!machine.is_settled());
+    relayed(&mut machine, SYNC);
+    upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
+    assert!(machine.is_settled());
+    assert!(machine.lost().is_none());
+}
+
+#[test]
+fn a_copy_by_simple_query_ends_with_its_ready() {
+    let mut machine = machine();
+    relayed(&mut machine, &sql("COPY t FROM STDIN"));
+    // The whole COPY sent ahead of upstream's answer.
+    relayed(&mut machine, &[message(b'd', b"1\n"), message(b'c', b"")].concat());
+    upstream_says(&mut machine, &[&message(b'G', b"\0\0\0"), &complete(), &ready(b'I')]);
+    assert!(machine.is_settled());
+    let events = machine.take_events();
+    assert!(events.iter().any(|event| matches!(event, Event::WriteAcknowledged(Effect::Write))), "{events:?}");
+}
+
+#[test]
+fn large_frames_pass_without_being_held() {
+    let mut machine = machine();
+    let large = sql(&format!("SELECT '{}'", "x".repeat(10_000)));
+    machine.receive_client(&large[..5000]);
+    assert_eq!(machine.advance(), Step::Wait);
+    assert_eq!(machine.to_upstream.take(), large[..5000]);
+    machine.receive_client(&large[5000..]);
+    assert_eq!(machine.to_upstream.take(), large[5000..]);
+    let row = message(b'D', &vec![b'y'; 100_000]);
+    assert!(machine.receive_upstream(&row[..50_000]));
+    assert_eq!(machine.to_client.take(), row[..50_000]);
+    assert!(!machine.is_settled());
+    let got = upstream_says(&mut machine, &[&row[50_000..], &complete(), &ready(b'I')]);
+    assert_eq!(got.len(), 50_005 + complete().len() + 6);
+    assert!(machine.is_settled());
+}
+
+#[test]
+fn asynchronous_messages_stay_between_local_answers() {
+    let mut machine = machine();
+    let notification = message(b'A', b"\0\0\0\x01channel\0payload\0");
+    assert!(machine.receive_upstream(&notification[..10]));
+    machine.receive_client(&sql("SELECT 1"));
+    assert_eq!(machine.advance(), Step::Wait, "half a message is on its way to the client");
+    assert_eq!(relayed(&mut machine, b""), sql("SELECT 1"));
+    assert!(machine.receive_upstream(&notification[10..]));
+    assert_eq!(machine.to_client.take(), notification);
+}
+
+#[test]
+fn the_probe_is_invisible_and_its_failure_too() {
+    let settings = |machine: &mut Machine| {
+        machine.receive_client(&sql("SELECT 1"));
+        assert_eq!(machine.advance(), Step::Decide);
+        machine.probe();
+        assert_eq!(machine.advance(), Step::Wait);
+        assert_eq!(tags(&machine.to_upstream.take()), "PBECCS");
+    };
+    let mut machine = machine();
+    settings(&mut machine);
+    let mut row = Vec::new();
+    write_data_row(&mut row, 1, |out| write_value(out, Some(b"[]")));
+    let pieces: [&[u8]; 8] =
+        [PARSE_COMPLETE, BIND_COMPLETE, &row, &complete(), CLOSE_COMPLETE, CLOSE_COMPLETE, &ready(b'I'), b""];
+    assert_eq!(upstream_says(&mut machine, &pieces), b"");
+    assert!(matches!(machine.take_events().as_slice(), [Event::Probed(None)]));
+    assert_eq!(machine.advance(), Step::Decide, "the unit is looked at again");
+    machine.relay_unit(None, None);
+    upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
+    machine.to_upstream.take();
+    machine.take_events();
+    settings(&mut machine);
+    assert_eq!(upstream_says(&mut machine, &[&message(b'E', b"SERROR\0\0"), &ready(b'I')]), b"");
+    assert!(matches!(machine.take_events().as_slice(), [Event::Probed(None)]));
+}
+
+#[test]
+fn settings_are_uncertain_after_what_may_change_them() {
+    let interner = Interner::default();
+    let known = crate::session::settings::tests::some_values();
+    for (text, stays) in [("SELECT 1", true), ("BEGIN", true), ("INSERT INTO t VALUES (1)", true), ("SET a = 1", false)]
+    {
+        let mut machine = machine();
+        machine.state.settings = Some(interner.intern(known.clone()));
+        relayed(&mut machine, &sql(text));
+        assert_eq!(machine.state.settings.is_some(), stays, "{text}");
+    }
+    let mut machine = machine();
+    machine.state.settings = Some(interner.intern(known));
+    upstream_says(&mut machine, &[&message(b'S', b"TimeZone\0UTC\0")]);
+    assert!(machine.state.settings.is_none());
+}
+
+#[test]
+fn transactions_are_followed() {
+    let interner = Interner::default();
+    let mut machine = machine();
+    machine.state.settings = Some(interner.intern(crate::session::settings::tests::some_values()));
+    relayed(&mut machine, &sql("BEGIN"));
+    upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    let clean = Transaction { isolation: Some(Isolation::ReadCommitted), is_tainted: false };
+    assert_eq!(machine.state.transaction, clean);
+    relayed(&mut machine, &sql("UPDATE t SET a = 1"));
+    machine.take_events();
+    upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    assert!(machine.state.transaction.is_tainted);
+    machine.take_events();
+    relayed(&mut machine, &sql("COMMIT"));
+    upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
+    assert_eq!(machine.state.transaction, Transaction::default());
+    let events = machine.take_events();
+    assert!(events.iter().any(|event| matches!(event, Event::WriteAcknowledged(Effect::Write))), "{events:?}");
+}
+
+#[test]
+fn an_observer_gets_the_whole_reply_and_nothing_else() {
+    use std::sync::{Arc, Mutex};
+    struct Keep(Arc<Mutex<Option<ObservedReply>>>, usize);
+    impl Observer for Keep {
+        fn bytes_max(&self) -> usize {
+            self.1
+        }
+        fn observe(self: Box<Self>, reply: ObservedReply) {
+            *self.0.lock().unwrap() = Some(reply);
+        }
+    }
+    for (max, kept) in [(1000, "TCZ"), (8, "T")] {
+        let seen = Arc::new(Mutex::new(None));
+        let mut machine = machine();
+        machine.receive_client(&[sql("SELECT 1"), sql("SELECT 2")].concat());
+        assert_eq!(machine.advance(), Step::Decide);
+        machine.relay_unit(Some(Box::new(Keep(Arc::clone(&seen), max))), None);
+        assert_eq!(machine.advance(), Step::Wait);
+        let one = [message(b'T', b"\0\0"), complete(), ready(b'I')].concat();
+        upstream_says(&mut machine, &[&one, &one]);
+        for event in machine.take_events() {
+            if let Event::Observed(observed) = event {
+                observed.observer.observe(observed.reply);
+            }
+        }
+        let reply = seen.lock().unwrap().take().expect("observed");
+        assert_eq!((tags(&reply.bytes).as_str(), reply.is_truncated), (kept, max == 8));
+        assert_eq!((reply.has_error, reply.has_asynchronous, reply.status), (false, false, TransactionStatus::Idle));
+    }
+}
+
+#[test]
+fn a_malformed_message_goes_upstream_as_it_is() {
+    let mut machine = machine();
+    let broken = [sql("SELECT 1"), vec![b'Q', 0, 0, 0, 1, 9, 9]].concat();
+    machine.receive_client(&broken);
+    while machine.advance() == Step::Decide {
+        machine.relay_unit(None, None);
+    }
+    machine.advance();
+    assert_eq!(machine.to_upstream.take(), broken);
+    assert!(machine.lost().is_some());
+    let anything = b"E\0\0\0\x05\0 and more";
+    assert_eq!(upstream_says(&mut machine, &[anything]), anything);
+}
+
+fn any_message() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        Just(sql("SELECT 1")),
+        Just(sql("BEGIN; COMMIT")),
+        Just(parse("", "SELECT $1")),
+        Just(parse("s", "SELECT 1")),
+        Just(bind("")),
+        Just(bind("s")),
+        Just(message(b'D', b"S\0")),
+        Just(message(b'D', b"P\0")),
+        Just(execute()),
+        Just(message(b'C', b"Ss\0")),
+        Just(SYNC.to_vec()),
+        Just(SYNC.to_vec()),
+        Just(message(b'H', b"")),
+        Just(message(b'd', b"data")),
+        Just(message(b'c', b"")),
+    ]
+}
+
+/// What PostgreSQL answers, one message at a time, as far as counts go (postgres.c, SocketBackend and PostgresMain).
+#[derive(Default)]
+struct Model {
+    is_skipping: bool,
+    errors: Vec<bool>,
+    answered: usize,
+}
+
+impl Model {
+    fn answer(&mut self, frame: &[u8], out: &mut Vec<u8>) {
+        let tag = frame[0];
+        if tag == b'S' {
+            self.is_skipping = false;
+            out.extend(ready(b'I'));
+            return;
+        }
+        if self.is_skipping || matches!(tag, b'H' | b'd' | b'c') {
+            return;
+        }
+        let fails = self.errors.get(self.answered).copied().unwrap_or(false);
+        self.answered += 1;
+        if fails {
+            out.extend(message(b'E', b"SERROR\0\0"));
+        }
+        match tag {
+            b'Q' if fails => out.extend(ready(b'I')),
+            b'Q' => out.extend([message(b'T', b"\0\0"), complete(), ready(b'I')].concat()),
+            _ if fails => self.is_skipping = true,
+            b'P' => out.extend_from_slice(PARSE_COMPLETE),
+            b'B' => out.extend_from_slice(BIND_COMPLETE),
+            b'C' => out.extend_from_slice(CLOSE_COMPLETE),
+            b'D' if frame[5] == b'S' => out.extend([message(b't', b"\0\0"), message(b'T', b"\0\0")].concat()),
+            b'D' => out.extend(message(b'T', b"\0\0")),
+            b'E' => out.extend(complete()),
+            _ => {}
+        }
+    }
+}
+
+proptest! {
+    /// In any order of messages, errors and deliveries the machine keeps count, and nothing is lost.
+    #[test]
+    fn replies_are_matched_in_any_order(
+        messages in proptest::collection::vec(any_message(), 1..40),
+        errors in proptest::collection::vec(proptest::bool::weighted(0.15), 40),
+        local in proptest::collection::vec(any::<bool>(), 40),
+        delay in proptest::collection::vec(0usize..4, 40),
+    ) {
+        let mut machine = machine();
+        let mut model = Model { errors, ..Model::default() };
+        let (mut waiting, mut units, mut readies) = (Vec::new(), 0usize, 0usize);
+        let expected = messages.iter().filter(|m| m[0] == b'S').count();
+        for (index, bytes) in messages.iter().chain([&SYNC.to_vec()]).enumerate() {
+            machine.receive_client(bytes);
+            loop {
+                match machine.advance() {
+                    Step::Decide if local[units % local.len()] && machine.unit().is_ok_and(|unit| matches!(unit.form, Form::Simple | Form::Execute | Form::Prepare)) => machine.answer_locally(&reply()),
+                    Step::Decide => machine.relay_unit(None, None),
+                    Step::Wait | Step::Held => break,
+                }
+                units += 1;
+            }
+            for frame in Frames::new(&machine.to_upstream.take()) {
+                model.answer(frame.bytes, &mut waiting);
+            }
+            if delay[index % delay.len()] == 0 {
+                prop_assert!(machine.receive_upstream(&std::mem::take(&mut waiting)));
+            }
+            let seen = machine.to_client.take();
+            readies += tags(&seen).matches('Z').count();
+        }
+        machine.release();
+        for frame in Frames::new(&machine.to_upstream.take()) {
+            model.answer(frame.bytes, &mut waiting);
+        }
+        prop_assert!(machine.receive_upstream(&waiting));
+        readies += tags(&machine.to_client.take()).matches('Z').count();
+        prop_assert!(machine.lost().is_none(), "{:?}", machine.lost());
+        prop_assert!(machine.is_settled());
+        prop_assert_eq!(machine.own_expected, 0);
+        // Each Sync has its ReadyForQuery, and each Query that was not skipped.
+        prop_assert!(readies > expected);
+    }
+
+    #[test]
+    fn any_bytes_from_either_side_are_borne(
+        client in proptest::collection::vec(any::<u8>(), 0..300),
+        upstream in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let mut machine = machine();
+        machine.receive_client(&client);
+        while machine.advance() == Step::Decide {
+            machine.relay_unit(None, None);
+        }
+        machine.client_closed();
+        prop_assert_eq!(machine.to_upstream.take(), client);
+        let _ = machine.receive_upstream(&upstream);
+    }
+}

@@ -1,0 +1,72 @@
+//! freshet in process: on a thread and runtime of its own, on a port that the system chose, ended when dropped.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use freshet::shutdown::{self, Phase, Trigger};
+use freshet::{log, server};
+use freshet_config::{ListenAddress, Settings};
+
+/// A running freshet.
+pub struct Freshet {
+    port: u16,
+    trigger: Arc<Trigger>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Freshet {
+    /// In front of `upstream_url`, with the default settings but for what `change` sets. Listens on a free port; no
+    /// admin address unless `change` sets one.
+    pub fn start(upstream_url: &str, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings::default();
+        settings.upstream.url = upstream_url.to_string();
+        settings.listen.addresses = vec![ListenAddress::Tcp("127.0.0.1:0".to_string())];
+        settings.listen.drain_timeout_ms = 2_000;
+        settings.admin.address = String::new();
+        settings.log.level = std::env::var("FRESHET_TEST_LOG").unwrap_or_else(|_| "off".to_string());
+        change(&mut settings);
+        log::start(&settings.log);
+        let (trigger, _) = shutdown::channel();
+        let trigger = Arc::new(trigger);
+        let (report, port) = std::sync::mpsc::channel();
+        let of_thread = Arc::clone(&trigger);
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            runtime.expect("a runtime").block_on(async move {
+                let listeners = server::bind(&settings).await.expect("a free port");
+                let first = listeners.first().expect("one address").address();
+                report.send(first.rsplit_once(':').and_then(|(_, port)| port.parse().ok())).expect("awaited");
+                server::run(settings, listeners, of_thread).await.expect("freshet runs");
+            });
+        });
+        let port = port.recv().expect("freshet starts").unwrap_or(0);
+        Self { port, trigger, thread: Some(thread) }
+    }
+
+    /// A plain relay: nothing is mirrored.
+    pub fn relay(upstream_url: &str) -> Self {
+        Self::start(upstream_url, |settings| settings.mirror.tables = freshet_config::TableChoice::None)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Begins the graceful shutdown; dropping waits for its end.
+    pub fn drain(&self) {
+        self.trigger.advance(Phase::Draining);
+    }
+}
+
+impl Drop for Freshet {
+    fn drop(&mut self) {
+        self.trigger.advance(Phase::Draining);
+        self.trigger.advance(Phase::Stopping);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.expect("freshet ended without a panic");
+            }
+        }
+    }
+}
