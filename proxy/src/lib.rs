@@ -7,6 +7,7 @@ pub mod wire;
 pub mod error;
 pub mod metrics;
 pub mod shutdown;
+pub mod statistics;
 
 pub mod net;
 
@@ -14,11 +15,21 @@ pub mod upstream;
 
 pub mod startup;
 
+pub mod replication;
+
+pub mod freshness;
+
+pub mod audit;
+
 pub mod session;
+
+pub mod admin;
 
 pub mod listener;
 
 pub mod server;
 
+pub mod check;
 pub mod cli;
+pub mod demo;
 pub mod log;

@@ -1,0 +1,253 @@
+//! Is freshet's answer one that PostgreSQL could have given? Equal, and free exactly where PostgreSQL is free.
+//!
+//! Free are: the order of rows where no ORDER BY fixes it (ties included), which rows a LIMIT keeps among those that
+//! its order does not tell apart, and the last bits of a float8 that was summed in another order.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use freshet_engine::types::PgType;
+
+/// One row: NULL or the cell's bytes as they go over the wire.
+pub type Row = Vec<Option<Bytes>>;
+
+/// What of a column the comparison must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComparedColumn {
+    pub pg_type: PgType,
+    pub is_binary: bool,
+}
+
+/// What the statement fixes about order and choice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Freedom {
+    /// Output columns of the outermost ORDER BY, as far as its keys are output columns.
+    pub order_columns: Vec<usize>,
+    /// The outermost LIMIT may cut between rows that its order does not tell apart.
+    pub is_limited: bool,
+}
+
+/// Why two answers are not the same answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    RowCount {
+        upstream: usize,
+        local: usize,
+    },
+    /// The n-th row of one answer has another ORDER BY key than the other's.
+    Order {
+        row: usize,
+    },
+    /// A row that the other answer does not have.
+    Row {
+        row: usize,
+    },
+}
+
+/// Relative tolerance for float8: sums of some hundred thousand terms in any order agree to about 1e-11.
+const FLOAT8_TOLERANCE: f64 = 1e-9;
+/// float4 aggregates round at every step to 24 bits.
+const FLOAT4_TOLERANCE: f64 = 1e-3;
+
+/// Compares upstream's rows with ours. Where the statement is limited, `local_unlimited` holds our rows without the
+/// LIMIT: every row of upstream must be among them.
+pub fn compare(
+    columns: &[ComparedColumn],
+    freedom: &Freedom,
+    upstream: &[Row],
+    local: &[Row],
+    local_unlimited: Option<&[Row]>,
+) -> Result<(), Difference> {
+    if upstream.len() != local.len() {
+        return Err(Difference::RowCount { upstream: upstream.len(), local: local.len() });
+    }
+    for (row, (theirs, ours)) in upstream.iter().zip(local).enumerate() {
+        let same = freedom.order_columns.iter().all(|&c| cells_agree(columns[c], &theirs[c], &ours[c]));
+        if !same {
+            return Err(Difference::Order { row });
+        }
+    }
+    match local_unlimited {
+        Some(all) if freedom.is_limited => is_contained(columns, upstream, all),
+        _ => is_contained(columns, upstream, local),
+    }
+}
+
+/// Every row of `rows` is in `within`, counted with multiplicity.
+fn is_contained(columns: &[ComparedColumn], rows: &[Row], within: &[Row]) -> Result<(), Difference> {
+    let floats: Vec<usize> = (0..columns.len()).filter(|&c| is_float(columns[c].pg_type)).collect();
+    let mut available = grouped(columns, &floats, within);
+    for (exact, wanted) in grouped(columns, &floats, rows) {
+        let candidates = available.remove(&exact).unwrap_or_default();
+        find_all(columns, &floats, &wanted, &candidates)?;
+    }
+    Ok(())
+}
+
+/// The float cells of a row, and its number.
+type FloatPart = (Vec<Option<f64>>, usize);
+
+/// Rows by their exact cells; within a group sorted by the float cells, so that near values meet.
+fn grouped<'a>(
+    columns: &[ComparedColumn],
+    floats: &[usize],
+    rows: &'a [Row],
+) -> HashMap<Vec<&'a Option<Bytes>>, Vec<FloatPart>> {
+    let mut groups: HashMap<Vec<&'a Option<Bytes>>, Vec<FloatPart>> = HashMap::new();
+    for (number, row) in rows.iter().enumerate() {
+        groups.entry(exact_part(columns, row)).or_default().push((float_part(columns, floats, row), number));
+    }
+    if !floats.is_empty() {
+        for group in groups.values_mut() {
+            group.sort_by(|a, b| compare_floats(&a.0, &b.0));
+        }
+    }
+    groups
+}
+
+/// Pairs both sorted lists in one pass. A pair whose order differs only by last bits in an earlier column is looked
+/// for a few places ahead; beyond that it counts as a difference, which costs speed, not truth.
+fn find_all(
+    columns: &[ComparedColumn],
+    floats: &[usize],
+    wanted: &[FloatPart],
+    candidates: &[FloatPart],
+) -> Result<(), Difference> {
+    let agree = |a: &FloatPart, b: &FloatPart| {
+        a.0.iter().zip(&b.0).zip(floats).all(|((a, b), &c)| floats_agree(columns[c].pg_type, *a, *b))
+    };
+    let mut is_taken = vec![false; candidates.len()];
+    let mut first_free = 0;
+    for row in wanted {
+        while is_taken.get(first_free) == Some(&true) {
+            first_free += 1;
+        }
+        let found = (first_free..candidates.len())
+            .filter(|&c| !is_taken[c])
+            .take_while(|&c| c < first_free + 64 || compare_floats(&candidates[c].0, &row.0).is_lt())
+            .find(|&c| agree(row, &candidates[c]));
+        match found {
+            Some(candidate) => is_taken[candidate] = true,
+            None => return Err(Difference::Row { row: row.1 }),
+        }
+    }
+    Ok(())
+}
+
+fn is_float(pg_type: PgType) -> bool {
+    matches!(pg_type, PgType::Float4 | PgType::Float8)
+}
+
+fn exact_part<'a>(columns: &[ComparedColumn], row: &'a Row) -> Vec<&'a Option<Bytes>> {
+    row.iter().zip(columns).filter(|(_, column)| !is_float(column.pg_type)).map(|(cell, _)| cell).collect()
+}
+
+fn float_part(columns: &[ComparedColumn], floats: &[usize], row: &Row) -> Vec<Option<f64>> {
+    floats.iter().map(|&c| row[c].as_ref().and_then(|cell| float_of(columns[c], cell))).collect()
+}
+
+fn float_of(column: ComparedColumn, cell: &Bytes) -> Option<f64> {
+    match (column.is_binary, column.pg_type) {
+        (false, _) => std::str::from_utf8(cell).ok()?.parse().ok(),
+        (true, PgType::Float4) => Some(f64::from(f32::from_be_bytes(cell.as_ref().try_into().ok()?))),
+        (true, _) => Some(f64::from_be_bytes(cell.as_ref().try_into().ok()?)),
+    }
+}
+
+fn compare_floats(a: &[Option<f64>], b: &[Option<f64>]) -> Ordering {
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| a.unwrap_or(f64::NAN).total_cmp(&b.unwrap_or(f64::NAN)))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+fn floats_agree(pg_type: PgType, a: Option<f64>, b: Option<f64>) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => {
+            let tolerance = if pg_type == PgType::Float4 { FLOAT4_TOLERANCE } else { FLOAT8_TOLERANCE };
+            // `==` covers equal infinities and the two zeros.
+            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * a.abs().max(b.abs())
+        }
+        _ => false,
+    }
+}
+
+fn cells_agree(column: ComparedColumn, a: &Option<Bytes>, b: &Option<Bytes>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) if is_float(column.pg_type) => {
+            floats_agree(column.pg_type, float_of(column, a), float_of(column, b))
+        }
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: ComparedColumn = ComparedColumn { pg_type: PgType::Text, is_binary: false };
+    const FLOAT: ComparedColumn = ComparedColumn { pg_type: PgType::Float8, is_binary: false };
+
+    fn rows(cells: &[&[&str]]) -> Vec<Row> {
+        let cell = |text: &&str| (*text != "NULL").then(|| Bytes::copy_from_slice(text.as_bytes()));
+        cells.iter().map(|row| row.iter().map(cell).collect()).collect()
+    }
+
+    #[test]
+    fn order_is_free_without_order_by_and_bound_with_it() {
+        let (upstream, local) = (rows(&[&["a"], &["b"]]), rows(&[&["b"], &["a"]]));
+        assert_eq!(compare(&[TEXT], &Freedom::default(), &upstream, &local, None), Ok(()));
+        let ordered = Freedom { order_columns: vec![0], is_limited: false };
+        assert_eq!(compare(&[TEXT], &ordered, &upstream, &local, None), Err(Difference::Order { row: 0 }));
+    }
+
+    #[test]
+    fn ties_may_come_in_any_order() {
+        let ordered = Freedom { order_columns: vec![0], is_limited: false };
+        let (upstream, local) = (rows(&[&["1", "x"], &["1", "y"]]), rows(&[&["1", "y"], &["1", "x"]]));
+        assert_eq!(compare(&[TEXT, TEXT], &ordered, &upstream, &local, None), Ok(()));
+    }
+
+    #[test]
+    fn multiplicity_counts() {
+        let (upstream, local) = (rows(&[&["a"], &["a"], &["b"]]), rows(&[&["a"], &["b"], &["b"]]));
+        assert_eq!(compare(&[TEXT], &Freedom::default(), &upstream, &local, None), Err(Difference::Row { row: 1 }));
+    }
+
+    #[test]
+    fn a_limit_may_choose_among_its_ties_but_not_invent() {
+        let limited = Freedom { order_columns: vec![0], is_limited: true };
+        let all = rows(&[&["1", "x"], &["1", "y"], &["2", "z"]]);
+        let local = rows(&[&["1", "x"]]);
+        assert_eq!(compare(&[TEXT, TEXT], &limited, &rows(&[&["1", "y"]]), &local, Some(&all)), Ok(()));
+        assert_eq!(
+            compare(&[TEXT, TEXT], &limited, &rows(&[&["1", "w"]]), &local, Some(&all)),
+            Err(Difference::Row { row: 0 })
+        );
+        assert_eq!(
+            compare(&[TEXT, TEXT], &limited, &rows(&[&["2", "z"]]), &local, Some(&all)),
+            Err(Difference::Order { row: 0 })
+        );
+    }
+
+    #[test]
+    fn floats_agree_but_for_their_last_bits() {
+        let free = Freedom::default();
+        let upstream = rows(&[&["0.30000000000000004", "a"]]);
+        assert_eq!(compare(&[FLOAT, TEXT], &free, &upstream, &rows(&[&["0.3", "a"]]), None), Ok(()));
+        let difference = Err(Difference::Row { row: 0 });
+        assert_eq!(compare(&[FLOAT, TEXT], &free, &upstream, &rows(&[&["0.31", "a"]]), None), difference);
+        assert_eq!(compare(&[FLOAT, TEXT], &free, &upstream, &rows(&[&["NULL", "a"]]), None), difference);
+        let special = rows(&[&["NaN"], &["Infinity"], &["-0"]]);
+        assert_eq!(compare(&[FLOAT], &free, &special, &rows(&[&["0"], &["Infinity"], &["NaN"]]), None), Ok(()));
+    }
+
+    #[test]
+    fn null_differs_from_empty() {
+        let difference = Err(Difference::Row { row: 0 });
+        assert_eq!(compare(&[TEXT], &Freedom::default(), &rows(&[&["NULL"]]), &rows(&[&[""]]), None), difference);
+    }
+}

@@ -1,0 +1,143 @@
+//! What each statement shape cost and how it was answered: the operator's list of top statements.
+//!
+//! Bounded: past [`SHAPES_MAX`] shapes new ones are counted together. Counting is an atomic addition on a handle that
+//! plans and cached replies carry, so a hit looks nothing up here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use freshet_engine::reason::UpstreamReason;
+use parking_lot::Mutex;
+use serde::Serialize;
+
+/// Shapes told apart; an application rarely has more than some thousand.
+pub const SHAPES_MAX: usize = 5_000;
+/// A longer shape is shown cut; its counters are still its own.
+const SHOWN_BYTES_MAX: usize = 2_000;
+
+/// How a statement was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answered {
+    Hit,
+    Local,
+    Capture,
+    Relay,
+}
+
+impl Answered {
+    pub const ALL: [Self; 4] = [Self::Hit, Self::Local, Self::Capture, Self::Relay];
+
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Local => "local",
+            Self::Capture => "capture",
+            Self::Relay => "relay",
+        }
+    }
+}
+
+/// The counters of one shape.
+#[derive(Debug, Default)]
+pub struct ShapeStatistics {
+    text: String,
+    calls: [AtomicU64; 4],
+    elapsed_us: [AtomicU64; 4],
+    last_reason: Mutex<Option<UpstreamReason>>,
+}
+
+impl ShapeStatistics {
+    pub fn count(&self, answered: Answered, elapsed_us: u64) {
+        self.calls[answered as usize].fetch_add(1, Relaxed);
+        self.elapsed_us[answered as usize].fetch_add(elapsed_us, Relaxed);
+    }
+
+    pub fn set_reason(&self, reason: &UpstreamReason) {
+        *self.last_reason.lock() = Some(reason.clone());
+    }
+
+    fn report(&self) -> ShapeReport {
+        let number = |of: &[AtomicU64; 4], answered: Answered| of[answered as usize].load(Relaxed);
+        ShapeReport {
+            statement: self.text.clone(),
+            hits: number(&self.calls, Answered::Hit),
+            local: number(&self.calls, Answered::Local),
+            captures: number(&self.calls, Answered::Capture),
+            relayed: number(&self.calls, Answered::Relay),
+            elapsed_us: Answered::ALL.iter().map(|&a| number(&self.elapsed_us, a)).sum(),
+            reason: self.last_reason.lock().as_ref().map(ToString::to_string).unwrap_or_default(),
+        }
+    }
+}
+
+/// One line of `freshet.statements` and of the page.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShapeReport {
+    pub statement: String,
+    pub hits: u64,
+    pub local: u64,
+    pub captures: u64,
+    pub relayed: u64,
+    pub elapsed_us: u64,
+    /// Why it last went upstream; empty if it never did.
+    pub reason: String,
+}
+
+impl ShapeReport {
+    pub fn calls(&self) -> u64 {
+        self.hits + self.local + self.captures + self.relayed
+    }
+}
+
+/// All shapes seen.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    shapes: Mutex<HashMap<Box<str>, Arc<ShapeStatistics>>>,
+}
+
+impl Statistics {
+    /// The counters of a shape; made on first sight.
+    pub fn shape(&self, shape: &str) -> Arc<ShapeStatistics> {
+        let mut shapes = self.shapes.lock();
+        if let Some(found) = shapes.get(shape) {
+            return Arc::clone(found);
+        }
+        let key = if shapes.len() < SHAPES_MAX { shape } else { "(other statements)" };
+        let made = shapes.entry(key.into()).or_insert_with(|| {
+            let end = (0..=key.len().min(SHOWN_BYTES_MAX)).rev().find(|&at| key.is_char_boundary(at)).unwrap_or(0);
+            Arc::new(ShapeStatistics { text: key[..end].to_string(), ..ShapeStatistics::default() })
+        });
+        Arc::clone(made)
+    }
+
+    /// The `count` shapes with the most calls, most first.
+    pub fn top(&self, count: usize) -> Vec<ShapeReport> {
+        let mut reports: Vec<ShapeReport> = self.shapes.lock().values().map(|shape| shape.report()).collect();
+        reports.sort_by(|a, b| b.calls().cmp(&a.calls()).then_with(|| a.statement.cmp(&b.statement)));
+        reports.truncate(count);
+        reports
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_counted_apart_and_bounded() {
+        let statistics = Statistics::default();
+        for n in 0..SHAPES_MAX + 10 {
+            statistics.shape(&format!("SELECT {n}")).count(Answered::Relay, 5);
+        }
+        let top = statistics.top(1);
+        assert_eq!((top[0].statement.as_str(), top[0].relayed), ("(other statements)", 10));
+        let again = statistics.shape("SELECT 3");
+        again.count(Answered::Hit, 1);
+        again.set_reason(&UpstreamReason::FirstRun);
+        let reports = statistics.top(SHAPES_MAX + 1);
+        let report = reports.iter().find(|r| r.statement == "SELECT 3").expect("kept");
+        assert_eq!((report.hits, report.relayed, report.elapsed_us, report.reason.as_str()), (1, 1, 6, "first_run"));
+    }
+}
