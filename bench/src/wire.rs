@@ -1,0 +1,120 @@
+//! A blocking client for simple queries: large reads, no decoding on the timed path beyond frame headers.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+/// One connection, trust authentication.
+pub struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+const READ_BYTES: usize = 256 * 1024;
+
+impl Client {
+    pub fn connect(address: SocketAddr, user: &str, database: &str) -> io::Result<Self> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let mut body = 196_608_u32.to_be_bytes().to_vec();
+        for text in ["user", user, "database", database] {
+            body.extend_from_slice(text.as_bytes());
+            body.push(0);
+        }
+        body.push(0);
+        let length = u32::try_from(body.len() + 4).unwrap_or(0);
+        stream.write_all(&[&length.to_be_bytes(), body.as_slice()].concat())?;
+        let mut client = Self { stream, buffer: vec![0; READ_BYTES], filled: 0 };
+        client.read_reply()?;
+        Ok(client)
+    }
+
+    /// Sends one Query and reads up to ReadyForQuery; the reply's frames, ReadyForQuery included.
+    /// An ErrorResponse is an error.
+    pub fn query(&mut self, message: &[u8]) -> io::Result<&[u8]> {
+        self.stream.write_all(message)?;
+        self.read_reply()
+    }
+
+    fn read_reply(&mut self) -> io::Result<&[u8]> {
+        self.filled = 0;
+        let mut at = 0;
+        let mut failed_at = None;
+        loop {
+            while self.filled >= at + 5 {
+                let length = u32::from_be_bytes([self.buffer[at + 1], self.buffer[at + 2], self.buffer[at + 3], self.buffer[at + 4]]);
+                let end = at + 1 + length as usize;
+                if end > self.filled {
+                    break;
+                }
+                match self.buffer[at] {
+                    b'E' => failed_at = Some(at + 5..end),
+                    b'Z' if end == self.filled => {
+                        return match failed_at {
+                            None => Ok(&self.buffer[..end]),
+                            Some(range) => Err(io::Error::other(format!(
+                                "ErrorResponse: {}",
+                                String::from_utf8_lossy(&self.buffer[range]).replace('\0', " ")
+                            ))),
+                        };
+                    }
+                    _ => {}
+                }
+                at = end;
+            }
+            if self.filled == self.buffer.len() {
+                self.buffer.resize(self.buffer.len() * 2, 0);
+            }
+            let read = self.stream.read(&mut self.buffer[self.filled..])?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.filled += read;
+        }
+    }
+}
+
+/// The Query message of a text.
+pub fn query_message(sql: &str) -> Vec<u8> {
+    let mut message = vec![b'Q'];
+    message.extend_from_slice(&u32::try_from(sql.len() + 5).unwrap_or(0).to_be_bytes());
+    message.extend_from_slice(sql.as_bytes());
+    message.push(0);
+    message
+}
+
+/// The DataRow bodies of a reply, sorted: what two servers must agree on (none of the workloads returns floats).
+pub fn sorted_rows(reply: &[u8]) -> Vec<Vec<u8>> {
+    let mut rows: Vec<Vec<u8>> = frames(reply).filter(|(kind, _)| *kind == b'D').map(|(_, body)| body.to_vec()).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// The cells of the first row, as text.
+pub fn first_row(reply: &[u8]) -> Vec<Option<String>> {
+    let Some((_, body)) = frames(reply).find(|(kind, _)| *kind == b'D') else { return Vec::new() };
+    let mut cells = Vec::new();
+    let mut at = 2;
+    while at + 4 <= body.len() {
+        let length = i32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
+        at += 4;
+        let Ok(length) = usize::try_from(length) else {
+            cells.push(None);
+            continue;
+        };
+        cells.push(Some(String::from_utf8_lossy(&body[at..at + length]).into_owned()));
+        at += length;
+    }
+    cells
+}
+
+fn frames(reply: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let header = reply.get(at..at + 5)?;
+        let end = at + 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        let frame = (header[0], reply.get(at + 5..end)?);
+        at = end;
+        Some(frame)
+    })
+}
