@@ -1,3 +1,95 @@
-//! The `freshet-bench` command.
+//! The `freshet-bench` command: suites that compare freshet with upstream and with what is possible at all.
 
-fn main() {}
+mod canned;
+mod load;
+mod throughput;
+mod wire;
+mod workloads;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use freshet::{server, shutdown::Shutdown};
+use freshet_config::{Settings, Sources};
+use tokio::net::TcpListener;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Parser)]
+#[command(name = "freshet-bench", version, about = "Ratios in one run; every reply checked")]
+struct Arguments {
+    #[command(subcommand)]
+    suite: Suite,
+}
+
+#[derive(Subcommand)]
+enum Suite {
+    /// Threads with persistent connections against upstream, freshet and the ceilings.
+    Throughput {
+        #[arg(long, default_value_t = 8)]
+        threads: usize,
+        /// Length of one run.
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
+        /// Rounds, servers interleaved; medians are shown.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Shorter runs and fewer rounds, for CI.
+        #[arg(long)]
+        quick: bool,
+        /// One workload: point_read, aggregate or mixed_analytical.
+        #[arg(long)]
+        only: Option<String>,
+        /// Writes the figures to this file too.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+    /// A freshet of its own process for a suite.
+    #[command(hide = true)]
+    ServeFreshet { upstream: String, tables: String },
+    /// A ceiling of its own process for a suite.
+    #[command(hide = true)]
+    ServeCanned { replies: PathBuf, barrier: Option<String> },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().suite {
+        Suite::Throughput { threads, seconds, rounds, quick, only, json } => {
+            let (seconds, rounds) = if quick { (0.5, 1) } else { (seconds, rounds) };
+            throughput::run(&throughput::Options { threads, seconds, rounds, only, json })
+        }
+        Suite::ServeFreshet { upstream, tables } => block_on(serve_freshet(upstream, tables)),
+        Suite::ServeCanned { replies, barrier } => block_on(serve_canned(replies, barrier)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            use std::io::Write;
+            let _ = writeln!(std::io::stderr(), "freshet-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn block_on(server: impl Future<Output = std::io::Result<()>>) -> std::io::Result<()> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(server)
+}
+
+async fn serve_freshet(upstream: String, tables: String) -> std::io::Result<()> {
+    let flags = vec![("upstream.url", upstream), ("mirror.tables", tables)];
+    let settings =
+        Settings::load(&Sources { file: None, variables: Vec::new(), flags }).map_err(std::io::Error::other)?;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    canned::announce(listener.local_addr()?);
+    server::run_on(settings, vec![listener.into()], None, Shutdown::new()).await.map_err(std::io::Error::other)
+}
+
+async fn serve_canned(replies: PathBuf, barrier: Option<String>) -> std::io::Result<()> {
+    let pairs: Vec<(String, Vec<u8>)> = serde_json::from_slice(&std::fs::read(replies)?)?;
+    let replies = pairs.into_iter().map(|(text, reply)| (text.into_bytes(), reply)).collect();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    canned::announce(listener.local_addr()?);
+    canned::serve(listener, replies, barrier).await
+}
