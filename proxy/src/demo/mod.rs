@@ -81,7 +81,7 @@ pub async fn run(options: DemoOptions) -> Result<(), DemoError> {
 
     let outcome = report::show(&direct, &through, &options.data).await;
     if outcome.is_ok() && !options.once {
-        report::say(&format!("\nConnect:   psql {url}\nLook:      http://{admin_address}/\nStop:      Ctrl-C\n"));
+        report::say(&format!("\nUpstream:  {}\nConnect:   psql {url}\nLook:      http://{admin_address}/\nStop:      Ctrl-C\n", cluster.url()));
         let _ = tokio::signal::ctrl_c().await;
     }
     drop(through);
