@@ -8,16 +8,102 @@
 //! The engine has no sockets, no async and no clock: time, limits and settings are passed in. Whatever it
 //! does not know ends in an [`reason::UpstreamReason`], never in an error to a client.
 
-pub mod binder;
-pub mod catalog;
-pub mod change_log;
-pub mod executor;
-pub mod join_cache;
-pub mod mirror;
-pub mod planner;
 pub mod reason;
-pub mod result_cache;
+pub mod types;
+pub mod catalog;
+pub mod table;
+pub mod change_log;
 pub mod snapshot;
 pub mod statement;
-pub mod table;
-pub mod types;
+pub mod binder;
+pub mod planner;
+pub mod executor;
+pub mod join_cache;
+pub mod result_cache;
+pub mod mirror;
+mod prepare;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::catalog::functions::{EvalContext, EvalError};
+use crate::executor::{Limits, RowBatch, RunContext};
+use crate::join_cache::JoinCache;
+use crate::planner::Plan;
+use crate::reason::UpstreamReason;
+use crate::result_cache::ResultCache;
+use crate::snapshot::Snapshot;
+use crate::types::{FormatSettings, Value};
+
+pub use crate::prepare::{PrepareContext, Prepared};
+
+/// Bounds of an [`Engine`].
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    pub result_bytes_max: u64,
+    /// One reply takes at most this much of the result cache.
+    pub reply_bytes_max: usize,
+    pub join_bytes_max: usize,
+    /// Prepared statements, refused ones included.
+    pub plans_max: u64,
+    pub limits: Limits,
+}
+
+/// The caches and the way from text to rows; the only door for sessions. Shared by all of them.
+pub struct Engine {
+    plans: moka::sync::Cache<Box<[u8]>, Result<Arc<Prepared>, UpstreamReason>, ahash::RandomState>,
+    pub results: ResultCache,
+    joins: JoinCache,
+    limits: Limits,
+}
+
+impl Engine {
+    pub fn new(options: EngineOptions) -> Self {
+        let plans = moka::sync::Cache::builder()
+            .max_capacity(options.plans_max)
+            .build_with_hasher(ahash::RandomState::new());
+        Self {
+            plans,
+            results: ResultCache::new(options.result_bytes_max, options.reply_bytes_max),
+            joins: JoinCache::new(options.join_bytes_max),
+            limits: options.limits,
+        }
+    }
+
+    /// The plan of a text, from the plan cache or made now. A refusal is remembered, too.
+    pub fn prepare(&self, sql: &str, context: &PrepareContext<'_>) -> Result<Arc<Prepared>, UpstreamReason> {
+        let key = context.key(sql);
+        if let Some(known) = self.plans.get(key.as_slice()) {
+            return known;
+        }
+        let prepared = prepare::prepare(sql, context).map(Arc::new);
+        self.plans.insert(key.into_boxed_slice(), prepared.clone());
+        prepared
+    }
+
+    /// Runs a plan on a snapshot of the catalog that it was made for.
+    pub fn run(
+        &self,
+        plan: &Plan,
+        snapshot: &Snapshot,
+        parameters: &[Value],
+        settings: &FormatSettings,
+        cancelled: &AtomicBool,
+    ) -> Result<Vec<RowBatch>, EvalError> {
+        let context = RunContext {
+            snapshot,
+            parameters,
+            // Statements that use the time are not answered here, see `prepare`.
+            eval: EvalContext { settings, transaction_time: None },
+            limits: &self.limits,
+            join_cache: &self.joins,
+            cancelled,
+        };
+        executor::execute(plan, &context)
+    }
+
+    /// Entries of the plan cache, bytes of the join cache.
+    pub fn sizes(&self) -> (u64, usize) {
+        (self.plans.entry_count(), self.joins.bytes())
+    }
+}

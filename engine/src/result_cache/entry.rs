@@ -1,5 +1,8 @@
 //! [`CachedReply`]: wire bytes without the transaction status, and what they depend on.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::catalog::RelationId;
@@ -11,16 +14,20 @@ use crate::table::Generation;
 pub struct CachedReply {
     /// The RowDescription frame, sent where the client asked for it.
     pub row_description: Bytes,
-    /// All DataRow frames.
+    /// All DataRow frames and CommandComplete.
     pub rows: Bytes,
     pub row_count: u64,
-    pub command_tag: String,
-    /// The relations read, each with its generation in the snapshot that was read. Stamped from that snapshot,
-    /// hence before execution.
-    pub dependencies: Vec<(RelationId, Generation)>,
+    /// The relations read.
+    pub relations: Vec<RelationId>,
+    /// Of each, in the snapshot that was read. Stamped from that snapshot, hence before execution.
+    pub generations: Vec<Generation>,
     pub catalog_version: u64,
+    /// A literal was read under TimeZone, DateStyle or IntervalStyle: not for statements parsed under others.
+    pub folds_settings: bool,
     /// What it took to compute, in microseconds: what a hit saves.
     pub elapsed_us: u64,
+    /// What the maker keeps with the reply (its statistics); the cache does not look at it.
+    pub attachment: Arc<dyn Any + Send + Sync>,
 }
 
 impl CachedReply {
@@ -28,7 +35,7 @@ impl CachedReply {
     /// read has another generation.
     pub fn is_valid_at(&self, snapshot: &Snapshot) -> bool {
         snapshot.catalog.version == self.catalog_version
-            && self.dependencies.iter().all(|(relation, generation)| {
+            && self.relations.iter().zip(&self.generations).all(|(relation, generation)| {
                 snapshot.tables.get(relation).is_some_and(|table| table.generation == *generation)
             })
     }
@@ -36,7 +43,6 @@ impl CachedReply {
     pub fn resident_bytes(&self) -> usize {
         self.row_description.len()
             + self.rows.len()
-            + self.command_tag.len()
-            + self.dependencies.len() * size_of::<(RelationId, Generation)>()
+            + self.relations.len() * size_of::<(RelationId, Generation)>()
     }
 }

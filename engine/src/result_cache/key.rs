@@ -10,8 +10,10 @@ pub struct KeyParts<'a> {
     pub sql: &'a [u8],
     /// The declared parameter type OIDs, as sent in Parse.
     pub parameter_types: &'a [u8],
-    /// Parameter formats, values and result formats, as sent in Bind.
-    pub bind: &'a [u8],
+    /// As sent in Bind, all three.
+    pub parameter_formats: &'a [u8],
+    pub parameters: &'a [u8],
+    pub result_formats: &'a [u8],
 }
 
 /// A key as bytes; parts carry their lengths, so that they cannot run into each other.
@@ -26,7 +28,9 @@ impl ResultKey {
         self.bytes.clear();
         self.bytes.extend_from_slice(&parts.settings_id.to_le_bytes());
         self.bytes.push(u8::from(parts.is_extended));
-        for part in [parts.sql, parts.parameter_types, parts.bind] {
+        let pieces =
+            [parts.sql, parts.parameter_types, parts.parameter_formats, parts.parameters, parts.result_formats];
+        for part in pieces {
             self.bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
             self.bytes.extend_from_slice(part);
         }

@@ -22,16 +22,16 @@ pub struct ResultCache {
 const ENTRY_OVERHEAD_BYTES: usize = 512;
 
 impl ResultCache {
-    /// `capacity_bytes` 0 keeps nothing. One reply takes at most an eighth of the capacity, so that a huge one
-    /// cannot evict everything else.
-    pub fn new(capacity_bytes: u64) -> Self {
+    /// `capacity_bytes` 0 keeps nothing. One reply takes at most `reply_bytes_max` and at most an eighth of the capacity,
+    /// so that a huge one cannot evict everything else.
+    pub fn new(capacity_bytes: u64, reply_bytes_max: usize) -> Self {
         let replies = moka::sync::Cache::builder()
             .max_capacity(capacity_bytes)
             .weigher(|key: &Box<[u8]>, reply: &Arc<CachedReply>| {
                 u32::try_from(key.len() + reply.resident_bytes() + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
             })
             .build_with_hasher(ahash::RandomState::new());
-        let reply_bytes_max = usize::try_from(capacity_bytes / 8).unwrap_or(usize::MAX);
+        let reply_bytes_max = reply_bytes_max.min(usize::try_from(capacity_bytes / 8).unwrap_or(usize::MAX));
         Self { replies, reply_bytes_max }
     }
 
@@ -82,10 +82,12 @@ mod tests {
             row_description: bytes::Bytes::from_static(b"T"),
             rows: vec![b'D'; bytes].into(),
             row_count: 1,
-            command_tag: "SELECT 1".into(),
-            dependencies: dependencies.iter().map(|(id, lsn)| (RelationId(*id), Generation(Lsn(*lsn)))).collect(),
+            relations: dependencies.iter().map(|(id, _)| RelationId(*id)).collect(),
+            generations: dependencies.iter().map(|(_, lsn)| Generation(Lsn(*lsn))).collect(),
             catalog_version: 1,
+            folds_settings: false,
             elapsed_us: 10,
+            attachment: Arc::new(()),
         })
     }
 
@@ -114,13 +116,13 @@ mod tests {
 
     #[test]
     fn a_key_differs_when_any_part_of_it_does() {
-        let cache = ResultCache::new(1 << 20);
+        let cache = ResultCache::new(1 << 20, usize::MAX);
         assert!(cache.insert(&key("SELECT 1", 7), reply(10, &[])));
         assert!(cache.get(&key("SELECT 1", 7)).is_some());
         assert!(cache.get(&key("SELECT 1", 8)).is_none(), "another role or setting");
         assert!(cache.get(&key("SELECT 2", 7)).is_none());
         let mut with_parameter = ResultKey::default();
-        let parts = KeyParts { settings_id: 7, sql: b"SELECT 1", bind: b"\0\0", ..KeyParts::default() };
+        let parts = KeyParts { settings_id: 7, sql: b"SELECT 1", parameters: b"\0\0", ..KeyParts::default() };
         with_parameter.set(&parts);
         assert!(cache.get(&with_parameter).is_none());
     }
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn one_huge_reply_is_refused() {
-        let cache = ResultCache::new(80_000);
+        let cache = ResultCache::new(80_000, usize::MAX);
         assert!(!cache.insert(&key("SELECT 1", 7), reply(20_000, &[])));
         assert!(cache.insert(&key("SELECT 1", 7), reply(2_000, &[])));
     }

@@ -1,6 +1,167 @@
 //! Compares local answers with upstream's and keeps the verdict per statement shape.
 //!
 //! The first execution of a shape is relayed on the client's own session and upstream's reply is the oracle, for types
-//! and for rows; later a sample is. A shape that is not verified is never served; a difference quarantines it.
+//! and for rows; later a sample is. A barrier before and one after bracket it: only if no relation in use changed between
+//! them is the comparison fair; else the next execution is the audit. A shape that is not verified is never served; a
+//! difference quarantines it for the life of the process.
 
 pub mod compare;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use freshet_engine::reason::UpstreamReason;
+use parking_lot::RwLock;
+
+/// What is known of one shape (see `Prepared::identity`).
+#[derive(Debug, Default)]
+struct Standing {
+    /// Upstream's rows agreed at least once.
+    rows_verified: std::sync::atomic::AtomicBool,
+    /// Upstream's description of the result agreed.
+    columns_verified: std::sync::atomic::AtomicBool,
+    is_quarantined: std::sync::atomic::AtomicBool,
+    executions: AtomicU64,
+}
+
+/// What to do with one execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Serve,
+    /// Relay it and compare.
+    Audit(UpstreamReason),
+    /// Relay it; nothing would be learnt.
+    Relay(UpstreamReason),
+}
+
+/// Verdicts, shared by all sessions.
+#[derive(Debug)]
+pub struct Audit {
+    standings: RwLock<HashMap<Arc<str>, Arc<Standing>>>,
+    /// 0: no samples.
+    sample_one_in: u64,
+    pub counters: AuditCounters,
+}
+
+#[derive(Debug, Default)]
+pub struct AuditCounters {
+    /// Comparisons that were made.
+    pub compared: AtomicU64,
+    /// Executions that could not be compared, because something changed meanwhile or the reply was too large.
+    pub inconclusive: AtomicU64,
+    /// Rows differed: an answer that was or would have been wrong.
+    pub wrong_answers: AtomicU64,
+    /// Descriptions differed, before anything was served.
+    pub shape_mismatches: AtomicU64,
+}
+
+/// Shapes remembered. Beyond, all verdicts but quarantines are forgotten: they cost one relayed execution to make again.
+const STANDINGS_MAX: usize = 50_000;
+
+impl Audit {
+    pub fn new(sample_one_in: u64) -> Self {
+        Self { standings: RwLock::default(), sample_one_in, counters: AuditCounters::default() }
+    }
+
+    /// `needs_columns`: the reply will carry a description of the result.
+    pub fn decide(&self, identity: &Arc<str>, needs_columns: bool) -> Decision {
+        let standing = self.standing(identity);
+        if standing.is_quarantined.load(Relaxed) {
+            return Decision::Relay(UpstreamReason::Quarantined);
+        }
+        if !standing.rows_verified.load(Relaxed) || (needs_columns && !standing.columns_verified.load(Relaxed)) {
+            return Decision::Audit(UpstreamReason::FirstRun);
+        }
+        let execution = standing.executions.fetch_add(1, Relaxed) + 1;
+        if self.sample_one_in > 0 && execution.is_multiple_of(self.sample_one_in) {
+            return Decision::Audit(UpstreamReason::AuditSample);
+        }
+        Decision::Serve
+    }
+
+    /// Upstream's rows agreed; `with_columns`: its description of the result, too.
+    pub fn agreed(&self, identity: &Arc<str>, with_columns: bool) {
+        self.counters.compared.fetch_add(1, Relaxed);
+        let standing = self.standing(identity);
+        standing.rows_verified.store(true, Relaxed);
+        if with_columns {
+            standing.columns_verified.store(true, Relaxed);
+        }
+    }
+
+    /// Upstream's description of the statement agreed with the binder's.
+    pub fn described(&self, identity: &Arc<str>) {
+        self.standing(identity).columns_verified.store(true, Relaxed);
+    }
+
+    pub fn inconclusive(&self) {
+        self.counters.inconclusive.fetch_add(1, Relaxed);
+    }
+
+    /// The rows differ.
+    pub fn differed(&self, identity: &Arc<str>) {
+        self.counters.compared.fetch_add(1, Relaxed);
+        self.counters.wrong_answers.fetch_add(1, Relaxed);
+        self.quarantine(identity);
+    }
+
+    /// The descriptions differ.
+    pub fn mismatched(&self, identity: &Arc<str>) {
+        self.counters.shape_mismatches.fetch_add(1, Relaxed);
+        self.quarantine(identity);
+    }
+
+    /// Never served again; also for a shape whose local run failed where upstream's did not.
+    pub fn quarantine(&self, identity: &Arc<str>) {
+        self.standing(identity).is_quarantined.store(true, Relaxed);
+    }
+
+    fn standing(&self, identity: &Arc<str>) -> Arc<Standing> {
+        if let Some(known) = self.standings.read().get(identity) {
+            return Arc::clone(known);
+        }
+        let mut standings = self.standings.write();
+        if standings.len() >= STANDINGS_MAX {
+            standings.retain(|_, standing| standing.is_quarantined.load(Relaxed));
+        }
+        Arc::clone(standings.entry(Arc::clone(identity)).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_served_before_rows_and_columns_agreed() {
+        let audit = Audit::new(0);
+        let shape: Arc<str> = "select {int4}".into();
+        assert_eq!(audit.decide(&shape, false), Decision::Audit(UpstreamReason::FirstRun));
+        audit.agreed(&shape, false);
+        assert_eq!(audit.decide(&shape, false), Decision::Serve);
+        assert_eq!(audit.decide(&shape, true), Decision::Audit(UpstreamReason::FirstRun));
+        audit.described(&shape);
+        assert_eq!(audit.decide(&shape, true), Decision::Serve);
+    }
+
+    #[test]
+    fn a_difference_is_for_good() {
+        let audit = Audit::new(0);
+        let shape: Arc<str> = "select".into();
+        audit.agreed(&shape, true);
+        audit.differed(&shape);
+        audit.agreed(&shape, true);
+        assert_eq!(audit.decide(&shape, true), Decision::Relay(UpstreamReason::Quarantined));
+        assert_eq!(audit.counters.wrong_answers.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn every_nth_execution_is_a_sample() {
+        let audit = Audit::new(3);
+        let shape: Arc<str> = "select".into();
+        audit.agreed(&shape, true);
+        let decisions: Vec<bool> = (0..6).map(|_| audit.decide(&shape, true) == Decision::Serve).collect();
+        assert_eq!(decisions, [true, true, false, true, true, false]);
+    }
+}

@@ -1,0 +1,132 @@
+//! From a text to a [`Prepared`] statement: parsed, bound, planned, and what the audit must know of it.
+
+use std::sync::Arc;
+
+use crate::binder::{self, BindContext, BoundExpr, BoundQuery, BoundRelation};
+use crate::catalog::Catalog;
+use crate::planner::{self, Plan};
+use crate::reason::UpstreamReason;
+use crate::statement::fingerprint::{self, Shape};
+use crate::statement::{self, Statement};
+use crate::types::{FormatSettings, Oid};
+
+/// What a statement's meaning depends on besides its text.
+pub struct PrepareContext<'a> {
+    pub catalog: &'a Catalog,
+    /// Equal exactly for equal role, search path and settings.
+    pub settings_id: u64,
+    pub search_path: &'a [Arc<str>],
+    pub settings: &'a FormatSettings,
+    /// As declared by the client; 0: to be inferred.
+    pub parameter_types: &'a [Oid],
+}
+
+impl PrepareContext<'_> {
+    /// The key of the plan cache: everything above and the text.
+    pub(crate) fn key(&self, sql: &str) -> Vec<u8> {
+        let mut key = Vec::with_capacity(sql.len() + 24 + 4 * self.parameter_types.len());
+        key.extend_from_slice(&self.settings_id.to_le_bytes());
+        key.extend_from_slice(&self.catalog.version.to_le_bytes());
+        key.extend_from_slice(&(self.parameter_types.len() as u64).to_le_bytes());
+        for oid in self.parameter_types {
+            key.extend_from_slice(&oid.to_le_bytes());
+        }
+        key.extend_from_slice(sql.as_bytes());
+        key
+    }
+}
+
+/// A statement that the engine can answer. Read-only, shared.
+#[derive(Debug)]
+pub struct Prepared {
+    pub plan: Plan,
+    /// The same without the outermost LIMIT and OFFSET, for the audit: which rows a limit keeps among equals is free.
+    pub unlimited: Option<Plan>,
+    /// Output columns of the outermost ORDER BY, as far as its keys are output columns.
+    pub order_columns: Vec<usize>,
+    pub shape: Shape,
+    /// What a verdict of the audit is about: the shape, the parameters' types, the tables and the result's description.
+    /// Equal for statements that differ only in lifted literals, and after changes of the catalog that do not concern it.
+    pub identity: Arc<str>,
+    pub catalog_version: u64,
+}
+
+pub(crate) fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, UpstreamReason> {
+    let statement = single(sql)?;
+    let bind = BindContext {
+        search_path: context.search_path,
+        settings: context.settings,
+        parameter_types: context.parameter_types,
+    };
+    let query = binder::bind(&statement, context.catalog, &bind)?;
+    if query.uses_time {
+        return Err(UpstreamReason::Volatile("depends on the time of the statement".into()));
+    }
+    let shape = fingerprint::shape(&statement.text);
+    let identity = identity(&shape, &query).into();
+    let order_columns = order_columns(&query);
+    let unlimited = without_limit(&query).map(planner::plan).transpose()?;
+    let plan = planner::plan(query)?;
+    Ok(Prepared { plan, unlimited, order_columns, shape, identity, catalog_version: context.catalog.version })
+}
+
+fn single(sql: &str) -> Result<Statement, UpstreamReason> {
+    let mut statements = statement::parse(sql)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        (Some(_), false) => Err(UpstreamReason::UnitForm("several statements in one query string")),
+        (None, _) => Err(UpstreamReason::NotAQuery("empty")),
+    }
+}
+
+fn identity(shape: &Shape, query: &BoundQuery) -> String {
+    use std::fmt::Write as _;
+    let mut text = shape.text.clone();
+    for parameter in &query.parameters {
+        let _ = write!(text, "|${}", parameter.oid());
+    }
+    for table in &query.tables {
+        let _ = write!(text, "|t{}{:?}", table.table.0, table.columns);
+    }
+    for column in &query.output {
+        let kind = column.expr_type;
+        let _ = write!(text, "|c{}:{}:{}:{}:{}", column.name, column.table_oid, column.attnum, kind.pg_type.oid(), kind.typmod);
+    }
+    text
+}
+
+/// The query without its outermost limit; None if it has none.
+fn without_limit(query: &BoundQuery) -> Option<BoundQuery> {
+    fn strip(relation: &BoundRelation) -> Option<BoundRelation> {
+        match relation {
+            BoundRelation::Limit { input, .. } => Some((**input).clone()),
+            BoundRelation::Project { input, expressions } => {
+                Some(BoundRelation::Project { input: Box::new(strip(input)?), expressions: expressions.clone() })
+            }
+            _ => None,
+        }
+    }
+    let root = strip(&query.root)?;
+    Some(BoundQuery { root, ..query.clone() })
+}
+
+fn order_columns(query: &BoundQuery) -> Vec<usize> {
+    /// The output positions of `relation` that its sort orders by, most significant first; ends at the first key that
+    /// is not an output column.
+    fn of(relation: &BoundRelation) -> Vec<usize> {
+        let column = |expr: &BoundExpr| match expr {
+            BoundExpr::Column { index, .. } => Some(*index),
+            _ => None,
+        };
+        match relation {
+            BoundRelation::Limit { input, .. } => of(input),
+            BoundRelation::Sort { keys, .. } => keys.iter().map_while(|key| column(&key.expr)).collect(),
+            BoundRelation::Project { input, expressions } => {
+                let place = |key: usize| expressions.iter().position(|expr| column(expr) == Some(key));
+                of(input).into_iter().map_while(place).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+    of(&query.root)
+}

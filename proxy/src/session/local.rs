@@ -1,0 +1,386 @@
+//! The [`Answerer`] that has an engine: cached reply, else bind, audit, execute on a snapshot, keep the reply.
+//!
+//! Every step may say no with an `UpstreamReason`; then the session relays the unit unchanged.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use freshet_config::FreshnessMode;
+use freshet_engine::catalog::RelationId;
+use freshet_engine::catalog::functions::EvalError;
+use freshet_engine::planner::Plan;
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::{CachedReply, KeyParts, ResultKey};
+use freshet_engine::snapshot::Snapshot;
+use freshet_engine::types::encode::Format;
+use freshet_engine::types::text::ParseError;
+use freshet_engine::types::{FormatSettings, PgType, Value, binary, text};
+use freshet_engine::{Engine, PrepareContext, Prepared};
+
+use crate::audit::{Audit, Decision};
+use crate::freshness::exposure::BarrierNumber;
+use crate::freshness::{Freshness, Served};
+use crate::session::answer::{
+    Account, Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, RouteTaken, TextTable, Unit,
+};
+use crate::session::effect::Effect;
+use crate::session::oracle::Oracle;
+use crate::session::reply::{describe_statement, row_description, run};
+use crate::session::settings::SessionSettings;
+use crate::session::state::{Login, RouteSetting, SessionState};
+use crate::statistics::{Answered, ShapeStatistics, Statistics};
+use crate::wire::extended::{format_at, oids};
+
+/// What all sessions share.
+pub struct Local {
+    pub engine: Engine,
+    pub freshness: Freshness,
+    pub audit: Audit,
+    pub statistics: Statistics,
+    /// The database that is mirrored.
+    pub database: String,
+    /// Rows of the virtual schema's relations.
+    pub virtual_tables: Box<dyn Fn(&Self, &str) -> Option<TextTable> + Send + Sync>,
+}
+
+/// Tables of together fewer rows are worked on by the session's own thread: handing over costs more.
+const INLINE_ROWS_MAX: usize = 200_000;
+
+/// Opens sessions that share one [`Local`].
+#[derive(Clone)]
+pub struct LocalAnswerers(pub Arc<Local>);
+
+impl Answerers for LocalAnswerers {
+    type Answerer = LocalAnswerer;
+
+    fn open(&self, login: &Login) -> LocalAnswerer {
+        LocalAnswerer {
+            is_mirrored_database: login.database == self.0.database,
+            local: Arc::clone(&self.0),
+            required: BarrierNumber::default(),
+            key: ResultKey::default(),
+        }
+    }
+}
+
+/// One session's answerer.
+pub struct LocalAnswerer {
+    local: Arc<Local>,
+    is_mirrored_database: bool,
+    /// The session has seen upstream's state of the moment when this barrier was not yet sent.
+    required: BarrierNumber,
+    /// Reused from look-up to look-up.
+    key: ResultKey,
+}
+
+/// What one answer is made from.
+struct Request<'a> {
+    unit: &'a Unit<'a>,
+    settings: &'a Arc<SessionSettings>,
+    format: &'a FormatSettings,
+    sql: &'a str,
+    mode: FreshnessMode,
+}
+
+impl Answerer for LocalAnswerer {
+    fn look_up(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
+        let settings = state.settings.as_ref()?;
+        let may = state.route == RouteSetting::Auto
+            && state.freshness != FreshnessMode::Exact
+            && self.is_mirrored_database
+            && is_execution(unit)
+            && !unit.describes_statement;
+        if !may {
+            return None;
+        }
+        self.set_key(unit, settings);
+        let kept = self.local.engine.results.get(&self.key)?;
+        if kept.folds_settings && !is_parsed_under(unit, settings) {
+            return None;
+        }
+        let served = self.local.freshness.try_acquire_session(&kept.relations, self.required)?;
+        kept.is_valid_at(&served.snapshot).then(|| hit(&kept, &served, state.freshness))
+    }
+
+    async fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Outcome {
+        match self.try_answer(unit, state).await {
+            Ok(reply) => Outcome::Local(reply),
+            Err(relay) => Outcome::Relay(relay),
+        }
+    }
+
+    fn write_acknowledged(&mut self, what: Effect) {
+        match what {
+            Effect::Write => self.local.freshness.note_rows_written(),
+            _ => self.local.freshness.note_catalog_changed(),
+        }
+    }
+
+    fn relayed(&mut self, _unit: &Relayed) {
+        self.required = self.local.freshness.required_now();
+    }
+
+    fn virtual_table(&self, name: &str) -> Option<TextTable> {
+        (self.local.virtual_tables)(&self.local, name)
+    }
+}
+
+impl LocalAnswerer {
+    async fn try_answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Result<Reply, Relay> {
+        if state.route == RouteSetting::Relay {
+            return Err(Relay::because(UpstreamReason::RouteSetting));
+        }
+        if !self.is_mirrored_database {
+            return Err(Relay::because(UpstreamReason::OtherDatabase));
+        }
+        let Some(settings) = state.settings.as_ref() else {
+            return Err(Relay::because(UpstreamReason::OpaqueSession("not probed".into())));
+        };
+        let format = match &settings.format {
+            Ok(format) => format,
+            Err(which) => return Err(Relay::because(UpstreamReason::SessionSetting(which.clone().into()))),
+        };
+        let sql = std::str::from_utf8(unit.sql)
+            .map_err(|_| Relay::because(UpstreamReason::NotParsed("not UTF-8".into())))?;
+        let request = Request { unit, settings, format, sql, mode: state.freshness };
+        if !is_execution(unit) {
+            return Err(self.observe_description(&request));
+        }
+        self.set_key(unit, settings);
+        if state.route == RouteSetting::Auto
+            && let Some(reply) = self.try_kept(&request).await
+        {
+            return Ok(reply);
+        }
+        self.compute(&request).await
+    }
+
+    fn set_key(&mut self, unit: &Unit<'_>, settings: &SessionSettings) {
+        let bind = unit.bind.as_ref();
+        self.key.set(&KeyParts {
+            settings_id: settings.id.0,
+            is_extended: unit.form != Form::Simple,
+            sql: unit.sql,
+            parameter_types: unit.parameter_types,
+            parameter_formats: bind.map_or(&[], |bind| bind.parameter_formats),
+            parameters: bind.map_or(&[], |bind| bind.parameters),
+            result_formats: bind.map_or(&[], |bind| bind.result_formats),
+        });
+    }
+
+    /// A kept reply, if it is valid at the freshness that the session asks for.
+    async fn try_kept(&mut self, request: &Request<'_>) -> Option<Reply> {
+        let kept = self.local.engine.results.get(&self.key)?;
+        if kept.folds_settings && !is_parsed_under(request.unit, request.settings) {
+            return None;
+        }
+        let served = self.local.freshness.acquire(request.mode, &kept.relations, self.required).await.ok()?;
+        if !kept.is_valid_at(&served.snapshot) {
+            return None;
+        }
+        let mut reply = hit(&kept, &served, request.mode);
+        if request.unit.describes_statement {
+            let prepared = self.prepare(request).ok()?;
+            (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
+        }
+        Some(reply)
+    }
+
+    async fn compute(&mut self, request: &Request<'_>) -> Result<Reply, Relay> {
+        let prepared = self.prepare(request).map_err(|reason| self.refuse(request, None, reason))?;
+        let statistics = self.local.statistics.shape(&prepared.shape.text);
+        let refuse = |reason| self.refuse(request, Some(&statistics), reason);
+        if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
+            return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
+        }
+        let parameters = parameters(&prepared.plan, request).map_err(refuse)?;
+        let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
+        let role = request.settings.role();
+        self.local.freshness.privileges(role, &prepared.plan.tables).await.map_err(refuse)?;
+        let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
+        match self.local.audit.decide(&prepared.identity, needs_columns) {
+            Decision::Serve => {}
+            Decision::Relay(reason) => return Err(refuse(reason)),
+            Decision::Audit(reason) => {
+                // The barrier before the execution; it also says whether the tables are mirrored at all.
+                let before = self.local.freshness.acquire(FreshnessMode::Exact, &relations, self.required).await;
+                let before = before.map_err(refuse)?.snapshot;
+                let formats = formats(request.unit, &prepared.plan);
+                let oracle = Oracle::new(&self.local, &prepared, request.settings, parameters, formats, before);
+                let mut relay = refuse(reason);
+                relay.observer = Some(Box::new(oracle));
+                return Err(relay);
+            }
+        }
+        let served = self.local.freshness.acquire(request.mode, &relations, self.required).await.map_err(refuse)?;
+        if served.snapshot.catalog.version != prepared.catalog_version {
+            return Err(refuse(UpstreamReason::CatalogChanged));
+        }
+        let started = Instant::now();
+        let kept = self.execute(request, &prepared, parameters, &served, &statistics).await.map_err(refuse)?;
+        statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
+        let mut reply = reply(&kept, &served, request.mode, RouteTaken::Local);
+        if request.unit.describes_statement {
+            (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
+        }
+        self.local.engine.results.insert(&self.key, Arc::new(kept));
+        Ok(reply)
+    }
+
+    fn prepare(&self, request: &Request<'_>) -> Result<Arc<Prepared>, UpstreamReason> {
+        let catalog = self.local.freshness.catalog();
+        let parameter_types: Vec<u32> = oids(request.unit.parameter_types).collect();
+        let context = PrepareContext {
+            catalog: &catalog,
+            settings_id: request.settings.id.0,
+            search_path: &request.settings.values.search_path,
+            settings: request.format,
+            parameter_types: &parameter_types,
+        };
+        self.local.engine.prepare(request.sql, &context)
+    }
+
+    async fn execute(
+        &self,
+        request: &Request<'_>,
+        prepared: &Arc<Prepared>,
+        parameters: Vec<Value>,
+        served: &Served,
+        statistics: &Arc<ShapeStatistics>,
+    ) -> Result<CachedReply, UpstreamReason> {
+        let started = Instant::now();
+        let formats = formats(request.unit, &prepared.plan);
+        let (rows, row_count) = if table_rows(&prepared.plan, &served.snapshot) <= INLINE_ROWS_MAX {
+            run(&self.local.engine, &prepared.plan, &served.snapshot, &parameters, request.format, &formats)
+        } else {
+            let (local, prepared) = (Arc::clone(&self.local), Arc::clone(prepared));
+            let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), request.format.clone(), formats.clone());
+            let work = move || run(&local.engine, &prepared.plan, &snapshot, &parameters, &settings, &formats);
+            let done = tokio::task::spawn_blocking(work).await;
+            done.unwrap_or_else(|_| Err(EvalError::Beyond("the execution panicked".into())))
+        }
+        .map_err(local_error)?;
+        Ok(CachedReply {
+            row_description: row_description(&prepared.plan, &formats),
+            rows,
+            row_count,
+            relations: prepared.plan.tables.iter().map(|table| table.table).collect(),
+            generations: generations(&prepared.plan, &served.snapshot),
+            catalog_version: prepared.catalog_version,
+            folds_settings: prepared.plan.folds_settings,
+            elapsed_us: started.elapsed().as_micros() as u64,
+            attachment: Arc::clone(statistics) as _,
+        })
+    }
+
+    /// Parse without execution: always upstream's, but its description is compared.
+    fn observe_description(&self, request: &Request<'_>) -> Relay {
+        let mut relay = Relay::because(UpstreamReason::UnitForm("a statement is prepared"));
+        if let Ok(prepared) = self.prepare(request) {
+            for table in &prepared.plan.tables {
+                self.local.freshness.want_table(table.table);
+            }
+            relay.observer = Some(Box::new(Oracle::of_description(&self.local, &prepared, request.settings)));
+        }
+        relay
+    }
+
+    fn refuse(&self, request: &Request<'_>, statistics: Option<&Arc<ShapeStatistics>>, reason: UpstreamReason) -> Relay {
+        let statistics = match statistics {
+            Some(known) => Arc::clone(known),
+            None => self.local.statistics.shape(&freshet_engine::statement::fingerprint::shape(request.sql).text),
+        };
+        statistics.set_reason(&reason);
+        statistics.count(Answered::Relay, 0);
+        Relay::because(reason)
+    }
+}
+
+fn is_execution(unit: &Unit<'_>) -> bool {
+    matches!(unit.form, Form::Simple | Form::Execute)
+}
+
+/// PostgreSQL folds literals when it parses: whether that happened under today's settings.
+fn is_parsed_under(unit: &Unit<'_>, settings: &SessionSettings) -> bool {
+    unit.prepared.is_none_or(|prepared| prepared.settings == Some(settings.id))
+}
+
+fn local_error(error: EvalError) -> UpstreamReason {
+    match error {
+        EvalError::Raises(what) | EvalError::Beyond(what) => UpstreamReason::LocalError(what.into()),
+        EvalError::OverBudget(what) => UpstreamReason::OverBudget(what),
+    }
+}
+
+/// The parameter values by their types' input functions; anything doubtful is upstream's.
+fn parameters(plan: &Plan, request: &Request<'_>) -> Result<Vec<Value>, UpstreamReason> {
+    let Some(bind) = &request.unit.bind else {
+        let none = plan.parameters.is_empty();
+        return if none { Ok(Vec::new()) } else { Err(UpstreamReason::UnitForm("parameters in a simple query")) };
+    };
+    if bind.parameter_count != plan.parameters.len() {
+        return Err(UpstreamReason::UnitForm("another number of parameters"));
+    }
+    let values = bind.values().zip(&plan.parameters).enumerate();
+    values
+        .map(|(at, (raw, pg_type))| {
+            raw.map_or(Ok(Value::Null), |raw| {
+                parameter(raw, *pg_type, format_at(bind.parameter_formats, at), request.format)
+            })
+        })
+        .collect()
+}
+
+fn parameter(raw: &[u8], pg_type: PgType, format: i16, settings: &FormatSettings) -> Result<Value, UpstreamReason> {
+    let value = match format {
+        0 => match std::str::from_utf8(raw) {
+            Ok(raw) => text::parse(pg_type, -1, raw, settings),
+            Err(_) => return Err(UpstreamReason::LocalError("a parameter is not UTF-8".into())),
+        },
+        1 => binary::decode(pg_type, -1, raw),
+        _ => return Err(UpstreamReason::UnitForm("an unknown parameter format")),
+    };
+    value.map_err(|error| match error {
+        ParseError::DependsOnTime => UpstreamReason::Volatile("a parameter depends on the time".into()),
+        ParseError::Raises(what) | ParseError::Beyond(what) => UpstreamReason::LocalError(what.into()),
+    })
+}
+
+/// The result format of each column.
+fn formats(unit: &Unit<'_>, plan: &Plan) -> Vec<Format> {
+    let asked = unit.bind.as_ref().map_or(&[][..], |bind| bind.result_formats);
+    let format = |at| if format_at(asked, at) == 1 { Format::Binary } else { Format::Text };
+    (0..plan.output.len()).map(format).collect()
+}
+
+fn table_rows(plan: &Plan, snapshot: &Snapshot) -> usize {
+    plan.tables.iter().filter_map(|table| snapshot.tables.get(&table.table)).map(|version| version.rows).sum()
+}
+
+/// In the order of the plan's tables. A table that is missing cannot occur: the snapshot was asked for all of them.
+fn generations(plan: &Plan, snapshot: &Snapshot) -> Vec<freshet_engine::table::Generation> {
+    let generation = |relation| snapshot.tables.get(&relation).map(|version| version.generation).unwrap_or_default();
+    plan.tables.iter().map(|table| generation(table.table)).collect()
+}
+
+fn hit(kept: &CachedReply, served: &Served, mode: FreshnessMode) -> Reply {
+    if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
+        statistics.count(Answered::Hit, served.wait_us);
+    }
+    reply(kept, served, mode, RouteTaken::Hit)
+}
+
+fn reply(kept: &CachedReply, served: &Served, mode: FreshnessMode, route: RouteTaken) -> Reply {
+    Reply {
+        columns: kept.row_description.clone(),
+        rows: vec![kept.rows.clone()],
+        account: Account {
+            route,
+            freshness: mode.name(),
+            lsn: Some(served.snapshot.applied),
+            wait_us: served.wait_us,
+            rows: kept.row_count,
+        },
+        ..Reply::default()
+    }
+}

@@ -1,0 +1,218 @@
+//! Upstream's reply as the oracle: compares description and rows of one relayed execution with the engine's.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use freshet_config::FreshnessMode;
+use freshet_engine::Prepared;
+use freshet_engine::catalog::RelationId;
+use freshet_engine::planner::Plan;
+use freshet_engine::snapshot::Snapshot;
+use freshet_engine::types::Value;
+use freshet_engine::types::encode::Format;
+
+use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare};
+use crate::freshness::exposure::BarrierNumber;
+use crate::session::answer::{ObservedReply, Observer};
+use crate::session::local::Local;
+use crate::session::reply::{fields, run};
+use crate::session::settings::SessionSettings;
+use crate::wire::extended::parameter_description;
+use crate::wire::frame::Frames;
+use crate::wire::query::{data_row, row_description};
+
+/// A larger reply is not kept for comparison; its shape stays unverified, hence relayed.
+const REPLY_BYTES_MAX: usize = 64 << 20;
+
+/// Observes one relayed unit.
+pub(super) struct Oracle {
+    local: Arc<Local>,
+    prepared: Arc<Prepared>,
+    settings: Arc<SessionSettings>,
+    /// None: the unit only prepares, there are no rows to compare.
+    execution: Option<Execution>,
+}
+
+struct Execution {
+    parameters: Vec<Value>,
+    formats: Vec<Format>,
+    /// From the barrier before.
+    before: Arc<Snapshot>,
+}
+
+impl Oracle {
+    /// For an execution.
+    pub(super) fn new(
+        local: &Arc<Local>,
+        prepared: &Arc<Prepared>,
+        settings: &Arc<SessionSettings>,
+        parameters: Vec<Value>,
+        formats: Vec<Format>,
+        before: Arc<Snapshot>,
+    ) -> Self {
+        let execution = Some(Execution { parameters, formats, before });
+        Self { execution, ..Self::of_description(local, prepared, settings) }
+    }
+
+    /// For a unit that prepares without executing.
+    pub(super) fn of_description(local: &Arc<Local>, prepared: &Arc<Prepared>, settings: &Arc<SessionSettings>) -> Self {
+        Self {
+            local: Arc::clone(local),
+            prepared: Arc::clone(prepared),
+            settings: Arc::clone(settings),
+            execution: None,
+        }
+    }
+}
+
+impl Observer for Oracle {
+    fn bytes_max(&self) -> usize {
+        REPLY_BYTES_MAX
+    }
+
+    fn observe(self: Box<Self>, reply: ObservedReply) {
+        if reply.has_error || reply.is_truncated {
+            self.local.audit.inconclusive();
+            return;
+        }
+        let is_described = match description_agrees(&self.prepared.plan, &reply.bytes) {
+            Some(true) => true,
+            Some(false) => {
+                tracing::warn!(statement = %self.prepared.shape.text, "upstream describes this statement differently; it is relayed from now on");
+                return self.local.audit.mismatched(&self.prepared.identity);
+            }
+            None => false,
+        };
+        match self.execution {
+            None if is_described => self.local.audit.described(&self.prepared.identity),
+            None => {}
+            Some(execution) => {
+                let Self { local, prepared, settings, .. } = *self;
+                tokio::spawn(compare_rows(local, prepared, settings, execution, reply.bytes, is_described));
+            }
+        }
+    }
+}
+
+/// Whether upstream's descriptions are the binder's; None if the reply has no description of the result.
+fn description_agrees(plan: &Plan, reply: &[u8]) -> Option<bool> {
+    let mut agrees = None;
+    for frame in Frames::new(reply) {
+        match frame.tag {
+            b't' => {
+                let ours: Vec<u32> = plan.parameters.iter().map(|pg_type| pg_type.oid()).collect();
+                if parameter_description(frame.body) != Some(ours) {
+                    return Some(false);
+                }
+            }
+            b'T' => {
+                let ours = fields(plan, &vec![Format::Text; plan.output.len()]);
+                let Some(mut theirs) = row_description(frame.body) else { return Some(false) };
+                // Formats are what the client asked for, not what the statement is.
+                theirs.iter_mut().for_each(|field| field.format = 0);
+                if theirs != ours {
+                    return Some(false);
+                }
+                agrees = Some(true);
+            }
+            _ => {}
+        }
+    }
+    agrees
+}
+
+/// The barrier after, then the engine's answer for the state that did not change between the two barriers.
+async fn compare_rows(
+    local: Arc<Local>,
+    prepared: Arc<Prepared>,
+    settings: Arc<SessionSettings>,
+    execution: Execution,
+    reply: Vec<u8>,
+    is_described: bool,
+) {
+    let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
+    let after = local.freshness.acquire(FreshnessMode::Exact, &relations, BarrierNumber::default()).await;
+    let is_fair = after.is_ok_and(|after| is_same_state(&execution.before, &after.snapshot, &relations));
+    if !is_fair {
+        return local.audit.inconclusive();
+    }
+    let work = move || judge(&local, &prepared, &settings, &execution, &reply, is_described);
+    // A panic in the engine must not become a verdict.
+    if tokio::task::spawn_blocking(work).await.is_err() {
+        tracing::error!("the audit of a statement panicked");
+    }
+}
+
+fn is_same_state(before: &Snapshot, after: &Snapshot, relations: &[RelationId]) -> bool {
+    let generation = |snapshot: &Snapshot, relation| snapshot.tables.get(relation).map(|version| version.generation);
+    before.catalog.version == after.catalog.version
+        && relations.iter().all(|relation| {
+            let of_before = generation(before, relation);
+            of_before.is_some() && of_before == generation(after, relation)
+        })
+}
+
+fn judge(
+    local: &Local,
+    prepared: &Prepared,
+    settings: &SessionSettings,
+    execution: &Execution,
+    reply: &[u8],
+    is_described: bool,
+) {
+    let Ok(format) = &settings.format else { return local.audit.inconclusive() };
+    let answer = |plan| run(&local.engine, plan, &execution.before, &execution.parameters, format, &execution.formats);
+    let ours = match answer(&prepared.plan) {
+        Ok((bytes, _)) => bytes,
+        // Not wrong, only not answerable: each execution would fail again, which costs time for nothing.
+        Err(error) => {
+            tracing::debug!(statement = %prepared.shape.text, %error, "not computed here");
+            return local.audit.inconclusive();
+        }
+    };
+    let unlimited = prepared.unlimited.as_ref().map(answer);
+    let Ok(unlimited) = unlimited.transpose() else { return local.audit.inconclusive() };
+    let columns: Vec<ComparedColumn> = prepared
+        .plan
+        .output
+        .iter()
+        .zip(&execution.formats)
+        .map(|(column, format)| ComparedColumn {
+            pg_type: column.expr_type.pg_type,
+            is_binary: *format == Format::Binary,
+        })
+        .collect();
+    let freedom = Freedom { order_columns: prepared.order_columns.clone(), is_limited: unlimited.is_some() };
+    let (theirs, ours) = (rows(reply), rows(&ours));
+    let all = unlimited.map(|(bytes, _)| rows(&bytes));
+    match compare(&columns, &freedom, &theirs, &ours, all.as_deref()) {
+        Ok(()) => local.audit.agreed(&prepared.identity, is_described),
+        Err(difference) => {
+            report(prepared, &difference, &theirs, &ours);
+            local.audit.differed(&prepared.identity);
+        }
+    }
+}
+
+/// Values may be confidential: the log gets digests of both answers, not the rows.
+fn report(prepared: &Prepared, difference: &Difference, theirs: &[Row], ours: &[Row]) {
+    tracing::error!(
+        statement = %prepared.shape.text,
+        ?difference,
+        upstream = %digest(theirs),
+        local = %digest(ours),
+        "freshet's answer differs from upstream's; the statement is relayed from now on"
+    );
+}
+
+fn digest(rows: &[Row]) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    rows.hash(&mut hasher);
+    format!("{} rows, {:016x}", rows.len(), hasher.finish())
+}
+
+fn rows(reply: &[u8]) -> Vec<Row> {
+    let data = Frames::new(reply).filter(|frame| frame.tag == b'D');
+    data.map(|frame| data_row(frame.body).map(|cell| cell.map(Bytes::copy_from_slice)).collect()).collect()
+}
