@@ -7,7 +7,7 @@ use crate::catalog::Catalog;
 use crate::planner::{self, Plan};
 use crate::reason::UpstreamReason;
 use crate::statement::fingerprint::{self, Shape};
-use crate::statement::{self, Statement};
+use crate::statement::{self, Statement, second_reading};
 use crate::types::{FormatSettings, Oid};
 
 /// What a statement's meaning depends on besides its text.
@@ -62,6 +62,8 @@ pub(crate) fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepare
     if query.uses_time {
         return Err(UpstreamReason::Volatile("depends on the time of the statement".into()));
     }
+    let names = query.tables.iter().filter_map(|table| context.catalog.tables.get(&table.table)).map(|schema| &*schema.name);
+    second_reading::confirm(&statement.text, names)?;
     let shape = fingerprint::shape(&statement.text);
     let identity = identity(&shape, &query).into();
     let order_columns = order_columns(&query);

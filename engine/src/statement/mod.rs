@@ -8,6 +8,7 @@ pub mod fingerprint;
 mod keywords;
 pub mod lexer;
 pub mod parse;
+pub mod second_reading;
 
 use crate::reason::UpstreamReason;
 use crate::statement::ast::Query;

@@ -1,0 +1,92 @@
+//! A second, independent parser must read the same tables out of a statement before freshet answers it.
+//!
+//! The first reader is [`super::parse`], ours. A slip in its grammar (a clause taken for an alias, a table that is not
+//! seen) would be a wrong answer; two readers that share no code do not make the same slip.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Ident, ObjectName, Query, Statement, Visit, Visitor};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+use crate::reason::UpstreamReason;
+use crate::statement::lexer::fold;
+
+/// Nesting that the second parser follows; the first allows less.
+const NESTING_MAX: usize = 150;
+
+/// Ok if the statement is one query whose relations have exactly the names `expected` (without schemas).
+pub fn confirm<'a>(sql: &str, expected: impl Iterator<Item = &'a str>) -> Result<(), UpstreamReason> {
+    let refuse = |why: String| UpstreamReason::NotParsed(format!("by the second parser: {why}").into());
+    let statements = Parser::new(&PostgreSqlDialect {})
+        .with_recursion_limit(NESTING_MAX)
+        .try_with_sql(sql)
+        .and_then(|mut parser| parser.parse_statements())
+        .map_err(|error| refuse(error.to_string()))?;
+    let [statement @ Statement::Query(_)] = statements.as_slice() else {
+        return Err(refuse("not one query".into()));
+    };
+    let mut names = Names::default();
+    let _ = statement.visit(&mut names);
+    let found: BTreeSet<&str> = names.relations.iter().map(String::as_str).filter(|n| !names.common.contains(*n)).collect();
+    let expected: BTreeSet<&str> = expected.collect();
+    if found == expected { Ok(()) } else { Err(refuse("it reads other tables".into())) }
+}
+
+/// The names of relations and of common table expressions.
+#[derive(Default)]
+struct Names {
+    relations: BTreeSet<String>,
+    common: BTreeSet<String>,
+}
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.common.insert(name(&table.alias.name).into_owned());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        if let Some(last) = relation.0.last().and_then(|part| part.as_ident()) {
+            self.relations.insert(name(last).into_owned());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// As PostgreSQL knows it: folded unless quoted.
+fn name(ident: &Ident) -> Cow<'_, str> {
+    if ident.quote_style.is_some() { Cow::Borrowed(&ident.value) } else { fold(&ident.value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn confirmed(sql: &str, expected: &[&str]) -> bool {
+        confirm(sql, expected.iter().copied()).is_ok()
+    }
+
+    #[test]
+    fn the_same_tables_are_read() {
+        assert!(confirmed("SELECT a FROM Flights f JOIN public.\"Air Lines\" USING (c)", &["flights", "Air Lines"]));
+        assert!(confirmed("WITH x AS (SELECT 1 FROM t) SELECT * FROM x", &["t"]));
+        assert!(confirmed("SELECT 1", &[]));
+        assert!(confirmed("SELECT * FROM (SELECT * FROM t) s WHERE a IN ('t2')", &["t"]));
+    }
+
+    #[test]
+    fn what_differs_is_refused() {
+        assert!(!confirmed("SELECT a FROM t, u", &["t"]));
+        assert!(!confirmed("SELECT a FROM t", &["t", "u"]));
+        assert!(!confirmed("SELECT a FROM t; SELECT 1", &["t"]));
+        assert!(!confirmed("DELETE FROM t", &["t"]));
+        assert!(!confirmed("SELECT FROM WHERE", &[]));
+    }
+}
