@@ -1,0 +1,16 @@
+-- A statement and its parameters as text, a line each: statement => parameter | parameter ...
+SELECT id FROM numbers WHERE i = $1 ORDER BY id => 7
+SELECT id FROM numbers WHERE n2 > $1 AND n2 < $2 ORDER BY id => 0.01 | 2.5
+SELECT id FROM numbers WHERE d > $1 ORDER BY id => 1e1
+SELECT id, i + $1 FROM numbers WHERE id < 4 ORDER BY id => 5
+SELECT id FROM texts WHERE t = $1 ORDER BY id => alpha
+SELECT id FROM texts WHERE t LIKE $1 ORDER BY id => %a%
+SELECT id, t || $1 FROM texts WHERE id < 3 ORDER BY id => -suffix
+SELECT id FROM times WHERE ts >= $1 ORDER BY id => 2024-01-01 00:00:00
+SELECT id FROM times WHERE tz >= $1::timestamptz ORDER BY id => 2024-03-31 02:59:59+02
+SELECT id FROM times WHERE d = $1::date => 2024-02-29
+SELECT id FROM other ORDER BY id LIMIT $1 OFFSET $2 => 2 | 1
+SELECT a, b, n FROM keys WHERE a = $1 AND b = $2 => 4 | k4
+SELECT a, count(*) FROM keys WHERE a IN ($1, $2) GROUP BY a ORDER BY a => 1 | 2
+SELECT $1::int + 1 AS next FROM other WHERE id = 1 => 41
+SELECT coalesce(a, $1) FROM other ORDER BY id => -1

@@ -1,0 +1,211 @@
+//! The same statements against PostgreSQL and through freshet: equal descriptions, tags and rows, in simple and extended
+//! protocol, text and binary, and answered the way they should be.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use freshet::audit::compare::{ComparedColumn, Freedom, Row, compare};
+use freshet_engine::types::PgType;
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+use freshet_tests::raw::{RawClient, RawReply};
+
+/// One statement of a script.
+struct Case {
+    sql: String,
+    parameters: Vec<String>,
+    is_relayed: bool,
+}
+
+fn script(text: &str) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let (mut sql, mut is_relayed) = (String::new(), false);
+    for line in text.lines() {
+        if let Some(comment) = line.strip_prefix("--") {
+            is_relayed |= comment.trim_start().starts_with("relay:");
+            continue;
+        }
+        sql.push_str(line);
+        if let Some(whole) = sql.trim().strip_suffix(';') {
+            cases.push(Case { sql: whole.to_string(), parameters: Vec::new(), is_relayed });
+            (sql, is_relayed) = (String::new(), false);
+        } else {
+            sql.push('\n');
+        }
+    }
+    cases
+}
+
+fn parameter_script(text: &str) -> Vec<Case> {
+    let lines = text.lines().filter(|line| !line.starts_with("--"));
+    let cases = lines.filter_map(|line| line.split_once(" => ")).map(|(sql, parameters)| Case {
+        sql: sql.to_string(),
+        parameters: parameters.split(" | ").map(str::to_string).collect(),
+        is_relayed: false,
+    });
+    cases.collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Simple,
+    ExtendedText,
+    ExtendedBinary,
+}
+
+fn ask(client: &mut RawClient, protocol: Protocol, case: &Case) -> RawReply {
+    let parameters: Vec<Option<&str>> = case.parameters.iter().map(|p| Some(p.as_str())).collect();
+    match protocol {
+        Protocol::Simple => client.simple(&case.sql),
+        Protocol::ExtendedText => client.extended(&case.sql, &parameters, 0),
+        Protocol::ExtendedBinary => client.extended(&case.sql, &parameters, 1),
+    }
+    .unwrap_or_else(|error| panic!("{}: {error}", case.sql))
+}
+
+struct Pair {
+    direct: RawClient,
+    through: RawClient,
+}
+
+impl Pair {
+    fn new(direct: SocketAddr, through: SocketAddr, database: &str, settings: &[&str]) -> Self {
+        let connect = |address| {
+            let mut client = RawClient::connect(address, "postgres", database).expect("connects");
+            for setting in settings {
+                assert_eq!(client.simple(setting).expect("answers").error(), None, "{setting}");
+            }
+            client
+        };
+        let mut pair = Self { direct: connect(direct), through: connect(through) };
+        pair.through.simple("SET freshet.route = 'local'").expect("answers");
+        pair
+    }
+
+    /// What is wrong with one case, if anything.
+    fn check(&mut self, protocol: Protocol, case: &Case) -> Option<String> {
+        let expected = ask(&mut self.direct, protocol, case);
+        let limit = Instant::now() + Duration::from_secs(15);
+        let wanted = if case.is_relayed { "relay" } else { "local" };
+        let mut executions = 0;
+        loop {
+            let got = ask(&mut self.through, protocol, case);
+            executions += 1;
+            if let Some(difference) = differs(&expected, &got, protocol == Protocol::ExtendedBinary) {
+                return Some(format!("{protocol:?} {}: {difference}", case.sql));
+            }
+            let (route, reason) = self.through.last().expect("answers");
+            // What is relayed must stay so after the first run, too.
+            if route == wanted && (!case.is_relayed || executions > 1) {
+                return None;
+            }
+            let will_change = ["first_run", "table_not_mirrored", "wait_budget", "not_a_prefix", "mirror_behind"];
+            if !will_change.iter().any(|r| reason.starts_with(r)) && executions > 1 || Instant::now() > limit {
+                return Some(format!("{protocol:?} {}: answered by {route} ({reason}), not {wanted}", case.sql));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Descriptions and tags byte for byte; rows as far as PostgreSQL is bound (every script statement that returns more than
+/// one row orders them, so: in order).
+fn differs(expected: &RawReply, got: &RawReply, is_binary: bool) -> Option<String> {
+    if expected.envelope() != got.envelope() {
+        let shown = |reply: &RawReply| format!("{:?}", reply.envelope().iter().map(|(t, b)| (char::from(*t), String::from_utf8_lossy(b))).collect::<Vec<_>>());
+        return Some(format!("messages differ:\n  expected {}\n  got      {}", shown(expected), shown(got)));
+    }
+    let columns = columns(expected, is_binary);
+    let (theirs, ours) = (rows(expected), rows(got));
+    let freedom = Freedom { order_columns: (0..columns.len()).collect(), is_limited: false };
+    let difference = compare(&columns, &freedom, &theirs, &ours, None).err()?;
+    let shown = |rows: &[Row]| rows.iter().map(|r| format!("{:?}", r.iter().map(|c| c.as_ref().map(|c| String::from_utf8_lossy(c).into_owned())).collect::<Vec<_>>())).collect::<Vec<_>>().join("\n    ");
+    Some(format!("{difference:?}\n  expected\n    {}\n  got\n    {}", shown(&theirs), shown(&ours)))
+}
+
+fn rows(reply: &RawReply) -> Vec<Row> {
+    reply.rows().into_iter().map(|row| row.into_iter().map(|cell| cell.map(Bytes::from)).collect()).collect()
+}
+
+fn columns(reply: &RawReply, is_binary: bool) -> Vec<ComparedColumn> {
+    let Some(body) = reply.bodies(b'T').first().copied() else { return Vec::new() };
+    let fields = freshet::wire::query::row_description(body).expect("a RowDescription");
+    let pg_type = |oid| PgType::from_oid(oid).unwrap_or(PgType::Text);
+    fields.iter().map(|field| ComparedColumn { pg_type: pg_type(field.type_oid), is_binary }).collect()
+}
+
+fn setup() -> (&'static Cluster, String, Freshet) {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, include_str!("../sql/edge.setup.sql"));
+    let freshet = Freshet::start(&[("upstream.url", &cluster.url(&database))]);
+    (cluster, database, freshet)
+}
+
+fn direct(cluster: &Cluster) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], cluster.port()))
+}
+
+fn report(problems: &[String], total: usize) {
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for problem in problems {
+        *kinds.entry(problem.split_whitespace().next().unwrap_or_default()).or_default() += 1;
+    }
+    assert!(problems.is_empty(), "{} of {total} differ {kinds:?}\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn edge_statements_have_upstreams_answers() {
+    let (cluster, database, freshet) = setup();
+    let mut pair = Pair::new(direct(cluster), freshet.address(), &database, &[]);
+    let cases = script(include_str!("../sql/edge.sql"));
+    assert!(cases.len() > 130, "the script was read");
+    let mut problems = Vec::new();
+    for protocol in [Protocol::Simple, Protocol::ExtendedText, Protocol::ExtendedBinary] {
+        problems.extend(cases.iter().filter_map(|case| pair.check(protocol, case)));
+    }
+    report(&problems, cases.len() * 3);
+}
+
+#[test]
+fn parameters_are_read_as_upstream_reads_them() {
+    let (cluster, database, freshet) = setup();
+    let mut pair = Pair::new(direct(cluster), freshet.address(), &database, &[]);
+    let cases = parameter_script(include_str!("../sql/edge.parameters.sql"));
+    assert!(cases.len() >= 15, "the script was read");
+    let mut problems = Vec::new();
+    for protocol in [Protocol::ExtendedText, Protocol::ExtendedBinary] {
+        problems.extend(cases.iter().filter_map(|case| pair.check(protocol, case)));
+    }
+    report(&problems, cases.len() * 2);
+}
+
+#[test]
+fn formats_follow_the_sessions_settings() {
+    let (cluster, database, freshet) = setup();
+    let sets: &[&[&str]] = &[
+        &["SET TimeZone = 'America/New_York'"],
+        &["SET TimeZone = 'Europe/Berlin'", "SET DateStyle = 'German, DMY'"],
+        &["SET DateStyle = 'SQL, DMY'", "SET IntervalStyle = 'postgres_verbose'"],
+        &["SET DateStyle = 'Postgres, MDY'", "SET IntervalStyle = 'iso_8601'"],
+        &["SET IntervalStyle = 'sql_standard'", "SET extra_float_digits = 0", "SET bytea_output = 'escape'"],
+    ];
+    let statements = [
+        "SELECT * FROM times WHERE id <> 7 ORDER BY id",
+        "SELECT * FROM numbers ORDER BY id",
+        "SELECT id, x FROM texts ORDER BY id",
+        "SELECT id FROM times WHERE tz >= '2024-03-31 03:00' ORDER BY id",
+        "SELECT id, date_trunc('day', tz), extract(hour FROM tz), tz::date FROM times WHERE id NOT IN (5, 6, 7) ORDER BY id",
+    ];
+    let mut problems = Vec::new();
+    for set in sets {
+        let mut pair = Pair::new(direct(cluster), freshet.address(), &database, set);
+        for sql in statements {
+            let case = Case { sql: sql.to_string(), parameters: Vec::new(), is_relayed: false };
+            problems.extend(pair.check(Protocol::Simple, &case).map(|problem| format!("{set:?} {problem}")));
+        }
+    }
+    report(&problems, sets.len() * statements.len());
+}
