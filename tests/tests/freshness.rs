@@ -1,0 +1,235 @@
+//! No read is ever stale: registers and a bank under writers that write through freshet and past it, with rollbacks,
+//! savepoints and asynchronous commits.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+use freshet_tests::raw::RawClient;
+
+const REGISTERS: usize = 4;
+const ACCOUNTS: i64 = 20;
+const TOTAL: i64 = ACCOUNTS * 100;
+
+/// How long each checker runs.
+fn duration() -> Duration {
+    Duration::from_secs(if std::env::var_os("FRESHET_LONG").is_some() { 300 } else { 6 })
+}
+
+struct Checker {
+    direct: SocketAddr,
+    through: SocketAddr,
+    database: String,
+    /// The largest value of each register whose commit was acknowledged.
+    acknowledged: [AtomicI64; REGISTERS],
+    stop: AtomicBool,
+    reads: AtomicU64,
+    local: AtomicU64,
+    /// Why reads were not answered here, for the report.
+    reasons: std::sync::Mutex<std::collections::BTreeMap<String, u64>>,
+}
+
+impl Checker {
+    fn connect(&self, address: SocketAddr) -> RawClient {
+        RawClient::connect(address, "postgres", &self.database).expect("connects")
+    }
+
+    /// Increments one register forever; `setup` decides how it commits.
+    fn write_register(&self, address: SocketAddr, register: usize, setup: &str) {
+        let mut client = self.connect(address);
+        run(&mut client, setup);
+        let mut value = self.acknowledged[register].load(SeqCst);
+        while !self.stop.load(SeqCst) {
+            value += 1;
+            match value % 4 {
+                0 => {
+                    run(&mut client, "BEGIN");
+                    run(&mut client, &format!("UPDATE registers SET value = {} WHERE id = {register}", value + 1_000_000));
+                    run(&mut client, "ROLLBACK");
+                    run(&mut client, &format!("UPDATE registers SET value = {value} WHERE id = {register}"));
+                }
+                1 => {
+                    run(&mut client, "BEGIN; SAVEPOINT s");
+                    run(&mut client, &format!("UPDATE registers SET value = -1 WHERE id = {register}"));
+                    run(&mut client, "ROLLBACK TO s");
+                    run(&mut client, &format!("UPDATE registers SET value = {value} WHERE id = {register}"));
+                    run(&mut client, "COMMIT");
+                }
+                _ => run(&mut client, &format!("UPDATE registers SET value = {value} WHERE id = {register}")),
+            }
+            self.acknowledged[register].store(value, SeqCst);
+            pause();
+        }
+    }
+
+    /// Moves money between accounts in transactions; the total never changes.
+    fn transfer(&self, address: SocketAddr, setup: &str, mut seed: u64) {
+        let mut client = self.connect(address);
+        run(&mut client, setup);
+        let mut random = move || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as i64
+        };
+        while !self.stop.load(SeqCst) {
+            let (from, to, amount) = (random() % ACCOUNTS, random() % ACCOUNTS, random() % 10);
+            // Always in the same order, so that two transfers do not deadlock.
+            let (first, second) = (from.min(to), from.max(to));
+            let sign = if first == from { -1 } else { 1 };
+            run(&mut client, "BEGIN");
+            run(&mut client, &format!("UPDATE accounts SET balance = balance + {} WHERE id = {first}", sign * amount));
+            run(&mut client, &format!("UPDATE accounts SET balance = balance - {} WHERE id = {second}", sign * amount));
+            run(&mut client, if random() % 5 == 0 { "ROLLBACK" } else { "COMMIT" });
+            pause();
+        }
+    }
+
+    /// Reads registers and the bank through freshet; panics on a stale or torn read. `bound` says which registers must
+    /// not be older than their acknowledged value.
+    fn read(&self, freshness: &str, bound: &[usize]) {
+        let mut through = self.connect(self.through);
+        let mut direct = self.connect(self.direct);
+        run(&mut through, &format!("SET freshet.freshness = '{freshness}'"));
+        let mut seen = [0_i64; REGISTERS];
+        while !self.stop.load(SeqCst) {
+            let before: Vec<i64> = self.acknowledged.iter().map(|value| value.load(SeqCst)).collect();
+            let values = numbers(&mut through, "SELECT id, value FROM registers ORDER BY id");
+            self.count(&mut through);
+            for (register, value) in values.chunks(2).map(|pair| (pair[0] as usize, pair[1])) {
+                if bound.contains(&register) {
+                    assert!(value >= before[register], "stale in {freshness}: register {register} is {value}, acknowledged {}", before[register]);
+                }
+                assert!(value >= seen[register], "backwards in {freshness}: register {register} is {value} after {}", seen[register]);
+                assert!(value < 1_000_000, "uncommitted in {freshness}: register {register} is {value}");
+                seen[register] = value;
+            }
+            // Nothing was shown before upstream showed it.
+            let later = numbers(&mut direct, "SELECT id, value FROM registers ORDER BY id");
+            for pair in later.chunks(2) {
+                assert!(pair[1] >= seen[pair[0] as usize], "too early in {freshness}: {} > {}", seen[pair[0] as usize], pair[1]);
+            }
+            let total = numbers(&mut through, "SELECT sum(balance), count(*) FROM accounts");
+            self.count(&mut through);
+            assert_eq!(total, [TOTAL, ACCOUNTS], "a torn read in {freshness}");
+        }
+    }
+
+    fn count(&self, through: &mut RawClient) {
+        let (route, reason) = through.last().expect("answers");
+        self.reads.fetch_add(1, SeqCst);
+        if route == "local" || route == "hit" {
+            self.local.fetch_add(1, SeqCst);
+        } else {
+            *self.reasons.lock().expect("not poisoned").entry(reason).or_default() += 1;
+        }
+    }
+}
+
+fn run(client: &mut RawClient, sql: &str) {
+    if sql.is_empty() {
+        return;
+    }
+    let reply = client.simple(sql).expect("answers");
+    assert_eq!(reply.error(), None, "{sql}");
+}
+
+fn numbers(client: &mut RawClient, sql: &str) -> Vec<i64> {
+    let reply = client.simple(sql).expect("answers");
+    assert_eq!(reply.error(), None, "{sql}");
+    let cells = reply.rows().into_iter().flatten();
+    cells.map(|cell| String::from_utf8(cell.expect("no NULL")).expect("text").parse().expect("a number")).collect()
+}
+
+/// Leaves the two cores to the readers now and then.
+fn pause() {
+    std::thread::sleep(Duration::from_millis(2));
+}
+
+fn check(freshness: &'static str, past_is_bound: bool) {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        &format!(
+            "CREATE TABLE registers (id int PRIMARY KEY, value bigint NOT NULL);
+             INSERT INTO registers SELECT n, 0 FROM generate_series(0, {REGISTERS} - 1) n;
+             CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL);
+             INSERT INTO accounts SELECT n, 100 FROM generate_series(0, {ACCOUNTS} - 1) n;"
+        ),
+    );
+    let freshet = Freshet::start(&[
+        ("upstream.url", &cluster.url(&database)),
+        ("mirror.tables", "public.registers,public.accounts"),
+        ("audit.sample_one_in", "100"),
+    ]);
+    freshet.wait_until_mirrored(&["public.registers", "public.accounts"]);
+    let checker = Arc::new(Checker {
+        direct: SocketAddr::from(([127, 0, 0, 1], cluster.port())),
+        through: freshet.address(),
+        database,
+        acknowledged: Default::default(),
+        stop: AtomicBool::new(false),
+        reads: AtomicU64::new(0),
+        local: AtomicU64::new(0),
+        reasons: Default::default(),
+    });
+    // Verified while nothing changes: the first run of a shape needs two equal moments.
+    let mut warm = checker.connect(checker.through);
+    for sql in ["SELECT id, value FROM registers ORDER BY id", "SELECT sum(balance), count(*) FROM accounts"] {
+        let limit = Instant::now() + Duration::from_secs(20);
+        loop {
+            run(&mut warm, sql);
+            let (route, reason) = warm.last().expect("answers");
+            if route != "relay" {
+                break;
+            }
+            assert!(Instant::now() < limit, "{sql}: {reason}");
+            pause();
+        }
+    }
+    let (direct, through) = (checker.direct, checker.through);
+    let asynchronous = "SET synchronous_commit = off";
+    // Registers 0 and 1 are written past freshet, 2 and 3 through it.
+    let bound: &'static [usize] = if past_is_bound { &[0, 1, 2, 3] } else { &[2, 3] };
+    std::thread::scope(|scope| {
+        let mut readers = Vec::new();
+        for _ in 0..2 {
+            let checker = Arc::clone(&checker);
+            readers.push(scope.spawn(move || checker.read(freshness, bound)));
+        }
+        let spawn = |work: Box<dyn FnOnce(&Checker) + Send>| {
+            let checker = Arc::clone(&checker);
+            scope.spawn(move || work(&checker))
+        };
+        let writers = vec![
+            spawn(Box::new(move |c| c.write_register(direct, 0, ""))),
+            spawn(Box::new(move |c| c.write_register(direct, 1, asynchronous))),
+            spawn(Box::new(move |c| c.write_register(through, 2, ""))),
+            spawn(Box::new(move |c| c.write_register(through, 3, asynchronous))),
+            spawn(Box::new(move |c| c.transfer(direct, asynchronous, 1))),
+            spawn(Box::new(move |c| c.transfer(through, "", 2))),
+        ];
+        let end = Instant::now() + duration();
+        while Instant::now() < end && readers.iter().chain(&writers).all(|thread| !thread.is_finished()) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        checker.stop.store(true, SeqCst);
+    });
+    let (reads, local) = (checker.reads.load(SeqCst), checker.local.load(SeqCst));
+    let reasons = checker.reasons.lock().expect("not poisoned");
+    assert!(reads > 100, "{reads} reads");
+    assert!(local * 2 > reads, "only {local} of {reads} reads were answered here: {reasons:?}");
+    assert_eq!(freshet.metric("freshet_wrong_answers_total"), 0.0);
+}
+
+#[test]
+fn exact_reads_see_every_acknowledged_commit() {
+    check("exact", true);
+}
+
+#[test]
+fn session_reads_see_every_commit_acknowledged_through_freshet() {
+    check("session", false);
+}
