@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Checks the Dockerfile without a container engine: replays its steps on a plain Debian root made by debootstrap.
+# The build stage's toolchain is this machine's; the binary is built by the Dockerfile's own command.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. deploy/prepare.sh
+need_cargo
+need_postgres
+command -v debootstrap >/dev/null || install_packages debootstrap
+root=$(mktemp -d)
+trap 'as_root umount "$root/proc" 2>/dev/null || true; as_root rm -rf "$root"' EXIT
+
+say "build stage"
+build=$(sed -n 's/^RUN \(cargo build .*\) --target-dir .*/\1/p' Dockerfile)
+[ -n "$build" ] || { echo "no build command in the Dockerfile" >&2; exit 1; }
+$build
+strip -o "$root.freshet" "$CARGO_TARGET_DIR/release/freshet"
+
+say "runtime stage"
+as_root debootstrap --variant=minbase --include="ca-certificates,curl" bookworm "$root" >/dev/null
+sed -n '/^FROM debian/,$p' Dockerfile | sed -n 's/^RUN \(useradd .*\)/\1/p' | as_root chroot "$root" sh -eu
+as_root install -D "$root.freshet" "$root/usr/local/bin/freshet"
+as_root install -D -m 644 config/freshet.toml "$root/etc/freshet/freshet.toml"
+rm -f "$root.freshet"
+as_root mount -t proc proc "$root/proc"
+user=$(sed -n 's/^USER \(.*\)/\1/p' Dockerfile)
+health=$(sed -n 's/^HEALTHCHECK .* CMD \(.*\)/\1/p' Dockerfile)
+command=$(sed -n 's/^CMD \[\(.*\)\]/\1/p' Dockerfile | tr -d '",')
+
+say "run as $user: $command"
+as_root chroot --userspec="$user" "$root" env FRESHET_UPSTREAM_URL=postgres://nobody@127.0.0.1:1/db \
+    FRESHET_LISTEN=127.0.0.1:0 /usr/local/bin/freshet $command >"$root/tmp/log" 2>&1 &
+pid=$!
+ok=
+for _ in $(seq 1 100); do
+    if as_root chroot "$root" sh -c "$health" >/dev/null 2>&1; then ok=1; break; fi
+    kill -0 $pid 2>/dev/null || break
+    sleep 0.1
+done
+owner=$(ps -o user= -p "$(pgrep -f -n 'local/bin/freshet serve')" || true)
+kill -TERM "$(pgrep -f -n 'local/bin/freshet serve')" 2>/dev/null || true
+wait $pid || true
+tail -n 5 "$root/tmp/log"
+[ -n "$ok" ] || { echo "the health check never passed" >&2; exit 1; }
+[ "$owner" != root ] || { echo "it ran as root" >&2; exit 1; }
+say "image: healthy, ran as ${owner:-$user}, size of the root: $(du -sh "$root" 2>/dev/null | cut -f1)"
