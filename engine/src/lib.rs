@@ -35,7 +35,7 @@ use crate::result_cache::ResultCache;
 use crate::snapshot::Snapshot;
 use crate::types::{FormatSettings, Value};
 
-pub use crate::prepare::{PrepareContext, Prepared};
+pub use crate::prepare::{PrepareContext, Prepared, prepare};
 
 /// Bounds of an [`Engine`].
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Engine {
         if let Some(known) = self.plans.get(key.as_slice()) {
             return known;
         }
-        let prepared = prepare::prepare(sql, context).map(Arc::new);
+        let prepared = prepare(sql, context).map(Arc::new);
         self.plans.insert(key.into_boxed_slice(), prepared.clone());
         prepared
     }

@@ -51,7 +51,8 @@ pub struct Prepared {
     pub catalog_version: u64,
 }
 
-pub(crate) fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, UpstreamReason> {
+/// Parses, binds and plans one query; an `UpstreamReason` says what is not answered here.
+pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, UpstreamReason> {
     let statement = single(sql)?;
     let bind = BindContext {
         search_path: context.search_path,

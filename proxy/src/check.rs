@@ -1,0 +1,141 @@
+//! The operator's questions, asked of upstream without changing it: `freshet check`, `freshet explain`; and
+//! `freshet uninstall`, which removes what freshets left behind.
+
+use std::fmt::Write as _;
+
+use freshet_config::{Settings, TableChoice};
+use freshet_engine::PrepareContext;
+use freshet_engine::planner::explain::explain as show_plan;
+use freshet_engine::types::FormatSettings;
+
+use crate::replication::catalog::{self, LoadedCatalog};
+use crate::replication::preflight::{self, Severity};
+use crate::replication::supervise;
+use crate::upstream::UpstreamError;
+use crate::upstream::address::UpstreamAddress;
+use crate::upstream::service::ServicePool;
+
+/// What was found out, for people; and whether all is well.
+pub struct Report {
+    pub text: String,
+    pub is_fine: bool,
+}
+
+/// Per requirement and per table: fine, or what is missing, why, and the SQL that mends it.
+pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
+    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let pool = ServicePool::new(&address, 1)?;
+    let mut client = pool.connection().await?;
+    let facts = preflight::gather(&client).await?;
+    let findings = preflight::assess(&facts);
+    let loaded = catalog::load(&mut client, 1).await?;
+    let mut report = Report { text: String::new(), is_fine: true };
+    let text = &mut report.text;
+    let _ = writeln!(text, "upstream   {address}");
+    let version = (facts.version / 10_000, facts.version % 10_000);
+    let _ = writeln!(text, "server     PostgreSQL {}.{}, role {}, database {}", version.0, version.1, facts.role, facts.database);
+    if findings.is_empty() {
+        let _ = writeln!(text, "ready      wal_level, REPLICATION, slots, walsenders, publication: fine");
+    }
+    for finding in &findings {
+        let word = match finding.severity {
+            Severity::Blocks => "MISSING",
+            Severity::Warns => "note",
+        };
+        report.is_fine &= finding.severity != Severity::Blocks;
+        let _ = writeln!(text, "{word:10} {}\n           why:  {}\n           mend: {}", finding.what, finding.why, finding.remedy);
+    }
+    report.is_fine &= tables(&loaded, &settings.mirror.tables, text);
+    Ok(report)
+}
+
+/// A line for each table; false if one that the settings name cannot be mirrored.
+fn tables(loaded: &LoadedCatalog, choice: &TableChoice, text: &mut String) -> bool {
+    let mut all: Vec<_> = loaded.tables.values().collect();
+    all.sort_by(|a, b| (&a.schema.schema, &a.schema.name).cmp(&(&b.schema.schema, &b.schema.name)));
+    let mut is_fine = true;
+    for facts in all {
+        let name = format!("{}.{}", facts.schema.schema, facts.schema.name);
+        let Some(refusal) = &facts.refusal else {
+            let left_out: Vec<&str> =
+                facts.schema.columns.iter().filter(|c| c.pg_type.is_none()).map(|c| &*c.name).collect();
+            let note = if left_out.is_empty() { String::new() } else { format!(" (columns not mirrored: {})", left_out.join(", ")) };
+            let _ = writeln!(text, "table      {name}: can be mirrored{note}");
+            continue;
+        };
+        is_fine &= !matches!(choice, TableChoice::List(names) if names.contains(&name));
+        let _ = writeln!(text, "table      {name}: relayed\n           why:  {}", refusal.why);
+        if let Some(remedy) = &refusal.remedy {
+            let _ = writeln!(text, "           mend: {remedy}");
+        }
+    }
+    is_fine
+}
+
+/// How a statement would be answered, by upstream's catalog of this moment and default settings.
+pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamError> {
+    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let pool = ServicePool::new(&address, 1)?;
+    let mut client = pool.connection().await?;
+    let loaded = catalog::load(&mut client, 1).await?;
+    // As a session of this role would see it; the pool's own search path is another.
+    let path: Vec<String> = client
+        .query_one(
+            "SELECT array_agg(n.nspname::text ORDER BY p.at) FROM unnest(string_to_array(replace(coalesce(
+                 (SELECT split_part(c, '=', 2) FROM pg_db_role_setting s, unnest(s.setconfig) c
+                  WHERE c LIKE 'search_path=%' ORDER BY s.setrole DESC, s.setdatabase DESC LIMIT 1),
+                 '\"$user\", public'), '\"', ''), ',')) WITH ORDINALITY p (name, at)
+             JOIN pg_namespace n ON n.nspname = replace(trim(p.name), '$user', current_user)",
+            &[],
+        )
+        .await?
+        .try_get::<_, Option<Vec<String>>>(0)?
+        .unwrap_or_default();
+    let search_path: Vec<std::sync::Arc<str>> =
+        std::iter::once("pg_catalog").chain(path.iter().map(String::as_str)).map(Into::into).collect();
+    let format = FormatSettings::default();
+    let context = PrepareContext {
+        catalog: &loaded.catalog,
+        settings_id: 0,
+        search_path: &search_path,
+        settings: &format,
+        parameter_types: &[],
+    };
+    let prepared = match freshet_engine::prepare(sql, &context) {
+        Ok(prepared) => prepared,
+        Err(reason) => return Ok(Report { text: format!("route: relay\nreason: {reason}\n"), is_fine: false }),
+    };
+    let mut text = String::new();
+    let mut is_fine = true;
+    for table in &prepared.plan.tables {
+        let Some(facts) = loaded.tables.get(&table.table) else { continue };
+        let name = format!("{}.{}", facts.schema.schema, facts.schema.name);
+        if let Some(refusal) = &facts.refusal {
+            is_fine = false;
+            let mend = refusal.remedy.as_ref().map(|sql| format!("; mend: {sql}")).unwrap_or_default();
+            let _ = writeln!(text, "reason: {name} is not mirrored: {}{mend}", refusal.why);
+        }
+    }
+    let route = if is_fine { "local, once its tables are mirrored and its first execution has been compared (then hit, if repeated)" } else { "relay" };
+    text.insert_str(0, &format!("route: {route}\n"));
+    let _ = writeln!(text, "shape: {}", prepared.shape.text);
+    let columns: Vec<String> =
+        prepared.plan.output.iter().map(|c| format!("{} {}", c.name, c.expr_type.pg_type.name())).collect();
+    let _ = writeln!(text, "result: {}", columns.join(", "));
+    let _ = write!(text, "plan:\n{}", show_plan(&prepared.plan, &loaded.catalog));
+    Ok(Report { text, is_fine })
+}
+
+/// Drops what freshets that no longer run left behind; says what.
+pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
+    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let dropped = supervise::uninstall(&address, &settings.mirror.publication).await?;
+    let mut text = String::new();
+    for name in &dropped {
+        let _ = writeln!(text, "dropped publication {name}");
+    }
+    if dropped.is_empty() {
+        text.push_str("nothing to remove\n");
+    }
+    Ok(Report { text, is_fine: true })
+}
