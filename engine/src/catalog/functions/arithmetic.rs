@@ -1,22 +1,18 @@
-//! Arithmetic on integers and floats: + - * / %, signs, bits.
+//! Arithmetic on integers: + - * / %, signs, bits.
 //!
-//! Integers raise on overflow and on division by zero (PostgreSQL: int.c, int8.c); floats raise where a finite
-//! computation leaves the range (float.h, float4_pl and its kin). Mixed integer widths compute in the wider one.
-
-use super::vector::{Checked, checked_binary};
-use super::{EvalContext, EvalError, Function, Operand};
-
-use crate::types::PgType::{Int2, Int4, Int8};
+//! Overflow and division by zero raise (PostgreSQL: int.c, int8.c). Mixed widths compute in the wider one.
 
 use arrow::array::ArrayRef;
 
-/// Both operands in their common width.
-macro_rules! integer_operators {
-    ($module:ident, $left:ty, $right:ty, $wide:ty, $result:ident) => {
+use super::vector::{Checked, checked_binary, checked_unary};
+use super::{EvalContext, EvalError, Function, Operand};
+use crate::types::PgType::{Int2, Int4, Int8};
+
+/// + - * / of two widths, both operands brought to their common one.
+macro_rules! mixed_operators {
+    ($module:ident, $left:ty, $right:ty, $wide:ty, $out_of_range:literal) => {
         mod $module {
             use super::*;
-
-            const OUT_OF_RANGE: &str = concat!(stringify!($result), " out of range");
 
             pub(super) fn add(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
                 overflowing(o, rows, <$wide>::overflowing_add)
@@ -36,7 +32,9 @@ macro_rules! integer_operators {
                     o,
                     rows,
                     divide,
-                    |_, b: $right| if b == 0 { division_by_zero() } else { raise(OUT_OF_RANGE) },
+                    |_, b: $right| {
+                        if b == 0 { division_by_zero() } else { raise($out_of_range) }
+                    },
                 )
             }
 
@@ -46,21 +44,69 @@ macro_rules! integer_operators {
                 f: impl Fn($wide, $wide) -> Checked<$wide>,
             ) -> Result<ArrayRef, EvalError> {
                 let f = |a: $left, b: $right| f(<$wide>::from(a), <$wide>::from(b));
-                checked_binary(o, rows, f, |_, _| raise(OUT_OF_RANGE))
+                checked_binary(o, rows, f, |_, _| raise($out_of_range))
             }
         }
     };
 }
 
-integer_operators!(int2, i16, i16, i16, smallint);
-integer_operators!(int24, i16, i32, i32, integer);
-integer_operators!(int28, i16, i64, i64, bigint);
-integer_operators!(int42, i32, i16, i32, integer);
-integer_operators!(int4, i32, i32, i32, integer);
-integer_operators!(int48, i32, i64, i64, bigint);
-integer_operators!(int82, i64, i16, i64, bigint);
-integer_operators!(int84, i64, i32, i64, bigint);
-integer_operators!(int8, i64, i64, i64, bigint);
+mixed_operators!(int2, i16, i16, i16, "smallint out of range");
+mixed_operators!(int24, i16, i32, i32, "integer out of range");
+mixed_operators!(int28, i16, i64, i64, "bigint out of range");
+mixed_operators!(int42, i32, i16, i32, "integer out of range");
+mixed_operators!(int4, i32, i32, i32, "integer out of range");
+mixed_operators!(int48, i32, i64, i64, "bigint out of range");
+mixed_operators!(int82, i64, i16, i64, "bigint out of range");
+mixed_operators!(int84, i64, i32, i64, "bigint out of range");
+mixed_operators!(int8, i64, i64, i64, "bigint out of range");
+
+/// What exists for one width only.
+macro_rules! single_operators {
+    ($module:ident, $native:ty, $out_of_range:literal) => {
+        mod $module {
+            use super::*;
+
+            pub(super) fn remainder(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                // The minimum modulo -1 is 0 (int4mod), not an overflow: as wrapping_rem has it.
+                let remainder = |a: $native, b: $native| if b == 0 { (0, true) } else { (a.wrapping_rem(b), false) };
+                checked_binary(o, rows, remainder, |_, _| division_by_zero())
+            }
+            pub(super) fn negate(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                checked_unary(o, rows, <$native>::overflowing_neg, |_| raise($out_of_range))
+            }
+            pub(super) fn absolute(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                checked_unary(o, rows, <$native>::overflowing_abs, |_| raise($out_of_range))
+            }
+            pub(super) fn identity(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                checked_unary(o, rows, |a: $native| (a, false), |_| raise($out_of_range))
+            }
+            pub(super) fn complement(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                checked_unary(o, rows, |a: $native| (!a, false), |_| raise($out_of_range))
+            }
+            pub(super) fn bit_and(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                bits(o, rows, |a, b| a & b)
+            }
+            pub(super) fn bit_or(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                bits(o, rows, |a, b| a | b)
+            }
+            pub(super) fn bit_xor(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                bits(o, rows, |a, b| a ^ b)
+            }
+
+            fn bits(
+                o: &[Operand],
+                rows: usize,
+                f: impl Fn($native, $native) -> $native,
+            ) -> Result<ArrayRef, EvalError> {
+                checked_binary(o, rows, |a, b| (f(a, b), false), |_, _| raise($out_of_range))
+            }
+        }
+    };
+}
+
+single_operators!(width2, i16, "smallint out of range");
+single_operators!(width4, i32, "integer out of range");
+single_operators!(width8, i64, "bigint out of range");
 
 fn raise(message: &str) -> EvalError {
     EvalError::Raises(message.to_owned())
@@ -70,7 +116,7 @@ fn division_by_zero() -> EvalError {
     raise("division by zero")
 }
 
-macro_rules! integer_entries {
+macro_rules! mixed_entries {
     ($($module:ident $left:ident $right:ident $result:ident $source:literal),+ $(,)?) => {
         &[$(
             Function::immutable("+", &[$left, $right], $result, $module::add, concat!($source, "pl")),
@@ -81,7 +127,7 @@ macro_rules! integer_entries {
     };
 }
 
-pub(super) static ENTRIES: &[Function] = integer_entries! {
+pub(super) static MIXED: &[Function] = mixed_entries! {
     int2 Int2 Int2 Int2 "int.c int2",
     int24 Int2 Int4 Int4 "int.c int24",
     int28 Int2 Int8 Int8 "int8.c int28",
@@ -91,4 +137,27 @@ pub(super) static ENTRIES: &[Function] = integer_entries! {
     int82 Int8 Int2 Int8 "int8.c int82",
     int84 Int8 Int4 Int8 "int8.c int84",
     int8 Int8 Int8 Int8 "int8.c int8",
+};
+
+macro_rules! single_entries {
+    ($($module:ident $native:ident $source:literal),+ $(,)?) => {
+        &[$(
+            Function::immutable("%", &[$native, $native], $native, $module::remainder, concat!($source, "mod")),
+            Function::immutable("mod", &[$native, $native], $native, $module::remainder, concat!($source, "mod")),
+            Function::immutable("-", &[$native], $native, $module::negate, concat!($source, "um")),
+            Function::immutable("+", &[$native], $native, $module::identity, concat!($source, "up")),
+            Function::immutable("@", &[$native], $native, $module::absolute, concat!($source, "abs")),
+            Function::immutable("abs", &[$native], $native, $module::absolute, concat!($source, "abs")),
+            Function::immutable("~", &[$native], $native, $module::complement, concat!($source, "not")),
+            Function::immutable("&", &[$native, $native], $native, $module::bit_and, concat!($source, "and")),
+            Function::immutable("|", &[$native, $native], $native, $module::bit_or, concat!($source, "or")),
+            Function::immutable("#", &[$native, $native], $native, $module::bit_xor, concat!($source, "xor")),
+        )+]
+    };
+}
+
+pub(super) static ENTRIES: &[Function] = single_entries! {
+    width2 Int2 "int.c int2",
+    width4 Int4 "int.c int4",
+    width8 Int8 "int8.c int8",
 };

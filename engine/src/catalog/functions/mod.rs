@@ -9,8 +9,17 @@
 
 mod aggregates;
 mod arithmetic;
+mod cast_number;
+mod cast_text;
+mod comparison;
 mod datetime;
+mod float;
+mod numeric_arithmetic;
+mod pattern;
 mod registry;
+mod rows;
+mod text;
+mod text_comparison;
 mod vector;
 
 pub use aggregates::{Aggregate, AggregateFunction, aggregates};
@@ -133,3 +142,6 @@ impl Function {
         Self { volatility: Volatility::Stable, ..Self::immutable(name, arguments, result, kernel, source) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Function, arithmetic, datetime};
+use super::{
+    Function, arithmetic, cast_number, cast_text, comparison, datetime, float, numeric_arithmetic, pattern, text,
+    text_comparison,
+};
 use crate::types::{Oid, PgType};
 
 /// Type of one argument of a candidate.
@@ -134,7 +137,17 @@ pub fn cast(from: PgType, to: PgType) -> Option<Cast> {
     if from == to {
         return Some(Cast { method: CastMethod::BinaryCompatible, context: CastContext::Implicit });
     }
-    REGISTRY.casts.get(&(from, to)).copied()
+    if let Some(listed) = REGISTRY.casts.get(&(from, to)) {
+        return *listed;
+    }
+    // Any type converts to a text type by assignment, from one explicitly.
+    let is_text = |pg_type: PgType| ArgumentType::Known(pg_type).category() == 'S';
+    let context = match (is_text(from), is_text(to)) {
+        (_, true) => CastContext::Assignment,
+        (true, false) => CastContext::Explicit,
+        (false, false) => return None,
+    };
+    Some(Cast { method: CastMethod::ViaText(cast_text::via_text(from, to)?), context })
 }
 
 /// The function that applies a type modifier: arguments (value, int4 modifier) or (value, int4 modifier, bool explicit).
@@ -147,8 +160,8 @@ pub fn length_coercion(pg_type: PgType) -> Option<&'static Function> {
 }
 
 /// What the type prints as, as text: `pg_type.typoutput`. Differs from the cast to text for bool and bpchar.
-pub fn output_function(_from: PgType) -> Option<&'static Function> {
-    None
+pub fn output_function(from: PgType) -> Option<&'static Function> {
+    cast_text::via_text(from, PgType::Text)
 }
 
 struct Named {
@@ -159,16 +172,27 @@ struct Named {
 struct Registry {
     operators: HashMap<&'static str, Named>,
     functions: HashMap<&'static str, Named>,
-    casts: HashMap<(PgType, PgType), Cast>,
+    /// As in pg_cast; None: not computed here.
+    casts: HashMap<(PgType, PgType), Option<Cast>>,
 }
 
 /// Every implemented operator and function.
 static ENTRIES: &[&[Function]] = &[
-    arithmetic::ENTRIES,
     datetime::arithmetic::ENTRIES,
     datetime::comparison::ENTRIES,
     datetime::conversion::ENTRIES,
     datetime::parts::ENTRIES,
+    arithmetic::MIXED,
+    arithmetic::ENTRIES,
+    float::OPERATORS,
+    float::ENTRIES,
+    numeric_arithmetic::ENTRIES,
+    comparison::ENTRIES,
+    text_comparison::ENTRIES,
+    text::ENTRIES,
+    pattern::ENTRIES,
+    cast_number::ENTRIES,
+    cast_text::ENTRIES,
 ];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
@@ -279,7 +303,7 @@ fn entry_of(
 fn casts(
     lines: &'static str,
     entries: &HashMap<(&str, &[PgType]), &'static Function>,
-) -> HashMap<(PgType, PgType), Cast> {
+) -> HashMap<(PgType, PgType), Option<Cast>> {
     lines.lines().filter_map(|line| listed_cast(line, entries)).collect()
 }
 
@@ -287,7 +311,7 @@ fn casts(
 fn listed_cast(
     line: &'static str,
     entries: &HashMap<(&str, &[PgType]), &'static Function>,
-) -> Option<((PgType, PgType), Cast)> {
+) -> Option<((PgType, PgType), Option<Cast>)> {
     let mut words = line.split(' ');
     let (from, to) = (known_type(words.next()?)?, known_type(words.next()?)?);
     let context = match words.next()? {
@@ -296,14 +320,12 @@ fn listed_cast(
         _ => CastContext::Explicit,
     };
     let method = match words.next()? {
-        "b" => CastMethod::BinaryCompatible,
-        "f" => {
-            let signature = signature(words.next()?, &[])?;
-            CastMethod::Function(entry_of(&signature, entries)?)
-        }
-        _ => return None,
+        "b" => Some(CastMethod::BinaryCompatible),
+        "f" => entry_of(&signature(words.next()?, &[])?, entries).map(CastMethod::Function),
+        // By output and input function of json and jsonb: to jsonb is upstream's, jsonb prints as valid json.
+        _ => (from == PgType::Jsonb).then_some(CastMethod::BinaryCompatible),
     };
-    Some(((from, to), Cast { method, context }))
+    Some(((from, to), method.map(|method| Cast { method, context })))
 }
 
 #[cfg(test)]
@@ -350,7 +372,7 @@ mod tests {
 
     #[test]
     fn operators_resolve_to_entries() {
-        assert_eq!(operators("+").iter().filter(|f| f.arguments[0] == PgType::Int4).count(), 3);
+        assert_eq!(operators("+").iter().filter(|f| f.arguments == [PgType::Int4, PgType::Int8]).count(), 1);
         assert!(operators("@@@").is_empty());
     }
 }

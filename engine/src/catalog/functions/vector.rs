@@ -73,7 +73,7 @@ pub(super) fn nulls<R: Native>(rows: usize) -> ArrayRef {
     Arc::new(PrimitiveArray::<R::Array>::new_null(rows))
 }
 
-fn column<R: Native>(values: Vec<R>, nulls: Option<NullBuffer>) -> ArrayRef {
+pub(super) fn column<R: Native>(values: Vec<R>, nulls: Option<NullBuffer>) -> ArrayRef {
     Arc::new(PrimitiveArray::<R::Array>::new(ScalarBuffer::from(values), nulls))
 }
 
@@ -95,20 +95,9 @@ pub(super) fn checked_unary<A: Native, R: Native>(
             if wrong && rows > 0 { Err(raise(a)) } else { Ok(column(vec![value; rows], None)) }
         }
         Numbers::Column(a, a_nulls) => {
-            let mut any_wrong = false;
-            let values = a
-                .iter()
-                .map(|&a| {
-                    let (value, wrong) = f(a);
-                    any_wrong |= wrong;
-                    value
-                })
-                .collect();
+            let (values, any_wrong) = collect_checked(a.iter().map(|&a| f(a)), a.len());
             if any_wrong {
-                let bad = |row: &usize| a_nulls.is_none_or(|nulls| nulls.is_valid(*row)) && f(a[*row]).1;
-                if let Some(row) = (0..a.len()).find(bad) {
-                    return Err(raise(a[row]));
-                }
+                first_wrong(a.len(), a_nulls, |row| f(a[row]).1).map_or(Ok(()), |row| Err(raise(a[row])))?;
             }
             Ok(column::<R>(values, a_nulls.cloned()))
         }
@@ -167,7 +156,7 @@ fn collect_checked<R: Native>(results: impl Iterator<Item = Checked<R>>, rows: u
     (values, any_wrong)
 }
 
-fn first_wrong(rows: usize, nulls: Option<&NullBuffer>, is_wrong: impl Fn(usize) -> bool) -> Option<usize> {
+pub(super) fn first_wrong(rows: usize, nulls: Option<&NullBuffer>, is_wrong: impl Fn(usize) -> bool) -> Option<usize> {
     (0..rows).find(|&row| nulls.is_none_or(|nulls| nulls.is_valid(row)) && is_wrong(row))
 }
 
