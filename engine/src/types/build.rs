@@ -206,3 +206,6 @@ impl ColumnBuilder {
 fn append_uuid(values: &mut FixedSizeBinaryBuilder, uuid: &[u8; 16]) {
     values.append_value(uuid).expect("a uuid column is 16 bytes wide");
 }
+
+#[cfg(test)]
+mod tests;

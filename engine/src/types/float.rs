@@ -169,11 +169,14 @@ impl Digits {
 
     /// Whether this decimal lies exactly half-way between `mantissa` × 2^`exponent` and a neighbour of it.
     fn is_halfway(&self, mantissa: u64, exponent: i32) -> bool {
-        // The neighbours' midpoints are (2m ± 1) × 2^(e-1); below a power of two the gap is half as wide: (4m - 1) × 2^(e-2).
+        // The midpoints are (2m ± 1) × 2^(e-1); below a power of two the gap is half as wide, its midpoint (4m - 1) × 2^(e-2).
         let (whole, power) = self.as_whole();
-        is_same(whole, power, 2 * mantissa + 1, exponent - 1)
-            || is_same(whole, power, 2 * mantissa - 1, exponent - 1)
-            || is_same(whole, power, 4 * mantissa - 1, exponent - 2)
+        let lower = if mantissa.is_power_of_two() {
+            (4 * mantissa - 1, exponent - 2)
+        } else {
+            (2 * mantissa - 1, exponent - 1)
+        };
+        is_same(whole, power, 2 * mantissa + 1, exponent - 1) || is_same(whole, power, lower.0, lower.1)
     }
 
     /// In plain notation from 10^-4 to below 10^`limit`, else in e-notation with at least two exponent digits.
