@@ -15,6 +15,7 @@ mod columns;
 pub(super) mod comparison;
 pub(super) mod conversion;
 pub(super) mod parts;
+pub(super) mod pattern;
 
 type Evaluated = Result<ArrayRef, EvalError>;
 

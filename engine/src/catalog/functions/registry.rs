@@ -193,6 +193,7 @@ static ENTRIES: &[&[Function]] = &[
     pattern::ENTRIES,
     cast_number::ENTRIES,
     cast_text::ENTRIES,
+    datetime::pattern::ENTRIES,
 ];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {

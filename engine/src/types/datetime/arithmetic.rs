@@ -55,21 +55,6 @@ pub fn timestamp_to_timestamptz(local: i64, cursor: &mut OffsetCursor<'_>) -> Re
     check_timestamp(cursor.from_local(local))
 }
 
-/// A date's place among timestamps for comparison: out of their range it stands before or after all finite ones
-/// (date2timestamp_opt_overflow).
-#[inline]
-pub fn date_as_comparable(days: i32) -> (i64, i32) {
-    match days {
-        i32::MAX => (i64::MAX, 0),
-        i32::MIN => (i64::MIN, 0),
-        _ => match i64::from(days).checked_mul(MICROSECONDS_PER_DAY) {
-            Some(midnight) if midnight < TIMESTAMP_END => (midnight, 0),
-            // Equal to no timestamp: after the finite ones, before infinity.
-            _ => (TIMESTAMP_END, 1),
-        },
-    }
-}
-
 /// date_pli, date_mii.
 #[inline]
 pub fn add_days(days: i32, count: i64) -> Result<i32, DateTimeError> {

@@ -226,7 +226,7 @@ impl<'t> Scanner<'t> {
         self.take(b',');
         self.skip_spaces();
         let year = self.number()?;
-        self.rest_of_local(year, month, day).map(Moment::Civil)
+        self.rest_after_name(year, month, day).map(Moment::Civil)
     }
 
     fn skip_date_space(&mut self) -> bool {
@@ -250,7 +250,7 @@ impl<'t> Scanner<'t> {
                     // 01-Jan-2024
                     let month = month_of_name(self.word()).ok_or_else(|| self.beyond())?;
                     let year = if self.take(separator) { self.number()? } else { return Err(self.beyond()) };
-                    return self.rest_of_local(year, month, first);
+                    return self.rest_after_name(year, month, first);
                 }
                 let second = self.number()?;
                 if !self.take(separator) {
@@ -274,10 +274,18 @@ impl<'t> Scanner<'t> {
                     return Err(self.beyond());
                 }
                 let year = self.number()?;
-                self.rest_of_local(year, month, first)
+                self.rest_after_name(year, month, first)
             }
             _ => Err(self.beyond()),
         }
+    }
+
+    /// Beside a month's name, a longer year or a 'T' without a space mean something else.
+    fn rest_after_name(&mut self, year: Number, month: u32, day: Number) -> Result<Local, ParseError> {
+        if year.digits != 4 || !matches!(self.peek(), None | Some(b' ')) {
+            return Err(self.beyond());
+        }
+        self.rest_of_local(year, month, day)
     }
 
     /// What follows a date: a time, a zone, an era.
@@ -338,7 +346,7 @@ impl<'t> Scanner<'t> {
             + i64::from(second.value) * MICROSECONDS_PER_SECOND
             + fraction;
         // 24:00:00 and a 60th second are accepted (datetime.c: DecodeTime; float_time_overflows).
-        if hour > 24 || minute.value > 59 || second.value > 60 || (hour == 24 && total > MICROSECONDS_PER_DAY) {
+        if hour > 24 || minute.value > 59 || second.value > 60 || total > MICROSECONDS_PER_DAY {
             return Err(self.out_of_range());
         }
         Ok(total)
@@ -352,6 +360,10 @@ impl<'t> Scanner<'t> {
         if !is_afternoon && !word.eq_ignore_ascii_case("am") {
             self.at = start;
             return Ok(hour);
+        }
+        // "PM-05" is one word to PostgreSQL's lexer, and no meridian.
+        if !matches!(self.peek(), None | Some(b' ')) {
+            return Err(self.beyond());
         }
         match hour {
             1..=11 => Ok(hour + if is_afternoon { 12 } else { 0 }),
@@ -418,6 +430,9 @@ impl<'t> Scanner<'t> {
     fn zone_of_word(&self, word: &str) -> Result<Zone, ParseError> {
         if matches!(self.peek(), Some(b'+' | b'-')) {
             return Err(self.beyond());
+        }
+        if ["z", "zulu", "utc", "gmt"].iter().any(|utc| word.eq_ignore_ascii_case(utc)) {
+            return Ok(Zone::Offset(0));
         }
         match named(word) {
             Some(zone) => Ok(Zone::Named(zone)),

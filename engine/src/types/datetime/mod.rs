@@ -10,6 +10,7 @@ pub mod calendar;
 pub mod field;
 pub mod input;
 pub mod output;
+pub mod pattern;
 pub mod zone;
 
 pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz};

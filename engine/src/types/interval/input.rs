@@ -17,7 +17,7 @@ pub fn parse(text: &str, typmod: i32, settings: &FormatSettings) -> Result<Inter
         parse_iso_8601(designated, text)?
     } else {
         let is_sql_standard = settings.interval_style == IntervalStyle::SqlStandard;
-        if is_sql_standard && trimmed.starts_with('-') {
+        if is_sql_standard && trimmed.contains('-') {
             // One leading sign may stand for all fields then (DecodeInterval, force_negative).
             return Err(beyond(text));
         }
