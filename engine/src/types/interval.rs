@@ -372,3 +372,165 @@ fn write_iso_8601(fields: &Fields, out: &mut Vec<u8>) {
         out.push(b'S');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(interval_style: IntervalStyle) -> FormatSettings {
+        FormatSettings { interval_style, ..FormatSettings::default() }
+    }
+
+    fn read(text: &str) -> Interval {
+        parse(text, -1, &settings(IntervalStyle::Postgres)).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    fn written(interval: &Interval, style: IntervalStyle) -> String {
+        let mut out = Vec::new();
+        write(interval, &settings(style), &mut out);
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    fn plain(interval: Result<Interval, DateTimeError>) -> String {
+        written(&interval.expect("an interval"), IntervalStyle::Postgres)
+    }
+
+    /// Answers of PostgreSQL 15: input, then the styles postgres, postgres_verbose and iso_8601.
+    #[test]
+    fn intervals_are_read_and_written_as_postgresql_does() {
+        let cases = [
+            (
+                "1 year 2 mons -3 days +04:05:06.7",
+                "1 year 2 mons -3 days +04:05:06.7",
+                "@ 1 year 2 mons -3 days 4 hours 5 mins 6.7 secs",
+                "P1Y2M-3DT4H5M6.7S",
+            ),
+            ("-1 mons +1 day", "-1 mons +1 day", "@ 1 mon -1 days ago", "P-1M1D"),
+            ("-1 day 02:03:04", "-1 days +02:03:04", "@ 1 day -2 hours -3 mins -4 secs ago", "P-1DT2H3M4S"),
+            ("1.5 months", "1 mon 15 days", "@ 1 mon 15 days", "P1M15D"),
+            ("0.1 day", "02:24:00", "@ 2 hours 24 mins", "PT2H24M"),
+            ("-1.5 weeks", "-10 days -12:00:00", "@ 10 days 12 hours ago", "P-10DT-12H"),
+            ("1.234567 mins", "00:01:14.07402", "@ 1 min 14.07402 secs", "PT1M14.07402S"),
+            ("P-1.5DT-0.5H", "-1 days -12:30:00", "@ 1 day 12 hours 30 mins ago", "P-1DT-12H-30M"),
+            (
+                "1-2 3 4:05:06",
+                "1 year 2 mons 3 days 04:05:06",
+                "@ 1 year 2 mons 3 days 4 hours 5 mins 6 secs",
+                "P1Y2M3DT4H5M6S",
+            ),
+            ("15 MINUTES", "00:15:00", "@ 15 mins", "PT15M"),
+            ("-30 day", "-30 days", "@ 30 days ago", "P-30D"),
+            ("1 century 2 decades", "120 years", "@ 120 years", "P120Y"),
+            ("@ 1 hour 2 secs ago", "-01:00:02", "@ 1 hour 2 secs ago", "PT-1H-2S"),
+            ("100", "00:01:40", "@ 1 min 40 secs", "PT1M40S"),
+            ("0", "00:00:00", "@ 0", "PT0S"),
+            ("-0.5 sec", "-00:00:00.5", "@ 0.5 secs ago", "PT-0.5S"),
+            ("3000:00:00", "3000:00:00", "@ 3000 hours", "PT3000H"),
+            ("1 day -00:00:01", "1 day -00:00:01", "@ 1 day -1 sec", "P1DT-1S"),
+        ];
+        for (input, postgres, verbose, iso) in cases {
+            let interval = read(input);
+            assert_eq!(written(&interval, IntervalStyle::Postgres), postgres, "{input}");
+            assert_eq!(written(&interval, IntervalStyle::PostgresVerbose), verbose, "{input}");
+            assert_eq!(written(&interval, IntervalStyle::Iso8601), iso, "{input}");
+            for style in [postgres, verbose, iso] {
+                assert_eq!(read(style), interval, "{input} does not survive {style}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_sql_standard_has_a_form_for_one_sign_and_one_half() {
+        let cases = [
+            ("1 year 2 mons -3 days +04:05:06.7", "+1-2 -3 +4:05:06.7"),
+            ("1-2", "1-2"),
+            ("P-1Y", "-1-0"),
+            ("3 04:05:06", "3 4:05:06"),
+            ("0", "0"),
+            ("PT-1.5S", "-0:00:01.5"),
+        ];
+        for (input, expected) in cases {
+            assert_eq!(written(&read(input), IntervalStyle::SqlStandard), expected, "{input}");
+        }
+        let refused = parse("-1 day 2 hours", -1, &settings(IntervalStyle::SqlStandard));
+        assert!(refused.is_err(), "one sign may stand for all fields there");
+    }
+
+    #[test]
+    fn unclear_intervals_are_refused() {
+        let unclear = [
+            "",
+            "day",
+            "1 day 2 days",
+            "1 2",
+            "1 fortnight",
+            "1.1 years",
+            "infinity",
+            "1e3 days",
+            "P",
+            "PT",
+            "P1",
+            "P1D2Y",
+            "1:60",
+            "1-12",
+            "- 1 day",
+            "1 day ago 2 hours",
+            "1 quarter",
+            "1:2.5",
+            "99999999999999999999 s",
+        ];
+        for input in unclear {
+            let parsed = parse(input, -1, &settings(IntervalStyle::Postgres));
+            assert!(parsed.is_err(), "{input}: {parsed:?}");
+        }
+    }
+
+    #[test]
+    fn declared_fields_cut_and_round() {
+        const MINUTE: i32 = 1 << 11;
+        const HOUR: i32 = 1 << 10;
+        const SECOND: i32 = 1 << 12;
+        const YEAR: i32 = 1 << 2;
+        let cases = [
+            ("1 day 02:03:04.56789", (HOUR | MINUTE) << 16 | 0xffff, "1 day 02:03:00"),
+            ("14 months 3 days", YEAR << 16 | 0xffff, "1 year"),
+            ("1.23456 sec", SECOND << 16 | 2, "00:00:01.23"),
+            ("-1.555 s", SECOND << 16 | 2, "-00:00:01.56"),
+            ("15", MINUTE << 16 | 0xffff, "00:15:00"),
+        ];
+        for (input, typmod, expected) in cases {
+            let interval = parse(input, typmod, &settings(IntervalStyle::Postgres)).expect(input);
+            assert_eq!(written(&interval, IntervalStyle::Postgres), expected, "{input}");
+        }
+    }
+
+    /// Answers of PostgreSQL 15.
+    #[test]
+    fn fractions_cascade_when_scaled() {
+        let cases = [
+            (multiply(&read("1 mon 1 day 01:00"), 0.5), "15 days 12:30:00"),
+            (divide(&read("1 mon"), 7.0), "4 days 06:51:25.6896"),
+            (multiply(&read("-1 mon 3 days"), 1.7), "-1 mons -16 days +02:24:00"),
+            (multiply(&read("36:00"), 1.5), "54:00:00"),
+            (multiply(&read("1 year 5 days 00:00:01"), -0.333), "-3 mons -31 days -13:04:48.333"),
+            (divide(&read("1 day"), 3.0), "08:00:00"),
+        ];
+        for (result, expected) in cases {
+            assert_eq!(plain(result), expected);
+        }
+        assert!(divide(&read("1 day"), 0.0).is_err());
+        assert!(multiply(&read("1 mon"), f64::NAN).is_err());
+        assert!(multiply(&read("1 mon"), 1e10).is_err());
+    }
+
+    #[test]
+    fn comparison_takes_months_as_30_days() {
+        let key = |text| comparison_key(&read(text));
+        assert_eq!(key("1 mon"), key("30 days"));
+        assert_eq!(key("1 day"), key("24:00:00"));
+        assert!(key("1 day") > key("23:59:59.999999"));
+        assert_eq!(plain(justify_hours(&read("1 day 27:00"))), "2 days 03:00:00");
+        assert_eq!(plain(justify_days(&read("1 mon -35 days"))), "-5 days");
+        assert_eq!(plain(justify_interval(&read("1 mon -1 hour"))), "29 days 23:00:00");
+    }
+}

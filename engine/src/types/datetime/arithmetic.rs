@@ -22,7 +22,7 @@ pub fn date_to_timestamp(days: i32) -> Result<i64, DateTimeError> {
 
 /// date2timestamptz: midnight in the cursor's zone.
 #[inline]
-pub fn date_to_timestamptz(days: i32, cursor: &mut OffsetCursor<'_>) -> Result<i64, DateTimeError> {
+pub fn date_to_timestamptz(days: i32, cursor: &mut OffsetCursor) -> Result<i64, DateTimeError> {
     let local = date_to_timestamp(days)?;
     timestamp_to_timestamptz(local, cursor)
 }
@@ -39,7 +39,7 @@ pub fn timestamp_to_date(timestamp: i64) -> i32 {
 
 /// timestamptz_timestamp: the local time in the cursor's zone.
 #[inline]
-pub fn timestamptz_to_timestamp(timestamp: i64, cursor: &mut OffsetCursor<'_>) -> Result<i64, DateTimeError> {
+pub fn timestamptz_to_timestamp(timestamp: i64, cursor: &mut OffsetCursor) -> Result<i64, DateTimeError> {
     if !is_finite(timestamp) {
         return Ok(timestamp);
     }
@@ -48,7 +48,7 @@ pub fn timestamptz_to_timestamp(timestamp: i64, cursor: &mut OffsetCursor<'_>) -
 
 /// timestamp_timestamptz: the moment of a local time.
 #[inline]
-pub fn timestamp_to_timestamptz(local: i64, cursor: &mut OffsetCursor<'_>) -> Result<i64, DateTimeError> {
+pub fn timestamp_to_timestamptz(local: i64, cursor: &mut OffsetCursor) -> Result<i64, DateTimeError> {
     if !is_finite(local) {
         return Ok(local);
     }
@@ -93,11 +93,7 @@ pub fn add_to_timestamp(timestamp: i64, span: &Interval) -> Result<i64, DateTime
 }
 
 /// timestamptz_pl_interval: months and days by the local clock of the cursor's zone, the rest as elapsed time.
-pub fn add_to_timestamptz(
-    timestamp: i64,
-    span: &Interval,
-    cursor: &mut OffsetCursor<'_>,
-) -> Result<i64, DateTimeError> {
+pub fn add_to_timestamptz(timestamp: i64, span: &Interval, cursor: &mut OffsetCursor) -> Result<i64, DateTimeError> {
     if !is_finite(timestamp) {
         return Ok(timestamp);
     }
@@ -226,4 +222,121 @@ pub fn from_epoch(seconds: f64) -> Result<i64, DateTimeError> {
         return Err(DateTimeError::TIMESTAMP_RANGE);
     }
     check_timestamp(microseconds as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::*;
+    use crate::types::datetime::input::{parse_timestamp, parse_timestamptz};
+    use crate::types::datetime::output::{write_timestamp, write_timestamptz};
+    use crate::types::{FormatSettings, interval};
+
+    fn span(text: &str) -> Interval {
+        interval::parse(text, -1, &FormatSettings::default()).expect(text)
+    }
+
+    fn local(text: &str) -> i64 {
+        parse_timestamp(text, -1, &FormatSettings::default()).expect(text)
+    }
+
+    fn shown(timestamp: Result<i64, DateTimeError>) -> String {
+        let mut out = Vec::new();
+        write_timestamp(timestamp.expect("a timestamp"), &FormatSettings::default(), &mut out);
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    fn shown_span(interval: Result<Interval, DateTimeError>) -> String {
+        let mut out = Vec::new();
+        interval::write(&interval.expect("an interval"), &FormatSettings::default(), &mut out);
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    /// Answers of PostgreSQL 15, as are those of the other tests here.
+    #[test]
+    fn months_end_where_the_shorter_month_ends() {
+        let cases = [
+            ("2024-01-31", "1 month", "2024-02-29 00:00:00"),
+            ("2024-03-31", "-1 month", "2024-02-29 00:00:00"),
+            ("2024-02-29", "1 year", "2025-02-28 00:00:00"),
+            ("2000-01-01", "-2000 years -1 months", "0002-12-01 00:00:00 BC"),
+            ("infinity", "1 day", "infinity"),
+        ];
+        for (timestamp, added, expected) in cases {
+            assert_eq!(shown(add_to_timestamp(local(timestamp), &span(added))), expected, "{timestamp} + {added}");
+        }
+        assert!(add_to_timestamp(local("294276-12-31"), &span("1 day")).is_err());
+    }
+
+    #[test]
+    fn days_follow_the_local_clock_and_hours_elapse() {
+        let time_zone = TimeZone::get("America/New_York").expect("bundled zone");
+        let settings = FormatSettings { time_zone, ..FormatSettings::default() };
+        let cases = [
+            ("2024-03-09 02:30", "1 day", "2024-03-10 03:30:00-04"),
+            ("2024-03-09 02:30", "24 hours", "2024-03-10 03:30:00-04"),
+            ("2024-02-10 02:30", "1 month", "2024-03-10 03:30:00-04"),
+            ("2024-11-02 01:30", "1 day 1 hour", "2024-11-03 02:30:00-05"),
+            ("2024-03-10 03:30", "-1 day", "2024-03-09 03:30:00-05"),
+        ];
+        for (moment, added, expected) in cases {
+            let cursor = &mut OffsetCursor::new(&settings.time_zone);
+            let moment = parse_timestamptz(moment, -1, &settings).expect("a moment");
+            let mut out = Vec::new();
+            let sum = add_to_timestamptz(moment, &span(added), cursor).expect("in range");
+            write_timestamptz(sum, &settings, &mut out);
+            assert_eq!(String::from_utf8(out).expect("ASCII"), expected);
+        }
+    }
+
+    #[test]
+    fn differences_and_ages() {
+        let difference = |a, b| shown_span(subtract_timestamps(local(a), local(b)));
+        assert_eq!(difference("2024-01-01 12:00", "2023-12-25 13:00"), "6 days 23:00:00");
+        assert_eq!(difference("2023-12-25 13:00", "2024-01-01 12:00"), "-6 days -23:00:00");
+        let age_of = |a, b| shown_span(age(local(a), local(b)));
+        assert_eq!(age_of("2024-03-01", "2023-01-31 12:00"), "1 year 1 mon 12:00:00");
+        assert_eq!(age_of("2023-01-31 12:00", "2024-03-01"), "-1 years -1 mons -12:00:00");
+        assert_eq!(age_of("2024-02-29", "2023-02-28"), "1 year 1 day");
+        assert_eq!(age_of("2001-04-10", "1957-06-13"), "43 years 9 mons 27 days");
+        assert!(subtract_timestamps(i64::MAX, 0).is_err());
+    }
+
+    #[test]
+    fn bins_start_at_or_before() {
+        let binned = |stride, at, origin| bin(&span(stride), local(at), local(origin));
+        assert_eq!(shown(binned("15 min", "2024-01-01 10:20", "2001-01-01")), "2024-01-01 10:15:00");
+        assert_eq!(shown(binned("15 min", "2024-01-01 10:20", "2030-01-01 00:05:01")), "2024-01-01 10:05:01");
+        assert_eq!(
+            binned("15 min", "2024-01-01 10:15", "2030-01-01"),
+            Err(DateTimeError::Beyond("date_bin on a boundary before its origin"))
+        );
+        assert!(binned("1 month", "2024-01-01", "2024-01-01").is_err());
+        assert!(binned("0", "2024-01-01", "2024-01-01").is_err());
+    }
+
+    #[test]
+    fn times_go_around_the_clock() {
+        let hour = 3_600_000_000;
+        assert_eq!(add_to_time(23 * hour, 25 * hour + hour / 2), hour / 2);
+        assert_eq!(add_to_time(hour, -2 * hour), 23 * hour);
+        assert_eq!(add_to_time(24 * hour, 0), 0);
+    }
+
+    #[test]
+    fn constructors_refuse_what_is_no_date() {
+        assert_eq!(make_date(2000, 1, 1), Ok(0));
+        assert_eq!(shown(date_to_timestamp(make_date(-44, 3, 15).expect("a date"))), "0044-03-15 00:00:00 BC");
+        for (year, month, day) in
+            [(0, 1, 1), (2023, 2, 29), (2024, 13, 1), (2024, 1, 0), (i32::MIN, 1, 1), (i32::MAX, 1, 1)]
+        {
+            assert!(make_date(year, month, day).is_err(), "{year}-{month}-{day}");
+        }
+        assert_eq!(make_time(24, 0, 0.0), Ok(MICROSECONDS_PER_DAY));
+        assert!(make_time(24, 0, 0.1).is_err() && make_time(0, 60, 0.0).is_err() && make_time(0, 0, f64::NAN).is_err());
+        assert_eq!(shown(from_epoch(1_711_841_400.25)), "2024-03-30 23:30:00.25");
+        assert_eq!(from_epoch(f64::NEG_INFINITY), Ok(i64::MIN));
+        assert!(from_epoch(f64::NAN).is_err() && from_epoch(1e13).is_err());
+    }
 }

@@ -141,7 +141,7 @@ pub fn truncate_timestamp(field: Field, timestamp: i64) -> Result<i64, DateTimeE
 
 /// timestamptz_trunc of a finite timestamp in the cursor's zone; `field` is truncatable.
 #[inline]
-pub fn truncate_timestamptz(field: Field, timestamp: i64, cursor: &mut OffsetCursor<'_>) -> Result<i64, DateTimeError> {
+pub fn truncate_timestamptz(field: Field, timestamp: i64, cursor: &mut OffsetCursor) -> Result<i64, DateTimeError> {
     let offset = cursor.offset_at(timestamp);
     let local = timestamp + offset;
     if let Some(unit) = field.clock_unit() {
@@ -255,7 +255,7 @@ pub fn extract_timestamp(field: Field, timestamp: i64) -> Result<i64, DateTimeEr
 
 /// Fields of a finite moment in the cursor's zone, at [`extract_scale`].
 #[inline]
-pub fn extract_timestamptz(field: Field, timestamp: i64, cursor: &mut OffsetCursor<'_>) -> Result<i64, DateTimeError> {
+pub fn extract_timestamptz(field: Field, timestamp: i64, cursor: &mut OffsetCursor) -> Result<i64, DateTimeError> {
     if field == Field::Epoch {
         return extract_timestamp(field, timestamp);
     }
@@ -320,7 +320,7 @@ pub fn part_of_timestamp(field: Field, local: i64) -> Result<f64, DateTimeError>
 
 /// date_part of a finite moment in the cursor's zone.
 #[inline]
-pub fn part_of_timestamptz(field: Field, timestamp: i64, cursor: &mut OffsetCursor<'_>) -> Result<f64, DateTimeError> {
+pub fn part_of_timestamptz(field: Field, timestamp: i64, cursor: &mut OffsetCursor) -> Result<f64, DateTimeError> {
     match field {
         Field::Epoch => part_of_timestamp(field, timestamp),
         Field::Timezone | Field::TimezoneHour | Field::TimezoneMinute => {
@@ -363,4 +363,140 @@ fn seconds_as_float(microseconds: i64) -> f64 {
 fn milliseconds_as_float(microseconds: i64) -> f64 {
     let within = microseconds % MICROSECONDS_PER_MINUTE;
     (within / MICROSECONDS_PER_SECOND) as f64 * 1e3 + (within % MICROSECONDS_PER_SECOND) as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::*;
+    use crate::types::FormatSettings;
+    use crate::types::datetime::input::{parse_date, parse_timestamp, parse_timestamptz};
+    use crate::types::datetime::output::{write_timestamp, write_timestamptz};
+
+    fn field(name: &str) -> Field {
+        Field::of_name(name).expect(name)
+    }
+
+    fn local(text: &str) -> i64 {
+        parse_timestamp(text, -1, &FormatSettings::default()).expect(text)
+    }
+
+    /// Answers of PostgreSQL 15: of 2001-02-16 20:38:40.123456, of 0044-03-15 12:34:56 BC, and of
+    /// 2024-11-03 01:30:00-05, the second of its kind, in New York.
+    #[test]
+    fn truncation_reaches_the_start_of_the_period() {
+        let cases = [
+            ("millisecond", "2001-02-16 20:38:40.123", "0044-03-15 12:34:56 BC", "2024-11-03 01:30:00-05"),
+            ("SECOND", "2001-02-16 20:38:40", "0044-03-15 12:34:56 BC", "2024-11-03 01:30:00-05"),
+            ("minute", "2001-02-16 20:38:00", "0044-03-15 12:34:00 BC", "2024-11-03 01:30:00-05"),
+            ("hour", "2001-02-16 20:00:00", "0044-03-15 12:00:00 BC", "2024-11-03 01:00:00-05"),
+            ("Day", "2001-02-16 00:00:00", "0044-03-15 00:00:00 BC", "2024-11-03 00:00:00-04"),
+            ("week", "2001-02-12 00:00:00", "0044-03-11 00:00:00 BC", "2024-10-28 00:00:00-04"),
+            ("month", "2001-02-01 00:00:00", "0044-03-01 00:00:00 BC", "2024-11-01 00:00:00-04"),
+            ("quarter", "2001-01-01 00:00:00", "0044-01-01 00:00:00 BC", "2024-10-01 00:00:00-04"),
+            ("year", "2001-01-01 00:00:00", "0044-01-01 00:00:00 BC", "2024-01-01 00:00:00-05"),
+            ("decade", "2000-01-01 00:00:00", "0051-01-01 00:00:00 BC", "2020-01-01 00:00:00-05"),
+            ("century", "2001-01-01 00:00:00", "0100-01-01 00:00:00 BC", "2001-01-01 00:00:00-05"),
+            ("millennium", "2001-01-01 00:00:00", "1000-01-01 00:00:00 BC", "2001-01-01 00:00:00-05"),
+        ];
+        let time_zone = TimeZone::get("America/New_York").expect("bundled zone");
+        let settings = FormatSettings { time_zone, ..FormatSettings::default() };
+        let moment = parse_timestamptz("2024-11-03 01:30:00-05", -1, &settings).expect("a moment");
+        for (unit, modern, ancient, zoned) in cases {
+            for (start, expected) in [("2001-02-16 20:38:40.123456", modern), ("0044-03-15 12:34:56 BC", ancient)] {
+                let mut out = Vec::new();
+                let truncated = truncate_timestamp(field(unit), local(start)).expect(unit);
+                write_timestamp(truncated, &settings, &mut out);
+                assert_eq!(String::from_utf8_lossy(&out), expected, "{unit}");
+            }
+            let mut out = Vec::new();
+            let cursor = &mut OffsetCursor::new(&settings.time_zone);
+            write_timestamptz(truncate_timestamptz(field(unit), moment, cursor).expect(unit), &settings, &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), zoned, "{unit}");
+        }
+        assert!(truncate_timestamp(Field::Week, local("4714-11-24 BC") + 1).is_ok(), "a Monday");
+        assert!(truncate_timestamp(Field::Month, local("4714-11-24 BC")).is_err());
+    }
+
+    /// Answers of PostgreSQL 15, mantissas at the scale that it prints.
+    #[test]
+    fn fields_of_timestamps() {
+        let cases = [
+            ("microseconds", 40_123_456, 56_000_000),
+            ("minute", 38, 34),
+            ("hour", 20, 12),
+            ("day", 16, 15),
+            ("week", 7, 11),
+            ("month", 2, 3),
+            ("quarter", 1, 1),
+            ("year", 2001, -44),
+            ("decade", 200, -5),
+            ("century", 21, -1),
+            ("millennium", 3, -1),
+            ("dow", 5, 5),
+            ("isodow", 5, 5),
+            ("doy", 47, 74),
+            ("isoyear", 2001, -44),
+            ("epoch", 982_355_920_123_456, -63_517_778_704_000_000),
+        ];
+        for (unit, modern, ancient) in cases {
+            let extracted = |text| extract_timestamp(field(unit), local(text));
+            assert_eq!(extracted("2001-02-16 20:38:40.123456"), Ok(modern), "{unit}");
+            assert_eq!(extracted("0044-03-15 12:34:56 BC"), Ok(ancient), "{unit}");
+        }
+        assert_eq!((extract_scale(Field::Second), extract_scale(Field::Milliseconds)), (6, 3));
+        assert!(extract_timestamp(Field::Timezone, 0).is_err());
+        assert_eq!(part_of_timestamp(Field::Milliseconds, local("2001-02-16 20:38:40.123456")), Ok(40_123.456));
+    }
+
+    #[test]
+    fn fields_of_dates() {
+        let cases = [
+            ("day", 30, 1),
+            ("week", 1, 52),
+            ("year", 2024, -1),
+            ("decade", 202, 0),
+            ("century", 21, -1),
+            ("dow", 1, 6),
+            ("isodow", 1, 6),
+            ("doy", 365, 1),
+            ("isoyear", 2025, -2),
+            ("epoch", 1_735_516_800, -62_167_219_200),
+            ("julian", 2_460_675, 1_721_060),
+        ];
+        for (unit, modern, ancient) in cases {
+            for (date, expected) in [("2024-12-30", modern), ("0001-01-01 BC", ancient)] {
+                let days = parse_date(date, &FormatSettings::default()).expect(date);
+                assert_eq!(extract_date(field(unit), days), Ok(expected), "{unit} of {date}");
+            }
+        }
+        assert!(extract_date(Field::Hour, 0).is_err());
+    }
+
+    #[test]
+    fn fields_of_intervals() {
+        let span = Interval { months: 1_234, days: -17, microseconds: 18_367_891_000 };
+        let cases = [
+            ("microseconds", 7_891_000),
+            ("minute", 6),
+            ("hour", 5),
+            ("day", -17),
+            ("month", 10),
+            ("quarter", 4),
+            ("year", 102),
+            ("decade", 10),
+            ("century", 1),
+            ("millennium", 0),
+            ("epoch", 3_243_344_767_891_000),
+        ];
+        for (unit, expected) in cases {
+            assert_eq!(extract_interval(field(unit), &span), Ok(expected), "{unit}");
+        }
+        let cut = |unit| truncate_interval(field(unit), &span).expect(unit);
+        assert_eq!(cut("quarter"), Interval { months: 1_233, days: 0, microseconds: 0 });
+        assert_eq!(cut("hour"), Interval { months: 1_234, days: -17, microseconds: 18_000_000_000 });
+        assert_eq!(cut("millennium"), Interval::default());
+        assert!(truncate_interval(Field::Week, &span).is_err());
+    }
 }

@@ -505,3 +505,148 @@ fn month_of_name(name: &str) -> Option<u32> {
     let index = (0..12).find(|&i| name.eq_ignore_ascii_case(MONTHS[i]) || name.eq_ignore_ascii_case(FULL[i]))?;
     Some(index as u32 + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::DateStyle;
+    use crate::types::datetime::output::{write_date, write_time, write_timestamp, write_timestamptz};
+
+    fn new_york() -> FormatSettings {
+        let time_zone = TimeZone::get("America/New_York").expect("bundled zone");
+        FormatSettings { time_zone, ..FormatSettings::default() }
+    }
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    fn moment(input: &str, settings: &FormatSettings) -> String {
+        let value = parse_timestamptz(input, -1, settings).unwrap_or_else(|error| panic!("{input}: {error}"));
+        text(|out| write_timestamptz(value, settings, out))
+    }
+
+    /// Answers of PostgreSQL 15 with TimeZone America/New_York.
+    #[test]
+    fn moments_are_read_as_postgresql_reads_them() {
+        let cases = [
+            ("2024-03-10 02:30:00", "2024-03-10 03:30:00-04"),
+            ("2024-11-03 01:30:00", "2024-11-03 01:30:00-05"),
+            ("2024-11-03 01:30:00-04", "2024-11-03 01:30:00-04"),
+            ("2024-01-01", "2024-01-01 00:00:00-05"),
+            ("2024-01-01T00:00:00Z", "2023-12-31 19:00:00-05"),
+            ("20240131T10:11:12", "2024-01-31 10:11:12-05"),
+            ("2024-06-01 12:00:00.1234567 Europe/London", "2024-06-01 07:00:00.123457-04"),
+            ("2024-01-01 24:00:00", "2024-01-02 00:00:00-05"),
+            ("2016-12-31 23:59:60", "2017-01-01 00:00:00-05"),
+            ("0044-03-15 12:00:00 BC", "0044-03-15 12:00:00-04:56:02 BC"),
+            (" 1/2/2024  3:04 PM ", "2024-01-02 15:04:00-05"),
+            ("infinity", "infinity"),
+            ("epoch", "1969-12-31 19:00:00-05"),
+            ("10000-07-01 00:00:00", "10000-07-01 00:00:00-04"),
+            ("1883-11-18 12:03:57", "1883-11-18 12:03:57-05"),
+            ("2024-01-01 00:00:00+05:45", "2023-12-31 13:15:00-05"),
+            ("2024-01-01 00:00:00 -0330", "2023-12-31 22:30:00-05"),
+        ];
+        let settings = new_york();
+        for (input, expected) in cases {
+            assert_eq!(moment(input, &settings), expected, "{input}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_fields_follows_date_style() {
+        let with = |date_order| FormatSettings { date_order, ..FormatSettings::default() };
+        let date = |input: &str, order| {
+            parse_date(input, &with(order)).map(|days| text(|out| write_date(days, &with(order), out)))
+        };
+        assert_eq!(date("01/02/2024", DateOrder::Mdy).as_deref(), Ok("2024-01-02"));
+        assert_eq!(date("01/02/2024", DateOrder::Dmy).as_deref(), Ok("2024-02-01"));
+        assert!(matches!(date("01/02/2024", DateOrder::Ymd), Err(ParseError::Beyond(_))));
+        assert_eq!(date("2024/02/01", DateOrder::Dmy).as_deref(), Ok("2024-02-01"));
+        assert_eq!(date("Feb 1, 2024", DateOrder::Dmy).as_deref(), Ok("2024-02-01"));
+        assert_eq!(date("1-FEB-2024", DateOrder::Ymd).as_deref(), Ok("2024-02-01"));
+    }
+
+    #[test]
+    fn what_depends_on_the_clock_is_no_constant() {
+        for input in ["now", "Today", "tomorrow 12:00", "yesterday", "allballs"] {
+            let parsed = parse_timestamp(input, -1, &FormatSettings::default());
+            assert_eq!(parsed, Err(ParseError::DependsOnTime), "{input}");
+        }
+    }
+
+    /// PostgreSQL makes something of most of these, or raises; never a guess here.
+    #[test]
+    fn unclear_spellings_are_refused() {
+        let unclear = [
+            "",
+            "24-01-01",
+            "2024-1",
+            "2024.01.01",
+            "2024-001",
+            "99990-Jan-01",
+            "2024-01-01 1",
+            "2024-01-01 12:00 EST",
+            "2024-01-01 12:00 PM-05",
+            "2024-01-01 13:00 PM",
+            "2024-01-01 +05",
+            "1-Jan-2024T12:00",
+            "Jan 1, 12024",
+            "2024-01-01 12:00:00 +16",
+            "2024-01-01 12:00.5",
+            "2024-01-01 BC AD",
+            "J2451545",
+            "2024-01-01 x",
+        ];
+        for input in unclear {
+            let parsed = parse_timestamptz(input, -1, &FormatSettings::default());
+            assert!(matches!(parsed, Err(ParseError::Beyond(_))), "{input}: {parsed:?}");
+        }
+        for raised in ["2024-02-30", "0000-01-01", "2024-13-01", "2024-01-01 24:00:01", "294277-01-01", "4714-01-01 BC"]
+        {
+            let parsed = parse_timestamp(raised, -1, &FormatSettings::default());
+            assert!(matches!(parsed, Err(ParseError::Raises(_))), "{raised}: {parsed:?}");
+        }
+    }
+
+    #[test]
+    fn precision_rounds_halves_away_from_zero() {
+        let rounded = |input, typmod| {
+            let value = parse_timestamp(input, typmod, &FormatSettings::default()).expect(input);
+            text(|out| write_timestamp(value, &FormatSettings::default(), out))
+        };
+        assert_eq!(rounded("2024-01-01 00:00:00.25", 1), "2024-01-01 00:00:00.3");
+        assert_eq!(rounded("1999-12-31 23:59:59.75", 1), "1999-12-31 23:59:59.7");
+        assert_eq!(rounded("2024-01-01 00:00:59.5", 0), "2024-01-01 00:01:00");
+        let time = parse_time("23:59:59.9999996", -1, &FormatSettings::default()).expect("a time");
+        assert_eq!(text(|out| write_time(time, out)), "24:00:00");
+    }
+
+    /// Answers of PostgreSQL 15 with TimeZone America/New_York.
+    #[test]
+    fn every_date_style_is_written() {
+        let (local, moment, date, ancient) =
+            ("2024-07-04 05:06:07.5", "2024-07-04 05:06:07.5", "2024-07-04", "0044-03-15 BC");
+        let cases = [
+            (DateStyle::Sql, DateOrder::Dmy, "04/07/2024 05:06:07.5", "EDT", "04/07/2024", "15/03/0044 BC"),
+            (DateStyle::Sql, DateOrder::Mdy, "07/04/2024 05:06:07.5", "EDT", "07/04/2024", "03/15/0044 BC"),
+            (DateStyle::Postgres, DateOrder::Mdy, "Thu Jul 04 05:06:07.5 2024", "EDT", "07-04-2024", "03-15-0044 BC"),
+            (DateStyle::Postgres, DateOrder::Dmy, "Thu 04 Jul 05:06:07.5 2024", "EDT", "04-07-2024", "15-03-0044 BC"),
+            (DateStyle::German, DateOrder::Mdy, "04.07.2024 05:06:07.5", "EDT", "04.07.2024", "15.03.0044 BC"),
+        ];
+        for (date_style, date_order, expected, zone, expected_date, expected_ancient) in cases {
+            let settings = FormatSettings { date_style, date_order, ..new_york() };
+            let value = parse_timestamp(local, -1, &settings).expect("a timestamp");
+            assert_eq!(text(|out| write_timestamp(value, &settings, out)), expected);
+            let value = parse_timestamptz(moment, -1, &settings).expect("a moment");
+            assert_eq!(text(|out| write_timestamptz(value, &settings, out)), format!("{expected} {zone}"));
+            for (input, expected) in [(date, expected_date), (ancient, expected_ancient)] {
+                let days = parse_date(input, &settings).expect("a date");
+                assert_eq!(text(|out| write_date(days, &settings, out)), expected);
+            }
+        }
+    }
+}

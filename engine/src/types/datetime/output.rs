@@ -42,12 +42,7 @@ pub fn write_timestamptz(timestamp: i64, settings: &FormatSettings, out: &mut Ve
 }
 
 /// The same for many values: `cursor` is over the settings' zone.
-pub fn write_timestamptz_at(
-    timestamp: i64,
-    settings: &FormatSettings,
-    cursor: &mut OffsetCursor<'_>,
-    out: &mut Vec<u8>,
-) {
+pub fn write_timestamptz_at(timestamp: i64, settings: &FormatSettings, cursor: &mut OffsetCursor, out: &mut Vec<u8>) {
     if !is_finite(timestamp) {
         return write_infinity(timestamp > 0, out);
     }

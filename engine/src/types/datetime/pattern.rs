@@ -259,12 +259,7 @@ impl Pattern {
     }
 
     /// to_char of a finite moment in the cursor's zone.
-    pub fn write_moment(
-        &self,
-        moment: i64,
-        cursor: &mut OffsetCursor<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), DateTimeError> {
+    pub fn write_moment(&self, moment: i64, cursor: &mut OffsetCursor, out: &mut Vec<u8>) -> Result<(), DateTimeError> {
         let offset = cursor.offset_at(moment);
         self.write(moment + offset, offset, |out| cursor.write_abbreviation(moment, out), out)
     }
@@ -335,7 +330,8 @@ impl Pattern {
             let (number, after) = rest.split_at(length);
             let value: u32 = number.parse().map_err(|_| REFUSED)?;
             // A fraction counts from the point on.
-            *slot = Some(if matches!(field, Field::Fraction(_)) { value * 10_u32.pow(6 - length as u32) } else { value });
+            *slot =
+                Some(if matches!(field, Field::Fraction(_)) { value * 10_u32.pow(6 - length as u32) } else { value });
             rest = after;
         }
         let (year, month, day) = (year.ok_or(REFUSED)? as i32, month.unwrap_or(1), day.unwrap_or(1));
@@ -522,5 +518,67 @@ fn ordinal_ending(digits: &[u8], case: Case) -> &'static str {
     match case {
         Case::Upper | Case::Title => endings[0],
         Case::Lower => endings[1],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::FormatSettings;
+    use crate::types::datetime::input::parse_timestamp;
+    use crate::types::datetime::output::write_timestamp;
+
+    fn shown(timestamp: &str, pattern: &str) -> String {
+        let local = parse_timestamp(timestamp, -1, &FormatSettings::default()).expect(timestamp);
+        let mut out = Vec::new();
+        Pattern::parse(pattern).and_then(|parsed| parsed.write_local(local, &mut out)).expect(pattern);
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    /// Answers of PostgreSQL 15.
+    #[test]
+    fn patterns_are_written_as_postgresql_writes_them() {
+        let cases = [
+            ("YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"", "2024-03-05T04:07:09.012Z"),
+            ("Month|FMMonth|MON|day", "March    |March|MAR|tuesday  "),
+            ("FMDay, FMDD Month", "Tuesday, 5 March    "),
+            ("HH12:MI AM|HH:MI:SS a.m.", "04:07 AM|04:07:09 a.m."),
+            ("IYYY-\"W\"IW-ID|IDDD", "2024-W10-2|065"),
+            ("Q WW W D J CC", "1 10 1 3 2460375 21"),
+            ("Y,YYY YYY YY Y", "2,024 024 24 4"),
+            ("DDth FMDDth DDDTH", "05th 5th 065TH"),
+            ("FMHH24:FMMI SSSS US FF1", "4:7 14829 012345 0"),
+            ("Yyyy abc HH24hMI", "4024 aad 04h07"),
+            ("rm FMRM|TZH:TZM OF", "iii  III|+00:00 +00"),
+            ("YYYY年MM月 \\\"x\\\"", "2024年03月 \"x\""),
+        ];
+        for (pattern, expected) in cases {
+            assert_eq!(shown("2024-03-05 04:07:09.012345", pattern), expected, "{pattern}");
+        }
+        assert_eq!(shown("0044-03-15 12:00:00 BC", "YYYY BC HH12 p.m."), "0044 BC 12 p.m.");
+        for refused in ["TMMonth", "FXYYYY", "tzh"] {
+            assert_eq!(Pattern::parse(refused), Err(REFUSED), "{refused}");
+        }
+    }
+
+    #[test]
+    fn only_text_of_full_width_is_read() {
+        let read = |text, pattern| {
+            Pattern::parse(pattern).and_then(|parsed| parsed.read(text)).map(|local| {
+                let mut out = Vec::new();
+                write_timestamp(local, &FormatSettings::default(), &mut out);
+                String::from_utf8_lossy(&out).into_owned()
+            })
+        };
+        let full = "YYYY-MM-DD HH24:MI:SS.US";
+        assert_eq!(read("2004-02-29 12:34:56.000000", full).as_deref(), Ok("2004-02-29 12:34:56"));
+        assert_eq!(read("2004-02-29 12:34:56.5", full).as_deref(), Ok("2004-02-29 12:34:56.5"));
+        assert_eq!(read("20040229", "YYYYMMDD").as_deref(), Ok("2004-02-29 00:00:00"));
+        assert_eq!(read("2004-05", "yyyy-mm").as_deref(), Ok("2004-05-01 00:00:00"));
+        for lenient in ["2004-2-29", "2004/02/29", "2004-02-29 ", " 2004-02-29", "04-02-29", "2004-02", "0000-01-01"] {
+            assert_eq!(read(lenient, "YYYY-MM-DD"), Err(REFUSED), "{lenient}");
+        }
+        assert!(matches!(read("2004-02-30", "YYYY-MM-DD"), Err(DateTimeError::Raises(_))));
+        assert_eq!(read("Jan 2004", "Mon YYYY"), Err(REFUSED));
     }
 }

@@ -43,20 +43,20 @@ impl Period {
 
 /// Converts between UTC and a zone's local time. Make one per column; it learns the zone's periods as it meets them.
 #[derive(Clone, Debug)]
-pub struct OffsetCursor<'z> {
-    zone: &'z TimeZone,
+pub struct OffsetCursor {
+    zone: TimeZone,
     current: Period,
     /// Every period met so far, by start.
     met: Vec<Period>,
 }
 
-impl<'z> OffsetCursor<'z> {
-    pub fn new(zone: &'z TimeZone) -> Self {
+impl OffsetCursor {
+    pub fn new(zone: &TimeZone) -> Self {
         let current = match zone.to_fixed_offset() {
             Ok(offset) => Period { start: i64::MIN, end: i64::MAX, offset: microseconds(offset) },
             Err(_) => Period { start: 0, end: 0, offset: 0 },
         };
-        Self { zone, current, met: Vec::new() }
+        Self { zone: zone.clone(), current, met: Vec::new() }
     }
 
     /// Local minus UTC at a moment, in microseconds.
@@ -186,4 +186,70 @@ fn civil(local: i64) -> DateTime {
         0,
     )
     .unwrap_or(DateTime::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::datetime::calendar::days_from_civil;
+
+    fn local(year: i32, month: u32, day: i64, hour: i64, minute: i64) -> i64 {
+        days_from_civil(year, month, day) * MICROSECONDS_PER_DAY + (hour * 60 + minute) * 60 * MICROSECONDS_PER_SECOND
+    }
+
+    fn hours(count: i64) -> i64 {
+        count * MICROSECONDS_PER_HOUR
+    }
+
+    #[test]
+    fn gaps_take_the_offset_before_and_folds_the_one_after() {
+        let zone = TimeZone::get("America/New_York").expect("bundled zone");
+        let cursor = &mut OffsetCursor::new(&zone);
+        let gap = local(2024, 3, 10, 2, 30);
+        assert_eq!(cursor.from_local(gap), gap + hours(5));
+        assert_eq!(cursor.to_local(gap + hours(5)), gap + hours(1));
+        let fold = local(2024, 11, 3, 1, 30);
+        assert_eq!(cursor.from_local(fold), fold + hours(5));
+        // Both moments of the repeated hour show it.
+        assert_eq!(cursor.to_local(fold + hours(4)), fold);
+        assert_eq!(cursor.to_local(fold + hours(5)), fold);
+    }
+
+    #[test]
+    fn periods_met_before_are_found_again_in_any_order() {
+        let zone = TimeZone::get("Australia/Lord_Howe").expect("bundled zone");
+        let walked = &mut OffsetCursor::new(&zone);
+        let moments: Vec<i64> =
+            (0..4_000).map(|step: i64| (step * 7_919 % 4_000) * 30 * hours(24) - hours(24_000)).collect();
+        for _ in 0..2 {
+            for &moment in &moments {
+                let fresh = OffsetCursor::new(&zone).offset_at(moment);
+                assert_eq!(walked.offset_at(moment), fresh, "{moment}");
+                assert_eq!(walked.from_local(moment), OffsetCursor::new(&zone).from_local(moment), "{moment}");
+            }
+        }
+        assert!(walked.met.is_sorted_by_key(|period| period.start));
+    }
+
+    #[test]
+    fn rules_repeat_each_400_years() {
+        let zone = TimeZone::get("Europe/Berlin").expect("bundled zone");
+        let cursor = &mut OffsetCursor::new(&zone);
+        for year in [8_999, 9_000, 9_999, 10_000, 294_275] {
+            assert_eq!(cursor.offset_at(local(year, 1, 1, 0, 0)), hours(1), "winter {year}");
+            assert_eq!(cursor.offset_at(local(year, 7, 1, 0, 0)), hours(2), "summer {year}");
+            assert_eq!(cursor.from_local(local(year, 7, 1, 2, 0)), local(year, 7, 1, 0, 0));
+        }
+    }
+
+    #[test]
+    fn names_are_zones_only_where_that_is_certain() {
+        for utc in ["UTC", "gmt", "Z", "Etc/UTC"] {
+            assert_eq!(named(utc), Some(TimeZone::UTC), "{utc}");
+        }
+        assert!(named("america/new_york").is_some());
+        for unclear in ["EST", "CST6CDT", "+05:30", "Mars/Phobos", ""] {
+            assert_eq!(named(unclear), None, "{unclear}");
+        }
+    }
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, Decimal64Array, Decimal128Array, IntervalMonthDayNanoArray, PrimitiveArray, new_null_array,
-};
+use arrow::array::{Array, ArrayRef, IntervalMonthDayNanoArray, PrimitiveArray, new_null_array};
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 
@@ -12,6 +10,7 @@ use super::super::vector::{Native, Numbers, bool_column, nulls, operand, wrong_o
 use super::super::{EvalError, Operand};
 use crate::types::Value;
 use crate::types::datetime::DateTimeError;
+use crate::types::numeric::array::{fixed64_array, fixed128_array};
 use crate::types::value::Interval;
 
 /// One operand that is not a NULL scalar: a slice or one value for all rows.
@@ -168,10 +167,7 @@ pub(super) fn decimal_column(results: Results<i64>, scale: u8, rows: usize) -> A
     let (values, nulls) = results.unwrap_or_else(|| (vec![0; rows], Some(NullBuffer::new_null(rows))));
     let is_wide = values.iter().any(|value| value.unsigned_abs() >= LIMIT);
     if is_wide {
-        let wide: Vec<i128> = values.into_iter().map(i128::from).collect();
-        let data_type = DataType::Decimal128(38, scale as i8);
-        return Arc::new(Decimal128Array::new(ScalarBuffer::from(wide), nulls).with_data_type(data_type));
+        return fixed128_array(values.into_iter().map(i128::from).collect(), nulls, u16::from(scale));
     }
-    let data_type = DataType::Decimal64(18, scale as i8);
-    Arc::new(Decimal64Array::new(ScalarBuffer::from(values), nulls).with_data_type(data_type))
+    fixed64_array(values, nulls, u16::from(scale))
 }

@@ -33,7 +33,7 @@ fn comparable(days: i32) -> i64 {
 
 /// The moment of a local time, for comparison: it may lie out of range.
 #[inline]
-fn comparable_moment(local: i64, cursor: &mut OffsetCursor<'_>) -> i64 {
+fn comparable_moment(local: i64, cursor: &mut OffsetCursor) -> i64 {
     if local >= TIMESTAMP_END || local == i64::MIN { local } else { cursor.from_local(local) }
 }
 

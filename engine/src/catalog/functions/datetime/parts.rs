@@ -10,12 +10,14 @@ use super::columns::{
     Source, decimal_column, each, each_pair, number_column, numbers, packed, span_column, spans, unpacked,
 };
 use super::conversion::{scalar_text, zone_operand};
+use crate::types::Numeric as Number;
 use crate::types::PgType::{Bool, Date, Float8, Interval as IntervalType, Numeric, Text, Time, Timestamp, Timestamptz};
-use crate::types::datetime::calendar::{is_finite, is_finite_date};
+use crate::types::datetime::calendar::{MICROSECONDS_PER_DAY, is_finite, is_finite_date, split};
 use crate::types::datetime::field::{self, Field};
 use crate::types::datetime::zone::OffsetCursor;
 use crate::types::datetime::{DateTimeError, arithmetic};
 use crate::types::interval;
+use crate::types::numeric::NumericBuilder;
 
 /// The unit, the first operand. None: NULL.
 fn unit(operands: &[Operand]) -> Result<Option<Field>, EvalError> {
@@ -48,7 +50,7 @@ fn truncate_in_named_zone(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Ev
     truncate_in_zone(o, rows, &mut OffsetCursor::new(&zone))
 }
 
-fn truncate_in_zone(o: &[Operand], rows: usize, cursor: &mut OffsetCursor<'_>) -> Evaluated {
+fn truncate_in_zone(o: &[Operand], rows: usize, cursor: &mut OffsetCursor) -> Evaluated {
     let Some(field) = truncatable(o)? else { return Ok(number_column::<i64>(None, rows)) };
     let results = each(numbers::<i64>(o, 1)?, rows, |moment| {
         if is_finite(moment) { field::truncate_timestamptz(field, moment, cursor) } else { Ok(moment) }
@@ -62,36 +64,18 @@ fn truncate_span(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
     Ok(span_column(results?, rows))
 }
 
-/// What extract makes of infinities: NULL where the field comes and goes, infinity where it grows
-/// (NonFiniteTimestampTzPart). Infinite numerics are refused; the mask is None if all rows are finite.
+/// Rows that are neither NULL nor infinite; None: all of them are finite.
 fn mask_infinite<T: Copy>(
     source: Option<Source<'_, T>>,
     rows: usize,
-    field: Field,
     is_finite: impl Fn(T) -> bool,
-) -> Result<Option<NullBuffer>, EvalError> {
-    let Some(source) = source else { return Ok(None) };
+) -> Option<NullBuffer> {
+    let source = source?;
     let is_infinite = |row: usize| source.is_valid(row) && !is_finite(source.get(row));
     if !(0..rows).any(is_infinite) {
-        return Ok(None);
+        return None;
     }
-    if field.is_monotonic() {
-        return Err(EvalError::Beyond("extract from infinity".to_owned()));
-    }
-    Ok(Some(NullBuffer::new(BooleanBuffer::collect_bool(rows, |row| !is_infinite(row)))))
-}
-
-fn no_numbers(rows: usize) -> ArrayRef {
-    decimal_column(None, 0, rows)
-}
-
-fn extract_from_date(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
-    let Some(field) = unit(o)? else { return Ok(no_numbers(rows)) };
-    let days = numbers::<i32>(o, 1)?;
-    let mask = mask_infinite(days, rows, field, is_finite_date)?;
-    let results = each(days, rows, |days| field::extract_date(field, days))?;
-    // extract_date counts whole seconds.
-    Ok(decimal_column(masked(results, mask), 0, rows))
+    Some(NullBuffer::new(BooleanBuffer::collect_bool(rows, |row| !is_infinite(row))))
 }
 
 fn masked<R>(
@@ -101,30 +85,90 @@ fn masked<R>(
     results.map(|(values, nulls)| (values, NullBuffer::union(nulls.as_ref(), mask.as_ref())))
 }
 
-fn extract_numbers(
+fn no_numbers(rows: usize) -> ArrayRef {
+    decimal_column(None, 0, rows)
+}
+
+/// extract from a column of `T`; `scale` is that of every result of `f`. Infinities become NULL where the field comes
+/// and goes, infinity where it grows (NonFiniteTimestampTzPart).
+fn extract_numbers<T: Native>(
     o: &[Operand],
     rows: usize,
-    mut f: impl FnMut(Field, i64) -> Result<i64, DateTimeError>,
+    scale: impl Fn(Field) -> u8,
+    is_finite: impl Fn(T) -> bool,
+    mut f: impl FnMut(Field, T) -> Result<i64, DateTimeError>,
 ) -> Evaluated {
     let Some(field) = unit(o)? else { return Ok(no_numbers(rows)) };
-    let times = numbers::<i64>(o, 1)?;
-    let mask = mask_infinite(times, rows, field, is_finite)?;
-    // A masked row may hold anything: what infinity's fields would be is not looked at.
-    let results = each(times, rows, |time| if is_finite(time) { f(field, time) } else { Ok(0) })?;
-    Ok(decimal_column(masked(results, mask), field::extract_scale(field), rows))
+    let source = numbers::<T>(o, 1)?;
+    let mask = mask_infinite(source, rows, &is_finite);
+    if mask.is_some() && field.is_monotonic() {
+        return extract_row_by_row(source, rows, |value| {
+            let infinity = if value > T::default() { Number::PositiveInfinity } else { Number::NegativeInfinity };
+            let finite = |mantissa| Number::Finite { mantissa: i128::from(mantissa), scale: u16::from(scale(field)) };
+            Ok(if is_finite(value) { finite(f(field, value)?) } else { infinity })
+        });
+    }
+    let results = each(source, rows, |value| if is_finite(value) { f(field, value) } else { Ok(0) })?;
+    Ok(decimal_column(masked(results, mask), scale(field), rows))
+}
+
+/// For what does not have one scale in all rows.
+fn extract_row_by_row<T: Native>(
+    source: Option<Source<'_, T>>,
+    rows: usize,
+    mut f: impl FnMut(T) -> Result<Number, EvalError>,
+) -> Evaluated {
+    let mut builder = NumericBuilder::with_capacity(rows);
+    for row in 0..rows {
+        match source.filter(|source| source.is_valid(row)) {
+            Some(source) => builder.append(f(source.get(row))?),
+            None => builder.append_null(),
+        }
+    }
+    Ok(builder.finish())
+}
+
+fn extract_from_date(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
+    // extract_date counts whole seconds even for epoch.
+    extract_numbers::<i32>(o, rows, |_| 0, is_finite_date, field::extract_date)
 }
 
 fn extract_from_time(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
-    extract_numbers(o, rows, field::extract_time)
+    extract_numbers::<i64>(o, rows, field::extract_scale, |_| true, field::extract_time)
 }
 
 fn extract_from_local(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
-    extract_numbers(o, rows, field::extract_timestamp)
+    if unit(o)? == Some(Field::Julian) {
+        return extract_row_by_row(numbers::<i64>(o, 1)?, rows, julian);
+    }
+    extract_numbers::<i64>(o, rows, field::extract_scale, is_finite, field::extract_timestamp)
 }
 
 fn extract_from_moment(o: &[Operand], rows: usize, c: &EvalContext<'_>) -> Evaluated {
     let cursor = &mut OffsetCursor::new(&c.settings.time_zone);
-    extract_numbers(o, rows, |field, moment| field::extract_timestamptz(field, moment, cursor))
+    if unit(o)? == Some(Field::Julian) {
+        return extract_row_by_row(numbers::<i64>(o, 1)?, rows, |moment| {
+            julian(if is_finite(moment) { cursor.to_local(moment) } else { moment })
+        });
+    }
+    extract_numbers::<i64>(o, rows, field::extract_scale, is_finite, |field, moment| {
+        field::extract_timestamptz(field, moment, cursor)
+    })
+}
+
+/// The Julian day and its fraction, with the digits that numeric division gives it.
+fn julian(local: i64) -> Result<Number, EvalError> {
+    match local {
+        i64::MAX => return Ok(Number::PositiveInfinity),
+        i64::MIN => return Ok(Number::NegativeInfinity),
+        _ => {}
+    }
+    let (days, microseconds) = split(local);
+    let fraction = Number::from_i64(microseconds).div(Number::from_i64(MICROSECONDS_PER_DAY));
+    let day = Number::from_i64(field::extract_date(Field::Julian, days)?);
+    fraction
+        .and_then(|fraction| day.add(fraction))
+        .map_err(|_| EvalError::Beyond("Julian date of too many digits".to_owned()))
 }
 
 fn extract_from_span(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
@@ -144,7 +188,7 @@ fn parts<T: Native>(
     let source = numbers::<T>(o, 1)?;
     let infinity = |value: T| if value > T::default() { f64::INFINITY } else { f64::NEG_INFINITY };
     let results = each(source, rows, |value| if is_finite(value) { f(field, value) } else { Ok(infinity(value)) })?;
-    let mask = if field.is_monotonic() { None } else { mask_infinite(source, rows, field, is_finite)? };
+    let mask = if field.is_monotonic() { None } else { mask_infinite(source, rows, is_finite) };
     Ok(number_column(masked(results, mask), rows))
 }
 
