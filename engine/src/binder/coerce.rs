@@ -234,6 +234,16 @@ pub(super) fn check_comparable(expr_type: ExprType, needs: Needs, what: &'static
     }
 }
 
+/// Whether values can be grouped here (GROUP BY, DISTINCT).
+pub(super) fn check_groupable(expr_type: ExprType, what: &'static str) -> Bound<()> {
+    check_comparable(expr_type, Needs::Equality, what)?;
+    // Equal values of unlimited char(n) may differ in trailing blanks; which of them is shown is not decided here.
+    if expr_type.pg_type == PgType::Bpchar && expr_type.typmod < 0 {
+        return Err(unsupported(format!("{what} of character without length")));
+    }
+    Ok(())
+}
+
 /// Whether `pg_type.typcollation` is set.
 pub(super) fn is_collatable(pg_type: PgType) -> bool {
     matches!(pg_type, PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name)

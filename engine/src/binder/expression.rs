@@ -1,6 +1,6 @@
 //! Expressions: transformExpr of parse_expr.c, ParseFuncOrColumn and make_op.
 
-use crate::binder::coerce::{Needs, check_collation, is_collatable};
+use crate::binder::coerce::{Needs, check_collation, check_comparable, check_groupable, is_collatable};
 use crate::binder::resolve;
 use crate::binder::scope::Scope;
 use crate::binder::typed::{CollationStrength, Typed, has_column, is_same, size};
@@ -490,8 +490,13 @@ impl Binder<'_> {
             .enumerate()
             .map(|(index, argument)| {
                 let pg_type = argument.pg_type();
-                if index < declared || pg_type == PgType::Unknown || pg_type == PgType::Text {
+                if index < declared || pg_type == PgType::Unknown {
                     return Ok(argument);
+                }
+                // A string prints as it is held, char(n) with its blanks.
+                if pg_type.is_text_like() {
+                    let (collation, _) = self.input_collation(&[&argument], PgType::Text)?;
+                    return Ok(argument.relabelled(ExprType { pg_type: PgType::Text, typmod: -1, collation }));
                 }
                 let unknown = || UpstreamReason::UnknownFunction(format!("output of {}", pg_type.name()).into());
                 let output = functions::output_function(pg_type).ok_or_else(unknown)?;
@@ -522,9 +527,11 @@ impl Binder<'_> {
         };
         if let Some(argument) = &argument {
             let needs_order = matches!(chosen.function, AggregateFunction::Min | AggregateFunction::Max);
-            let needs = if needs_order { Needs::Order } else { Needs::Equality };
-            if needs_order || call.is_distinct {
-                super::coerce::check_comparable(argument.expr_type, needs, "aggregate")?;
+            if call.is_distinct {
+                check_groupable(argument.expr_type, "DISTINCT aggregate")?;
+            }
+            if needs_order {
+                check_comparable(argument.expr_type, Needs::Order, "aggregate")?;
             }
         }
         let expr_type = ExprType { pg_type: chosen.result, typmod: -1, collation };

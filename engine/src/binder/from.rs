@@ -19,7 +19,7 @@ pub(super) struct WithScope<'q> {
     pub(super) table: &'q CommonTable,
     pub(super) references: Cell<usize>,
     /// Those that the query itself may name, and what is in sight outside.
-    pub(super) outer: Option<&'q WithScope<'q>>,
+    pub(super) outer: Option<&'q Self>,
 }
 
 impl<'q> WithScope<'q> {
@@ -44,7 +44,7 @@ pub(super) struct FromItem {
 
 impl Binder<'_> {
     /// The comma list: cross joins, whose conditions stand in WHERE.
-    pub(super) fn from_clause(&mut self, list: &[TableRef], with: Option<&WithScope<'_>>) -> Bound<FromItem> {
+    pub(super) fn bind_from(&mut self, list: &[TableRef], with: Option<&WithScope<'_>>) -> Bound<FromItem> {
         let mut items = list.iter();
         let Some(first) = items.next() else {
             return Ok(FromItem { relation: BoundRelation::OneRow, width: 0, scope: Scope::default() });

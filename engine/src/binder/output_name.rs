@@ -34,11 +34,11 @@ fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
         }),
         Expr::Collate { operand, .. } => suggested(operand),
         Expr::Cast { operand, to } => stronger(suggested(operand), &to.name),
-        // makeBoolAConst: a cast.
-        Expr::Bool(_) => stronger(None, "bool"),
         Expr::Case { otherwise, .. } => stronger(otherwise.as_deref().and_then(suggested), "case"),
         Expr::Number(_)
         | Expr::String(_)
+        // Before PostgreSQL 15 it is a cast, named bool; upstream's description of the shape tells.
+        | Expr::Bool(_)
         | Expr::Null
         | Expr::Parameter(_)
         | Expr::Operator { .. }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::binder::coerce::{Needs, check_comparable};
+use crate::binder::coerce::{Needs, check_comparable, check_groupable};
 use crate::binder::expression::{Clause, Level};
 use crate::binder::from::WithScope;
 use crate::binder::grouping::{Grouping, has_aggregate};
@@ -76,7 +76,7 @@ impl Binder<'_> {
     }
 
     fn select(&mut self, query: &Query, with: Option<&WithScope<'_>>) -> Bound<Selected> {
-        let from = self.from_clause(&query.from, with)?;
+        let from = self.bind_from(&query.from, with)?;
         let mut level = Level::new(from.scope, Clause::Target);
         // The order is transformSelectStmt's: the first context decides a parameter's type.
         let mut targets = self.targets(&mut level, &query.targets)?;
@@ -170,11 +170,7 @@ impl Binder<'_> {
             if has_aggregate(&typed.expr) {
                 return Err(unsupported("aggregate in GROUP BY"));
             }
-            check_comparable(typed.expr_type, Needs::Equality, "GROUP BY")?;
-            // Equal values of unlimited char(n) may differ in trailing blanks; which one is shown is not decided here.
-            if typed.pg_type() == PgType::Bpchar && typed.expr_type.typmod < 0 {
-                return Err(unsupported("GROUP BY of character without length"));
-            }
+            check_groupable(typed.expr_type, "GROUP BY")?;
             if !groups.iter().any(|earlier| is_same(earlier, &typed.expr)) {
                 groups.push(typed.expr.clone());
             }
@@ -210,7 +206,14 @@ impl Binder<'_> {
         let Some(expr) = expr else { return Ok(None) };
         let mut level = Level::new(Scope::default(), Clause::Limit);
         let typed = self.expression(&mut level, expr)?;
-        let count = self.coerce(typed, PgType::Int8, CastContext::Assignment)?.expr;
+        // The usual constant is widened here, so that the planner sees the number.
+        let count = match typed.expr {
+            BoundExpr::Literal { value: Value::Int4(count), .. } => {
+                let (expr_type, _) = self.plain_type(PgType::Int8)?;
+                BoundExpr::Literal { value: Value::Int8(count.into()), expr_type }
+            }
+            _ => self.coerce(typed, PgType::Int8, CastContext::Assignment)?.expr,
+        };
         match &count {
             BoundExpr::Literal { value: Value::Null, .. } => Ok(None),
             BoundExpr::Literal { value: Value::Int8(..0), .. } => {
@@ -293,10 +296,7 @@ fn finished(
             return Err(UpstreamReason::UnknownColumn("ORDER BY of SELECT DISTINCT must be in the select list".into()));
         }
         for target in targets.iter().filter(|target| !target.is_junk) {
-            check_comparable(target.typed.expr_type, Needs::Equality, "DISTINCT")?;
-            if target.typed.pg_type() == PgType::Bpchar && target.typed.expr_type.typmod < 0 {
-                return Err(unsupported("DISTINCT of character without length"));
-            }
+            check_groupable(target.typed.expr_type, "DISTINCT")?;
         }
         relation = BoundRelation::Distinct { input: Box::new(relation) };
     }

@@ -398,10 +398,11 @@ fn column_lists(tokens: &[Token<'_>]) -> HashSet<usize> {
                 at += 2;
             }
             found.insert(at);
-        } else if token.is_word("as") || token.is_word("with") || token.is_word("recursive") {
-            found.insert(at);
-        } else if token.is_symbol(")") && closes_alias_position(tokens, index) {
-            found.insert(at);
+        } else {
+            let precedes_alias = ["as", "with", "recursive"].iter().any(|word| token.is_word(word));
+            if precedes_alias || (token.is_symbol(")") && closes_alias_position(tokens, index)) {
+                found.insert(at);
+            }
         }
     }
     found

@@ -16,7 +16,7 @@ use crate::statement::lexer::{Token, TokenKind};
 /// Nesting of parentheses, subqueries and right operands. Bounds the stack here and in every later walk.
 const NESTING_MAX: u32 = 100;
 /// Operators beyond the first in chains such as `a || b || c`, over the whole statement: such a chain nests to the left.
-const CHAINED_MAX: u32 = 400;
+const CHAINED_MAX: u32 = 200;
 
 /// The query that `tokens` (one statement without its semicolon) is.
 pub fn parse_query(tokens: &[Token<'_>]) -> Result<Query, UpstreamReason> {
@@ -354,13 +354,10 @@ impl<'t, 'a> Parser<'t, 'a> {
 
     /// opt_alias_clause.
     fn alias(&mut self) -> Parsed<Option<Alias>> {
-        let name = if self.accept_word("as") {
-            self.column_id()?
-        } else if self.peek_is_column_id() {
-            self.column_id()?
-        } else {
+        if !self.accept_word("as") && !self.peek_is_column_id() {
             return Ok(None);
-        };
+        }
+        let name = self.column_id()?;
         let columns = if self.peek_is_symbol("(") { self.name_list()? } else { Vec::new() };
         Ok(Some(Alias { name, columns }))
     }

@@ -342,7 +342,6 @@ impl<'a> Parser<'_, 'a> {
         let is_call = self.peek_at(1).is_some_and(|next| next.is_symbol("("));
         match &*word {
             "null" => self.constant(Expr::Null),
-            // A boolean constant is a cast in gram.y (makeBoolAConst); the output name tells.
             "true" => self.constant(Expr::Bool(true)),
             "false" => self.constant(Expr::Bool(false)),
             "case" => self.case(),
