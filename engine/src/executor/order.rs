@@ -43,6 +43,10 @@ pub(super) fn codes(array: &ArrayRef, pg_type: PgType, direction: Direction) -> 
 pub(super) fn sorted_rows(keys: Vec<Codes>, rows: usize) -> Vec<u32> {
     let row_bits = bits_for(rows.saturating_sub(1) as u64);
     let mut keys = keys;
+    // Rows stay in order among equals, so a last key that follows it anyway (a serial column) decides nothing.
+    while keys.last().is_some_and(|key| key.codes.is_sorted()) {
+        keys.pop();
+    }
     // Keys that together exceed the widest word: the trailing ones are replaced by their joint rank.
     while keys.iter().map(|key| key.bits).sum::<u32>() > u128::BITS && keys.len() > 1 {
         let last = keys.pop().expect("more than one");
@@ -89,9 +93,11 @@ const DIGIT_BITS: u32 = 11;
 /// Sorts by the bits from `low` to `high`, least significant digit first; stable.
 fn radix_sort(words: &mut Vec<u64>, low: u32, high: u32) {
     let mut other = vec![0u64; words.len()];
+    let digits = (high - low).div_ceil(DIGIT_BITS).max(1);
+    let width = (high - low).div_ceil(digits);
     let mut shift = low;
     while shift < high {
-        let bits = DIGIT_BITS.min(high - shift);
+        let bits = width.min(high - shift);
         let mask = (1u64 << bits) - 1;
         let mut starts = vec![0u32; (1 << bits) + 1];
         for word in words.iter() {

@@ -181,7 +181,8 @@ impl IntegerMap {
             let needed = needed as usize;
             let shift = if slots.is_empty() { 0 } else { (*base - low) as usize };
             // Ascending keys would otherwise move the table for every batch.
-            let roomy = (needed + needed / 2).min(self.dense_max).min((i64::MAX - low) as usize);
+            let up_to_max = (i128::from(i64::MAX) - i128::from(low) + 1) as u128;
+            let roomy = (needed + needed / 2).min(self.dense_max).min(up_to_max.min(1 << 32) as usize);
             let mut wider = vec![0; roomy.max(needed)];
             wider[shift..shift + slots.len()].copy_from_slice(slots);
             (*base, *slots) = (low, wider);

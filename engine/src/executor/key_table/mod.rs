@@ -7,6 +7,8 @@
 mod integers;
 mod numerics;
 mod pairs;
+#[cfg(test)]
+mod tests;
 mod text;
 mod wide;
 
