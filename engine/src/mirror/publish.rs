@@ -552,8 +552,8 @@ impl Writer {
                 Err(why) => Outcome::Poison(why),
                 Ok(delta) if delta.is_empty() => return None,
                 Ok(delta) => {
-                    let rows = Arc::new(delta.apply(generation));
                     let logged = logged(&delta, generation, limits);
+                    let rows = Arc::new(delta.apply(generation));
                     let bytes = rows.bytes();
                     Outcome::Version { version: Version { xids, generation, rows: Some(rows) }, logged, bytes }
                 }

@@ -866,3 +866,76 @@ fn a_large_transaction_is_applied_as_a_whole() {
     let stored: usize = version.chunks.iter().map(|chunk| chunk.chunk.rows).sum();
     assert!(stored < 140_000, "{stored} rows stored");
 }
+
+#[test]
+fn transaction_ids_of_the_stream_are_widened_across_the_epoch() {
+    let schema = schema(7, by_id());
+    let epoch = 1u64 << 32;
+    let mirror = Mirror::new(MirrorLimits::default());
+    copy_in(&mirror, &schema, &[], seen(epoch - 2, &[])).expect("copied");
+    let mut assembler = Assembler::new(1 << 20);
+    assembler.push_bytes(&describe(&schema)).expect("a relation");
+    for (number, xid) in [u32::MAX - 1, u32::MAX, 3, 4].into_iter().enumerate() {
+        let mut changes = stream(&schema);
+        changes.insert(&row(number as i32, "new"));
+        mirror.apply(transaction(&mut assembler, xid, 2000 + 100 * number as u64, &changes.messages));
+    }
+    let count = |visible: VisibilitySnapshot| table(&mirror, &visible, 7).map(|version| version.rows);
+    assert_eq!(count(seen(epoch - 2, &[])), Ok(0));
+    assert_eq!(count(seen(epoch, &[epoch - 1])), Ok(1));
+    assert_eq!(count(seen(epoch + 4, &[])), Ok(3));
+    assert_eq!(count(seen(epoch + 5, &[])), Ok(4));
+    assert_eq!(count(seen(epoch + 5, &[epoch - 1])), Err(UpstreamReason::NotAPrefix));
+}
+
+/// Transfers between two tables: no reader ever sees money made or lost.
+#[test]
+fn readers_see_whole_transactions_while_they_are_applied() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    const TRANSACTIONS: u32 = 400;
+    let schemas = [schema(1, by_id()), schema(2, by_id())];
+    let account = |kind| Row { id: 1, kind, note: None };
+    let mirror = Mirror::new(MirrorLimits::default());
+    let mut assembler = Assembler::new(1 << 20);
+    for schema in &schemas {
+        copy_in(&mirror, schema, &[account(1_000)], seen(100, &[])).expect("copied");
+        assembler.push_bytes(&describe(schema)).expect("a relation");
+    }
+    let catalog = catalog(&mirror);
+    let xmax = AtomicU64::new(100);
+    let read = || {
+        let visible = seen(xmax.load(Ordering::Acquire), &[]);
+        let snapshot = match mirror.snapshot_at(&visible, Lsn(0), &[RelationId(1), RelationId(2)], &catalog) {
+            Ok(snapshot) => snapshot,
+            // Retired meanwhile.
+            Err(reason) => return assert_eq!(reason, UpstreamReason::NotAPrefix),
+        };
+        let total: i32 = snapshot.tables.values().flat_map(|version| rows(version)).map(|row| row.kind).sum();
+        assert_eq!(total, 2_000);
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while xmax.load(Ordering::Acquire) < u64::from(100 + TRANSACTIONS) {
+                    read();
+                }
+            });
+        }
+        for number in 0..TRANSACTIONS as i32 {
+            let mut messages = Vec::new();
+            for (schema, sign) in schemas.iter().zip([-1, 1]) {
+                let mut changes = stream(schema);
+                changes.update(&account(1_000 + sign * number), &account(1_000 + sign * (number + 1)), false);
+                messages.append(&mut changes.messages);
+            }
+            let number = number as u32;
+            mirror.apply(transaction(&mut assembler, 100 + number, 2000 + 100 * u64::from(number), &messages));
+            xmax.store(u64::from(101 + number), Ordering::Release);
+            if number % 16 == 0 {
+                mirror.retire(&seen(u64::from(101 + number), &[]));
+            }
+        }
+    });
+    read();
+    assert_eq!(mirror.statuses().iter().map(|status| status.rows).sum::<usize>(), 2);
+}

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::BooleanBufferBuilder;
+use arrow::buffer::MutableBuffer;
 
 use super::build::CHUNK_BYTES_MAX;
 use super::gather::{Rows, gather};
@@ -61,14 +62,8 @@ impl TableDelta {
     /// Marks a row of the base, found by [`Self::find_one`], as deleted.
     pub fn delete(&mut self, at: RowAt) {
         let version = &self.base.chunks[at.chunk as usize];
-        let deleted = self.deleted.entry(at.chunk).or_insert_with(|| {
-            let mut alive = BooleanBufferBuilder::new(version.chunk.rows);
-            match &version.alive {
-                Some(before) => alive.append_buffer(before),
-                None => alive.append_n(version.chunk.rows, true),
-            }
-            Deleted { alive, rows: Vec::new() }
-        });
+        let deleted =
+            self.deleted.entry(at.chunk).or_insert_with(|| Deleted { alive: bitmap_of(version), rows: Vec::new() });
         deleted.alive.set_bit(at.row as usize, false);
         deleted.rows.push(at.row);
     }
@@ -175,12 +170,12 @@ impl TableDelta {
     }
 
     /// The version with the changes made.
-    pub fn apply(&self, generation: Generation) -> TableVersion {
+    pub fn apply(mut self, generation: Generation) -> TableVersion {
         let mut chunks = Vec::with_capacity(self.base.chunks.len() + self.inserted.len());
         let mut sparse = Vec::new();
         if !self.is_truncated {
             for (number, before) in self.base.chunks.iter().enumerate() {
-                let after = match self.deleted.get(&(number as u32)) {
+                let after = match self.deleted.get_mut(&(number as u32)) {
                     None => before.clone(),
                     Some(deleted) => deleted.version_of(before),
                 };
@@ -197,18 +192,41 @@ impl TableDelta {
         for number in sparse.into_iter().rev() {
             compact(&self.base, &mut chunks, number);
         }
-        chunks.extend(self.inserted.iter().cloned().map(ChunkVersion::new));
+        chunks.extend(self.inserted.into_iter().map(ChunkVersion::new));
         merge_tail(&self.base, &mut chunks);
         let rows = chunks.iter().map(|chunk| chunk.alive_rows).sum();
         TableVersion { schema: Arc::clone(&self.base.schema), chunks: chunks.into(), generation, rows }
     }
 }
 
+/// A copy of the chunk's bitmap, to be changed.
+fn bitmap_of(version: &ChunkVersion) -> BooleanBufferBuilder {
+    let rows = version.chunk.rows;
+    match &version.alive {
+        // Bytes are copied faster than bits.
+        Some(before) if before.offset() == 0 => {
+            let mut bytes = MutableBuffer::with_capacity(rows.div_ceil(8));
+            bytes.extend_from_slice(&before.values()[..rows.div_ceil(8)]);
+            BooleanBufferBuilder::new_from_buffer(bytes, rows)
+        }
+        Some(before) => {
+            let mut alive = BooleanBufferBuilder::new(rows);
+            alive.append_buffer(before);
+            alive
+        }
+        None => {
+            let mut alive = BooleanBufferBuilder::new(rows);
+            alive.append_n(rows, true);
+            alive
+        }
+    }
+}
+
 impl Deleted {
-    fn version_of(&self, before: &ChunkVersion) -> ChunkVersion {
+    fn version_of(&mut self, before: &ChunkVersion) -> ChunkVersion {
         ChunkVersion {
             chunk: Arc::clone(&before.chunk),
-            alive: Some(Arc::new(self.alive.finish_cloned())),
+            alive: Some(Arc::new(self.alive.finish())),
             alive_rows: before.alive_rows - self.rows.len(),
         }
     }
