@@ -179,7 +179,8 @@ impl Connection {
     }
 }
 
-fn parse_row(mut body: Bytes) -> Result<Row, UpstreamError> {
+/// Reads the body of a DataRow.
+pub fn parse_row(mut body: Bytes) -> Result<Row, UpstreamError> {
     const TORN: UpstreamError = UpstreamError::Protocol("torn DataRow");
     let columns = if body.len() >= 2 { body.get_u16() } else { return Err(TORN) };
     let mut row = Row::with_capacity(usize::from(columns));

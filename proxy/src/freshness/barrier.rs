@@ -1,0 +1,648 @@
+//! The barrier: one upstream statement, shared by all readers that wait at that moment, says which transactions are
+//! visible and how far the log goes; when the mirror has applied that much, they read exactly what was visible.
+//!
+//! One statement is in flight, one group collects. A reader may only join a barrier that is not sent yet: its statement
+//! then starts after the reader did. While the walsender has not delivered the end of the log (an asynchronous commit,
+//! an open transaction), a nudge makes upstream flush it. Past its budget a reader is relayed, which is always exact.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use freshet_config::FreshnessMode;
+use freshet_engine::catalog::RelationId;
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::types::Lsn;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure};
+use crate::freshness::fingerprint::{Expected, FullParameters, LogGeometry, Moment, full_sql, light_sql};
+use crate::freshness::{FreshnessOptions, Served};
+use crate::replication::catalog::LoadedCatalog;
+use crate::replication::status::Running;
+use crate::replication::supervise::Replication;
+use crate::upstream::connection::{Connection, Frame, Row, parse_row};
+use crate::upstream::{ServerError, UpstreamError};
+
+/// A full barrier over all mirrored tables happens at least this often: it bounds how long session mode does not notice
+/// a change of the catalog, and how long an application's writes can suffer from a table that lost its identity.
+const HEARTBEAT: Duration = Duration::from_millis(400);
+/// Session readers seen within this time let received transactions be exposed at once, not at the next heartbeat.
+const READERS_RECENT: Duration = Duration::from_secs(1);
+/// Barriers that no reader waits for follow each other no faster.
+const BACKGROUND_PAUSE_MIN: Duration = Duration::from_micros(500);
+/// How long the mirror is given to deliver by itself before the first nudge.
+const NUDGE_AFTER: Duration = Duration::from_millis(1);
+/// Nudges follow each other no faster: each costs upstream a transaction and a flush.
+const NUDGE_PAUSE: Duration = Duration::from_millis(2);
+/// A statement that is not answered by then means that the connection is lost.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// Moments kept while their part of the log has not arrived.
+const LANDED_MAX: usize = 64;
+
+/// A session that waits for a moment.
+pub(super) struct Reader {
+    pub mode: FreshnessMode,
+    pub relations: Vec<RelationId>,
+    pub arrived: Instant,
+    pub is_second_try: bool,
+    pub reply: oneshot::Sender<Result<Served, UpstreamReason>>,
+}
+
+impl Reader {
+    fn answer(self, answer: Result<Served, UpstreamReason>) {
+        // A session that went away does not want it any more.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// Counters, for metrics.
+#[derive(Debug, Default)]
+pub struct BarrierCounters {
+    pub barriers: AtomicU64,
+    pub full_barriers: AtomicU64,
+    pub readers: AtomicU64,
+    pub nudges: AtomicU64,
+    pub over_budget: AtomicU64,
+    pub not_a_prefix: AtomicU64,
+    pub catalog_changes: AtomicU64,
+    /// Waits of readers by power of two: bucket `n` counts those below `2^n` µs.
+    pub waits: [AtomicU64; 24],
+    pub wait_us_total: AtomicU64,
+    /// Round trip of the last statement.
+    pub round_trip_us: AtomicU64,
+    /// End of upstream's log at the last barrier.
+    pub insert_lsn: AtomicU64,
+    /// Changes of upstream's configuration seen.
+    pub configurations: AtomicU64,
+}
+
+impl BarrierCounters {
+    fn note_wait(&self, waited: Duration) {
+        let micros = waited.as_micros() as u64;
+        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
+        self.waits[bucket.min(self.waits.len() - 1)].fetch_add(1, Ordering::Relaxed);
+        self.wait_us_total.fetch_add(micros, Ordering::Relaxed);
+        self.readers.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What sessions and the barrier task share.
+pub(super) struct Shared {
+    pub replication: Replication,
+    pub options: FreshnessOptions,
+    pub exposure: Exposure,
+    pub counters: BarrierCounters,
+    /// The barrier connection stands.
+    pub is_up: AtomicBool,
+}
+
+/// Runs until `shutdown`: connects whenever the stream runs, fails everyone who waits when either is lost.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    mut readers: mpsc::UnboundedReceiver<Reader>,
+    shutdown: CancellationToken,
+) {
+    while !shutdown.is_cancelled() {
+        let ended = tokio::select! {
+            ended = live(&shared, &mut readers) => ended,
+            () = shutdown.cancelled() => UpstreamReason::MirrorBehind("shutting down".into()),
+        };
+        shared.is_up.store(false, Ordering::SeqCst);
+        shared.exposure.clear();
+        while let Ok(reader) = readers.try_recv() {
+            reader.answer(Err(ended.clone()));
+        }
+        tracing::debug!(reason = %ended, "no barrier");
+        tokio::select! {
+            () = sleep(Duration::from_millis(50)) => {}
+            () = shutdown.cancelled() => {}
+        }
+    }
+}
+
+/// One life of the barrier connection, within one life of the stream.
+async fn live(shared: &Arc<Shared>, readers: &mut mpsc::UnboundedReceiver<Reader>) -> UpstreamReason {
+    let running = match shared.replication.running() {
+        Ok(running) => running,
+        Err(reason) => return reason,
+    };
+    let lost = |error: UpstreamError| UpstreamReason::MirrorBehind(format!("the barrier connection: {error}").into());
+    let connection = match connect(shared, &running).await {
+        Ok(connected) => connected,
+        Err(error) => {
+            tracing::warn!(%error, "the barrier connection could not be opened");
+            sleep(Duration::from_millis(500)).await;
+            return lost(error);
+        }
+    };
+    let nudge = Arc::new(Notify::new());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(run_nudges(Arc::clone(shared), Arc::clone(&nudge)));
+    let (connection, geometry) = connection;
+    let mut barrier = Barrier {
+        applied: shared.replication.applied(),
+        shared: Arc::clone(shared),
+        running,
+        connection,
+        geometry,
+        nudge,
+        collecting: Vec::new(),
+        flight: None,
+        landed: VecDeque::new(),
+        heartbeat: Instant::now(),
+        last_sent: Instant::now(),
+        session_readers: shared.exposure.readers(),
+        session_read_at: None,
+        exposed_transactions: 0,
+        configured_at: None,
+        not_before: Instant::now(),
+        nudges_needed: 0,
+        is_suspect: true,
+    };
+    shared.is_up.store(true, Ordering::SeqCst);
+    let ended = barrier.serve(readers).await;
+    shared.is_up.store(false, Ordering::SeqCst);
+    shared.exposure.clear();
+    barrier.fail_all(&ended);
+    ended
+}
+
+async fn connect(shared: &Shared, running: &Running) -> Result<(Connection, LogGeometry), UpstreamError> {
+    let mut connection = open(shared).await?;
+    let settings = "SELECT current_setting('wal_block_size'), pg_size_bytes(current_setting('wal_segment_size')), \
+                    system_identifier FROM pg_control_system()";
+    let rows = connection.simple_query(settings).await?;
+    let cell = |column: usize| {
+        let cell = rows.first().and_then(|row: &Row| row.get(column)).and_then(Option::as_ref);
+        cell.and_then(|bytes| std::str::from_utf8(bytes).ok())
+    };
+    let number = |column| cell(column).and_then(|text| text.parse().ok()).filter(|number: &u64| *number > 0);
+    let (Some(block_bytes), Some(segment_bytes)) = (number(0), number(1)) else {
+        return Err(UpstreamError::Protocol("no log geometry"));
+    };
+    // That it is also the same postmaster, the start time says that every barrier returns.
+    if cell(2) != Some(&running.server.system) {
+        shared.replication.request_restart();
+        return Err(UpstreamError::Protocol("the barrier and the stream are at different servers"));
+    }
+    connection.prepare("light", &light_sql()).await?;
+    connection.prepare("full", &full_sql()).await?;
+    Ok((connection, LogGeometry { block_bytes, segment_bytes }))
+}
+
+async fn open(shared: &Shared) -> Result<Connection, UpstreamError> {
+    // The barrier statement must not be planned anew, and a nudge must not wait for standbys.
+    let options = "-c search_path=pg_catalog -c plan_cache_mode=force_generic_plan -c jit=off -c TimeZone=UTC \
+                   -c synchronous_commit=local -c default_transaction_isolation=read\\ committed \
+                   -c default_transaction_read_only=off -c statement_timeout=5s -c idle_session_timeout=0 \
+                   -c max_parallel_workers_per_gather=0";
+    let parameters = [("application_name", shared.replication.name()), ("options", options)];
+    Connection::open(shared.replication.address(), &parameters).await
+}
+
+/// Makes upstream flush its log whenever asked to (PostgreSQL 15 flushes for a transactional message at its commit).
+async fn run_nudges(shared: Arc<Shared>, nudge: Arc<Notify>) {
+    loop {
+        let outcome: Result<(), UpstreamError> = async {
+            let mut connection = open(&shared).await?;
+            connection.prepare("nudge", "SELECT pg_logical_emit_message(true, 'freshet', '')").await?;
+            loop {
+                nudge.notified().await;
+                connection.execute("nudge", &[]).await?;
+                shared.counters.nudges.fetch_add(1, Ordering::Relaxed);
+                shared.replication.ping();
+                sleep(NUDGE_PAUSE).await;
+            }
+        }
+        .await;
+        if let Err(error) = outcome {
+            tracing::debug!(%error, "the nudge connection is lost");
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+/// The state of one life.
+struct Barrier {
+    shared: Arc<Shared>,
+    running: Arc<Running>,
+    connection: Connection,
+    geometry: LogGeometry,
+    applied: watch::Receiver<Lsn>,
+    nudge: Arc<Notify>,
+    /// Readers of the next statement.
+    collecting: Vec<Reader>,
+    flight: Option<Flight>,
+    /// Answered statements whose part of the log has not been applied yet, oldest first.
+    landed: VecDeque<Landed>,
+    /// When the next full barrier over everything is due.
+    heartbeat: Instant,
+    last_sent: Instant,
+    session_readers: u64,
+    session_read_at: Option<Instant>,
+    /// The count of applied transactions at the last exposure.
+    exposed_transactions: u64,
+    configured_at: Option<i64>,
+    /// No statement is sent before.
+    not_before: Instant,
+    /// Rises with each moment that needed a nudge, falls with each that did not.
+    nudges_needed: u32,
+    /// The catalog in use has not been found in force yet (again): only full barriers count.
+    is_suspect: bool,
+}
+
+/// A statement that is not answered yet.
+struct Flight {
+    number: BarrierNumber,
+    sent_at: Instant,
+    readers: Vec<Reader>,
+    catalog: Arc<LoadedCatalog>,
+    /// None: a light barrier.
+    expected: Option<Expected>,
+    /// It covers every mirrored table.
+    is_complete: bool,
+    row: Option<Row>,
+    error: Option<ServerError>,
+}
+
+/// An answered statement.
+struct Landed {
+    flight: Flight,
+    moment: Moment,
+    /// What the mirror must have applied.
+    target: Lsn,
+    landed_at: Instant,
+    was_nudged: bool,
+}
+
+impl Barrier {
+    async fn serve(&mut self, readers: &mut mpsc::UnboundedReceiver<Reader>) -> UpstreamReason {
+        loop {
+            let stepped = self.step(readers).await;
+            if let Err(reason) = stepped {
+                return reason;
+            }
+        }
+    }
+
+    /// Delivers what is ready, sends what is due, waits for the next thing to happen.
+    async fn step(&mut self, readers: &mut mpsc::UnboundedReceiver<Reader>) -> Result<(), UpstreamReason> {
+        while let Ok(reader) = readers.try_recv() {
+            self.collecting.push(reader);
+        }
+        self.deliver()?;
+        self.expire();
+        if self.flight.as_ref().is_some_and(|flight| flight.sent_at.elapsed() > ANSWER_MAX) {
+            return Err(lost(UpstreamError::Timeout("barrier")));
+        }
+        if self.flight.is_none()
+            && let Some(scope) = self.due()
+        {
+            self.send(scope).await.map_err(lost)?;
+        }
+        let wake_at = self.wake_at();
+        tokio::select! {
+            biased;
+            frame = self.connection.read_frame() => self.receive(frame.map_err(lost)?)?,
+            changed = self.applied.changed() => {
+                changed.map_err(|_| UpstreamReason::MirrorBehind("the stream has ended".into()))?;
+            }
+            reader = readers.recv() => match reader {
+                Some(reader) => self.collecting.push(reader),
+                None => return Err(UpstreamReason::MirrorBehind("shutting down".into())),
+            },
+            () = self.shared.exposure.due.notified() => {}
+            () = sleep_until(wake_at) => {}
+        }
+        Ok(())
+    }
+
+    /// What the next statement must cover, if one is due.
+    fn due(&mut self) -> Option<Scope> {
+        let now = Instant::now();
+        let exposure = &self.shared.exposure;
+        if exposure.readers() != self.session_readers {
+            self.session_readers = exposure.readers();
+            self.session_read_at = Some(now);
+        }
+        if now < self.not_before {
+            return None;
+        }
+        if now >= self.heartbeat {
+            return Some(Scope::Everything);
+        }
+        if !self.collecting.is_empty() {
+            let must_verify = self.is_suspect || exposure.wants_verification();
+            let exact = self.collecting.iter().any(|reader| reader.mode != FreshnessMode::Session);
+            return Some(match (must_verify, exact) {
+                (true, _) => Scope::Everything,
+                (false, true) => Scope::Readers,
+                (false, false) => Scope::Moment,
+            });
+        }
+        let has_unexposed = self.shared.replication.transactions() != self.exposed_transactions
+            || exposure.wants_barrier()
+            || exposure.wants_verification();
+        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
+        if !(has_unexposed && is_read && self.landed.is_empty() && now >= self.last_sent + self.background_pause()) {
+            return None;
+        }
+        let must_verify = self.is_suspect || exposure.wants_verification();
+        Some(if must_verify { Scope::Everything } else { Scope::Moment })
+    }
+
+    /// Twice the last round trip: barriers that nobody waits for take at most half of one upstream session.
+    fn background_pause(&self) -> Duration {
+        let round_trip = Duration::from_micros(self.shared.counters.round_trip_us.load(Ordering::Relaxed));
+        (2 * round_trip).clamp(BACKGROUND_PAUSE_MIN, HEARTBEAT)
+    }
+
+    async fn send(&mut self, scope: Scope) -> Result<(), UpstreamError> {
+        let replication = &self.shared.replication;
+        let mirrored = if scope == Scope::Everything { replication.mirrored() } else { Vec::new() };
+        let mut relations = mirrored;
+        // A table that was dropped or is copied again meanwhile has no digest to compare with.
+        for reader in std::mem::take(&mut self.collecting) {
+            if replication.membership_digest(&reader.relations).is_some() {
+                relations.extend(&reader.relations);
+                self.collecting.push(reader);
+            } else {
+                reader.answer(Err(UpstreamReason::TableNotMirrored("not mirrored (yet)".into())));
+            }
+        }
+        relations.sort_unstable();
+        relations.dedup();
+        let expected = match scope {
+            Scope::Moment => None,
+            Scope::Readers | Scope::Everything => match Expected::new(replication, &self.running, &relations) {
+                Some(expected) => Some(expected),
+                // Something changed between two looks; look again in a moment.
+                None => {
+                    self.not_before = Instant::now() + BACKGROUND_PAUSE_MIN;
+                    return Ok(());
+                }
+            },
+        };
+        // The number is taken before the statement can start: whoever asks from now on needs the next one.
+        let number = self.shared.exposure.send();
+        if expected.is_some() {
+            let parameters = FullParameters::new(&relations, &self.running);
+            self.connection.send_execute("full", &parameters.as_slices())?;
+            self.shared.counters.full_barriers.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.connection.send_execute("light", &[])?;
+        }
+        self.connection.flush().await?;
+        self.shared.counters.barriers.fetch_add(1, Ordering::Relaxed);
+        self.last_sent = Instant::now();
+        if scope == Scope::Everything {
+            self.heartbeat = self.last_sent + HEARTBEAT;
+        }
+        self.flight = Some(Flight {
+            number,
+            sent_at: self.last_sent,
+            readers: std::mem::take(&mut self.collecting),
+            catalog: expected.as_ref().map_or_else(|| replication.loaded(), |expected| Arc::clone(&expected.catalog)),
+            expected,
+            is_complete: scope == Scope::Everything,
+            row: None,
+            error: None,
+        });
+        Ok(())
+    }
+
+    /// One message of the statement's answer.
+    fn receive(&mut self, frame: Frame) -> Result<(), UpstreamReason> {
+        match (frame.tag, &mut self.flight) {
+            (b'D', Some(flight)) => {
+                flight.row = Some(parse_row(frame.body).map_err(lost)?);
+            }
+            (b'E', Some(flight)) => flight.error = Some(ServerError::parse(&frame.body)),
+            (b'E', None) => return Err(lost(UpstreamError::Server(ServerError::parse(&frame.body)))),
+            (b'Z', Some(_)) => {
+                if let Some(flight) = self.flight.take() {
+                    self.land(flight)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The statement is answered: is it the same server, is the catalog in force, what must be applied?
+    fn land(&mut self, mut flight: Flight) -> Result<(), UpstreamReason> {
+        let counters = &self.shared.counters;
+        let (row, error) = (flight.row.take(), flight.error.take());
+        let moment = match (row, error) {
+            (Some(row), None) => Moment::parse(&row),
+            (_, Some(error)) => Err(UpstreamError::Server(error)),
+            (None, None) => Err(UpstreamError::Protocol("a barrier without a row")),
+        };
+        let moment = match moment {
+            Ok(moment) => moment,
+            Err(error) => {
+                // An error of the statement itself would come again: start over with a new connection.
+                let reason = lost(error);
+                flight.readers.drain(..).for_each(|reader| reader.answer(Err(reason.clone())));
+                return Err(reason);
+            }
+        };
+        counters.round_trip_us.store(flight.sent_at.elapsed().as_micros() as u64, Ordering::Relaxed);
+        if moment.started_at != self.running.server.started_at {
+            self.shared.replication.request_restart();
+            let reason = UpstreamReason::MirrorBehind("upstream was restarted".into());
+            flight.readers.drain(..).for_each(|reader| reader.answer(Err(reason.clone())));
+            return Err(reason);
+        }
+        let target = self.geometry.record_end(moment.insert_lsn);
+        counters.insert_lsn.store(target.0, Ordering::Relaxed);
+        if self.configured_at.replace(moment.configured_at).is_some_and(|before| before != moment.configured_at) {
+            counters.configurations.fetch_add(1, Ordering::Relaxed);
+        }
+        if let (Some(expected), Some(found)) = (&flight.expected, &moment.digests)
+            && expected.digests != *found
+        {
+            self.doubt(flight);
+            return Ok(());
+        }
+        if flight.is_complete {
+            self.is_suspect = false;
+            self.shared.exposure.note_verified(flight.number);
+        }
+        self.landed.push_back(Landed { flight, moment, target, landed_at: Instant::now(), was_nudged: false });
+        if self.landed.len() > LANDED_MAX {
+            self.landed.pop_front().into_iter().for_each(|landed| landed.fail(&UpstreamReason::WaitBudget));
+        }
+        self.deliver()
+    }
+
+    /// The catalog in use is not the one in force: nobody reads by it until it has been read again.
+    fn doubt(&mut self, flight: Flight) {
+        self.shared.counters.catalog_changes.fetch_add(1, Ordering::Relaxed);
+        self.is_suspect = true;
+        self.shared.exposure.clear();
+        // Unless it has been read again since this statement was sent: then the next barrier will tell.
+        if Arc::ptr_eq(&flight.catalog, &self.shared.replication.loaded()) {
+            self.shared.replication.request_reload();
+            // Not at once: the reload takes longer than a barrier.
+            self.heartbeat = Instant::now() + Duration::from_millis(20);
+        }
+        flight.readers.into_iter().for_each(|reader| reader.answer(Err(UpstreamReason::CatalogChanged)));
+    }
+
+    /// Serves the moments whose part of the log has been applied.
+    fn deliver(&mut self) -> Result<(), UpstreamReason> {
+        let applied = *self.applied.borrow_and_update();
+        while self.landed.front().is_some_and(|landed| landed.target <= applied) {
+            if self.shared.replication.running().map(|running| running.epoch) != Ok(self.running.epoch) {
+                return Err(UpstreamReason::MirrorBehind("the stream was lost".into()));
+            }
+            let Some(landed) = self.landed.pop_front() else { break };
+            self.nudges_needed =
+                if landed.was_nudged { (self.nudges_needed + 1).min(8) } else { self.nudges_needed.saturating_sub(1) };
+            self.serve_moment(landed);
+        }
+        Ok(())
+    }
+
+    fn serve_moment(&mut self, landed: Landed) {
+        let Landed { flight, moment, target, .. } = landed;
+        let replication = &self.shared.replication;
+        let catalog = &flight.catalog.catalog;
+        // Counted before looking: what is applied after this is exposed by a later barrier.
+        let transactions = replication.transactions();
+        for mut reader in flight.readers {
+            match replication.snapshot_at(&moment.visible, target, &reader.relations, catalog) {
+                Ok(snapshot) => {
+                    let waited = reader.arrived.elapsed();
+                    self.shared.counters.note_wait(waited);
+                    let statement_time = Some(moment.statement_time);
+                    let snapshot = Arc::new(snapshot);
+                    reader.answer(Ok(Served { snapshot, statement_time, wait_us: waited.as_micros() as u64 }));
+                }
+                Err(UpstreamReason::NotAPrefix) if !reader.is_second_try => {
+                    reader.is_second_try = true;
+                    self.collecting.push(reader);
+                }
+                Err(reason) => {
+                    if reason == UpstreamReason::NotAPrefix {
+                        self.shared.counters.not_a_prefix.fetch_add(1, Ordering::Relaxed);
+                    }
+                    reader.answer(Err(reason));
+                }
+            }
+        }
+        if flight.is_complete || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT) {
+            let mirrored = replication.mirrored();
+            let mut snapshot = replication.snapshot_at(&moment.visible, target, &mirrored, catalog);
+            if snapshot.is_err() {
+                // Leave out the tables whose state at this moment is not known.
+                let known = |relation: &RelationId| {
+                    replication.snapshot_at(&moment.visible, target, std::slice::from_ref(relation), catalog).is_ok()
+                };
+                let known: Vec<RelationId> = mirrored.into_iter().filter(known).collect();
+                snapshot = replication.snapshot_at(&moment.visible, target, &known, catalog);
+            }
+            if let (Ok(snapshot), false) = (snapshot, self.is_suspect) {
+                self.exposed_transactions = transactions;
+                self.shared.exposure.expose(Exposed {
+                    number: flight.number,
+                    sent_at: flight.sent_at.into_std(),
+                    epoch: self.running.epoch,
+                    snapshot: Arc::new(snapshot),
+                });
+            }
+        }
+        replication.retire(&moment.visible);
+    }
+
+    /// Relays readers that have waited too long, and nudges where the log does not arrive.
+    fn expire(&mut self) {
+        let now = Instant::now();
+        let budget = self.shared.options.wait_budget;
+        let counters = &self.shared.counters;
+        let expire = |readers: &mut Vec<Reader>| {
+            for reader in readers.extract_if(.., |reader| now >= reader.arrived + budget) {
+                counters.over_budget.fetch_add(1, Ordering::Relaxed);
+                reader.answer(Err(UpstreamReason::WaitBudget));
+            }
+        };
+        expire(&mut self.collecting);
+        if let Some(flight) = &mut self.flight {
+            expire(&mut flight.readers);
+        }
+        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
+        let nudge_after = self.nudge_after();
+        for landed in &mut self.landed {
+            expire(&mut landed.flight.readers);
+            let is_wanted = is_read || !landed.flight.readers.is_empty();
+            if is_wanted && !landed.was_nudged && now >= landed.landed_at + nudge_after {
+                landed.was_nudged = true;
+                self.nudge.notify_one();
+            }
+        }
+    }
+
+    /// Where most moments needed a nudge lately, the next one gets it at once.
+    fn nudge_after(&self) -> Duration {
+        if self.nudges_needed >= 4 { Duration::ZERO } else { NUDGE_AFTER }
+    }
+
+    /// When something is due even if nothing happens.
+    fn wake_at(&self) -> Instant {
+        let budget = self.shared.options.wait_budget;
+        let mut at = match &self.flight {
+            // An answer must come; the heartbeat waits for it.
+            Some(flight) => flight.sent_at + ANSWER_MAX,
+            None => self.heartbeat.max(self.not_before),
+        };
+        let flying = self.flight.iter().flat_map(|flight| &flight.readers);
+        let landed = self.landed.iter().flat_map(|landed| &landed.flight.readers);
+        for reader in self.collecting.iter().chain(flying).chain(landed) {
+            at = at.min(reader.arrived + budget);
+        }
+        let nudge_after = self.nudge_after();
+        for landed in self.landed.iter().filter(|landed| !landed.was_nudged && !landed.flight.readers.is_empty()) {
+            at = at.min(landed.landed_at + nudge_after);
+        }
+        let now = Instant::now();
+        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
+        if is_read && self.flight.is_none() && self.shared.replication.transactions() != self.exposed_transactions {
+            at = at.min((self.last_sent + self.background_pause()).max(now + BACKGROUND_PAUSE_MIN));
+        }
+        at
+    }
+
+    fn fail_all(&mut self, reason: &UpstreamReason) {
+        let flying = self.flight.take().map(|flight| flight.readers).unwrap_or_default();
+        let landed = self.landed.drain(..).flat_map(|landed| landed.flight.readers);
+        let waiting: Vec<Reader> = self.collecting.drain(..).chain(flying).chain(landed).collect();
+        waiting.into_iter().for_each(|reader| reader.answer(Err(reason.clone())));
+    }
+}
+
+impl Landed {
+    fn fail(self, reason: &UpstreamReason) {
+        self.flight.readers.into_iter().for_each(|reader| reader.answer(Err(reason.clone())));
+    }
+}
+
+/// What a barrier compares beside telling the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// Nothing.
+    Moment,
+    /// The catalog rows of its readers' tables.
+    Readers,
+    /// Those of every mirrored table.
+    Everything,
+}
+
+fn lost(error: UpstreamError) -> UpstreamReason {
+    UpstreamReason::MirrorBehind(format!("the barrier connection: {error}").into())
+}

@@ -1,0 +1,188 @@
+//! What session mode reads without asking upstream: the mirror as the last barrier showed it.
+//!
+//! A barrier has a number; reading at barrier `n` means to see everything that was visible when it was sent. Two rules
+//! make a newer one due: an acknowledged write of any session, and a reply relayed to the session itself. Until a
+//! barrier *sent after that* has arrived, readers wait for one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use freshet_engine::catalog::RelationId;
+use freshet_engine::snapshot::Snapshot;
+use tokio::sync::Notify;
+
+/// Counts the barriers sent. 0: none is required.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BarrierNumber(pub u64);
+
+/// The mirror at a barrier.
+#[derive(Debug)]
+pub struct Exposed {
+    pub number: BarrierNumber,
+    pub sent_at: Instant,
+    /// The life of the stream it belongs to.
+    pub epoch: u64,
+    /// Every mirrored table whose state at that moment is known.
+    pub snapshot: Arc<Snapshot>,
+}
+
+/// Shared by all sessions and the barrier task.
+#[derive(Debug, Default)]
+pub struct Exposure {
+    exposed: ArcSwapOption<Exposed>,
+    /// The number of the last barrier sent.
+    sent: AtomicU64,
+    /// The number that readers need since the last acknowledged write.
+    rows_mark: AtomicU64,
+    /// Likewise since the last statement that may have changed the catalog; only full barriers count.
+    catalog_mark: AtomicU64,
+    /// The number of the last barrier that found the catalog unchanged for all mirrored tables.
+    verified: AtomicU64,
+    /// Session-mode readers, counted; the barrier task looks whether there are new ones.
+    readers: AtomicU64,
+    /// Wakes the barrier task.
+    pub due: Notify,
+}
+
+impl Exposure {
+    /// A write of rows was acknowledged to a client of this freshet. For simplicity one mark covers all relations:
+    /// a write to one makes readers of the others wait for a barrier, too.
+    pub fn note_rows_written(&self) {
+        self.rows_mark.fetch_max(self.required_now().0, Ordering::SeqCst);
+        self.due.notify_one();
+    }
+
+    /// Anything that may have changed tables, names or privileges was acknowledged.
+    pub fn note_catalog_changed(&self) {
+        self.catalog_mark.fetch_max(self.required_now().0, Ordering::SeqCst);
+        self.note_rows_written();
+    }
+
+    /// The number of a barrier that is not sent yet.
+    pub fn required_now(&self) -> BarrierNumber {
+        BarrierNumber(self.sent.load(Ordering::SeqCst) + 1)
+    }
+
+    /// Takes the number of the barrier that is about to be written to the socket.
+    pub fn send(&self) -> BarrierNumber {
+        BarrierNumber(self.sent.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    /// What can be read at once, if it is new enough.
+    pub fn look(
+        &self,
+        epoch: u64,
+        relations: &[RelationId],
+        required: BarrierNumber,
+        lag_max: Duration,
+    ) -> Option<Arc<Snapshot>> {
+        self.readers.fetch_add(1, Ordering::Relaxed);
+        let exposed = self.exposed.load();
+        let exposed = exposed.as_ref()?;
+        let required = required.0.max(self.rows_mark.load(Ordering::SeqCst));
+        let is_new_enough = exposed.number.0 >= required
+            && self.verified.load(Ordering::SeqCst) >= self.catalog_mark.load(Ordering::SeqCst)
+            && exposed.epoch == epoch
+            && exposed.sent_at.elapsed() <= lag_max;
+        let has_all = || relations.iter().all(|relation| exposed.snapshot.tables.contains_key(relation));
+        (is_new_enough && has_all()).then(|| Arc::clone(&exposed.snapshot))
+    }
+
+    /// Puts a newer moment in place.
+    pub fn expose(&self, exposed: Exposed) {
+        self.exposed.store(Some(Arc::new(exposed)));
+    }
+
+    /// Nothing may be read any more: the stream or the catalog is in doubt.
+    pub fn clear(&self) {
+        self.exposed.store(None);
+    }
+
+    pub fn note_verified(&self, number: BarrierNumber) {
+        self.verified.fetch_max(number.0, Ordering::SeqCst);
+    }
+
+    /// Whether a full barrier over all mirrored tables is due before session mode goes on.
+    pub fn wants_verification(&self) -> bool {
+        self.catalog_mark.load(Ordering::SeqCst) > self.verified.load(Ordering::SeqCst)
+    }
+
+    /// Whether an acknowledged write is not covered by any barrier sent so far.
+    pub fn wants_barrier(&self) -> bool {
+        self.rows_mark.load(Ordering::SeqCst) > self.sent.load(Ordering::SeqCst)
+    }
+
+    pub fn readers(&self) -> u64 {
+        self.readers.load(Ordering::Relaxed)
+    }
+
+    /// Age of what is exposed.
+    pub fn lag(&self) -> Option<Duration> {
+        self.exposed.load().as_ref().map(|exposed| exposed.sent_at.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAG: Duration = Duration::from_secs(10);
+
+    fn expose(exposure: &Exposure, number: BarrierNumber) {
+        let snapshot = Arc::new(Snapshot::default());
+        exposure.expose(Exposed { number, sent_at: Instant::now(), epoch: 1, snapshot });
+    }
+
+    #[test]
+    fn an_acknowledged_write_is_covered_only_by_a_barrier_sent_after_it() {
+        let exposure = Exposure::default();
+        let before = exposure.send();
+        exposure.note_rows_written();
+        expose(&exposure, before);
+        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_none(), "sent before the write");
+        assert!(exposure.wants_barrier());
+        let after = exposure.send();
+        expose(&exposure, after);
+        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_some());
+        assert!(!exposure.wants_barrier());
+    }
+
+    #[test]
+    fn a_session_that_saw_a_relayed_reply_does_not_go_back() {
+        let exposure = Exposure::default();
+        let first = exposure.send();
+        expose(&exposure, first);
+        let required = exposure.required_now();
+        assert!(exposure.look(1, &[], required, LAG).is_none());
+        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_some(), "another session may");
+        let second = exposure.send();
+        expose(&exposure, second);
+        assert!(exposure.look(1, &[], required, LAG).is_some());
+    }
+
+    #[test]
+    fn after_a_catalog_change_only_a_verified_barrier_will_do() {
+        let exposure = Exposure::default();
+        exposure.note_catalog_changed();
+        let number = exposure.send();
+        expose(&exposure, number);
+        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_none());
+        exposure.note_verified(number);
+        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_some());
+    }
+
+    #[test]
+    fn another_life_of_the_stream_an_old_moment_or_a_missing_table_are_not_served() {
+        let exposure = Exposure::default();
+        let number = exposure.send();
+        expose(&exposure, number);
+        assert!(exposure.look(2, &[], BarrierNumber(0), LAG).is_none());
+        assert!(exposure.look(1, &[RelationId(5)], BarrierNumber(0), LAG).is_none());
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(exposure.look(1, &[], BarrierNumber(0), Duration::from_millis(1)).is_none());
+        exposure.clear();
+        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_none());
+    }
+}

@@ -1,0 +1,210 @@
+//! [`Freshness`]: the mirror at the moment that a reader may be given, or the reason why it must go upstream.
+//!
+//! Exact mode waits for a [`barrier`]; session mode reads what the last one [`exposure`]d unless a newer one is due. The
+//! barrier carries the catalog [`fingerprint`], so that nothing is answered by a catalog that is not in force. Beside
+//! it: [`privileges`] as PostgreSQL checks them. The mirror itself is [`crate::replication`]'s.
+//!
+//! Stream and barrier run on a thread of their own: a session that computes on a runtime worker must not delay them,
+//! and on one thread nothing comes between "the stream still lives" and the snapshot that is cut on that ground.
+
+pub mod barrier;
+pub mod exposure;
+pub mod fingerprint;
+pub mod privileges;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use freshet_config::FreshnessMode;
+use freshet_engine::catalog::{Catalog, RelationId};
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::snapshot::Snapshot;
+use freshet_engine::types::Lsn;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::freshness::barrier::{BarrierCounters, Reader};
+use crate::freshness::exposure::{BarrierNumber, Exposure};
+use crate::freshness::privileges::Privileges;
+use crate::replication::status::{StreamReport, TableReport};
+use crate::replication::supervise::{MirrorOptions, Replication};
+use crate::upstream::UpstreamError;
+
+/// What of the settings concerns freshness.
+#[derive(Clone, Debug)]
+pub struct FreshnessOptions {
+    /// How long a reader waits before it is relayed.
+    pub wait_budget: Duration,
+    /// How old a moment session mode may read.
+    pub lag_max: Duration,
+}
+
+impl Default for FreshnessOptions {
+    fn default() -> Self {
+        Self { wait_budget: Duration::from_millis(20), lag_max: Duration::from_secs(1) }
+    }
+}
+
+/// A moment, for one statement.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The tables asked for (maybe more), and the catalog that was in force. A plan made with another catalog
+    /// (`Catalog::version`) must not be run on it.
+    pub snapshot: Arc<Snapshot>,
+    /// Upstream's `statement_timestamp()` at the barrier, microseconds since 2000 UTC. None: no barrier was needed;
+    /// a statement that uses the time asks in exact mode.
+    pub statement_time: Option<i64>,
+    pub wait_us: u64,
+}
+
+/// For the admin endpoint and `freshet.status`.
+#[derive(Clone, Debug)]
+pub struct FreshnessReport {
+    pub stream: StreamReport,
+    /// The barrier connection stands, too: readers can be served.
+    pub is_ready: bool,
+    /// How far the mirror is behind the last barrier's end of the log.
+    pub lag_bytes: u64,
+    /// Age of what session mode reads; None: nothing can be read.
+    pub lag_ms: Option<u64>,
+}
+
+/// The door to the mirror. Cheap to clone.
+#[derive(Clone)]
+pub struct Freshness {
+    shared: Arc<barrier::Shared>,
+    readers: mpsc::UnboundedSender<Reader>,
+    privileges: Arc<Privileges>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Freshness {
+    /// Starts mirroring in the background. Called within the runtime that serves sessions; first copies run there, too.
+    /// Until the mirror stands, every reader is relayed.
+    pub fn start(
+        mirror: MirrorOptions,
+        options: FreshnessOptions,
+        shutdown: CancellationToken,
+    ) -> Result<Self, UpstreamError> {
+        let replication = Replication::new(mirror)?;
+        let privileges = Arc::new(Privileges::new(replication.pool().clone()));
+        let shared = Arc::new(barrier::Shared {
+            replication: replication.clone(),
+            options,
+            exposure: Exposure::default(),
+            counters: BarrierCounters::default(),
+            is_up: AtomicBool::new(false),
+        });
+        let (readers, questions) = mpsc::unbounded_channel();
+        let (stop, stopped) = watch::channel(false);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let barrier = barrier::run(Arc::clone(&shared), questions, shutdown.clone());
+        std::thread::Builder::new().name("freshet-mirror".into()).spawn(move || {
+            runtime.block_on(async { tokio::join!(replication.run(shutdown), barrier) });
+            stop.send_replace(true);
+        })?;
+        Ok(Self { shared, readers, privileges, stopped })
+    }
+
+    /// Returns when everything has been given back to upstream after the shutdown.
+    pub async fn stopped(&self) {
+        let mut stopped = self.stopped.clone();
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// The tables `relations` at a moment that satisfies `mode`. In session mode no older than barrier `session_requires`.
+    pub async fn acquire(
+        &self,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+        session_requires: BarrierNumber,
+    ) -> Result<Served, UpstreamReason> {
+        if mode == FreshnessMode::Session
+            && let Some(served) = self.try_acquire_session(relations, session_requires)
+        {
+            return Ok(served);
+        }
+        self.shared.replication.running()?;
+        if !self.shared.is_up.load(Ordering::SeqCst) {
+            return Err(UpstreamReason::MirrorBehind("the barrier connection is not open".into()));
+        }
+        let (reply, answer) = oneshot::channel();
+        let reader =
+            Reader { mode, relations: relations.to_vec(), arrived: Instant::now(), is_second_try: false, reply };
+        let gone = |_| UpstreamReason::MirrorBehind("the barrier is gone".into());
+        self.readers.send(reader).map_err(|_| gone(()))?;
+        answer.await.map_err(|_| gone(()))?
+    }
+
+    /// Session mode without waiting: None if a newer barrier is due (or nothing can be read), see [`exposure`].
+    pub fn try_acquire_session(&self, relations: &[RelationId], session_requires: BarrierNumber) -> Option<Served> {
+        let shared = &self.shared;
+        let running = shared.replication.running().ok()?;
+        let snapshot = shared.exposure.look(running.epoch, relations, session_requires, shared.options.lag_max)?;
+        Some(Served { snapshot, statement_time: None, wait_us: 0 })
+    }
+
+    /// A session of this freshet got an acknowledgement for something that may have changed anything: rows, tables,
+    /// names, privileges.
+    pub fn note_write_acknowledged(&self) {
+        self.shared.exposure.note_catalog_changed();
+    }
+
+    /// Likewise, for what can only have changed rows (INSERT, UPDATE, DELETE, MERGE, COPY FROM, and the COMMIT of such,
+    /// where no function with side effects on the catalog can have been called).
+    pub fn note_rows_written(&self) {
+        self.shared.exposure.note_rows_written();
+    }
+
+    /// A barrier sent from now on: what a session requires after a reply was relayed to it.
+    pub fn required_now(&self) -> BarrierNumber {
+        self.shared.exposure.required_now()
+    }
+
+    /// The catalog to bind with. Whether it is in force, the snapshot's says that comes with a moment.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.shared.replication.loaded().catalog)
+    }
+
+    /// A statement would have been answered here if this table were mirrored.
+    pub fn want_table(&self, relation: RelationId) {
+        self.shared.replication.want_table(relation);
+    }
+
+    /// How often upstream's configuration was seen to change; sessions' defaults may have changed with it.
+    pub fn configuration_changes(&self) -> u64 {
+        self.shared.counters.configurations.load(Ordering::Relaxed)
+    }
+
+    /// Who may read what.
+    pub fn privileges(&self) -> &Privileges {
+        &self.privileges
+    }
+
+    /// Every table that was wanted, and what became of it.
+    pub fn statuses(&self) -> Vec<TableReport> {
+        self.shared.replication.tables()
+    }
+
+    pub fn report(&self) -> FreshnessReport {
+        let shared = &self.shared;
+        let stream = shared.replication.report();
+        let Lsn(applied) = stream.applied;
+        FreshnessReport {
+            is_ready: stream.is_running() && shared.is_up.load(Ordering::SeqCst),
+            lag_bytes: shared.counters.insert_lsn.load(Ordering::Relaxed).saturating_sub(applied),
+            lag_ms: shared.exposure.lag().map(|lag| lag.as_millis() as u64),
+            stream,
+        }
+    }
+
+    pub fn counters(&self) -> &BarrierCounters {
+        &self.shared.counters
+    }
+
+    pub fn replication(&self) -> &Replication {
+        &self.shared.replication
+    }
+}

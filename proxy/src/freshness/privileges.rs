@@ -1,0 +1,186 @@
+//! May this role read these columns? Asked of upstream once per role, table and catalog version.
+//!
+//! PostgreSQL checks each range-table entry: USAGE on the schema where the name is looked up; SELECT on the table, or on
+//! every column used, or on any column where none is used (execMain.c, ExecCheckRTEPermsModified and its kin). A grant
+//! or revocation changes the catalog fingerprint and with it the version.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use freshet_engine::binder::TableUse;
+use freshet_engine::catalog::{Catalog, RelationId};
+use freshet_engine::reason::UpstreamReason;
+use parking_lot::RwLock;
+
+use crate::upstream::UpstreamError;
+use crate::upstream::service::ServicePool;
+
+/// Answers kept; past it all are asked again.
+const ANSWERS_MAX: usize = 100_000;
+
+/// Remembers upstream's answers.
+pub struct Privileges {
+    pool: ServicePool,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    catalog_version: u64,
+    roles: HashMap<Arc<str>, HashMap<RelationId, Grant>>,
+    count: usize,
+}
+
+/// What a role may read of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Grant {
+    /// Not even its name: no USAGE on the schema.
+    Hidden,
+    All,
+    /// These columns (`attnum`).
+    Columns(HashSet<i16>),
+}
+
+impl Privileges {
+    pub(super) fn new(pool: ServicePool) -> Self {
+        Self { pool, known: RwLock::default() }
+    }
+
+    /// Whether `role` may run a statement that uses these tables, by privileges as of `catalog`. An error is the
+    /// reason why upstream must decide.
+    pub async fn check(&self, role: &str, uses: &[TableUse], catalog: &Catalog) -> Result<(), UpstreamReason> {
+        if let Some(answer) = self.check_known(role, uses, catalog) {
+            return answer;
+        }
+        for table_use in uses {
+            if self.grant(role, table_use.table, catalog.version, |_| ()).is_some() {
+                continue;
+            }
+            let asked = self.ask(role, table_use.table).await;
+            let grant = asked
+                .map_err(|error| UpstreamReason::Privilege(format!("upstream could not be asked: {error}").into()))?;
+            self.remember(role, table_use.table, catalog.version, grant);
+        }
+        let unknown = || Err(UpstreamReason::CatalogChanged);
+        self.check_known(role, uses, catalog).unwrap_or_else(unknown)
+    }
+
+    /// The same without asking: None if not everything is known.
+    pub fn check_known(&self, role: &str, uses: &[TableUse], catalog: &Catalog) -> Option<Result<(), UpstreamReason>> {
+        for table_use in uses {
+            let judged = self.grant(role, table_use.table, catalog.version, |grant| grant.judge(table_use, catalog))?;
+            if judged.is_err() {
+                return Some(judged);
+            }
+        }
+        Some(Ok(()))
+    }
+
+    fn grant<T>(&self, role: &str, relation: RelationId, version: u64, read: impl Fn(&Grant) -> T) -> Option<T> {
+        let known = self.known.read();
+        if known.catalog_version != version {
+            return None;
+        }
+        known.roles.get(role)?.get(&relation).map(read)
+    }
+
+    fn remember(&self, role: &str, relation: RelationId, version: u64, grant: Grant) {
+        let mut known = self.known.write();
+        if version > known.catalog_version || known.count >= ANSWERS_MAX {
+            *known = Known { catalog_version: version, ..Known::default() };
+        }
+        // An answer for a catalog that is no longer in use is of no use.
+        if version == known.catalog_version {
+            known.count += 1;
+            known.roles.entry(role.into()).or_default().insert(relation, grant);
+        }
+    }
+
+    async fn ask(&self, role: &str, relation: RelationId) -> Result<Grant, UpstreamError> {
+        let client = self.pool.connection().await?;
+        let row = client
+            .query_opt(
+                "SELECT has_schema_privilege(r.oid, relnamespace, 'USAGE'), has_table_privilege(r.oid, c.oid, 'SELECT'),
+                        ARRAY (SELECT attnum FROM pg_attribute
+                                WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+                                  AND has_column_privilege(r.oid, c.oid, attnum, 'SELECT'))
+                   FROM pg_class c, pg_roles r WHERE c.oid = $2 AND r.rolname = $1",
+                &[&role, &relation.0],
+            )
+            .await?;
+        Ok(match row {
+            None => Grant::Hidden,
+            Some(row) if !row.get::<_, bool>(0) => Grant::Hidden,
+            Some(row) if row.get(1) => Grant::All,
+            Some(row) => Grant::Columns(row.get::<_, Vec<i16>>(2).into_iter().collect()),
+        })
+    }
+}
+
+impl Grant {
+    fn judge(&self, table_use: &TableUse, catalog: &Catalog) -> Result<(), UpstreamReason> {
+        let Some(table) = catalog.tables.get(&table_use.table) else {
+            return Err(UpstreamReason::CatalogChanged);
+        };
+        let refuse = |what: String| Err(UpstreamReason::Privilege(what.into()));
+        match self {
+            Self::All => Ok(()),
+            Self::Hidden => refuse(format!("schema {}", table.schema)),
+            Self::Columns(granted) if table_use.columns.is_empty() => {
+                if granted.is_empty() {
+                    refuse(format!("table {}", table.name))
+                } else {
+                    Ok(())
+                }
+            }
+            Self::Columns(granted) => {
+                let mut used = table_use.columns.iter().filter_map(|column| table.columns.get(*column));
+                match used.find(|column| !granted.contains(&column.attnum)) {
+                    Some(column) => refuse(format!("column {}.{}", table.name, column.name)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freshet_engine::catalog::{Collation, ColumnSchema, ReplicaIdentity, TableSchema};
+
+    use super::*;
+
+    fn catalog() -> Catalog {
+        let column = |name: &str, attnum| ColumnSchema {
+            name: name.into(),
+            attnum,
+            type_oid: 23,
+            typmod: -1,
+            pg_type: None,
+            not_null: false,
+            collation: Collation::None,
+        };
+        let table = TableSchema {
+            id: RelationId(7),
+            schema: "public".into(),
+            name: "t".into(),
+            columns: vec![column("a", 1), column("c", 3)],
+            primary_key: vec![],
+            identity: ReplicaIdentity::Full,
+        };
+        Catalog { tables: HashMap::from([(RelationId(7), Arc::new(table))]), ..Catalog::default() }
+    }
+
+    #[test]
+    fn columns_are_judged_by_attribute_number_and_count_star_needs_any() {
+        let catalog = catalog();
+        let uses = |columns: &[usize]| TableUse { table: RelationId(7), columns: columns.to_vec() };
+        let granted = Grant::Columns(HashSet::from([3]));
+        assert_eq!(granted.judge(&uses(&[1]), &catalog), Ok(()));
+        assert_eq!(granted.judge(&uses(&[]), &catalog), Ok(()));
+        assert_eq!(granted.judge(&uses(&[0, 1]), &catalog), Err(UpstreamReason::Privilege("column t.a".into())));
+        assert!(Grant::Columns(HashSet::new()).judge(&uses(&[]), &catalog).is_err());
+        assert_eq!(Grant::All.judge(&uses(&[0, 1]), &catalog), Ok(()));
+        assert!(Grant::Hidden.judge(&uses(&[]), &catalog).is_err());
+    }
+}

@@ -1,0 +1,347 @@
+//! What the stream needs upstream: the publication, and the hand-over of one table from its first copy to the stream.
+//!
+//! Hand-over by visibility: keep changes, publish the table, wait for transactions that wrote it before that, lock it,
+//! take the snapshot, copy. Lock before snapshot: a rewrite or TRUNCATE committed between would leave the snapshot an
+//! empty table. Wait for lockers: a transaction that began before the table was published is delivered in part only.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use freshet_engine::catalog::{RelationId, TableSchema};
+use freshet_engine::snapshot::VisibilitySnapshot;
+use freshet_engine::table::{TableBuilder, TableVersion};
+use freshet_engine::types::{Lsn, Oid};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::replication::catalog::{TableFacts, membership_digest_sql, relations_digest_sql};
+use crate::replication::copy::{CopyBudget, CopyError, copy_range, page_ranges, qualified_name};
+use crate::upstream::UpstreamError;
+use crate::upstream::address::UpstreamAddress;
+use crate::upstream::connection::{Connection, Row};
+use crate::upstream::service::ServicePool;
+
+/// For connections that copy. A waiting request for a lock holds up those behind it, so it must not wait for long;
+/// the copy itself may take as long as it takes.
+const COPY_OPTIONS: &str = "-c search_path=pg_catalog -c lock_timeout=2s -c statement_timeout=0 \
+                            -c idle_in_transaction_session_timeout=0 -c jit=off -c max_parallel_workers_per_gather=0";
+/// How long transactions that wrote the table before it was published may go on before the copy is put off.
+const LOCKERS_WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// freshet's publication. Its name is the process's own, begins that of its slots and is the `application_name` of its
+/// connections: several freshets on one upstream never share one, and what a dead one left behind can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    pub name: String,
+    pub oid: Oid,
+    /// Of its own catalog row.
+    pub digest: i64,
+}
+
+/// A name for the publication, slot and connections of this process: `prefix` and twelve hexadecimal digits.
+pub fn fresh_name(prefix: &str) -> String {
+    use std::hash::{BuildHasher, Hasher};
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    let mut name: String =
+        prefix.chars().map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '_' }).take(40).collect();
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        name.insert_str(0, "freshet_");
+    }
+    name.push_str(&format!("_{:012x}", random & 0xffff_ffff_ffff));
+    name
+}
+
+/// Creates the publication anew, empty, and drops those that dead freshets left behind.
+pub async fn create_publication(pool: &ServicePool, prefix: &str, name: &str) -> Result<Publication, UpstreamError> {
+    drop_abandoned(pool, prefix).await?;
+    let client = pool.connection().await?;
+    client.batch_execute(&format!("DROP PUBLICATION IF EXISTS {name}")).await?;
+    client
+        .batch_execute(&format!(
+            "CREATE PUBLICATION {name} WITH (publish = 'insert, update, delete, truncate', \
+             publish_via_partition_root = false)"
+        ))
+        .await?;
+    let row = client
+        .query_one(
+            "SELECT oid, hashint8extended(xmin::text::int8, oid::int8) FROM pg_publication WHERE pubname = $1",
+            &[&name],
+        )
+        .await?;
+    Ok(Publication { name: name.to_string(), oid: row.get(0), digest: row.get(1) })
+}
+
+/// Takes a table out, so that nothing about it can trouble those who write it.
+pub async fn unpublish(pool: &ServicePool, publication: &str, table: &TableSchema) -> Result<(), UpstreamError> {
+    let client = pool.connection().await?;
+    let name = qualified_name(table);
+    Ok(client.batch_execute(&format!("ALTER PUBLICATION {publication} DROP TABLE ONLY {name}")).await?)
+}
+
+/// The digest of the publication's own row (None: it is gone) and that of each member's.
+pub async fn membership(
+    pool: &ServicePool,
+    publication: Oid,
+) -> Result<(Option<i64>, HashMap<RelationId, i64>), UpstreamError> {
+    let client = pool.connection().await?;
+    let own = "SELECT hashint8extended(xmin::text::int8, oid::int8) FROM pg_publication WHERE oid = $1";
+    let own = client.query_opt(own, &[&publication]).await?.map(|row| row.get(0));
+    let members =
+        "SELECT prrelid, hashint8extended(xmin::text::int8, oid::int8) FROM pg_publication_rel WHERE prpubid = $1";
+    let members = client.query(members, &[&publication]).await?;
+    Ok((own, members.iter().map(|row| (RelationId(row.get(0)), row.get(1))).collect()))
+}
+
+/// Drops publications of freshet's naming, owned by a role that we may act as, whose freshet has no connection any more.
+/// The names dropped.
+pub async fn drop_abandoned(pool: &ServicePool, prefix: &str) -> Result<Vec<String>, UpstreamError> {
+    let client = pool.connection().await?;
+    let pattern = format!("^{}_[0-9a-f]{{12}}$", fresh_name(prefix).rsplit_once('_').map_or("", |(prefix, _)| prefix));
+    let abandoned = client
+        .query(
+            "SELECT pubname FROM pg_publication
+              WHERE pubname ~ $1 AND pg_has_role(pubowner, 'USAGE')
+                AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = pubname)",
+            &[&pattern],
+        )
+        .await?;
+    let names: Vec<String> = abandoned.iter().map(|row| row.get(0)).collect();
+    for name in &names {
+        client.batch_execute(&format!("DROP PUBLICATION IF EXISTS {name}")).await?;
+    }
+    Ok(names)
+}
+
+pub async fn drop_publication(pool: &ServicePool, name: &str) -> Result<(), UpstreamError> {
+    let client = pool.connection().await?;
+    Ok(client.batch_execute(&format!("DROP PUBLICATION IF EXISTS {name}")).await?)
+}
+
+/// Why a hand-over was not finished, by what comes next.
+#[derive(Debug, thiserror::Error)]
+pub enum HandOverError {
+    /// The table is no longer what the catalog said: read the catalog again, then try again.
+    #[error("the table changed while it was handed over")]
+    CatalogMoved,
+    /// Someone waits for a lock that the copy holds up: step aside, try again later.
+    #[error("another session waits for a lock on the table")]
+    InTheWay,
+    #[error("transactions that wrote the table went on for too long")]
+    LockersStayed,
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+}
+
+impl From<UpstreamError> for HandOverError {
+    fn from(error: UpstreamError) -> Self {
+        Self::Copy(CopyError::Upstream(error))
+    }
+}
+
+impl From<tokio_postgres::Error> for HandOverError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        UpstreamError::from(error).into()
+    }
+}
+
+/// A finished first copy.
+pub struct HandedOver {
+    pub table: TableVersion,
+    pub copied_at: VisibilitySnapshot,
+    pub insert_lsn: Lsn,
+    /// Of the table's row in pg_publication_rel.
+    pub membership: i64,
+}
+
+/// What a hand-over works with.
+#[derive(Clone)]
+pub struct HandOver {
+    pub pool: ServicePool,
+    pub address: UpstreamAddress,
+    pub publication: Publication,
+    pub facts: TableFacts,
+    pub workers: usize,
+    pub budget: Arc<CopyBudget>,
+    pub rows_copied: Arc<AtomicU64>,
+}
+
+impl HandOver {
+    /// Runs it. The mirror must already keep the table's changes.
+    pub async fn run(&self) -> Result<HandedOver, HandOverError> {
+        self.publish().await?;
+        self.wait_for_lockers().await?;
+        let mut leader = Connection::open(&self.address, &self.parameters()).await?;
+        let anchor = self.anchor(&mut leader).await?;
+        let copied = tokio::select! {
+            copied = self.copy(leader, &anchor) => copied?,
+            () = self.someone_waits() => return Err(HandOverError::InTheWay),
+        };
+        Ok(HandedOver {
+            table: TableVersion::of_ranges(Arc::clone(&self.facts.schema), copied),
+            copied_at: anchor.snapshot,
+            insert_lsn: anchor.insert_lsn,
+            membership: anchor.membership,
+        })
+    }
+
+    fn parameters(&self) -> [(&str, &str); 2] {
+        [("application_name", self.publication.name.as_str()), ("options", COPY_OPTIONS)]
+    }
+
+    /// Adds the table to the publication, unless the table is no longer what was judged fit for it. The lock that ALTER
+    /// PUBLICATION takes keeps the identity from being dropped between the check and the commit.
+    async fn publish(&self) -> Result<(), HandOverError> {
+        let mut client = self.pool.connection().await?;
+        let transaction = client.transaction().await?;
+        let oids: Vec<Oid> = vec![self.facts.schema.id.0];
+        let is_member = "SELECT EXISTS (SELECT FROM pg_publication_rel WHERE prpubid = $1 AND prrelid = $2)";
+        if !transaction.query_one(is_member, &[&self.publication.oid, &oids[0]]).await?.get::<_, bool>(0) {
+            let name = qualified_name(&self.facts.schema);
+            let added = format!("ALTER PUBLICATION {} ADD TABLE ONLY {name}", self.publication.name);
+            transaction.batch_execute(&added).await?;
+        }
+        let digest = format!("SELECT {}", relations_digest_sql());
+        if transaction.query_one(&digest, &[&oids]).await?.get::<_, i64>(0) != self.facts.digest {
+            return Err(HandOverError::CatalogMoved);
+        }
+        Ok(transaction.commit().await?)
+    }
+
+    /// Waits until every transaction that had written the table when it was published has ended (the way of
+    /// CREATE INDEX CONCURRENTLY). Locks are given up after the transaction has become visible.
+    async fn wait_for_lockers(&self) -> Result<(), HandOverError> {
+        const LOCKERS: &str = "SELECT virtualtransaction FROM pg_locks
+            WHERE relation = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+              AND granted AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')";
+        let started = Instant::now();
+        let mut waited_for: Option<Vec<String>> = None;
+        loop {
+            let client = self.pool.connection().await?;
+            let rows = client.query(LOCKERS, &[&self.facts.schema.id.0]).await?;
+            let now: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            let remaining = match &waited_for {
+                None => now,
+                Some(before) => before.iter().filter(|locker| now.contains(locker)).cloned().collect(),
+            };
+            if remaining.is_empty() {
+                return Ok(());
+            }
+            if started.elapsed() > LOCKERS_WAIT_MAX {
+                return Err(HandOverError::LockersStayed);
+            }
+            waited_for = Some(remaining);
+            drop(client);
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Locks the table, then takes the snapshot that the copy is made under, and checks that it is the table expected.
+    async fn anchor(&self, leader: &mut Connection) -> Result<Anchor, HandOverError> {
+        let relation = self.facts.schema.id.0;
+        let name = qualified_name(&self.facts.schema);
+        leader.simple_query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        leader.simple_query(&format!("LOCK TABLE ONLY {name} IN ACCESS SHARE MODE")).await?;
+        let bind = |sql: String| {
+            sql.replace("$1", &format!("'{{{relation}}}'")).replace("$2", &self.publication.oid.to_string())
+        };
+        let rows = leader
+            .simple_query(&format!(
+                "SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(), pg_export_snapshot(),
+                        pg_relation_size({relation}) / current_setting('block_size')::int8, {}, {}",
+                bind(relations_digest_sql()),
+                bind(membership_digest_sql()),
+            ))
+            .await?;
+        let row = rows.first().ok_or(UpstreamError::Protocol("a row is missing"))?;
+        let anchor = Anchor {
+            snapshot: cell(row, 0, VisibilitySnapshot::parse)?,
+            insert_lsn: cell(row, 1, |text| text.parse().ok())?,
+            exported: cell(row, 2, |text| Some(text.to_string()))?,
+            pages: cell(row, 3, |text| text.parse().ok())?,
+            membership: cell(row, 5, |text| text.parse().ok())?,
+        };
+        let digest: i64 = cell(row, 4, |text| text.parse().ok())?;
+        // No membership: taken out of the publication between the two transactions.
+        if digest != self.facts.digest || anchor.membership == 0 {
+            return Err(HandOverError::CatalogMoved);
+        }
+        Ok(anchor)
+    }
+
+    /// Copies all ranges at once; the leader's transaction stays open until the others are done, as it owns the snapshot.
+    async fn copy(&self, mut leader: Connection, anchor: &Anchor) -> Result<Vec<TableBuilder>, HandOverError> {
+        let ranges = page_ranges(anchor.pages, self.workers);
+        let mut others = JoinSet::new();
+        for (index, range) in ranges.iter().copied().enumerate().skip(1) {
+            let (hand_over, exported) = (self.clone(), anchor.exported.clone());
+            others.spawn(async move {
+                let mut connection = Connection::open(&hand_over.address, &hand_over.parameters()).await?;
+                connection
+                    .simple_query(&format!(
+                        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{exported}'"
+                    ))
+                    .await?;
+                let schema = Arc::clone(&hand_over.facts.schema);
+                let copied =
+                    copy_range(&mut connection, schema, range, &hand_over.budget, &hand_over.rows_copied).await?;
+                connection.terminate().await;
+                Ok::<_, CopyError>((index, copied))
+            });
+        }
+        let schema = Arc::clone(&self.facts.schema);
+        let first = copy_range(&mut leader, schema, ranges[0], &self.budget, &self.rows_copied).await?;
+        let mut copied = vec![(0, first)];
+        while let Some(joined) = others.join_next().await {
+            copied.push(joined.map_err(|_| UpstreamError::Protocol("a copy was abandoned"))??);
+        }
+        leader.terminate().await;
+        copied.sort_by_key(|(index, _)| *index);
+        Ok(copied.into_iter().map(|(_, builder)| builder).collect())
+    }
+
+    /// Returns when another session waits for a lock on the table: DDL queues behind the copy's ACCESS SHARE lock, and
+    /// all readers and writers behind the DDL.
+    async fn someone_waits(&self) {
+        const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = $1 AND NOT granted)";
+        loop {
+            sleep(Duration::from_millis(200)).await;
+            let Ok(client) = self.pool.connection().await else { continue };
+            match client.query_one(WAITS, &[&self.facts.schema.id.0]).await {
+                Ok(row) if row.get(0) => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The moment of a first copy.
+struct Anchor {
+    snapshot: VisibilitySnapshot,
+    insert_lsn: Lsn,
+    exported: String,
+    pages: u64,
+    membership: i64,
+}
+
+fn cell<T>(row: &Row, column: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T, UpstreamError> {
+    let bytes = row.get(column).and_then(Option::as_ref);
+    let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
+    text.and_then(parse).ok_or(UpstreamError::Protocol("a value that is not understood"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_need_no_quoting_and_differ() {
+        let (one, two) = (fresh_name("freshet"), fresh_name("freshet"));
+        assert_ne!(one, two);
+        assert_eq!(one.len(), "freshet_".len() + 12);
+        let odd = fresh_name("Sales-\"x\"; --");
+        assert!(fresh_name("9").starts_with("freshet_9_"));
+        assert!(odd.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{odd}");
+    }
+}

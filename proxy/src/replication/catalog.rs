@@ -1,0 +1,468 @@
+//! Reads upstream's catalog: what the binder needs ([`Catalog`]), and per table whether it can be mirrored.
+//!
+//! Everything comes from one REPEATABLE READ transaction, together with digests of the catalog rows it was read
+//! from. The freshness barrier evaluates the same digests under its own snapshot: equal means that this catalog
+//! is still in force there, including every look-up that found nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use freshet_engine::catalog::{
+    Catalog, Collation, ColumnSchema, RelationEntry, RelationId, ReplicaIdentity, TableSchema,
+};
+use freshet_engine::types::{Oid, PgType};
+use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
+
+use crate::upstream::UpstreamError;
+
+/// First OID of objects that are not part of a fresh database (PostgreSQL: transam.h, FirstNormalObjectId).
+const FIRST_USER_OID: Oid = 16384;
+/// `pg_collation.dat`: the collation that stands for the database's own.
+const DEFAULT_COLLATION: Oid = 100;
+
+/// The rows that decide what relation `r` of `$1` is: every relation of its name in any schema (a new one earlier in
+/// a search path would win), its columns, its key and identity indexes. One hash per row; a change of any of them
+/// gives it another `xmin`. In-place updates (ANALYZE, VACUUM) do not, and change nothing that counts here. Temporary
+/// relations are the affair of the session that made them. `r` is part of the hash so that a row that counts for two
+/// relations does not cancel itself out.
+const RELATION_ROWS: &str = "\
+    SELECT r, hashint8extended(n.xmin::text::int8, r::int8 << 32 | n.oid::int8) AS h, false AS is_column
+      FROM unnest($1::oid[]) r JOIN pg_class c ON c.oid = r
+      JOIN pg_class n ON n.relname = c.relname AND n.relpersistence <> 't'
+    UNION ALL
+    SELECT r, hashint8extended(a.xmin::text::int8, r::int8 << 32 | a.attnum::int8), true
+      FROM unnest($1::oid[]) r JOIN pg_attribute a ON a.attrelid = r WHERE a.attnum > 0
+    UNION ALL
+    SELECT r, hashint8extended(i.xmin::text::int8, ~(r::int8 << 32 | i.indexrelid::int8)), false
+      FROM unnest($1::oid[]) r JOIN pg_index i ON i.indrelid = r WHERE i.indisprimary OR i.indisreplident";
+
+/// The rows that count for every statement: schemas and their privileges, role membership and attributes, and all
+/// functions, operators, casts and types that are not part of a fresh database. Row types and arrays come and go with
+/// (temporary) tables and are left out: a table of that name is in [`RELATION_ROWS`].
+const COMMON_ROWS: &str = "\
+    SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
+    UNION ALL SELECT hashint8extended(xmin::text::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
+    UNION ALL SELECT hashtextextended(concat(rolname, rolsuper, rolinherit, rolbypassrls), oid::int8) FROM pg_roles
+    UNION ALL SELECT hashint8extended(xmin::text::int8, 1::int8 << 32 | oid::int8) FROM pg_proc WHERE oid >= 16384
+    UNION ALL SELECT hashint8extended(xmin::text::int8, 2::int8 << 32 | oid::int8) FROM pg_operator WHERE oid >= 16384
+    UNION ALL SELECT hashint8extended(xmin::text::int8, 3::int8 << 32 | oid::int8) FROM pg_cast WHERE oid >= 16384
+    UNION ALL SELECT hashint8extended(xmin::text::int8, 4::int8 << 32 | oid::int8) FROM pg_collation WHERE oid >= 16384
+    UNION ALL SELECT hashint8extended(xmin::text::int8, 5::int8 << 32 | oid::int8) FROM pg_type
+      WHERE oid >= 16384 AND typtype <> 'c' AND typcategory <> 'A'";
+
+/// SQL for one int8: the digest of the relations `$1`, equal to the exclusive or of [`TableFacts::digest`] over them.
+pub fn relations_digest_sql() -> String {
+    format!("(SELECT coalesce(bit_xor(h), 0) FROM ({RELATION_ROWS}) AS rows)")
+}
+
+/// SQL for one int8: [`LoadedCatalog::digest`].
+pub fn common_digest_sql() -> String {
+    format!("(SELECT coalesce(bit_xor(h), 0) FROM ({COMMON_ROWS}) AS rows)")
+}
+
+/// SQL for one int8: the digest of the publication `$2` and its membership of the relations `$1`. A table that was
+/// taken out, or taken out and put back, has lost changes without a word in the stream.
+pub fn membership_digest_sql() -> String {
+    "(SELECT coalesce(bit_xor(hashint8extended(xmin::text::int8, oid::int8)), 0)
+        FROM pg_publication_rel WHERE prpubid = $2::oid AND prrelid = ANY ($1::oid[]))"
+        .to_string()
+}
+
+/// SQL for one int8: the digest of the publication `$2` itself, 0 if it is gone.
+pub fn publication_digest_sql() -> &'static str {
+    "coalesce((SELECT hashint8extended(xmin::text::int8, oid::int8) FROM pg_publication WHERE oid = $2::oid), 0)"
+}
+
+/// Upstream's catalog with what is known beside it.
+#[derive(Debug, Default)]
+pub struct LoadedCatalog {
+    pub catalog: Arc<Catalog>,
+    pub tables: HashMap<RelationId, TableFacts>,
+    /// Of the rows that count for every statement.
+    pub digest: i64,
+}
+
+/// An ordinary table, and what the catalog says of it beyond its schema.
+#[derive(Clone, Debug)]
+pub struct TableFacts {
+    pub schema: Arc<TableSchema>,
+    /// Of its own catalog rows.
+    pub digest: i64,
+    /// Of its columns only: if it changed, rows may have been rewritten without a word in the stream.
+    pub layout: i64,
+    /// Size of its heap.
+    pub heap_bytes: i64,
+    /// Why it cannot be mirrored.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why a table is not mirrored, and the SQL that would change it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub why: String,
+    pub remedy: Option<String>,
+    /// REPLICA IDENTITY FULL alone would do, and freshet's role may set it.
+    pub wants_full_identity: bool,
+}
+
+impl LoadedCatalog {
+    /// The digest that a barrier over these relations must return. None: one of them is unknown.
+    pub fn relations_digest(&self, relations: &[RelationId]) -> Option<i64> {
+        relations.iter().try_fold(0, |digest, relation| Some(digest ^ self.tables.get(relation)?.digest))
+    }
+}
+
+/// Reads the catalog of the connection's database.
+pub async fn load(client: &mut Client, version: u64) -> Result<LoadedCatalog, UpstreamError> {
+    let transaction = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+    let transaction = transaction.start().await?;
+    let common =
+        transaction.query_one(&format!("SELECT {}, current_database()::text", common_digest_sql()), &[]).await?;
+    let collations = load_collations(&transaction).await?;
+    let mut catalog = Catalog {
+        version,
+        database: common.get(1),
+        default_collation: Some(collations.default),
+        ..load_names(&transaction).await?
+    };
+    let columns = load_columns(&transaction, &collations).await?;
+    let indexes = load_indexes(&transaction).await?;
+    let mut tables = load_relations(&transaction, &mut catalog, columns, &indexes).await?;
+    load_digests(&transaction, &mut tables).await?;
+    transaction.commit().await?;
+    Ok(LoadedCatalog { catalog: Arc::new(catalog), tables, digest: common.get(0) })
+}
+
+/// Microseconds since 2000, as the wire carries a timestamptz.
+pub fn micros(time: std::time::SystemTime) -> i64 {
+    const EPOCH: u64 = 946_684_800;
+    let epoch = std::time::UNIX_EPOCH + std::time::Duration::from_secs(EPOCH);
+    match time.duration_since(epoch) {
+        Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+    }
+}
+
+struct Collations {
+    default: Collation,
+    others: HashMap<Oid, Collation>,
+}
+
+impl Collations {
+    fn of(&self, oid: Oid) -> Collation {
+        match oid {
+            0 => Collation::None,
+            DEFAULT_COLLATION => self.default,
+            other => self.others.get(&other).copied().unwrap_or(Collation::NonDeterministic(other)),
+        }
+    }
+}
+
+/// What a collation or database locale does, by provider and name (PostgreSQL: pg_locale.c lc_collate_is_c).
+fn collation(oid: Oid, provider: &str, is_deterministic: bool, collate: &str, ctype: &str, locale: &str) -> Collation {
+    let is_c = |name: &str| matches!(name, "C" | "POSIX");
+    match provider {
+        _ if !is_deterministic => Collation::NonDeterministic(oid),
+        // Order and character classes must both be C: upper() under C touches ASCII only.
+        "c" if is_c(collate) && is_c(ctype) => Collation::C,
+        "b" if locale == "C" => Collation::C,
+        _ => Collation::Deterministic(oid),
+    }
+}
+
+async fn load_collations(transaction: &Transaction<'_>) -> Result<Collations, UpstreamError> {
+    // Through JSON because the columns differ between major versions: daticulocale (15), datlocale (17).
+    let database = transaction
+        .query_one(
+            "SELECT coalesce(j->>'datlocprovider', 'c'), j->>'datcollate', j->>'datctype',
+                    coalesce(j->>'datlocale', j->>'daticulocale', '')
+               FROM pg_database d, to_jsonb(d) j WHERE datname = current_database()",
+            &[],
+        )
+        .await?;
+    let default =
+        collation(DEFAULT_COLLATION, database.get(0), true, database.get(1), database.get(2), database.get(3));
+    let rows = transaction
+        .query(
+            "SELECT oid, j->>'collprovider', collisdeterministic, coalesce(j->>'collcollate', ''),
+                    coalesce(j->>'collctype', ''), coalesce(j->>'colllocale', j->>'colliculocale', '')
+               FROM pg_collation c, to_jsonb(c) j WHERE oid <> 100",
+            &[],
+        )
+        .await?;
+    let others = rows.iter().map(|row| {
+        let oid = row.get(0);
+        (oid, collation(oid, row.get(1), row.get(2), row.get(3), row.get(4), row.get(5)))
+    });
+    Ok(Collations { default, others: others.collect() })
+}
+
+/// Names that could win over a built-in function, operator or type.
+async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamError> {
+    // Beside functions outside pg_catalog: those that an extension put into it, and built-ins that not everyone
+    // may execute any more.
+    let functions = transaction
+        .query(
+            "SELECT DISTINCT proname FROM pg_proc
+              WHERE pronamespace <> 'pg_catalog'::regnamespace OR oid >= 16384
+                 OR (proacl IS NOT NULL
+                     AND NOT EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0 AND privilege_type = 'EXECUTE'))",
+            &[],
+        )
+        .await?;
+    let operators = transaction
+        .query(
+            "SELECT DISTINCT oprname FROM pg_operator
+              WHERE oprnamespace <> 'pg_catalog'::regnamespace OR oid >= 16384",
+            &[],
+        )
+        .await?;
+    let types = transaction
+        .query(
+            "SELECT DISTINCT typname FROM pg_type
+              WHERE typnamespace <> 'pg_catalog'::regnamespace AND typname IN
+                    (SELECT typname FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace)",
+            &[],
+        )
+        .await?;
+    let casts = transaction
+        .query_one(
+            "SELECT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384 AND castsource < 16384 AND casttarget < 16384)",
+            &[],
+        )
+        .await?;
+    let names = |rows: Vec<Row>| rows.iter().map(|row| Arc::from(row.get::<_, &str>(0))).collect();
+    Ok(Catalog {
+        user_functions: names(functions),
+        user_operators: names(operators),
+        user_types: names(types),
+        has_user_casts: casts.get(0),
+        ..Catalog::default()
+    })
+}
+
+/// The live columns of every ordinary table that is not part of a fresh database.
+async fn load_columns(
+    transaction: &Transaction<'_>,
+    collations: &Collations,
+) -> Result<HashMap<RelationId, Vec<ColumnSchema>>, UpstreamError> {
+    let rows = transaction
+        .query(
+            "SELECT attrelid, attname, attnum, atttypid, atttypmod, attnotnull, attcollation, attgenerated <> ''
+               FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
+              WHERE relkind = 'r' AND c.oid >= 16384 AND attnum > 0 AND NOT attisdropped
+              ORDER BY attrelid, attnum",
+            &[],
+        )
+        .await?;
+    let mut columns: HashMap<RelationId, Vec<ColumnSchema>> = HashMap::new();
+    for row in rows {
+        let type_oid: Oid = row.get(3);
+        // A generated column is not in the stream (before PostgreSQL 18).
+        let is_generated: bool = row.get(7);
+        let held = PgType::from_oid(type_oid).filter(|pg_type| *pg_type != PgType::Unknown && !is_generated);
+        columns.entry(RelationId(row.get(0))).or_default().push(ColumnSchema {
+            name: row.get::<_, &str>(1).into(),
+            attnum: row.get(2),
+            type_oid,
+            typmod: row.get(4),
+            pg_type: held,
+            not_null: row.get(5),
+            collation: collations.of(row.get(6)),
+        });
+    }
+    Ok(columns)
+}
+
+/// The key columns (`attnum`) of a table's primary key and of its replica identity index.
+#[derive(Default)]
+struct Indexes {
+    primary: Option<Vec<i16>>,
+    identity: Option<Vec<i16>>,
+}
+
+async fn load_indexes(transaction: &Transaction<'_>) -> Result<HashMap<RelationId, Indexes>, UpstreamError> {
+    // A deferrable key is neither an identity (relcache.c) nor a ground for functional dependency (pg_constraint.c).
+    let rows = transaction
+        .query(
+            "SELECT indrelid, indisprimary, indisreplident, (indkey::int2[])[0:indnkeyatts - 1]
+               FROM pg_index
+              WHERE (indisprimary OR indisreplident) AND indisvalid AND indimmediate AND indrelid >= 16384",
+            &[],
+        )
+        .await?;
+    let mut indexes: HashMap<RelationId, Indexes> = HashMap::new();
+    for row in rows {
+        let entry = indexes.entry(RelationId(row.get(0))).or_default();
+        let keys: Vec<i16> = row.get(3);
+        if row.get(2) {
+            entry.identity = Some(keys.clone());
+        }
+        if row.get(1) {
+            entry.primary = Some(keys);
+        }
+    }
+    Ok(indexes)
+}
+
+/// Fills [`Catalog::schemas`] and [`Catalog::tables`].
+async fn load_relations(
+    transaction: &Transaction<'_>,
+    catalog: &mut Catalog,
+    mut columns: HashMap<RelationId, Vec<ColumnSchema>>,
+    indexes: &HashMap<RelationId, Indexes>,
+) -> Result<HashMap<RelationId, TableFacts>, UpstreamError> {
+    let schemas =
+        transaction.query("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_(toast|temp_)'", &[]).await?;
+    for row in schemas {
+        catalog.schemas.insert(row.get::<_, &str>(0).into(), HashMap::new());
+    }
+    let rows = transaction
+        .query(
+            "SELECT c.oid, nspname, relname, relkind::text, relpersistence::text, relreplident::text, relrowsecurity,
+                    relhassubclass, relhasrules, relispartition, coalesce(amname, '') AS access_method,
+                    format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
+                    quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,
+                    CASE WHEN relkind IN ('r', 'p', 'v', 'm', 'f') THEN has_table_privilege(c.oid, 'SELECT')
+                         ELSE false END AS is_readable,
+                    greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes
+               FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_am a ON a.oid = relam
+              WHERE nspname !~ '^pg_(toast|temp_)' AND relpersistence <> 't'",
+            &[],
+        )
+        .await?;
+    let mut tables = HashMap::new();
+    for row in rows {
+        let id = RelationId(row.get(0));
+        let (schema, name): (Arc<str>, Arc<str>) = (row.get::<_, &str>(1).into(), row.get::<_, &str>(2).into());
+        let entry = match special_kind(&row) {
+            Some(kind) => RelationEntry::Other { id, kind },
+            None => {
+                let columns = columns.remove(&id).unwrap_or_default();
+                let table = table_schema(id, &schema, &name, columns, indexes.get(&id), row.get("relreplident"));
+                let refusal = refusal(&table, &row);
+                let table = Arc::new(table);
+                catalog.tables.insert(id, Arc::clone(&table));
+                let heap_bytes = row.get::<_, Option<i64>>("heap_bytes").unwrap_or(0);
+                let facts = TableFacts { schema: Arc::clone(&table), digest: 0, layout: 0, heap_bytes, refusal };
+                tables.insert(id, facts);
+                RelationEntry::Table(table)
+            }
+        };
+        catalog.schemas.entry(schema).or_default().insert(name, entry);
+    }
+    Ok(tables)
+}
+
+/// What makes a relation something else than an ordinary table that stands for its own rows.
+fn special_kind(row: &Row) -> Option<&'static str> {
+    match row.get("relkind") {
+        "r" => {}
+        "v" => return Some("view"),
+        "m" => return Some("materialized view"),
+        "p" => return Some("partitioned table"),
+        "f" => return Some("foreign table"),
+        "S" => return Some("sequence"),
+        "i" | "I" => return Some("index"),
+        "c" => return Some("composite type"),
+        _ => return Some("relation of an unknown kind"),
+    }
+    if row.get::<_, Oid>(0) < FIRST_USER_OID {
+        return Some("system catalog");
+    }
+    // relhassubclass may outlive the last child; it is what every new child is sure to change.
+    let traits = [
+        (row.get::<_, &str>("relpersistence") != "p", "unlogged table"),
+        (row.get("relrowsecurity"), "table with row security"),
+        (row.get("relhassubclass"), "table with inheritance children"),
+        (row.get("relhasrules"), "table with rules"),
+        (row.get::<_, &str>("access_method") != "heap", "table of another access method"),
+    ];
+    traits.into_iter().find_map(|(applies, kind)| applies.then_some(kind))
+}
+
+fn table_schema(
+    id: RelationId,
+    schema: &Arc<str>,
+    name: &Arc<str>,
+    columns: Vec<ColumnSchema>,
+    indexes: Option<&Indexes>,
+    identity: &str,
+) -> TableSchema {
+    let positions = |keys: &Vec<i16>| -> Option<Vec<usize>> {
+        keys.iter().map(|key| columns.iter().position(|column| column.attnum == *key)).collect()
+    };
+    let primary_key = indexes.and_then(|i| i.primary.as_ref()).and_then(positions);
+    let identity_index = indexes.and_then(|i| i.identity.as_ref()).and_then(positions);
+    let by_key = |key: Option<Vec<usize>>| key.map_or(ReplicaIdentity::Nothing, ReplicaIdentity::Key);
+    let identity = match identity {
+        "f" => ReplicaIdentity::Full,
+        "i" => by_key(identity_index),
+        "d" => by_key(primary_key.clone()),
+        _ => ReplicaIdentity::Nothing,
+    };
+    let primary_key = primary_key.unwrap_or_default();
+    TableSchema { id, schema: Arc::clone(schema), name: Arc::clone(name), columns, primary_key, identity }
+}
+
+/// Whether publishing the table would be useless or do harm. Publishing a table without a usable identity makes the
+/// application's UPDATE and DELETE fail (PostgreSQL: Logical Replication, Publication).
+fn refusal(table: &TableSchema, row: &Row) -> Option<Refusal> {
+    let (quoted, owner, me): (&str, &str, &str) = (row.get("quoted"), row.get("owner"), row.get("me"));
+    let refuse = |why: String, remedy| Some(Refusal { why, remedy, wants_full_identity: false });
+    if !row.get::<_, bool>("is_owned") {
+        let why = format!("only its owner {owner} may publish it");
+        return refuse(why, Some(format!("GRANT {owner} TO {me};")));
+    }
+    if !row.get::<_, bool>("is_readable") {
+        return refuse("no SELECT privilege".into(), Some(format!("GRANT SELECT ON {quoted} TO {me};")));
+    }
+    let remedy = Some(format!("ALTER TABLE {quoted} REPLICA IDENTITY FULL;"));
+    let why = match &table.identity {
+        ReplicaIdentity::Nothing => "no usable replica identity (a primary key, valid and not deferrable)".to_string(),
+        ReplicaIdentity::Key(key) => {
+            let unknown = key.iter().map(|column| &table.columns[*column]).find(|column| column.pg_type.is_none())?;
+            format!("column {} of its identity has a type that is not mirrored", unknown.name)
+        }
+        ReplicaIdentity::Full => return None,
+    };
+    Some(Refusal { why, remedy, wants_full_identity: true })
+}
+
+async fn load_digests(
+    transaction: &Transaction<'_>,
+    tables: &mut HashMap<RelationId, TableFacts>,
+) -> Result<(), UpstreamError> {
+    let oids: Vec<Oid> = tables.keys().map(|relation| relation.0).collect();
+    let sql = format!(
+        "SELECT r, bit_xor(h), coalesce(bit_xor(h) FILTER (WHERE is_column), 0) FROM ({RELATION_ROWS}) AS rows GROUP BY r"
+    );
+    for row in transaction.query(&sql, &[&oids]).await? {
+        if let Some(facts) = tables.get_mut(&RelationId(row.get(0))) {
+            facts.digest = row.get(1);
+            facts.layout = row.get(2);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_c_in_order_and_in_classes_counts_as_c() {
+        assert_eq!(collation(950, "c", true, "C", "C", ""), Collation::C);
+        assert_eq!(collation(100, "c", true, "POSIX", "POSIX", ""), Collation::C);
+        assert_eq!(collation(1, "c", true, "C", "en_US.utf8", ""), Collation::Deterministic(1));
+        assert_eq!(collation(1, "c", true, "C.UTF-8", "C.UTF-8", ""), Collation::Deterministic(1));
+        assert_eq!(collation(1, "i", true, "", "", "en"), Collation::Deterministic(1));
+        assert_eq!(collation(1, "i", false, "", "", "en"), Collation::NonDeterministic(1));
+        assert_eq!(collation(1, "b", true, "", "", "C"), Collation::C);
+    }
+
+    #[test]
+    fn micros_count_from_2000() {
+        assert_eq!(micros(std::time::UNIX_EPOCH), -946_684_800_000_000);
+    }
+}

@@ -1,0 +1,268 @@
+//! The first copy of one table: `COPY ... TO STDOUT (FORMAT binary)` by ranges of its heap, under one snapshot.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use bytes::{Buf, Bytes, BytesMut};
+use freshet_engine::catalog::TableSchema;
+use freshet_engine::table::{TableBuilder, mirrored_columns};
+
+use crate::upstream::connection::Connection;
+use crate::upstream::{ServerError, UpstreamError};
+
+/// Why a copy was not finished.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// A value that cannot be held: the table cannot be mirrored.
+    #[error("{0}")]
+    NotHeld(String),
+    #[error("the memory limit of the mirror is reached")]
+    OverMemory,
+}
+
+/// Memory of all copies that run at the moment, against what the mirror may still take.
+#[derive(Debug, Default)]
+pub struct CopyBudget {
+    used: AtomicUsize,
+    bytes_max: AtomicUsize,
+}
+
+impl CopyBudget {
+    pub fn set_bytes_max(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    fn hold(self: &Arc<Self>) -> Held {
+        Held { budget: Arc::clone(self), bytes: 0 }
+    }
+}
+
+/// One range's share of the budget; given back when dropped.
+struct Held {
+    budget: Arc<CopyBudget>,
+    bytes: usize,
+}
+
+impl Held {
+    fn resize(&mut self, bytes: usize) -> Result<(), CopyError> {
+        let used = if bytes >= self.bytes {
+            self.budget.used.fetch_add(bytes - self.bytes, Ordering::Relaxed) + (bytes - self.bytes)
+        } else {
+            self.budget.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed) - (self.bytes - bytes)
+        };
+        self.bytes = bytes;
+        if used > self.budget.bytes_max.load(Ordering::Relaxed) { Err(CopyError::OverMemory) } else { Ok(()) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Heap pages `from..to`; open-ended without `to`, because the heap may have grown since it was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRange {
+    pub from: u64,
+    pub to: Option<u64>,
+}
+
+/// A range worth a connection of its own.
+const RANGE_PAGES_MIN: u64 = 2048;
+
+/// Cuts a heap into at most `ranges_max` ranges of about equal size, in order.
+pub fn page_ranges(pages: u64, ranges_max: usize) -> Vec<PageRange> {
+    let ranges = (pages / RANGE_PAGES_MIN).clamp(1, ranges_max.max(1) as u64);
+    let bound = |range: u64| pages * range / ranges;
+    (0..ranges)
+        .map(|range| PageRange { from: bound(range), to: (range + 1 < ranges).then(|| bound(range + 1)) })
+        .collect()
+}
+
+/// The statement that copies one range. `ONLY`: children are tables of their own.
+pub fn copy_sql(schema: &TableSchema, range: PageRange) -> String {
+    let columns: Vec<String> =
+        mirrored_columns(schema).iter().map(|column| quote(&schema.columns[*column].name)).collect();
+    let lower = if range.from == 0 { String::new() } else { format!("ctid >= '({},0)'::tid", range.from) };
+    let upper = range.to.map(|to| format!("ctid < '({to},0)'::tid")).unwrap_or_default();
+    let conditions: Vec<String> = [lower, upper].into_iter().filter(|condition| !condition.is_empty()).collect();
+    let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+    let name = qualified_name(schema);
+    format!("COPY (SELECT {} FROM ONLY {name}{filter}) TO STDOUT (FORMAT binary)", columns.join(", "))
+}
+
+pub fn qualified_name(schema: &TableSchema) -> String {
+    format!("{}.{}", quote(&schema.schema), quote(&schema.name))
+}
+
+fn quote(identifier: &str) -> String {
+    format!("\"{}\"", identifier.replace('"', "\"\""))
+}
+
+/// Runs the copy of one range on a connection that is already in the exported snapshot.
+pub async fn copy_range(
+    connection: &mut Connection,
+    schema: Arc<TableSchema>,
+    range: PageRange,
+    budget: &Arc<CopyBudget>,
+    rows_copied: &AtomicU64,
+) -> Result<TableBuilder, CopyError> {
+    /// How often memory and progress are accounted for.
+    const ROWS_PER_ACCOUNT: usize = 4096;
+    let mut held = budget.hold();
+    let mut rows = RowReader::default();
+    let mut builder = TableBuilder::new(Arc::clone(&schema));
+    let mut accounted = 0;
+    postgres_protocol::message::frontend::query(&copy_sql(&schema, range), connection.outgoing())
+        .map_err(UpstreamError::Io)?;
+    connection.flush().await?;
+    loop {
+        let frame = connection.read_frame().await?;
+        match frame.tag {
+            b'd' => {
+                rows.read(frame.body, &mut builder)?;
+                if builder.rows() - accounted >= ROWS_PER_ACCOUNT {
+                    rows_copied.fetch_add((builder.rows() - accounted) as u64, Ordering::Relaxed);
+                    accounted = builder.rows();
+                    held.resize(builder.bytes())?;
+                }
+            }
+            b'Z' if rows.is_done => break,
+            b'E' => return Err(UpstreamError::Server(ServerError::parse(&frame.body)).into()),
+            b'H' | b'c' | b'C' | b'N' | b'S' => {}
+            _ => return Err(UpstreamError::Protocol("unexpected message during COPY").into()),
+        }
+    }
+    rows_copied.fetch_add((builder.rows() - accounted) as u64, Ordering::Relaxed);
+    held.resize(builder.bytes())?;
+    Ok(builder)
+}
+
+/// Cuts the binary format into rows (PostgreSQL: COPY, Binary Format). PostgreSQL sends a row per message but does not
+/// promise to, so what is cut short waits for the next message.
+#[derive(Default)]
+struct RowReader {
+    rest: BytesMut,
+    has_header: bool,
+    is_done: bool,
+}
+
+const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
+const TORN: UpstreamError = UpstreamError::Protocol("torn COPY data");
+
+impl RowReader {
+    fn read(&mut self, message: Bytes, builder: &mut TableBuilder) -> Result<(), CopyError> {
+        let mut bytes = if self.rest.is_empty() {
+            message
+        } else {
+            self.rest.extend_from_slice(&message);
+            std::mem::take(&mut self.rest).freeze()
+        };
+        if !self.has_header {
+            let Some(header) = header_bytes(&bytes)? else {
+                self.rest.extend_from_slice(&bytes);
+                return Ok(());
+            };
+            bytes.advance(header);
+            self.has_header = true;
+        }
+        while !bytes.is_empty() && !self.is_done {
+            match split_row(&bytes)? {
+                SplitRow::Row(cells, length) => {
+                    builder.append_copy_row(&cells).map_err(|error| CopyError::NotHeld(error.to_string()))?;
+                    bytes.advance(length);
+                }
+                SplitRow::End => self.is_done = true,
+                SplitRow::CutShort => {
+                    self.rest.extend_from_slice(&bytes);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Length of the file header; None: not all here yet.
+fn header_bytes(bytes: &[u8]) -> Result<Option<usize>, UpstreamError> {
+    let fixed = SIGNATURE.len() + 8;
+    if bytes.len() < fixed {
+        return Ok(None);
+    }
+    if !bytes.starts_with(SIGNATURE) {
+        return Err(UpstreamError::Protocol("COPY data without its signature"));
+    }
+    let mut extension = &bytes[fixed - 4..fixed];
+    let extension = usize::try_from(extension.get_i32()).map_err(|_| TORN)?;
+    Ok((bytes.len() >= fixed + extension).then_some(fixed + extension))
+}
+
+enum SplitRow<'a> {
+    Row(Vec<Option<&'a [u8]>>, usize),
+    End,
+    CutShort,
+}
+
+fn split_row(bytes: &[u8]) -> Result<SplitRow<'_>, UpstreamError> {
+    let mut rest = bytes;
+    let Ok(count) = rest.try_get_i16() else { return Ok(SplitRow::CutShort) };
+    if count == -1 {
+        return Ok(SplitRow::End);
+    }
+    let mut cells = Vec::with_capacity(usize::try_from(count).map_err(|_| TORN)?);
+    for _ in 0..count {
+        let Ok(length) = rest.try_get_i32() else { return Ok(SplitRow::CutShort) };
+        let Ok(length) = usize::try_from(length) else {
+            cells.push(None);
+            continue;
+        };
+        let Some((cell, after)) = rest.split_at_checked(length) else { return Ok(SplitRow::CutShort) };
+        cells.push(Some(cell));
+        rest = after;
+    }
+    Ok(SplitRow::Row(cells, bytes.len() - rest.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_cover_the_heap_once_and_the_last_is_open() {
+        assert_eq!(page_ranges(10, 4), [PageRange { from: 0, to: None }]);
+        let ranges = page_ranges(10_000, 3);
+        assert_eq!(ranges.len(), 3);
+        assert_eq!(ranges[0].from, 0);
+        assert!(ranges.windows(2).all(|pair| pair[0].to == Some(pair[1].from)));
+        assert_eq!(ranges[2].to, None);
+    }
+
+    #[test]
+    fn rows_are_split_and_torn_ones_wait() {
+        let row = b"\0\x02\0\0\0\x01a\xff\xff\xff\xff\xff\xff";
+        let SplitRow::Row(cells, length) = split_row(row).unwrap() else { panic!("a row") };
+        assert_eq!((cells, length), (vec![Some(&b"a"[..]), None], 11));
+        assert!(matches!(split_row(&row[11..]).unwrap(), SplitRow::End));
+        for end in 0..11 {
+            assert!(matches!(split_row(&row[..end]).unwrap(), SplitRow::CutShort), "cut at {end}");
+        }
+        assert!(split_row(b"\xff\xf0").is_err());
+    }
+
+    #[test]
+    fn the_budget_is_shared_and_given_back() {
+        let budget = Arc::new(CopyBudget::default());
+        budget.set_bytes_max(100);
+        let (mut one, mut two) = (budget.hold(), budget.hold());
+        one.resize(60).unwrap();
+        assert!(two.resize(60).is_err());
+        drop(one);
+        two.resize(90).unwrap();
+        two.resize(10).unwrap();
+        drop(two);
+        assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    }
+}

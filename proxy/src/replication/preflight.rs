@@ -1,0 +1,190 @@
+//! Can this upstream be mirrored by this role? Facts are gathered once; [`assess`] is pure.
+//!
+//! Shared by the start of mirroring (anything that blocks makes freshet a plain relay) and by `freshet check`.
+
+use tokio_postgres::Client;
+
+use crate::upstream::UpstreamError;
+
+/// What of upstream decides whether it can be mirrored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// `server_version_num`.
+    pub version: i32,
+    pub wal_level: String,
+    pub encoding: String,
+    pub in_recovery: bool,
+    pub role: String,
+    pub database: String,
+    pub may_replicate: bool,
+    pub may_create_publication: bool,
+    pub slots_max: i64,
+    pub slots_used: i64,
+    pub walsenders_max: i64,
+    pub walsenders_used: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// No mirror until this is mended; freshet relays everything.
+    Blocks,
+    Warns,
+}
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    pub what: String,
+    pub why: String,
+    /// SQL for a superuser, or what to do otherwise.
+    pub remedy: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}. To mend: {}", self.what, self.why, self.remedy)
+    }
+}
+
+/// Asks upstream.
+pub async fn gather(client: &Client) -> Result<ServerFacts, UpstreamError> {
+    let row = client
+        .query_one(
+            "SELECT current_setting('server_version_num')::int4, current_setting('wal_level'),
+                    pg_encoding_to_char(d.encoding)::text, pg_is_in_recovery(), quote_ident(current_user),
+                    quote_ident(datname), rolsuper OR rolreplication
+                      -- Amazon RDS grants replication by a role.
+                      OR EXISTS (SELECT FROM pg_roles g WHERE g.rolname = 'rds_replication'
+                                                          AND pg_has_role(g.oid, 'MEMBER')),
+                    has_database_privilege(d.oid, 'CREATE'),
+                    current_setting('max_replication_slots')::int8, (SELECT count(*) FROM pg_replication_slots),
+                    current_setting('max_wal_senders')::int8, (SELECT count(*) FROM pg_stat_replication)
+               FROM pg_database d, pg_roles r WHERE datname = current_database() AND rolname = current_user",
+            &[],
+        )
+        .await?;
+    Ok(ServerFacts {
+        version: row.get(0),
+        wal_level: row.get(1),
+        encoding: row.get(2),
+        in_recovery: row.get(3),
+        role: row.get(4),
+        database: row.get(5),
+        may_replicate: row.get(6),
+        may_create_publication: row.get(7),
+        slots_max: row.get(8),
+        slots_used: row.get(9),
+        walsenders_max: row.get(10),
+        walsenders_used: row.get(11),
+    })
+}
+
+/// The first release of each major version without the known losses of logical decoding.
+const FLOORS: [(i32, i32); 4] = [(14, 19), (15, 14), (16, 10), (17, 6)];
+
+/// Everything that is wrong, what blocks first.
+pub fn assess(facts: &ServerFacts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut find = |severity, what: String, why: &str, remedy: String| {
+        findings.push(Finding { severity, what, why: why.into(), remedy });
+    };
+    let (major, minor) = (facts.version / 10_000, facts.version % 10_000);
+    if major < 14 {
+        let why =
+            "changes made while a table is being published can be lost, and snapshots cannot be copied in parallel";
+        find(Severity::Blocks, format!("PostgreSQL {major}.{minor}"), why, "upgrade to 15.14 or later".into());
+    }
+    if facts.in_recovery {
+        let why = "a standby's snapshots do not show which transactions are running";
+        find(Severity::Blocks, "upstream is a standby".into(), why, "connect freshet to the primary".into());
+    }
+    if facts.wal_level != "logical" {
+        find(
+            Severity::Blocks,
+            format!("wal_level is {}", facts.wal_level),
+            "row changes are not in the write-ahead log",
+            "ALTER SYSTEM SET wal_level = 'logical'; then restart PostgreSQL".into(),
+        );
+    }
+    if facts.encoding != "UTF8" {
+        let why = "only UTF8 text can be compared and measured exactly";
+        let what = format!("the database's encoding is {}", facts.encoding);
+        find(Severity::Blocks, what, why, "dump the database and restore it with ENCODING 'UTF8'".into());
+    }
+    if !facts.may_replicate {
+        let what = format!("role {} may not replicate", facts.role);
+        find(Severity::Blocks, what, "streaming needs it", format!("ALTER ROLE {} REPLICATION;", facts.role));
+    }
+    if !facts.may_create_publication {
+        let what = format!("role {} may not create a publication", facts.role);
+        let remedy = format!("GRANT CREATE ON DATABASE {} TO {};", facts.database, facts.role);
+        find(Severity::Blocks, what, "freshet keeps a publication of the tables it mirrors", remedy);
+    }
+    if facts.slots_used >= facts.slots_max {
+        let what = format!("all {} replication slots are in use", facts.slots_max);
+        let remedy = format!("ALTER SYSTEM SET max_replication_slots = {}; then restart", facts.slots_max + 5);
+        find(Severity::Blocks, what, "the mirror needs one (temporary)", remedy);
+    }
+    if facts.walsenders_used >= facts.walsenders_max {
+        let what = format!("all {} walsenders are in use", facts.walsenders_max);
+        let remedy = format!("ALTER SYSTEM SET max_wal_senders = {}; then restart", facts.walsenders_max + 5);
+        find(Severity::Blocks, what, "the mirror needs one", remedy);
+    }
+    if let Some((_, floor)) = FLOORS.iter().find(|(floor_major, floor)| *floor_major == major && minor < *floor) {
+        let why = "earlier minor releases can lose changes of transactions that run while a table is published";
+        find(
+            Severity::Warns,
+            format!("PostgreSQL {major}.{minor}"),
+            why,
+            format!("upgrade to {major}.{floor} or later"),
+        );
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready() -> ServerFacts {
+        ServerFacts {
+            version: 150_018,
+            wal_level: "logical".into(),
+            encoding: "UTF8".into(),
+            in_recovery: false,
+            role: "freshet".into(),
+            database: "shop".into(),
+            may_replicate: true,
+            may_create_publication: true,
+            slots_max: 10,
+            slots_used: 0,
+            walsenders_max: 10,
+            walsenders_used: 0,
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_ready_has_no_findings() {
+        assert_eq!(assess(&ready()), []);
+    }
+
+    #[test]
+    fn each_shortcoming_is_named_with_its_remedy() {
+        let findings = assess(&ServerFacts { wal_level: "replica".into(), may_replicate: false, ..ready() });
+        assert_eq!(findings.len(), 2);
+        assert!(findings.iter().all(|finding| finding.severity == Severity::Blocks));
+        assert_eq!(findings[1].remedy, "ALTER ROLE freshet REPLICATION;");
+
+        let full = assess(&ServerFacts { slots_used: 10, walsenders_used: 10, ..ready() });
+        assert!(full[0].remedy.contains("max_replication_slots = 15"));
+        assert!(full[1].remedy.contains("max_wal_senders = 15"));
+    }
+
+    #[test]
+    fn old_minor_releases_warn_and_old_major_releases_block() {
+        assert_eq!(assess(&ServerFacts { version: 150_013, ..ready() })[0].severity, Severity::Warns);
+        assert_eq!(assess(&ServerFacts { version: 130_022, ..ready() })[0].severity, Severity::Blocks);
+        assert_eq!(assess(&ServerFacts { version: 180_001, ..ready() }), []);
+    }
+}

@@ -1,0 +1,258 @@
+//! The conversation with one walsender: frames in, transactions to the mirror, acknowledgements out.
+//!
+//! Protocol: PostgreSQL, Streaming Replication Protocol and Logical Streaming Replication Protocol. A keepalive's LSN
+//! means that everything up to it has been delivered (the walsender sets sentPtr after it queued the output); an
+//! XLogData's does not, and is not used. Acknowledging promptly makes the walsender send a keepalive per WAL flush.
+
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use freshet_engine::mirror::{Assembler, UpstreamTransaction};
+use freshet_engine::types::Lsn;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+use crate::replication::catalog::micros;
+use crate::upstream::address::UpstreamAddress;
+use crate::upstream::connection::{Connection, Frame, Row};
+use crate::upstream::{ServerError, UpstreamError};
+
+/// A walsender that says nothing for this long is asked; after twice as long it counts as lost.
+const SILENCE: Duration = Duration::from_secs(4);
+/// Statements on the walsender connection other than slot creation.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Which server a connection ended up at. Two connections that differ must never be combined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerIdentity {
+    pub system: String,
+    pub timeline: String,
+    /// `pg_postmaster_start_time()`, microseconds since 2000.
+    pub started_at: i64,
+}
+
+/// Where the stream delivers to.
+pub trait Sink {
+    /// A transaction in full, in commit order.
+    fn apply(&self, transaction: UpstreamTransaction);
+    /// Everything up to here has been delivered.
+    fn advance(&self, lsn: Lsn);
+    fn applied(&self) -> Lsn;
+    /// Lets those who wait for a position look again.
+    fn show(&self);
+}
+
+/// A replication connection; [`Walsender::stream`] turns it into the stream.
+pub struct Walsender {
+    connection: Connection,
+    pub identity: ServerIdentity,
+}
+
+impl Walsender {
+    /// Connects in replication mode. `name` shows in pg_stat_replication.
+    pub async fn connect(address: &UpstreamAddress, name: &str) -> Result<Self, UpstreamError> {
+        let parameters = [("replication", "database"), ("application_name", name)];
+        let mut connection = Connection::open(address, &parameters).await?;
+        let asked = timeout(ANSWER, async {
+            let system = connection.simple_query("IDENTIFY_SYSTEM").await?;
+            let started = "SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::int8 - 946684800000000";
+            let started = connection.simple_query(started).await?;
+            Ok::<_, UpstreamError>((system, started))
+        });
+        let (system, started) = asked.await.map_err(|_| UpstreamError::Timeout("IDENTIFY_SYSTEM"))??;
+        let identity = ServerIdentity {
+            system: text(&system, 0)?,
+            timeline: text(&system, 1)?,
+            started_at: text(&started, 0)?.parse().map_err(|_| UpstreamError::Protocol("no start time"))?,
+        };
+        Ok(Self { connection, identity })
+    }
+
+    /// The serving process, for `pg_terminate_backend`.
+    pub fn process_id(&self) -> i32 {
+        self.connection.process_id
+    }
+
+    /// Creates a temporary slot. Waits until every transaction that is writing now has ended, however long that takes,
+    /// and does not notice a closed connection while it waits: whoever gives up must terminate the process.
+    pub async fn create_slot(&mut self, slot: &str) -> Result<(), UpstreamError> {
+        let command = format!("CREATE_REPLICATION_SLOT {slot} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT");
+        self.connection.simple_query(&command).await.map(drop)
+    }
+
+    /// Starts streaming from the slot. Slot and publication names are freshet's own and need no quoting.
+    pub async fn start(&mut self, slot: &str, publication: &str) -> Result<(), UpstreamError> {
+        let command = format!(
+            "START_REPLICATION SLOT {slot} LOGICAL 0/0 (proto_version '1', publication_names '{publication}', \
+             binary 'true', messages 'true')"
+        );
+        postgres_protocol::message::frontend::query(&command, self.connection.outgoing())?;
+        self.connection.flush().await?;
+        loop {
+            let frame = timeout(ANSWER, self.connection.read_frame()).await;
+            let frame = frame.map_err(|_| UpstreamError::Timeout("START_REPLICATION"))??;
+            match frame.tag {
+                b'W' => return Ok(()),
+                b'E' => return Err(UpstreamError::Server(ServerError::parse(&frame.body))),
+                b'N' | b'S' => {}
+                _ => return Err(UpstreamError::Protocol("unexpected message before CopyBothResponse")),
+            }
+        }
+    }
+
+    /// Delivers to `sink` until the connection or the protocol fails; `ping` asks the walsender for a keepalive.
+    pub async fn stream(&mut self, sink: &impl Sink, ping: &Notify, transaction_bytes_max: usize) -> UpstreamError {
+        let mut receiver = Receiver { assembler: Assembler::new(transaction_bytes_max), reply_requested: false };
+        let mut acknowledged = Lsn::default();
+        let mut silence = Silence::new();
+        loop {
+            let outcome: Result<(), UpstreamError> = async {
+                // Everything that has arrived is applied before it is shown and acknowledged once.
+                while let Some(frame) = self.connection.buffered_frame()? {
+                    receiver.receive(frame, sink)?;
+                }
+                sink.show();
+                if sink.applied() > acknowledged || receiver.reply_requested {
+                    acknowledged = sink.applied();
+                    receiver.reply_requested = false;
+                    self.send_status(acknowledged, Ask::Nothing).await?;
+                }
+                tokio::select! {
+                    frame = self.connection.read_frame() => {
+                        silence = Silence::new();
+                        receiver.receive(frame?, sink)
+                    }
+                    () = ping.notified() => self.send_status(acknowledged, Ask::Keepalive).await,
+                    () = tokio::time::sleep_until(silence.until) => {
+                        silence = silence.longer().ok_or(UpstreamError::Timeout("the walsender is silent"))?;
+                        self.send_status(acknowledged, Ask::Keepalive).await
+                    }
+                }
+            }
+            .await;
+            if let Err(error) = outcome {
+                return error;
+            }
+        }
+    }
+
+    /// Standby status update: what is applied counts as written and flushed, there is nothing to keep.
+    async fn send_status(&mut self, applied: Lsn, ask: Ask) -> Result<(), UpstreamError> {
+        let outgoing = self.connection.outgoing();
+        outgoing.put_u8(b'd');
+        outgoing.put_i32(4 + 1 + 8 * 4 + 1);
+        write_status(outgoing, applied, ask);
+        self.connection.flush().await
+    }
+
+    /// Says good-bye and waits until the walsender has gone, and with it the temporary slot.
+    pub async fn close(mut self) {
+        postgres_protocol::message::frontend::terminate(self.connection.outgoing());
+        let _ = timeout(Duration::from_secs(2), async {
+            self.connection.flush().await?;
+            loop {
+                self.connection.read_frame().await?;
+            }
+            #[allow(unreachable_code)]
+            Ok::<(), UpstreamError>(())
+        })
+        .await;
+    }
+}
+
+/// How long the walsender may still say nothing, and whether it has been asked already.
+struct Silence {
+    until: Instant,
+    asked: bool,
+}
+
+impl Silence {
+    fn new() -> Self {
+        Self { until: Instant::now() + SILENCE, asked: false }
+    }
+
+    /// None: it has been asked and did not answer.
+    fn longer(&self) -> Option<Self> {
+        (!self.asked).then(|| Self { until: Instant::now() + SILENCE, asked: true })
+    }
+}
+
+/// What a status update asks of the walsender.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Nothing,
+    Keepalive,
+}
+
+fn write_status(buffer: &mut BytesMut, applied: Lsn, ask: Ask) {
+    buffer.put_u8(b'r');
+    for _ in ["written", "flushed", "applied"] {
+        buffer.put_u64(applied.0);
+    }
+    buffer.put_i64(micros(std::time::SystemTime::now()));
+    buffer.put_u8(u8::from(ask == Ask::Keepalive));
+}
+
+fn text(rows: &[Row], column: usize) -> Result<String, UpstreamError> {
+    let cell = rows.first().and_then(|row| row.get(column)).and_then(Option::as_ref);
+    let cell = cell.ok_or(UpstreamError::Protocol("a value is missing"))?;
+    Ok(String::from_utf8_lossy(cell).into_owned())
+}
+
+struct Receiver {
+    assembler: Assembler,
+    reply_requested: bool,
+}
+
+impl Receiver {
+    fn receive(&mut self, frame: Frame, sink: &impl Sink) -> Result<(), UpstreamError> {
+        match frame.tag {
+            b'd' => self.receive_copy_data(frame.body, sink),
+            b'E' => Err(UpstreamError::Server(ServerError::parse(&frame.body))),
+            b'N' | b'S' => Ok(()),
+            _ => Err(UpstreamError::Protocol("the stream ended")),
+        }
+    }
+
+    fn receive_copy_data(&mut self, mut body: Bytes, sink: &impl Sink) -> Result<(), UpstreamError> {
+        const TORN: UpstreamError = UpstreamError::Protocol("torn replication message");
+        match body.first() {
+            // XLogData: start, end, time, then one pgoutput message.
+            Some(b'w') if body.len() > 25 => {
+                body.advance(25);
+                let assembled = self.assembler.push_bytes(&body);
+                let assembled = assembled.map_err(|error| {
+                    tracing::error!(%error, "the replication stream cannot be understood");
+                    UpstreamError::Protocol("a message of the stream that is not understood")
+                })?;
+                if let Some(transaction) = assembled {
+                    sink.apply(transaction);
+                }
+            }
+            Some(b'k') if body.len() >= 18 => {
+                body.advance(1);
+                let delivered = Lsn(body.get_u64());
+                body.advance(8);
+                self.reply_requested |= body.get_u8() == 1;
+                sink.advance(delivered);
+            }
+            _ => return Err(TORN),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_update_has_the_layout_of_the_protocol() {
+        let mut buffer = BytesMut::new();
+        write_status(&mut buffer, Lsn(0x0102), Ask::Keepalive);
+        assert_eq!(buffer.len(), 34);
+        assert_eq!((buffer[0], buffer[33]), (b'r', 1));
+        assert_eq!(buffer[1..9], buffer[9..17]);
+        assert_eq!(buffer[7..9], [1, 2]);
+    }
+}

@@ -1,0 +1,821 @@
+//! [`Replication`]: runs the stream, the first copies and the catalog reloads; starts over when the stream is lost.
+//!
+//! Whatever is in the mirror belongs to one life of the stream. When it ends, by whatever cause, everything is discarded
+//! and copied again: the slot is temporary, and a server that was replaced or restarted is not argued with.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use freshet_config::TableChoice;
+use freshet_engine::catalog::{Catalog, RelationEntry, RelationId, TableSchema};
+use freshet_engine::mirror::{CopyId, Mirror, MirrorLimits, TableState, UpstreamTransaction};
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
+use freshet_engine::types::Lsn;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::replication::bootstrap::{
+    self, HandOver, HandOverError, HandedOver, Publication, create_publication, drop_publication, fresh_name,
+};
+use crate::replication::catalog::{self, LoadedCatalog, Refusal, TableFacts};
+use crate::replication::copy::{CopyBudget, CopyError, qualified_name};
+use crate::replication::preflight::{self, Severity};
+use crate::replication::status::{Running, StreamCounters, StreamReport, StreamState, TableReport};
+use crate::replication::stream::{Sink, Walsender};
+use crate::upstream::UpstreamError;
+use crate::upstream::address::UpstreamAddress;
+use crate::upstream::service::ServicePool;
+
+/// Tables copied at a time.
+const COPIES_MAX: usize = 2;
+/// Pauses between lives of the stream, doubling.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// A new slot waits for every transaction that writes; after this long it is tried anew.
+const SLOT_WAIT_MAX: Duration = Duration::from_secs(600);
+/// Between looks at tables that wait for a copy or were poisoned.
+const TICK: Duration = Duration::from_millis(250);
+/// Reloads of the catalog follow each other no faster.
+const RELOAD_PAUSE: Duration = Duration::from_millis(20);
+
+/// What of the settings concerns the mirror.
+#[derive(Clone, Debug)]
+pub struct MirrorOptions {
+    pub address: UpstreamAddress,
+    pub tables: TableChoice,
+    /// First part of the publication's name.
+    pub publication: String,
+    pub set_replica_identity_full: bool,
+    pub copy_workers: usize,
+    pub memory_bytes_max: usize,
+    /// A transaction larger than this poisons the tables it changed.
+    pub transaction_bytes_max: usize,
+}
+
+impl MirrorOptions {
+    pub fn new(address: UpstreamAddress) -> Self {
+        Self {
+            address,
+            tables: TableChoice::Auto,
+            publication: "freshet".into(),
+            set_replica_identity_full: false,
+            copy_workers: 2,
+            memory_bytes_max: 2 << 30,
+            transaction_bytes_max: 1 << 30,
+        }
+    }
+}
+
+/// The mirror and everything that keeps it in step. Cheap to clone.
+#[derive(Clone)]
+pub struct Replication {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: MirrorOptions,
+    /// Publication, slot and application name of this process.
+    name: String,
+    pool: ServicePool,
+    mirror: Mirror,
+    applied: watch::Sender<Lsn>,
+    stream: ArcSwap<StreamState>,
+    loaded: ArcSwap<LoadedCatalog>,
+    /// Tables that were ever wanted. Locked before anything in the mirror.
+    tables: Mutex<HashMap<RelationId, Entry>>,
+    budget: Arc<CopyBudget>,
+    counters: StreamCounters,
+    ping: Notify,
+    reload: Notify,
+    wanted: Notify,
+    restart: Notify,
+    /// Where copies run: the runtime that serves sessions, not the thread of the stream.
+    copiers: Handle,
+}
+
+/// What became of a table that was wanted.
+struct Entry {
+    state: Wanted,
+    /// Distinguishes this copy from earlier ones.
+    attempt: u64,
+    failures: u32,
+}
+
+enum Wanted {
+    Due(Instant, Cow<'static, str>),
+    Copying {
+        facts: TableFacts,
+        rows: Arc<AtomicU64>,
+    },
+    Mirrored {
+        facts: TableFacts,
+        membership: i64,
+    },
+    /// By the catalog.
+    Refused(Refusal),
+    /// By what the copy met; to be tried again when the table's columns (`layout`) change.
+    Unfit {
+        layout: i64,
+        why: String,
+    },
+}
+
+impl Replication {
+    pub fn new(options: MirrorOptions) -> Result<Self, UpstreamError> {
+        let limits = MirrorLimits { bytes_max: options.memory_bytes_max, ..MirrorLimits::default() };
+        let pool = ServicePool::new(&options.address, 4)?;
+        let starting = StreamState::Down("starting".into());
+        Ok(Self {
+            shared: Arc::new(Shared {
+                name: fresh_name(&options.publication),
+                pool,
+                mirror: Mirror::new(limits),
+                applied: watch::channel(Lsn::default()).0,
+                stream: ArcSwap::from_pointee(starting),
+                loaded: ArcSwap::default(),
+                tables: Mutex::default(),
+                budget: Arc::default(),
+                counters: StreamCounters::default(),
+                ping: Notify::new(),
+                reload: Notify::new(),
+                wanted: Notify::new(),
+                restart: Notify::new(),
+                copiers: Handle::current(),
+                options,
+            }),
+        })
+    }
+
+    /// Mirrors until `shutdown`; leaves neither slot nor publication behind.
+    pub async fn run(&self, shutdown: CancellationToken) {
+        let shared = &self.shared;
+        if shared.options.tables == TableChoice::None {
+            shared.stream.store(Arc::new(StreamState::RelayOnly("mirroring is turned off".into())));
+            shutdown.cancelled().await;
+            return shared.pool.close();
+        }
+        let mut pause = RETRY_MIN;
+        let mut told = String::new();
+        while !shutdown.is_cancelled() {
+            let lived = Instant::now();
+            let ended = self.live(&shutdown).await;
+            self.discard(&ended);
+            if shutdown.is_cancelled() {
+                break;
+            }
+            if lived.elapsed() > RETRY_MAX {
+                pause = RETRY_MIN;
+            }
+            let (Ended::RelayOnly(why) | Ended::Lost(why)) = &ended;
+            if *why != told {
+                told = why.to_string();
+                tracing::warn!(reason = %why, "no mirror at the moment: everything is relayed");
+            }
+            shared.counters.restarts.fetch_add(1, Ordering::Relaxed);
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = shutdown.cancelled() => {}
+            }
+            pause = (pause * 2).min(RETRY_MAX);
+        }
+        if let Ok(Err(error)) = timeout(RETRY_MAX, drop_publication(&shared.pool, &shared.name)).await {
+            tracing::warn!(%error, publication = %shared.name, "the publication was not dropped");
+        }
+        shared.pool.close();
+    }
+
+    /// One life of the stream; returns how it ended.
+    async fn live(&self, shutdown: &CancellationToken) -> Ended {
+        let shared = &self.shared;
+        let prepared = tokio::select! {
+            prepared = self.prepare() => prepared,
+            () = shutdown.cancelled() => return Ended::Lost("shutting down".into()),
+        };
+        let mut walsender = match prepared {
+            Ok(walsender) => walsender,
+            Err(ended) => return ended,
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.clone().copy_tables());
+        tasks.spawn(self.clone().reload_on_demand());
+        let ended = tokio::select! {
+            error = walsender.stream(self, &shared.ping, shared.options.transaction_bytes_max) => error.into(),
+            () = shared.restart.notified() => Ended::Lost("started over on demand".into()),
+            () = shutdown.cancelled() => Ended::Lost("shutting down".into()),
+        };
+        // No reader may be served from here on; only then let go of the slot.
+        self.discard(&ended);
+        tasks.shutdown().await;
+        walsender.close().await;
+        ended
+    }
+
+    /// Everything up to the running stream.
+    async fn prepare(&self) -> Result<Walsender, Ended> {
+        let shared = &self.shared;
+        let facts = preflight::gather(&*shared.pool.connection().await?).await.map_err(UpstreamError::from)?;
+        for finding in preflight::assess(&facts) {
+            match finding.severity {
+                Severity::Blocks => return Err(Ended::RelayOnly(finding.to_string().into())),
+                Severity::Warns => tracing::warn!(%finding, "upstream is not as it should be"),
+            }
+        }
+        let mut walsender = Walsender::connect(&shared.options.address, &shared.name).await?;
+        let publication = create_publication(&shared.pool, &shared.options.publication, &shared.name).await?;
+        let epoch = shared.counters.restarts.load(Ordering::Relaxed) + 1;
+        // A name of its own: an earlier life's walsender may not have noticed yet that it is alone.
+        let slot = format!("{}_{epoch}", shared.name);
+        self.create_slot(&mut walsender, &slot).await?;
+        shared.mirror.clear();
+        walsender.start(&slot, &publication.name).await?;
+        self.load_catalog().await?;
+        self.want_listed();
+        let server = walsender.identity.clone();
+        tracing::info!(database = %facts.database, publication = %publication.name, "the mirror's stream runs");
+        shared.stream.store(Arc::new(StreamState::Running(Arc::new(Running { epoch, server, publication }))));
+        Ok(walsender)
+    }
+
+    async fn create_slot(&self, walsender: &mut Walsender, slot: &str) -> Result<(), UpstreamError> {
+        let shared = &self.shared;
+        let process = walsender.process_id();
+        // Whoever drops this future leaves a process behind that waits for others' transactions: end it.
+        let guard = TerminateOnDrop { pool: shared.pool.clone(), process, armed: true };
+        let created = timeout(SLOT_WAIT_MAX, walsender.create_slot(slot)).await;
+        let created = created.map_err(|_| UpstreamError::Timeout("slot creation waits for a long transaction"))?;
+        guard.disarm();
+        created
+    }
+
+    /// The stream is over: nobody is served any more, and what was mirrored is forgotten.
+    fn discard(&self, ended: &Ended) {
+        let shared = &self.shared;
+        shared.stream.store(Arc::new(match ended {
+            Ended::RelayOnly(why) => StreamState::RelayOnly(why.clone()),
+            Ended::Lost(why) => StreamState::Down(why.clone()),
+        }));
+        let mut tables = shared.tables.lock();
+        for entry in tables.values_mut() {
+            entry.attempt += 1;
+            if !matches!(entry.state, Wanted::Refused(_) | Wanted::Unfit { .. }) {
+                entry.state = Wanted::Due(Instant::now(), "the mirror starts over".into());
+            }
+        }
+        shared.mirror.clear();
+        drop(tables);
+        shared.applied.send_replace(Lsn::default());
+    }
+
+    /// Reads the catalog, drops from the mirror what is no longer as it was copied, then puts the new catalog in force.
+    async fn load_catalog(&self) -> Result<(), UpstreamError> {
+        let shared = &self.shared;
+        let version = shared.counters.catalog_loads.fetch_add(1, Ordering::Relaxed) + 1;
+        let loaded = catalog::load(&mut *shared.pool.connection().await?, version).await?;
+        let refused = self.adopt(loaded);
+        if let StreamState::Running(running) = &**shared.stream.load() {
+            for table in refused {
+                if let Err(error) = bootstrap::unpublish(&shared.pool, &running.publication.name, &table).await {
+                    tracing::debug!(%error, table = %table.name, "not taken out of the publication");
+                }
+            }
+            self.check_membership(&running.publication).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts a catalog in force; the tables that may no longer be published.
+    fn adopt(&self, loaded: LoadedCatalog) -> Vec<Arc<TableSchema>> {
+        let shared = &self.shared;
+        let mut refused = Vec::new();
+        let mut tables = shared.tables.lock();
+        tables.retain(|relation, entry| {
+            let Some(now) = loaded.tables.get(relation) else {
+                shared.mirror.forget(*relation);
+                return false;
+            };
+            match (&entry.state, &now.refusal) {
+                (Wanted::Copying { facts, .. } | Wanted::Mirrored { facts, .. }, None)
+                    if facts.layout == now.layout && facts.schema == now.schema => {}
+                (Wanted::Copying { .. } | Wanted::Mirrored { .. }, refusal) => {
+                    // Before the new catalog is in force: no barrier may find it equal and the old rows still there.
+                    shared.mirror.forget(*relation);
+                    entry.attempt += 1;
+                    entry.state = match refusal {
+                        Some(refusal) => {
+                            refused.push(Arc::clone(&now.schema));
+                            Wanted::Refused(refusal.clone())
+                        }
+                        None => Wanted::Due(Instant::now(), "its schema changed".into()),
+                    };
+                }
+                (Wanted::Refused(was), refusal) if refusal.as_ref() != Some(was) => {
+                    entry.state = Wanted::Due(Instant::now(), "to be judged again".into());
+                }
+                (Wanted::Unfit { layout, .. }, _) if *layout != now.layout => {
+                    entry.state = Wanted::Due(Instant::now(), "to be judged again".into());
+                }
+                (Wanted::Refused(_) | Wanted::Unfit { .. } | Wanted::Due(..), _) => {}
+            }
+            true
+        });
+        shared.loaded.store(Arc::new(loaded));
+        drop(tables);
+        shared.wanted.notify_one();
+        refused
+    }
+
+    /// Tables that were taken out of the publication have lost changes; a publication that was altered, all of them.
+    async fn check_membership(&self, publication: &Publication) -> Result<(), UpstreamError> {
+        let shared = &self.shared;
+        let (own, members) = bootstrap::membership(&shared.pool, publication.oid).await?;
+        if own != Some(publication.digest) {
+            tracing::warn!(publication = %publication.name, "the publication was altered");
+            shared.restart.notify_one();
+            return Ok(());
+        }
+        let mut tables = shared.tables.lock();
+        for (relation, entry) in tables.iter_mut() {
+            if matches!(&entry.state, Wanted::Mirrored { membership, .. } if members.get(relation) != Some(membership))
+            {
+                shared.mirror.forget(*relation);
+                entry.attempt += 1;
+                entry.state = Wanted::Due(Instant::now(), "it was taken out of the publication".into());
+            }
+        }
+        shared.wanted.notify_one();
+        Ok(())
+    }
+
+    async fn reload_on_demand(self) {
+        let shared = &self.shared;
+        loop {
+            shared.reload.notified().await;
+            while let Err(error) = self.load_catalog().await {
+                tracing::warn!(%error, "the catalog could not be read");
+                sleep(Duration::from_millis(500)).await;
+            }
+            self.want_listed();
+            sleep(RELOAD_PAUSE).await;
+        }
+    }
+
+    /// Starts copies of tables that are due, and puts poisoned ones in line again.
+    async fn copy_tables(self) {
+        let shared = &self.shared;
+        let mut copies = JoinSet::new();
+        loop {
+            self.requeue_poisoned();
+            while copies.len() < COPIES_MAX {
+                let Some(begun) = self.begin_copy() else { break };
+                copies.spawn_on(self.clone().copy_table(begun), &shared.copiers);
+            }
+            tokio::select! {
+                () = shared.wanted.notified() => {}
+                Some(_) = copies.join_next() => {}
+                () = sleep(TICK) => {}
+            }
+        }
+    }
+
+    fn requeue_poisoned(&self) {
+        let shared = &self.shared;
+        let mut tables = shared.tables.lock();
+        for status in shared.mirror.statuses() {
+            let TableState::Poisoned(why) = status.state else { continue };
+            if let Some(entry) = tables.get_mut(&status.schema.id)
+                && matches!(entry.state, Wanted::Mirrored { .. })
+            {
+                tracing::warn!(table = %status.schema.name, %why, "the table is copied again");
+                shared.mirror.forget(status.schema.id);
+                entry.fail(format!("poisoned: {why}"));
+                // Most likely its schema changed.
+                shared.reload.notify_one();
+            }
+        }
+    }
+
+    /// Picks the next table that is due, marks it as being copied and lets the mirror keep its changes.
+    fn begin_copy(&self) -> Option<BegunCopy> {
+        let shared = &self.shared;
+        let mut tables = shared.tables.lock();
+        // Looked at under the lock: a stream that is lost from here on clears the mirror after this.
+        let StreamState::Running(_) = &**shared.stream.load() else { return None };
+        let loaded = shared.loaded.load_full();
+        let now = Instant::now();
+        for (relation, entry) in tables.iter_mut() {
+            if !matches!(entry.state, Wanted::Due(at, _) if at <= now) {
+                continue;
+            }
+            let Some(facts) = loaded.tables.get(relation) else {
+                entry.fail("not in the catalog".into());
+                continue;
+            };
+            let copy = match &facts.refusal {
+                Some(refusal) if !(refusal.wants_full_identity && shared.options.set_replica_identity_full) => {
+                    entry.state = Wanted::Refused(refusal.clone());
+                    continue;
+                }
+                Some(_) => None,
+                None => match shared.mirror.start_copy(Arc::clone(&facts.schema)) {
+                    Ok(copy) => Some(copy),
+                    Err(reason) => {
+                        entry.refuse(facts.layout, reason.to_string());
+                        continue;
+                    }
+                },
+            };
+            let rows = Arc::new(AtomicU64::new(0));
+            entry.attempt += 1;
+            entry.state = Wanted::Copying { facts: facts.clone(), rows: Arc::clone(&rows) };
+            let (relation, attempt, facts) = (*relation, entry.attempt, facts.clone());
+            return Some(BegunCopy { relation, attempt, copy, facts, rows });
+        }
+        None
+    }
+
+    async fn copy_table(self, begun: BegunCopy) {
+        let BegunCopy { relation, attempt, copy, facts, rows } = begun;
+        let shared = &self.shared;
+        let started = Instant::now();
+        let name = qualified_name(&facts.schema);
+        let outcome = self.hand_over(&facts, rows).await;
+        let mut tables = shared.tables.lock();
+        let Some(entry) = tables.get_mut(&relation).filter(|entry| entry.attempt == attempt) else {
+            // Its schema changed or the stream was lost meanwhile; someone else has dealt with it.
+            return;
+        };
+        match outcome {
+            Ok(copied) => {
+                let membership = copied.membership;
+                let count = copied.table.rows;
+                let gone = || UpstreamReason::TableNotMirrored("its copy was given up".into());
+                let finished = copy.ok_or_else(gone).and_then(|copy| {
+                    shared.mirror.finish_copy(copy, copied.table, copied.copied_at, copied.insert_lsn)
+                });
+                match finished {
+                    Ok(()) => {
+                        entry.failures = 0;
+                        entry.state = Wanted::Mirrored { facts, membership };
+                        shared.counters.copies.fetch_add(1, Ordering::Relaxed);
+                        tracing::info!(table = %name, rows = count, elapsed = ?started.elapsed(), "mirrored");
+                    }
+                    Err(reason) => {
+                        shared.mirror.forget(relation);
+                        entry.fail(reason.to_string());
+                    }
+                }
+            }
+            Err(error) => {
+                shared.mirror.forget(relation);
+                tracing::info!(table = %name, %error, "not mirrored");
+                match error {
+                    HandOverError::CatalogMoved => {
+                        entry.fail(error.to_string());
+                        shared.reload.notify_one();
+                    }
+                    HandOverError::Copy(CopyError::NotHeld(why)) => entry.refuse(facts.layout, why),
+                    HandOverError::Copy(CopyError::OverMemory) => {
+                        entry.refuse(facts.layout, CopyError::OverMemory.to_string())
+                    }
+                    HandOverError::InTheWay
+                    | HandOverError::LockersStayed
+                    | HandOverError::Copy(CopyError::Upstream(_)) => entry.fail(error.to_string()),
+                }
+            }
+        }
+        drop(tables);
+        shared.wanted.notify_one();
+    }
+
+    async fn hand_over(&self, facts: &TableFacts, rows_copied: Arc<AtomicU64>) -> Result<HandedOver, HandOverError> {
+        let shared = &self.shared;
+        if facts.refusal.is_some() {
+            let full = format!("ALTER TABLE ONLY {} REPLICA IDENTITY FULL", qualified_name(&facts.schema));
+            shared.pool.connection().await?.batch_execute(&full).await?;
+            tracing::info!(table = %facts.schema.name, "set REPLICA IDENTITY FULL");
+            return Err(HandOverError::CatalogMoved);
+        }
+        let StreamState::Running(running) = &**shared.stream.load() else {
+            return Err(HandOverError::CatalogMoved);
+        };
+        let room = shared.mirror.room();
+        shared.budget.set_bytes_max(room);
+        // A heap is about as large as the mirrored table; do not start what cannot end well.
+        if usize::try_from(facts.heap_bytes).is_ok_and(|heap| heap / 2 > room) {
+            return Err(CopyError::OverMemory.into());
+        }
+        let hand_over = HandOver {
+            pool: shared.pool.clone(),
+            address: shared.options.address.clone(),
+            publication: running.publication.clone(),
+            facts: facts.clone(),
+            workers: shared.options.copy_workers.max(1),
+            budget: Arc::clone(&shared.budget),
+            rows_copied,
+        };
+        let copied = hand_over.run().await;
+        if matches!(&copied, Err(HandOverError::Copy(CopyError::NotHeld(_) | CopyError::OverMemory))) {
+            let _ = bootstrap::unpublish(&shared.pool, &running.publication.name, &facts.schema).await;
+        }
+        copied
+    }
+}
+
+/// For [`crate::freshness`].
+impl Replication {
+    pub fn stream_state(&self) -> Arc<StreamState> {
+        self.shared.stream.load_full()
+    }
+
+    /// The life of the stream that runs now, or why none does.
+    pub fn running(&self) -> Result<Arc<Running>, UpstreamReason> {
+        match &**self.shared.stream.load() {
+            StreamState::Running(running) => Ok(Arc::clone(running)),
+            StreamState::Down(why) => Err(UpstreamReason::MirrorBehind(why.clone())),
+            StreamState::RelayOnly(why) => Err(UpstreamReason::RelayOnly(why.clone())),
+        }
+    }
+
+    /// Changes whenever more has been applied; falls to 0 when the stream is lost.
+    pub fn applied(&self) -> watch::Receiver<Lsn> {
+        self.shared.applied.subscribe()
+    }
+
+    /// Transactions that changed a mirrored table, since the start.
+    pub fn transactions(&self) -> u64 {
+        self.shared.counters.transactions.load(Ordering::Relaxed)
+    }
+
+    pub fn loaded(&self) -> Arc<LoadedCatalog> {
+        self.shared.loaded.load_full()
+    }
+
+    pub fn pool(&self) -> &ServicePool {
+        &self.shared.pool
+    }
+
+    pub fn address(&self) -> &UpstreamAddress {
+        &self.shared.options.address
+    }
+
+    /// `application_name` of freshet's connections, by which other freshets know that this one lives.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Asks the walsender where it is.
+    pub fn ping(&self) {
+        self.shared.ping.notify_one();
+    }
+
+    /// The catalog is not (or may not be) the one in force upstream.
+    pub fn request_reload(&self) {
+        self.shared.reload.notify_one();
+    }
+
+    /// The server is not the one that streams: everything is discarded.
+    pub fn request_restart(&self) {
+        self.shared.restart.notify_one();
+    }
+
+    /// The mirrored tables, ascending.
+    pub fn mirrored(&self) -> Vec<RelationId> {
+        let tables = self.shared.tables.lock();
+        let is_mirrored = |relation: RelationId, entry: &Entry| {
+            matches!(entry.state, Wanted::Mirrored { .. })
+                && self.shared.mirror.state(relation) == Some(TableState::Mirrored)
+        };
+        let mirrored = tables.iter().filter(|(relation, entry)| is_mirrored(**relation, entry));
+        let mut relations: Vec<RelationId> = mirrored.map(|(relation, _)| *relation).collect();
+        relations.sort_unstable();
+        relations
+    }
+
+    /// The digest of these tables' rows in pg_publication_rel. None: one of them is not mirrored.
+    pub fn membership_digest(&self, relations: &[RelationId]) -> Option<i64> {
+        let tables = self.shared.tables.lock();
+        relations.iter().try_fold(0, |digest, relation| match tables.get(relation)?.state {
+            Wanted::Mirrored { membership, .. } => Some(digest ^ membership),
+            Wanted::Due(..) | Wanted::Copying { .. } | Wanted::Refused(_) | Wanted::Unfit { .. } => None,
+        })
+    }
+
+    /// The mirrored tables as `visible` sees them.
+    pub fn snapshot_at(
+        &self,
+        visible: &VisibilitySnapshot,
+        required: Lsn,
+        relations: &[RelationId],
+        catalog: &Arc<Catalog>,
+    ) -> Result<Snapshot, UpstreamReason> {
+        self.shared.mirror.snapshot_at(visible, required, relations, catalog)
+    }
+
+    pub fn retire(&self, visible: &VisibilitySnapshot) {
+        self.shared.mirror.retire(visible);
+    }
+
+    /// A statement would have been answered here if this table were mirrored.
+    pub fn want_table(&self, relation: RelationId) {
+        let shared = &self.shared;
+        if shared.options.tables != TableChoice::Auto {
+            return;
+        }
+        let mut tables = shared.tables.lock();
+        if tables.contains_key(&relation) {
+            return;
+        }
+        tables.insert(relation, Entry::due("waits for its first copy"));
+        drop(tables);
+        shared.wanted.notify_one();
+    }
+
+    /// Puts the tables of the configured list in line; names that are not there yet are looked for at every reload.
+    fn want_listed(&self) {
+        let shared = &self.shared;
+        let TableChoice::List(names) = &shared.options.tables else { return };
+        let catalog = Arc::clone(&shared.loaded.load().catalog);
+        let mut tables = shared.tables.lock();
+        for name in names {
+            let (schema, name) = name.split_once('.').unwrap_or(("public", name));
+            if let Some(RelationEntry::Table(table)) = catalog.relation(Some(schema), name, &[]) {
+                tables.entry(table.id).or_insert_with(|| Entry::due("waits for its first copy"));
+            }
+        }
+        drop(tables);
+        shared.wanted.notify_one();
+    }
+}
+
+/// For the operator.
+impl Replication {
+    pub fn report(&self) -> StreamReport {
+        let shared = &self.shared;
+        StreamReport {
+            state: (*self.stream_state()).clone(),
+            applied: shared.mirror.applied(),
+            transactions: self.transactions(),
+            bytes: shared.mirror.bytes() as u64,
+            restarts: shared.counters.restarts.load(Ordering::Relaxed),
+            catalog_version: shared.loaded.load().catalog.version,
+        }
+    }
+
+    pub fn counters(&self) -> &StreamCounters {
+        &self.shared.counters
+    }
+
+    /// Every table that was wanted, and with it what became of it.
+    pub fn tables(&self) -> Vec<TableReport> {
+        let shared = &self.shared;
+        let loaded = shared.loaded.load_full();
+        let tables = shared.tables.lock();
+        let statuses = shared.mirror.statuses();
+        let mut reports = Vec::with_capacity(tables.len());
+        for (relation, entry) in tables.iter() {
+            let Some(facts) = loaded.tables.get(relation) else { continue };
+            let status = statuses.iter().find(|status| status.schema.id == *relation);
+            let mut report = TableReport {
+                schema: Arc::clone(&facts.schema),
+                state: "relayed",
+                reason: String::new(),
+                remedy: String::new(),
+                rows: status.map_or(0, |status| status.rows as u64),
+                bytes: status.map_or(0, |status| status.bytes as u64),
+                generation: status.map_or(Lsn::default(), |status| status.generation.0),
+            };
+            match &entry.state {
+                Wanted::Due(_, why) => report.reason = why.to_string(),
+                Wanted::Copying { rows, .. } => {
+                    report.state = "copying";
+                    report.rows = rows.load(Ordering::Relaxed);
+                    report.reason = "its first copy runs".into();
+                }
+                Wanted::Mirrored { .. } => match status.map(|status| &status.state) {
+                    Some(TableState::Mirrored) => report.state = "mirrored",
+                    Some(TableState::Tracked(why)) => (report.state, report.reason) = ("tracked", why.to_string()),
+                    Some(TableState::Poisoned(why)) => report.reason = why.to_string(),
+                    Some(TableState::Copying) | None => report.reason = "changing".into(),
+                },
+                Wanted::Refused(refusal) => {
+                    report.reason = refusal.why.clone();
+                    report.remedy = refusal.remedy.clone().unwrap_or_default();
+                }
+                Wanted::Unfit { why, .. } => report.reason = why.clone(),
+            }
+            reports.push(report);
+        }
+        reports.sort_by(|a, b| (&a.schema.schema, &a.schema.name).cmp(&(&b.schema.schema, &b.schema.name)));
+        reports
+    }
+}
+
+impl Sink for Replication {
+    fn apply(&self, transaction: UpstreamTransaction) {
+        if !transaction.tables.is_empty() {
+            self.shared.counters.transactions.fetch_add(1, Ordering::Relaxed);
+        }
+        self.shared.mirror.apply(transaction);
+    }
+
+    fn advance(&self, lsn: Lsn) {
+        self.shared.mirror.advance(lsn);
+    }
+
+    fn applied(&self) -> Lsn {
+        self.shared.mirror.applied()
+    }
+
+    fn show(&self) {
+        let applied = self.shared.mirror.applied();
+        self.shared.applied.send_if_modified(|shown| std::mem::replace(shown, applied) != applied);
+    }
+}
+
+/// A copy that may run.
+struct BegunCopy {
+    relation: RelationId,
+    attempt: u64,
+    /// None: all there is to do at first is to set its replica identity.
+    copy: Option<CopyId>,
+    facts: TableFacts,
+    rows: Arc<AtomicU64>,
+}
+
+impl Entry {
+    fn due(why: &'static str) -> Self {
+        Self { state: Wanted::Due(Instant::now(), why.into()), attempt: 0, failures: 0 }
+    }
+
+    /// To be tried again, after a pause that doubles.
+    fn fail(&mut self, why: String) {
+        let pause = RETRY_MIN * (1 << self.failures.min(9));
+        self.failures += 1;
+        self.attempt += 1;
+        self.state = Wanted::Due(Instant::now() + pause.min(RETRY_MAX), why.into());
+    }
+
+    /// Not to be tried again until its columns change.
+    fn refuse(&mut self, layout: i64, why: String) {
+        self.attempt += 1;
+        self.state = Wanted::Unfit { layout, why };
+    }
+}
+
+/// How a life of the stream ended.
+enum Ended {
+    RelayOnly(Cow<'static, str>),
+    Lost(Cow<'static, str>),
+}
+
+impl From<UpstreamError> for Ended {
+    fn from(error: UpstreamError) -> Self {
+        Self::Lost(error.to_string().into())
+    }
+}
+
+/// Ends a server process that nobody waits for any more.
+struct TerminateOnDrop {
+    pool: ServicePool,
+    process: i32,
+    armed: bool,
+}
+
+impl TerminateOnDrop {
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for TerminateOnDrop {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        let (pool, process) = (self.pool.clone(), self.process);
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                if let Ok(client) = pool.connection().await {
+                    let _ = client.execute("SELECT pg_terminate_backend($1)", &[&process]).await;
+                }
+            });
+        }
+    }
+}
+
+/// Removes whatever freshets left behind on this upstream that no longer run; the names of the publications dropped.
+pub async fn uninstall(address: &UpstreamAddress, prefix: &str) -> Result<Vec<String>, UpstreamError> {
+    let pool = ServicePool::new(address, 1)?;
+    let dropped = bootstrap::drop_abandoned(&pool, prefix).await;
+    pool.close();
+    dropped
+}

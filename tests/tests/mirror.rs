@@ -1,0 +1,562 @@
+//! The mirror against a real PostgreSQL: hand-over under writers, freshness, catalog changes, losses, leftovers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use freshet::freshness::exposure::BarrierNumber;
+use freshet::freshness::{Freshness, FreshnessOptions, Served};
+use freshet::replication::supervise::{MirrorOptions, uninstall};
+use freshet::upstream::address::UpstreamAddress;
+use freshet_config::{FreshnessMode, TableChoice};
+use freshet_engine::binder::TableUse;
+use freshet_engine::catalog::{RelationEntry, RelationId};
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
+use freshet_engine::types::Lsn;
+use freshet_engine::types::access::value_at;
+use freshet_tests::cluster::Cluster;
+use tokio_postgres::{Client, NoTls};
+use tokio_util::sync::CancellationToken;
+
+const NO_BARRIER: BarrierNumber = BarrierNumber(0);
+
+/// A mirror of one database of a cluster.
+struct Mirrored {
+    freshness: Freshness,
+    shutdown: CancellationToken,
+    url: String,
+}
+
+impl Mirrored {
+    async fn start(cluster: &Cluster, database: &str, tables: TableChoice) -> Self {
+        Self::with_options(cluster, database, |options| options.tables = tables).await
+    }
+
+    async fn with_options(cluster: &Cluster, database: &str, change: impl Fn(&mut MirrorOptions)) -> Self {
+        let url = cluster.url(database);
+        let mut options = MirrorOptions::new(UpstreamAddress::parse(&url).unwrap());
+        change(&mut options);
+        let shutdown = CancellationToken::new();
+        // A generous budget: these tests share two processors with others.
+        let freshness = FreshnessOptions { wait_budget: Duration::from_secs(5), ..FreshnessOptions::default() };
+        let freshness = Freshness::start(options, freshness, shutdown.clone()).unwrap();
+        Self { freshness, shutdown, url }
+    }
+
+    async fn until(&self, what: &str, condition: impl Fn(&Freshness) -> bool) {
+        let started = Instant::now();
+        while !condition(&self.freshness) {
+            let statuses = self.freshness.statuses();
+            assert!(started.elapsed() < Duration::from_secs(30), "{what}: {:?} {statuses:?}", self.freshness.report());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn relation(&self, name: &str) -> Option<RelationId> {
+        match self.freshness.catalog().relation(Some("public"), name, &[])? {
+            RelationEntry::Table(table) => Some(table.id),
+            RelationEntry::Other { .. } => None,
+        }
+    }
+
+    async fn ready(&self) {
+        self.until("the stream runs", |freshness| freshness.report().is_ready).await;
+    }
+
+    async fn mirrored(&self, name: &str) -> RelationId {
+        self.ready().await;
+        self.until("the table is in the catalog", |_| self.relation(name).is_some()).await;
+        self.freshness.want_table(self.relation(name).unwrap());
+        self.until("the table is mirrored", |_| self.state(name) == "mirrored").await;
+        self.relation(name).unwrap()
+    }
+
+    fn state(&self, name: &str) -> String {
+        let statuses = self.freshness.statuses();
+        statuses.iter().find(|status| &*status.schema.name == name).map_or("unknown", |status| status.state).to_string()
+    }
+
+    /// In exact mode, tried again while the catalog or the stream moves.
+    async fn exact(&self, relations: &[RelationId]) -> Served {
+        let started = Instant::now();
+        loop {
+            match self.freshness.acquire(FreshnessMode::Exact, relations, NO_BARRIER).await {
+                Ok(served) => return served,
+                Err(reason) => assert!(started.elapsed() < Duration::from_secs(30), "{reason}"),
+            }
+        }
+    }
+
+    async fn client(&self) -> Client {
+        connect(&self.url).await
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        self.freshness.stopped().await;
+    }
+}
+
+async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// The rows of a table as sorted text, one value after the other.
+fn rows(snapshot: &Snapshot, relation: RelationId) -> Vec<String> {
+    let table = &snapshot.tables[&relation];
+    let mut rows = Vec::new();
+    for chunk in table.chunks.iter() {
+        for row in (0..chunk.chunk.rows).filter(|row| chunk.is_alive(*row)) {
+            let cells =
+                table.schema.columns.iter().zip(&chunk.chunk.columns).filter_map(|(column, array)| {
+                    Some(format!("{:?}", value_at(array.as_ref(), column.pg_type?, row)))
+                });
+            rows.push(cells.collect::<Vec<_>>().join(","));
+        }
+    }
+    rows.sort();
+    assert_eq!(rows.len(), table.rows);
+    rows
+}
+
+/// The `(int, int)` rows of a table.
+fn pairs(snapshot: &Snapshot, relation: RelationId) -> BTreeMap<i64, i64> {
+    let number = |text: &str| text.trim_matches(|c: char| !c.is_ascii_digit() && c != '-').parse::<i64>().unwrap();
+    let pair = |row: String| {
+        let (key, value) = row.split_once(',').unwrap();
+        let digits = |text: &str| number(text.rsplit_once('(').map_or(text, |(_, digits)| digits));
+        (digits(key), digits(value))
+    };
+    rows(snapshot, relation).into_iter().map(pair).collect()
+}
+
+async fn pairs_upstream(client: &Client, sql: &str) -> BTreeMap<i64, i64> {
+    client.query(sql, &[]).await.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// One session that changes `register`: several rows a transaction, savepoints, rollbacks; `acknowledged` rises with
+/// every acknowledged commit to its register's value.
+async fn write(url: String, writer: i64, acknowledged: Arc<AtomicI64>, stop: Arc<AtomicBool>) {
+    let client = connect(&url).await;
+    if writer % 2 == 1 {
+        client.batch_execute("SET synchronous_commit = off").await.unwrap();
+    }
+    let mut state = 0x9e37_79b9_u64.wrapping_mul(writer as u64 + 1);
+    let mut chance = move |percent: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % 100 < percent
+    };
+    while !stop.load(Ordering::SeqCst) {
+        client.batch_execute("BEGIN").await.unwrap();
+        let update = format!("UPDATE register SET v = v + 1 WHERE id = {writer} RETURNING v");
+        let value: i64 = client.query_one(&update, &[]).await.unwrap().get(0);
+        if chance(50) {
+            let key = 200 + writer * 50 + value % 50;
+            let upsert = format!(
+                "SAVEPOINT s; UPDATE register SET v = v + 1 WHERE id = {};
+                 INSERT INTO register VALUES ({key}, {value}) ON CONFLICT (id) DO UPDATE SET v = excluded.v",
+                100 + writer
+            );
+            client.batch_execute(&upsert).await.unwrap();
+            if chance(30) {
+                client.batch_execute("ROLLBACK TO s").await.unwrap();
+            }
+        }
+        if chance(20) {
+            let key = 200 + writer * 50 + (value * 7) % 50;
+            client.batch_execute(&format!("DELETE FROM register WHERE id = {key}")).await.unwrap();
+        }
+        if chance(10) {
+            let key = 1000 + writer * 2 + value % 2;
+            let moved = format!("UPDATE register SET id = {key} WHERE id = {}", 1000 + writer * 2 + (value + 1) % 2);
+            client.batch_execute(&moved).await.unwrap();
+        }
+        if chance(10) {
+            client.batch_execute("ROLLBACK").await.unwrap();
+        } else {
+            client.batch_execute("COMMIT").await.unwrap();
+            acknowledged.store(value, Ordering::SeqCst);
+        }
+        tokio::time::sleep(Duration::from_millis(u64::from(chance(50)) * 3)).await;
+    }
+}
+
+/// A session that has written and idles in its transaction: the log's end stays unflushed.
+async fn idle_in_transaction(url: String, stop: Arc<AtomicBool>) {
+    let client = connect(&url).await;
+    while !stop.load(Ordering::SeqCst) {
+        client.batch_execute("BEGIN; INSERT INTO other VALUES (1)").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+const REGISTER: &str = "CREATE TABLE register (id bigint PRIMARY KEY, v bigint); CREATE TABLE other (i int);
+    INSERT INTO register SELECT g, 0 FROM generate_series(0, 9) g;
+    INSERT INTO register SELECT g, 0 FROM generate_series(100, 109) g;
+    INSERT INTO register SELECT 1000 + 2 * g, g FROM generate_series(0, 9) g;
+    INSERT INTO register SELECT g, g FROM generate_series(10000, 40000) g";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hand_over_under_writers_equals_postgresql_and_reads_are_fresh() {
+    const WRITERS: i64 = 4;
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, REGISTER);
+    let url = cluster.url(&database);
+    let stop = Arc::new(AtomicBool::new(false));
+    let acknowledged: Vec<Arc<AtomicI64>> = (0..WRITERS).map(|_| Arc::default()).collect();
+    let mut tasks: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            tokio::spawn(write(url.clone(), writer, Arc::clone(&acknowledged[writer as usize]), Arc::clone(&stop)))
+        })
+        .collect();
+    tasks.push(tokio::spawn(idle_in_transaction(url.clone(), Arc::clone(&stop))));
+
+    let mirror = Mirrored::start(cluster, &database, TableChoice::Auto).await;
+    let client = mirror.client().await;
+    let (mut equal, mut fresh, mut later) = (0, 0, 0);
+    for round in 0..4 {
+        let register = mirror.mirrored("register").await;
+        let until = Instant::now() + Duration::from_millis(1200);
+        while Instant::now() < until {
+            // Fresh: what was acknowledged before the read is seen; nothing is seen that PostgreSQL does not show after.
+            let before: Vec<i64> = acknowledged.iter().map(|value| value.load(Ordering::SeqCst)).collect();
+            let Ok(served) = mirror.freshness.acquire(FreshnessMode::Exact, &[register], NO_BARRIER).await else {
+                later += 1;
+                continue;
+            };
+            let seen = pairs(&served.snapshot, register);
+            let after = pairs_upstream(&client, "SELECT id, v FROM register WHERE id < 10").await;
+            for (writer, acknowledged) in before.iter().enumerate() {
+                let seen = seen[&(writer as i64)];
+                assert!(seen >= *acknowledged, "round {round}, writer {writer}: {seen} < {acknowledged}");
+                assert!(
+                    seen <= after[&(writer as i64)],
+                    "round {round}, writer {writer}: seen before PostgreSQL shows it"
+                );
+            }
+            fresh += 1;
+            equal += u32::from(is_equal_under_one_snapshot(&mirror, &client, register).await);
+        }
+        // The next round copies again, under the same writers.
+        mirror.freshness.replication().request_restart();
+        mirror.until("started over", |freshness| freshness.report().stream.restarts > round).await;
+    }
+    stop.store(true, Ordering::SeqCst);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let register = mirror.mirrored("register").await;
+    let served = mirror.exact(&[register]).await;
+    let upstream = pairs_upstream(&client, "SELECT id, v FROM register").await;
+    assert_eq!(pairs(&served.snapshot, register), upstream);
+    assert!(equal >= 20 && fresh >= 40, "compared {equal}, fresh {fresh}, relayed {later}");
+    mirror.stop().await;
+}
+
+/// Compares with PostgreSQL under the very same snapshot. False: the moment could not be had here.
+async fn is_equal_under_one_snapshot(mirror: &Mirrored, client: &Client, relation: RelationId) -> bool {
+    client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.unwrap();
+    let moment = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text";
+    let moment = client.query_one(moment, &[]).await.unwrap();
+    let upstream = pairs_upstream(client, "SELECT id, v FROM register").await;
+    client.batch_execute("COMMIT").await.unwrap();
+    let visible = VisibilitySnapshot::parse(moment.get(0)).unwrap();
+    let insert: Lsn = moment.get::<_, &str>(1).parse().unwrap();
+    let target = match insert.0 % 8192 {
+        header @ (24 | 40) => Lsn(insert.0 - header),
+        _ => insert,
+    };
+    let replication = mirror.freshness.replication();
+    let mut applied = replication.applied();
+    let arrived = applied.wait_for(|applied| *applied >= target);
+    if tokio::time::timeout(Duration::from_secs(2), arrived).await.is_err() {
+        return false;
+    }
+    let catalog = mirror.freshness.catalog();
+    // A later barrier may have let go of this moment, or it is no prefix.
+    let Ok(snapshot) = replication.snapshot_at(&visible, target, &[relation], &catalog) else { return false };
+    let mirrored = pairs(&snapshot, relation);
+    let differs = mirrored.iter().find(|(key, value)| upstream.get(key) != Some(value));
+    assert_eq!((mirrored.len(), differs), (upstream.len(), None), "under {visible:?}");
+    true
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn truncate_key_changes_and_toasted_values_are_followed() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE TABLE t (id int PRIMARY KEY, a text, n numeric(10,2), at timestamptz);
+         ALTER TABLE t ALTER a SET STORAGE EXTERNAL;
+         INSERT INTO t SELECT g, repeat('x', g * 1000), g, '2020-01-01' FROM generate_series(1, 10) g",
+    );
+    let mirror = Mirrored::start(cluster, &database, TableChoice::List(vec!["t".into()])).await;
+    let t = mirror.mirrored("t").await;
+    let client = mirror.client().await;
+    for (sql, expected) in [
+        ("UPDATE t SET n = n + 1", 10),
+        ("UPDATE t SET id = id + 100 WHERE id > 5", 10),
+        ("DELETE FROM t WHERE id = 1", 9),
+        ("TRUNCATE t", 0),
+        ("INSERT INTO t VALUES (1, NULL, NULL, NULL), (2, 'b', 2, '2021-01-01')", 2),
+        ("BEGIN; TRUNCATE t; INSERT INTO t VALUES (3, 'c', 3, now()); COMMIT", 1),
+    ] {
+        client.batch_execute(sql).await.unwrap();
+        let served = mirror.exact(&[t]).await;
+        assert_eq!(served.snapshot.tables[&t].rows, expected, "{sql}");
+        let lengths = client.query_one("SELECT coalesce(sum(length(a)), 0)::int8 FROM t", &[]).await.unwrap();
+        let mirrored: usize = rows(&served.snapshot, t).iter().map(|row| row.matches(['x', 'b', 'c']).count()).sum();
+        assert_eq!(mirrored as i64, lengths.get::<_, i64>(0), "{sql}");
+    }
+    let copies = mirror.freshness.replication().counters().copies.load(Ordering::SeqCst);
+    assert_eq!(copies, 1, "TRUNCATE needs no new copy");
+    mirror.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn catalog_changes_are_in_force_for_the_next_read_and_copy_only_what_changed() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE TABLE a (id int PRIMARY KEY, x int); INSERT INTO a VALUES (1, 1);
+         CREATE TABLE b (id int PRIMARY KEY); INSERT INTO b VALUES (1); CREATE SCHEMA earlier",
+    );
+    let mirror = Mirrored::start(cluster, &database, TableChoice::Auto).await;
+    let (a, b) = (mirror.mirrored("a").await, mirror.mirrored("b").await);
+    let client = mirror.client().await;
+    let copies = || mirror.freshness.replication().counters().copies.load(Ordering::SeqCst);
+    let exact = || mirror.freshness.acquire(FreshnessMode::Exact, std::slice::from_ref(&a), NO_BARRIER);
+    assert_eq!(mirror.exact(&[a, b]).await.snapshot.tables.len(), 2);
+    assert_eq!(copies(), 2);
+
+    // Each of these matters for `a`; the read right after must not be answered by the old catalog.
+    for (sql, copies_again) in [
+        ("CREATE TABLE earlier.a (other int)", 0),
+        ("CREATE FUNCTION public.lower(int) RETURNS int LANGUAGE sql AS 'SELECT 1'", 0),
+        ("REVOKE SELECT ON a FROM PUBLIC; GRANT SELECT ON a TO login_md5", 0),
+        ("CREATE ROLE some_group; GRANT some_group TO login_md5", 0),
+        ("GRANT USAGE ON SCHEMA earlier TO login_md5", 0),
+        ("ALTER TABLE a ADD COLUMN y int DEFAULT 7", 1),
+        ("ALTER TABLE a ALTER COLUMN x TYPE int USING x + 1", 1),
+        ("ALTER TABLE a RENAME COLUMN x TO z", 1),
+        ("ALTER TABLE a ENABLE ROW LEVEL SECURITY; ALTER TABLE a DISABLE ROW LEVEL SECURITY", 0),
+    ] {
+        mirror.mirrored("a").await;
+        mirror.exact(&[a]).await;
+        let before = (copies(), mirror.freshness.catalog().version);
+        client.batch_execute(sql).await.unwrap();
+        if let Ok(served) = exact().await {
+            assert!(served.snapshot.catalog.version > before.1, "{sql}: answered by the old catalog");
+        }
+        let served = {
+            mirror.mirrored("a").await;
+            mirror.exact(&[a]).await
+        };
+        assert!(served.snapshot.catalog.version > before.1, "{sql}: the catalog was read again");
+        assert_eq!(copies() - before.0, copies_again, "{sql}: copies");
+    }
+    let x = rows(&mirror.exact(&[a]).await.snapshot, a);
+    assert_eq!(x.len(), 1);
+    assert!(x[0].contains('2') && x[0].contains('7'), "rewritten rows were copied again: {x:?}");
+
+    // None of these matters: no catalog is read again, no reader relayed.
+    mirror.exact(&[a]).await;
+    let before = (copies(), mirror.freshness.catalog().version);
+    for sql in [
+        "ANALYZE a",
+        "VACUUM a",
+        "CREATE TEMP TABLE a (i int)",
+        "CREATE INDEX ON public.a (y)",
+        "COMMENT ON TABLE b IS 'x'",
+    ] {
+        client.batch_execute(sql).await.unwrap();
+        assert!(exact().await.is_ok(), "{sql}");
+    }
+    assert_eq!((copies(), mirror.freshness.catalog().version), before);
+
+    client.batch_execute("DROP TABLE public.a").await.unwrap();
+    assert!(exact().await.is_err(), "a dropped table is not answered");
+    assert!(!mirror.exact(&[b]).await.snapshot.catalog.tables.contains_key(&a));
+    mirror.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_whose_writes_would_break_is_not_published() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE TABLE keyless (id int); INSERT INTO keyless VALUES (1);
+         CREATE TABLE loses (id int PRIMARY KEY); INSERT INTO loses VALUES (1);
+         CREATE TABLE whole (id int); ALTER TABLE whole REPLICA IDENTITY FULL; INSERT INTO whole VALUES (1), (1)",
+    );
+    let tables = ["keyless", "loses", "whole"].map(String::from).to_vec();
+    let mirror = Mirrored::start(cluster, &database, TableChoice::List(tables)).await;
+    let whole = mirror.mirrored("whole").await;
+    mirror.mirrored("loses").await;
+    let client = mirror.client().await;
+    client.batch_execute("UPDATE keyless SET id = 2; DELETE FROM keyless").await.unwrap();
+    let statuses = mirror.freshness.statuses();
+    let keyless = statuses.iter().find(|status| &*status.schema.name == "keyless").unwrap();
+    assert_eq!(keyless.state, "relayed");
+    assert_eq!(keyless.remedy, "ALTER TABLE public.keyless REPLICA IDENTITY FULL;");
+
+    client.batch_execute("DELETE FROM whole WHERE ctid = (SELECT min(ctid) FROM whole)").await.unwrap();
+    assert_eq!(mirror.exact(&[whole]).await.snapshot.tables[&whole].rows, 1);
+
+    // It loses its key: within a heartbeat it is taken out of the publication, and can be written again.
+    client.batch_execute("ALTER TABLE loses DROP CONSTRAINT loses_pkey").await.unwrap();
+    let started = Instant::now();
+    while client.batch_execute("UPDATE loses SET id = 2").await.is_err() {
+        assert!(started.elapsed() < Duration::from_secs(5), "it is still published");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(mirror.state("loses"), "relayed");
+    mirror.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn losses_are_noticed_at_once_and_mended_and_nothing_is_left_behind() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");
+    let mirror = Mirrored::start(&cluster, &database, TableChoice::List(vec!["t".into()])).await;
+    let t = mirror.mirrored("t").await;
+    let client = mirror.client().await;
+    let restarts = || mirror.freshness.report().stream.restarts;
+
+    // The walsender.
+    let before = restarts();
+    client.batch_execute("SELECT pg_terminate_backend(pid) FROM pg_stat_replication").await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (2)").await.unwrap();
+    let served = mirror.freshness.acquire(FreshnessMode::Exact, &[t], NO_BARRIER).await;
+    assert!(served.is_err() || served.unwrap().snapshot.tables[&t].rows == 2);
+    mirror.until("it starts over", |_| restarts() > before).await;
+    mirror.mirrored("t").await;
+    assert_eq!(mirror.exact(&[t]).await.snapshot.tables[&t].rows, 2);
+
+    // The barrier connection (and whatever else freshet has open).
+    let all = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'freshet%' AND query LIKE '%pg_current_snapshot%' AND pid <> pg_backend_pid()";
+    client.batch_execute(all).await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (3)").await.unwrap();
+    mirror.mirrored("t").await;
+    assert_eq!(mirror.exact(&[t]).await.snapshot.tables[&t].rows, 3);
+
+    // Tampering with the publication.
+    let publication: String =
+        client.query_one("SELECT pubname FROM pg_publication", &[]).await.unwrap().get::<_, &str>(0).to_string();
+    client
+        .batch_execute(&format!("ALTER PUBLICATION {publication} DROP TABLE t; INSERT INTO t VALUES (4)"))
+        .await
+        .unwrap();
+    let served = mirror.freshness.acquire(FreshnessMode::Exact, &[t], NO_BARRIER).await;
+    assert_eq!(served.map(|served| served.snapshot.tables[&t].rows).unwrap_err(), UpstreamReason::CatalogChanged);
+    mirror.until("it is published and copied again", |_| mirror.state("t") == "mirrored").await;
+    assert_eq!(mirror.exact(&[t]).await.snapshot.tables[&t].rows, 4);
+
+    // The postmaster.
+    drop(client);
+    cluster.kill();
+    mirror.until("the loss is noticed", |freshness| !freshness.report().is_ready).await;
+    assert!(mirror.freshness.acquire(FreshnessMode::Session, &[t], NO_BARRIER).await.is_err());
+    cluster.restart();
+    cluster.psql(&database, "INSERT INTO t VALUES (5)");
+    mirror.mirrored("t").await;
+    assert_eq!(mirror.exact(&[t]).await.snapshot.tables[&t].rows, 5);
+
+    let url = mirror.url.clone();
+    mirror.stop().await;
+    let leftovers = "SELECT (SELECT count(*) FROM pg_replication_slots), (SELECT count(*) FROM pg_publication)";
+    assert_eq!(cluster.psql(&database, leftovers), "0|0");
+
+    // What a killed freshet leaves behind, uninstall removes.
+    cluster.psql(&database, "CREATE PUBLICATION freshet_0123456789ab; CREATE PUBLICATION freshet_mine");
+    let dropped = uninstall(&UpstreamAddress::parse(&url).unwrap(), "freshet").await.unwrap();
+    assert_eq!(dropped, ["freshet_0123456789ab"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn session_mode_waits_only_after_writes_and_never_sees_time_run_backwards() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (0)");
+    let mirror = Mirrored::start(cluster, &database, TableChoice::Auto).await;
+    let t = mirror.mirrored("t").await;
+    let client = mirror.client().await;
+    mirror.until("something is exposed", |freshness| freshness.try_acquire_session(&[t], NO_BARRIER).is_some()).await;
+
+    let mut required = NO_BARRIER;
+    for id in 1..=50 {
+        client.batch_execute(&format!("INSERT INTO t VALUES ({id})")).await.unwrap();
+        match id % 3 {
+            0 => mirror.freshness.note_rows_written(),
+            1 => mirror.freshness.note_write_acknowledged(),
+            // A reply relayed to this session raises its own position only.
+            _ => required = mirror.freshness.required_now(),
+        }
+        assert!(mirror.freshness.try_acquire_session(&[t], required).is_none(), "a barrier is due");
+        let served = mirror.freshness.acquire(FreshnessMode::Session, &[t], required).await.unwrap();
+        assert_eq!(served.snapshot.tables[&t].rows, id + 1);
+    }
+    // Written past freshet: seen soon after, without anyone asking for it.
+    client.batch_execute("INSERT INTO t VALUES (1000)").await.unwrap();
+    mirror
+        .until("the change is exposed", |freshness| {
+            freshness.try_acquire_session(&[t], NO_BARRIER).is_some_and(|served| served.snapshot.tables[&t].rows == 52)
+        })
+        .await;
+    mirror.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn privileges_are_upstreams() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE TABLE t (id int PRIMARY KEY, secret int);
+         CREATE ROLE reader_of_id; CREATE ROLE reader_of_nothing; GRANT SELECT (id) ON t TO reader_of_id",
+    );
+    let mirror = Mirrored::start(cluster, &database, TableChoice::Auto).await;
+    let t = mirror.mirrored("t").await;
+    let catalog = mirror.freshness.catalog();
+    let uses = |columns: &[usize]| [TableUse { table: t, columns: columns.to_vec() }];
+    let privileges = mirror.freshness.privileges();
+    for (role, columns, allowed) in [
+        ("postgres", &[0_usize, 1][..], true),
+        ("reader_of_id", &[0], true),
+        ("reader_of_id", &[], true),
+        ("reader_of_id", &[0, 1], false),
+        ("reader_of_nothing", &[], false),
+        ("no such role", &[0], false),
+    ] {
+        let answer = privileges.check(role, &uses(columns), &catalog).await;
+        assert_eq!(answer.is_ok(), allowed, "{role} {columns:?}: {answer:?}");
+        assert_eq!(privileges.check_known(role, &uses(columns), &catalog), Some(answer));
+    }
+    mirror.client().await.batch_execute("REVOKE ALL ON t FROM reader_of_id").await.unwrap();
+    mirror.until("the catalog is read again", |freshness| freshness.catalog().version > catalog.version).await;
+    assert!(privileges.check("reader_of_id", &uses(&[0]), &mirror.freshness.catalog()).await.is_err());
+    mirror.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upstream_that_cannot_be_mirrored_is_relayed_with_the_remedy() {
+    let cluster = Cluster::start(&["wal_level=replica"]);
+    let database = cluster.database();
+    let mirror = Mirrored::start(&cluster, &database, TableChoice::Auto).await;
+    let is_told = |freshness: &Freshness| {
+        matches!(freshness.replication().running(),
+            Err(UpstreamReason::RelayOnly(why)) if why.contains("ALTER SYSTEM SET wal_level"))
+    };
+    mirror.until("the reason is told", is_told).await;
+    mirror.stop().await;
+}
