@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::NoTls;
 
 /// Query text (without its terminator) → reply frames.
-pub type Replies = HashMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Replies = HashMap<Vec<u8>, Vec<u8>>;
 
 /// AuthenticationOk and ReadyForQuery.
 const WELCOME: [u8; 15] = [b'R', 0, 0, 0, 8, 0, 0, 0, 0, b'Z', 0, 0, 0, 5, b'I'];
@@ -22,7 +22,7 @@ const WELCOME: [u8; 15] = [b'R', 0, 0, 0, 8, 0, 0, 0, 0, b'Z', 0, 0, 0, 5, b'I']
 type Waiting = mpsc::UnboundedSender<oneshot::Sender<()>>;
 
 /// Serves until the process ends. With `upstream` (a connection string) every answer waits for a shared barrier.
-pub async fn serve(listener: TcpListener, replies: Replies, upstream: Option<String>) -> io::Result<()> {
+pub(crate) async fn serve(listener: TcpListener, replies: Replies, upstream: Option<String>) -> io::Result<()> {
     let replies = Arc::new(replies);
     let barrier = match upstream {
         Some(url) => Some(start_barrier(&url).await?),
@@ -93,7 +93,7 @@ async fn start_barrier(url: &str) -> io::Result<Waiting> {
 }
 
 /// Where a server listens, printed by its process for the one that started it.
-pub fn announce(address: SocketAddr) {
+pub(crate) fn announce(address: SocketAddr) {
     use std::io::Write;
     let _ = writeln!(io::stdout(), "{address}");
 }

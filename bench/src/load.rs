@@ -11,30 +11,30 @@ use hdrhistogram::Histogram;
 use crate::wire::{Client, query_message, sorted_rows};
 
 /// What one run yielded.
-pub struct Measured {
-    pub queries: u64,
-    pub elapsed: Duration,
+pub(crate) struct Measured {
+    pub(crate) queries: u64,
+    pub(crate) elapsed: Duration,
     /// Nanoseconds.
-    pub latency: Histogram<u64>,
+    pub(crate) latency: Histogram<u64>,
 }
 
 impl Measured {
-    pub fn queries_per_second(&self) -> f64 {
+    pub(crate) fn queries_per_second(&self) -> f64 {
         self.queries as f64 / self.elapsed.as_secs_f64()
     }
 }
 
 /// A server under test: where, and what each connection sets first.
-pub struct Target<'a> {
-    pub address: SocketAddr,
-    pub database: &'a str,
-    pub session: &'a [&'a str],
+pub(crate) struct Target<'a> {
+    pub(crate) address: SocketAddr,
+    pub(crate) database: &'a str,
+    pub(crate) session: &'a [&'a str],
 }
 
 /// The rows that PostgreSQL gives for each text, sorted.
-pub type Expected = HashMap<String, Vec<Vec<u8>>>;
+pub(crate) type Expected = HashMap<String, Vec<Vec<u8>>>;
 
-pub fn connect(target: &Target<'_>) -> io::Result<Client> {
+pub(crate) fn connect(target: &Target<'_>) -> io::Result<Client> {
     let mut client = Client::connect(target.address, "postgres", target.database)?;
     for sql in target.session {
         client.query(&query_message(sql))?;
@@ -57,7 +57,7 @@ fn warm_up(client: &mut Client, texts: &[String], expected: &Expected) -> io::Re
 
 /// Runs for `seconds`. Every reply is checked: byte for byte against this server's own reply, which was compared with
 /// PostgreSQL's rows; a reply of other bytes must still have the same rows.
-pub fn run(
+pub(crate) fn run(
     target: &Target<'_>,
     texts: &[String],
     expected: &Expected,
@@ -66,12 +66,16 @@ pub fn run(
 ) -> io::Result<Measured> {
     let start = Barrier::new(threads);
     let results: Vec<io::Result<(u64, Duration, Histogram<u64>)>> = std::thread::scope(|scope| {
-        let handles: Vec<_> =
-            (0..threads).map(|thread| {
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| {
                 let start = &start;
                 scope.spawn(move || one_thread(target, texts, expected, thread, seconds, start))
-            }).collect();
-        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))).collect()
+            })
+            .collect();
+        handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))))
+            .collect()
     });
     let mut total = Measured { queries: 0, elapsed: Duration::ZERO, latency: histogram() };
     for result in results {

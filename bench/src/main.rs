@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use freshet::{server, shutdown::Shutdown};
+use freshet::listener::Listener;
+use freshet::{server, shutdown};
 use freshet_config::{Settings, Sources};
 use tokio::net::TcpListener;
 
@@ -83,7 +84,10 @@ async fn serve_freshet(upstream: String, tables: String) -> std::io::Result<()> 
         Settings::load(&Sources { file: None, variables: Vec::new(), flags }).map_err(std::io::Error::other)?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     canned::announce(listener.local_addr()?);
-    server::run_on(settings, vec![listener.into()], None, Shutdown::new()).await.map_err(std::io::Error::other)
+    let (trigger, _) = shutdown::channel();
+    server::run_on(settings, vec![Listener::Tcp(listener)], None, std::sync::Arc::new(trigger))
+        .await
+        .map_err(std::io::Error::other)
 }
 
 async fn serve_canned(replies: PathBuf, barrier: Option<String>) -> std::io::Result<()> {

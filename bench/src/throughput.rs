@@ -14,13 +14,13 @@ use crate::load::{self, Expected, Measured, Target};
 use crate::wire::{Client, first_row, query_message, sorted_rows};
 use crate::workloads::{self, Workload};
 
-pub struct Options {
-    pub threads: usize,
-    pub seconds: f64,
-    pub rounds: usize,
-    pub only: Option<String>,
+pub(crate) struct Options {
+    pub(crate) threads: usize,
+    pub(crate) seconds: f64,
+    pub(crate) rounds: usize,
+    pub(crate) only: Option<String>,
     /// Also writes the figures as JSON here.
-    pub json: Option<std::path::PathBuf>,
+    pub(crate) json: Option<std::path::PathBuf>,
 }
 
 /// One server's figures on one workload: medians over the rounds.
@@ -47,7 +47,7 @@ const BARRIER: &str = "group barrier";
 const DATABASE: &str = "bench";
 
 /// Runs the suite and prints its table; an error if any reply was wrong.
-pub fn run(options: &Options) -> io::Result<()> {
+pub(crate) fn run(options: &Options) -> io::Result<()> {
     say("starting PostgreSQL and loading the tables");
     let cluster = Cluster::start(&["shared_buffers=512MB", "max_connections=100"]);
     cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
@@ -179,7 +179,8 @@ fn summarise(
     let mut figures = Vec::new();
     for (at, server) in names.iter().enumerate() {
         let rates: Vec<f64> = rounds[at].iter().map(Measured::queries_per_second).collect();
-        let quantile = |q: f64| middle(rounds[at].iter().map(|r| r.latency.value_at_quantile(q) as f64 / 1000.0).collect());
+        let quantile =
+            |q: f64| middle(rounds[at].iter().map(|r| r.latency.value_at_quantile(q) as f64 / 1000.0).collect());
         let rate = middle(rates.clone());
         figures.push(Figures {
             workload: workload.name,
@@ -206,7 +207,17 @@ fn middle(mut values: Vec<f64>) -> f64 {
 fn print_table(workload: &Workload, figures: &[Figures]) {
     let mut text = format!(
         "\n{} ({})\n{:16} {:>10} {:>21} {:>10} {:>10} {:>11} {:>10} {:>14}  {}\n",
-        workload.name, workload.label, "server", "QPS", "min..max", "p50 us", "p99 us", "x upstream", "x ceiling", "x grp barrier", "route"
+        workload.name,
+        workload.label,
+        "server",
+        "QPS",
+        "min..max",
+        "p50 us",
+        "p99 us",
+        "x upstream",
+        "x ceiling",
+        "x grp barrier",
+        "route"
     );
     for f in figures {
         let _ = writeln!(

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 /// One connection, trust authentication.
-pub struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
     filled: usize,
@@ -13,7 +13,7 @@ pub struct Client {
 const READ_BYTES: usize = 256 * 1024;
 
 impl Client {
-    pub fn connect(address: SocketAddr, user: &str, database: &str) -> io::Result<Self> {
+    pub(crate) fn connect(address: SocketAddr, user: &str, database: &str) -> io::Result<Self> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         let mut body = 196_608_u32.to_be_bytes().to_vec();
@@ -31,7 +31,7 @@ impl Client {
 
     /// Sends one Query and reads up to ReadyForQuery; the reply's frames, ReadyForQuery included.
     /// An ErrorResponse is an error.
-    pub fn query(&mut self, message: &[u8]) -> io::Result<&[u8]> {
+    pub(crate) fn query(&mut self, message: &[u8]) -> io::Result<&[u8]> {
         self.stream.write_all(message)?;
         self.read_reply()
     }
@@ -42,7 +42,12 @@ impl Client {
         let mut failed_at = None;
         loop {
             while self.filled >= at + 5 {
-                let length = u32::from_be_bytes([self.buffer[at + 1], self.buffer[at + 2], self.buffer[at + 3], self.buffer[at + 4]]);
+                let length = u32::from_be_bytes([
+                    self.buffer[at + 1],
+                    self.buffer[at + 2],
+                    self.buffer[at + 3],
+                    self.buffer[at + 4],
+                ]);
                 let end = at + 1 + length as usize;
                 if end > self.filled {
                     break;
@@ -75,7 +80,7 @@ impl Client {
 }
 
 /// The Query message of a text.
-pub fn query_message(sql: &str) -> Vec<u8> {
+pub(crate) fn query_message(sql: &str) -> Vec<u8> {
     let mut message = vec![b'Q'];
     message.extend_from_slice(&u32::try_from(sql.len() + 5).unwrap_or(0).to_be_bytes());
     message.extend_from_slice(sql.as_bytes());
@@ -84,14 +89,15 @@ pub fn query_message(sql: &str) -> Vec<u8> {
 }
 
 /// The DataRow bodies of a reply, sorted: what two servers must agree on (none of the workloads returns floats).
-pub fn sorted_rows(reply: &[u8]) -> Vec<Vec<u8>> {
-    let mut rows: Vec<Vec<u8>> = frames(reply).filter(|(kind, _)| *kind == b'D').map(|(_, body)| body.to_vec()).collect();
+pub(crate) fn sorted_rows(reply: &[u8]) -> Vec<Vec<u8>> {
+    let mut rows: Vec<Vec<u8>> =
+        frames(reply).filter(|(kind, _)| *kind == b'D').map(|(_, body)| body.to_vec()).collect();
     rows.sort_unstable();
     rows
 }
 
 /// The cells of the first row, as text.
-pub fn first_row(reply: &[u8]) -> Vec<Option<String>> {
+pub(crate) fn first_row(reply: &[u8]) -> Vec<Option<String>> {
     let Some((_, body)) = frames(reply).find(|(kind, _)| *kind == b'D') else { return Vec::new() };
     let mut cells = Vec::new();
     let mut at = 2;

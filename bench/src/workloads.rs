@@ -4,15 +4,15 @@
 //! tables are analysed, tables without a key get REPLICA IDENTITY FULL so that they can be mirrored as they are.
 
 /// One workload: what must exist and the texts that each thread sends in turn.
-pub struct Workload {
-    pub name: &'static str,
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
     /// The name it has in published reports.
-    pub label: &'static str,
-    pub texts: Vec<String>,
+    pub(crate) label: &'static str,
+    pub(crate) texts: Vec<String>,
 }
 
 /// Makes every table of the workloads below.
-pub const SETUP: &str = "
+pub(crate) const SETUP: &str = "
 CREATE TABLE bench_pr AS SELECT n AS id, 'value_' || n AS val FROM generate_series(0, 9999) n;
 CREATE INDEX ON bench_pr (id);
 CREATE TABLE bench_agg AS
@@ -38,14 +38,14 @@ ALTER TABLE orders REPLICA IDENTITY FULL;
 ";
 
 /// The tables of [`SETUP`].
-pub const TABLES: [&str; 5] = ["bench_pr", "bench_agg", "customers", "products", "orders"];
+pub(crate) const TABLES: [&str; 5] = ["bench_pr", "bench_agg", "customers", "products", "orders"];
 
 const MIXED_ANALYTICAL: &str = "WITH order_summary AS (SELECT o.customer_id, SUM(o.quantity * p.price) AS total \
      FROM orders o JOIN products p ON o.product_id = p.id GROUP BY o.customer_id) \
      SELECT c.region, COUNT(*) AS num_customers, SUM(os.total) AS revenue FROM order_summary os \
      JOIN customers c ON os.customer_id = c.id GROUP BY c.region ORDER BY revenue DESC";
 
-pub fn all() -> Vec<Workload> {
+pub(crate) fn all() -> Vec<Workload> {
     vec![
         Workload {
             name: "point_read",

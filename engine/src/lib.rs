@@ -8,20 +8,20 @@
 //! The engine has no sockets, no async and no clock: time, limits and settings are passed in. Whatever it
 //! does not know ends in an [`reason::UpstreamReason`], never in an error to a client.
 
-pub mod reason;
-pub mod types;
-pub mod catalog;
-pub mod table;
-pub mod change_log;
-pub mod snapshot;
-pub mod statement;
 pub mod binder;
-pub mod planner;
+pub mod catalog;
+pub mod change_log;
 pub mod executor;
 pub mod join_cache;
-pub mod result_cache;
 pub mod mirror;
+pub mod planner;
 mod prepare;
+pub mod reason;
+pub mod result_cache;
+pub mod snapshot;
+pub mod statement;
+pub mod table;
+pub mod types;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -59,9 +59,8 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(options: EngineOptions) -> Self {
-        let plans = moka::sync::Cache::builder()
-            .max_capacity(options.plans_max)
-            .build_with_hasher(ahash::RandomState::new());
+        let plans =
+            moka::sync::Cache::builder().max_capacity(options.plans_max).build_with_hasher(ahash::RandomState::new());
         Self {
             plans,
             results: ResultCache::new(options.result_bytes_max, options.reply_bytes_max),

@@ -63,7 +63,8 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     if query.uses_time {
         return Err(UpstreamReason::Volatile("depends on the time of the statement".into()));
     }
-    let names = query.tables.iter().filter_map(|table| context.catalog.tables.get(&table.table)).map(|schema| &*schema.name);
+    let names =
+        query.tables.iter().filter_map(|table| context.catalog.tables.get(&table.table)).map(|schema| &*schema.name);
     second_reading::confirm(&statement.text, names)?;
     let shape = fingerprint::shape(&statement.text);
     let identity = identity(&shape, &query).into();
@@ -93,7 +94,15 @@ fn identity(shape: &Shape, query: &BoundQuery) -> String {
     }
     for column in &query.output {
         let kind = column.expr_type;
-        let _ = write!(text, "|c{}:{}:{}:{}:{}", column.name, column.table_oid, column.attnum, kind.pg_type.oid(), kind.typmod);
+        let _ = write!(
+            text,
+            "|c{}:{}:{}:{}:{}",
+            column.name,
+            column.table_oid,
+            column.attnum,
+            kind.pg_type.oid(),
+            kind.typmod
+        );
     }
     text
 }

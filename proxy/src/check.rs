@@ -33,7 +33,11 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     let text = &mut report.text;
     let _ = writeln!(text, "upstream   {address}");
     let version = (facts.version / 10_000, facts.version % 10_000);
-    let _ = writeln!(text, "server     PostgreSQL {}.{}, role {}, database {}", version.0, version.1, facts.role, facts.database);
+    let _ = writeln!(
+        text,
+        "server     PostgreSQL {}.{}, role {}, database {}",
+        version.0, version.1, facts.role, facts.database
+    );
     if findings.is_empty() {
         let _ = writeln!(text, "ready      wal_level, REPLICATION, slots, walsenders, publication: fine");
     }
@@ -43,7 +47,11 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
             Severity::Warns => "note",
         };
         report.is_fine &= finding.severity != Severity::Blocks;
-        let _ = writeln!(text, "{word:10} {}\n           why:  {}\n           mend: {}", finding.what, finding.why, finding.remedy);
+        let _ = writeln!(
+            text,
+            "{word:10} {}\n           why:  {}\n           mend: {}",
+            finding.what, finding.why, finding.remedy
+        );
     }
     report.is_fine &= tables(&loaded, &settings.mirror.tables, text);
     Ok(report)
@@ -59,7 +67,11 @@ fn tables(loaded: &LoadedCatalog, choice: &TableChoice, text: &mut String) -> bo
         let Some(refusal) = &facts.refusal else {
             let left_out: Vec<&str> =
                 facts.schema.columns.iter().filter(|c| c.pg_type.is_none()).map(|c| &*c.name).collect();
-            let note = if left_out.is_empty() { String::new() } else { format!(" (columns not mirrored: {})", left_out.join(", ")) };
+            let note = if left_out.is_empty() {
+                String::new()
+            } else {
+                format!(" (columns not mirrored: {})", left_out.join(", "))
+            };
             let _ = writeln!(text, "table      {name}: can be mirrored{note}");
             continue;
         };
@@ -116,7 +128,11 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
             let _ = writeln!(text, "reason: {name} is not mirrored: {}{mend}", refusal.why);
         }
     }
-    let route = if is_fine { "local, once its tables are mirrored and its first execution has been compared (then hit, if repeated)" } else { "relay" };
+    let route = if is_fine {
+        "local, once its tables are mirrored and its first execution has been compared (then hit, if repeated)"
+    } else {
+        "relay"
+    };
     text.insert_str(0, &format!("route: {route}\n"));
     let _ = writeln!(text, "shape: {}", prepared.shape.text);
     let columns: Vec<String> =

@@ -33,6 +33,15 @@ pub enum Command {
         /// End after the table of results
         #[arg(long)]
         once: bool,
+        /// The folder with the demo's tables
+        #[arg(long, value_name = "FOLDER", default_value = "deploy/data")]
+        data: PathBuf,
+        /// Where clients connect [default: 127.0.0.1:5433, or a free port]
+        #[arg(long, value_name = "HOST:PORT")]
+        listen: Option<String>,
+        /// The live page and /metrics [default: 127.0.0.1:9433, or a free port]
+        #[arg(long, value_name = "HOST:PORT")]
+        admin: Option<String>,
     },
     /// Free writers that wait for this freshet as a synchronous standby
     Release(ServeFlags),

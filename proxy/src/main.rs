@@ -1,11 +1,16 @@
 //! The `freshet` command: arguments → settings → server.
 
 use std::io::Write;
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::Parser;
+use freshet::check::Report;
 use freshet::cli::{Cli, Command, ServeFlags};
-use freshet::{log, server, shutdown};
+use freshet::demo::DemoOptions;
+use freshet::upstream::UpstreamError;
+use freshet::{check, demo, log, server, shutdown};
+use freshet_config::{ConfigErrors, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[global_allocator]
@@ -16,8 +21,13 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         None => serve(&cli.serve),
         Some(Command::Serve(flags)) => serve(&flags),
-        Some(Command::Check(_) | Command::Explain { .. } | Command::Demo { .. }) => Err("not built yet".into()),
-        Some(Command::Release(_) | Command::Uninstall(_)) => Err("not built yet".into()),
+        Some(Command::Check(flags)) => report(flags.settings(), |settings| Box::pin(check::check(settings))),
+        Some(Command::Explain { sql, flags }) => {
+            report(flags.settings(), move |settings| Box::pin(async move { check::explain(settings, &sql).await }))
+        }
+        Some(Command::Uninstall(flags)) => report(flags.settings(), |settings| Box::pin(check::uninstall(settings))),
+        Some(Command::Demo { once, data, listen, admin }) => show(DemoOptions { data, once, listen, admin }),
+        Some(Command::Release(_)) => Err("this version has no standby mode: no writer waits for freshet".into()),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -26,6 +36,23 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints what one of the operator's questions found out; an error if not all is well.
+fn report(
+    settings: Result<Settings, ConfigErrors>,
+    ask: impl for<'a> FnOnce(&'a Settings) -> Pin<Box<dyn Future<Output = Result<Report, UpstreamError>> + 'a>>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let settings = settings?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let report = runtime.block_on(ask(&settings))?;
+    std::io::stdout().write_all(report.text.as_bytes())?;
+    if report.is_fine { Ok(()) } else { Err("not everything is fine, see above".into()) }
+}
+
+fn show(options: DemoOptions) -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(runtime.block_on(demo::run(options))?)
 }
 
 fn serve(flags: &ServeFlags) -> Result<(), Box<dyn std::error::Error>> {

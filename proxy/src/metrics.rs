@@ -1,7 +1,7 @@
 //! Every metric: name, labels and help text, in one file. Modules get a clone of [`Metrics`] and count.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -10,6 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+use crate::statistics::Answered;
 
 /// How a statement was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -59,6 +61,8 @@ pub struct Metrics {
     pub mirrored_bytes: Gauge,
     pub result_cache_bytes: Gauge,
     pub result_cache_entries: Gauge,
+    /// Statements by route again, for the page, in the order of [`Answered`].
+    routes: Arc<[AtomicU64; 4]>,
     registry: Arc<Registry>,
 }
 
@@ -153,8 +157,19 @@ impl Metrics {
             mirrored_bytes,
             result_cache_bytes,
             result_cache_entries,
+            routes: Arc::default(),
             registry: Arc::new(r),
         }
+    }
+
+    /// Counts one statement on its route.
+    pub fn count_route(&self, route: Answered) {
+        self.routes[route as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Statements so far on each route.
+    pub fn route_totals(&self) -> [(Answered, u64); 4] {
+        Answered::ALL.map(|route| (route, self.routes[route as usize].load(Ordering::Relaxed)))
     }
 
     /// All of them in the OpenMetrics text format.

@@ -5,14 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use freshet_config::{Settings, TableChoice};
+use freshet_engine::{Engine, EngineOptions};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use crate::admin::observe::Observed;
+use crate::admin::{self, observe};
+use crate::audit::Audit;
 use crate::error::Refusal;
+use crate::freshness::{Freshness, FreshnessOptions};
 use crate::listener::{Listener, Places};
 use crate::metrics::{CauseLabel, Metrics};
 use crate::net::ClientStream;
+use crate::replication::supervise::MirrorOptions;
 use crate::session::answer::{Answerers, RelayOnly};
+use crate::session::local::{Local, LocalAnswerers};
 use crate::session::machine::MachineLimits;
 use crate::session::settings::Interner;
 use crate::session::state::Login;
@@ -21,6 +30,7 @@ use crate::shutdown::{Phase, Shutdown, Trigger};
 use crate::startup::authenticate::{Passwordless, authenticate};
 use crate::startup::negotiate::{Negotiated, negotiate};
 use crate::startup::{StartupError, refuse};
+use crate::statistics::Statistics;
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::{UpstreamError, cancel, relay};
 
@@ -46,8 +56,96 @@ pub async fn bind(settings: &Settings) -> Result<Vec<Listener>, ServerError> {
 /// Serves until the shutdown comes. `trigger` is what [`Shutdown`]s listen to: freshet moves it on to
 /// [`Phase::Stopping`] itself when the drain time is over.
 pub async fn run(settings: Settings, listeners: Vec<Listener>, trigger: Arc<Trigger>) -> Result<(), ServerError> {
+    let admin = match settings.admin.address.as_str() {
+        "" => None,
+        address => Some(
+            TcpListener::bind(address)
+                .await
+                .map_err(|error| ServerError::Listen { address: address.to_string(), error })?,
+        ),
+    };
+    run_on(settings, listeners, admin, trigger).await
+}
+
+/// [`run`] with an admin listener that is bound already.
+pub async fn run_on(
+    settings: Settings,
+    listeners: Vec<Listener>,
+    admin: Option<TcpListener>,
+    trigger: Arc<Trigger>,
+) -> Result<(), ServerError> {
     let metrics = Metrics::new();
-    serve(settings, listeners, trigger, RelayOnly, metrics).await
+    let local = match settings.mirror.tables {
+        TableChoice::None => None,
+        TableChoice::Auto | TableChoice::List(_) => Some(start_local(&settings)?),
+    };
+    let observed = Arc::new(Observed {
+        metrics: metrics.clone(),
+        local: local.as_ref().map(|(local, _)| Arc::clone(local)),
+        upstream: UpstreamAddress::parse(&settings.upstream.url)?.to_string(),
+        freshness: settings.freshness.mode.name(),
+    });
+    let mut of_admin = trigger.listen();
+    let token = Some(settings.admin.token.clone()).filter(|token| !token.is_empty());
+    let admin = admin.map(|listener| {
+        let stop = async move { of_admin.reached(Phase::Stopping).await };
+        tokio::spawn(admin::serve(listener, observed, token, stop))
+    });
+    let stopping = Arc::clone(&trigger);
+    let served = match local {
+        None => serve(settings, listeners, trigger, RelayOnly, metrics).await,
+        Some((local, mirroring)) => {
+            let served = serve(settings, listeners, trigger, LocalAnswerers(Arc::clone(&local)), metrics).await;
+            mirroring.cancel();
+            local.freshness.stopped().await;
+            served
+        }
+    };
+    stopping.advance(Phase::Stopping);
+    if let Some(admin) = admin {
+        // A client of the page that keeps its connection must not hold the shutdown up.
+        let _ = tokio::time::timeout(Duration::from_secs(1), admin).await;
+    }
+    served
+}
+
+/// The engine and the mirror; the token ends the mirror.
+fn start_local(settings: &Settings) -> Result<(Arc<Local>, CancellationToken), ServerError> {
+    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let database = address.database.clone();
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let mirror = MirrorOptions {
+        tables: settings.mirror.tables.clone(),
+        publication: settings.mirror.publication.clone(),
+        set_replica_identity_full: settings.mirror.set_replica_identity_full,
+        copy_workers: settings.mirror.copy_workers,
+        memory_bytes_max: size(settings.mirror.memory_bytes_max),
+        ..MirrorOptions::new(address)
+    };
+    let freshness = FreshnessOptions {
+        wait_budget: Duration::from_millis(settings.freshness.wait_budget_ms),
+        lag_max: Duration::from_millis(settings.freshness.max_lag_ms),
+    };
+    let engine = EngineOptions {
+        result_bytes_max: settings.cache.result_bytes_max,
+        reply_bytes_max: size(settings.cache.reply_bytes_max),
+        join_bytes_max: size(settings.cache.join_bytes_max),
+        plans_max: settings.cache.plans_max,
+        limits: freshet_engine::executor::Limits {
+            memory_bytes_max: size(settings.limits.query_memory_bytes_max),
+            rows_max: size(settings.limits.query_rows_max),
+        },
+    };
+    let mirroring = CancellationToken::new();
+    let local = Local {
+        engine: Engine::new(engine),
+        freshness: Freshness::start(mirror, freshness, mirroring.clone())?,
+        audit: Audit::new(settings.audit.sample_one_in),
+        statistics: Statistics::default(),
+        database,
+        virtual_tables: Box::new(observe::virtual_table),
+    };
+    Ok((Arc::new(local), mirroring))
 }
 
 /// What every accepted connection needs.

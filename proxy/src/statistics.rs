@@ -17,19 +17,20 @@ pub const SHAPES_MAX: usize = 5_000;
 const SHOWN_BYTES_MAX: usize = 2_000;
 
 /// How a statement was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Answered {
     Hit,
     Local,
     Capture,
+    #[default]
     Relay,
 }
 
 impl Answered {
     pub const ALL: [Self; 4] = [Self::Hit, Self::Local, Self::Capture, Self::Relay];
 
-    pub fn label(self) -> &'static str {
+    /// As `SHOW freshet.last` and metric labels have it.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Hit => "hit",
             Self::Local => "local",

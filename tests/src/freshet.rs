@@ -1,11 +1,15 @@
 //! freshet in process: on a thread and runtime of its own, on a port that the system chose, ended when dropped.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use freshet::shutdown::{self, Phase, Trigger};
 use freshet::{log, server};
 use freshet_config::{ListenAddress, Settings};
+
+use crate::raw::RawClient;
 
 /// A running freshet.
 pub struct Freshet {
@@ -50,6 +54,40 @@ impl Freshet {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// Waits until all `tables` (`schema.table`) of `database` are mirrored; panics with their states after a minute.
+    pub fn wait_until_mirrored(&self, database: &str, tables: &[&str]) {
+        let mut client = RawClient::connect(self.address(), "postgres", database).expect("connects");
+        let limit = Instant::now() + Duration::from_secs(60);
+        loop {
+            let reply = client.simple("SELECT name, state, reason FROM freshet.tables").expect("answers");
+            let text = |cell: &Option<Vec<u8>>| cell.as_ref().map(|c| String::from_utf8_lossy(c).into_owned());
+            let states: Vec<Vec<Option<String>>> =
+                reply.rows().iter().map(|row| row.iter().map(text).collect()).collect();
+            let is_mirrored = |table: &&str| {
+                states.iter().any(|row| row[0].as_deref() == Some(*table) && row[1].as_deref() == Some("mirrored"))
+            };
+            if tables.iter().all(is_mirrored) {
+                return;
+            }
+            assert!(Instant::now() < limit, "not mirrored: {states:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// One value of `freshet.status`.
+    pub fn status(&self, database: &str, name: &str) -> String {
+        let mut client = RawClient::connect(self.address(), "postgres", database).expect("connects");
+        let reply = client.simple("SELECT name, value FROM freshet.status").expect("answers");
+        let rows = reply.rows();
+        let row = rows.iter().find(|row| row[0].as_deref() == Some(name.as_bytes()));
+        let value = row.and_then(|row| row[1].clone()).unwrap_or_else(|| panic!("{name} is not in freshet.status"));
+        String::from_utf8(value).expect("text")
     }
 
     /// Begins the graceful shutdown; dropping waits for its end.

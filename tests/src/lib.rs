@@ -3,3 +3,4 @@
 pub mod client;
 pub mod cluster;
 pub mod freshet;
+pub mod raw;

@@ -114,14 +114,29 @@ impl Pair {
 /// one row orders them, so: in order).
 fn differs(expected: &RawReply, got: &RawReply, is_binary: bool) -> Option<String> {
     if expected.envelope() != got.envelope() {
-        let shown = |reply: &RawReply| format!("{:?}", reply.envelope().iter().map(|(t, b)| (char::from(*t), String::from_utf8_lossy(b))).collect::<Vec<_>>());
+        let shown = |reply: &RawReply| {
+            format!(
+                "{:?}",
+                reply.envelope().iter().map(|(t, b)| (char::from(*t), String::from_utf8_lossy(b))).collect::<Vec<_>>()
+            )
+        };
         return Some(format!("messages differ:\n  expected {}\n  got      {}", shown(expected), shown(got)));
     }
     let columns = columns(expected, is_binary);
     let (theirs, ours) = (rows(expected), rows(got));
     let freedom = Freedom { order_columns: (0..columns.len()).collect(), is_limited: false };
     let difference = compare(&columns, &freedom, &theirs, &ours, None).err()?;
-    let shown = |rows: &[Row]| rows.iter().map(|r| format!("{:?}", r.iter().map(|c| c.as_ref().map(|c| String::from_utf8_lossy(c).into_owned())).collect::<Vec<_>>())).collect::<Vec<_>>().join("\n    ");
+    let shown = |rows: &[Row]| {
+        rows.iter()
+            .map(|r| {
+                format!(
+                    "{:?}",
+                    r.iter().map(|c| c.as_ref().map(|c| String::from_utf8_lossy(c).into_owned())).collect::<Vec<_>>()
+                )
+            })
+            .collect::<Vec<_>>()
+            .join("\n    ")
+    };
     Some(format!("{difference:?}\n  expected\n    {}\n  got\n    {}", shown(&theirs), shown(&ours)))
 }
 
@@ -140,7 +155,7 @@ fn setup() -> (&'static Cluster, String, Freshet) {
     let cluster = Cluster::shared();
     let database = cluster.database();
     cluster.psql(&database, include_str!("../sql/edge.setup.sql"));
-    let freshet = Freshet::start(&[("upstream.url", &cluster.url(&database))]);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     (cluster, database, freshet)
 }
 

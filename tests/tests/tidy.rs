@@ -6,12 +6,40 @@ use std::path::{Path, PathBuf};
 
 /// Modules of a crate in the order of its data flow; each may import only those before it.
 const ENGINE: &[&str] = &[
-    "reason", "types", "catalog", "table", "change_log", "snapshot", "statement", "binder", "planner", "join_cache",
-    "executor", "result_cache", "mirror", "prepare",
+    "reason",
+    "types",
+    "catalog",
+    "table",
+    "change_log",
+    "snapshot",
+    "statement",
+    "binder",
+    "planner",
+    "join_cache",
+    "executor",
+    "result_cache",
+    "mirror",
+    "prepare",
 ];
 const PROXY: &[&str] = &[
-    "wire", "error", "shutdown", "metrics", "statistics", "net", "upstream", "startup", "replication", "freshness",
-    "audit", "session", "admin", "listener", "server", "check", "demo", "cli",
+    "wire",
+    "error",
+    "shutdown",
+    "metrics",
+    "statistics",
+    "net",
+    "upstream",
+    "startup",
+    "replication",
+    "freshness",
+    "audit",
+    "session",
+    "admin",
+    "listener",
+    "server",
+    "check",
+    "demo",
+    "cli",
 ];
 
 /// `catalog::functions` and `binder` share the name of an aggregate; nothing else may look upwards.
@@ -23,8 +51,11 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     ("SystemTime::now", &["proxy/", "bench/", "tests/"], "the engine has no clock: time is passed in"),
     ("std::net::", &["proxy/", "bench/", "tests/"], "the engine has no sockets"),
     ("thread::sleep", &["bench/", "tests/"], "waits are on states, by notification"),
-    ("freshet_engine::mirror", &["proxy/src/replication", "proxy/src/freshness", "proxy/src/server", "tests/"],
-     "only replication and freshness know the mirror; sessions ask freshness"),
+    (
+        "freshet_engine::mirror",
+        &["proxy/src/replication", "proxy/src/freshness", "proxy/src/server", "tests/"],
+        "only replication and freshness know the mirror; sessions ask freshness",
+    ),
     ("process::exit", &[], "return an ExitCode: what is open must be closed"),
 ];
 
@@ -35,8 +66,9 @@ fn root() -> PathBuf {
 /// Path relative to the root and text of every Rust file of ours.
 fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> =
-        ["config/src", "engine/src", "proxy/src", "bench/src", "tests/src", "tests/tests"].map(|f| root().join(f)).to_vec();
+    let mut folders: Vec<PathBuf> = ["config/src", "engine/src", "proxy/src", "bench/src", "tests/src", "tests/tests"]
+        .map(|f| root().join(f))
+        .to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -100,7 +132,8 @@ fn crate_paths(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn every_file_says_what_it_is_for() {
-    let bare: Vec<String> = sources().into_iter().filter(|(_, text)| !text.starts_with("//!")).map(|(name, _)| name).collect();
+    let bare: Vec<String> =
+        sources().into_iter().filter(|(_, text)| !text.starts_with("//!")).map(|(name, _)| name).collect();
     assert!(bare.is_empty(), "no //! head: {bare:?}");
 }
 

@@ -41,8 +41,6 @@ impl CachedReply {
     }
 
     pub fn resident_bytes(&self) -> usize {
-        self.row_description.len()
-            + self.rows.len()
-            + self.relations.len() * size_of::<(RelationId, Generation)>()
+        self.row_description.len() + self.rows.len() + self.relations.len() * size_of::<(RelationId, Generation)>()
     }
 }

@@ -30,7 +30,8 @@ pub fn confirm<'a>(sql: &str, expected: impl Iterator<Item = &'a str>) -> Result
     };
     let mut names = Names::default();
     let _ = statement.visit(&mut names);
-    let found: BTreeSet<&str> = names.relations.iter().map(String::as_str).filter(|n| !names.common.contains(*n)).collect();
+    let found: BTreeSet<&str> =
+        names.relations.iter().map(String::as_str).filter(|n| !names.common.contains(*n)).collect();
     let expected: BTreeSet<&str> = expected.collect();
     if found == expected { Ok(()) } else { Err(refuse("it reads other tables".into())) }
 }

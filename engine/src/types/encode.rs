@@ -67,7 +67,7 @@ enum Cells<'s> {
     DateText(ScalarBuffer<i32>, &'s FormatSettings),
     TimeText(ScalarBuffer<i64>),
     TimestampText(ScalarBuffer<i64>, &'s FormatSettings, IsoTimestamp),
-    TimestamptzText(ScalarBuffer<i64>, &'s FormatSettings, OffsetCursor<'s>, IsoTimestamp),
+    TimestamptzText(ScalarBuffer<i64>, &'s FormatSettings, OffsetCursor, IsoTimestamp),
     IntervalText(IntervalMonthDayNanoArray, &'s FormatSettings),
     IntervalBinary(IntervalMonthDayNanoArray),
     UuidText(FixedSizeBinaryArray),
@@ -335,7 +335,7 @@ fn write_decimal64(mantissa: i64, scale: u16, out: &mut Vec<u8>) {
 fn write_timestamptz(
     timestamp: i64,
     settings: &FormatSettings,
-    cursor: &mut OffsetCursor<'_>,
+    cursor: &mut OffsetCursor,
     iso: &mut IsoTimestamp,
     out: &mut Vec<u8>,
 ) {

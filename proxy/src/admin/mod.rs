@@ -8,6 +8,8 @@
 //! | `/healthz` | 200 while the process runs |
 //! | `/readyz` | 200 once sessions are accepted and the mirror's stream runs (or mirroring is off); else 503 and why |
 
+pub mod observe;
+
 use std::sync::Arc;
 
 use axum::Router;
@@ -118,7 +120,8 @@ async fn readyz(State(source): State<Arc<dyn Source>>) -> Response {
 /// Compares in time that does not depend on where the two differ.
 fn carries(request: &Request, token: &str) -> bool {
     let equals = |given: &str| {
-        given.len() == token.len() && given.bytes().zip(token.bytes()).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+        given.len() == token.len()
+            && given.bytes().zip(token.bytes()).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     };
     let bearer = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let in_header = bearer.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(equals);

@@ -52,7 +52,9 @@ impl Cluster {
         }
         let cluster = Self { port, owner };
         if line.trim() != "ready" {
-            return Err(DemoError::Cluster(std::io::Error::other("PostgreSQL did not start (its last words are above)")));
+            return Err(DemoError::Cluster(std::io::Error::other(
+                "PostgreSQL did not start (its last words are above)",
+            )));
         }
         Ok(cluster)
     }

@@ -6,6 +6,7 @@ mod report;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use freshet_config::{Settings, Sources};
@@ -13,8 +14,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::net::TcpListener;
 use tokio_postgres::{Client, NoTls};
 
+use crate::listener::Listener;
 use crate::server;
-use crate::shutdown::Shutdown;
+use crate::shutdown::{self, Phase};
 use cluster::Cluster;
 
 /// What `freshet demo` was asked for.
@@ -31,7 +33,9 @@ pub struct DemoOptions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    #[error("no PostgreSQL server is installed here: apt-get install postgresql, or set FRESHET_PG_BIN to its bin folder")]
+    #[error(
+        "no PostgreSQL server is installed here: apt-get install postgresql, or set FRESHET_PG_BIN to its bin folder"
+    )]
     NoPostgres,
     #[error("cannot run the demo's PostgreSQL: {0}")]
     Cluster(std::io::Error),
@@ -73,19 +77,24 @@ pub async fn run(options: DemoOptions) -> Result<(), DemoError> {
     let address = listener.local_addr().map_err(|e| DemoError::Freshet(e.to_string()))?;
     let admin_address = admin.local_addr().map_err(|e| DemoError::Freshet(e.to_string()))?;
     let settings = settings(&cluster)?;
-    let shutdown = Shutdown::new();
-    let running = tokio::spawn(server::run_on(settings, vec![listener.into()], Some(admin), shutdown.clone()));
+    let (trigger, _) = shutdown::channel();
+    let trigger = Arc::new(trigger);
+    let running =
+        tokio::spawn(server::run_on(settings, vec![Listener::Tcp(listener)], Some(admin), Arc::clone(&trigger)));
     let url = format!("postgres://postgres@{address}/postgres");
     let through = connect(&url).await?;
     wait_until_mirrored(&through).await?;
 
     let outcome = report::show(&direct, &through, &options.data).await;
     if outcome.is_ok() && !options.once {
-        report::say(&format!("\nUpstream:  {}\nConnect:   psql {url}\nLook:      http://{admin_address}/\nStop:      Ctrl-C\n", cluster.url()));
+        report::say(&format!(
+            "\nUpstream:  {}\nConnect:   psql {url}\nLook:      http://{admin_address}/\nStop:      Ctrl-C\n",
+            cluster.url()
+        ));
         let _ = tokio::signal::ctrl_c().await;
     }
     drop(through);
-    shutdown.start();
+    trigger.advance(Phase::Draining);
     match running.await {
         Ok(Ok(())) => outcome,
         Ok(Err(error)) => Err(DemoError::Freshet(error.to_string())),

@@ -155,7 +155,10 @@ async fn bypass(direct: &Client, through: &Client) -> Result<(), DemoError> {
     let after = rows(through, BYPASS_READ).await?;
     let truth = rows(direct, BYPASS_READ).await?;
     let shown = |rows: &[Row]| {
-        rows.first().and_then(|row| row[0].as_ref()).map(|cell| String::from_utf8_lossy(cell).into_owned()).unwrap_or_default()
+        rows.first()
+            .and_then(|row| row[0].as_ref())
+            .map(|cell| String::from_utf8_lossy(cell).into_owned())
+            .unwrap_or_default()
     };
     say(&format!(
         "\nUPDATE of {changed} rows sent directly to PostgreSQL, past freshet.\n\

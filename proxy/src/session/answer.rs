@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::types::Lsn;
 
 use crate::session::effect::Effect;
 use crate::session::settings::SettingsId;
 use crate::session::state::{Login, SessionState};
+use crate::statistics::Answered;
 use crate::wire::extended::Bind;
 use crate::wire::query::TransactionStatus;
 
@@ -133,32 +135,12 @@ pub struct Reply {
 /// What `SHOW freshet.last` and the metrics tell of an answer.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
-    pub route: RouteTaken,
+    pub route: Answered,
     pub freshness: &'static str,
-    /// Up to where the mirror was applied, as an LSN; empty where none was involved.
-    pub lsn: String,
+    /// Up to where the mirror was applied; None where it was not involved.
+    pub lsn: Option<Lsn>,
     pub wait_us: u64,
     pub rows: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
-pub enum RouteTaken {
-    Hit,
-    Local,
-    Capture,
-    #[default]
-    Relay,
-}
-
-impl RouteTaken {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hit => "hit",
-            Self::Local => "local",
-            Self::Capture => "capture",
-            Self::Relay => "relay",
-        }
-    }
 }
 
 /// Sees upstream's reply to one relayed unit: the oracle of the audit, the source of captured replies.

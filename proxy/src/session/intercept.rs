@@ -6,9 +6,10 @@
 
 use freshet_config::FreshnessMode;
 
-use crate::session::answer::{Account, Reply, RouteTaken, TextColumn, TextKind, TextTable};
+use crate::session::answer::{Account, Reply, TextColumn, TextKind, TextTable};
 use crate::session::state::RouteSetting;
 use crate::session::{Last, answer};
+use crate::statistics::Answered;
 use crate::wire::error::ErrorFields;
 use crate::wire::extended::{format_at, write_parameter_description};
 use crate::wire::query::{Field, write_command_complete, write_data_row, write_row_description, write_value};
@@ -465,12 +466,12 @@ pub fn last_table(last: &Last) -> TextTable {
     ];
     let Account { route, freshness, lsn, wait_us, rows } = &last.account;
     let route =
-        if last.elapsed_us == 0 && *route == RouteTaken::Relay && last.reason.is_none() { "" } else { route.name() };
+        if last.elapsed_us == 0 && *route == Answered::Relay && last.reason.is_none() { "" } else { route.name() };
     let row = vec![
         route.to_string(),
         last.reason.as_ref().map(ToString::to_string).unwrap_or_default(),
         (*freshness).to_string(),
-        lsn.clone(),
+        lsn.map_or_else(String::new, |lsn| lsn.to_string()),
         wait_us.to_string(),
         last.elapsed_us.to_string(),
         rows.to_string(),

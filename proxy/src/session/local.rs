@@ -20,9 +20,7 @@ use freshet_engine::{Engine, PrepareContext, Prepared};
 use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::{Freshness, Served};
-use crate::session::answer::{
-    Account, Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, RouteTaken, TextTable, Unit,
-};
+use crate::session::answer::{Account, Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
 use crate::session::effect::Effect;
 use crate::session::oracle::Oracle;
 use crate::session::reply::{describe_statement, row_description, run};
@@ -112,7 +110,7 @@ impl Answerer for LocalAnswerer {
     fn write_acknowledged(&mut self, what: Effect) {
         match what {
             Effect::Write => self.local.freshness.note_rows_written(),
-            _ => self.local.freshness.note_catalog_changed(),
+            _ => self.local.freshness.note_write_acknowledged(),
         }
     }
 
@@ -140,8 +138,8 @@ impl LocalAnswerer {
             Ok(format) => format,
             Err(which) => return Err(Relay::because(UpstreamReason::SessionSetting(which.clone().into()))),
         };
-        let sql = std::str::from_utf8(unit.sql)
-            .map_err(|_| Relay::because(UpstreamReason::NotParsed("not UTF-8".into())))?;
+        let sql =
+            std::str::from_utf8(unit.sql).map_err(|_| Relay::because(UpstreamReason::NotParsed("not UTF-8".into())))?;
         let request = Request { unit, settings, format, sql, mode: state.freshness };
         if !is_execution(unit) {
             return Err(self.observe_description(&request));
@@ -196,7 +194,7 @@ impl LocalAnswerer {
         let parameters = parameters(&prepared.plan, request).map_err(refuse)?;
         let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
         let role = request.settings.role();
-        self.local.freshness.privileges(role, &prepared.plan.tables).await.map_err(refuse)?;
+        self.check_privileges(role, &prepared).await.map_err(refuse)?;
         let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
         match self.local.audit.decide(&prepared.identity, needs_columns) {
             Decision::Serve => {}
@@ -219,7 +217,7 @@ impl LocalAnswerer {
         let started = Instant::now();
         let kept = self.execute(request, &prepared, parameters, &served, &statistics).await.map_err(refuse)?;
         statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
-        let mut reply = reply(&kept, &served, request.mode, RouteTaken::Local);
+        let mut reply = reply(&kept, &served, request.mode, Answered::Local);
         if request.unit.describes_statement {
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
         }
@@ -238,6 +236,15 @@ impl LocalAnswerer {
             parameter_types: &parameter_types,
         };
         self.local.engine.prepare(request.sql, &context)
+    }
+
+    /// As of the catalog that the plan was made with; a change since then shows at the barrier.
+    async fn check_privileges(&self, role: &str, prepared: &Prepared) -> Result<(), UpstreamReason> {
+        let catalog = self.local.freshness.catalog();
+        if catalog.version != prepared.catalog_version {
+            return Err(UpstreamReason::CatalogChanged);
+        }
+        self.local.freshness.privileges().check(role, &prepared.plan.tables, &catalog).await
     }
 
     async fn execute(
@@ -285,7 +292,12 @@ impl LocalAnswerer {
         relay
     }
 
-    fn refuse(&self, request: &Request<'_>, statistics: Option<&Arc<ShapeStatistics>>, reason: UpstreamReason) -> Relay {
+    fn refuse(
+        &self,
+        request: &Request<'_>,
+        statistics: Option<&Arc<ShapeStatistics>>,
+        reason: UpstreamReason,
+    ) -> Relay {
         let statistics = match statistics {
             Some(known) => Arc::clone(known),
             None => self.local.statistics.shape(&freshet_engine::statement::fingerprint::shape(request.sql).text),
@@ -367,10 +379,10 @@ fn hit(kept: &CachedReply, served: &Served, mode: FreshnessMode) -> Reply {
     if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
         statistics.count(Answered::Hit, served.wait_us);
     }
-    reply(kept, served, mode, RouteTaken::Hit)
+    reply(kept, served, mode, Answered::Hit)
 }
 
-fn reply(kept: &CachedReply, served: &Served, mode: FreshnessMode, route: RouteTaken) -> Reply {
+fn reply(kept: &CachedReply, served: &Served, mode: FreshnessMode, route: Answered) -> Reply {
     Reply {
         columns: kept.row_description.clone(),
         rows: vec![kept.rows.clone()],

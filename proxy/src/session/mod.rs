@@ -23,7 +23,10 @@ pub mod buffer;
 pub mod effect;
 pub mod intercept;
 pub mod lines;
+pub mod local;
 pub mod machine;
+mod oracle;
+mod reply;
 pub mod settings;
 pub mod state;
 
@@ -38,15 +41,17 @@ use tracing::{debug, warn};
 
 use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
-use crate::session::answer::{Account, Answerer, Outcome, Relay, Reply, RouteTaken};
+use crate::session::answer::{Account, Answerer, Outcome, Relay, Reply};
 use crate::session::effect::{Effect, effects, worst};
 use crate::session::intercept::{Refused, Request, Verb};
 use crate::session::lines::{Lines, Turn};
-use crate::session::machine::{Event, Machine, MachineLimits, Step, local};
+use crate::session::machine::local::view;
+use crate::session::machine::{Event, Machine, MachineLimits, Step};
 use crate::session::settings::Interner;
 use crate::session::state::{Login, RouteSetting, SessionState};
 use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
+use crate::statistics::Answered;
 use crate::wire::error::write_error;
 use crate::wire::query::TransactionStatus;
 
@@ -273,7 +278,7 @@ impl<A: Answerer> Session<A> {
     async fn answer(&mut self) -> io::Result<Option<Outcome>> {
         let bytes = self.machine.unit_bytes().to_vec();
         let prepared = self.machine.unit().ok().and_then(|unit| unit.prepared.cloned());
-        let Ok(unit) = local::view(&bytes, |_| prepared.as_ref()) else { return Ok(None) };
+        let Ok(unit) = view(&bytes, |_| prepared.as_ref()) else { return Ok(None) };
         let state = self.machine.state.clone();
         let mut answer = pin!(self.answerer.answer(&unit, &state));
         loop {
@@ -305,6 +310,7 @@ impl<A: Answerer> Session<A> {
         let route = account.route.name();
         let labels = RouteLabels { route, reason: reason.as_ref().map_or("", UpstreamReason::label) };
         self.context.metrics.statements.get_or_create(&labels).inc();
+        self.context.metrics.count_route(account.route);
         self.context.metrics.statement_seconds.get_or_create(&RouteLabel { route }).observe(elapsed.as_secs_f64());
         let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         self.last = Last { account, reason, elapsed_us };
@@ -322,7 +328,7 @@ impl<A: Answerer> Session<A> {
                     self.answerer.relayed(&relayed);
                     let (started, reason) =
                         self.relaying.take().unwrap_or_else(|| (Instant::now(), UpstreamReason::Outstanding));
-                    self.account(started, Account { route: RouteTaken::Relay, ..Account::default() }, Some(reason));
+                    self.account(started, Account { route: Answered::Relay, ..Account::default() }, Some(reason));
                 }
                 Event::Observed(observed) => observed.observer.observe(observed.reply),
                 Event::Probed(Some(values)) => {

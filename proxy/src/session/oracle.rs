@@ -55,7 +55,11 @@ impl Oracle {
     }
 
     /// For a unit that prepares without executing.
-    pub(super) fn of_description(local: &Arc<Local>, prepared: &Arc<Prepared>, settings: &Arc<SessionSettings>) -> Self {
+    pub(super) fn of_description(
+        local: &Arc<Local>,
+        prepared: &Arc<Prepared>,
+        settings: &Arc<SessionSettings>,
+    ) -> Self {
         Self {
             local: Arc::clone(local),
             prepared: Arc::clone(prepared),

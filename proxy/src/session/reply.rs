@@ -35,14 +35,14 @@ pub(super) fn run(
 
 fn encode(batch: &RowBatch, plan: &Plan, settings: &FormatSettings, formats: &[Format], out: &mut Vec<u8>) {
     let described = batch.columns.iter().zip(&plan.output).zip(formats);
-    let encoders: Vec<ColumnEncoder> = described
+    let mut encoders: Vec<ColumnEncoder<'_>> = described
         .map(|((column, output), format)| ColumnEncoder::new(column, output.expr_type.pg_type, *format, settings))
         .collect();
     let columns = u16::try_from(encoders.len()).unwrap_or(u16::MAX).to_be_bytes();
     for row in 0..batch.rows {
         let start = out.len();
         out.extend_from_slice(&[b'D', 0, 0, 0, 0, columns[0], columns[1]]);
-        for encoder in &encoders {
+        for encoder in &mut encoders {
             encoder.write(row, out);
         }
         let length = u32::try_from(out.len() - start - 1).unwrap_or(u32::MAX);
