@@ -31,7 +31,7 @@ struct Mirrored {
 
 impl Mirrored {
     async fn start(cluster: &Cluster, database: &str, tables: TableChoice) -> Self {
-        Self::with_options(cluster, database, |options| options.tables = tables).await
+        Self::with_options(cluster, database, |options| options.tables = tables.clone()).await
     }
 
     async fn with_options(cluster: &Cluster, database: &str, change: impl Fn(&mut MirrorOptions)) -> Self {
