@@ -187,7 +187,12 @@ impl LocalAnswerer {
     async fn compute(&mut self, request: &Request<'_>) -> Result<Reply, Relay> {
         let prepared = self.prepare(request).map_err(|reason| self.refuse(request, None, reason))?;
         let statistics = self.local.statistics.shape(&prepared.shape.text);
-        let refuse = |reason| self.refuse(request, Some(&statistics), reason);
+        let refuse = |reason| {
+            if matches!(reason, UpstreamReason::TableNotMirrored(_)) {
+                prepared.plan.tables.iter().for_each(|table| self.local.freshness.want_table(table.table));
+            }
+            self.refuse(request, Some(&statistics), reason)
+        };
         if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
             return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
         }
