@@ -52,12 +52,15 @@ fn lifted(sql: &str) -> Option<String> {
     Some(shape.text)
 }
 
+/// More literals of the same kind. One alone is another operation: a comparison, not a list.
+const REPEATED: &str = "...";
+
 /// What an open parenthesis belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Opened {
     /// Grouping, a subquery, arguments of an ordinary call.
     Plain,
-    /// `IN (`: literals of one kind count as one, however many.
+    /// `IN (`: two or more literals of one kind are alike, however many.
     InList,
     /// Arguments of a call whose first argument is a value (to_timestamp, to_date); the second is a format.
     DateInput,
@@ -123,6 +126,8 @@ impl ShapeWriter {
         if self.last != Last::CommaAfter(kind) {
             self.flush_comma();
             self.write(kind);
+        } else if !self.text.ends_with(REPEATED) {
+            self.write(REPEATED);
         }
         self.last = Last::Placeholder(kind);
     }
@@ -332,8 +337,8 @@ mod tests {
     #[test]
     fn statements_that_differ_in_values_share_a_shape() {
         assert!(same("SELECT a FROM t WHERE b = 1 AND c = 'x'", "select A from T where b = 77 and c='y z'"));
-        assert!(same("SELECT a FROM t WHERE b IN (1,2,3)", "SELECT a FROM t WHERE b IN (4)"));
-        assert!(same("SELECT a FROM t WHERE b IN ('x','y')", "SELECT a FROM t WHERE b IN ('z')"));
+        assert!(same("SELECT a FROM t WHERE b IN (1,2,3)", "SELECT a FROM t WHERE b IN (4, 5)"));
+        assert!(same("SELECT a FROM t WHERE b IN ('x','y')", "SELECT a FROM t WHERE b IN ('z','a','b')"));
         assert!(same("SELECT a FROM t WHERE d >= DATE '2020-01-01'", "SELECT a FROM t WHERE d >= DATE '2021-02-03'"));
         assert!(same(
             "SELECT a FROM t WHERE d > '2020-01-01'::timestamp",
@@ -370,6 +375,7 @@ mod tests {
             ("SELECT a FROM t WHERE \"B\" = 1", "SELECT a FROM t WHERE b = 1"),
             ("SELECT a FROM t WHERE b = $1", "SELECT a FROM t WHERE b = $2"),
             ("SELECT a FROM t WHERE b IN (1, 2)", "SELECT a FROM t WHERE b IN (1, 2.0)"),
+            ("SELECT a FROM t WHERE b IN (1, 2)", "SELECT a FROM t WHERE b IN (1)"),
             ("SELECT 'a'", "SELECT 'b'"),
         ] {
             assert!(!same(left, right), "{left} | {right}");
