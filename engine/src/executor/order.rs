@@ -40,9 +40,10 @@ pub(super) fn codes(array: &ArrayRef, pg_type: PgType, direction: Direction) -> 
 }
 
 /// Row numbers in the order of the keys, the first one leading; rows that are equal stay in order.
-pub(super) fn sorted_rows(keys: Vec<Codes>, rows: usize) -> Vec<u32> {
+pub(super) fn sorted_rows(mut keys: Vec<Codes>, rows: usize) -> Vec<u32> {
     let row_bits = bits_for(rows.saturating_sub(1) as u64);
-    let mut keys = keys;
+    // A key that is the same everywhere; besides, what is left shifts by less than a word.
+    keys.retain(|key| key.bits > 0);
     // Rows stay in order among equals, so a last key that follows it anyway (a serial column) decides nothing.
     while keys.last().is_some_and(|key| key.codes.is_sorted()) {
         keys.pop();
@@ -124,7 +125,7 @@ fn pack<W: Word>(keys: &[Codes], rows: usize) -> Vec<W> {
     let Some((first, rest)) = keys.split_first() else { return vec![W::default(); rows] };
     let mut words: Vec<W> = first.codes.iter().map(|code| W::from(*code)).collect();
     for key in rest {
-        // A key of 64 bits leads or stands in a wider word, so the shift is below the word's width.
+        // Every key has a bit at least, so one of 64 bits is alone or in a wider word.
         for (word, code) in words.iter_mut().zip(&key.codes) {
             *word = *word << key.bits | W::from(*code);
         }
@@ -387,6 +388,15 @@ mod tests {
         let mut expected: Vec<u32> = (0..rows as u32).collect();
         expected.sort_by_key(|row| (std::cmp::Reverse(a[*row as usize]), b[*row as usize]));
         assert_eq!(sorted_rows(keys, rows as usize), expected);
+    }
+
+    #[test]
+    fn a_constant_key_before_one_of_all_bits_decides_nothing() {
+        let constant: ArrayRef = Arc::new(Int64Array::from(vec![7, 7, 7]));
+        let wide: ArrayRef = Arc::new(Int64Array::from(vec![i64::MAX, i64::MIN, 0]));
+        let key = |array: &ArrayRef| codes(array, PgType::Int8, UP).expect("int");
+        assert_eq!(sorted_rows(vec![key(&constant), key(&wide)], 3), [1, 2, 0]);
+        assert_eq!(sorted_rows(vec![key(&constant)], 3), [0, 1, 2]);
     }
 
     #[test]
