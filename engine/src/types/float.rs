@@ -330,3 +330,6 @@ fn is_lost(is_zero: bool, is_infinite: bool, decimal: &str) -> bool {
     let mantissa = decimal.split(['e', 'E']).next().unwrap_or(decimal);
     is_infinite || (is_zero && mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9')))
 }
+
+#[cfg(test)]
+mod tests;

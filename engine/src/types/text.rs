@@ -331,3 +331,6 @@ impl From<super::numeric::NumericError> for ParseError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,18 +53,15 @@ impl TextBuilder {
         Self { nulls: NullBufferBuilder::new(rows), rows: Rows::Dictionary(Dictionary::with_capacity(rows)) }
     }
 
-    /// Takes over the values of a dictionary array, or that the column has none.
+    /// Takes over the values of a dictionary array.
     pub(super) fn start_from(&mut self, previous: &ArrayRef) {
         debug_assert!(self.nulls.is_empty(), "called on a fresh builder");
-        match previous.data_type() {
-            DataType::Dictionary(..) => {
-                let values = previous.as_dictionary::<Int32Type>().values();
-                if let (Rows::Dictionary(dictionary), true) = (&mut self.rows, values.len() <= DISTINCT_MAX) {
-                    dictionary.inherit(values);
-                }
+        // Plain strings are no reason to start with them: a small chunk may have had too few rows to tell.
+        if let (DataType::Dictionary(..), Rows::Dictionary(dictionary)) = (previous.data_type(), &mut self.rows) {
+            let values = previous.as_dictionary::<Int32Type>().values();
+            if values.len() <= DISTINCT_MAX {
+                dictionary.inherit(values);
             }
-            // Not for good: a small chunk may have had too few rows to tell.
-            _ => {}
         }
     }
 
@@ -162,11 +159,11 @@ impl Dictionary {
     /// False if `text` would be one distinct value too many; nothing is appended then.
     #[inline]
     fn push(&mut self, text: &str) -> bool {
-        if let Some(last) = self.last {
-            if self.values.get(last as usize) == text {
-                self.keys.push(last);
-                return true;
-            }
+        if let Some(last) = self.last
+            && self.values.get(last as usize) == text
+        {
+            self.keys.push(last);
+            return true;
         }
         let hash = self.hasher.hash_one(text);
         let found = self.index.find(hash, |&key| self.values.get(key as usize) == text).copied();

@@ -29,12 +29,12 @@ impl Numeric {
 
     /// float8_numeric: 15 significant digits.
     pub fn from_f64(value: f64) -> Result<Self, NumericError> {
-        from_float_text(value.is_nan(), value, format_args!("{:.14e}", value))
+        from_float_text(value, format_args!("{value:.14e}"))
     }
 
     /// float4_numeric: 6 significant digits.
     pub fn from_f32(value: f32) -> Result<Self, NumericError> {
-        from_float_text(value.is_nan(), f64::from(value), format_args!("{:.5e}", value))
+        from_float_text(f64::from(value), format_args!("{value:.5e}"))
     }
 
     /// numeric_float8: the nearest double of the decimal text.
@@ -62,19 +62,19 @@ impl Numeric {
     }
 
     pub fn to_i16(self) -> Result<i16, NumericError> {
-        i16::try_from(self.to_whole("smallint")?).map_err(|_| NumericError::Raises("smallint out of range"))
+        i16::try_from(self.to_whole()?).map_err(|_| NumericError::Raises("smallint out of range"))
     }
 
     pub fn to_i32(self) -> Result<i32, NumericError> {
-        i32::try_from(self.to_whole("integer")?).map_err(|_| NumericError::Raises("integer out of range"))
+        i32::try_from(self.to_whole()?).map_err(|_| NumericError::Raises("integer out of range"))
     }
 
     pub fn to_i64(self) -> Result<i64, NumericError> {
-        i64::try_from(self.to_whole("bigint")?).map_err(|_| NumericError::Raises("bigint out of range"))
+        i64::try_from(self.to_whole()?).map_err(|_| NumericError::Raises("bigint out of range"))
     }
 
     /// Rounded half away from zero (numericvar_to_int64).
-    fn to_whole(self, _target: &'static str) -> Result<i128, NumericError> {
+    fn to_whole(self) -> Result<i128, NumericError> {
         match self.round(0)? {
             Self::Finite { mantissa, .. } => Ok(mantissa),
             Self::NaN => Err(NumericError::Raises("cannot convert NaN to an integer")),
@@ -173,15 +173,14 @@ fn parse_exponent(text: &[u8]) -> Result<i64, Refusal> {
 
 /// From the `d.ddde±x` rendering of a float to what numeric_in makes of its `%g` rendering: the same digits
 /// without trailing zeros.
-fn from_float_text(is_nan: bool, value: f64, text: std::fmt::Arguments<'_>) -> Result<Numeric, NumericError> {
-    if is_nan {
+fn from_float_text(value: f64, text: std::fmt::Arguments<'_>) -> Result<Numeric, NumericError> {
+    if value.is_nan() {
         return Ok(Numeric::NaN);
     }
     if value.is_infinite() {
         return Ok(if value > 0.0 { Numeric::PositiveInfinity } else { Numeric::NegativeInfinity });
     }
-    let parsed = Numeric::parse(&without_trailing_zeros(&text.to_string())).map_err(|_| NumericError::Beyond)?;
-    Ok(parsed)
+    Numeric::parse(&without_trailing_zeros(&text.to_string())).map_err(|_| NumericError::Beyond)
 }
 
 fn without_trailing_zeros(text: &str) -> String {
@@ -194,10 +193,11 @@ fn finite_to_f64(mantissa: i128, scale: u16) -> Result<f64, NumericError> {
     // Both exact in a double, so that one correctly rounded division is the nearest double (Clinger).
     const EXACT_MANTISSA_MAX: u128 = 1 << 53;
     const EXACT_SCALE_MAX: u16 = 22;
-    if mantissa.unsigned_abs() <= EXACT_MANTISSA_MAX && scale <= EXACT_SCALE_MAX {
-        if let Some(unit) = power_of_ten(u32::from(scale)) {
-            return Ok(mantissa as f64 / unit as f64);
-        }
+    if mantissa.unsigned_abs() <= EXACT_MANTISSA_MAX
+        && scale <= EXACT_SCALE_MAX
+        && let Some(unit) = power_of_ten(u32::from(scale))
+    {
+        return Ok(mantissa as f64 / unit as f64);
     }
     let value: f64 = float_text(mantissa, scale).parse().map_err(|_| NumericError::Beyond)?;
     // float8in raises on underflow to zero; overflow needs more digits than are held.
