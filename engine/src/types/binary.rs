@@ -45,6 +45,23 @@ pub fn decode(pg_type: PgType, typmod: i32, bytes: &[u8]) -> Result<Value, Parse
     })
 }
 
+/// The value of an upstream column from what its send function made; see [`super::text::parse_stored`].
+pub fn decode_stored(pg_type: PgType, bytes: &[u8]) -> Result<Value, ParseError> {
+    match pg_type {
+        PgType::Json => Ok(Value::Text(decode_text(bytes)?.into())),
+        PgType::Jsonb => Ok(Value::Text(decode_text(jsonb_text(bytes)?)?.into())),
+        _ => decode(pg_type, -1, bytes),
+    }
+}
+
+/// jsonb_send's bytes without their version.
+pub(super) fn jsonb_text(bytes: &[u8]) -> Result<&[u8], ParseError> {
+    match bytes {
+        [JSONB_VERSION, text @ ..] => Ok(text),
+        _ => Err(ParseError::Raises("unsupported jsonb version number".into())),
+    }
+}
+
 /// Appends what the type's send function makes of `value`. Appends nothing for NULL.
 pub fn write(value: &Value, pg_type: PgType, out: &mut Vec<u8>) {
     match value {

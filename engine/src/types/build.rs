@@ -11,7 +11,7 @@ use arrow::array::{
 };
 
 use super::access::interval_native;
-use super::binary::{self, JSONB_VERSION, fixed};
+use super::binary::{self, fixed};
 use super::numeric::NumericBuilder;
 use super::text::{self, ParseError};
 use super::text_column::TextBuilder;
@@ -131,16 +131,24 @@ impl ColumnBuilder {
             Values::Float4(values) => values.append_value(f32::from_be_bytes(fixed(bytes)?)),
             Values::Float8(values) => values.append_value(f64::from_be_bytes(fixed(bytes)?)),
             Values::Numeric(values) => values.append(Numeric::decode_binary(bytes)?),
-            Values::Text(values) if self.pg_type == PgType::Jsonb => match bytes {
-                [JSONB_VERSION, text @ ..] => values.append(binary::decode_text(text)?),
-                _ => return Err(ParseError::Raises("unsupported jsonb version number".into())),
-            },
+            Values::Text(values) if self.pg_type == PgType::Jsonb => {
+                values.append(binary::decode_text(binary::jsonb_text(bytes)?)?);
+            }
             Values::Text(values) => values.append(binary::decode_text(bytes)?),
             Values::Interval(values) => values.append_value(interval_native(binary::decode_interval(bytes)?)),
             Values::Uuid(values) => append_uuid(values, &fixed(bytes)?),
             Values::Bytea(values) => values.append_value(bytes),
         }
         Ok(())
+    }
+
+    /// Appends text to a column of a text-like type. Panics on another type.
+    #[inline]
+    pub fn append_str(&mut self, text: &str) {
+        match &mut self.values {
+            Values::Text(values) => values.append(text),
+            _ => panic!("text in a column of type {}", self.pg_type.name()),
+        }
     }
 
     /// Appends a value of the column's type, or NULL. Panics on a value of another type.

@@ -19,7 +19,7 @@ use super::datetime::calendar::{civil_from_days, is_finite, split};
 use super::datetime::output::write_timestamptz_at;
 use super::datetime::zone::OffsetCursor;
 use super::numeric::array::NumericColumn;
-use super::numeric::wire::encode_decimal;
+use super::numeric::wire::{BASE, HEADER_BYTES, SIGN_NEGATIVE, SIGN_POSITIVE, header, low_digit};
 use super::text::{uuid_text, write_bytea};
 use super::{DateStyle, FormatSettings, PgType, datetime, float, interval};
 
@@ -203,9 +203,7 @@ impl<'s> Cells<'s> {
             Self::Float8Text(values, digits) => measured(out, |out| float::write_float8(values[row], *digits, out)),
             Self::Decimal64Text(values, scale) => write_decimal64(values[row], *scale, out),
             Self::NumericText(column) => measured(out, |out| NumericColumn::of(column).get(row).write_text(out)),
-            Self::Decimal64Binary(values, scale) => {
-                measured(out, |out| encode_decimal(i128::from(values[row]), *scale, out));
-            }
+            Self::Decimal64Binary(values, scale) => write_decimal64_binary(values[row], *scale, out),
             Self::NumericBinary(column) => measured(out, |out| NumericColumn::of(column).get(row).encode_binary(out)),
             Self::Text(values, prefix) => write_bytes(prefix, values.value(row).as_bytes(), out),
             Self::Rendered(keys, cells) => out.extend_from_slice(cells.get(keys[row] as usize)),
@@ -324,6 +322,45 @@ fn write_decimal64(mantissa: i64, scale: u16, out: &mut Vec<u8>) {
         at -= 1;
         scratch[at] = b'-';
     }
+    let length = END - at;
+    at -= LENGTH_BYTES;
+    scratch[at..at + LENGTH_BYTES].copy_from_slice(&(length as u32).to_be_bytes());
+    let end = out.len() + LENGTH_BYTES + length;
+    out.extend_from_slice(&scratch[at..at + END]);
+    out.truncate(end);
+}
+
+/// As [`write_decimal64`], in the binary format: see [`super::numeric::wire`].
+#[inline]
+fn write_decimal64_binary(mantissa: i64, scale: u16, out: &mut Vec<u8>) {
+    /// Length, header and at most six digits.
+    const END: usize = 32;
+    let mut scratch = [0u8; 2 * END];
+    let mut at = END;
+    let mut rest = mantissa.unsigned_abs();
+    // The weight of the digit that is next; digits that are zero at the end are not sent.
+    let mut weight = -i16::try_from(scale.div_ceil(4)).unwrap_or(0);
+    let mut push = |digit: u64, weight: &mut i16| {
+        if digit != 0 || at < END {
+            at -= 2;
+            scratch[at..at + 2].copy_from_slice(&(digit as u16).to_be_bytes());
+        }
+        *weight += 1;
+    };
+    if scale % 4 != 0 && rest > 0 {
+        let (low, unit) = low_digit(4 - scale % 4);
+        push(rest % low * u64::from(unit), &mut weight);
+        rest /= low;
+    }
+    while rest > 0 {
+        push(rest % BASE, &mut weight);
+        rest /= BASE;
+    }
+    let count = (END - at) / 2;
+    let weight = if count == 0 { 0 } else { weight - 1 };
+    at -= HEADER_BYTES;
+    let sign = if mantissa < 0 { SIGN_NEGATIVE } else { SIGN_POSITIVE };
+    scratch[at..at + HEADER_BYTES].copy_from_slice(&header(count as u16, weight, sign, scale));
     let length = END - at;
     at -= LENGTH_BYTES;
     scratch[at..at + LENGTH_BYTES].copy_from_slice(&(length as u32).to_be_bytes());

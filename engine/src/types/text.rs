@@ -65,6 +65,15 @@ pub fn parse(pg_type: PgType, typmod: i32, text: &str, settings: &FormatSettings
     })
 }
 
+/// The value of an upstream column from what its output function printed. It is stored as it is, so that nothing is
+/// left to check: its typmod was applied there, and json and jsonb print what they hold.
+pub fn parse_stored(pg_type: PgType, text: &str, settings: &FormatSettings) -> Result<Value, ParseError> {
+    match pg_type {
+        PgType::Json | PgType::Jsonb => Ok(Value::Text(text.into())),
+        _ => parse(pg_type, -1, text, settings),
+    }
+}
+
 /// Appends what the type's output function prints of `value`. Appends nothing for NULL, which has no text.
 pub fn write(value: &Value, pg_type: PgType, settings: &FormatSettings, out: &mut Vec<u8>) {
     debug_assert!(value.fits(pg_type), "{value:?} as {}", pg_type.name());
@@ -110,11 +119,8 @@ pub fn parse_bool(text: &[u8]) -> Result<bool, ParseError> {
 }
 
 /// int2in, int4in, int8in: white space, sign, decimal digits (numutils.c; no other notation in PostgreSQL 15).
-pub fn parse_integer<T: TryFrom<i128>>(text: &[u8], type_name: &str) -> Result<T, ParseError> {
-    /// Of any number that fits 64 bits, leading zeros apart.
-    const MAGNITUDE_MAX: i128 = 1 << 64;
-    let trimmed = trim_space(text);
-    let (is_negative, digits) = match trimmed {
+pub fn parse_integer<T: TryFrom<i64>>(text: &[u8], type_name: &str) -> Result<T, ParseError> {
+    let (is_negative, digits) = match trim_space(text) {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),
         digits => (false, digits),
@@ -122,11 +128,20 @@ pub fn parse_integer<T: TryFrom<i128>>(text: &[u8], type_name: &str) -> Result<T
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(ParseError::syntax(type_name, text));
     }
-    let mut magnitude = 0i128;
-    for digit in digits {
-        magnitude = (magnitude * 10 + i128::from(digit - b'0')).min(MAGNITUDE_MAX);
-    }
-    T::try_from(if is_negative { -magnitude } else { magnitude }).map_err(|_| ParseError::out_of_range(type_name, text))
+    let value = match digits.len() {
+        // So few digits cannot overflow.
+        ..=18 => {
+            let magnitude = digits.iter().fold(0, |magnitude, digit| magnitude * 10 + i64::from(digit - b'0'));
+            Some(if is_negative { -magnitude } else { magnitude })
+        }
+        // Towards the sign from the start: i64::MIN has no positive counterpart.
+        _ => digits.iter().try_fold(0i64, |value, digit| {
+            let (value, digit) = (value.checked_mul(10)?, i64::from(digit - b'0'));
+            if is_negative { value.checked_sub(digit) } else { value.checked_add(digit) }
+        }),
+    };
+    let value = value.and_then(|value| T::try_from(value).ok());
+    value.ok_or_else(|| ParseError::out_of_range(type_name, text))
 }
 
 /// string_to_uuid: 32 hexadecimal digits, a hyphen allowed after every fourth, braces around all.

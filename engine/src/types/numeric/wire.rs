@@ -11,8 +11,8 @@ use super::{MANTISSA_LIMIT, NumericError, POWERS_OF_TEN};
 use crate::types::Numeric;
 use crate::types::text::ParseError;
 
-const SIGN_POSITIVE: u16 = 0x0000;
-const SIGN_NEGATIVE: u16 = 0x4000;
+pub(crate) const SIGN_POSITIVE: u16 = 0x0000;
+pub(crate) const SIGN_NEGATIVE: u16 = 0x4000;
 const SIGN_NAN: u16 = 0xC000;
 const SIGN_POSITIVE_INFINITY: u16 = 0xD000;
 const SIGN_NEGATIVE_INFINITY: u16 = 0xF000;
@@ -20,8 +20,8 @@ const SIGN_NEGATIVE_INFINITY: u16 = 0xF000;
 const SCALE_MASK: u16 = 0x3FFF;
 /// What numeric_send reports as the dscale of an infinity: bits of its header word that mean nothing there.
 const INFINITY_SCALE: u16 = 0x20;
-const BASE: u64 = 10_000;
-const HEADER_BYTES: usize = 8;
+pub(crate) const BASE: u64 = 10_000;
+pub(crate) const HEADER_BYTES: usize = 8;
 
 impl Numeric {
     /// Decodes numeric_send's format without a typmod. Digits below the display scale are cut off, as numeric_recv does.
@@ -120,7 +120,7 @@ pub fn encode_decimal(mantissa: i128, scale: u16, out: &mut Vec<u8>) {
 
 /// For a last base-10000 digit of which `padding` decimals are not in the mantissa: the divisor that cuts the
 /// others off the mantissa, and the factor that shifts them into place.
-fn low_digit(padding: u16) -> (u64, u16) {
+pub(crate) fn low_digit(padding: u16) -> (u64, u16) {
     match padding {
         1 => (1000, 10),
         2 => (100, 100),
@@ -128,7 +128,7 @@ fn low_digit(padding: u16) -> (u64, u16) {
     }
 }
 
-fn header(count: u16, weight: i16, sign: u16, scale: u16) -> [u8; HEADER_BYTES] {
+pub(crate) fn header(count: u16, weight: i16, sign: u16, scale: u16) -> [u8; HEADER_BYTES] {
     let [c, w, s, d] = [count.to_be_bytes(), weight.to_be_bytes(), sign.to_be_bytes(), scale.to_be_bytes()];
     [c[0], c[1], w[0], w[1], s[0], s[1], d[0], d[1]]
 }

@@ -103,6 +103,16 @@ fn a_numeric_typmod_rounds_and_checks() {
 }
 
 #[test]
+fn stored_json_is_taken_as_upstream_printed_it() {
+    let settings = FormatSettings::default();
+    let json = "{\"a\": 1}";
+    assert_eq!(parse_stored(PgType::Jsonb, json, &settings), Ok(Value::Text(json.into())));
+    let sent = [&[1], json.as_bytes()].concat();
+    assert_eq!(crate::types::binary::decode_stored(PgType::Jsonb, &sent), Ok(Value::Text(json.into())));
+    assert_eq!(parse_stored(PgType::Int4, "7", &settings), Ok(Value::Int4(7)));
+}
+
+#[test]
 fn what_is_not_reproduced_is_beyond_and_not_an_error() {
     assert!(matches!(parsed(PgType::Jsonb, -1, "{}"), Err(ParseError::Beyond(_))));
     assert_eq!(parsed(PgType::Date, -1, "today"), Err(ParseError::DependsOnTime));
