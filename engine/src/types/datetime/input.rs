@@ -17,6 +17,11 @@ use crate::types::{DateOrder, FormatSettings};
 
 /// date_in. A time and a zone are accepted and ignored, as PostgreSQL does.
 pub fn parse_date(text: &str, settings: &FormatSettings) -> Result<i32, ParseError> {
+    if text.len() == 10
+        && let Some(days) = iso_date(text.as_bytes())
+    {
+        return Ok(days as i32);
+    }
     match read(text, settings.date_order)? {
         Moment::Infinity => Ok(i32::MAX),
         Moment::NegativeInfinity => Ok(i32::MIN),
@@ -41,6 +46,9 @@ pub fn parse_time(text: &str, typmod: i32, settings: &FormatSettings) -> Result<
 
 /// timestamp_in. A zone is accepted and ignored, as PostgreSQL does.
 pub fn parse_timestamp(text: &str, typmod: i32, settings: &FormatSettings) -> Result<i64, ParseError> {
+    if let Some(Iso { local, offset: None }) = iso(text.as_bytes()) {
+        return Ok(round_timestamp(local, typmod));
+    }
     let civil = match read(text, settings.date_order)? {
         Moment::Infinity => return Ok(i64::MAX),
         Moment::NegativeInfinity => return Ok(i64::MIN),
@@ -53,6 +61,9 @@ pub fn parse_timestamp(text: &str, typmod: i32, settings: &FormatSettings) -> Re
 
 /// timestamptz_in. Without a zone the time is local to the session.
 pub fn parse_timestamptz(text: &str, typmod: i32, settings: &FormatSettings) -> Result<i64, ParseError> {
+    if let Some(Iso { local, offset: Some(offset) }) = iso(text.as_bytes()) {
+        return Ok(round_timestamp(local - offset, typmod));
+    }
     let civil = match read(text, settings.date_order)? {
         Moment::Infinity => return Ok(i64::MAX),
         Moment::NegativeInfinity => return Ok(i64::MIN),
@@ -91,6 +102,64 @@ pub(crate) fn rounding_unit(typmod: i32) -> Option<i64> {
 }
 
 const EPOCH: i64 = -(UNIX_EPOCH_DAYS as i64) * MICROSECONDS_PER_DAY;
+
+/// The form that PostgreSQL itself writes: what tables are copied in, so that it has a short way.
+struct Iso {
+    local: i64,
+    /// East of UTC, in microseconds; None: none is written.
+    offset: Option<i64>,
+}
+
+/// `YYYY-MM-DD hh:mm:ss[.ffffff][±hh[:mm]]`. None: another form, or out of the ordinary.
+fn iso(bytes: &[u8]) -> Option<Iso> {
+    let (date, rest) = bytes.split_at_checked(10)?;
+    let days = iso_date(date)?;
+    let [b' ' | b'T', h1, h2, b':', m1, m2, b':', s1, s2, rest @ ..] = rest else { return None };
+    let (hour, minute, second) = (pair(*h1, *h2)?, pair(*m1, *m2)?, pair(*s1, *s2)?);
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let mut local = days * MICROSECONDS_PER_DAY + (hour * 3_600 + minute * 60 + second) * MICROSECONDS_PER_SECOND;
+    let mut rest = rest;
+    if let [b'.', digits @ ..] = rest {
+        let length = digits.iter().take_while(|digit| digit.is_ascii_digit()).count();
+        if !(1..=6).contains(&length) {
+            return None;
+        }
+        let fraction = digits[..length].iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+        local += fraction * 10_i64.pow(6 - length as u32);
+        rest = &digits[length..];
+    }
+    let (sign, h1, h2, minute) = match *rest {
+        [] => return Some(Iso { local, offset: None }),
+        [sign @ (b'+' | b'-'), h1, h2] => (sign, h1, h2, 0),
+        [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => (sign, h1, h2, pair(m1, m2)?),
+        _ => return None,
+    };
+    let hour = pair(h1, h2)?;
+    if hour > 15 || minute > 59 {
+        return None;
+    }
+    let offset = (hour * 60 + minute) * MICROSECONDS_PER_MINUTE;
+    Some(Iso { local, offset: Some(if sign == b'-' { -offset } else { offset }) })
+}
+
+/// The day number of `YYYY-MM-DD`.
+fn iso_date(bytes: &[u8]) -> Option<i64> {
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *bytes else { return None };
+    let (year, month, day) = (pair(y1, y2)? * 100 + pair(y3, y4)?, pair(m1, m2)? as u32, pair(d1, d2)?);
+    let year = year as i32;
+    if year == 0 || !(1..=12).contains(&month) || day < 1 || day > i64::from(days_in_month(year, month)) {
+        return None;
+    }
+    Some(days_from_civil(year, month, day))
+}
+
+#[inline]
+fn pair(tens: u8, ones: u8) -> Option<i64> {
+    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    (tens < 10 && ones < 10).then(|| i64::from(tens * 10 + ones))
+}
 
 enum Moment {
     Infinity,

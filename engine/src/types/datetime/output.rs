@@ -37,6 +37,7 @@ pub fn write_timestamp(timestamp: i64, settings: &FormatSettings, out: &mut Vec<
     write_era(year, out);
 }
 
+/// For one value; a column wants [`write_timestamptz_at`].
 pub fn write_timestamptz(timestamp: i64, settings: &FormatSettings, out: &mut Vec<u8>) {
     write_timestamptz_at(timestamp, settings, &mut OffsetCursor::new(&settings.time_zone), out);
 }
@@ -63,6 +64,10 @@ pub fn write_timestamptz_at(timestamp: i64, settings: &FormatSettings, cursor: &
 fn write_date_and_time(local: i64, settings: &FormatSettings, out: &mut Vec<u8>) -> i32 {
     let (days, microseconds) = split(local);
     let civil = civil_from_days(days);
+    if settings.date_style == DateStyle::Iso && (1..10_000).contains(&civil.year) {
+        write_iso(&civil, microseconds, out);
+        return civil.year;
+    }
     match settings.date_style {
         DateStyle::Iso | DateStyle::Sql | DateStyle::German => {
             write_numeric_date(&civil, settings, out);
@@ -89,6 +94,34 @@ fn write_date_and_time(local: i64, settings: &FormatSettings, out: &mut Vec<u8>)
         }
     }
     civil.year
+}
+
+/// The usual case in one piece: a year of four digits, in ISO style.
+#[inline]
+fn write_iso(civil: &Civil, microseconds: i64, out: &mut Vec<u8>) {
+    let mut text = *b"yyyy-mm-dd hh:mm:ss.ffffff";
+    let mut put = |at: usize, value: u32| {
+        text[at] = b'0' + (value / 10) as u8;
+        text[at + 1] = b'0' + (value % 10) as u8;
+    };
+    let year = civil.year as u32;
+    put(0, year / 100);
+    put(2, year % 100);
+    put(5, civil.month);
+    put(8, civil.day);
+    let seconds = (microseconds / MICROSECONDS_PER_SECOND) as u32;
+    put(11, seconds / 3_600);
+    put(14, seconds / 60 % 60);
+    put(17, seconds % 60);
+    let fraction = (microseconds % MICROSECONDS_PER_SECOND) as u32;
+    if fraction == 0 {
+        return out.extend_from_slice(&text[..19]);
+    }
+    put(20, fraction / 10_000);
+    put(22, fraction / 100 % 100);
+    put(24, fraction % 100);
+    let zeros = text.iter().rev().take_while(|digit| **digit == b'0').count();
+    out.extend_from_slice(&text[..text.len() - zeros]);
 }
 
 /// The date in the styles that need no names.

@@ -17,7 +17,7 @@ const UNIX_EPOCH_SECONDS: i64 = UNIX_EPOCH_DAYS as i64 * 86_400;
 const CYCLE: i64 = 146_097 * MICROSECONDS_PER_DAY;
 /// 9000-01-01: later moments are looked up whole cycles earlier, inside jiff's range of years.
 const LAST_LOOKED_UP: i64 = 2_556_698 * MICROSECONDS_PER_DAY;
-/// No two offsets of a zone differ by more, so local times this far from a transition are plain.
+/// No local time is farther from UTC.
 const TRANSITION_MARGIN: i64 = 26 * MICROSECONDS_PER_HOUR;
 
 /// From `start` (inclusive) to `end` the zone's offset is `offset`, all in microseconds.
@@ -33,39 +33,59 @@ impl Period {
     fn contains(&self, timestamp: i64) -> bool {
         self.start <= timestamp && timestamp < self.end
     }
-
-    #[inline]
-    fn surely_contains_local(&self, local: i64) -> bool {
-        self.start.saturating_add(self.offset + TRANSITION_MARGIN) <= local
-            && local < self.end.saturating_add(self.offset - TRANSITION_MARGIN)
-    }
 }
 
 /// Converts between UTC and a zone's local time. Make one per column; it learns the zone's periods as it meets them.
 #[derive(Clone, Debug)]
 pub struct OffsetCursor {
     zone: TimeZone,
+    is_fixed: bool,
     current: Period,
     /// Every period met so far, by start.
     met: Vec<Period>,
+    /// Answers by stretch of time, direct-mapped: rows in no order cost a comparison each. Empty until worth filling.
+    slots: Vec<Slot>,
+    misses: u32,
 }
+
+/// One stretch of 2^[`SLOT_BITS`] microseconds, with at most one transition in it or near it.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    stretch: i64,
+    transition: i64,
+    before: i64,
+    after: i64,
+}
+
+/// 12.7 days: shorter than the time between any two transitions that matter.
+const SLOT_BITS: u32 = 40;
+/// Nine years of stretches.
+const SLOTS: usize = 256;
+/// Single values and short columns do without slots.
+const MISSES_BEFORE_SLOTS: u32 = 8;
+/// A transition that is not near: after every timestamp, with room to add an offset.
+const NO_TRANSITION: i64 = i64::MAX - CYCLE;
 
 impl OffsetCursor {
     pub fn new(zone: &TimeZone) -> Self {
-        let current = match zone.to_fixed_offset() {
-            Ok(offset) => Period { start: i64::MIN, end: i64::MAX, offset: microseconds(offset) },
-            Err(_) => Period { start: 0, end: 0, offset: 0 },
+        let (is_fixed, current) = match zone.to_fixed_offset() {
+            Ok(offset) => (true, Period { start: i64::MIN, end: i64::MAX, offset: microseconds(offset) }),
+            Err(_) => (false, Period { start: 0, end: 0, offset: 0 }),
         };
-        Self { zone: zone.clone(), current, met: Vec::new() }
+        Self { zone: zone.clone(), is_fixed, current, met: Vec::new(), slots: Vec::new(), misses: 0 }
     }
 
     /// Local minus UTC at a moment, in microseconds.
     #[inline]
     pub fn offset_at(&mut self, timestamp: i64) -> i64 {
-        if !self.current.contains(timestamp) {
-            self.move_to(timestamp);
+        if self.is_fixed {
+            return self.current.offset;
         }
-        self.current.offset
+        match self.slot(timestamp) {
+            Some(slot) if timestamp < slot.transition => slot.before,
+            Some(slot) => slot.after,
+            None => self.offset_outside_slots(timestamp),
+        }
     }
 
     /// The local time of a moment. Infinite values must not get here.
@@ -77,10 +97,80 @@ impl OffsetCursor {
     /// The moment of a local time. Infinite values must not get here.
     #[inline]
     pub fn from_local(&mut self, local: i64) -> i64 {
-        if self.current.surely_contains_local(local) {
+        if self.is_fixed {
             return local.wrapping_sub(self.current.offset);
         }
-        self.from_local_near_transition(local)
+        if let Some(slot) = self.slot(local) {
+            if local < slot.transition + slot.before.min(slot.after) {
+                return local.wrapping_sub(slot.before);
+            }
+            if local >= slot.transition + slot.before.max(slot.after) {
+                return local.wrapping_sub(slot.after);
+            }
+        }
+        self.from_local_outside_slots(local)
+    }
+
+    #[inline]
+    fn slot(&self, time: i64) -> Option<&Slot> {
+        let stretch = time >> SLOT_BITS;
+        self.slots.get(stretch as usize % SLOTS).filter(|slot| slot.stretch == stretch)
+    }
+
+    #[cold]
+    fn offset_outside_slots(&mut self, timestamp: i64) -> i64 {
+        self.fill_slot(timestamp);
+        self.offset_in_period(timestamp)
+    }
+
+    /// As DetermineTimeZoneOffset resolves it near a transition.
+    #[cold]
+    fn from_local_outside_slots(&mut self, local: i64) -> i64 {
+        if self.slot(local).is_none() {
+            self.fill_slot(local);
+        }
+        let (looked_up, shift) = within_cycle(local);
+        let offset = match self.zone.to_ambiguous_timestamp(civil(looked_up)).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset,
+            AmbiguousOffset::Gap { before, .. } => before,
+            AmbiguousOffset::Fold { after, .. } => after,
+        };
+        looked_up - microseconds(offset) + shift
+    }
+
+    /// Prepares the stretch that `time`, of UTC or local, lies in, unless it has several transitions.
+    fn fill_slot(&mut self, time: i64) {
+        self.misses = self.misses.saturating_add(1);
+        if self.misses < MISSES_BEFORE_SLOTS {
+            return;
+        }
+        if self.slots.is_empty() {
+            self.slots = vec![Slot { stretch: i64::MIN, transition: 0, before: 0, after: 0 }; SLOTS];
+        }
+        let stretch = time >> SLOT_BITS;
+        let start = stretch << SLOT_BITS;
+        // Local times of the stretch may be moments a little outside it.
+        let first = start.saturating_sub(TRANSITION_MARGIN);
+        let last = start.saturating_add((1 << SLOT_BITS) + TRANSITION_MARGIN);
+        let before = self.offset_in_period(first);
+        let transition = self.current.end;
+        let slot = if transition > last {
+            Slot { stretch, transition: NO_TRANSITION, before, after: before }
+        } else {
+            let after = self.offset_in_period(transition);
+            if self.current.end <= last {
+                return;
+            }
+            Slot { stretch, transition, before, after }
+        };
+        self.slots[stretch as usize % SLOTS] = slot;
+    }
+
+    fn offset_in_period(&mut self, timestamp: i64) -> i64 {
+        if !self.current.contains(timestamp) {
+            self.move_to(timestamp);
+        }
+        self.current.offset
     }
 
     /// The zone's abbreviation at a moment ("EST").
@@ -89,7 +179,6 @@ impl OffsetCursor {
         out.extend_from_slice(self.zone.to_offset_info(moment(looked_up)).abbreviation().as_bytes());
     }
 
-    #[cold]
     fn move_to(&mut self, timestamp: i64) {
         let after = self.met.partition_point(|period| period.start <= timestamp);
         if let Some(period) = after.checked_sub(1).and_then(|index| self.met.get(index))
@@ -118,20 +207,6 @@ impl OffsetCursor {
             end = end.min(LAST_LOOKED_UP);
         }
         Period { start: start.saturating_add(shift), end: end.saturating_add(shift), offset }
-    }
-
-    #[cold]
-    fn from_local_near_transition(&mut self, local: i64) -> i64 {
-        let (looked_up, shift) = within_cycle(local);
-        let offset = match self.zone.to_ambiguous_timestamp(civil(looked_up)).offset() {
-            AmbiguousOffset::Unambiguous { offset } => offset,
-            AmbiguousOffset::Gap { before, .. } => before,
-            AmbiguousOffset::Fold { after, .. } => after,
-        };
-        let timestamp = looked_up - microseconds(offset) + shift;
-        // The next rows are probably near: they need not come here again.
-        self.offset_at(timestamp);
-        timestamp
     }
 }
 

@@ -125,15 +125,26 @@ pub(super) fn each_pair<A: Copy, B: Copy, R: Copy + Default>(
     }
     let nulls = NullBuffer::union(a.nulls(), b.nulls());
     let mut results = vec![R::default(); rows];
-    match &nulls {
-        None => {
-            for (row, result) in results.iter_mut().enumerate() {
-                *result = f(a.get(row), b.get(row))?;
-            }
-        }
-        Some(nulls) => {
+    // One loop for each shape, so that none of them asks by row which it is.
+    match (&nulls, a, b) {
+        (Some(nulls), _, _) => {
             for row in nulls.valid_indices() {
                 results[row] = f(a.get(row), b.get(row))?;
+            }
+        }
+        (None, Source::Column(a, _), Source::Scalar(b)) => {
+            for (result, &a) in results.iter_mut().zip(a) {
+                *result = f(a, b)?;
+            }
+        }
+        (None, Source::Scalar(a), Source::Column(b, _)) => {
+            for (result, &b) in results.iter_mut().zip(b) {
+                *result = f(a, b)?;
+            }
+        }
+        (None, _, _) => {
+            for (row, result) in results.iter_mut().enumerate() {
+                *result = f(a.get(row), b.get(row))?;
             }
         }
     }
@@ -154,11 +165,28 @@ pub(super) fn span_column(results: Results<IntervalMonthDayNano>, rows: usize) -
     }
 }
 
-pub(super) fn truth_column(results: Results<bool>, rows: usize) -> ArrayRef {
-    match results {
-        None => new_null_array(&DataType::Boolean, rows),
-        Some((values, nulls)) => bool_column(BooleanBuffer::from(values), nulls),
-    }
+/// A predicate on each pair. It may see what NULL rows hold.
+#[inline]
+pub(super) fn compare_each<A: Copy, B: Copy>(
+    a: Option<Source<'_, A>>,
+    b: Option<Source<'_, B>>,
+    rows: usize,
+    mut holds: impl FnMut(A, B) -> bool,
+) -> ArrayRef {
+    let (Some(a), Some(b)) = (a, b) else { return new_null_array(&DataType::Boolean, rows) };
+    let values = match (a, b) {
+        (Source::Column(a, _), Source::Scalar(b)) => BooleanBuffer::collect_bool(rows, |row| holds(a[row], b)),
+        (Source::Scalar(a), Source::Column(b, _)) => BooleanBuffer::collect_bool(rows, |row| holds(a, b[row])),
+        (Source::Column(a, _), Source::Column(b, _)) => BooleanBuffer::collect_bool(rows, |row| holds(a[row], b[row])),
+        (Source::Scalar(a), Source::Scalar(b)) => {
+            if holds(a, b) {
+                BooleanBuffer::new_set(rows)
+            } else {
+                BooleanBuffer::new_unset(rows)
+            }
+        }
+    };
+    bool_column(values, NullBuffer::union(a.nulls(), b.nulls()))
 }
 
 /// Numbers of one scale. Over 18 digits the wider form is needed.

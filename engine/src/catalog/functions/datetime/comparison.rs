@@ -3,7 +3,7 @@
 use super::super::vector::compare;
 use super::super::{EvalContext, Function, Operand};
 use super::Evaluated;
-use super::columns::{each_pair, numbers, spans, truth_column, unpacked};
+use super::columns::{compare_each, numbers, spans, unpacked};
 use crate::types::PgType::{Bool, Date, Interval as IntervalType, Time, Timestamp, Timestamptz};
 use crate::types::datetime::calendar::{MICROSECONDS_PER_DAY, TIMESTAMP_END};
 use crate::types::datetime::zone::OffsetCursor;
@@ -47,31 +47,35 @@ fn timestamp_date(o: &[Operand], rows: usize, _: &EvalContext<'_>, holds: impl F
 
 fn date_moment(o: &[Operand], rows: usize, c: &EvalContext<'_>, holds: impl Fn(&i64, &i64) -> bool) -> Evaluated {
     let cursor = &mut OffsetCursor::new(&c.settings.time_zone);
-    let f = |a, b| Ok(holds(&comparable_moment(comparable(a), cursor), &b));
-    Ok(truth_column(each_pair(numbers::<i32>(o, 0)?, numbers::<i64>(o, 1)?, rows, f)?, rows))
+    Ok(compare_each(numbers::<i32>(o, 0)?, numbers::<i64>(o, 1)?, rows, |a, b| {
+        holds(&comparable_moment(comparable(a), cursor), &b)
+    }))
 }
 
 fn moment_date(o: &[Operand], rows: usize, c: &EvalContext<'_>, holds: impl Fn(&i64, &i64) -> bool) -> Evaluated {
     let cursor = &mut OffsetCursor::new(&c.settings.time_zone);
-    let f = |a, b| Ok(holds(&a, &comparable_moment(comparable(b), cursor)));
-    Ok(truth_column(each_pair(numbers::<i64>(o, 0)?, numbers::<i32>(o, 1)?, rows, f)?, rows))
+    Ok(compare_each(numbers::<i64>(o, 0)?, numbers::<i32>(o, 1)?, rows, |a, b| {
+        holds(&a, &comparable_moment(comparable(b), cursor))
+    }))
 }
 
 fn local_moment(o: &[Operand], rows: usize, c: &EvalContext<'_>, holds: impl Fn(&i64, &i64) -> bool) -> Evaluated {
     let cursor = &mut OffsetCursor::new(&c.settings.time_zone);
-    let f = |a, b| Ok(holds(&comparable_moment(a, cursor), &b));
-    Ok(truth_column(each_pair(numbers::<i64>(o, 0)?, numbers::<i64>(o, 1)?, rows, f)?, rows))
+    Ok(compare_each(numbers::<i64>(o, 0)?, numbers::<i64>(o, 1)?, rows, |a, b| {
+        holds(&comparable_moment(a, cursor), &b)
+    }))
 }
 
 fn moment_local(o: &[Operand], rows: usize, c: &EvalContext<'_>, holds: impl Fn(&i64, &i64) -> bool) -> Evaluated {
     let cursor = &mut OffsetCursor::new(&c.settings.time_zone);
-    let f = |a, b| Ok(holds(&a, &comparable_moment(b, cursor)));
-    Ok(truth_column(each_pair(numbers::<i64>(o, 0)?, numbers::<i64>(o, 1)?, rows, f)?, rows))
+    Ok(compare_each(numbers::<i64>(o, 0)?, numbers::<i64>(o, 1)?, rows, |a, b| {
+        holds(&a, &comparable_moment(b, cursor))
+    }))
 }
 
 fn intervals(o: &[Operand], rows: usize, _: &EvalContext<'_>, holds: impl Fn(&i128, &i128) -> bool) -> Evaluated {
     let key = |span| interval::comparison_key(&unpacked(span));
-    Ok(truth_column(each_pair(spans(o, 0)?, spans(o, 1)?, rows, |a, b| Ok(holds(&key(a), &key(b))))?, rows))
+    Ok(compare_each(spans(o, 0)?, spans(o, 1)?, rows, |a, b| holds(&key(a), &key(b))))
 }
 
 macro_rules! comparisons {

@@ -7,7 +7,7 @@ use super::super::vector::Native;
 use super::super::{EvalContext, EvalError, Function, Operand, Volatility};
 use super::Evaluated;
 use super::columns::{
-    Source, decimal_column, each, each_pair, number_column, numbers, packed, span_column, spans, unpacked,
+    Source, compare_each, decimal_column, each, each_pair, number_column, numbers, packed, span_column, spans, unpacked,
 };
 use super::conversion::{scalar_text, zone_operand};
 use crate::types::Numeric as Number;
@@ -277,8 +277,7 @@ fn spans_alone(
 }
 
 fn are_finite<T: Native>(o: &[Operand], rows: usize, is_finite: impl Fn(T) -> bool) -> Evaluated {
-    let results = each(numbers::<T>(o, 0)?, rows, |value| Ok(is_finite(value)))?;
-    Ok(super::columns::truth_column(results, rows))
+    Ok(compare_each(numbers::<T>(o, 0)?, Some(Source::Scalar(())), rows, |value, ()| is_finite(value)))
 }
 
 const fn by_clock(
