@@ -2,6 +2,7 @@
 //!
 //! The unit is resolved once per column, the rest is integer arithmetic on local time (timestamp.c: timestamp_trunc,
 //! timestamptz_trunc_internal, interval_trunc, timestamp_part_common and its kin; date.c: extract_date, time_part_common).
+//! What is inlined always is called in loops where the field is a constant, and must shrink to that field's case.
 
 use super::DateTimeError;
 use super::calendar::{
@@ -107,7 +108,7 @@ impl Field {
     }
 
     /// The first day of the period that `days` is in, for units of whole days.
-    #[inline]
+    #[inline(always)]
     fn first_day(self, days: i32) -> i64 {
         let year_start = |year: i32| days_from_civil(year, 1, 1);
         match self {
@@ -131,7 +132,7 @@ impl Field {
 }
 
 /// timestamp_trunc of a finite timestamp; `field` is truncatable.
-#[inline]
+#[inline(always)]
 pub fn truncate_timestamp(field: Field, timestamp: i64) -> Result<i64, DateTimeError> {
     if let Some(unit) = field.clock_unit() {
         return Ok(timestamp - timestamp.rem_euclid(unit));
@@ -140,7 +141,7 @@ pub fn truncate_timestamp(field: Field, timestamp: i64) -> Result<i64, DateTimeE
 }
 
 /// timestamptz_trunc of a finite timestamp in the cursor's zone; `field` is truncatable.
-#[inline]
+#[inline(always)]
 pub fn truncate_timestamptz(field: Field, timestamp: i64, cursor: &mut OffsetCursor) -> Result<i64, DateTimeError> {
     let offset = cursor.offset_at(timestamp);
     let local = timestamp + offset;
@@ -183,7 +184,7 @@ pub fn extract_scale(field: Field) -> u8 {
 const NOT_SUPPORTED: DateTimeError = DateTimeError::Raises("unit not supported");
 
 /// Fields of a date, all of scale 0 (extract_date). The date is finite.
-#[inline]
+#[inline(always)]
 pub fn extract_date(field: Field, days: i32) -> Result<i64, DateTimeError> {
     let civil = || civil_from_days(days);
     Ok(match field {
@@ -237,7 +238,7 @@ pub fn extract_time(field: Field, microseconds: i64) -> Result<i64, DateTimeErro
 }
 
 /// Fields of a finite timestamp, at [`extract_scale`]. Julian has digits by value: see [`julian`].
-#[inline]
+#[inline(always)]
 pub fn extract_timestamp(field: Field, timestamp: i64) -> Result<i64, DateTimeError> {
     let (days, microseconds) = split(timestamp);
     match field {
@@ -254,7 +255,7 @@ pub fn extract_timestamp(field: Field, timestamp: i64) -> Result<i64, DateTimeEr
 }
 
 /// Fields of a finite moment in the cursor's zone, at [`extract_scale`].
-#[inline]
+#[inline(always)]
 pub fn extract_timestamptz(field: Field, timestamp: i64, cursor: &mut OffsetCursor) -> Result<i64, DateTimeError> {
     if field == Field::Epoch {
         return extract_timestamp(field, timestamp);

@@ -19,6 +19,23 @@ use crate::types::datetime::{DateTimeError, arithmetic};
 use crate::types::interval;
 use crate::types::numeric::NumericBuilder;
 
+/// Evaluates `$body` with `$name` bound to the field, a constant in the cases that dashboards ask for: each of those
+/// gets a loop without the choice in it.
+macro_rules! per_field {
+    ($field:expr, |$name:ident| $body:expr) => {
+        per_field!($field, [Hour, Day, Week, Month, Quarter, Year, DayOfWeek, Epoch], |$name| $body)
+    };
+    ($field:expr, [$($constant:ident),+], |$name:ident| $body:expr) => {
+        match $field {
+            $(Field::$constant => {
+                let $name = Field::$constant;
+                $body
+            })+
+            $name => $body,
+        }
+    };
+}
+
 /// The unit, the first operand. None: NULL.
 fn unit(operands: &[Operand]) -> Result<Option<Field>, EvalError> {
     let Some(name) = scalar_text(operands, 0)? else { return Ok(None) };
@@ -35,9 +52,10 @@ fn truncatable(operands: &[Operand]) -> Result<Option<Field>, EvalError> {
 
 fn truncate_local(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
     let Some(field) = truncatable(o)? else { return Ok(number_column::<i64>(None, rows)) };
-    let results = each(numbers::<i64>(o, 1)?, rows, |local| {
+    let source = numbers::<i64>(o, 1)?;
+    let results = per_field!(field, |field| each(source, rows, |local| {
         if is_finite(local) { field::truncate_timestamp(field, local) } else { Ok(local) }
-    });
+    }));
     Ok(number_column(results?, rows))
 }
 
@@ -52,9 +70,10 @@ fn truncate_in_named_zone(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Ev
 
 fn truncate_in_zone(o: &[Operand], rows: usize, cursor: &mut OffsetCursor) -> Evaluated {
     let Some(field) = truncatable(o)? else { return Ok(number_column::<i64>(None, rows)) };
-    let results = each(numbers::<i64>(o, 1)?, rows, |moment| {
+    let source = numbers::<i64>(o, 1)?;
+    let results = per_field!(field, |field| each(source, rows, |moment| {
         if is_finite(moment) { field::truncate_timestamptz(field, moment, cursor) } else { Ok(moment) }
-    });
+    }));
     Ok(number_column(results?, rows))
 }
 
@@ -101,6 +120,10 @@ fn extract_numbers<T: Native>(
     let Some(field) = unit(o)? else { return Ok(no_numbers(rows)) };
     let source = numbers::<T>(o, 1)?;
     let mask = mask_infinite(source, rows, &is_finite);
+    if mask.is_some() {
+        // A unit that the type does not have raises for infinity too.
+        f(field, T::default())?;
+    }
     if mask.is_some() && field.is_monotonic() {
         return extract_row_by_row(source, rows, |value| {
             let infinity = if value > T::default() { Number::PositiveInfinity } else { Number::NegativeInfinity };
@@ -108,7 +131,9 @@ fn extract_numbers<T: Native>(
             Ok(if is_finite(value) { finite(f(field, value)?) } else { infinity })
         });
     }
-    let results = each(source, rows, |value| if is_finite(value) { f(field, value) } else { Ok(0) })?;
+    let results = per_field!(field, |field| {
+        each(source, rows, |value| if is_finite(value) { f(field, value) } else { Ok(0) })
+    })?;
     Ok(decimal_column(masked(results, mask), scale(field), rows))
 }
 
@@ -186,8 +211,11 @@ fn parts<T: Native>(
 ) -> Evaluated {
     let Some(field) = unit(o)? else { return Ok(number_column::<f64>(None, rows)) };
     let source = numbers::<T>(o, 1)?;
+    f(field, T::default())?;
     let infinity = |value: T| if value > T::default() { f64::INFINITY } else { f64::NEG_INFINITY };
-    let results = each(source, rows, |value| if is_finite(value) { f(field, value) } else { Ok(infinity(value)) })?;
+    let results = per_field!(field, |field| {
+        each(source, rows, |value| if is_finite(value) { f(field, value) } else { Ok(infinity(value)) })
+    })?;
     let mask = if field.is_monotonic() { None } else { mask_infinite(source, rows, is_finite) };
     Ok(number_column(masked(results, mask), rows))
 }
