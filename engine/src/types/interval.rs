@@ -310,7 +310,7 @@ fn write_sql_standard(fields: Fields, out: &mut Vec<u8>) {
     let has_positive = all.iter().any(|&value| value > 0);
     let has_months = f.year != 0 || f.month != 0;
     let has_days_or_time = f.day != 0 || has_time(&f);
-    let is_standard = !(has_negative && has_positive) && !(has_months && has_days_or_time);
+    let is_standard = !(has_negative && has_positive || has_months && has_days_or_time);
     let sign = |is_negative: bool| if is_negative { b'-' } else { b'+' };
     let plain_hour = |value: u64, out: &mut Vec<u8>| write_integer(value as i64, out);
     if !has_negative && !has_positive {

@@ -187,7 +187,7 @@ pub fn make_date(year: i32, month: i32, day: i32) -> Result<i32, DateTimeError> 
     }
     let year = if year < 0 { year + 1 } else { year };
     let (Ok(month @ 1..=12), Ok(day)) = (u32::try_from(month), u32::try_from(day)) else { return Err(invalid) };
-    if day < 1 || year > 5_874_897 || year < -4_713 || day > days_in_month(year, month) {
+    if !(-4_713..=5_874_897).contains(&year) || !(1..=days_in_month(year, month)).contains(&day) {
         return Err(invalid);
     }
     check_date(days_from_civil(year, month, i64::from(day)))

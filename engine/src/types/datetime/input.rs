@@ -365,10 +365,10 @@ impl<'t> Scanner<'t> {
         }
         let mut local = Local::default();
         let date_end = self.at;
-        if self.take(b'T') || self.take(b't') {
-            let hour = self.number()?;
-            local.microseconds = Some(self.clock(&hour)?);
-        } else if self.skip_date_space() && matches!(self.peek(), Some(b'0'..=b'9')) {
+        let is_separated = self.take(b'T') || self.take(b't') || {
+            self.skip_date_space() && matches!(self.peek(), Some(b'0'..=b'9'))
+        };
+        if is_separated {
             let hour = self.number()?;
             local.microseconds = Some(self.clock(&hour)?);
         } else {

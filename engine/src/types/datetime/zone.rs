@@ -108,7 +108,7 @@ impl OffsetCursor {
                 return local.wrapping_sub(slot.after);
             }
         }
-        self.from_local_outside_slots(local)
+        self.resolve_outside_slots(local)
     }
 
     #[inline]
@@ -125,7 +125,7 @@ impl OffsetCursor {
 
     /// As DetermineTimeZoneOffset resolves it near a transition.
     #[cold]
-    fn from_local_outside_slots(&mut self, local: i64) -> i64 {
+    fn resolve_outside_slots(&mut self, local: i64) -> i64 {
         if self.slot(local).is_none() {
             self.fill_slot(local);
         }
