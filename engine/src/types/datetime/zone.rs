@@ -222,6 +222,30 @@ pub fn named(name: &str) -> Option<TimeZone> {
     if is_region { TimeZone::get(name).ok() } else { None }
 }
 
+/// Moments, in seconds since 1970, whose offsets tell whether upstream has the same data for a zone: releases of the
+/// zone database differ, and so do builds of it before 1970. Both sides of every transition known here, and samples
+/// dense enough to meet one that is not. Upstream's offset at a moment `t` is
+/// `extract(epoch FROM timezone(name, to_timestamp(t))) - t`, ours [`offset_seconds_at`].
+pub fn telling_moments(zone: &TimeZone) -> Vec<i64> {
+    const WEEK: i64 = 7 * 86_400;
+    // 1840, before any standard time, 1970 and 2100.
+    const FIRST: i64 = -4_102_444_800;
+    const END: i64 = 4_102_444_800;
+    let start = Timestamp::from_second(FIRST).unwrap_or(Timestamp::UNIX_EPOCH);
+    let transitions = zone.following(start).map(|transition| transition.timestamp().as_second());
+    let mut moments: Vec<i64> = transitions.take_while(|&at| at < END).flat_map(|at| [at - 1, at]).collect();
+    moments.extend((FIRST..0).step_by(5 * WEEK as usize));
+    moments.extend((0..END).step_by(WEEK as usize));
+    moments.sort_unstable();
+    moments.dedup();
+    moments
+}
+
+/// Local minus UTC, in seconds, at a moment in seconds since 1970.
+pub fn offset_seconds_at(zone: &TimeZone, unix_seconds: i64) -> i32 {
+    zone.to_offset(Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH)).seconds()
+}
+
 /// The timestamp moved back whole cycles to where jiff knows it, and the distance.
 #[inline]
 fn within_cycle(timestamp: i64) -> (i64, i64) {
@@ -315,6 +339,19 @@ mod tests {
             assert_eq!(cursor.offset_at(local(year, 7, 1, 0, 0)), hours(2), "summer {year}");
             assert_eq!(cursor.from_local(local(year, 7, 1, 2, 0)), local(year, 7, 1, 0, 0));
         }
+    }
+
+    #[test]
+    fn telling_moments_surround_every_transition() {
+        let zone = TimeZone::get("Africa/Casablanca").expect("bundled zone");
+        let moments = telling_moments(&zone);
+        let changes =
+            moments.windows(2).filter(|pair| offset_seconds_at(&zone, pair[0]) != offset_seconds_at(&zone, pair[1]));
+        assert!(changes.clone().count() > 50, "clocks changed often there");
+        for pair in changes {
+            assert_eq!(pair[1] - pair[0], 1, "a change between samples at {pair:?}");
+        }
+        assert!(!telling_moments(&TimeZone::UTC).is_empty());
     }
 
     #[test]
