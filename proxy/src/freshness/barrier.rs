@@ -295,6 +295,7 @@ impl Barrier {
         while let Ok(reader) = readers.try_recv() {
             self.collecting.push(reader);
         }
+        self.check_stream()?;
         self.deliver()?;
         self.expire();
         if self.flight.as_ref().is_some_and(|flight| flight.sent_at.elapsed() > ANSWER_MAX) {
@@ -495,13 +496,20 @@ impl Barrier {
         flight.readers.into_iter().for_each(|reader| reader.answer(Err(UpstreamReason::CatalogChanged)));
     }
 
+    /// Whether the life of the stream still lasts that this barrier belongs to.
+    fn check_stream(&self) -> Result<(), UpstreamReason> {
+        match self.shared.replication.running() {
+            Ok(running) if running.epoch == self.running.epoch => Ok(()),
+            Ok(_) => Err(UpstreamReason::MirrorBehind("the stream was lost".into())),
+            Err(reason) => Err(reason),
+        }
+    }
+
     /// Serves the moments whose part of the log has been applied.
     fn deliver(&mut self) -> Result<(), UpstreamReason> {
         let applied = *self.applied.borrow_and_update();
         while self.landed.front().is_some_and(|landed| landed.target <= applied) {
-            if self.shared.replication.running().map(|running| running.epoch) != Ok(self.running.epoch) {
-                return Err(UpstreamReason::MirrorBehind("the stream was lost".into()));
-            }
+            self.check_stream()?;
             let Some(landed) = self.landed.pop_front() else { break };
             self.nudges_needed =
                 if landed.was_nudged { (self.nudges_needed + 1).min(8) } else { self.nudges_needed.saturating_sub(1) };

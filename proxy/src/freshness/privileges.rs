@@ -100,7 +100,8 @@ impl Privileges {
         let client = self.pool.connection().await?;
         let row = client
             .query_opt(
-                "SELECT has_schema_privilege(r.oid, relnamespace, 'USAGE'), has_table_privilege(r.oid, c.oid, 'SELECT'),
+                "SELECT coalesce(has_schema_privilege(r.oid, relnamespace, 'USAGE'), false),
+                        coalesce(has_table_privilege(r.oid, c.oid, 'SELECT'), false),
                         ARRAY (SELECT attnum FROM pg_attribute
                                 WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
                                   AND has_column_privilege(r.oid, c.oid, attnum, 'SELECT'))

@@ -323,8 +323,8 @@ async fn load_relations(
                     relhassubclass, relhasrules, relispartition, coalesce(amname, '') AS access_method,
                     format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
                     quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,
-                    CASE WHEN relkind IN ('r', 'p', 'v', 'm', 'f') THEN has_table_privilege(c.oid, 'SELECT')
-                         ELSE false END AS is_readable,
+                    -- NULL for a table that was dropped since the snapshot.
+                    relkind = 'r' AND coalesce(has_table_privilege(c.oid, 'SELECT'), false) AS is_readable,
                     greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes
                FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_am a ON a.oid = relam
               WHERE nspname !~ '^pg_(toast|temp_)' AND relpersistence <> 't'",
