@@ -13,14 +13,15 @@ use std::time::Duration;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::snapshot::VisibilitySnapshot;
 use freshet_engine::types::Lsn;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure};
-use crate::freshness::fingerprint::{Expected, FullParameters, LogGeometry, Moment, full_sql, light_sql};
+use crate::freshness::fingerprint::{Digests, Expected, FullParameters, LogGeometry, Moment, full_sql, light_sql};
 use crate::freshness::{FreshnessOptions, Served};
 use crate::replication::catalog::LoadedCatalog;
 use crate::replication::status::Running;
@@ -101,19 +102,27 @@ pub(super) struct Shared {
     pub is_up: AtomicBool,
 }
 
+impl Shared {
+    /// Without a barrier nobody is served, in no mode.
+    pub(super) fn stop_serving(&self) {
+        self.is_up.store(false, Ordering::SeqCst);
+        self.exposure.clear();
+    }
+}
+
 /// Runs until `shutdown`: connects whenever the stream runs, fails everyone who waits when either is lost.
 pub(super) async fn run(
     shared: Arc<Shared>,
-    mut readers: mpsc::UnboundedReceiver<Reader>,
+    readers: Arc<Mutex<mpsc::UnboundedReceiver<Reader>>>,
     shutdown: CancellationToken,
 ) {
+    let mut readers = readers.lock().await;
     while !shutdown.is_cancelled() {
         let ended = tokio::select! {
             ended = live(&shared, &mut readers) => ended,
             () = shutdown.cancelled() => UpstreamReason::MirrorBehind("shutting down".into()),
         };
-        shared.is_up.store(false, Ordering::SeqCst);
-        shared.exposure.clear();
+        shared.stop_serving();
         while let Ok(reader) = readers.try_recv() {
             reader.answer(Err(ended.clone()));
         }
@@ -162,12 +171,12 @@ async fn live(shared: &Arc<Shared>, readers: &mut mpsc::UnboundedReceiver<Reader
         configured_at: None,
         not_before: Instant::now(),
         nudges_needed: 0,
+        found: None,
         is_suspect: true,
     };
     shared.is_up.store(true, Ordering::SeqCst);
     let ended = barrier.serve(readers).await;
-    shared.is_up.store(false, Ordering::SeqCst);
-    shared.exposure.clear();
+    shared.stop_serving();
     barrier.fail_all(&ended);
     ended
 }
@@ -196,11 +205,12 @@ async fn connect(shared: &Shared, running: &Running) -> Result<(Connection, LogG
 }
 
 async fn open(shared: &Shared) -> Result<Connection, UpstreamError> {
-    // The barrier statement must not be planned anew, and a nudge must not wait for standbys.
+    // The barrier statement is planned once, by index, and a nudge must not wait for standbys.
     let options = "-c search_path=pg_catalog -c plan_cache_mode=force_generic_plan -c jit=off -c TimeZone=UTC \
                    -c synchronous_commit=local -c default_transaction_isolation=read\\ committed \
                    -c default_transaction_read_only=off -c statement_timeout=5s -c idle_session_timeout=0 \
-                   -c max_parallel_workers_per_gather=0";
+                   -c max_parallel_workers_per_gather=0 -c enable_seqscan=off -c enable_hashjoin=off \
+                   -c enable_mergejoin=off -c enable_bitmapscan=off";
     let parameters = [("application_name", shared.replication.name()), ("options", options)];
     Connection::open(shared.replication.address(), &parameters).await
 }
@@ -252,8 +262,17 @@ struct Barrier {
     not_before: Instant,
     /// Rises with each moment that needed a nudge, falls with each that did not.
     nudges_needed: u32,
+    found: Option<Found>,
     /// The catalog in use has not been found in force yet (again): only full barriers count.
     is_suspect: bool,
+}
+
+/// The last digests found, all as expected.
+struct Found {
+    visible: VisibilitySnapshot,
+    relations: Vec<RelationId>,
+    catalog: Arc<LoadedCatalog>,
+    digests: Digests,
 }
 
 /// A statement that is not answered yet.
@@ -264,6 +283,8 @@ struct Flight {
     catalog: Arc<LoadedCatalog>,
     /// None: a light barrier.
     expected: Option<Expected>,
+    /// What a full barrier covers, ascending.
+    relations: Vec<RelationId>,
     /// It covers every mirrored table.
     is_complete: bool,
     row: Option<Row>,
@@ -363,6 +384,15 @@ impl Barrier {
         (2 * round_trip).clamp(BACKGROUND_PAUSE_MIN, HEARTBEAT)
     }
 
+    /// The snapshot under which these relations' digests were found to be what is expected now, too.
+    fn known(&self, relations: &[RelationId], expected: &Option<Expected>) -> Option<&VisibilitySnapshot> {
+        let (found, expected) = (self.found.as_ref()?, expected.as_ref()?);
+        let covered = relations.iter().all(|relation| found.relations.binary_search(relation).is_ok());
+        let still = Expected::new(&self.shared.replication, &self.running, &found.relations)?;
+        let is_same = Arc::ptr_eq(&found.catalog, &expected.catalog) && still.digests == found.digests;
+        (covered && is_same).then_some(&found.visible)
+    }
+
     async fn send(&mut self, scope: Scope) -> Result<(), UpstreamError> {
         let replication = &self.shared.replication;
         let mirrored = if scope == Scope::Everything { replication.mirrored() } else { Vec::new() };
@@ -392,7 +422,8 @@ impl Barrier {
         // The number is taken before the statement can start: whoever asks from now on needs the next one.
         let number = self.shared.exposure.send();
         if expected.is_some() {
-            let parameters = FullParameters::new(&relations, &self.running);
+            let known = self.known(&relations, &expected);
+            let parameters = FullParameters::new(&relations, &self.running, known);
             self.connection.send_execute("full", &parameters.as_slices())?;
             self.shared.counters.full_barriers.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -410,6 +441,7 @@ impl Barrier {
             readers: std::mem::take(&mut self.collecting),
             catalog: expected.as_ref().map_or_else(|| replication.loaded(), |expected| Arc::clone(&expected.catalog)),
             expected,
+            relations,
             is_complete: scope == Scope::Everything,
             row: None,
             error: None,
@@ -465,11 +497,17 @@ impl Barrier {
         if self.configured_at.replace(moment.configured_at).is_some_and(|before| before != moment.configured_at) {
             counters.configurations.fetch_add(1, Ordering::Relaxed);
         }
-        if let (Some(expected), Some(found)) = (&flight.expected, &moment.digests)
-            && expected.digests != *found
-        {
-            self.doubt(flight);
-            return Ok(());
+        if let (Some(expected), Some(found)) = (&flight.expected, &moment.digests) {
+            if expected.digests != *found {
+                self.doubt(flight);
+                return Ok(());
+            }
+            self.found = Some(Found {
+                visible: moment.visible.clone(),
+                relations: std::mem::take(&mut flight.relations),
+                catalog: Arc::clone(&flight.catalog),
+                digests: *found,
+            });
         }
         if flight.is_complete {
             self.is_suspect = false;

@@ -1,7 +1,9 @@
 //! The catalog fingerprint: evaluated inside the barrier statement, under the same snapshot, and compared with what
 //! the catalog in use was read from (`crate::replication::catalog` says which rows count).
 //!
-//! Measured on PostgreSQL 15, whole statement including the round trip: see [`full_sql`].
+//! Cost, PostgreSQL 15.18, whole prepared statement including the round trip, median: the moment alone 0.015 ms; with
+//! the common rows 0.075 ms; with 1, 5, 100 tables of 15 columns 0.12, 0.22, 2.1 ms. Nothing of that is paid while no
+//! transaction ends upstream, see [`full_sql`].
 
 use std::sync::Arc;
 
@@ -27,21 +29,27 @@ pub fn light_sql() -> String {
     format!("SELECT {MOMENT}")
 }
 
-/// The moment and the digests of relations `$1` and publication `$2`.
+/// The moment and the digests of relations `$1` and publication `$2`. The digests are NULL, and not evaluated, if the
+/// snapshot is `$3`: catalog rows change by transactions only, and between two equal snapshots none has ended.
 pub fn full_sql() -> String {
     let (common, relations) = (common_digest_sql(), relations_digest_sql());
     let (membership, publication) = (membership_digest_sql(), publication_digest_sql());
-    format!("SELECT {MOMENT}, {common}, {relations}, {membership} # {publication}")
+    let unless_known =
+        |digest: &str| format!("CASE WHEN pg_current_snapshot()::text = $3::text THEN NULL ELSE {digest} END");
+    let digests = [common, relations, format!("{membership} # {publication}")];
+    format!("SELECT {MOMENT}, {}", digests.map(|digest| unless_known(&digest)).join(", "))
 }
 
 /// The parameters of [`full_sql`] in binary.
 pub struct FullParameters {
     relations: BytesMut,
     publication: [u8; 4],
+    known: String,
 }
 
 impl FullParameters {
-    pub fn new(relations: &[RelationId], running: &Running) -> Self {
+    /// `known`: under this snapshot the relations' digests were found to be as expected.
+    pub fn new(relations: &[RelationId], running: &Running, known: Option<&VisibilitySnapshot>) -> Self {
         const OID_TYPE: u32 = 26;
         let mut array = BytesMut::with_capacity(20 + 8 * relations.len());
         array.put_i32(i32::from(!relations.is_empty()));
@@ -55,15 +63,22 @@ impl FullParameters {
             array.put_i32(4);
             array.put_u32(relation.0);
         }
-        Self { relations: array, publication: running.publication.oid.to_be_bytes() }
+        let known = known.map(snapshot_text).unwrap_or_default();
+        Self { relations: array, publication: running.publication.oid.to_be_bytes(), known }
     }
 
-    pub fn as_slices(&self) -> [&[u8]; 2] {
-        [&self.relations, &self.publication]
+    pub fn as_slices(&self) -> [&[u8]; 3] {
+        [&self.relations, &self.publication, self.known.as_bytes()]
     }
 }
 
-/// What a full barrier must return for `catalog` to be in force, and the relations it was made for.
+/// The text form of a snapshot (PostgreSQL: pg_snapshot_out).
+fn snapshot_text(snapshot: &VisibilitySnapshot) -> String {
+    let in_progress: Vec<String> = snapshot.in_progress.iter().map(u64::to_string).collect();
+    format!("{}:{}:{}", snapshot.xmin, snapshot.xmax, in_progress.join(","))
+}
+
+/// What a full barrier must return for `catalog` to be in force.
 pub struct Expected {
     pub catalog: Arc<LoadedCatalog>,
     pub digests: Digests,
@@ -100,7 +115,7 @@ pub struct Moment {
     pub statement_time: i64,
     pub started_at: i64,
     pub configured_at: i64,
-    /// None: a light barrier.
+    /// None: a light barrier, or under the snapshot that was known.
     pub digests: Option<Digests>,
 }
 
@@ -108,6 +123,7 @@ impl Moment {
     pub fn parse(row: &Row) -> Result<Self, UpstreamError> {
         let digests = match row.len() {
             5 => None,
+            8 if row[5].is_none() => None,
             8 => {
                 Some(Digests { common: int8(row.get(5))?, relations: int8(row.get(6))?, membership: int8(row.get(7))? })
             }
@@ -184,6 +200,13 @@ mod tests {
             assert!(snapshot(Some(&Some(bytes.slice(..end)))).is_err(), "cut at {end}");
         }
         assert!(snapshot(None).is_err());
+    }
+
+    #[test]
+    fn a_snapshot_reads_back_from_its_text() {
+        for text in ["10:20:12,15", "10:10:"] {
+            assert_eq!(snapshot_text(&VisibilitySnapshot::parse(text).unwrap()), text);
+        }
     }
 
     #[test]

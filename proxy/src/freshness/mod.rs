@@ -12,6 +12,7 @@ pub mod exposure;
 pub mod fingerprint;
 pub mod privileges;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use freshet_engine::catalog::{Catalog, RelationId};
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::Lsn;
+use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +73,14 @@ pub struct FreshnessReport {
     pub lag_ms: Option<u64>,
 }
 
+/// Runs a task to its end; begins it anew should it panic, so that a mistake costs speed but not the mirror.
+async fn contain<F: Future<Output = ()>>(what: &str, begin: impl Fn() -> F) {
+    while AssertUnwindSafe(begin()).catch_unwind().await.is_err() {
+        tracing::error!("{what} panicked; it begins anew");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
 /// The door to the mirror. Cheap to clone.
 #[derive(Clone)]
 pub struct Freshness {
@@ -100,9 +110,18 @@ impl Freshness {
         let (readers, questions) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let barrier = barrier::run(Arc::clone(&shared), questions, shutdown.clone());
+        let questions = Arc::new(tokio::sync::Mutex::new(questions));
+        let background = Arc::clone(&shared);
         std::thread::Builder::new().name("freshet-mirror".into()).spawn(move || {
-            runtime.block_on(async { tokio::join!(replication.run(shutdown), barrier) });
+            let barrier = contain("the barrier", || {
+                background.stop_serving();
+                barrier::run(Arc::clone(&background), Arc::clone(&questions), shutdown.clone())
+            });
+            let stream = contain("the mirror", || {
+                replication.stop_serving("starting");
+                replication.run(shutdown.clone())
+            });
+            runtime.block_on(async { tokio::join!(barrier, stream) });
             stop.send_replace(true);
         })?;
         Ok(Self { shared, readers, privileges, stopped })

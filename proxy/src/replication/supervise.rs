@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use freshet_engine::mirror::{CopyId, Mirror, MirrorLimits, TableState, UpstreamT
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
 use freshet_engine::types::Lsn;
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -191,6 +193,11 @@ impl Replication {
             tracing::warn!(%error, publication = %shared.name, "the publication was not dropped");
         }
         shared.pool.close();
+    }
+
+    /// Everything is relayed from here on, and what was mirrored is forgotten.
+    pub fn stop_serving(&self, why: &'static str) {
+        self.discard(&Ended::Lost(why.into()));
     }
 
     /// One life of the stream; returns how it ended.
@@ -447,7 +454,8 @@ impl Replication {
         let shared = &self.shared;
         let started = Instant::now();
         let name = qualified_name(&facts.schema);
-        let outcome = self.hand_over(&facts, rows).await;
+        let panicked = |_| Err(UpstreamError::Protocol("its copy panicked").into());
+        let outcome = AssertUnwindSafe(self.hand_over(&facts, rows)).catch_unwind().await.unwrap_or_else(panicked);
         let mut tables = shared.tables.lock();
         let Some(entry) = tables.get_mut(&relation).filter(|entry| entry.attempt == attempt) else {
             // Its schema changed or the stream was lost meanwhile; someone else has dealt with it.
