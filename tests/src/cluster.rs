@@ -81,6 +81,7 @@ impl Cluster {
         (0..3).find_map(|_| Self::try_start(settings)).expect("PostgreSQL starts")
     }
 
+    #[expect(clippy::zombie_processes, reason = "the owner of a cluster that started is waited for when it is dropped")]
     fn try_start(settings: &[&str]) -> Option<Self> {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
         let mut arguments: Vec<String> = vec![binaries().display().to_string(), port.to_string()];
@@ -107,10 +108,13 @@ impl Cluster {
             .expect("a shell");
         let commands = child.stdin.take();
         let mut answers = BufReader::new(child.stdout.take().expect("piped"));
-        let directory = PathBuf::from(read_line(&mut answers)?);
-        if read_line(&mut answers)? != "started" {
+        let directory = read_line(&mut answers);
+        if directory.is_none() || read_line(&mut answers).as_deref() != Some("started") {
+            drop(commands);
+            let _ = child.wait();
             return None;
         }
+        let directory = PathBuf::from(directory?);
         let owner = Mutex::new(Owner { child, commands, answers });
         let cluster = Self { port, directory, owner };
         cluster.psql(

@@ -166,6 +166,14 @@ impl<A: Answerer> Session<A> {
         if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
             return self.answer_for_freshet(request);
         }
+        // The hot path asks before the text is even looked at: only harmless queries have a kept reply.
+        let state = &self.machine.state;
+        if state.route == RouteSetting::Auto
+            && self.may_answer()
+            && let Some(reply) = self.answerer.look_up(&unit, state)
+        {
+            return self.reply(started, &reply);
+        }
         let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
         if let Some(reason) = self.obstacle(effect) {
             return self.relay(started, Relay::because(reason));
@@ -175,16 +183,23 @@ impl<A: Answerer> Session<A> {
             self.machine.probe();
             return Ok(());
         }
-        if self.machine.state.route == RouteSetting::Auto
-            && let Some(reply) = self.answerer.look_up(&unit, &self.machine.state)
-        {
-            return self.reply(started, &reply);
-        }
         match self.answer().await? {
             Some(Outcome::Local(reply)) => self.reply(started, &reply),
             Some(Outcome::Relay(relay)) => self.relay(started, relay),
             None => Ok(()),
         }
+    }
+
+    /// Whether the session's state, as far as it is known, allows a local answer.
+    fn may_answer(&self) -> bool {
+        let state = &self.machine.state;
+        self.machine.answers_locally()
+            && state.settings.as_ref().is_some_and(|settings| settings.format.is_ok())
+            && match state.status {
+                TransactionStatus::Idle => true,
+                TransactionStatus::InTransaction => state.transaction.allows_answers(),
+                TransactionStatus::Failed => false,
+            }
     }
 
     /// What is addressed to freshet itself is never upstream's, and not remembered as the last statement.
@@ -235,17 +250,21 @@ impl<A: Answerer> Session<A> {
         if state.route == RouteSetting::Relay {
             return Some(UpstreamReason::RouteSetting);
         }
+        let is_certain = state.settings.is_some() || state.is_in_transaction() || self.probe_failed;
         match effect {
-            Effect::Begin(_) | Effect::End if state.settings.is_some() || state.is_in_transaction() => {
+            // The block that begins can be served only if the settings are known before: there is no asking inside.
+            Effect::Begin(_) if !is_certain => return None,
+            Effect::Begin(_) | Effect::SetIsolation(_) | Effect::End => {
                 return Some(UpstreamReason::NotAQuery("transaction control"));
             }
             Effect::Write => return Some(UpstreamReason::NotAQuery("a write or a lock")),
-            Effect::Discard => return Some(UpstreamReason::NotAQuery("DISCARD or DEALLOCATE")),
+            Effect::Settings => return Some(UpstreamReason::NotAQuery("SET")),
+            Effect::Discard | Effect::Deallocate => return Some(UpstreamReason::NotAQuery("DISCARD or DEALLOCATE")),
             // Nothing to gain from a probe before something that makes the settings uncertain again.
-            Effect::Opaque if state.settings.is_none() => {
+            Effect::Opaque if !is_certain => {
                 return Some(UpstreamReason::OpaqueSession("settings are not known".into()));
             }
-            Effect::Begin(_) | Effect::End | Effect::Neutral | Effect::Opaque => {}
+            Effect::Neutral | Effect::Opaque => {}
         }
         match state.status {
             TransactionStatus::Failed => return Some(UpstreamReason::FailedTransaction),

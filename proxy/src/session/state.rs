@@ -59,6 +59,13 @@ pub struct Transaction {
     pub is_tainted: bool,
 }
 
+impl Transaction {
+    /// Each of its statements sees what is committed then, and nothing of its own.
+    pub fn allows_answers(&self) -> bool {
+        !self.is_tainted && self.isolation.is_some_and(Isolation::is_per_statement)
+    }
+}
+
 /// `SET freshet.route`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RouteSetting {

@@ -1,5 +1,7 @@
 //! Views and writers against each other, against pgwire's decoder, and against random bytes.
 
+#![allow(clippy::indexing_slicing, clippy::panic)]
+
 use proptest::prelude::*;
 
 use super::error::{ErrorFields, field, write_error};

@@ -354,16 +354,24 @@ impl Machine {
                     self.state.transaction = Transaction { isolation: isolation.or(default), is_tainted: false };
                 }
             }
+            Effect::SetIsolation(isolation) => self.state.transaction.isolation = Some(isolation),
             Effect::Write => self.state.transaction.is_tainted = true,
-            Effect::Discard | Effect::Opaque => {
+            Effect::Settings => self.state.settings = None,
+            Effect::Deallocate => self.forget_statements(),
+            Effect::Discard => {
+                self.state.settings = None;
+                self.forget_statements();
+            }
+            Effect::Opaque => {
                 self.state.transaction.is_tainted = true;
                 self.state.settings = None;
-                if effect == Effect::Discard {
-                    self.statements.clear();
-                    self.unnamed = Unnamed::Upstream(None);
-                }
             }
         }
+    }
+
+    fn forget_statements(&mut self) {
+        self.statements.clear();
+        self.unnamed = Unnamed::Upstream(None);
     }
 
     fn compact(&mut self) {
