@@ -7,12 +7,12 @@ use bytes::Bytes;
 use freshet::metrics::Metrics;
 use freshet::server;
 use freshet::session::answer::{
-    Account, Answerer, Answerers, Form, ObservedReply, Observer, Outcome, Relay, Relayed, Reply, RouteTaken, TextTable,
-    Unit,
+    Account, Answerer, Answerers, Form, ObservedReply, Observer, Outcome, Relay, Relayed, Reply, TextTable, Unit,
 };
 use freshet::session::effect::Effect;
 use freshet::session::state::{Login, SessionState};
 use freshet::shutdown::{self, Phase, Trigger};
+use freshet::statistics::Answered;
 use freshet::wire::extended::{format_at, write_parameter_description};
 use freshet::wire::query::{Field, write_command_complete, write_data_row, write_row_description, write_value};
 use freshet_config::{ListenAddress, Settings};
@@ -57,13 +57,13 @@ impl Answerer for Canned {
         let zone = settings.value("TimeZone").expect("known");
         let path = settings.values.search_path.join(",");
         self.notes.lock().unwrap().push(format!("{:?} as {} in {zone} on {path}", unit.form, settings.role()));
-        (unit.sql == b"SELECT hit").then(|| reply(unit, RouteTaken::Hit))
+        (unit.sql == b"SELECT hit").then(|| reply(unit, Answered::Hit))
     }
 
     async fn answer(&mut self, unit: &Unit<'_>, _state: &SessionState) -> Outcome {
         tokio::task::yield_now().await;
         if unit.sql.starts_with(b"SELECT canned") && !matches!(unit.form, Form::PrepareNamed | Form::ExecuteNamed) {
-            return Outcome::Local(reply(unit, RouteTaken::Local));
+            return Outcome::Local(reply(unit, Answered::Local));
         }
         let observer: Box<dyn Observer> = Box::new(Watching { notes: Arc::clone(&self.notes) });
         Outcome::Relay(Relay { reason: UpstreamReason::FirstRun, observer: Some(observer), effect: None })
@@ -81,7 +81,7 @@ impl Answerer for Canned {
 }
 
 /// One int4 column, one row: 42.
-fn reply(unit: &Unit<'_>, route: RouteTaken) -> Reply {
+fn reply(unit: &Unit<'_>, route: Answered) -> Reply {
     let format = unit.bind.map_or(0, |bind| format_at(bind.result_formats, 0));
     let columns = |format: i16| {
         let field =

@@ -62,11 +62,6 @@ impl Lines {
         std::future::poll_fn(|cx| self.poll_turn(cx, machine)).await
     }
 
-    /// The client will send no more: it is gone, or waits for what is still to come.
-    pub fn is_client_closed(&self) -> bool {
-        self.client_is_closed
-    }
-
     /// Writes everything that is queued for the client, and closes its line.
     pub async fn finish(&mut self, machine: &mut Machine) {
         let _ = std::future::poll_fn(|cx| poll_write(cx, &mut self.client, &mut machine.to_client)).await;
@@ -78,6 +73,7 @@ impl Lines {
         let client_write = poll_write(cx, &mut self.client, &mut machine.to_client)?;
         if poll_write(cx, &mut self.upstream, &mut machine.to_upstream)?.is_ready()
             && self.client_is_closed
+            && machine.held_bytes() == 0
             && !self.end_is_sent
             && Pin::new(&mut self.upstream).poll_shutdown(cx)?.is_ready()
         {

@@ -184,9 +184,8 @@ impl<A: Answerer> Session<A> {
             return Ok(());
         }
         match self.answer().await? {
-            Some(Outcome::Local(reply)) => self.reply(started, &reply),
-            Some(Outcome::Relay(relay)) => self.relay(started, relay),
-            None => Ok(()),
+            Outcome::Local(reply) => self.reply(started, &reply),
+            Outcome::Relay(relay) => self.relay(started, relay),
         }
     }
 
@@ -293,20 +292,23 @@ impl<A: Answerer> Session<A> {
         }
     }
 
-    /// Asks the answerer, while both lines are served. None: the session is over.
-    async fn answer(&mut self) -> io::Result<Option<Outcome>> {
+    /// Asks the answerer, while both lines are served.
+    async fn answer(&mut self) -> io::Result<Outcome> {
         let bytes = self.machine.unit_bytes().to_vec();
         let prepared = self.machine.unit().ok().and_then(|unit| unit.prepared.cloned());
-        let Ok(unit) = view(&bytes, |_| prepared.as_ref()) else { return Ok(None) };
+        let Ok(unit) = view(&bytes, |_| prepared.as_ref()) else {
+            return Ok(Outcome::Relay(Relay::because(UpstreamReason::UnitForm("unknown"))));
+        };
         let state = self.machine.state.clone();
         let mut answer = pin!(self.answerer.answer(&unit, &state));
         loop {
             tokio::select! {
                 biased;
-                outcome = &mut answer => break Ok(Some(outcome)),
+                outcome = &mut answer => break Ok(outcome),
                 turn = self.lines.turn(&mut self.machine) => match turn? {
-                    Turn::Received if !self.lines.is_client_closed() => {}
-                    Turn::Received | Turn::Over | Turn::Broken => break Ok(None),
+                    // A client that has only closed its own direction still wants the answer.
+                    Turn::Received => {}
+                    Turn::Over | Turn::Broken => break Err(io::ErrorKind::ConnectionAborted.into()),
                 },
             }
         }

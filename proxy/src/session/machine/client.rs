@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::effect::{Effect, effects, worst};
 use crate::session::intercept;
-use crate::session::machine::{CopyIn, ExpectedKind, Machine, Step, Unnamed, UnnamedPortal, Watch};
+use crate::session::machine::{
+    CopyIn, ExpectedKind, Machine, STATEMENT_BYTES_MAX, Step, Unnamed, UnnamedPortal, Watch,
+};
 use crate::session::state::Transaction;
 use crate::wire::extended::{Bind, Execute, Parse, Target};
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
@@ -30,7 +32,17 @@ impl Machine {
     /// Goes through the client's bytes as far as they can be dealt with.
     pub fn advance(&mut self) -> Step {
         let incoming = std::mem::take(&mut self.incoming);
-        let step = self.advance_over(&incoming);
+        let mut step = self.advance_over(&incoming);
+        if self.is_client_closed && step == Step::Held {
+            self.release_over(&incoming);
+            step = self.advance_over(&incoming);
+        }
+        // Half a message at the end of the stream: upstream judges it, unless it has to wait for something.
+        if self.is_client_closed && step == Step::Wait && self.probe_reply.is_none() && self.expected.is_empty() {
+            self.to_upstream.push(&incoming[self.taken..]);
+            self.taken = incoming.len();
+            self.scanned = self.taken;
+        }
         self.incoming = incoming;
         self.compact();
         step
@@ -170,13 +182,9 @@ impl Machine {
         self.taken = self.scanned;
     }
 
-    /// The client has sent all it will: what is held or incomplete goes out as it is.
+    /// The client has sent all it will: what is held goes on once it is dealt with.
     pub fn client_closed(&mut self) {
-        self.release();
-        let rest = self.incoming.split_off(self.taken);
-        self.to_upstream.push(&rest);
-        self.incoming.clear();
-        (self.taken, self.scanned) = (0, 0);
+        self.is_client_closed = true;
     }
 
     /// The complete unit after [`Step::Decide`].
@@ -278,7 +286,7 @@ impl Machine {
                 match Target::view(body) {
                     Some(Target::Statement(b"")) => self.unnamed = Unnamed::Upstream(None),
                     Some(Target::Statement(name)) => {
-                        self.statements.remove(name);
+                        self.forget_statement(name);
                         self.virtual_statements.remove(name);
                     }
                     Some(Target::Portal(b"")) => self.unnamed_portal = UnnamedPortal::Upstream,
@@ -302,8 +310,11 @@ impl Machine {
             return self.expect(ExpectedKind::Parse(None));
         }
         // Upstream refuses a name that is taken; the entry there is still the right one.
-        let is_new = !self.statements.contains_key(name) && self.statements.len() < self.limits.prepared_statements_max;
+        let is_new = !self.statements.contains_key(name)
+            && self.statements.len() < self.limits.prepared_statements_max
+            && self.statement_bytes < STATEMENT_BYTES_MAX;
         let made = statement.filter(|_| is_new).map(|statement| {
+            self.statement_bytes += statement.sql.len();
             self.statements.insert(name.into(), statement);
             name.into()
         });
@@ -311,14 +322,19 @@ impl Machine {
     }
 
     /// A new statement out of a Parse.
-    pub(super) fn prepare(&mut self, parse: &Parse<'_>) -> Arc<PreparedStatement> {
+    fn prepare(&mut self, parse: &Parse<'_>) -> Arc<PreparedStatement> {
+        let effect = worst(&effects(parse.sql));
+        self.prepare_with(parse, effect)
+    }
+
+    pub(super) fn prepare_with(&mut self, parse: &Parse<'_>, effect: Effect) -> Arc<PreparedStatement> {
         self.next_statement += 1;
         Arc::new(PreparedStatement {
             id: self.next_statement,
             sql: parse.sql.into(),
             parameter_types: parse.parameter_types.into(),
             settings: self.state.settings.as_ref().map(|settings| settings.id),
-            effect: worst(&effects(parse.sql)),
+            effect,
         })
     }
 
@@ -369,8 +385,15 @@ impl Machine {
         }
     }
 
+    pub(super) fn forget_statement(&mut self, name: &[u8]) {
+        if let Some(statement) = self.statements.remove(name) {
+            self.statement_bytes -= statement.sql.len();
+        }
+    }
+
     fn forget_statements(&mut self) {
         self.statements.clear();
+        self.statement_bytes = 0;
         self.unnamed = Unnamed::Upstream(None);
     }
 

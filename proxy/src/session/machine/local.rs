@@ -139,7 +139,9 @@ impl Machine {
                     self.to_client.push(PARSE_COMPLETE);
                 }
                 b'B' => {
-                    self.unnamed_portal = UnnamedPortal::Local { bind: frame.bytes.to_vec() };
+                    if status != TransactionStatus::Idle {
+                        self.unnamed_portal = UnnamedPortal::Local { bind: frame.bytes.to_vec() };
+                    }
                     self.to_client.push(BIND_COMPLETE);
                 }
                 b'D' => self.describe_locally(frame.body, reply),
@@ -167,7 +169,8 @@ impl Machine {
 
     fn note_local_parse(&mut self, frame: &[u8], body: &[u8]) {
         let Some(parse) = Parse::view(body) else { return };
-        let statement = self.prepare(&parse);
+        // What is answered from here reads and does nothing else.
+        let statement = self.prepare_with(&parse, Effect::Neutral);
         if parse.name.is_empty() {
             self.unnamed = Unnamed::Local { statement, parse: frame.to_vec() };
         } else if self.virtual_statements.len() < self.limits.prepared_statements_max {

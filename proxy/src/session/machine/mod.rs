@@ -47,6 +47,9 @@ pub struct MachineLimits {
     pub schema: &'static str,
 }
 
+/// Texts of prepared statements that one session may keep in mind, whatever their number; further ones are relayed.
+const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// What the rest of the program must hear of before the client does.
 #[derive(Debug)]
 pub enum Event {
@@ -144,6 +147,8 @@ pub struct Machine {
     scanned: usize,
     /// Bytes of the client's current frame that are still to be forwarded as they come.
     client_passing: usize,
+    /// The client has sent all it will.
+    is_client_closed: bool,
     // upstream's side
     /// The beginning of a frame that must be seen whole.
     partial: Vec<u8>,
@@ -160,6 +165,8 @@ pub struct Machine {
     lost: Option<&'static str>,
     // what the client believes to exist
     statements: HashMap<Box<[u8]>, Arc<PreparedStatement>>,
+    /// What the texts in `statements` take.
+    statement_bytes: usize,
     /// Statements of freshet's own (`SHOW freshet...`) that upstream does not have.
     virtual_statements: HashMap<Box<[u8]>, Arc<PreparedStatement>>,
     next_statement: u64,
@@ -189,6 +196,7 @@ impl Machine {
             taken: 0,
             scanned: 0,
             client_passing: 0,
+            is_client_closed: false,
             partial: Vec::new(),
             upstream_passing: 0,
             passing_is_own: false,
@@ -199,6 +207,7 @@ impl Machine {
             copy_in: CopyIn::No,
             lost: opaque,
             statements: HashMap::default(),
+            statement_bytes: 0,
             virtual_statements: HashMap::default(),
             next_statement: 1,
             unnamed: Unnamed::Upstream(None),

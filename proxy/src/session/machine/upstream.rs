@@ -223,14 +223,13 @@ impl Machine {
         // An own Parse that fails does so in the place of the client's message that needs it: PostgreSQL, too, analyses a
         // statement again when it is bound. The probe's failure is the probe's.
         let is_probe = is_own && self.probe_reply.is_some();
-        while let Some(front) = self.expected.front() {
-            match &front.kind {
-                ExpectedKind::Sync(_) => break,
-                ExpectedKind::Parse(Some(name)) => {
-                    self.statements.remove(name);
-                }
+        while self.expected.front().is_some_and(|front| !matches!(front.kind, ExpectedKind::Sync(_))) {
+            let Some(entry) = self.pop_expected() else { break };
+            match entry.kind {
+                ExpectedKind::Parse(Some(name)) => self.forget_statement(&name),
                 ExpectedKind::Parse(None) if !is_probe => self.unnamed = Unnamed::Upstream(None),
                 ExpectedKind::Parse(None)
+                | ExpectedKind::Sync(_)
                 | ExpectedKind::Bind
                 | ExpectedKind::Close
                 | ExpectedKind::Describe
@@ -238,7 +237,6 @@ impl Machine {
                 | ExpectedKind::Query(_)
                 | ExpectedKind::CopyEnd => {}
             }
-            self.pop_expected();
         }
         self.is_skipping = self.expected.is_empty();
         if is_probe { Fate::Swallow } else { Fate::Forward }
