@@ -9,6 +9,7 @@ use freshet::freshness::exposure::BarrierNumber;
 use freshet::freshness::{Freshness, FreshnessOptions, Served};
 use freshet::replication::supervise::{MirrorOptions, uninstall};
 use freshet::upstream::address::UpstreamAddress;
+use freshet::upstream::connection::Connection;
 use freshet_config::{FreshnessMode, TableChoice};
 use freshet_engine::binder::TableUse;
 use freshet_engine::catalog::{RelationEntry, RelationId};
@@ -16,7 +17,7 @@ use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
 use freshet_engine::types::access::value_at;
 use freshet_engine::types::{Lsn, PgType, Value};
-use freshet_tests::cluster::Cluster;
+use freshet_tests::cluster::{Cluster, LOGIN_CLEARTEXT, LOGIN_MD5, LOGIN_SCRAM};
 use tokio_postgres::{Client, NoTls};
 use tokio_util::sync::CancellationToken;
 
@@ -572,5 +573,60 @@ async fn an_upstream_that_cannot_be_mirrored_is_relayed_with_the_remedy() {
             Err(UpstreamReason::RelayOnly(why)) if why.contains("ALTER SYSTEM SET wal_level"))
     };
     mirror.until("the reason is told", is_told).await;
+    mirror.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn own_connections_authenticate_by_every_method() {
+    let cluster = Cluster::shared();
+    for role in [LOGIN_CLEARTEXT, LOGIN_MD5, LOGIN_SCRAM] {
+        let url = |password: &str| format!("postgres://{role}:{password}@127.0.0.1:{}/postgres", cluster.port());
+        let mut connection = Connection::open(&UpstreamAddress::parse(&url(role)).unwrap(), &[]).await.unwrap();
+        let rows = connection.simple_query("SELECT current_user; SELECT NULL").await.unwrap();
+        assert_eq!(rows, [vec![Some(role.as_bytes().to_vec().into())], vec![None]], "{role}");
+        let error = connection.simple_query("SELECT 1/0").await.unwrap_err();
+        assert_eq!((error.code(), error.is_statement_error()), (Some("22012"), true));
+        connection.prepare("double", "SELECT 2 * $1::int8").await.unwrap();
+        let rows = connection.execute("double", &[&21_i64.to_be_bytes()]).await.unwrap();
+        assert_eq!(rows[0][0].as_deref(), Some(&42_i64.to_be_bytes()[..]));
+
+        let refused = Connection::open(&UpstreamAddress::parse(&url("wrong")).unwrap(), &[]).await;
+        assert_eq!(refused.err().and_then(|error| error.code().map(String::from)).as_deref(), Some("28P01"), "{role}");
+        let missing = format!("postgres://{role}@127.0.0.1:{}/postgres", cluster.port());
+        assert!(Connection::open(&UpstreamAddress::parse(&missing).unwrap(), &[]).await.is_err());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ordinary_role_that_owns_the_tables_and_may_replicate_suffices() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        &format!(
+            "CREATE ROLE mirrorer LOGIN; CREATE TABLE theirs (id int PRIMARY KEY);
+             GRANT CREATE ON SCHEMA public TO mirrorer; SET ROLE mirrorer;
+             CREATE TABLE mine (id int PRIMARY KEY); INSERT INTO mine VALUES (1); RESET ROLE;
+             GRANT CREATE ON DATABASE {database} TO mirrorer"
+        ),
+    );
+    let url = cluster.url(&database).replace("postgres@", "mirrorer@");
+    let mirror = Mirrored::with_options(cluster, &database, |options| {
+        options.address = UpstreamAddress::parse(&url).unwrap();
+        options.tables = TableChoice::List(vec!["mine".into(), "theirs".into()]);
+    })
+    .await;
+    let is_told = |freshness: &Freshness| {
+        matches!(freshness.replication().running(),
+            Err(UpstreamReason::RelayOnly(why)) if why.contains("ALTER ROLE mirrorer REPLICATION;"))
+    };
+    mirror.until("the missing attribute is told", is_told).await;
+    mirror.client().await.batch_execute("ALTER ROLE mirrorer REPLICATION").await.unwrap();
+    let mine = mirror.mirrored("mine").await;
+    assert_eq!(mirror.exact(&[mine]).await.snapshot.tables[&mine].rows, 1);
+    mirror.until("the other is judged", |_| mirror.state("theirs") == "relayed").await;
+    let statuses = mirror.freshness.statuses();
+    let theirs = statuses.iter().find(|status| &*status.schema.name == "theirs").unwrap();
+    assert_eq!(theirs.remedy, "GRANT postgres TO mirrorer;");
     mirror.stop().await;
 }

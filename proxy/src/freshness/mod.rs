@@ -24,7 +24,7 @@ use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::Lsn;
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::{BarrierCounters, Reader};
@@ -72,6 +72,9 @@ pub struct FreshnessReport {
     /// Age of what session mode reads; None: nothing can be read.
     pub lag_ms: Option<u64>,
 }
+
+/// How far past the budget a reader waits for being told so.
+const OVERDUE: Duration = Duration::from_millis(2);
 
 /// Runs a task to its end; begins it anew should it panic, so that a mistake costs speed but not the mirror.
 async fn contain<F: Future<Output = ()>>(what: &str, begin: impl Fn() -> F) {
@@ -154,7 +157,11 @@ impl Freshness {
             Reader { mode, relations: relations.to_vec(), arrived: Instant::now(), is_second_try: false, reply };
         let gone = |_| UpstreamReason::MirrorBehind("the barrier is gone".into());
         self.readers.send(reader).map_err(|_| gone(()))?;
-        answer.await.map_err(|_| gone(()))?
+        // The barrier keeps to the budget itself, but its thread may be busy with a large transaction.
+        match timeout(self.shared.options.wait_budget + OVERDUE, answer).await {
+            Ok(answer) => answer.map_err(|_| gone(()))?,
+            Err(_) => Err(UpstreamReason::WaitBudget),
+        }
     }
 
     /// Session mode without waiting: None if a newer barrier is due (or nothing can be read), see [`exposure`].

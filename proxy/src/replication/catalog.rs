@@ -36,9 +36,8 @@ const RELATION_ROWS: &str = "\
     SELECT r, hashint8extended(i.xmin::text::int8, ~(r::int8 << 32 | i.indexrelid::int8)), false
       FROM unnest($1::oid[]) r JOIN pg_index i ON i.indrelid = r WHERE i.indisprimary OR i.indisreplident";
 
-/// The rows that count for every statement: schemas and their privileges, role membership and attributes, and all
-/// functions, operators, casts and types that are not part of a fresh database. Row types and arrays come and go with
-/// (temporary) tables and are left out: a table of that name is in [`RELATION_ROWS`].
+/// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,
+/// operators, casts and collations that are not part of a fresh database, and types named like one that the engine knows.
 const COMMON_ROWS: &str = "\
     SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
     UNION ALL SELECT hashint8extended(xmin::text::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
@@ -47,8 +46,9 @@ const COMMON_ROWS: &str = "\
     UNION ALL SELECT hashint8extended(xmin::text::int8, 2::int8 << 32 | oid::int8) FROM pg_operator WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 3::int8 << 32 | oid::int8) FROM pg_cast WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 4::int8 << 32 | oid::int8) FROM pg_collation WHERE oid >= 16384
-    UNION ALL SELECT hashint8extended(xmin::text::int8, 5::int8 << 32 | oid::int8) FROM pg_type
-      WHERE oid >= 16384 AND typtype <> 'c' AND typcategory <> 'A'";
+    UNION ALL SELECT hashint8extended(t.xmin::text::int8, 5::int8 << 32 | t.oid::int8)
+      FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
+      WHERE t.oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_' AND typname = ANY ('{KNOWN_TYPES}'::name[])";
 
 /// SQL for one int8: the digest of the relations `$1`, equal to the exclusive or of [`TableFacts::digest`] over them.
 pub fn relations_digest_sql() -> String {
@@ -57,7 +57,9 @@ pub fn relations_digest_sql() -> String {
 
 /// SQL for one int8: [`LoadedCatalog::digest`].
 pub fn common_digest_sql() -> String {
-    format!("(SELECT coalesce(bit_xor(h), 0) FROM ({COMMON_ROWS}) AS rows)")
+    let known = PgType::ALL.map(PgType::typname).join(",");
+    let rows = COMMON_ROWS.replace("KNOWN_TYPES", &known);
+    format!("(SELECT coalesce(bit_xor(h), 0) FROM ({rows}) AS rows)")
 }
 
 /// SQL for one int8: the digest of the publication `$2` and its membership of the relations `$1`. A table that was

@@ -3,6 +3,8 @@
 //! Whatever is in the mirror belongs to one life of the stream. When it ends, by whatever cause, everything is discarded
 //! and copied again: the slot is temporary, and a server that was replaced or restarted is not argued with.
 
+mod report;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -31,7 +33,7 @@ use crate::replication::bootstrap::{
 use crate::replication::catalog::{self, LoadedCatalog, Refusal, TableFacts};
 use crate::replication::copy::{CopyBudget, CopyError, qualified_name};
 use crate::replication::preflight::{self, Severity};
-use crate::replication::status::{Running, StreamCounters, StreamReport, StreamState, TableReport};
+use crate::replication::status::{Running, StreamCounters, StreamState};
 use crate::replication::stream::{Sink, Walsender};
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
@@ -380,7 +382,7 @@ impl Replication {
         let shared = &self.shared;
         let mut copies = JoinSet::new();
         loop {
-            self.requeue_poisoned();
+            self.requeue();
             while copies.len() < COPIES_MAX {
                 let Some(begun) = self.begin_copy() else { break };
                 copies.spawn_on(self.clone().copy_table(begun), &shared.copiers);
@@ -393,19 +395,27 @@ impl Replication {
         }
     }
 
-    fn requeue_poisoned(&self) {
+    /// Poisoned tables are copied again, and demoted ones when there is room for them.
+    fn requeue(&self) {
         let shared = &self.shared;
         let mut tables = shared.tables.lock();
+        let room = shared.mirror.room();
         for status in shared.mirror.statuses() {
-            let TableState::Poisoned(why) = status.state else { continue };
-            if let Some(entry) = tables.get_mut(&status.schema.id)
-                && matches!(entry.state, Wanted::Mirrored { .. })
-            {
-                tracing::warn!(table = %status.schema.name, %why, "the table is copied again");
-                shared.mirror.forget(status.schema.id);
-                entry.fail(format!("poisoned: {why}"));
-                // Most likely its schema changed.
-                shared.reload.notify_one();
+            let Some(entry) = tables.get_mut(&status.schema.id) else { continue };
+            let Wanted::Mirrored { facts, .. } = &entry.state else { continue };
+            match status.state {
+                TableState::Poisoned(why) => {
+                    tracing::warn!(table = %status.schema.name, %why, "the table is copied again");
+                    shared.mirror.forget(status.schema.id);
+                    entry.fail(format!("poisoned: {why}"));
+                    // Most likely its schema changed.
+                    shared.reload.notify_one();
+                }
+                TableState::Tracked(_) if usize::try_from(facts.heap_bytes).is_ok_and(|heap| 2 * heap < room) => {
+                    shared.mirror.forget(status.schema.id);
+                    entry.fail("there is room for it again".into());
+                }
+                TableState::Tracked(_) | TableState::Mirrored | TableState::Copying => {}
             }
         }
     }
@@ -661,69 +671,6 @@ impl Replication {
         }
         drop(tables);
         shared.wanted.notify_one();
-    }
-}
-
-/// For the operator.
-impl Replication {
-    pub fn report(&self) -> StreamReport {
-        let shared = &self.shared;
-        StreamReport {
-            state: (*self.stream_state()).clone(),
-            applied: shared.mirror.applied(),
-            transactions: self.transactions(),
-            bytes: shared.mirror.bytes() as u64,
-            restarts: shared.counters.restarts.load(Ordering::Relaxed),
-            catalog_version: shared.loaded.load().catalog.version,
-        }
-    }
-
-    pub fn counters(&self) -> &StreamCounters {
-        &self.shared.counters
-    }
-
-    /// Every table that was wanted, and with it what became of it.
-    pub fn tables(&self) -> Vec<TableReport> {
-        let shared = &self.shared;
-        let loaded = shared.loaded.load_full();
-        let tables = shared.tables.lock();
-        let statuses = shared.mirror.statuses();
-        let mut reports = Vec::with_capacity(tables.len());
-        for (relation, entry) in tables.iter() {
-            let Some(facts) = loaded.tables.get(relation) else { continue };
-            let status = statuses.iter().find(|status| status.schema.id == *relation);
-            let mut report = TableReport {
-                schema: Arc::clone(&facts.schema),
-                state: "relayed",
-                reason: String::new(),
-                remedy: String::new(),
-                rows: status.map_or(0, |status| status.rows as u64),
-                bytes: status.map_or(0, |status| status.bytes as u64),
-                generation: status.map_or(Lsn::default(), |status| status.generation.0),
-            };
-            match &entry.state {
-                Wanted::Due(_, why) => report.reason = why.to_string(),
-                Wanted::Copying { rows, .. } => {
-                    report.state = "copying";
-                    report.rows = rows.load(Ordering::Relaxed);
-                    report.reason = "its first copy runs".into();
-                }
-                Wanted::Mirrored { .. } => match status.map(|status| &status.state) {
-                    Some(TableState::Mirrored) => report.state = "mirrored",
-                    Some(TableState::Tracked(why)) => (report.state, report.reason) = ("tracked", why.to_string()),
-                    Some(TableState::Poisoned(why)) => report.reason = why.to_string(),
-                    Some(TableState::Copying) | None => report.reason = "changing".into(),
-                },
-                Wanted::Refused(refusal) => {
-                    report.reason = refusal.why.clone();
-                    report.remedy = refusal.remedy.clone().unwrap_or_default();
-                }
-                Wanted::Unfit { why, .. } => report.reason = why.clone(),
-            }
-            reports.push(report);
-        }
-        reports.sort_by(|a, b| (&a.schema.schema, &a.schema.name).cmp(&(&b.schema.schema, &b.schema.name)));
-        reports
     }
 }
 

@@ -1,0 +1,72 @@
+//! What the operator is told: the stream, and every table that was wanted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use freshet_engine::mirror::TableState;
+use freshet_engine::types::Lsn;
+
+use crate::replication::status::{StreamCounters, StreamReport, TableReport};
+use crate::replication::supervise::{Replication, Wanted};
+
+impl Replication {
+    pub fn report(&self) -> StreamReport {
+        let shared = &self.shared;
+        StreamReport {
+            state: (*self.stream_state()).clone(),
+            applied: shared.mirror.applied(),
+            transactions: self.transactions(),
+            bytes: shared.mirror.bytes() as u64,
+            restarts: shared.counters.restarts.load(Ordering::Relaxed),
+            catalog_version: shared.loaded.load().catalog.version,
+        }
+    }
+
+    pub fn counters(&self) -> &StreamCounters {
+        &self.shared.counters
+    }
+
+    /// Every table that was wanted, and with it what became of it.
+    pub fn tables(&self) -> Vec<TableReport> {
+        let shared = &self.shared;
+        let loaded = shared.loaded.load_full();
+        let tables = shared.tables.lock();
+        let statuses = shared.mirror.statuses();
+        let mut reports = Vec::with_capacity(tables.len());
+        for (relation, entry) in tables.iter() {
+            let Some(facts) = loaded.tables.get(relation) else { continue };
+            let status = statuses.iter().find(|status| status.schema.id == *relation);
+            let mut report = TableReport {
+                schema: Arc::clone(&facts.schema),
+                state: "relayed",
+                reason: String::new(),
+                remedy: String::new(),
+                rows: status.map_or(0, |status| status.rows as u64),
+                bytes: status.map_or(0, |status| status.bytes as u64),
+                generation: status.map_or(Lsn::default(), |status| status.generation.0),
+            };
+            match &entry.state {
+                Wanted::Due(_, why) => report.reason = why.to_string(),
+                Wanted::Copying { rows, .. } => {
+                    report.state = "copying";
+                    report.rows = rows.load(Ordering::Relaxed);
+                    report.reason = "its first copy runs".into();
+                }
+                Wanted::Mirrored { .. } => match status.map(|status| &status.state) {
+                    Some(TableState::Mirrored) => report.state = "mirrored",
+                    Some(TableState::Tracked(why)) => (report.state, report.reason) = ("tracked", why.to_string()),
+                    Some(TableState::Poisoned(why)) => report.reason = why.to_string(),
+                    Some(TableState::Copying) | None => report.reason = "changing".into(),
+                },
+                Wanted::Refused(refusal) => {
+                    report.reason = refusal.why.clone();
+                    report.remedy = refusal.remedy.clone().unwrap_or_default();
+                }
+                Wanted::Unfit { why, .. } => report.reason = why.clone(),
+            }
+            reports.push(report);
+        }
+        reports.sort_by(|a, b| (&a.schema.schema, &a.schema.name).cmp(&(&b.schema.schema, &b.schema.name)));
+        reports
+    }
+}
