@@ -931,7 +931,7 @@ fn readers_see_whole_transactions_while_they_are_applied() {
             let number = number as u32;
             mirror.apply(transaction(&mut assembler, 100 + number, 2000 + 100 * u64::from(number), &messages));
             xmax.store(u64::from(101 + number), Ordering::Release);
-            if number % 16 == 0 {
+            if number.is_multiple_of(16) {
                 mirror.retire(&seen(u64::from(101 + number), &[]));
             }
         }
