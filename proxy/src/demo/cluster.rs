@@ -22,7 +22,7 @@ cd "$directory" || exit 1
 stop() { [ -z "$pid" ] || { kill -INT "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; }; cd /; rm -rf "$directory"; }
 trap stop EXIT
 trap '' INT
-"$bin/initdb" -D data -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync >log 2>&1 || { tail -n 3 log >&2; exit 1; }
+"$bin/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync >log 2>&1 || { tail -n 3 log >&2; exit 1; }
 "$bin/postgres" -D data -p "$port" -k "$directory" -c listen_addresses=127.0.0.1 -c wal_level=logical \
     -c shared_buffers=256MB -c max_wal_size=2GB -c log_min_messages=warning >>log 2>&1 </dev/null &
 pid=$!
