@@ -234,10 +234,10 @@ impl<'a> TransactionRows<'a> {
         let decoded = match source {
             Source::Null => return Ok(Value::Null),
             Source::Text(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => text::parse(pg_type, schema.typmod, text, &self.settings),
+                Ok(text) => text::parse_stored(pg_type, text, &self.settings),
                 Err(_) => return Err(format!("column \"{}\" is not UTF-8", schema.name).into()),
             },
-            Source::Binary(bytes) => binary::decode(pg_type, schema.typmod, bytes),
+            Source::Binary(bytes) => binary::decode_stored(pg_type, bytes),
             Source::Stored(at) => {
                 let chunk = &base.chunks[at.chunk as usize].chunk;
                 return Ok(value_at(chunk.columns[column].as_ref(), pg_type, at.row as usize));
