@@ -31,7 +31,7 @@ pub struct Aggregate {
 /// The aggregates of that name, each type that the engine holds; empty if it is none, or none that is computed here.
 /// Over other types PostgreSQL has more (money, oid, arrays...): an argument that is an untyped literal goes upstream.
 pub fn aggregates(name: &str) -> &'static [&'static Aggregate] {
-    let found = match name {
+    match name {
         "count" => BY_NAME.count,
         "sum" => BY_NAME.sum,
         "avg" => BY_NAME.avg,
@@ -41,8 +41,7 @@ pub fn aggregates(name: &str) -> &'static [&'static Aggregate] {
         "every" => BY_NAME.every,
         "bool_or" => BY_NAME.bool_or,
         _ => &[],
-    };
-    found
+    }
 }
 
 struct ByName {

@@ -179,10 +179,10 @@ fn numeric_float8(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<Arr
 
 /// numeric(p,s): rounds, then checks the precision.
 fn numeric_with_modifier(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    if let (Some(Operand::Column(array)), Some(Operand::Scalar(Value::Int4(typmod)))) = (o.first(), o.get(1)) {
-        if already_fits(array, *typmod) {
-            return Ok(array.clone());
-        }
+    if let (Some(Operand::Column(array)), Some(Operand::Scalar(Value::Int4(typmod)))) = (o.first(), o.get(1))
+        && already_fits(array, *typmod)
+    {
+        return Ok(array.clone());
     }
     super::numeric_arithmetic::with_integer(o, rows, context, Numeric::apply_typmod)
 }

@@ -419,12 +419,17 @@ pub(super) fn with_integer(
     }
 }
 
+/// Where PostgreSQL cuts off a number of decimals off the scale differs between its minor releases.
+fn sensible(decimals: i32) -> Result<i32, NumericError> {
+    if (-1000..=1000).contains(&decimals) { Ok(decimals) } else { Err(NumericError::Beyond) }
+}
+
 fn round(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    with_integer(o, rows, context, Numeric::round)
+    with_integer(o, rows, context, |value, decimals| value.round(sensible(decimals)?))
 }
 
 fn truncate(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    with_integer(o, rows, context, Numeric::trunc)
+    with_integer(o, rows, context, |value, decimals| value.trunc(sensible(decimals)?))
 }
 
 pub(super) static ENTRIES: &[Function] = &[

@@ -135,10 +135,11 @@ struct Check<'a> {
     context: EvalContext<'a>,
     failures: Vec<String>,
     refused: BTreeMap<String, usize>,
+    covered: Vec<String>,
 }
 
 impl Check<'_> {
-    /// One case at a time; keeps the cases that have a result here.
+    /// One case at a time, and NULL in the place of each argument; keeps the cases that have a result here.
     fn constants<'c>(&mut self, name: &str, types: &[PgType], cases: &'c [Case]) -> Vec<&'c Case> {
         let (kernel, result_type) = (function_of(name, types).unwrap(), result_of(name, types));
         let mut sound = Vec::new();
@@ -147,6 +148,7 @@ impl Check<'_> {
             match kernel(&operands, 2, &self.context) {
                 Ok(array) => {
                     assert_eq!(array.len(), 2, "{}", case.line);
+                    self.null_constants(name, types, &operands);
                     let found = printed(&array, result_type, 1);
                     if found == case.expected {
                         sound.push(case);
@@ -162,6 +164,18 @@ impl Check<'_> {
             }
         }
         sound
+    }
+
+    fn null_constants(&self, name: &str, types: &[PgType], operands: &[Operand]) {
+        let kernel = function_of(name, types).unwrap();
+        assert_eq!(kernel(operands, 0, &self.context).unwrap().len(), 0, "{name}{types:?}");
+        for index in 0..operands.len() {
+            let mut operands = operands.to_vec();
+            operands[index] = Operand::Scalar(Value::Null);
+            let array = kernel(&operands, 3, &self.context).unwrap();
+            let nulls = if name.starts_with("concat") { array.null_count() } else { 3 };
+            assert_eq!((array.len(), array.null_count()), (3, nulls), "{name}{types:?}");
+        }
     }
 
     /// The cases as columns where `is_column` says so; the others must have one value in all of them.
@@ -220,8 +234,10 @@ fn assert_distinct(array: &ArrayRef) {
 fn check(text: &str) -> Check<'static> {
     let settings: &'static FormatSettings = Box::leak(Box::default());
     let context = EvalContext { settings, transaction_time: None };
-    let mut check = Check { context, failures: Vec::new(), refused: BTreeMap::new() };
+    let mut check = Check { context, failures: Vec::new(), refused: BTreeMap::new(), covered: Vec::new() };
     for ((name, types), cases) in groups(text) {
+        let names: Vec<&str> = types.iter().map(|known| known.typname()).collect();
+        check.covered.push(format!("{name}({})", names.join(",")));
         let sound = check.constants(&name, &types, &cases);
         if sound.is_empty() {
             continue;
@@ -256,6 +272,7 @@ fn entries_give_postgresqls_results_on_more_cases() {
     let Ok(path) = std::env::var("FRESHET_FUNCTION_CASES") else { return };
     let check = check(&std::fs::read_to_string(path).unwrap());
     println!("refused: {:#?}", check.refused);
+    println!("covered: {:?}", check.covered);
     println!("{}", check.failures.join("\n"));
     assert!(check.failures.is_empty(), "{} failures", check.failures.len());
 }

@@ -230,7 +230,9 @@ fn check_length(bytes: usize) -> Result<(), EvalError> {
 kernel!(repeat, to_text::<(Text, i32)>, |(text, count), out| {
     let count = usize::try_from(count).unwrap_or(0);
     check_length(text.len().saturating_mul(count))?;
-    out.extend(std::iter::repeat_n(text, count));
+    if !text.is_empty() {
+        out.extend(std::iter::repeat_n(text, count));
+    }
     Ok(())
 });
 
