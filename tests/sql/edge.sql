@@ -12,8 +12,10 @@ SELECT avg(n) FROM numbers WHERE id IN (1, 2, 10, 14, 15);
 SELECT sum(n), avg(n), max(n), min(n) FROM numbers;
 SELECT sum(d), avg(d), sum(r), avg(r) FROM numbers WHERE id IN (1, 2, 3, 11, 14, 15);
 SELECT min(d), max(d), min(r), max(r) FROM numbers;
+-- relay: equal numerics that print differently
 SELECT n, count(*) FROM numbers GROUP BY n HAVING count(*) > 0 ORDER BY n NULLS FIRST;
 SELECT n2, count(*) AS c FROM numbers GROUP BY n2 ORDER BY c DESC, n2;
+-- relay: 0 and -0 are equal
 SELECT d, count(*) FROM numbers GROUP BY d ORDER BY d;
 SELECT id, i + 1, i - 1, b / 3, b % 3, s * 2 FROM numbers WHERE id NOT IN (5, 6) ORDER BY id;
 SELECT id, n + 1, n - 0.5, n * 2, n / 3 FROM numbers WHERE n IS NOT NULL AND id NOT IN (5) ORDER BY id;
@@ -51,6 +53,7 @@ SELECT id FROM numbers ORDER BY id FETCH FIRST 4 ROWS ONLY;
 SELECT id FROM numbers ORDER BY id LIMIT 0;
 SELECT DISTINCT s / 2 FROM numbers ORDER BY 1;
 SELECT DISTINCT i, s FROM numbers WHERE i = 7;
+-- relay: 0 and -0 are equal
 SELECT DISTINCT d FROM numbers WHERE d = 0;
 SELECT t, count(*) FROM texts GROUP BY t ORDER BY t;
 SELECT v, c, count(*) FROM texts GROUP BY v, c ORDER BY v, c;
@@ -64,6 +67,7 @@ SELECT id FROM texts WHERE t LIKE '%\_' ORDER BY id;
 SELECT id FROM texts WHERE t LIKE '%!%%' ESCAPE '!' ORDER BY id;
 SELECT id FROM texts WHERE t LIKE '_e_a' ORDER BY id;
 SELECT id FROM texts WHERE t NOT LIKE '%a%' ORDER BY id;
+-- relay: letters beyond ASCII
 SELECT id FROM texts WHERE v ILIKE 'AL%' AND id <> 6 ORDER BY id;
 SELECT id, upper(t), lower(t), length(t), char_length(c), octet_length(t) FROM texts WHERE id <> 6 ORDER BY id;
 SELECT id, t || '-' || v, t || id, c || '|' FROM texts ORDER BY id;
@@ -94,6 +98,7 @@ SELECT id, tz + i, tz - interval '1 day', tz + interval '1 hour' FROM times WHER
 SELECT id, ts - timestamp '2024-01-01', d - date '2024-01-01', tz - timestamptz '2024-01-01 00:00+00' FROM times WHERE id IN (1, 2, 3, 8) ORDER BY id;
 SELECT id, i + interval '1 hour', i * 2, -i, i / 2 FROM times WHERE i IS NOT NULL AND id <> 7 ORDER BY id;
 SELECT id, i FROM times ORDER BY i NULLS FIRST, id;
+-- relay: equal intervals that print differently
 SELECT i, count(*) FROM times GROUP BY i ORDER BY i;
 SELECT min(d), max(d), min(ts), max(tz), min(t), max(i) FROM times;
 SELECT id, d::text, ts::text, tz::text, t::text, i::text FROM times ORDER BY id;

@@ -23,7 +23,18 @@ struct Standing {
     columns_verified: std::sync::atomic::AtomicBool,
     is_quarantined: std::sync::atomic::AtomicBool,
     executions: AtomicU64,
+    /// The engine refused or failed while upstream answered: relayed without another comparison for a while.
+    refusal: parking_lot::Mutex<Option<Refusal>>,
 }
+
+#[derive(Debug)]
+struct Refusal {
+    reason: UpstreamReason,
+    executions_left: u32,
+}
+
+/// Executions after which a shape that could not be computed is tried again: the rows may have changed.
+const REFUSED_EXECUTIONS: u32 = 200;
 
 /// What to do with one execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +81,9 @@ impl Audit {
         if standing.is_quarantined.load(Relaxed) {
             return Decision::Relay(UpstreamReason::Quarantined);
         }
+        if let Some(reason) = standing.refused() {
+            return Decision::Relay(reason);
+        }
         if !standing.rows_verified.load(Relaxed) || (needs_columns && !standing.columns_verified.load(Relaxed)) {
             return Decision::Audit(UpstreamReason::FirstRun);
         }
@@ -93,6 +107,12 @@ impl Audit {
     /// Upstream's description of the statement agreed with the binder's.
     pub fn described(&self, identity: &Arc<str>) {
         self.standing(identity).columns_verified.store(true, Relaxed);
+    }
+
+    /// The engine could not answer; what it said is the reason for some executions to come.
+    pub fn refused(&self, identity: &Arc<str>, reason: UpstreamReason) {
+        self.inconclusive();
+        *self.standing(identity).refusal.lock() = Some(Refusal { reason, executions_left: REFUSED_EXECUTIONS });
     }
 
     pub fn inconclusive(&self) {
@@ -129,9 +149,34 @@ impl Audit {
     }
 }
 
+impl Standing {
+    fn refused(&self) -> Option<UpstreamReason> {
+        let mut refusal = self.refusal.lock();
+        let known = refusal.as_mut()?;
+        let reason = known.reason.clone();
+        known.executions_left -= 1;
+        if known.executions_left == 0 {
+            *refusal = None;
+        }
+        Some(reason)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_computed_is_tried_again_later() {
+        let audit = Audit::new(0);
+        let shape: Arc<str> = "select".into();
+        let reason = UpstreamReason::LocalError("division by zero".into());
+        audit.refused(&shape, reason.clone());
+        for _ in 0..REFUSED_EXECUTIONS {
+            assert_eq!(audit.decide(&shape, false), Decision::Relay(reason.clone()));
+        }
+        assert_eq!(audit.decide(&shape, false), Decision::Audit(UpstreamReason::FirstRun));
+    }
 
     #[test]
     fn nothing_is_served_before_rows_and_columns_agreed() {

@@ -322,7 +322,7 @@ fn is_parsed_under(unit: &Unit<'_>, settings: &SessionSettings) -> bool {
     unit.prepared.is_none_or(|prepared| prepared.settings == Some(settings.id))
 }
 
-fn local_error(error: EvalError) -> UpstreamReason {
+pub(super) fn local_error(error: EvalError) -> UpstreamReason {
     match error {
         EvalError::Raises(what) | EvalError::Beyond(what) => UpstreamReason::LocalError(what.into()),
         EvalError::OverBudget(what) => UpstreamReason::OverBudget(what),

@@ -14,7 +14,7 @@ use freshet_engine::types::encode::Format;
 use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare};
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::answer::{ObservedReply, Observer};
-use crate::session::local::Local;
+use crate::session::local::{Local, local_error};
 use crate::session::reply::{fields, run};
 use crate::session::settings::SessionSettings;
 use crate::wire::extended::parameter_description;
@@ -168,11 +168,8 @@ fn judge(
     let answer = |plan| run(&local.engine, plan, &execution.before, &execution.parameters, format, &execution.formats);
     let ours = match answer(&prepared.plan) {
         Ok((bytes, _)) => bytes,
-        // Not wrong, only not answerable: each execution would fail again, which costs time for nothing.
-        Err(error) => {
-            tracing::debug!(statement = %prepared.shape.text, %error, "not computed here");
-            return local.audit.inconclusive();
-        }
+        // Not wrong, only not answerable; to try each time would cost two barriers for nothing.
+        Err(error) => return local.audit.refused(&prepared.identity, local_error(error)),
     };
     let unlimited = prepared.unlimited.as_ref().map(answer);
     let Ok(unlimited) = unlimited.transpose() else { return local.audit.inconclusive() };
