@@ -140,6 +140,9 @@ impl LocalAnswerer {
         };
         let sql =
             std::str::from_utf8(unit.sql).map_err(|_| Relay::because(UpstreamReason::NotParsed("not UTF-8".into())))?;
+        if self.local.freshness.catalog().version == 0 {
+            return Err(Relay::because(UpstreamReason::MirrorBehind("upstream's catalog is not read yet".into())));
+        }
         let request = Request { unit, settings, format, sql, mode: state.freshness };
         if !is_execution(unit) {
             return Err(self.observe_description(&request));
