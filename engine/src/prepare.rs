@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::binder::{self, BindContext, BoundExpr, BoundQuery, BoundRelation};
 use crate::catalog::Catalog;
-use crate::planner::{self, Plan};
+use crate::executor;
+use crate::planner::Plan;
 use crate::reason::UpstreamReason;
 use crate::statement::fingerprint::{self, Shape};
 use crate::statement::{self, Statement, second_reading};
@@ -69,8 +70,8 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let shape = fingerprint::shape(&statement.text);
     let identity = identity(&shape, &query).into();
     let order_columns = order_columns(&query);
-    let unlimited = without_limit(&query).map(planner::plan).transpose()?;
-    let plan = planner::plan(query)?;
+    let unlimited = without_limit(&query).map(executor::plan).transpose()?;
+    let plan = executor::plan(query)?;
     Ok(Prepared { plan, unlimited, order_columns, shape, identity, catalog_version: context.catalog.version })
 }
 

@@ -27,12 +27,14 @@ use arrow::array::ArrayRef;
 
 use self::batch::Batch;
 use self::eval::Environment;
+use crate::binder::BoundQuery;
 use crate::catalog::RelationId;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::join_cache::JoinCache;
-use crate::planner::Plan;
 use crate::planner::expression::type_of;
 use crate::planner::node::PlanNode;
+use crate::planner::{self, Abilities, Plan};
+use crate::reason::UpstreamReason;
 use crate::snapshot::Snapshot;
 use crate::table::TableVersion;
 use crate::types::{PgType, Value};
@@ -72,8 +74,15 @@ pub struct RunContext<'a> {
     pub cancelled: &'a AtomicBool,
 }
 
+const ABILITIES: Abilities = Abilities { constant: eval::constant, check };
+
+/// The plan of a query that this executor can run.
+pub fn plan(query: BoundQuery) -> Result<Plan, UpstreamReason> {
+    planner::plan(query, &ABILITIES)
+}
+
 /// Whether the node's own aggregates, keys and orders are known here; asked once, when the statement is planned.
-pub(crate) fn check(node: &PlanNode) -> Result<(), EvalError> {
+fn check(node: &PlanNode) -> Result<(), EvalError> {
     match node {
         PlanNode::Aggregate(aggregate) => {
             for group in &aggregate.groups {

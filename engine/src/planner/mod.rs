@@ -10,11 +10,11 @@ pub mod node;
 mod rules;
 
 use crate::binder::{AggregateCall, BoundExpr, BoundQuery, BoundRelation, ExprType, JoinKind, OutputColumn, TableUse};
-use crate::executor;
+use crate::catalog::functions::{EvalContext, EvalError};
 use crate::planner::expression::{conjuncts, expr_type_of, is_same};
 use crate::planner::node::{Aggregate, Call, Join, LeftJoin, PlanNode, Scan};
 use crate::reason::UpstreamReason;
-use crate::types::PgType;
+use crate::types::{PgType, Value};
 
 /// What the executor runs. Read-only: shared by all sessions that run the statement.
 #[derive(Clone, Debug)]
@@ -28,11 +28,20 @@ pub struct Plan {
     pub folds_settings: bool,
 }
 
+/// What the planner asks of the executor, which knows plans but is not known here.
+#[derive(Clone, Copy)]
+pub struct Abilities {
+    /// The value of an expression without columns.
+    pub constant: fn(&BoundExpr, &[Value], &EvalContext<'_>) -> Result<Value, EvalError>,
+    /// Whether a node's aggregates, groups and order can be run.
+    pub check: fn(&PlanNode) -> Result<(), EvalError>,
+}
+
 /// Fails if a constant expression of the query raises an error, or an aggregate, grouping or order is not known here.
-pub fn plan(query: BoundQuery) -> Result<Plan, UpstreamReason> {
+pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamReason> {
     let output_types: Vec<ExprType> = query.output.iter().map(|column| column.expr_type).collect();
     let mut root = translate(query.root, Some(&output_types))?;
-    rules::fold::fold(&mut root)?;
+    rules::fold::fold(&mut root, abilities)?;
     root = rules::pushdown::push(root, Vec::new());
     root = rules::merge::merge(root);
     // Merged joins see each other's inputs only now.
@@ -41,7 +50,7 @@ pub fn plan(query: BoundQuery) -> Result<Plan, UpstreamReason> {
     rules::joins::find_equalities(&mut root)?;
     rules::order::order(&mut root)?;
     rules::scans::prepare(&mut root)?;
-    check(&mut root)?;
+    check(&mut root, abilities)?;
     Ok(Plan {
         root,
         output: query.output,
@@ -52,9 +61,9 @@ pub fn plan(query: BoundQuery) -> Result<Plan, UpstreamReason> {
     })
 }
 
-fn check(node: &mut PlanNode) -> Result<(), UpstreamReason> {
-    executor::check(node).map_err(|error| UpstreamReason::Unsupported(error.to_string().into()))?;
-    rules::for_each_input_mut(node, &mut check)
+fn check(node: &mut PlanNode, abilities: &Abilities) -> Result<(), UpstreamReason> {
+    (abilities.check)(node).map_err(|error| UpstreamReason::Unsupported(error.to_string().into()))?;
+    rules::for_each_input_mut(node, &mut |input| check(input, abilities))
 }
 
 /// `types`: the types of the relation's columns, where the one above knows them.

@@ -70,7 +70,7 @@ fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
         uses_time: false,
         folds_settings: false,
     };
-    explain(&plan(query).expect("no constant raises"), &Catalog::default())
+    explain(&crate::executor::plan(query).expect("no constant raises"), &Catalog::default())
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of `table`.
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

@@ -5,16 +5,16 @@
 
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalContext;
-use crate::executor::eval;
+use crate::planner::Abilities;
 use crate::planner::expression::{any, for_each_operand_mut, is_immutable_constant, type_of};
 use crate::planner::node::PlanNode;
 use crate::planner::rules::{for_each_expression_mut, for_each_input_mut};
 use crate::reason::UpstreamReason;
 use crate::types::{FormatSettings, Value};
 
-pub(in crate::planner) fn fold(node: &mut PlanNode) -> Result<(), UpstreamReason> {
-    for_each_input_mut(node, &mut fold)?;
-    for_each_expression_mut(node, &mut fold_expression)?;
+pub(in crate::planner) fn fold(node: &mut PlanNode, abilities: &Abilities) -> Result<(), UpstreamReason> {
+    for_each_input_mut(node, &mut |input| fold(input, abilities))?;
+    for_each_expression_mut(node, &mut |expr| fold_expression(expr, abilities))?;
     if let PlanNode::Filter { predicates, .. } = node {
         predicates.retain(|predicate| !is_true(predicate));
     }
@@ -25,7 +25,7 @@ fn is_true(predicate: &BoundExpr) -> bool {
     matches!(predicate, BoundExpr::Literal { value: Value::Bool(true), .. })
 }
 
-fn fold_expression(expr: &mut BoundExpr) -> Result<(), UpstreamReason> {
+fn fold_expression(expr: &mut BoundExpr, abilities: &Abilities) -> Result<(), UpstreamReason> {
     if !any(expr, &|part| matches!(part, BoundExpr::Call { .. } | BoundExpr::Case { .. } | BoundExpr::Coalesce { .. }))
     {
         return Ok(());
@@ -34,7 +34,7 @@ fn fold_expression(expr: &mut BoundExpr) -> Result<(), UpstreamReason> {
         let mut outcome = Ok(());
         for_each_operand_mut(expr, &mut |operand| {
             if outcome.is_ok() {
-                outcome = fold_expression(operand);
+                outcome = fold_expression(operand, abilities);
             }
         });
         return outcome;
@@ -47,8 +47,8 @@ fn fold_expression(expr: &mut BoundExpr) -> Result<(), UpstreamReason> {
     let expr_type = *expr_type;
     let settings = FormatSettings::default();
     let context = EvalContext { settings: &settings, transaction_time: None };
-    let value =
-        eval::constant(expr, &[], &context).map_err(|error| UpstreamReason::LocalError(error.to_string().into()))?;
+    let value = (abilities.constant)(expr, &[], &context)
+        .map_err(|error| UpstreamReason::LocalError(error.to_string().into()))?;
     debug_assert!(value.fits(type_of(expr)), "a kernel returned another type than it declares");
     *expr = BoundExpr::Literal { value, expr_type };
     Ok(())

@@ -1,3 +1,5 @@
+//! Tests of `classify`.
+
 use super::*;
 use crate::statement::lexer::tokens;
 

@@ -1,3 +1,5 @@
+//! Tests of `parse`.
+
 use super::*;
 use crate::statement::lexer::tokens;
 

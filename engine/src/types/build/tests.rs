@@ -1,3 +1,5 @@
+//! Tests of `build`.
+
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Int32Type};
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Tests of `encode`.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of `float`.
+
 use super::*;
 use crate::types::Numeric;
 

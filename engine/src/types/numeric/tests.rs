@@ -1,3 +1,5 @@
+//! Tests of `numeric`.
+
 use std::cmp::Ordering;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Tests of `text`.
+
 use super::*;
 
 fn parsed(pg_type: PgType, typmod: i32, text: &str) -> Result<String, ParseError> {
