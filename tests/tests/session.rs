@@ -75,6 +75,10 @@ impl Answerer for Canned {
 
     fn relayed(&mut self, _unit: &Relayed) {}
 
+    fn configuration(&self) -> u64 {
+        0
+    }
+
     fn virtual_table(&self, _name: &str) -> Option<TextTable> {
         None
     }

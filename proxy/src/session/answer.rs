@@ -45,6 +45,9 @@ pub trait Answerer: Send + 'static {
     /// upstream's state of this moment, and must not see older later.
     fn relayed(&mut self, unit: &Relayed);
 
+    /// Counts the changes of upstream's configuration that were seen: defaults of settings may have changed with it.
+    fn configuration(&self) -> u64;
+
     /// A row set of the virtual schema (`freshet.NAME`), or None if there is no such relation.
     fn virtual_table(&self, name: &str) -> Option<TextTable>;
 }
@@ -216,6 +219,10 @@ impl Answerer for RelayOnly {
     fn write_acknowledged(&mut self, _what: Effect) {}
 
     fn relayed(&mut self, _unit: &Relayed) {}
+
+    fn configuration(&self) -> u64 {
+        0
+    }
 
     fn virtual_table(&self, _name: &str) -> Option<TextTable> {
         None

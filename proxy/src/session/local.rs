@@ -118,6 +118,10 @@ impl Answerer for LocalAnswerer {
         self.required = self.local.freshness.required_now();
     }
 
+    fn configuration(&self) -> u64 {
+        self.local.freshness.configuration_changes()
+    }
+
     fn virtual_table(&self, name: &str) -> Option<TextTable> {
         (self.local.virtual_tables)(&self.local, name)
     }

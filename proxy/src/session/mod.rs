@@ -84,8 +84,17 @@ pub async fn run<A: Answerer>(
     machine.receive_client(&logged_in.client_rest);
     let is_sound = machine.receive_upstream(&logged_in.upstream_rest);
     let lines = Lines::new(logged_in.client, logged_in.upstream, context.session_buffer_bytes);
-    let mut session =
-        Session { lines, machine, answerer, context, last: Last::default(), relaying: None, probe_failed: false };
+    let configuration = answerer.configuration();
+    let mut session = Session {
+        lines,
+        machine,
+        answerer,
+        context,
+        last: Last::default(),
+        relaying: None,
+        probe_failed: false,
+        configuration,
+    };
     let ended = if is_sound { session.serve(shutdown).await } else { Ok(()) };
     if let Err(error) = ended {
         debug!(client = %session.machine.state.login.client, %error, "session ended");
@@ -111,6 +120,8 @@ struct Session<A> {
     relaying: Option<(Instant, UpstreamReason)>,
     /// Upstream does not answer the probe: settings stay unknown.
     probe_failed: bool,
+    /// The state of upstream's configuration that the settings were asked under.
+    configuration: u64,
 }
 
 impl<A: Answerer> Session<A> {
@@ -159,6 +170,11 @@ impl<A: Answerer> Session<A> {
     /// The complete unit at hand: answered from here, or upstream.
     async fn decide(&mut self) -> io::Result<()> {
         let started = Instant::now();
+        let configuration = self.answerer.configuration();
+        if configuration != self.configuration {
+            self.configuration = configuration;
+            self.machine.state.settings = None;
+        }
         let unit = match self.machine.unit() {
             Ok(unit) => unit,
             Err(form) => return self.relay(started, Relay::because(UpstreamReason::UnitForm(form))),
