@@ -1,4 +1,4 @@
--- The ten queries of the demo's dashboard. Each begins with a line "-- name: ...".
+-- The ten queries of the demo's dashboard, each below a comment with its name.
 
 -- name: flights and delay by airline
 SELECT a.name, count(*) AS flights, round(avg(f.dep_delay), 2) AS departure_delay, max(f.arr_delay) AS worst_arrival
