@@ -81,17 +81,25 @@ def test_psycopg(addresses, name, binary=False, cursor_factory=None, autocommit=
             check(name, sql, expected, got, f"{last[0]} ({last[1]})" if last[0] == "relay" else last[0])
 
 
+def answered_here(connection):
+    rows = connection.execute("SELECT hits, local FROM freshet.statements").fetchall()
+    return sum(int(hits) + int(local) for hits, local in rows)
+
+
 async def test_asyncpg(addresses):
+    """asyncpg prepares with Flush, which goes upstream, SHOW freshet.last too; so another session watches the counters."""
     direct, through = await asyncpg.connect(addresses.direct), await asyncpg.connect(addresses.through)
-    for sql, parameters in STATEMENTS:
-        expected = [tuple(row) for row in await direct.fetch(sql, *parameters)]
-        for _ in range(ATTEMPTS):
-            got = [tuple(row) for row in await through.fetch(sql, *parameters)]
-            last = await through.fetchrow("SHOW freshet.last")
-            if last["route"] in ("hit", "local"):
-                break
-            await asyncio.sleep(0.02)
-        check("asyncpg", sql, expected, got, last["route"] if last["route"] != "relay" else f"relay ({last['reason']})")
+    with psycopg.connect(addresses.through, autocommit=True) as watcher:
+        for sql, parameters in STATEMENTS:
+            expected = [tuple(row) for row in await direct.fetch(sql, *parameters)]
+            for _ in range(ATTEMPTS):
+                before = answered_here(watcher)
+                got = [tuple(row) for row in await through.fetch(sql, *parameters)]
+                route = "local" if answered_here(watcher) > before else "relay"
+                if route == "local":
+                    break
+                await asyncio.sleep(0.02)
+            check("asyncpg", sql, expected, got, route)
     await direct.close()
     await through.close()
 
