@@ -11,6 +11,7 @@ pub mod barrier;
 pub mod exposure;
 pub mod fingerprint;
 pub mod privileges;
+pub mod zones;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::freshness::barrier::{BarrierCounters, Reader};
 use crate::freshness::exposure::{BarrierNumber, Exposure};
 use crate::freshness::privileges::Privileges;
+use crate::freshness::zones::ZoneData;
 use crate::replication::status::{StreamReport, TableReport};
 use crate::replication::supervise::{MirrorOptions, Replication};
 use crate::upstream::UpstreamError;
@@ -90,6 +92,7 @@ pub struct Freshness {
     shared: Arc<barrier::Shared>,
     readers: mpsc::UnboundedSender<Reader>,
     privileges: Arc<Privileges>,
+    zones: Arc<ZoneData>,
     stopped: watch::Receiver<bool>,
 }
 
@@ -103,6 +106,7 @@ impl Freshness {
     ) -> Result<Self, UpstreamError> {
         let replication = Replication::new(mirror)?;
         let privileges = Arc::new(Privileges::new(replication.pool().clone()));
+        let zones = Arc::new(ZoneData::new(replication.pool().clone()));
         let shared = Arc::new(barrier::Shared {
             replication: replication.clone(),
             options,
@@ -127,7 +131,7 @@ impl Freshness {
             runtime.block_on(async { tokio::join!(barrier, stream) });
             stop.send_replace(true);
         })?;
-        Ok(Self { shared, readers, privileges, stopped })
+        Ok(Self { shared, readers, privileges, zones, stopped })
     }
 
     /// Returns when everything has been given back to upstream after the shutdown.
@@ -202,6 +206,11 @@ impl Freshness {
     /// How often upstream's configuration was seen to change; sessions' defaults may have changed with it.
     pub fn configuration_changes(&self) -> u64 {
         self.shared.counters.configurations.load(Ordering::Relaxed)
+    }
+
+    /// Whose time zone data agree.
+    pub fn zones(&self) -> &ZoneData {
+        &self.zones
     }
 
     /// Who may read what.

@@ -12,6 +12,7 @@ use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{CachedReply, KeyParts, ResultKey};
 use freshet_engine::snapshot::Snapshot;
+use freshet_engine::statement::lexer;
 use freshet_engine::types::encode::Format;
 use freshet_engine::types::text::ParseError;
 use freshet_engine::types::{FormatSettings, PgType, Value, binary, text};
@@ -207,6 +208,7 @@ impl LocalAnswerer {
         let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
         let role = request.settings.role();
         self.check_privileges(role, &prepared).await.map_err(refuse)?;
+        self.check_zones(request, &parameters).await.map_err(refuse)?;
         let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
         match self.local.audit.decide(&prepared.identity, needs_columns) {
             Decision::Serve => {}
@@ -248,6 +250,25 @@ impl LocalAnswerer {
             parameter_types: &parameter_types,
         };
         self.local.engine.prepare(request.sql, &context)
+    }
+
+    /// The session's zone, and every text of the statement and of its parameters that is the name of one.
+    async fn check_zones(&self, request: &Request<'_>, parameters: &[Value]) -> Result<(), UpstreamReason> {
+        let zones = self.local.freshness.zones();
+        zones.check(request.settings.value("TimeZone").unwrap_or_default()).await?;
+        if request.sql.contains('/') {
+            let tokens =
+                lexer::tokens(request.sql).map_err(|error| UpstreamReason::NotParsed(error.to_string().into()))?;
+            for literal in tokens.iter().filter_map(|token| token.string_value()) {
+                zones.check(&literal).await?;
+            }
+        }
+        for parameter in parameters {
+            if let Value::Text(text) = parameter {
+                zones.check(text).await?;
+            }
+        }
+        Ok(())
     }
 
     /// As of the catalog that the plan was made with; a change since then shows at the barrier.

@@ -1,0 +1,63 @@
+//! Whether upstream's time zone data is ours: asked once for each zone that a session or a statement names.
+//!
+//! PostgreSQL may use the system's zone database, freshet the system's or its own copy; releases differ. A zone whose
+//! offsets differ anywhere goes upstream.
+
+use std::collections::HashMap;
+
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::types::datetime::zone::{named, offset_seconds_at, telling_moments};
+use parking_lot::RwLock;
+
+use crate::upstream::UpstreamError;
+use crate::upstream::service::ServicePool;
+
+/// Verdicts by zone name. Bounded by the names of zones that exist.
+pub struct ZoneData {
+    pool: ServicePool,
+    agrees: RwLock<HashMap<String, bool>>,
+}
+
+impl ZoneData {
+    pub(super) fn new(pool: ServicePool) -> Self {
+        Self { pool, agrees: RwLock::default() }
+    }
+
+    /// Ok if `name` is no zone of the zone database here (then nothing is computed with it), or one that upstream has with
+    /// the same offsets.
+    pub async fn check(&self, name: &str) -> Result<(), UpstreamReason> {
+        let Some(zone) = named(name).filter(|_| name.contains('/')) else { return Ok(()) };
+        let known = self.agrees.read().get(name).copied();
+        let agrees = match known {
+            Some(agrees) => agrees,
+            None => {
+                let moments = telling_moments(&zone);
+                let theirs = self.ask(name, &moments).await.map_err(|error| {
+                    UpstreamReason::SessionSetting(format!("time zone {name} could not be compared: {error}").into())
+                })?;
+                let ours = moments.iter().map(|moment| offset_seconds_at(&zone, *moment));
+                let agrees = ours.eq(theirs);
+                if !agrees {
+                    tracing::warn!(zone = name, "upstream's time zone data differ; what uses this zone is relayed");
+                }
+                self.agrees.write().insert(name.to_string(), agrees);
+                agrees
+            }
+        };
+        let differs = || UpstreamReason::SessionSetting(format!("time zone {name} differs upstream").into());
+        if agrees { Ok(()) } else { Err(differs()) }
+    }
+
+    async fn ask(&self, name: &str, moments: &[i64]) -> Result<Vec<i32>, UpstreamError> {
+        let client = self.pool.connection().await?;
+        let row = client
+            .query_one(
+                "SELECT array_agg((extract(epoch FROM timezone($1::text, to_timestamp(u.t::float8))) - u.t)::int
+                                  ORDER BY u.place)
+                   FROM unnest($2::int8[]) WITH ORDINALITY u (t, place)",
+                &[&name, &moments],
+            )
+            .await?;
+        Ok(row.try_get::<_, Option<Vec<i32>>>(0)?.unwrap_or_default())
+    }
+}
