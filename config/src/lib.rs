@@ -1,6 +1,6 @@
 //! What an operator can set: `freshet.toml`, then `FRESHET_*` variables, then flags, checked into [`Settings`].
 //!
-//! [`keys`] is the one table of keys: it drives the file reader, the variables, the flags and the error texts.
+//! [`KEYS`] is the one table of keys: it drives the file reader, the variables, the flags and the error texts.
 //! A wrong file yields all its problems at once ([`ConfigErrors`]), each with line, key and what would be right.
 
 pub mod error;

@@ -85,78 +85,76 @@ pub enum UpstreamReason {
 impl UpstreamReason {
     /// The metric label: the variant in snake case, without the detail.
     pub fn label(&self) -> &'static str {
-        use UpstreamReason as R;
         match self {
-            R::RouteSetting => "route_setting",
-            R::RelayOnly(_) => "relay_only",
-            R::OtherDatabase => "other_database",
-            R::OpaqueSession(_) => "opaque_session",
-            R::TransactionWrote => "transaction_wrote",
-            R::IsolationLevel => "isolation_level",
-            R::FailedTransaction => "failed_transaction",
-            R::Outstanding => "outstanding",
-            R::SessionSetting(_) => "session_setting",
-            R::UnitForm(_) => "unit_form",
-            R::TooLong => "too_long",
-            R::NotParsed(_) => "not_parsed",
-            R::NotAQuery(_) => "not_a_query",
-            R::Unsupported(_) => "unsupported",
-            R::UnknownFunction(_) => "unknown_function",
-            R::Volatile(_) => "volatile",
-            R::UnknownRelation(_) => "unknown_relation",
-            R::UnknownColumn(_) => "unknown_column",
-            R::UnsupportedType(_) => "unsupported_type",
-            R::Collation(_) => "collation",
-            R::ShapeMismatch => "shape_mismatch",
-            R::TableNotMirrored(_) => "table_not_mirrored",
-            R::Privilege(_) => "privilege",
-            R::RowSecurity(_) => "row_security",
-            R::WaitBudget => "wait_budget",
-            R::NotAPrefix => "not_a_prefix",
-            R::MirrorBehind(_) => "mirror_behind",
-            R::CatalogChanged => "catalog_changed",
-            R::FirstRun => "first_run",
-            R::AuditSample => "audit_sample",
-            R::Quarantined => "quarantined",
-            R::LocalError(_) => "local_error",
-            R::OverBudget(_) => "over_budget",
+            Self::RouteSetting => "route_setting",
+            Self::RelayOnly(_) => "relay_only",
+            Self::OtherDatabase => "other_database",
+            Self::OpaqueSession(_) => "opaque_session",
+            Self::TransactionWrote => "transaction_wrote",
+            Self::IsolationLevel => "isolation_level",
+            Self::FailedTransaction => "failed_transaction",
+            Self::Outstanding => "outstanding",
+            Self::SessionSetting(_) => "session_setting",
+            Self::UnitForm(_) => "unit_form",
+            Self::TooLong => "too_long",
+            Self::NotParsed(_) => "not_parsed",
+            Self::NotAQuery(_) => "not_a_query",
+            Self::Unsupported(_) => "unsupported",
+            Self::UnknownFunction(_) => "unknown_function",
+            Self::Volatile(_) => "volatile",
+            Self::UnknownRelation(_) => "unknown_relation",
+            Self::UnknownColumn(_) => "unknown_column",
+            Self::UnsupportedType(_) => "unsupported_type",
+            Self::Collation(_) => "collation",
+            Self::ShapeMismatch => "shape_mismatch",
+            Self::TableNotMirrored(_) => "table_not_mirrored",
+            Self::Privilege(_) => "privilege",
+            Self::RowSecurity(_) => "row_security",
+            Self::WaitBudget => "wait_budget",
+            Self::NotAPrefix => "not_a_prefix",
+            Self::MirrorBehind(_) => "mirror_behind",
+            Self::CatalogChanged => "catalog_changed",
+            Self::FirstRun => "first_run",
+            Self::AuditSample => "audit_sample",
+            Self::Quarantined => "quarantined",
+            Self::LocalError(_) => "local_error",
+            Self::OverBudget(_) => "over_budget",
         }
     }
 
     fn detail(&self) -> Option<&str> {
-        use UpstreamReason as R;
         match self {
-            R::RelayOnly(d)
-            | R::OpaqueSession(d)
-            | R::SessionSetting(d)
-            | R::NotParsed(d)
-            | R::Unsupported(d)
-            | R::UnknownFunction(d)
-            | R::Volatile(d)
-            | R::UnknownRelation(d)
-            | R::UnknownColumn(d)
-            | R::UnsupportedType(d)
-            | R::Collation(d)
-            | R::TableNotMirrored(d)
-            | R::Privilege(d)
-            | R::RowSecurity(d)
-            | R::MirrorBehind(d)
-            | R::LocalError(d) => Some(d),
-            R::UnitForm(d) | R::NotAQuery(d) | R::OverBudget(d) => Some(d),
-            R::RouteSetting
-            | R::OtherDatabase
-            | R::TransactionWrote
-            | R::IsolationLevel
-            | R::FailedTransaction
-            | R::Outstanding
-            | R::TooLong
-            | R::ShapeMismatch
-            | R::WaitBudget
-            | R::NotAPrefix
-            | R::CatalogChanged
-            | R::FirstRun
-            | R::AuditSample
-            | R::Quarantined => None,
+            Self::RelayOnly(d)
+            | Self::OpaqueSession(d)
+            | Self::SessionSetting(d)
+            | Self::NotParsed(d)
+            | Self::Unsupported(d)
+            | Self::UnknownFunction(d)
+            | Self::Volatile(d)
+            | Self::UnknownRelation(d)
+            | Self::UnknownColumn(d)
+            | Self::UnsupportedType(d)
+            | Self::Collation(d)
+            | Self::TableNotMirrored(d)
+            | Self::Privilege(d)
+            | Self::RowSecurity(d)
+            | Self::MirrorBehind(d)
+            | Self::LocalError(d) => Some(d),
+            Self::UnitForm(d) | Self::NotAQuery(d) | Self::OverBudget(d) => Some(d),
+            Self::RouteSetting
+            | Self::OtherDatabase
+            | Self::TransactionWrote
+            | Self::IsolationLevel
+            | Self::FailedTransaction
+            | Self::Outstanding
+            | Self::TooLong
+            | Self::ShapeMismatch
+            | Self::WaitBudget
+            | Self::NotAPrefix
+            | Self::CatalogChanged
+            | Self::FirstRun
+            | Self::AuditSample
+            | Self::Quarantined => None,
         }
     }
 }

@@ -52,7 +52,7 @@ pub enum Command {
 /// The settings that have a flag; every other is in the file or a FRESHET_* variable.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServeFlags {
-    /// The real PostgreSQL: postgres://user[:password]@host[:port]/database
+    /// The real PostgreSQL: postgres://user:password@host:port/database
     #[arg(long, value_name = "URL")]
     pub upstream: Option<String>,
     /// Where clients connect: host:port or a socket directory; repeatable [default: 127.0.0.1:5433]

@@ -209,7 +209,7 @@ fn try_rows(root: BoundRelation, types: &[PgType], limits: &Limits) -> Result<Ve
 }
 
 fn run_as(
-    planner: fn(BoundQuery) -> Result<Plan, crate::reason::UpstreamReason>,
+    planner: fn(BoundQuery) -> Result<Plan, UpstreamReason>,
     snapshot: &Snapshot,
     root: BoundRelation,
     types: &[PgType],

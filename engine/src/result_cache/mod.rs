@@ -18,6 +18,12 @@ pub struct ResultCache {
     reply_bytes_max: usize,
 }
 
+/// The cache hands its own key type to the weigher.
+#[allow(clippy::borrowed_box)]
+fn weigh(key: &Box<[u8]>, reply: &Arc<CachedReply>) -> u32 {
+    u32::try_from(key.len() + reply.resident_bytes() + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
+}
+
 /// What an entry costs besides its key and its reply: the cache's node, two `Arc`s, the entry itself.
 const ENTRY_OVERHEAD_BYTES: usize = 512;
 
@@ -27,9 +33,7 @@ impl ResultCache {
     pub fn new(capacity_bytes: u64, reply_bytes_max: usize) -> Self {
         let replies = moka::sync::Cache::builder()
             .max_capacity(capacity_bytes)
-            .weigher(|key: &Box<[u8]>, reply: &Arc<CachedReply>| {
-                u32::try_from(key.len() + reply.resident_bytes() + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
-            })
+            .weigher(weigh)
             .build_with_hasher(ahash::RandomState::new());
         let reply_bytes_max = reply_bytes_max.min(usize::try_from(capacity_bytes / 8).unwrap_or(usize::MAX));
         Self { replies, reply_bytes_max }
@@ -92,8 +96,8 @@ mod tests {
     }
 
     fn snapshot(catalog_version: u64, tables: &[(u32, u64)]) -> Snapshot {
-        let mut snapshot = Snapshot::default();
-        snapshot.catalog = Arc::new(crate::catalog::Catalog { version: catalog_version, ..Default::default() });
+        let catalog = Arc::new(crate::catalog::Catalog { version: catalog_version, ..Default::default() });
+        let mut snapshot = Snapshot { catalog, ..Snapshot::default() };
         for (id, lsn) in tables {
             let schema = crate::catalog::TableSchema {
                 id: RelationId(*id),

@@ -1,6 +1,6 @@
 //! A second, independent parser must read the same tables out of a statement before freshet answers it.
 //!
-//! The first reader is [`super::parse`], ours. A slip in its grammar (a clause taken for an alias, a table that is not
+//! The first reader is [`mod@super::parse`], ours. A slip in its grammar (a clause taken for an alias, a table that is not
 //! seen) would be a wrong answer; two readers that share no code do not make the same slip.
 
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
 //! Between arrays and values: one row out of a column ([`value_at`]), a column out of one value ([`array_of`]),
-//! columns of nothing, columns joined end to end whatever their forms ([`concat`]).
+//! columns of nothing, columns joined end to end whatever their forms ([`concat()`]).
 
 use std::sync::Arc;
 

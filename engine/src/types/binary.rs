@@ -1,4 +1,4 @@
-//! The binary format of every type: PostgreSQL's send functions ([`write`]) and receive functions ([`decode`]).
+//! The binary format of every type: PostgreSQL's send functions ([`write()`]) and receive functions ([`decode`]).
 //! No length prefix; NULL has no bytes.
 
 use super::text::{ParseError, limit_bpchar, limit_varchar, pad_bpchar, truncate_name};

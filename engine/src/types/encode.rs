@@ -347,7 +347,7 @@ fn write_decimal64_binary(mantissa: i64, scale: u16, out: &mut Vec<u8>) {
         }
         *weight += 1;
     };
-    if scale % 4 != 0 && rest > 0 {
+    if !scale.is_multiple_of(4) && rest > 0 {
         let (low, unit) = low_digit(4 - scale % 4);
         push(rest % low * u64::from(unit), &mut weight);
         rest /= low;

@@ -1,4 +1,4 @@
-//! The text format of every type: PostgreSQL's input functions ([`parse`]) and output functions ([`write`]).
+//! The text format of every type: PostgreSQL's input functions ([`parse`]) and output functions ([`write()`]).
 
 use std::sync::Arc;
 

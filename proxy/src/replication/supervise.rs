@@ -231,7 +231,7 @@ impl Replication {
     /// Everything up to the running stream.
     async fn prepare(&self) -> Result<Walsender, Ended> {
         let shared = &self.shared;
-        let facts = preflight::gather(&*shared.pool.connection().await?).await.map_err(UpstreamError::from)?;
+        let facts = preflight::gather(&*shared.pool.connection().await?).await?;
         for finding in preflight::assess(&facts) {
             match finding.severity {
                 Severity::Blocks => return Err(Ended::RelayOnly(finding.to_string().into())),

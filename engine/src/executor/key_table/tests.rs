@@ -157,7 +157,7 @@ fn numerics_are_keys_by_value_in_every_form() {
 fn floats_are_equal_as_postgresql_says() {
     let keys: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0, f64::NAN, -f64::NAN, 1.5]));
     let table = KeyTable::of_keys(&[PgType::Float8], std::slice::from_ref(&keys)).expect("keys");
-    assert_eq!(table.find(&[keys.clone()], 5).expect("found"), [0, 0, 1, 1, 2]);
+    assert_eq!(table.find(std::slice::from_ref(&keys), 5).expect("found"), [0, 0, 1, 1, 2]);
     let mut groups = KeyTable::new(&[PgType::Float8], Purpose::Groups, 5).expect("float8");
     assert!(groups.assign(&[keys], 5).is_err(), "0 and -0 would be one group of two faces");
 }

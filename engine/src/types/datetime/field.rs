@@ -237,7 +237,7 @@ pub fn extract_time(field: Field, microseconds: i64) -> Result<i64, DateTimeErro
     })
 }
 
-/// Fields of a finite timestamp, at [`extract_scale`]. Julian has digits by value: see [`julian`].
+/// Fields of a finite timestamp, at [`extract_scale`]. Julian has digits by value: see `julian`.
 #[inline(always)]
 pub fn extract_timestamp(field: Field, timestamp: i64) -> Result<i64, DateTimeError> {
     let (days, microseconds) = split(timestamp);

@@ -2,7 +2,7 @@
 //!
 //! [`Numeric`] holds up to 38 digits; whatever needs more ends in [`NumericError::Beyond`] and goes upstream.
 //! Display scale follows PostgreSQL's backend/utils/adt/numeric.c operation by operation, because it is visible in
-//! the text. [`array`] has the three array forms, [`arithmetic`] the operators, [`convert`] text, integers and
+//! the text. [`mod@array`] has the three array forms, [`arithmetic`] the operators, [`convert`] text, integers and
 //! floats, [`wire`] the binary format.
 
 pub mod arithmetic;
