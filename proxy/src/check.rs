@@ -115,20 +115,20 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
     };
     let prepared = match freshet_engine::prepare(sql, &context) {
         Ok(prepared) => prepared,
-        Err(reason) => return Ok(Report { text: format!("route: relay\nreason: {reason}\n"), is_fine: false }),
+        Err(reason) => return Ok(Report { text: format!("route: relay\nreason: {reason}\n"), is_fine: true }),
     };
     let mut text = String::new();
-    let mut is_fine = true;
+    let mut is_mirrored = true;
     for table in &prepared.plan.tables {
         let Some(facts) = loaded.tables.get(&table.table) else { continue };
         let name = format!("{}.{}", facts.schema.schema, facts.schema.name);
         if let Some(refusal) = &facts.refusal {
-            is_fine = false;
+            is_mirrored = false;
             let mend = refusal.remedy.as_ref().map(|sql| format!("; mend: {sql}")).unwrap_or_default();
             let _ = writeln!(text, "reason: {name} is not mirrored: {}{mend}", refusal.why);
         }
     }
-    let route = if is_fine {
+    let route = if is_mirrored {
         "local, once its tables are mirrored and its first execution has been compared (then hit, if repeated)"
     } else {
         "relay"
@@ -139,7 +139,7 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
         prepared.plan.output.iter().map(|c| format!("{} {}", c.name, c.expr_type.pg_type.name())).collect();
     let _ = writeln!(text, "result: {}", columns.join(", "));
     let _ = write!(text, "plan:\n{}", show_plan(&prepared.plan, &loaded.catalog));
-    Ok(Report { text, is_fine })
+    Ok(Report { text, is_fine: true })
 }
 
 /// Drops what freshets that no longer run left behind; says what.

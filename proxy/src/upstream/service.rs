@@ -52,7 +52,8 @@ impl ServicePool {
 impl From<tokio_postgres::Error> for UpstreamError {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(server) = error.as_db_error() else {
-            return Self::Io(std::io::Error::other(error.to_string()));
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            return Self::Io(std::io::Error::other(format!("{error}{cause}")));
         };
         Self::Server(crate::upstream::ServerError {
             severity: server.parsed_severity().map_or_else(|| server.severity().to_string(), |s| s.to_string()),
