@@ -344,11 +344,16 @@ impl<A: Answerer> Session<A> {
 
     fn account(&mut self, started: Instant, account: Account, reason: Option<UpstreamReason>) {
         let elapsed = started.elapsed();
-        let route = account.route.name();
-        let labels = RouteLabels { route, reason: reason.as_ref().map_or("", UpstreamReason::label) };
-        self.context.metrics.statements.get_or_create(&labels).inc();
-        self.context.metrics.count_route(account.route);
-        self.context.metrics.statement_seconds.get_or_create(&RouteLabel { route }).observe(elapsed.as_secs_f64());
+        let metrics = &self.context.metrics;
+        if account.route == Answered::Hit {
+            metrics.count_hit(elapsed);
+        } else {
+            let route = account.route.name();
+            let labels = RouteLabels { route, reason: reason.as_ref().map_or("", UpstreamReason::label) };
+            metrics.statements.get_or_create(&labels).inc();
+            metrics.count_route(account.route);
+            metrics.statement_seconds.get_or_create(&RouteLabel { route }).observe(elapsed.as_secs_f64());
+        }
         let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         self.last = Last { account, reason, elapsed_us };
     }
