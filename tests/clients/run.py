@@ -8,6 +8,7 @@ import asyncio
 import math
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import time
@@ -167,9 +168,41 @@ def test_writes(addresses):
             passed += 1
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def test_killed(addresses, freshet):
+    """A freshet that is killed without a chance to tidy up leaves no replication slot."""
+    global passed
+    listen, admin = free_port(), free_port()
+    command = [freshet, "serve", "--upstream", addresses.direct, "--listen", f"127.0.0.1:{listen}", "--admin", f"127.0.0.1:{admin}"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with psycopg.connect(addresses.direct, autocommit=True) as direct:
+        def slots():
+            return direct.execute("SELECT count(*) FROM pg_replication_slots").fetchone()[0]
+
+        def reaches(count):
+            limit = time.monotonic() + 20
+            while slots() != count and time.monotonic() < limit:
+                time.sleep(0.05)
+            return slots() == count
+
+        # One is the demo's own.
+        started = reaches(2)
+        process.kill()
+        process.wait()
+        if started and reaches(1):
+            passed += 1
+        else:
+            failures.append(f"killed: started {started}, {slots()} slots afterwards")
+
+
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--freshet", required=True)
-with demo(arguments.parse_args().freshet) as addresses:
+freshet = arguments.parse_args().freshet
+with demo(freshet) as addresses:
     test_psql(addresses)
     test_psycopg(addresses, "psycopg extended")
     test_psycopg(addresses, "psycopg binary", binary=True)
@@ -178,6 +211,7 @@ with demo(arguments.parse_args().freshet) as addresses:
     asyncio.run(test_asyncpg(addresses))
     test_pgx(addresses)
     test_writes(addresses)
+    test_killed(addresses, freshet)
 for failure in failures:
     print(failure)
 print(f"clients: {passed} passed, {len(failures)} failed")
