@@ -24,9 +24,9 @@ need_cargo() {
     command -v cc >/dev/null || install_packages gcc libc6-dev
 }
 
-# The newest server that the distribution brings, or one named by FRESHET_PG_BIN (a folder with initdb and postgres).
+# The newest server that the distribution brings, or one named by THROWAWAY_PG_BIN (a folder with initdb and postgres).
 need_postgres() {
-    if [ -n "${FRESHET_PG_BIN:-}" ] && [ -x "$FRESHET_PG_BIN/initdb" ]; then return; fi
+    if [ -n "${THROWAWAY_PG_BIN:-}" ] && [ -x "$THROWAWAY_PG_BIN/initdb" ]; then return; fi
     if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
         # The package would start a cluster of its own on 5432; the tests and the demo make throwaway ones.
         as_root mkdir -p /etc/postgresql-common
@@ -34,6 +34,6 @@ need_postgres() {
             echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
         install_packages postgresql
     fi
-    FRESHET_PG_BIN=$(dirname "$(ls -d /usr/lib/postgresql/*/bin/initdb | sort -V | tail -1)")
-    export FRESHET_PG_BIN
+    THROWAWAY_PG_BIN=$(dirname "$(ls -d /usr/lib/postgresql/*/bin/initdb | sort -V | tail -1)")
+    export THROWAWAY_PG_BIN
 }

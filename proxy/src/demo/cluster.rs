@@ -72,9 +72,9 @@ impl Drop for Cluster {
     }
 }
 
-/// `FRESHET_PG_BIN`, else the newest server in Debian's layout, else what `pg_config` names.
+/// `THROWAWAY_PG_BIN`, else the newest server in Debian's layout, else what `pg_config` names.
 fn find_binaries() -> Option<PathBuf> {
-    if let Some(folder) = std::env::var_os("FRESHET_PG_BIN") {
+    if let Some(folder) = std::env::var_os("THROWAWAY_PG_BIN") {
         return Some(folder.into()).filter(|folder: &PathBuf| folder.join("initdb").exists());
     }
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();

@@ -34,7 +34,7 @@ pub struct DemoOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     #[error(
-        "no PostgreSQL server is installed here: apt-get install postgresql, or set FRESHET_PG_BIN to its bin folder"
+        "no PostgreSQL server is installed here: apt-get install postgresql, or set THROWAWAY_PG_BIN to its bin folder"
     )]
     NoPostgres,
     #[error("cannot run the demo's PostgreSQL: {0}")]
