@@ -7,13 +7,13 @@ RUN cargo build --release --locked -p freshet --bin freshet --target-dir /build 
 
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates curl && rm -rf /var/lib/apt/lists/*
-RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin freshet
+RUN useradd --system --uid 990 --no-create-home --shell /usr/sbin/nologin freshet
 COPY --from=build /build/release/freshet /usr/local/bin/freshet
 COPY config/freshet.toml /etc/freshet/freshet.toml
 USER freshet
 EXPOSE 5433 9433
 # In a container clients come from outside it; the admin address stays inside, where the health check asks it.
-ENV FRESHET_LISTEN=0.0.0.0:5433
+ENV FRESHET_LISTEN_ADDRESSES=0.0.0.0:5433
 HEALTHCHECK --interval=5s --timeout=2s --start-period=10s --retries=3 CMD curl -fsS http://127.0.0.1:9433/healthz || exit 1
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["freshet"]

@@ -8,6 +8,8 @@ need_cargo
 need_postgres
 command -v debootstrap >/dev/null || install_packages debootstrap
 root=$(mktemp -d)
+# The image's user must get in.
+chmod 755 "$root"
 trap 'as_root umount "$root/proc" 2>/dev/null || true; as_root rm -rf "$root"' EXIT
 
 say "build stage"
@@ -29,7 +31,7 @@ command=$(sed -n 's/^CMD \[\(.*\)\]/\1/p' Dockerfile | tr -d '",')
 
 say "run as $user: $command"
 as_root chroot --userspec="$user" "$root" env FRESHET_UPSTREAM_URL=postgres://nobody@127.0.0.1:1/db \
-    FRESHET_LISTEN=127.0.0.1:0 /usr/local/bin/freshet $command >"$root/tmp/log" 2>&1 &
+    FRESHET_LISTEN_ADDRESSES=127.0.0.1:0 /usr/local/bin/freshet $command >"$root/tmp/log" 2>&1 &
 pid=$!
 ok=
 for _ in $(seq 1 100); do
@@ -37,10 +39,12 @@ for _ in $(seq 1 100); do
     kill -0 $pid 2>/dev/null || break
     sleep 0.1
 done
-owner=$(ps -o user= -p "$(pgrep -f -n 'local/bin/freshet serve')" || true)
-kill -TERM "$(pgrep -f -n 'local/bin/freshet serve')" 2>/dev/null || true
+# With sudo in front, the process is its child.
+served=$(pgrep -n -f '^/usr/local/bin/freshet serve' || true)
+uid=$([ -z "$served" ] || awk '/^Uid:/ {print $2}' "/proc/$served/status")
+[ -z "$served" ] || as_root kill -TERM "$served"
 wait $pid || true
 tail -n 5 "$root/tmp/log"
 [ -n "$ok" ] || { echo "the health check never passed" >&2; exit 1; }
-[ "$owner" != root ] || { echo "it ran as root" >&2; exit 1; }
-say "image: healthy, ran as ${owner:-$user}, size of the root: $(du -sh "$root" 2>/dev/null | cut -f1)"
+[ "${uid:-0}" != 0 ] || { echo "it ran as root" >&2; exit 1; }
+say "image: healthy, ran as $user (uid $uid), size of the root: $(du -sh "$root" 2>/dev/null | cut -f1)"
