@@ -153,12 +153,13 @@ impl LocalAnswerer {
             return Err(self.observe_description(&request));
         }
         self.set_key(unit, settings);
+        let mut moment = None;
         if state.route == RouteSetting::Auto
-            && let Some(reply) = self.try_kept(&request).await
+            && let Some(reply) = self.try_kept(&request, &mut moment).await
         {
             return Ok(reply);
         }
-        self.compute(&request).await
+        self.compute(&request, moment).await
     }
 
     fn set_key(&mut self, unit: &Unit<'_>, settings: &SessionSettings) {
@@ -174,14 +175,16 @@ impl LocalAnswerer {
         });
     }
 
-    /// A kept reply, if it is valid at the freshness that the session asks for.
-    async fn try_kept(&mut self, request: &Request<'_>) -> Option<Reply> {
+    /// A kept reply, if it is valid at the freshness that the session asks for. If it is not, `moment` is left for the
+    /// computation, so that a miss after a write does not wait twice.
+    async fn try_kept(&mut self, request: &Request<'_>, moment: &mut Option<Served>) -> Option<Reply> {
         let kept = self.local.engine.results.get(&self.key)?;
         if kept.folds_settings && !is_parsed_under(request.unit, request.settings) {
             return None;
         }
         let served = self.local.freshness.acquire(request.mode, &kept.relations, self.required).await.ok()?;
         if !kept.is_valid_at(&served.snapshot) {
+            *moment = Some(served);
             return None;
         }
         let mut reply = hit(&kept, &served, request.mode);
@@ -192,7 +195,7 @@ impl LocalAnswerer {
         Some(reply)
     }
 
-    async fn compute(&mut self, request: &Request<'_>) -> Result<Reply, Relay> {
+    async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
         let prepared = self.prepare(request).map_err(|reason| self.refuse(request, None, reason))?;
         let statistics = self.local.statistics.shape(&prepared.shape.text);
         let refuse = |reason| {
@@ -224,7 +227,11 @@ impl LocalAnswerer {
                 return Err(relay);
             }
         }
-        let served = self.local.freshness.acquire(request.mode, &relations, self.required).await.map_err(refuse)?;
+        let has_all = |served: &Served| relations.iter().all(|table| served.snapshot.tables.contains_key(table));
+        let served = match moment.filter(has_all) {
+            Some(served) => served,
+            None => self.local.freshness.acquire(request.mode, &relations, self.required).await.map_err(refuse)?,
+        };
         if served.snapshot.catalog.version != prepared.catalog_version {
             return Err(refuse(UpstreamReason::CatalogChanged));
         }
