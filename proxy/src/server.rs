@@ -28,6 +28,7 @@ use crate::session::state::Login;
 use crate::session::{self, SessionContext};
 use crate::shutdown::{Phase, Shutdown, Trigger};
 use crate::startup::authenticate::{Passwordless, authenticate};
+use crate::startup::cancel::{CancelRegistry, key_of};
 use crate::startup::negotiate::{Negotiated, negotiate};
 use crate::startup::{StartupError, refuse};
 use crate::statistics::Statistics;
@@ -181,6 +182,7 @@ pub async fn serve<A: Answerers>(
             },
             session_buffer_bytes: settings.limits.session_buffer_bytes,
             freshness: settings.freshness.mode,
+            cancels: CancelRegistry::default(),
         }),
         places: Places::new(settings.listen.sessions_max),
         shutdown: trigger.listen(),
@@ -262,6 +264,7 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: ClientStream, peer: &s
         Negotiated::Startup { client, packet, rest } => (client, packet, rest),
         Negotiated::Cancel { client, packet } => {
             front.context.metrics.cancel_requests.inc();
+            front.context.cancels.cancel(key_of(&packet));
             let sent = cancel::send(&front.upstream, &packet, connect_limit).await;
             // The client takes the close for the end of the request.
             drop(client);

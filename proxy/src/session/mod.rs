@@ -51,6 +51,7 @@ use crate::session::settings::Interner;
 use crate::session::state::{Login, RouteSetting, SessionState};
 use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
+use crate::startup::cancel::CancelRegistry;
 use crate::statistics::Answered;
 use crate::wire::error::write_error;
 use crate::wire::query::TransactionStatus;
@@ -66,6 +67,8 @@ pub struct SessionContext {
     pub limits: MachineLimits,
     pub session_buffer_bytes: usize,
     pub freshness: FreshnessMode,
+    /// Where a session registers the key that CancelRequests name it by ([`LoggedIn::backend_key`]).
+    pub cancels: CancelRegistry,
 }
 
 /// Runs a session to its end.

@@ -20,6 +20,8 @@ pub struct LoggedIn {
     pub application_name: String,
     pub is_replication: bool,
     pub process_id: Option<u32>,
+    /// The body of BackendKeyData (process ID and secret) as it came; None where upstream sent none.
+    pub backend_key: Option<Vec<u8>>,
     /// Bytes that came behind the log-in, from either side.
     pub client_rest: Vec<u8>,
     pub upstream_rest: Vec<u8>,
@@ -48,7 +50,7 @@ struct Exchange {
     passwordless: Passwordless,
     was_challenged: bool,
     is_authenticated: bool,
-    process_id: Option<u32>,
+    backend_key: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,7 +77,7 @@ pub async fn authenticate(
         passwordless,
         was_challenged: false,
         is_authenticated: false,
-        process_id: None,
+        backend_key: None,
     };
     if exchange.run().await? == Verdict::Refused {
         return Err(refuse(exchange.client, Refusal::PasswordlessUpstream).await);
@@ -92,7 +94,8 @@ pub async fn authenticate(
         user,
         application_name: value(b"application_name").unwrap_or_default(),
         is_replication: value(b"replication").is_some_and(|value| !is_false(&value)),
-        process_id: exchange.process_id,
+        process_id: exchange.backend_key.as_ref().and_then(|key| Reader::new(key).u32()),
+        backend_key: exchange.backend_key,
         client_rest: exchange.from_client,
         upstream_rest: exchange.from_upstream,
     })
@@ -169,7 +172,7 @@ impl Exchange {
                     }
                     Some(Authentication::SaslFinal | Authentication::Challenge(_)) | None => self.was_challenged = true,
                 },
-                b'K' => self.process_id = Reader::new(frame.body).u32(),
+                b'K' => self.backend_key = Some(frame.body.to_vec()),
                 _ => {}
             }
             self.to_client.extend_from_slice(frame.bytes);

@@ -1,11 +1,13 @@
 //! From an accepted connection to a logged-in session: [`negotiate`] reads what the client opens with,
-//! [`authenticate`] relays the log-in between client and upstream. Side exit: a CancelRequest.
+//! [`authenticate`] relays the log-in between client and upstream. Side exit: a CancelRequest, which [`cancel`] brings to
+//! the session it means and which is then relayed.
 //!
 //! The start-up packet is forwarded byte for byte and upstream decides everything; freshet only looks on, removes what
 //! cannot work (SCRAM-SHA-256-PLUS between a plain and an encrypted leg) and refuses what would be a hole (a log-in
 //! without a challenge, for a client that is not local).
 
 pub mod authenticate;
+pub mod cancel;
 pub mod negotiate;
 
 use std::io;
