@@ -1,7 +1,10 @@
 //! [`ConfigErrors`]: every problem of a configuration at once, each with its place, its key and what would be right.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+
+use crate::Settings;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +20,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(key: &str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn new(key: &str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { place: String::new(), key: key.to_string(), what: what.into(), remedy: remedy.into() }
     }
 
@@ -44,6 +47,35 @@ impl fmt::Display for Problem {
             write!(f, "; {}", self.remedy)?;
         }
         Ok(())
+    }
+}
+
+/// What was found while the sources are read, and where each key was set, for problems that turn up later.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    pub(crate) found: Vec<Problem>,
+    places: BTreeMap<&'static str, String>,
+}
+
+impl Problems {
+    pub(crate) fn push(&mut self, problem: Problem) {
+        self.found.push(problem);
+    }
+
+    pub(crate) fn set_at(&mut self, key: &'static str, place: &str) {
+        self.places.insert(key, place.to_string());
+    }
+
+    /// A problem of a key whose place is not known to who found it. A key gets one problem of this kind.
+    pub(crate) fn add_to_key(&mut self, problem: Problem) {
+        if !self.found.iter().any(|found| found.key == problem.key) {
+            let place = self.places.get(problem.key.as_str()).cloned().unwrap_or_default();
+            self.found.push(problem.at(place));
+        }
+    }
+
+    pub(crate) fn into_result(self, settings: Settings) -> Result<Settings, ConfigErrors> {
+        if self.found.is_empty() { Ok(settings) } else { Err(ConfigErrors { problems: self.found }) }
     }
 }
 

@@ -3,11 +3,11 @@
 use toml::de::{DeTable, DeValue};
 
 use crate::Settings;
-use crate::error::{Problem, nearest};
+use crate::error::{Problem, Problems, nearest};
 use crate::keys::{self, Given};
 
 /// Applies the file's text to `settings`; what is wrong is added to `problems`.
-pub(crate) fn read(settings: &mut Settings, file: &str, text: &str, problems: &mut Vec<Problem>) {
+pub(crate) fn read(settings: &mut Settings, file: &str, text: &str, problems: &mut Problems) {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
@@ -27,8 +27,9 @@ pub(crate) fn read(settings: &mut Settings, file: &str, text: &str, problems: &m
         for (name, value) in group {
             let path = format!("{section}.{}", name.get_ref());
             let place = format!("{file}:{}", line_of(text, name.span().start));
-            if let Err(problem) = keys::apply(settings, &path, &given(value.get_ref())) {
-                problems.push(problem.at(place));
+            match keys::apply(settings, &path, &given(value.get_ref())) {
+                Ok(key) => problems.set_at(key, &place),
+                Err(problem) => problems.push(problem.at(place)),
             }
         }
     }

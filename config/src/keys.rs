@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::{Problem, nearest};
+use crate::error::{Problem, Problems, nearest};
 use crate::{FreshnessMode, ListenAddress, LogFormat, Settings, TableChoice};
 
 /// One setting.
@@ -111,6 +111,10 @@ pub const KEYS: &[Key] = &[
     key!("listen.allow_passwordless_upstream", Takes::Bool, |s, v| {
         s.listen.allow_passwordless_upstream = v.is_true()
     }),
+    key!("listen.tls_certificate", Takes::Text, |s, v| s.listen.tls_certificate = file(v.text())),
+    key!("listen.tls_key", Takes::Text, |s, v| s.listen.tls_key = file(v.text())),
+    key!("listen.tls_client_ca", Takes::Text, |s, v| s.listen.tls_client_ca = file(v.text())),
+    key!("listen.tls_required", Takes::Bool, |s, v| s.listen.tls_required = v.is_true()),
     key!("mirror.tables", Takes::List, try |s, v| table_choice(v.list()).map(|choice| s.mirror.tables = choice)),
     key!("mirror.publication", Takes::Text, try |s, v| identifier(v.text()).map(|name| s.mirror.publication = name)),
     key!("mirror.set_replica_identity_full", Takes::Bool, |s, v| s.mirror.set_replica_identity_full = v.is_true()),
@@ -154,8 +158,8 @@ pub(crate) fn sections() -> Vec<&'static str> {
     names
 }
 
-/// Applies one value; the problem, if any, has no place yet.
-pub(crate) fn apply(settings: &mut Settings, path: &str, given: &Given) -> Result<(), Problem> {
+/// Applies one value and tells its key; the problem, if any, has no place yet.
+pub(crate) fn apply(settings: &mut Settings, path: &str, given: &Given) -> Result<&'static str, Problem> {
     let Some(key) = KEYS.iter().find(|key| key.path == path) else {
         let section = path.split('.').next().unwrap_or_default();
         let known = || KEYS.iter().map(|key| key.path).filter(|known| known.split('.').next() == Some(section));
@@ -166,11 +170,13 @@ pub(crate) fn apply(settings: &mut Settings, path: &str, given: &Given) -> Resul
         return Err(Problem::new(path, "is no key", remedy));
     };
     let checked = check(key, given)?;
-    (key.apply)(settings, checked).map_err(|remedy| Problem::new(path, format!("cannot be {}", shown(given)), remedy))
+    let applied = (key.apply)(settings, checked);
+    applied.map_err(|remedy| Problem::new(path, format!("cannot be {}", shown(key, given)), remedy))?;
+    Ok(key.path)
 }
 
 fn check(key: &Key, given: &Given) -> Result<Checked, Problem> {
-    let wrong = |remedy: String| Problem::new(key.path, format!("cannot be {}", shown(given)), remedy);
+    let wrong = |remedy: String| Problem::new(key.path, format!("cannot be {}", shown(key, given)), remedy);
     match (key.takes, given) {
         (Takes::Text, Given::Text(text)) => Ok(Checked::Text(text.clone())),
         (Takes::Bool, Given::Bool(value)) => Ok(Checked::Bool(*value)),
@@ -203,8 +209,10 @@ fn check(key: &Key, given: &Given) -> Result<Checked, Problem> {
     }
 }
 
-fn shown(given: &Given) -> String {
+/// The value as written, but for those that hold a password or a token.
+fn shown(key: &Key, given: &Given) -> String {
     match given {
+        _ if matches!(key.path, "upstream.url" | "admin.token") => "what it is set to".to_string(),
         Given::Text(text) => format!("{text:?}"),
         Given::Integer(number) => number.to_string(),
         Given::Bool(value) => value.to_string(),
@@ -214,7 +222,7 @@ fn shown(given: &Given) -> String {
 }
 
 /// `FRESHET_SECTION_NAME` for each key; an unknown `FRESHET_` variable is a problem, as it is most likely a typing error.
-pub(crate) fn read_variables(settings: &mut Settings, variables: &[(String, String)], problems: &mut Vec<Problem>) {
+pub(crate) fn read_variables(settings: &mut Settings, variables: &[(String, String)], problems: &mut Problems) {
     let named: Vec<(String, &Key)> = KEYS.iter().map(|key| (variable_name(key.path), key)).collect();
     for (name, value) in variables {
         // The tests' harness has variables of its own; FRESHET_CONFIG names the file.
@@ -227,8 +235,10 @@ pub(crate) fn read_variables(settings: &mut Settings, variables: &[(String, Stri
             problems.push(Problem::new("", format!("{name} is no setting"), remedy).at("environment"));
             continue;
         };
-        if let Err(problem) = apply(settings, key.path, &from_text(key, value)) {
-            problems.push(problem.at(format!("environment: {name}")));
+        let place = format!("environment: {name}");
+        match apply(settings, key.path, &from_text(key, value)) {
+            Ok(key) => problems.set_at(key, &place),
+            Err(problem) => problems.push(problem.at(place)),
         }
     }
 }
@@ -238,7 +248,7 @@ fn variable_name(path: &str) -> String {
 }
 
 /// Flags arrive as text; a repeated one is a list.
-pub(crate) fn read_flags(settings: &mut Settings, flags: &[(&'static str, String)], problems: &mut Vec<Problem>) {
+pub(crate) fn read_flags(settings: &mut Settings, flags: &[(&'static str, String)], problems: &mut Problems) {
     let mut seen: Vec<&str> = Vec::new();
     for (path, _) in flags {
         if seen.contains(path) {
@@ -250,8 +260,9 @@ pub(crate) fn read_flags(settings: &mut Settings, flags: &[(&'static str, String
             Some(key) => from_text(key, &texts.join(",")),
             None => Given::Text(texts.join(",")),
         };
-        if let Err(problem) = apply(settings, path, &given) {
-            problems.push(problem.at("command line"));
+        match apply(settings, path, &given) {
+            Ok(key) => problems.set_at(key, "command line"),
+            Err(problem) => problems.push(problem.at("command line")),
         }
     }
 }
@@ -279,6 +290,11 @@ fn upstream_url(text: String) -> Result<String, String> {
         return Err(form.to_string());
     }
     Ok(text)
+}
+
+/// The shipped file shows keys of files with nothing in them.
+fn file(text: String) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| PathBuf::from(text))
 }
 
 fn addresses(list: Vec<String>) -> Result<Vec<ListenAddress>, String> {

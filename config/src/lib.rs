@@ -9,6 +9,7 @@ mod keys;
 
 use std::path::{Path, PathBuf};
 
+use error::Problems;
 pub use error::{ConfigErrors, Problem};
 pub use keys::{KEYS, Key, Takes};
 
@@ -47,6 +48,11 @@ pub struct Listen {
     pub drain_timeout_ms: u64,
     pub keepalive_idle_ms: u64,
     pub allow_passwordless_upstream: bool,
+    /// None: no TLS with clients.
+    pub tls_certificate: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    pub tls_client_ca: Option<PathBuf>,
+    pub tls_required: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +175,10 @@ impl Default for Listen {
             drain_timeout_ms: 10_000,
             keepalive_idle_ms: 60_000,
             allow_passwordless_upstream: false,
+            tls_certificate: None,
+            tls_key: None,
+            tls_client_ca: None,
+            tls_required: false,
         }
     }
 }
@@ -241,26 +251,38 @@ pub struct Sources<'a> {
 impl Settings {
     /// Reads all sources. Either every setting is right, or every problem is reported.
     pub fn load(sources: &Sources<'_>) -> Result<Self, ConfigErrors> {
+        Self::load_checked(sources, |_| Vec::new())
+    }
+
+    /// [`Settings::load`] with a further check of what only others can judge, such as files that keys name. Its problems
+    /// get the place of their key and stand beside the others.
+    pub fn load_checked(
+        sources: &Sources<'_>,
+        check: impl FnOnce(&Self) -> Vec<Problem>,
+    ) -> Result<Self, ConfigErrors> {
         let mut settings = Self::default();
-        let mut problems = Vec::new();
+        let mut problems = Problems::default();
         if let Some(path) = sources.file {
             match std::fs::read_to_string(path) {
                 Ok(text) => file::read(&mut settings, &path.display().to_string(), &text, &mut problems),
-                Err(error) => problems.push(Problem::unreadable(path, &error)),
+                Err(error) => problems.found.push(Problem::unreadable(path, &error)),
             }
         }
         keys::read_variables(&mut settings, &sources.variables, &mut problems);
         keys::read_flags(&mut settings, &sources.flags, &mut problems);
-        settings.check_together(&mut problems);
-        if problems.is_empty() { Ok(settings) } else { Err(ConfigErrors { problems }) }
+        settings.check_together(&mut problems.found);
+        for problem in check(&settings) {
+            problems.add_to_key(problem);
+        }
+        problems.into_result(settings)
     }
 
     /// Reads the text of a file over the defaults, without the checks that need the other sources.
     pub fn from_file_text(name: &str, text: &str) -> Result<Self, ConfigErrors> {
         let mut settings = Self::default();
-        let mut problems = Vec::new();
+        let mut problems = Problems::default();
         file::read(&mut settings, name, text, &mut problems);
-        if problems.is_empty() { Ok(settings) } else { Err(ConfigErrors { problems }) }
+        problems.into_result(settings)
     }
 
     fn check_together(&self, problems: &mut Vec<Problem>) {
@@ -271,6 +293,26 @@ impl Settings {
                 "is not set",
                 "give --upstream postgres://user@host:port/database, or [upstream] url in the file",
             ));
+        }
+        let listen = &self.listen;
+        let tls = |key: &str, what: &str, remedy: &str| Problem::new(key, what, remedy);
+        match (&listen.tls_certificate, &listen.tls_key) {
+            (Some(_), None) => problems.push(tls(
+                "listen.tls_key",
+                "is not set although listen.tls_certificate is",
+                "name the file with the certificate's private key",
+            )),
+            (None, Some(_)) => problems.push(tls(
+                "listen.tls_certificate",
+                "is not set although listen.tls_key is",
+                "name the file with the certificate",
+            )),
+            (None, None) if listen.tls_required || listen.tls_client_ca.is_some() => problems.push(tls(
+                "listen.tls_certificate",
+                "is not set although listen.tls_required or listen.tls_client_ca is",
+                "without a certificate there is no TLS with clients: set listen.tls_certificate and listen.tls_key",
+            )),
+            (None, None) | (Some(_), Some(_)) => {}
         }
         if !self.admin.address.is_empty() && !is_loopback(&self.admin.address) && self.admin.token.is_empty() {
             problems.push(Problem::new(
