@@ -13,6 +13,7 @@ COPY config/freshet.toml /etc/freshet/freshet.toml
 USER freshet
 EXPOSE 5433 9433
 # In a container clients come from outside it; the admin address stays inside, where the health check asks it.
+# TLS: mount certificate and key, readable for the user 990, and set FRESHET_LISTEN_TLS_CERTIFICATE, FRESHET_LISTEN_TLS_KEY.
 ENV FRESHET_LISTEN_ADDRESSES=0.0.0.0:5433
 HEALTHCHECK --interval=5s --timeout=2s --start-period=10s --retries=3 CMD curl -fsS http://127.0.0.1:9433/healthz || exit 1
 STOPSIGNAL SIGTERM

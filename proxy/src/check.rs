@@ -11,6 +11,9 @@ use freshet_engine::types::FormatSettings;
 use crate::replication::catalog::{self, LoadedCatalog};
 use crate::replication::preflight::{self, Severity};
 use crate::replication::supervise;
+use crate::server::client_leg;
+use crate::startup::binding;
+use crate::tls::serve::ServerTls;
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::service::ServicePool;
@@ -38,6 +41,16 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
         "server     PostgreSQL {}.{}, role {}, database {}",
         version.0, version.1, facts.role, facts.database
     );
+    let tls = ServerTls::load(settings).ok().flatten();
+    let clients = client_leg(tls.as_ref(), settings);
+    for binding in binding::assess(&clients, &address, address.connect_timeout).await? {
+        report.is_fine &= binding.works();
+        let word = if binding.works() { "log-in" } else { "MISSING" };
+        let _ = writeln!(text, "{word:10} {}", binding.text());
+        if let Some(remedy) = binding.remedy() {
+            let _ = writeln!(text, "           mend: {remedy}");
+        }
+    }
     if findings.is_empty() {
         let _ = writeln!(text, "ready      wal_level, REPLICATION, slots, walsenders, publication: fine");
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use freshet_config::{ConfigErrors, Settings, Sources};
 
+use crate::server;
+
 /// A PostgreSQL proxy cache: swap the connection string, keep the answers exact.
 #[derive(Debug, Parser)]
 #[command(name = "freshet", version, about, args_conflicts_with_subcommands = true)]
@@ -81,7 +83,8 @@ impl ServeFlags {
         flags.extend(self.admin.clone().map(|address| ("admin.address", address)));
         flags.extend(self.freshness.clone().map(|mode| ("freshness.mode", mode)));
         flags.extend(self.tables.clone().map(|choice| ("mirror.tables", choice)));
-        Settings::load(&Sources { file: self.config.as_deref(), variables: std::env::vars().collect(), flags })
+        let sources = Sources { file: self.config.as_deref(), variables: std::env::vars().collect(), flags };
+        Settings::load_checked(&sources, server::check_settings)
     }
 }
 

@@ -16,9 +16,19 @@ pub enum Refusal {
     ShuttingDown,
     /// Upstream lets freshet's address in without a password, and the client is elsewhere.
     PasswordlessUpstream,
-    /// A second SSLRequest or GSSENCRequest.
-    RepeatedEncryptionRequest,
+    /// A request for encryption where none can be asked for any more.
+    RepeatedSslRequest,
+    RepeatedGssencRequest,
+    /// Bytes behind a request for encryption, sent before its answer (CVE-2021-23214).
+    BytesBehindSslRequest,
+    BytesBehindGssencRequest,
+    /// In the clear over TCP, where the settings require TLS.
+    TlsRequired,
 }
+
+/// PostgreSQL's words (ProcessStartupPacket).
+const SLIPPED_IN: &str =
+    "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.";
 
 impl Refusal {
     pub fn fields(self) -> ErrorFields<'static> {
@@ -40,9 +50,24 @@ impl Refusal {
                 ),
                 ..ErrorFields::fatal("28000", "upstream asked for no password")
             },
-            Self::RepeatedEncryptionRequest => {
-                ErrorFields::fatal("08P01", "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.0")
+            Self::RepeatedSslRequest => {
+                ErrorFields::fatal("0A000", "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.0")
             }
+            Self::RepeatedGssencRequest => {
+                ErrorFields::fatal("0A000", "unsupported frontend protocol 1234.5680: server supports 3.0 to 3.0")
+            }
+            Self::BytesBehindSslRequest => ErrorFields {
+                detail: Some(SLIPPED_IN),
+                ..ErrorFields::fatal("08P01", "received unencrypted data after SSL request")
+            },
+            Self::BytesBehindGssencRequest => ErrorFields {
+                detail: Some(SLIPPED_IN),
+                ..ErrorFields::fatal("08P01", "received unencrypted data after GSSAPI encryption request")
+            },
+            Self::TlsRequired => ErrorFields {
+                hint: Some("Connect with sslmode=require."),
+                ..ErrorFields::fatal("28000", "this server admits clients with TLS only")
+            },
         }
     }
 
@@ -54,7 +79,9 @@ impl Refusal {
             Self::SessionsMax => "sessions_max",
             Self::ShuttingDown => "shutting_down",
             Self::PasswordlessUpstream => "passwordless_upstream",
-            Self::RepeatedEncryptionRequest => "repeated_encryption_request",
+            Self::RepeatedSslRequest | Self::RepeatedGssencRequest => "repeated_encryption_request",
+            Self::BytesBehindSslRequest | Self::BytesBehindGssencRequest => "bytes_behind_encryption_request",
+            Self::TlsRequired => "tls_required",
         }
     }
 }

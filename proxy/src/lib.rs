@@ -9,6 +9,8 @@ pub mod metrics;
 pub mod shutdown;
 pub mod statistics;
 
+pub mod tls;
+
 pub mod net;
 
 pub mod upstream;

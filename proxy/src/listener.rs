@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use freshet_config::ListenAddress;
+use socket2::TcpKeepalive;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::net::ClientStream;
+use crate::net::Line;
 
 /// The port in the name of a Unix socket, as libpq looks for it.
 const SOCKET_PORT: u16 = 5433;
@@ -54,15 +54,15 @@ impl Listener {
         }
     }
 
-    pub async fn accept(&self, keepalive_idle: Duration) -> io::Result<ClientStream> {
+    pub async fn accept(&self, keepalive: &TcpKeepalive) -> io::Result<Line> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _): (TcpStream, _) = listener.accept().await?;
-                ClientStream::tcp(stream, keepalive_idle)
+                Line::tcp(stream, keepalive)
             }
             Self::Unix(listener, _) => {
                 let (stream, _): (UnixStream, _) = listener.accept().await?;
-                Ok(ClientStream::Unix(stream))
+                Ok(Line::Unix(stream))
             }
         }
     }

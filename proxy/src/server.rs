@@ -4,12 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use freshet_config::{Settings, TableChoice};
+use freshet_config::{ConfigErrors, Problem, Settings, TableChoice};
 use freshet_engine::{Engine, EngineOptions};
+use socket2::TcpKeepalive;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::admin::observe::Observed;
 use crate::admin::{self, observe};
@@ -18,7 +21,7 @@ use crate::error::Refusal;
 use crate::freshness::{Freshness, FreshnessOptions};
 use crate::listener::{Listener, Places};
 use crate::metrics::{CauseLabel, Metrics};
-use crate::net::ClientStream;
+use crate::net::Line;
 use crate::replication::supervise::MirrorOptions;
 use crate::session::answer::{Answerers, RelayOnly};
 use crate::session::local::{Local, LocalAnswerers};
@@ -28,10 +31,12 @@ use crate::session::state::Login;
 use crate::session::{self, SessionContext};
 use crate::shutdown::{Phase, Shutdown, Trigger};
 use crate::startup::authenticate::{Passwordless, authenticate};
+use crate::startup::binding::{self, ClientLeg};
 use crate::startup::cancel::{CancelRegistry, key_of};
 use crate::startup::negotiate::{Negotiated, negotiate};
 use crate::startup::{StartupError, refuse};
 use crate::statistics::Statistics;
+use crate::tls::serve::ServerTls;
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::{UpstreamError, cancel, relay};
 
@@ -42,6 +47,19 @@ pub enum ServerError {
     Address(#[from] UpstreamError),
     #[error("cannot listen on {address}: {error}")]
     Listen { address: String, error: io::Error },
+    #[error(transparent)]
+    Settings(#[from] ConfigErrors),
+}
+
+/// What is wrong with the files that the settings name, and with the URL of upstream.
+pub fn check_settings(settings: &Settings) -> Vec<Problem> {
+    let mut problems = ServerTls::load(settings).err().unwrap_or_default();
+    if let Err(error) = UpstreamAddress::parse(&settings.upstream.url)
+        && !settings.upstream.url.is_empty()
+    {
+        problems.push(Problem::new("upstream.url", "cannot be used", error.to_string()));
+    }
+    problems
 }
 
 /// Binds every listen address of the settings.
@@ -153,10 +171,13 @@ fn start_local(settings: &Settings) -> Result<(Arc<Local>, CancellationToken), S
 struct Front<A> {
     settings: Settings,
     upstream: UpstreamAddress,
+    tls: Option<ServerTls>,
     answerers: A,
     context: Arc<SessionContext>,
     places: Places,
     shutdown: Shutdown,
+    /// Of both lines of a session.
+    keepalive: TcpKeepalive,
 }
 
 /// The part of [`run`] that serves clients, with any answerers.
@@ -167,8 +188,12 @@ pub async fn serve<A: Answerers>(
     answerers: A,
     metrics: Metrics,
 ) -> Result<(), ServerError> {
+    let keepalive = TcpKeepalive::new().with_time(Duration::from_millis(settings.listen.keepalive_idle_ms));
+    let tls = ServerTls::load(&settings).map_err(|problems| ConfigErrors { problems })?;
     let front = Arc::new(Front {
-        upstream: UpstreamAddress::parse(&settings.upstream.url)?,
+        upstream: UpstreamAddress::parse(&settings.upstream.url)?.with_keepalive(keepalive.clone()),
+        tls,
+        keepalive,
         answerers,
         context: Arc::new(SessionContext {
             metrics,
@@ -193,6 +218,9 @@ pub async fn serve<A: Answerers>(
         info!(address = %listener.address(), upstream = %front.upstream, "listening");
         accepting.spawn(accept(Arc::clone(&front), listener));
     }
+    let mut beside = JoinSet::new();
+    beside.spawn(tell_binding(Arc::clone(&front)));
+    beside.spawn(reload_on_hangup(Arc::clone(&front)));
     let drain_limit = Duration::from_millis(front.settings.listen.drain_timeout_ms);
     let mut sessions: Vec<JoinSet<()>> = Vec::new();
     while let Some(finished) = accepting.join_next().await {
@@ -220,16 +248,53 @@ pub async fn serve<A: Answerers>(
     Ok(())
 }
 
+/// Says whether SCRAM works between the two legs.
+async fn tell_binding<A: Answerers>(front: Arc<Front<A>>) {
+    let clients = client_leg(front.tls.as_ref(), &front.settings);
+    let limit = Duration::from_millis(front.settings.upstream.connect_timeout_ms);
+    match binding::assess(&clients, &front.upstream, limit).await {
+        Ok(found) => {
+            for binding in found {
+                match binding.remedy() {
+                    None => info!("{}", binding.text()),
+                    Some(remedy) => warn!(remedy, "{}", binding.text()),
+                }
+            }
+        }
+        Err(error) => warn!(upstream = %front.upstream.endpoint, %error, "upstream cannot be reached"),
+    }
+}
+
+/// The clients' leg by the settings.
+pub fn client_leg(tls: Option<&ServerTls>, settings: &Settings) -> ClientLeg {
+    ClientLeg { certificate: tls.map(ServerTls::certificate), is_required: settings.listen.tls_required }
+}
+
+/// A renewed certificate is taken into use without a restart.
+async fn reload_on_hangup<A: Answerers>(front: Arc<Front<A>>) {
+    let Some(tls) = &front.tls else { return };
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    while hangup.recv().await.is_some() {
+        match tls.reload() {
+            Ok(()) => info!("certificate and key are read again"),
+            Err(problems) => {
+                for problem in problems {
+                    error!("{problem}; the one in use stays");
+                }
+            }
+        }
+    }
+}
+
 /// Accepts until the drain begins; the sessions it started.
 async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinSet<()> {
-    let keepalive_idle = Duration::from_millis(front.settings.listen.keepalive_idle_ms);
     let mut shutdown = front.shutdown.clone();
     let mut sessions = JoinSet::new();
     loop {
         tokio::select! {
             () = shutdown.reached(Phase::Draining) => return sessions,
             Some(_) = sessions.join_next() => {}
-            accepted = listener.accept(keepalive_idle) => match accepted {
+            accepted = listener.accept(&front.keepalive) => match accepted {
                 Ok(client) => {
                     sessions.spawn(handle(Arc::clone(&front), client));
                 }
@@ -244,7 +309,7 @@ async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinS
 }
 
 /// One connection from its first byte to its last.
-async fn handle<A: Answerers>(front: Arc<Front<A>>, client: ClientStream) {
+async fn handle<A: Answerers>(front: Arc<Front<A>>, client: Line) {
     let peer = client.peer();
     match start_up(&front, client, &peer).await {
         Ok(()) => {}
@@ -256,25 +321,30 @@ async fn handle<A: Answerers>(front: Arc<Front<A>>, client: ClientStream) {
     }
 }
 
-async fn start_up<A: Answerers>(front: &Front<A>, client: ClientStream, peer: &str) -> Result<(), StartupError> {
+async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> Result<(), StartupError> {
     let deadline = tokio::time::Instant::now() + Duration::from_millis(front.settings.listen.login_timeout_ms);
     let connect_limit = Duration::from_millis(front.settings.upstream.connect_timeout_ms);
-    let negotiated = tokio::time::timeout_at(deadline, negotiate(client)).await;
+    let tls = front.tls.as_ref().map(ServerTls::config);
+    let negotiated = tokio::time::timeout_at(deadline, negotiate(client, tls)).await;
     let (client, packet, rest) = match negotiated.map_err(|_| StartupError::Timeout)?? {
         Negotiated::Startup { client, packet, rest } => (client, packet, rest),
-        Negotiated::Cancel { client, packet } => {
+        Negotiated::Cancel { mut client, packet } => {
             front.context.metrics.cancel_requests.inc();
             front.context.cancels.cancel(key_of(&packet));
             let sent = cancel::send(&front.upstream, &packet, connect_limit).await;
             // The client takes the close for the end of the request.
-            drop(client);
+            let _ = client.shutdown().await;
             return sent.map_err(StartupError::Io);
         }
     };
+    if front.settings.listen.tls_required && !client.is_encrypted() && !client.is_unix() {
+        return Err(refuse(client, Refusal::TlsRequired).await);
+    }
     let Some(place) = front.places.take() else {
         return Err(refuse(client, Refusal::SessionsMax).await);
     };
-    let upstream = match relay::open(&front.upstream, connect_limit).await {
+    let opened = tokio::time::timeout_at(deadline, relay::open(&front.upstream, &packet, connect_limit)).await;
+    let upstream = match opened.map_err(|_| StartupError::Timeout)? {
         Ok(upstream) => upstream,
         Err(error) => {
             warn!(upstream = %front.upstream.endpoint, %error, "upstream cannot be reached");
@@ -285,7 +355,7 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: ClientStream, peer: &s
         true => Passwordless::Allowed,
         false => Passwordless::ForLocalClients,
     };
-    let relayed = authenticate(client, upstream, &packet, rest, passwordless);
+    let relayed = authenticate((client, rest), upstream, &packet, passwordless);
     let logged_in = tokio::time::timeout_at(deadline, relayed).await.map_err(|_| StartupError::Timeout)??;
     let login = Login {
         user: logged_in.user.clone(),

@@ -1,6 +1,8 @@
 //! Harness for the black-box tests: throwaway PostgreSQL clusters, freshet in process, raw protocol clients.
 
+pub mod certificates;
 pub mod client;
 pub mod cluster;
 pub mod freshet;
+pub mod programs;
 pub mod raw;

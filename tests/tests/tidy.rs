@@ -28,6 +28,7 @@ const PROXY: &[&str] = &[
     "shutdown",
     "statistics",
     "metrics",
+    "tls",
     "net",
     "upstream",
     "startup",

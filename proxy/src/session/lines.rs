@@ -8,10 +8,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::net::ClientStream;
+use crate::net::Line;
 use crate::session::buffer::OutBuffer;
 use crate::session::machine::Machine;
-use crate::upstream::connect::UpstreamStream;
 
 /// Read per call, on the stack of the polling function: an idle session owns no read buffer.
 const READ_BYTES: usize = 64 * 1024;
@@ -31,8 +30,8 @@ pub enum Turn {
 
 /// The two sockets of a session.
 pub struct Lines {
-    pub client: ClientStream,
-    pub upstream: UpstreamStream,
+    pub client: Line,
+    pub upstream: Line,
     /// Bytes that may wait for one side before the other is no longer read.
     pub buffer_max: usize,
     pub bytes_from_client: u64,
@@ -44,7 +43,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub fn new(client: ClientStream, upstream: UpstreamStream, buffer_max: usize) -> Self {
+    pub fn new(client: Line, upstream: Line, buffer_max: usize) -> Self {
         Self {
             client,
             upstream,
@@ -121,12 +120,8 @@ impl Lines {
     }
 }
 
-/// Ready when the queue is empty.
-fn poll_write<W: AsyncWrite + Unpin>(
-    cx: &mut Context<'_>,
-    line: &mut W,
-    queue: &mut OutBuffer,
-) -> Poll<io::Result<()>> {
+/// Ready when the queue is empty, and TLS has passed on what it took.
+fn poll_write(cx: &mut Context<'_>, line: &mut Line, queue: &mut OutBuffer) -> Poll<io::Result<()>> {
     while !queue.is_empty() {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let filled = queue.slices(&mut slices);
@@ -139,5 +134,5 @@ fn poll_write<W: AsyncWrite + Unpin>(
         }
         queue.consume(written);
     }
-    Poll::Ready(Ok(()))
+    Pin::new(line).poll_flush(cx)
 }

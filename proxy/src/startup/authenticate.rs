@@ -5,16 +5,15 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::error::Refusal;
-use crate::net::ClientStream;
+use crate::net::Line;
 use crate::startup::{StartupError, refuse};
-use crate::upstream::connect::UpstreamStream;
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, Reader, head};
 use crate::wire::startup::{Authentication, authentication, parameters, write_sasl_without};
 
 /// A client that upstream has let in.
 pub struct LoggedIn {
-    pub client: ClientStream,
-    pub upstream: UpstreamStream,
+    pub client: Line,
+    pub upstream: Line,
     pub user: String,
     pub database: String,
     pub application_name: String,
@@ -42,8 +41,8 @@ const CLIENT_AHEAD_MAX: usize = 256 * 1024;
 const UPSTREAM_FRAME_MAX: usize = 1 << 20;
 
 struct Exchange {
-    client: ClientStream,
-    upstream: UpstreamStream,
+    client: Line,
+    upstream: Line,
     from_client: Vec<u8>,
     from_upstream: Vec<u8>,
     to_client: Vec<u8>,
@@ -59,20 +58,19 @@ enum Verdict {
     Refused,
 }
 
-/// Forwards the start-up packet and relays until upstream is ready for the first query.
+/// Relays until upstream is ready for the first query. `upstream` has the start-up packet; with each line come the
+/// bytes that were read from it already.
 pub async fn authenticate(
-    client: ClientStream,
-    mut upstream: UpstreamStream,
+    (client, from_client): (Line, Vec<u8>),
+    (upstream, from_upstream): (Line, Vec<u8>),
     packet: &[u8],
-    rest: Vec<u8>,
     passwordless: Passwordless,
 ) -> Result<LoggedIn, StartupError> {
-    upstream.write_all(packet).await?;
     let mut exchange = Exchange {
         client,
         upstream,
-        from_client: rest,
-        from_upstream: Vec::new(),
+        from_client,
+        from_upstream,
         to_client: Vec::new(),
         passwordless,
         was_challenged: false,
@@ -114,7 +112,7 @@ impl Exchange {
     async fn run(&mut self) -> Result<Verdict, StartupError> {
         loop {
             let verdict = self.pass_upstream()?;
-            self.client.write_all(&std::mem::take(&mut self.to_client)).await?;
+            self.client.send(&std::mem::take(&mut self.to_client)).await?;
             if let Some(verdict) = verdict {
                 return Ok(verdict);
             }
@@ -144,7 +142,7 @@ impl Exchange {
             if length > ANSWER_LENGTH_MAX || self.from_client.len() < length {
                 break;
             }
-            self.upstream.write_all(&self.from_client[..length]).await?;
+            self.upstream.send(&self.from_client[..length]).await?;
             self.from_client.drain(..length);
         }
         Ok(())
@@ -201,9 +199,6 @@ impl Exchange {
     /// The client would refuse PLUS offered on a plain line, and upstream would refuse a client that says it saw none
     /// offered where it was: so this only helps, and only where the client's leg is plain.
     fn must_not_bind_channel(&self) -> bool {
-        let upstream_is_encrypted = match &self.upstream {
-            UpstreamStream::Tcp(_) | UpstreamStream::Unix(_) => false,
-        };
-        upstream_is_encrypted && !self.client.is_encrypted()
+        self.upstream.is_encrypted() && !self.client.is_encrypted()
     }
 }

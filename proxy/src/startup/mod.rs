@@ -1,12 +1,13 @@
 //! From an accepted connection to a logged-in session: [`negotiate`] reads what the client opens with,
 //! [`authenticate`] relays the log-in between client and upstream. Side exit: a CancelRequest, which [`cancel`] brings to
-//! the session it means and which is then relayed.
+//! the session it means and which is then relayed. [`binding`] tells the operator whether SCRAM works.
 //!
 //! The start-up packet is forwarded byte for byte and upstream decides everything; freshet only looks on, removes what
 //! cannot work (SCRAM-SHA-256-PLUS between a plain and an encrypted leg) and refuses what would be a hole (a log-in
 //! without a challenge, for a client that is not local).
 
 pub mod authenticate;
+pub mod binding;
 pub mod cancel;
 pub mod negotiate;
 
@@ -15,7 +16,7 @@ use std::io;
 use tokio::io::AsyncWriteExt;
 
 use crate::error::Refusal;
-use crate::net::ClientStream;
+use crate::net::Line;
 use crate::wire::error::write_error;
 
 /// How a start-up ended without a session.
@@ -37,10 +38,10 @@ pub enum StartupError {
 }
 
 /// Tells the client and closes; errors on the way do not matter any more.
-pub async fn refuse(mut client: ClientStream, refusal: Refusal) -> StartupError {
+pub async fn refuse(mut client: Line, refusal: Refusal) -> StartupError {
     let mut out = Vec::new();
     write_error(&mut out, &refusal.fields());
-    let _ = client.write_all(&out).await;
+    let _ = client.send(&out).await;
     let _ = client.shutdown().await;
     StartupError::Refused(refusal)
 }

@@ -1,14 +1,17 @@
 //! Where upstream is and as whom freshet itself logs in: `postgres://user:password@host:port/database`.
 //!
 //! URLs are read by tokio-postgres, so that the forms are those that people know from libpq
-//! (`?host=/var/run/postgresql` for a socket directory, percent-encoding, `key=value` strings).
+//! (`?host=/var/run/postgresql` for a socket directory, percent-encoding); what they say of TLS is read by
+//! [`security`](crate::upstream::security).
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use socket2::TcpKeepalive;
 use tokio_postgres::config::{Host, SslMode};
 
 use crate::upstream::UpstreamError;
+use crate::upstream::security::{self, Attempt, Security};
 
 /// The line to take.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,18 +32,17 @@ pub struct UpstreamAddress {
     pub password: Option<Vec<u8>>,
     pub database: String,
     pub connect_timeout: Duration,
+    pub security: Security,
+    pub keepalive: TcpKeepalive,
     parsed: tokio_postgres::Config,
 }
 
 impl UpstreamAddress {
-    /// Reads a URL or `key=value` string. The first host counts. TLS is refused where it is required: it is not
-    /// spoken on freshet's own connections.
+    /// Reads a URL and the files it names. The first host counts.
     pub fn parse(url: &str) -> Result<Self, UpstreamError> {
+        let (rest, of_security) = security::split(url);
         let parsed: tokio_postgres::Config =
-            url.parse().map_err(|error: tokio_postgres::Error| UpstreamError::Address(error.to_string()))?;
-        if parsed.get_ssl_mode() == SslMode::Require {
-            return Err(UpstreamError::Address("sslmode=require: TLS to upstream is not supported".into()));
-        }
+            rest.parse().map_err(|error: tokio_postgres::Error| UpstreamError::Address(error.to_string()))?;
         let port = parsed.get_ports().first().copied().unwrap_or(5432);
         let endpoint = match parsed.get_hosts().first() {
             None => Endpoint::Tcp { host: "127.0.0.1".into(), port },
@@ -52,6 +54,12 @@ impl UpstreamAddress {
         // As in libpq, the database defaults to the user's name.
         let database = parsed.get_dbname().unwrap_or(&user).to_string();
         Ok(Self {
+            security: security::read(&of_security, &endpoint)?,
+            // A peer that vanished without a FIN is noticed in about half a minute, also while nothing is asked of it.
+            keepalive: TcpKeepalive::new()
+                .with_time(Duration::from_secs(15))
+                .with_interval(Duration::from_secs(5))
+                .with_retries(3),
             endpoint,
             password: parsed.get_password().map(<[u8]>::to_vec),
             connect_timeout: parsed.get_connect_timeout().copied().unwrap_or(Duration::from_secs(10)),
@@ -61,7 +69,12 @@ impl UpstreamAddress {
         })
     }
 
-    /// The same for tokio-postgres, every field filled in.
+    /// The ways to open a line, in the order to try them.
+    pub fn attempts(&self) -> &'static [Attempt] {
+        self.security.attempts(&self.endpoint)
+    }
+
+    /// The same for tokio-postgres, every field filled in; for a line that is open already.
     pub fn to_config(&self, application_name: &str) -> tokio_postgres::Config {
         let mut config = self.parsed.clone();
         config.user(&self.user).dbname(&self.database).application_name(application_name);
@@ -70,6 +83,11 @@ impl UpstreamAddress {
             config.host("127.0.0.1");
         }
         config
+    }
+
+    /// With other probes of an idle line.
+    pub fn with_keepalive(self, keepalive: TcpKeepalive) -> Self {
+        Self { keepalive, ..self }
     }
 
     /// Another database of the same upstream.
@@ -118,8 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn tls_that_is_required_is_refused() {
-        assert!(UpstreamAddress::parse("postgres://h/d?sslmode=require").is_err());
+    fn what_is_no_address_is_refused() {
         assert!(UpstreamAddress::parse("http://h/d").is_err());
+        assert!(UpstreamAddress::parse("postgres://h/d?sslmode=sometimes").is_err());
+        assert!(UpstreamAddress::parse("postgres://h/d?sslcrl=/x").is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use crate::upstream::address::UpstreamAddress;
@@ -12,9 +12,9 @@ use crate::upstream::connect;
 /// Sends the packet on a line of its own and waits until upstream closes it, which it does once the signal is sent
 /// (PostgreSQL: Canceling Requests in Progress); libpq waits for that close, so it must not come earlier.
 pub async fn send(address: &UpstreamAddress, packet: &[u8], limit: Duration) -> io::Result<()> {
-    let mut stream = connect::open(&address.endpoint, limit).await?;
+    let mut stream = connect::open(address, limit).await?;
     let sent = timeout(limit, async {
-        stream.write_all(packet).await?;
+        stream.send(packet).await?;
         let mut rest = [0; 16];
         while stream.read(&mut rest).await? > 0 {}
         Ok(())

@@ -1,73 +1,79 @@
-//! Opens the line to upstream: TCP or a unix socket, behind one stream type.
+//! Opens the line to upstream: TCP, TLS over it as the address asks, or a Unix socket.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use crate::upstream::address::Endpoint;
+use crate::net::Line;
+use crate::tls::ALPN;
+use crate::upstream::address::{Endpoint, UpstreamAddress};
+use crate::upstream::security::Attempt;
+use crate::wire::startup::write_ssl_request;
 
-/// Opens the line, or gives up after `limit`.
-pub async fn open(endpoint: &Endpoint, limit: Duration) -> io::Result<UpstreamStream> {
+/// Opens the line in the first way that the address allows, or gives up after `limit`.
+pub async fn open(address: &UpstreamAddress, limit: Duration) -> io::Result<Line> {
+    open_by(address, address.attempts().first().copied().unwrap_or(Attempt::Plain), limit).await
+}
+
+/// Opens the line in one way, or gives up after `limit`.
+pub async fn open_by(address: &UpstreamAddress, attempt: Attempt, limit: Duration) -> io::Result<Line> {
     let opened = timeout(limit, async {
-        match endpoint {
-            Endpoint::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
-                stream.set_nodelay(true)?;
-                SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
-                Ok(UpstreamStream::Tcp(stream))
-            }
-            Endpoint::Unix(path) => Ok(UpstreamStream::Unix(UnixStream::connect(path).await?)),
+        match attempt {
+            Attempt::Plain => dial(address).await,
+            Attempt::Tls => match encrypt(address, dial(address).await?).await? {
+                line if line.is_encrypted() => Ok(line),
+                _ => Err(io::Error::other("upstream does not offer TLS, which its URL asks for")),
+            },
+            Attempt::TlsIfOffered => match encrypt(address, dial(address).await?).await {
+                Ok(line) => Ok(line),
+                Err(_) => dial(address).await,
+            },
         }
     });
     opened.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// A peer that vanished without a FIN is noticed in about half a minute, also while nothing is asked of it.
-fn keepalive() -> TcpKeepalive {
-    TcpKeepalive::new().with_time(Duration::from_secs(15)).with_interval(Duration::from_secs(5)).with_retries(3)
-}
-
-/// An open line to upstream.
-#[derive(Debug)]
-pub enum UpstreamStream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl AsyncRead for UpstreamStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+async fn dial(address: &UpstreamAddress) -> io::Result<Line> {
+    match &address.endpoint {
+        Endpoint::Tcp { host, port } => {
+            Line::tcp(TcpStream::connect((host.as_str(), *port)).await?, &address.keepalive)
         }
+        Endpoint::Unix(path) => Ok(Line::Unix(UnixStream::connect(path).await?)),
     }
 }
 
-impl AsyncWrite for UpstreamStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+/// Asks for TLS; upstream may say no, then the line is as it was.
+async fn encrypt(address: &UpstreamAddress, mut line: Line) -> io::Result<Line> {
+    let security = &address.security;
+    if !security.is_direct {
+        let mut request = Vec::new();
+        write_ssl_request(&mut request);
+        line.send(&request).await?;
+        // One byte and no more: whatever somebody slipped in behind it is read by TLS, which it breaks (CVE-2021-23222).
+        let mut answer = [0];
+        line.read_exact(&mut answer).await?;
+        match answer {
+            [b'S'] => {}
+            [b'N'] => return Ok(line),
+            _ => return Err(io::Error::other("upstream does not understand the request for TLS")),
         }
     }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
-        }
+    let line = line.connect_tls(security.tls.clone(), security.server_name.clone()).await;
+    let line = line.map_err(|error| io::Error::new(error.kind(), format!("TLS with upstream: {error}")))?;
+    if security.is_direct && line.alpn() != Some(ALPN) {
+        return Err(io::Error::other("TLS with upstream: it does not confirm that it speaks PostgreSQL (ALPN)"));
     }
+    Ok(line)
+}
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+/// Whether the attempts hold another way than the one that this line took.
+pub(super) fn has_other(attempt: Attempt, line: &Line) -> bool {
+    match attempt {
+        Attempt::Plain => !line.is_unix(),
+        Attempt::TlsIfOffered => line.is_encrypted(),
+        Attempt::Tls => false,
     }
 }

@@ -9,9 +9,11 @@ use postgres_protocol::message::frontend;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
+use crate::net::Line;
+use crate::tls::certificate::Certificate;
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::authenticate::Exchange;
-use crate::upstream::connect::{UpstreamStream, open};
+use crate::upstream::connect;
 use crate::upstream::{ServerError, UpstreamError};
 
 /// PostgreSQL's own limit on a message (PQ_LARGE_MESSAGE_LIMIT).
@@ -30,7 +32,7 @@ pub type Row = Vec<Option<Bytes>>;
 
 /// Logged in and ready for a question.
 pub struct Connection {
-    stream: UpstreamStream,
+    line: Line,
     incoming: BytesMut,
     outgoing: BytesMut,
     /// Of the serving process: what `pg_terminate_backend` and `pg_stat_activity` call `pid`.
@@ -41,9 +43,25 @@ impl Connection {
     /// Connects and logs in. `parameters` go into the start-up packet beside user and database
     /// (`replication=database`, `options`, ...).
     pub async fn open(address: &UpstreamAddress, parameters: &[(&str, &str)]) -> Result<Self, UpstreamError> {
-        let stream = open(&address.endpoint, address.connect_timeout).await?;
+        let mut refused = None;
+        for attempt in address.attempts() {
+            let line = match connect::open_by(address, *attempt, address.connect_timeout).await {
+                Ok(line) => line,
+                Err(error) => return Err(refused.unwrap_or(UpstreamError::Io(error))),
+            };
+            let has_other = connect::has_other(*attempt, &line);
+            match Self::log_in(line, address, parameters).await {
+                // 28000: pg_hba.conf does not admit this kind of line. A wrong password stays wrong on another.
+                Err(error) if has_other && error.code() == Some("28000") => refused = Some(error),
+                ended => return ended,
+            }
+        }
+        Err(refused.unwrap_or(UpstreamError::Protocol("no kind of line is allowed")))
+    }
+
+    async fn log_in(line: Line, address: &UpstreamAddress, parameters: &[(&str, &str)]) -> Result<Self, UpstreamError> {
         let (incoming, outgoing) = (BytesMut::with_capacity(READ_BYTES), BytesMut::new());
-        let mut connection = Self { stream, incoming, outgoing, process_id: 0 };
+        let mut connection = Self { line, incoming, outgoing, process_id: 0 };
         let started = timeout(address.connect_timeout, connection.start_up(address, parameters));
         started.await.map_err(|_| UpstreamError::Timeout("start-up"))??;
         Ok(connection)
@@ -138,7 +156,7 @@ impl Connection {
                 return Ok(frame);
             }
             self.incoming.reserve(READ_BYTES);
-            if self.stream.read_buf(&mut self.incoming).await? == 0 {
+            if self.line.read_buf(&mut self.incoming).await? == 0 {
                 return Err(UpstreamError::Io(std::io::ErrorKind::UnexpectedEof.into()));
             }
         }
@@ -160,13 +178,18 @@ impl Connection {
         Ok(Some(Frame { tag, body }))
     }
 
+    /// What SCRAM can bind this line to, if anything.
+    pub(super) fn end_point_digest(&self) -> Option<Vec<u8>> {
+        end_point_digest(&self.line)
+    }
+
     /// Messages to be sent by the next [`Connection::flush`].
     pub fn outgoing(&mut self) -> &mut BytesMut {
         &mut self.outgoing
     }
 
     pub async fn flush(&mut self) -> Result<(), UpstreamError> {
-        self.stream.write_all(&self.outgoing).await?;
+        self.line.send(&self.outgoing).await?;
         self.outgoing.clear();
         Ok(())
     }
@@ -175,8 +198,13 @@ impl Connection {
     pub async fn terminate(mut self) {
         frontend::terminate(&mut self.outgoing);
         let _ = self.flush().await;
-        let _ = self.stream.shutdown().await;
+        let _ = self.line.shutdown().await;
     }
+}
+
+/// tls-server-end-point of a line.
+pub(super) fn end_point_digest(line: &Line) -> Option<Vec<u8>> {
+    Certificate::parse(line.peer_certificate()?)?.end_point_digest()
 }
 
 /// Reads the body of a DataRow.

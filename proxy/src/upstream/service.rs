@@ -1,12 +1,22 @@
 //! The small pool of freshet's own ordinary connections: catalog look-ups, privileges, publication changes.
 
+use std::pin::Pin;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts};
-use tokio_postgres::NoTls;
+use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts};
+use tokio::io::Empty;
+use tokio::task::JoinHandle;
+use tokio_postgres::config::{SslMode, SslNegotiation};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
+use tokio_postgres::{Client, Config};
 
+use crate::net::Line;
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
+use crate::upstream::connect::open_by;
+use crate::upstream::connection::end_point_digest;
+use crate::upstream::security::{self, Attempt};
 
 /// How long a question waits for a free connection before it is given up.
 const WAIT: Duration = Duration::from_secs(5);
@@ -20,9 +30,15 @@ pub struct ServicePool {
 impl ServicePool {
     pub fn new(address: &UpstreamAddress, connections_max: usize) -> Result<Self, UpstreamError> {
         let mut config = address.to_config("freshet service");
+        config.channel_binding(match address.security.channel_binding {
+            security::ChannelBinding::Disable => tokio_postgres::config::ChannelBinding::Disable,
+            security::ChannelBinding::Prefer => tokio_postgres::config::ChannelBinding::Prefer,
+            security::ChannelBinding::Require => tokio_postgres::config::ChannelBinding::Require,
+        });
         // A role's own settings must not change what freshet's questions mean, nor how long they may block others.
         config.options("-c search_path=pg_catalog -c statement_timeout=30s -c lock_timeout=3s -c TimeZone=UTC");
-        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_connect(config, Dialer { address: address.clone() }, recycling);
         let timeouts = Timeouts { wait: Some(WAIT), create: Some(address.connect_timeout), recycle: Some(WAIT) };
         let pool = Pool::builder(manager)
             .max_size(connections_max)
@@ -49,10 +65,70 @@ impl ServicePool {
     }
 }
 
+/// Opens the pool's connections as freshet opens all its others.
+struct Dialer {
+    address: UpstreamAddress,
+}
+
+type Opened<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl Connect for Dialer {
+    fn connect(&self, config: &Config) -> Opened<Result<(Client, JoinHandle<()>), tokio_postgres::Error>> {
+        let (address, mut config) = (self.address.clone(), config.clone());
+        // For tokio-postgres every line is one that its TLS opens, with nothing to negotiate first.
+        config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
+        Box::pin(async move {
+            let mut attempts = address.attempts().iter().copied();
+            let mut attempt = attempts.next().unwrap_or(Attempt::Plain);
+            loop {
+                let opener = Opener { address: address.clone(), attempt };
+                match (config.connect_raw(tokio::io::empty(), opener).await, attempts.next()) {
+                    (Ok((client, connection)), _) => {
+                        // An error ends the client's calls as well, which tell it.
+                        let task = tokio::spawn(async move { drop(connection.await) });
+                        return Ok((client, task));
+                    }
+                    (Err(error), Some(other)) if error.code() == Some(&NOT_ADMITTED) => attempt = other,
+                    (Err(error), _) => return Err(error),
+                }
+            }
+        })
+    }
+}
+
+/// 28000: no pg_hba.conf entry for this kind of line.
+const NOT_ADMITTED: SqlState = SqlState::INVALID_AUTHORIZATION_SPECIFICATION;
+
+struct Opener {
+    address: UpstreamAddress,
+    attempt: Attempt,
+}
+
+impl TlsConnect<Empty> for Opener {
+    type Stream = Line;
+    type Error = std::io::Error;
+    type Future = Opened<std::io::Result<Line>>;
+
+    fn connect(self, _: Empty) -> Self::Future {
+        Box::pin(async move { open_by(&self.address, self.attempt, self.address.connect_timeout).await })
+    }
+}
+
+impl TlsStream for Line {
+    fn channel_binding(&self) -> ChannelBinding {
+        end_point_digest(self).map_or_else(ChannelBinding::none, ChannelBinding::tls_server_end_point)
+    }
+}
+
 impl From<tokio_postgres::Error> for UpstreamError {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(server) = error.as_db_error() else {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            let cause = std::error::Error::source(&error);
+            // The line could not be opened: tokio-postgres takes that for a failure of its TLS.
+            if let Some(error) = cause.and_then(|cause| cause.downcast_ref::<std::io::Error>()) {
+                return Self::Io(std::io::Error::new(error.kind(), error.to_string()));
+            }
+            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
             return Self::Io(std::io::Error::other(format!("{error}{cause}")));
         };
         Self::Server(crate::upstream::ServerError {

@@ -1,0 +1,759 @@
+//! TLS on both legs: every sslmode, client certificates, channel binding, direct TLS, and what must be refused.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use freshet_config::{Settings, Sources, TableChoice};
+use freshet_tests::certificates::{Certificates, ssl_answer};
+use freshet_tests::client::{Message, RawClient, message, query, rows, tags};
+use freshet_tests::cluster::{Cluster, binaries};
+use freshet_tests::freshet::Freshet;
+use freshet_tests::programs::{outcome, program, psql};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+
+/// Each role logs in by the method and on the line that it is named after; its password is its name.
+const RULES: &str = "
+hostssl all login_ssl 127.0.0.1/32 scram-sha-256
+hostnossl all login_nossl 127.0.0.1/32 scram-sha-256
+hostssl all login_cert 127.0.0.1/32 cert
+host all login_scram 127.0.0.1/32 scram-sha-256
+host all login_md5 127.0.0.1/32 md5
+host all login_cleartext 127.0.0.1/32 password
+hostssl all mirror_owner 127.0.0.1/32 scram-sha-256
+hostssl replication mirror_owner 127.0.0.1/32 scram-sha-256
+";
+
+const ROLES: &str = "
+CREATE ROLE login_ssl LOGIN PASSWORD 'login_ssl'; CREATE ROLE login_nossl LOGIN PASSWORD 'login_nossl';
+CREATE ROLE login_cert LOGIN; CREATE ROLE mirror_owner LOGIN SUPERUSER REPLICATION PASSWORD 'mirror_owner';";
+
+fn cluster() -> &'static Cluster {
+    static SHARED: std::sync::OnceLock<Cluster> = std::sync::OnceLock::new();
+    SHARED.get_or_init(|| {
+        let cluster = Cluster::start(&[]);
+        cluster.psql("postgres", ROLES);
+        Certificates::shared().use_in(&cluster, "server", RULES);
+        cluster
+    })
+}
+
+/// A plain relay before the shared cluster; `query` goes into the upstream URL.
+fn relay(query: &str, change: impl FnOnce(&mut Settings)) -> Freshet {
+    Freshet::start(&format!("{}?{query}", cluster().url("postgres")), |settings| {
+        settings.mirror.tables = TableChoice::None;
+        change(settings);
+    })
+}
+
+fn show(settings: &mut Settings, name: &str) {
+    let certificates = Certificates::shared();
+    settings.listen.tls_certificate = Some(certificates.certificate(name));
+    settings.listen.tls_key = Some(certificates.key(name));
+}
+
+fn connection(port: u16, role: &str, more: &str) -> String {
+    format!("host=127.0.0.1 port={port} user={role} password={role} dbname=postgres connect_timeout=20 {more}")
+}
+
+fn root(name: &str) -> String {
+    format!("sslrootcert={}", Certificates::shared().certificate(name).display())
+}
+
+/// Whether upstream's leg of this session is TLS.
+const UPSTREAM_LEG: &str = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+
+#[test]
+fn psql_connects_in_every_sslmode_on_both_legs() {
+    let ca = root("ca");
+    for (of_upstream, upstream_has_tls) in [
+        ("sslmode=disable".to_string(), "f"),
+        ("sslmode=allow".to_string(), "f"),
+        ("sslmode=prefer".to_string(), "t"),
+        ("sslmode=require".to_string(), "t"),
+        (format!("sslmode=verify-ca&{ca}"), "t"),
+        (format!("sslmode=verify-full&{ca}"), "t"),
+    ] {
+        let freshet = relay(&of_upstream, |settings| show(settings, "server"));
+        for (of_client, client_has_tls) in [
+            ("sslmode=disable".to_string(), false),
+            ("sslmode=allow".to_string(), false),
+            ("sslmode=prefer".to_string(), true),
+            ("sslmode=require".to_string(), true),
+            (format!("sslmode=verify-ca {ca}"), true),
+            (format!("sslmode=verify-full {ca}"), true),
+        ] {
+            let connection = connection(freshet.port(), "login_scram", &of_client);
+            let seen = psql(&connection, UPSTREAM_LEG);
+            assert_eq!(seen.as_deref(), Ok(upstream_has_tls), "{of_client}, upstream {of_upstream}");
+            let told = psql(&connection, "\\conninfo").expect("connects");
+            assert_eq!(told.contains("SSL connection"), client_has_tls, "{of_client}: {told}");
+        }
+    }
+}
+
+#[test]
+fn every_method_of_authentication_works_over_tls() {
+    let freshet = relay("sslmode=require", |settings| show(settings, "server"));
+    for role in ["login_scram", "login_md5", "login_cleartext", "login_ssl", "postgres"] {
+        for mode in ["require", "disable"] {
+            let connection = connection(freshet.port(), role, &format!("sslmode={mode}"));
+            assert_eq!(psql(&connection, "SELECT current_user").as_deref(), Ok(role));
+            let wrong = connection.replace(&format!("password={role}"), "password=wrong");
+            if role != "postgres" {
+                let error = psql(&wrong, "SELECT 1").expect_err("the wrong password");
+                assert!(error.contains("password authentication failed"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_certificate_on_both_legs_binds_the_channel() {
+    let freshet = relay("sslmode=require", |settings| show(settings, "server"));
+    let bound = connection(freshet.port(), "login_scram", "sslmode=require channel_binding=require");
+    assert_eq!(psql(&bound, "SELECT 1").as_deref(), Ok("1"));
+    // Freshet's own log-in is bound as well where it must be.
+    let url = format!("postgres://login_scram:login_scram@127.0.0.1:{}/postgres", cluster().port());
+    let bound = format!("{url}?sslmode=require&channel_binding=require");
+    assert!(own_log_in(&bound).is_ok());
+    for (query, word) in [
+        ("sslmode=disable&channel_binding=require", "SCRAM-SHA-256-PLUS"),
+        ("sslmode=require&channel_binding=require&user=login_md5", "channel_binding=require"),
+    ] {
+        let url = match query.contains("login_md5") {
+            true => url.replace("login_scram", "login_md5"),
+            false => url.clone(),
+        };
+        let error = own_log_in(&format!("{url}?{}", query.replace("&user=login_md5", ""))).expect_err("not bound");
+        assert!(error.contains(word), "{query}: {error}");
+    }
+}
+
+/// Freshet's own two ways to log in: its own connection, and the pool's.
+fn own_log_in(url: &str) -> Result<(), String> {
+    use freshet::upstream::{address::UpstreamAddress, connection::Connection, service::ServicePool};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let address = UpstreamAddress::parse(url).map_err(|error| error.to_string())?;
+        let pooled = ServicePool::new(&address, 1).map_err(|error| error.to_string())?;
+        let pooled = pooled.connection().await.map(drop).map_err(|error| error.to_string());
+        let own = Connection::open(&address, &[]).await.map(drop).map_err(|error| error.to_string());
+        assert_eq!(own.is_ok(), pooled.is_ok(), "{own:?} {pooled:?}");
+        own
+    })
+}
+
+#[test]
+fn other_rows_of_the_scram_matrix() {
+    // Another certificate on each leg: what must fail, and what helps.
+    let freshet = relay("sslmode=require", |settings| show(settings, "alone"));
+    let at = |more: &str| psql(&connection(freshet.port(), "login_scram", more), "SELECT 1");
+    let error = at("sslmode=require").expect_err("the certificates differ");
+    assert!(error.contains("SCRAM channel binding check failed"), "{error}");
+    assert_eq!(at("sslmode=require channel_binding=disable").as_deref(), Ok("1"));
+    assert_eq!(at("sslmode=disable").as_deref(), Ok("1"));
+    // Upstream's leg in the clear.
+    let freshet = relay("sslmode=disable", |settings| show(settings, "alone"));
+    let at = |more: &str| psql(&connection(freshet.port(), "login_scram", more), "SELECT 1");
+    assert_eq!(at("sslmode=require").as_deref(), Ok("1"));
+    let error = at("sslmode=require channel_binding=require").expect_err("there is nothing to bind to");
+    assert!(error.contains("channel binding"), "{error}");
+    // No certificate: PLUS is not offered to clients in the clear.
+    let freshet = relay("sslmode=require", |_| {});
+    let at = |more: &str| psql(&connection(freshet.port(), "login_scram", more), "SELECT 1");
+    assert_eq!(at("sslmode=prefer").as_deref(), Ok("1"));
+    let error = at("sslmode=require").expect_err("no certificate, no TLS");
+    assert!(error.contains("server does not support SSL"), "{error}");
+}
+
+#[test]
+fn check_tells_the_row_of_the_matrix() {
+    let told = |query: &str, certificate: Option<&str>, required: bool| {
+        let mut settings = Settings::default();
+        settings.upstream.url = format!("{}?{query}", cluster().url("postgres"));
+        settings.listen.tls_required = required;
+        if let Some(name) = certificate {
+            show(&mut settings, name);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let report = runtime.block_on(freshet::check::check(&settings)).expect("upstream answers");
+        let lines =
+            report.text.lines().filter(|line| line.contains("SCRAM") || line.contains("channel_binding=disable"));
+        (lines.map(str::to_string).collect::<Vec<_>>().join("\n"), report.is_fine)
+    };
+    let (text, is_fine) = told("sslmode=disable", None, false);
+    assert!(is_fine && text.contains("clients in the clear, upstream in the clear") && text.lines().count() == 1);
+    let (text, is_fine) = told("sslmode=require", Some("server"), false);
+    assert!(is_fine && text.contains("PLUS is not offered") && text.contains("the same certificate"), "{text}");
+    let (text, is_fine) = told("sslmode=require", Some("alone"), true);
+    assert!(!is_fine && text.contains("another certificate") && text.contains("mend: set listen.tls_certificate"));
+}
+
+#[test]
+fn upstreams_certificate_is_judged_as_libpq_judges_it() {
+    // Each cluster shows one certificate; direct psql is the reference.
+    for (name, cases) in [
+        ("server", [("ca", "verify-full", true), ("stranger", "verify-ca", false), ("stranger", "require", false)]),
+        ("elsewhere", [("ca", "verify-ca", true), ("ca", "verify-full", false), ("stranger", "require", false)]),
+        ("alone", [("alone", "verify-full", true), ("alone", "verify-ca", true), ("ca", "verify-ca", false)]),
+        ("version1", [("ca", "verify-full", true), ("ca", "verify-ca", true), ("stranger", "verify-ca", false)]),
+    ] {
+        let cluster = Cluster::start(&[]);
+        Certificates::shared().use_in(&cluster, name, RULES);
+        for (trusted, mode, works) in cases {
+            let root = root(trusted);
+            let direct = format!("host=localhost port={} user=postgres sslmode={mode} {root}", cluster.port());
+            let direct = psql(&direct, UPSTREAM_LEG);
+            assert_eq!(direct.is_ok(), works, "libpq: {name} {trusted} {mode} {direct:?}");
+            let url = format!("postgres://postgres@localhost:{}/postgres?sslmode={mode}&{root}", cluster.port());
+            let freshet = Freshet::relay(&url);
+            let relayed = psql(&connection(freshet.port(), "postgres", ""), UPSTREAM_LEG);
+            assert_eq!(relayed.is_ok(), works, "{name} {trusted} {mode}: {relayed:?}");
+            assert_eq!(relayed.as_deref().unwrap_or("t"), "t");
+            assert_eq!(own_log_in(&url).is_ok(), works, "{name} {trusted} {mode}");
+        }
+    }
+}
+
+#[test]
+fn the_rules_of_pg_hba_choose_the_line() {
+    // By default, on this machine: in the clear first, TLS where the rules ask for it.
+    for (query, role, leg) in [
+        ("", "login_scram", Ok("f")),
+        ("", "login_ssl", Ok("t")),
+        ("sslmode=prefer", "login_nossl", Ok("f")),
+        ("sslmode=prefer", "login_ssl", Ok("t")),
+        ("sslmode=disable", "login_ssl", Err("no encryption")),
+        ("sslmode=require", "login_nossl", Err("SSL encryption")),
+    ] {
+        let freshet = relay(query, |_| {});
+        let seen = psql(&connection(freshet.port(), role, ""), UPSTREAM_LEG);
+        match (leg, seen) {
+            (Ok(leg), seen) => assert_eq!(seen.as_deref(), Ok(leg), "{query} {role}"),
+            (Err(word), Err(error)) => {
+                assert!(error.contains("no pg_hba.conf entry") && error.contains(word), "{error}")
+            }
+            (Err(_), Ok(seen)) => panic!("{query} {role}: {seen}"),
+        }
+    }
+    // The same for freshet's own log-ins.
+    let url =
+        |role: &str, query: &str| format!("postgres://{role}:{role}@127.0.0.1:{}/postgres{query}", cluster().port());
+    assert!(own_log_in(&url("login_ssl", "")).is_ok());
+    assert!(own_log_in(&url("login_nossl", "?sslmode=prefer")).is_ok());
+    assert!(own_log_in(&url("login_ssl", "?sslmode=disable")).is_err());
+    assert!(own_log_in(&url("login_nossl", "?sslmode=require")).is_err());
+    let wrong = url("login_ssl", "").replace(":login_ssl@", ":wrong@");
+    assert!(own_log_in(&wrong).expect_err("the wrong password").contains("28P01"));
+}
+
+#[test]
+fn upstream_can_ask_for_a_certificate() {
+    let certificates = Certificates::shared();
+    let (cert, key) = (certificates.certificate("client"), certificates.key("client"));
+    let query = format!("sslmode=require&sslcert={}&sslkey={}", cert.display(), key.display());
+    let freshet = relay(&query, |_| {});
+    let named = "SELECT client_dn FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let local = connection(freshet.port(), "login_cert", "");
+    assert_eq!(psql(&local, named).as_deref(), Ok("/CN=login_cert"));
+    let freshet = relay("sslmode=require", |_| {});
+    let error = psql(&connection(freshet.port(), "login_cert", ""), named).expect_err("no certificate");
+    assert!(error.contains("certificate"), "{error}");
+}
+
+#[test]
+fn mirroring_uses_tls_on_all_of_its_connections() {
+    let database = cluster().database();
+    cluster().psql(
+        &database,
+        "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT i, 'v' FROM generate_series(1, 1000) i",
+    );
+    let url = format!(
+        "postgres://mirror_owner:mirror_owner@localhost:{}/{database}?sslmode=verify-full&{}&channel_binding=require",
+        cluster().port(),
+        root("ca")
+    );
+    let freshet = Freshet::start(&url, |settings| {
+        settings.mirror.tables = TableChoice::List(vec!["public.t".to_string()]);
+        show(settings, "server");
+    });
+    freshet.wait_until_mirrored(&database, &["public.t"]);
+    let lines = "SELECT bool_and(s.ssl), count(*) > 1 FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)
+                 WHERE a.usename = 'mirror_owner'";
+    assert_eq!(cluster().psql(&database, lines), "t|t");
+    let client = connection(freshet.port(), "login_scram", "sslmode=require channel_binding=require")
+        .replace("dbname=postgres", &format!("dbname={database}"));
+    let script = "SELECT count(*) FROM t; SELECT count(*) FROM t; SELECT count(*) FROM t";
+    let mut command = program("psql");
+    command.args(["-X", "-A", "-t", "-d", &client]);
+    for statement in script.split("; ") {
+        command.args(["-c", statement]);
+    }
+    command.args(["-c", "SHOW freshet.last"]);
+    let told = outcome(&command.output().expect("psql runs")).expect("answers");
+    assert!(told.starts_with("1000\n1000\n1000\n"), "{told}");
+    assert!(told.contains("hit") || told.contains("local"), "{told}");
+}
+
+/// Takes any certificate: what is tested here is the protocol.
+#[derive(Debug)]
+struct Anything;
+
+impl ServerCertVerifier for Anything {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ECDSA_NISTP256_SHA256, SignatureScheme::RSA_PSS_SHA256]
+    }
+}
+
+type Tls = StreamOwned<ClientConnection, TcpStream>;
+
+fn over_tls(stream: TcpStream, alpn: &[&[u8]]) -> Tls {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("both versions")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anything))
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+    let name = ServerName::try_from("localhost").expect("a name");
+    StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("a configuration"), stream)
+}
+
+fn dial(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a TCP socket");
+    stream
+}
+
+fn start_up() -> Vec<u8> {
+    let mut packet = Vec::new();
+    freshet::wire::startup::write_startup(&mut packet, &[("user", "postgres"), ("database", "postgres")]);
+    packet
+}
+
+/// Messages up to the first with this tag.
+fn read_until(stream: &mut impl Read, tag: char) -> Vec<Message> {
+    let mut messages = Vec::new();
+    loop {
+        let mut head = [0; 5];
+        stream.read_exact(&mut head).expect("a message");
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize - 4;
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).expect("all of it");
+        messages.push(Message { tag: char::from(head[0]), body });
+        if char::from(head[0]) == tag {
+            return messages;
+        }
+    }
+}
+
+#[test]
+fn direct_tls_needs_the_application_protocol() {
+    let freshet = relay("sslmode=disable", |settings| show(settings, "server"));
+    let mut direct = over_tls(dial(freshet.port()), &[b"postgresql"]);
+    direct.write_all(&start_up()).expect("written");
+    assert_eq!(read_until(&mut direct, 'Z').first().map(|message| message.tag), Some('R'));
+    assert_eq!(direct.conn.alpn_protocol(), Some(&b"postgresql"[..]));
+    direct.write_all(&query("SELECT 1")).expect("written");
+    assert_eq!(tags(&read_until(&mut direct, 'Z')), "TDCZ");
+    for alpn in [&[][..], &[&b"http/1.1"[..]]] {
+        let mut refused = over_tls(dial(freshet.port()), alpn);
+        let mut answer = Vec::new();
+        let _ = refused.write_all(&start_up()).and_then(|()| refused.read_to_end(&mut answer).map(drop));
+        assert_eq!(answer, b"", "no session without ALPN");
+    }
+    // Without a certificate a TLS hello is no packet of the protocol: closed without a word.
+    let plain = relay("sslmode=disable", |_| {});
+    let mut stream = dial(plain.port());
+    stream.write_all(&[0x16, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3]).expect("written");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert_eq!(answer, b"");
+}
+
+#[test]
+fn freshet_speaks_direct_tls_to_upstream() {
+    // PostgreSQL 15 cannot: another freshet is the upstream.
+    let inner = relay("sslmode=require", |settings| show(settings, "server"));
+    let url = |query: &str| format!("postgres://postgres@localhost:{}/postgres?{query}", inner.port());
+    let query = format!("sslnegotiation=direct&sslmode=verify-full&{}", root("ca"));
+    let outer = Freshet::start(&url(&query), |settings| {
+        settings.mirror.tables = TableChoice::None;
+        show(settings, "server");
+    });
+    let bound = connection(outer.port(), "login_scram", "sslmode=require channel_binding=require");
+    assert_eq!(psql(&bound, UPSTREAM_LEG).as_deref(), Ok("t"));
+    assert!(own_log_in(&url(&query)).is_ok());
+    // A server that does TLS but no ALPN is not taken for PostgreSQL's: PostgreSQL 15 itself expects SSLRequest.
+    let direct = format!("{}?sslmode=require&sslnegotiation=direct", cluster().url("postgres"));
+    assert!(own_log_in(&direct).is_err());
+}
+
+#[test]
+fn encryption_is_asked_for_in_either_order_and_once() {
+    let ssl_request = [0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f];
+    let gssenc_request = [0, 0, 0, 8, 4, 0xd2, 0x16, 0x30];
+    let with = relay("sslmode=disable", |settings| show(settings, "server"));
+    let without = relay("sslmode=disable", |_| {});
+    assert_eq!((ssl_answer(with.port()), ssl_answer(without.port())), (b'S', b'N'));
+    for order in [[ssl_request, gssenc_request], [gssenc_request, ssl_request]] {
+        let mut client = RawClient::connect(without.port());
+        for request in order {
+            client.send(&request);
+            assert_eq!(client.read_byte(), b'N');
+        }
+        client.send(&start_up());
+        assert_eq!(client.read_until('Z').last().map(|message| message.tag), Some('Z'));
+    }
+    for request in [ssl_request, gssenc_request] {
+        let mut client = RawClient::connect(without.port());
+        client.send(&request);
+        assert_eq!(client.read_byte(), b'N');
+        client.send(&request);
+        assert!(String::from_utf8_lossy(&client.read_to_end()).contains("unsupported frontend protocol"));
+    }
+    // GSSENC, then TLS; inside it nothing more can be asked for.
+    let mut stream = dial(with.port());
+    let mut answer = [0];
+    for (request, expected) in [(gssenc_request, b'N'), (ssl_request, b'S')] {
+        stream.write_all(&request).expect("written");
+        stream.read_exact(&mut answer).expect("a byte");
+        assert_eq!(answer[0], expected);
+    }
+    let mut inside = over_tls(stream, &[b"postgresql"]);
+    inside.write_all(&ssl_request).expect("written");
+    let refused = read_until(&mut inside, 'E');
+    assert!(String::from_utf8_lossy(&refused[0].body).contains("1234.5679"), "{refused:?}");
+}
+
+#[test]
+fn bytes_slipped_in_behind_a_request_end_the_connection() {
+    let ssl_request = [0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f];
+    let slipped = [&ssl_request[..], &start_up(), &query("SELECT 1")].concat();
+    let with = relay("sslmode=disable", |settings| show(settings, "server"));
+    let mut client = RawClient::connect(with.port());
+    client.send(&slipped);
+    let answer = client.read_to_end();
+    assert!(!answer.starts_with(b"S") && !answer.contains(&b'Z'), "{answer:?}");
+    assert!(String::from_utf8_lossy(&answer).contains("received unencrypted data after SSL request"));
+    // Without TLS as PostgreSQL without TLS: the fields that people see are the same.
+    let plain = Cluster::shared();
+    let without = Freshet::relay(&plain.url("postgres"));
+    let [direct, relayed] = [plain.port(), without.port()].map(|port| {
+        let mut client = RawClient::connect(port);
+        client.send(&slipped);
+        assert_eq!(client.read_byte(), b'N');
+        let error = client.read_until('E').pop().expect("an error");
+        ['S', 'C', 'M', 'D'].map(|code| freshet::wire::error::field(&error.body, code as u8).map(<[u8]>::to_vec))
+    });
+    assert_eq!(direct, relayed);
+}
+
+/// A server that says `S` and something else with it in the same packet.
+#[test]
+fn bytes_slipped_in_behind_upstreams_answer_end_the_connection() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let server = std::thread::spawn(move || {
+        let mut seen = Vec::new();
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.expect("a connection");
+            let mut request = [0; 8];
+            stream.read_exact(&mut request).expect("SSLRequest");
+            let mut answer = vec![b'S'];
+            answer.extend(message(b'R', &[0, 0, 0, 0]));
+            answer.extend(message(b'Z', b"I"));
+            stream.write_all(&answer).expect("written");
+            let _ = stream.read_to_end(&mut seen);
+        }
+        seen
+    });
+    let url = format!("postgres://u@127.0.0.1:{port}/d?sslmode=require");
+    let freshet = Freshet::relay(&url);
+    let mut client = RawClient::connect(freshet.port());
+    client.start_up(&[("user", "somebody_else")]);
+    let answer = client.read_until('E');
+    assert_eq!(tags(&answer), "E", "{answer:?}");
+    assert!(String::from_utf8_lossy(&answer[0].body).contains("08001"));
+    drop(freshet);
+    // Whichever of the two connections carried the session: its start-up packet never left.
+    let unblock = TcpStream::connect(("127.0.0.1", port));
+    if let Ok(mut stream) = unblock {
+        let _ = stream.write_all(&[0; 8]);
+    }
+    let seen = server.join().expect("no panic");
+    assert!(!String::from_utf8_lossy(&seen).contains("somebody_else"));
+}
+
+#[test]
+fn a_cancel_request_comes_over_tls() {
+    let freshet = relay("sslmode=require", |settings| show(settings, "server"));
+    for is_direct in [false, true] {
+        let mut sleeper = RawClient::log_in(freshet.port(), "postgres");
+        sleeper.send(&query("SELECT pg_sleep(30)"));
+        while cluster().psql(
+            "postgres",
+            "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(30)' AND state = 'active'",
+        ) != "1"
+        {}
+        let mut stream = dial(freshet.port());
+        if !is_direct {
+            stream.write_all(&[0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f]).expect("written");
+            let mut answer = [0];
+            stream.read_exact(&mut answer).expect("a byte");
+            assert_eq!(answer, [b'S']);
+        }
+        let mut canceller = over_tls(stream, &[b"postgresql"]);
+        let mut packet = vec![0, 0, 0, 16, 4, 0xd2, 0x16, 0x2e];
+        packet.extend(&sleeper.key);
+        canceller.write_all(&packet).expect("written");
+        let mut rest = Vec::new();
+        canceller.read_to_end(&mut rest).expect("closed as TLS closes");
+        assert_eq!(rest, b"");
+        let messages = sleeper.read_until('Z');
+        assert_eq!(tags(&messages), "TEZ");
+        assert!(String::from_utf8_lossy(&messages[1].body).contains("57014"));
+    }
+}
+
+#[test]
+fn clients_can_be_made_to_use_tls_and_to_show_a_certificate() {
+    let required = relay("sslmode=disable", |settings| {
+        show(settings, "server");
+        settings.listen.tls_required = true;
+    });
+    let at = |freshet: &Freshet, more: &str| psql(&connection(freshet.port(), "login_scram", more), "SELECT 1");
+    assert_eq!(at(&required, "sslmode=prefer").as_deref(), Ok("1"));
+    let error = at(&required, "sslmode=disable").expect_err("in the clear");
+    assert!(error.contains("admits clients with TLS only"), "{error}");
+
+    let certificates = Certificates::shared();
+    let known = relay("sslmode=disable", |settings| {
+        show(settings, "server");
+        settings.listen.tls_client_ca = Some(certificates.certificate("ca"));
+    });
+    let shown = |name: &str| {
+        let (cert, key) = (certificates.certificate(name), certificates.key(name));
+        at(&known, &format!("sslmode=require sslcert={} sslkey={}", cert.display(), key.display()))
+    };
+    assert_eq!(shown("client").as_deref(), Ok("1"));
+    assert!(shown("alone").is_err());
+    assert!(at(&known, "sslmode=require").is_err());
+}
+
+#[test]
+fn large_replies_and_copies_pass_whole() {
+    let freshet = relay("sslmode=require", |settings| show(settings, "server"));
+    let database = cluster().database();
+    cluster().psql(&database, "CREATE TABLE t (a int, b text)");
+    let lines = (0..400_000).map(|i| format!("{i}\tline {i} of something that takes some room\n")).collect::<String>();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("lines");
+    std::fs::write(&file, &lines).expect("written");
+    let client = connection(freshet.port(), "login_cleartext", "sslmode=require")
+        .replace("dbname=postgres", &format!("dbname={database}"));
+    psql(&client, &format!("\\copy t FROM '{}'", file.display())).expect("copied in");
+    let out = folder.path().join("out");
+    psql(&client, &format!("\\copy t TO '{}'", out.display())).expect("copied out");
+    assert!(std::fs::read(&out).expect("written") == lines.as_bytes());
+    let whole = psql(&client, "SELECT string_agg(b, ',' ORDER BY a) FROM t").expect("one large row");
+    assert_eq!(whole.matches(',').count(), 399_999);
+}
+
+#[test]
+fn a_pipelining_client_over_tls_does_not_block() {
+    let freshet = relay("sslmode=require", |settings| show(settings, "server"));
+    let mut direct = over_tls(dial(freshet.port()), &[b"postgresql"]);
+    direct.write_all(&start_up()).expect("written");
+    read_until(&mut direct, 'Z');
+    // More than all buffers between hold: the replies wait in TLS and must come without another question.
+    let statement = query("SELECT repeat('x', 300000)");
+    for _ in 0..20 {
+        direct.write_all(&statement).expect("freshet goes on reading");
+    }
+    for _ in 0..20 {
+        let messages = read_until(&mut direct, 'Z');
+        assert_eq!(rows(&messages)[0][0].as_ref().map(String::len), Some(300_000));
+    }
+}
+
+#[test]
+fn both_legs_can_be_unix_sockets() {
+    let folder = tempfile::tempdir().expect("a folder");
+    open_to_all(folder.path());
+    let upstream = folder.path().join("upstream");
+    let own = folder.path().join("own");
+    for path in [&upstream, &own] {
+        std::fs::create_dir(path).expect("made");
+        open_to_all(path);
+    }
+    let cluster = Cluster::start(&[&format!("unix_socket_directories={}", upstream.display())]);
+    let query = format!("host={}&port={}", upstream.display(), cluster.port());
+    // TLS is not spoken over Unix sockets, whatever is asked for, as in libpq.
+    let freshet = Freshet::start(&format!("postgres://postgres@/postgres?{query}&sslmode=require"), |settings| {
+        settings.mirror.tables = TableChoice::None;
+        settings.listen.addresses.push(freshet_config::ListenAddress::Directory(own.clone()));
+        show(settings, "server");
+        settings.listen.tls_required = true;
+    });
+    let line = "SELECT client_addr IS NULL FROM pg_stat_activity WHERE pid = pg_backend_pid()";
+    let over_socket = format!("host={} port=5433 user=postgres dbname=postgres sslmode=prefer", own.display());
+    assert_eq!(psql(&over_socket, line).as_deref(), Ok("t"));
+    assert_eq!(psql(&connection(freshet.port(), "postgres", "sslmode=require"), line).as_deref(), Ok("t"));
+    drop(freshet);
+    assert!(!own.join(".s.PGSQL.5433").exists());
+}
+
+fn open_to_all(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("our folder");
+}
+
+/// The certificate that freshet shows at this moment.
+fn shown_by(port: u16) -> Vec<u8> {
+    let mut direct = over_tls(dial(port), &[b"postgresql"]);
+    direct.write_all(&start_up()).expect("written");
+    read_until(&mut direct, 'Z');
+    direct.conn.peer_certificates().expect("one at least")[0].to_vec()
+}
+
+#[test]
+fn a_renewed_certificate_is_taken_on_sighup() {
+    let certificates = Certificates::shared();
+    let folder = tempfile::tempdir().expect("a folder");
+    let put = |name: &str| {
+        std::fs::copy(certificates.certificate(name), folder.path().join("crt")).expect("copied");
+        std::fs::copy(certificates.key(name), folder.path().join("key")).expect("copied");
+    };
+    put("server");
+    let freshet = relay("sslmode=disable", |settings| {
+        settings.listen.tls_certificate = Some(folder.path().join("crt"));
+        settings.listen.tls_key = Some(folder.path().join("key"));
+    });
+    assert_eq!(shown_by(freshet.port()), certificates.der("server"));
+    // The handler is this process's; without it the signal would end the tests.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let _own = runtime.block_on(async { tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) });
+    let hang_up = || {
+        let sent = std::process::Command::new("kill").args(["-HUP", &std::process::id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    };
+    // What cannot be used changes nothing.
+    std::fs::write(folder.path().join("crt"), "no certificate").expect("written");
+    hang_up();
+    put("renewed");
+    let limit = Instant::now() + Duration::from_secs(20);
+    while shown_by(freshet.port()) != certificates.der("renewed") {
+        assert!(Instant::now() < limit, "the certificate stays the same");
+        hang_up();
+    }
+}
+
+#[test]
+fn problems_of_the_files_are_told_with_their_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificates = Certificates::shared();
+    let path = folder.path().join("freshet.toml");
+    let problems = |listen: &str, url: &str| {
+        std::fs::write(&path, format!("[upstream]\nurl = \"{url}\"\n[listen]\n{listen}\n")).expect("written");
+        let sources = Sources { file: Some(&path), ..Sources::default() };
+        let loaded = Settings::load_checked(&sources, freshet::server::check_settings);
+        loaded.map(drop).map_err(|errors| errors.to_string())
+    };
+    let (cert, key) = (certificates.certificate("server"), certificates.key("server"));
+    let good = format!("tls_certificate = \"{}\"\ntls_key = \"{}\"", cert.display(), key.display());
+    assert_eq!(problems(&good, "postgres://u@h/d"), Ok(()));
+    let missing =
+        "tls_certificate = \"/nowhere/a.crt\"\ntls_key = \"/nowhere/a.key\"\ntls_client_ca = \"/nowhere/ca.crt\"";
+    let told = problems(missing, "postgres://u:secret@h/d?sslmode=verify-full").expect_err("nothing is there");
+    for expected in [
+        "freshet.toml:4: listen.tls_certificate cannot be used: /nowhere/a.crt cannot be read",
+        "freshet.toml:5: listen.tls_key cannot be used: /nowhere/a.key cannot be read",
+        "freshet.toml:6: listen.tls_client_ca cannot be used: /nowhere/ca.crt cannot be read",
+        "freshet.toml:2: upstream.url cannot be used",
+        "sslrootcert=FILE",
+    ] {
+        assert!(told.contains(expected), "{expected:?} in\n{told}");
+    }
+    let other = good.replace("server.key", "alone.key");
+    assert!(
+        problems(&other, "postgres://u@h/d").expect_err("another key").contains("is not the key of the certificate")
+    );
+    let alone = format!("tls_certificate = \"{}\"", cert.display());
+    assert!(problems(&alone, "postgres://u@h/d").expect_err("no key").contains("listen.tls_key is not set"));
+    assert!(
+        problems("tls_required = true", "postgres://u@h/d")
+            .expect_err("no certificate")
+            .contains("listen.tls_certificate")
+    );
+    // A URL that is wrong is not repeated: it may hold a password.
+    let told = problems("sessions_max = 5", "mysql://u:secret@h/d").expect_err("no URL of PostgreSQL's");
+    assert!(!told.contains("secret"), "{told}");
+    let encrypted = folder.path().join("encrypted.key");
+    let made = std::process::Command::new("openssl")
+        .args(["ec", "-aes128", "-passout", "pass:abcd", "-in"])
+        .arg(&key)
+        .arg("-out")
+        .arg(&encrypted)
+        .output()
+        .expect("openssl runs");
+    assert!(made.status.success());
+    let locked = good.replace(&key.display().to_string(), &encrypted.display().to_string());
+    assert!(problems(&locked, "postgres://u@h/d").expect_err("encrypted").contains("is encrypted"));
+}
+
+#[test]
+fn logging_in_takes_no_longer_than_the_limit_also_inside_tls() {
+    let freshet = relay("sslmode=disable", |settings| {
+        show(settings, "server");
+        settings.listen.login_timeout_ms = 300;
+    });
+    let started = Instant::now();
+    // Silent at once, silent after the answer, silent inside TLS.
+    let silent = dial(freshet.port());
+    let mut asked = dial(freshet.port());
+    asked.write_all(&[0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f]).expect("written");
+    let mut inside = over_tls(dial(freshet.port()), &[b"postgresql"]);
+    inside.flush().expect("the hello is sent");
+    for mut stream in [silent, asked, inside.sock] {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    }
+    assert!(started.elapsed() >= Duration::from_millis(250) && started.elapsed() < Duration::from_secs(10));
+    assert!(binaries().join("psql").exists());
+}
