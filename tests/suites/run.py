@@ -12,6 +12,7 @@ import importlib.util
 import json
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -24,7 +25,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 GROUPS = {
     "core": ["regress", "isolation", "libpq_pipeline"],
 }
-GROUPS["all"] = GROUPS["core"] + []
+GROUPS["all"] = GROUPS["core"] + [
+    "frames", "psycopg3", "node", "odbc", "pgbench", "dump", "replication",
+    "psycopg2", "asyncpg", "sqlalchemy", "rust_postgres", "pgx", "pgjdbc",
+]
 RECORDED = HERE / "local_answers.json"
 # How far the count of local answers may fall below the recorded one: timing decides some routes (waits, audits).
 LOCAL_ANSWERS_TOLERANCE = 0.05
@@ -32,6 +36,8 @@ LOCAL_ANSWERS_TOLERANCE = 0.05
 
 def main():
     arguments = parse()
+    # As on Ctrl-C: whatever was started is ended on the way out.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
     names = [name for word in arguments.suites for name in GROUPS.get(word, [word])]
     failed = False
     with tempfile.TemporaryDirectory(prefix="freshet-suites-") as directory:
@@ -103,11 +109,12 @@ def run_suite(suite, ground, arguments):
 
 def run_leg(suite, prepared, ground, mode):
     folder = ground.folder(f"{pathlib.Path(suite.__file__).stem}-{mode}")
-    with ground.cluster(getattr(suite, "SETTINGS", None)) as cluster:
+    port = suite.port(prepared) if hasattr(suite, "port") else None
+    with ground.cluster(getattr(suite, "SETTINGS", None), port if mode == "direct" else None) as cluster:
         suite.set_up(cluster)
         if mode == "direct":
             return timed(suite, prepared, Leg(mode, cluster, None, cluster.port, folder))
-        options = {"database": suite.DATABASE, "arguments": ["--tables", "none" if mode == "relay" else "auto"]}
+        options = {"listen": port, "database": suite.DATABASE, "arguments": ["--tables", "none" if mode == "relay" else "auto"]}
         if mode == "local":
             options["environment"] = {"FRESHET_TEST_MIRROR_ALL": "1", "FRESHET_MIRROR_SET_REPLICA_IDENTITY_FULL": "true"}
         with ground.freshet_before(cluster, **options) as freshet:

@@ -123,7 +123,7 @@ def pypi_source(name, version):
     """A source distribution, unpacked."""
 
     def fetch(folder):
-        run("python3", "-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", ":all:",
+        run("python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:",
             f"{name}=={version}", "-d", folder)
         (archive,) = folder.glob("*.tar.gz")
         unpack(archive, folder)

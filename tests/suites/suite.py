@@ -6,6 +6,7 @@ A suite's file has:
     SETTINGS    optional: server settings beyond the usual
     prepare(ground)           gets and builds what is needed; raises `sources.Unreachable`
     set_up(cluster)           directly, before freshet starts
+    port(prepared)            optional: where the tests look for a server, if they cannot be told
     run(prepared, leg)        runs the tests against 127.0.0.1:leg.port: name of a test to what was seen (text)
     normalise(name, text)     optional: without what differs between any two runs
     EXPLAINED                 optional: mode to {name, or pattern of names: cause}

@@ -109,9 +109,9 @@ class Ground:
         return path
 
     @contextlib.contextmanager
-    def cluster(self, settings=None):
+    def cluster(self, settings=None, port=None):
         data = self.folder("data")
-        port = free_port()
+        port = port or free_port()
         data.rmdir()
         shutil.copytree(self._template(), data, copy_function=shutil.copy2)
         for path in [data, *data.rglob("*")]:
