@@ -177,3 +177,31 @@ impl AsyncWrite for Line {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_tcp_line_sends_at_once_and_watches_its_peer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(77));
+        let line = Line::tcp(stream, &keepalive).unwrap();
+        let Line::Tcp(stream) = &line else { panic!("TCP") };
+        let socket = SockRef::from(stream);
+        assert!(stream.nodelay().unwrap() && socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(77));
+        assert!(line.is_local() && !line.is_encrypted() && !line.is_unix());
+        assert!(!line.peer().is_empty());
+    }
+
+    #[test]
+    fn a_session_without_tls_pays_no_room_for_it() {
+        assert!(size_of::<Line>() <= size_of::<TcpStream>() + 8);
+    }
+}

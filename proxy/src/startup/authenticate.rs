@@ -35,6 +35,8 @@ pub enum Passwordless {
 
 /// PostgreSQL: PG_MAX_AUTH_TOKEN_LENGTH (auth.c).
 const ANSWER_LENGTH_MAX: usize = 65_535 + HEADER_LENGTH;
+/// AuthenticationGSSContinue.
+const GSS_CONTINUE: u32 = 8;
 /// A client may pipeline its first messages behind the start-up packet; more than this waits in its socket.
 const CLIENT_AHEAD_MAX: usize = 256 * 1024;
 /// Messages of upstream's during log-in: parameters, notices, errors.
@@ -48,6 +50,8 @@ struct Exchange {
     to_client: Vec<u8>,
     passwordless: Passwordless,
     was_challenged: bool,
+    /// The client's next message must be its answer.
+    awaits_answer: bool,
     is_authenticated: bool,
     backend_key: Option<Vec<u8>>,
 }
@@ -74,6 +78,7 @@ pub async fn authenticate(
         to_client: Vec::new(),
         passwordless,
         was_challenged: false,
+        awaits_answer: false,
         is_authenticated: false,
         backend_key: None,
     };
@@ -135,15 +140,20 @@ impl Exchange {
         }
     }
 
-    /// Passes on the client's answers; anything else waits for the session.
+    /// Passes on the client's answers. What it sends unasked waits for the session; what is no answer although it is asked
+    /// goes upstream as it is, which refuses it.
     async fn pass_client(&mut self) -> io::Result<()> {
         while !self.is_authenticated {
-            let Head::Frame { tag: b'p', length } = head(&self.from_client) else { break };
-            if length > ANSWER_LENGTH_MAX || self.from_client.len() < length {
-                break;
-            }
-            self.upstream.send(&self.from_client[..length]).await?;
+            let length = match head(&self.from_client) {
+                Head::Incomplete => break,
+                Head::Frame { tag: b'p', length } if length <= ANSWER_LENGTH_MAX => length,
+                Head::Frame { .. } | Head::Malformed if self.awaits_answer => self.from_client.len(),
+                Head::Frame { .. } | Head::Malformed => break,
+            };
+            let Some(answer) = self.from_client.get(..length) else { break };
+            self.upstream.send(answer).await?;
             self.from_client.drain(..length);
+            self.awaits_answer = false;
         }
         Ok(())
     }
@@ -163,12 +173,18 @@ impl Exchange {
                     Some(Authentication::Ok) => self.is_authenticated = true,
                     Some(Authentication::Sasl { mechanisms }) => {
                         self.was_challenged = true;
+                        self.awaits_answer = true;
                         if self.must_not_bind_channel() {
                             write_sasl_without(&mut self.to_client, mechanisms, b"SCRAM-SHA-256-PLUS");
                             continue;
                         }
                     }
-                    Some(Authentication::SaslFinal | Authentication::Challenge(_)) | None => self.was_challenged = true,
+                    Some(Authentication::Challenge(code)) => {
+                        self.was_challenged = true;
+                        // Behind GSSAPI's last token nothing may be asked any more.
+                        self.awaits_answer = code != GSS_CONTINUE;
+                    }
+                    Some(Authentication::SaslFinal) | None => self.was_challenged = true,
                 },
                 b'K' => self.backend_key = Some(frame.body.to_vec()),
                 _ => {}
