@@ -7,7 +7,7 @@ use bytes::Bytes;
 use freshet::metrics::Metrics;
 use freshet::server;
 use freshet::session::answer::{
-    Account, Answerer, Answerers, Form, ObservedReply, Observer, Outcome, Relay, Relayed, Reply, TextTable, Unit,
+    Account, Answerer, Answerers, ObservedReply, Observer, Outcome, Relay, Relayed, Reply, TextTable, Unit,
 };
 use freshet::session::effect::Effect;
 use freshet::session::state::{Login, SessionState};
@@ -62,7 +62,9 @@ impl Answerer for Canned {
 
     async fn answer(&mut self, unit: &Unit<'_>, _state: &SessionState) -> Outcome {
         tokio::task::yield_now().await;
-        if unit.sql.starts_with(b"SELECT canned") && !matches!(unit.form, Form::PrepareNamed | Form::ExecuteNamed) {
+        let is_binary = unit.bind.is_some_and(|bind| format_at(bind.result_formats, 0) == 1);
+        let is_unknown = is_binary && unit.sql.starts_with(b"SELECT canned FROM");
+        if unit.sql.starts_with(b"SELECT canned") && !is_unknown {
             return Outcome::Local(reply(unit, Answered::Local));
         }
         let observer: Box<dyn Observer> = Box::new(Watching { notes: Arc::clone(&self.notes) });
@@ -76,6 +78,10 @@ impl Answerer for Canned {
     fn relayed(&mut self, _unit: &Relayed) {}
 
     fn configuration(&self) -> u64 {
+        0
+    }
+
+    fn catalog_version(&self) -> u64 {
         0
     }
 
@@ -203,15 +209,15 @@ fn what_was_answered_locally_leaves_upstream_as_the_client_believes() {
         client.send(&pieces.concat());
         client.read_until('Z')
     };
-    // Parsed locally, then run in a way that only upstream answers (with a row limit).
+    // Parsed locally, then run in a way that only upstream answers (this one, with binary results).
     let local = "SELECT canned FROM (VALUES (7), (8)) v(canned)";
     assert_eq!(tags(&converse(&[parse("", local), describe('S', ""), sync()])), "1tTZ");
-    let limited = converse(&[bind("", "", &[], 0), execute("", 1), sync()]);
+    let limited = converse(&[bind("", "", &[], 1), execute("", 1), sync()]);
     assert_eq!(tags(&limited), "2DsZ");
-    assert_eq!(rows(&limited), [[Some("7".to_string())]]);
+    assert_eq!(rows(&limited), [[Some("\0\0\0\u{7}".to_string())]]);
     // A local simple query ends the unnamed statement.
     converse(&[query("SELECT canned")]);
-    let gone = converse(&[bind("", "", &[], 0), execute("", 1), sync()]);
+    let gone = converse(&[bind("", "", &[], 1), execute("", 1), sync()]);
     assert_eq!(tags(&gone), "EZ");
     assert!(String::from_utf8_lossy(&gone[0].body).contains("26000"), "{gone:?}");
     // In a transaction block the unnamed portal outlives its unit: at its end, it has no more rows.

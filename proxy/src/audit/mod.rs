@@ -109,6 +109,12 @@ impl Audit {
         self.standing(identity).columns_verified.store(true, Relaxed);
     }
 
+    /// Whether a description of the statement can be given from here.
+    pub fn is_described(&self, identity: &Arc<str>) -> bool {
+        let standing = self.standing(identity);
+        standing.columns_verified.load(Relaxed) && !standing.is_quarantined.load(Relaxed)
+    }
+
     /// The engine could not answer; what it said is the reason for some executions to come.
     pub fn refused(&self, identity: &Arc<str>, reason: UpstreamReason) {
         self.inconclusive();

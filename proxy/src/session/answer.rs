@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use freshet_engine::reason::UpstreamReason;
@@ -48,6 +49,9 @@ pub trait Answerer: Send + 'static {
     /// Counts the changes of upstream's configuration that were seen: defaults of settings may have changed with it.
     fn configuration(&self) -> u64;
 
+    /// The version of upstream's catalog that is known now.
+    fn catalog_version(&self) -> u64;
+
     /// A row set of the virtual schema (`freshet.NAME`), or None if there is no such relation.
     fn virtual_table(&self, name: &str) -> Option<TextTable>;
 }
@@ -79,16 +83,12 @@ pub enum Form {
     Simple,
     /// \[Parse\] Bind \[Describe\] Execute(all rows) Sync, unnamed portal.
     Execute,
-    /// Parse of the unnamed statement \[Describe\] Sync. Answered locally only if the reply has both descriptions.
+    /// Parse, with or without Describe, and no execution.
     Prepare,
-    /// Parse of a named statement \[Describe\] Sync. Offered so that its descriptions can be observed; always relayed.
-    PrepareNamed,
-    /// Parse of a named statement and its execution in one unit: likewise always relayed.
-    ExecuteNamed,
 }
 
 /// A statement that was prepared through the protocol in this session.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct PreparedStatement {
     /// Never used twice in a session, so that an answerer can keep notes on it.
     pub id: u64,
@@ -96,6 +96,9 @@ pub struct PreparedStatement {
     pub parameter_types: Box<[u8]>,
     /// The settings at its Parse, which folded its literals; None: not certain then.
     pub settings: Option<SettingsId>,
+    /// The version of the catalog that its description is of. Under another one, upstream must be asked whether it still is
+    /// (PostgreSQL: "cached plan must not change result type").
+    pub catalog: AtomicU64,
     /// What executing it may do, by its text.
     pub effect: Effect,
 }
@@ -161,6 +164,8 @@ pub struct ObservedReply {
     /// Whole frames (see [`crate::wire::frame::Frames`]); the head of them where `is_truncated`.
     pub bytes: Vec<u8>,
     pub is_truncated: bool,
+    /// It ends with PortalSuspended: the statement may have more rows than were asked for.
+    pub is_suspended: bool,
     pub has_error: bool,
     /// NoticeResponse, NotificationResponse or ParameterStatus came in between.
     pub has_asynchronous: bool,
@@ -221,6 +226,10 @@ impl Answerer for RelayOnly {
     fn relayed(&mut self, _unit: &Relayed) {}
 
     fn configuration(&self) -> u64 {
+        0
+    }
+
+    fn catalog_version(&self) -> u64 {
         0
     }
 

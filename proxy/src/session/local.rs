@@ -3,6 +3,7 @@
 //! Every step may say no with an `UpstreamReason`; then the session relays the unit unchanged.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use freshet_config::FreshnessMode;
@@ -23,7 +24,7 @@ use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::{Freshness, Served};
 use crate::session::answer::{Account, Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
 use crate::session::effect::Effect;
-use crate::session::oracle::Oracle;
+use crate::session::oracle::{Oracle, StillDescribed};
 use crate::session::reply::{describe_statement, row_description, run};
 use crate::session::settings::SessionSettings;
 use crate::session::state::{Login, RouteSetting, SessionState};
@@ -94,7 +95,7 @@ impl Answerer for LocalAnswerer {
         }
         self.set_key(unit, settings);
         let kept = self.local.engine.results.get(&self.key)?;
-        if kept.folds_settings && !is_parsed_under(unit, settings) {
+        if !is_described_by(unit, kept.catalog_version) || (kept.folds_settings && !is_parsed_under(unit, settings)) {
             return None;
         }
         let served = self.local.freshness.try_acquire_session(&kept.relations, self.required)?;
@@ -121,6 +122,10 @@ impl Answerer for LocalAnswerer {
 
     fn configuration(&self) -> u64 {
         self.local.freshness.configuration_changes()
+    }
+
+    fn catalog_version(&self) -> u64 {
+        self.local.freshness.catalog().version
     }
 
     fn virtual_table(&self, name: &str) -> Option<TextTable> {
@@ -150,7 +155,7 @@ impl LocalAnswerer {
         }
         let request = Request { unit, settings, format, sql, mode: state.freshness };
         if !is_execution(unit) {
-            return Err(self.observe_description(&request));
+            return self.describe(&request).await;
         }
         self.set_key(unit, settings);
         let mut moment = None;
@@ -179,7 +184,9 @@ impl LocalAnswerer {
     /// computation, so that a miss after a write does not wait twice.
     async fn try_kept(&mut self, request: &Request<'_>, moment: &mut Option<Served>) -> Option<Reply> {
         let kept = self.local.engine.results.get(&self.key)?;
-        if kept.folds_settings && !is_parsed_under(request.unit, request.settings) {
+        if !is_described_by(request.unit, kept.catalog_version)
+            || (kept.folds_settings && !is_parsed_under(request.unit, request.settings))
+        {
             return None;
         }
         let served = self.local.freshness.acquire(request.mode, &kept.relations, self.required).await.ok()?;
@@ -204,6 +211,13 @@ impl LocalAnswerer {
             }
             self.refuse(request, Some(&statistics), reason)
         };
+        if let Some(statement) = request.unit.prepared
+            && !is_described_by(request.unit, prepared.catalog_version)
+        {
+            let mut relay = refuse(UpstreamReason::CatalogChanged);
+            relay.observer = Some(Box::new(StillDescribed::new(statement, prepared.catalog_version)));
+            return Err(relay);
+        }
         if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
             return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
         }
@@ -320,16 +334,24 @@ impl LocalAnswerer {
         })
     }
 
-    /// Parse without execution: always upstream's, but its description is compared.
-    fn observe_description(&self, request: &Request<'_>) -> Relay {
-        let mut relay = Relay::because(UpstreamReason::UnitForm("a statement is prepared"));
-        if let Ok(prepared) = self.prepare(request) {
-            for table in &prepared.plan.tables {
-                self.local.freshness.want_table(table.table);
-            }
+    /// Parse without execution: its descriptions, once upstream has given the same.
+    async fn describe(&self, request: &Request<'_>) -> Result<Reply, Relay> {
+        let prepared = self.prepare(request).map_err(Relay::because)?;
+        prepared.plan.tables.iter().for_each(|table| self.local.freshness.want_table(table.table));
+        if !self.local.audit.is_described(&prepared.identity) {
+            let mut relay = Relay::because(UpstreamReason::FirstRun);
             relay.observer = Some(Box::new(Oracle::of_description(&self.local, &prepared, request.settings)));
+            return Err(relay);
         }
-        relay
+        self.check_privileges(request.settings.role(), &prepared).await.map_err(Relay::because)?;
+        let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
+        let served = self.local.freshness.acquire(request.mode, &relations, self.required).await;
+        let served = served.map_err(Relay::because)?;
+        if served.snapshot.catalog.version != prepared.catalog_version {
+            return Err(Relay::because(UpstreamReason::CatalogChanged));
+        }
+        let (parameters, statement_columns) = describe_statement(&prepared.plan);
+        Ok(Reply { parameters, statement_columns, ..Reply::default() })
     }
 
     fn refuse(
@@ -350,6 +372,11 @@ impl LocalAnswerer {
 
 fn is_execution(unit: &Unit<'_>) -> bool {
     matches!(unit.form, Form::Simple | Form::Execute)
+}
+
+/// Whether the unit's statement was described under this version of the catalog, if it was prepared before.
+fn is_described_by(unit: &Unit<'_>, catalog_version: u64) -> bool {
+    unit.prepared.is_none_or(|prepared| prepared.catalog.load(Relaxed) == catalog_version)
 }
 
 /// PostgreSQL folds literals when it parses: whether that happened under today's settings.

@@ -20,7 +20,9 @@
 
 pub mod answer;
 pub mod buffer;
+pub mod control;
 pub mod effect;
+mod group;
 pub mod intercept;
 pub mod lines;
 pub mod local;
@@ -41,10 +43,11 @@ use tracing::{debug, warn};
 
 use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
-use crate::session::answer::{Account, Answerer, Outcome, Relay, Reply};
+use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, Unit};
 use crate::session::effect::{Effect, effects, worst};
 use crate::session::intercept::{Refused, Request, Verb};
 use crate::session::lines::{Lines, Turn};
+use crate::session::machine::group::is_several;
 use crate::session::machine::local::view;
 use crate::session::machine::{Event, Machine, MachineLimits, Step};
 use crate::session::settings::Interner;
@@ -173,14 +176,14 @@ impl<A: Answerer> Session<A> {
     /// The complete unit at hand: answered from here, or upstream.
     async fn decide(&mut self) -> io::Result<()> {
         let started = Instant::now();
+        self.machine.state.catalog_version = self.answerer.catalog_version();
         let configuration = self.answerer.configuration();
         if configuration != self.configuration {
             self.configuration = configuration;
             self.machine.state.settings = None;
         }
-        let unit = match self.machine.unit() {
-            Ok(unit) => unit,
-            Err(form) => return self.relay(started, Relay::because(UpstreamReason::UnitForm(form))),
+        let Ok(unit) = self.machine.unit() else {
+            return self.decide_group(started).await;
         };
         if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
             return self.answer_for_freshet(request);
@@ -193,8 +196,12 @@ impl<A: Answerer> Session<A> {
         {
             return self.reply(started, &reply);
         }
+        let is_several = unit.form == Form::Simple && is_several(unit.sql);
+        if is_several || unit.form == Form::Prepare || control::read(unit.sql).is_some() {
+            return self.decide_group(started).await;
+        }
         let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
-        if let Some(reason) = self.obstacle(effect) {
+        if let Some(reason) = self.obstacle(effect, &self.machine.state) {
             return self.relay(started, Relay::because(reason));
         }
         if self.machine.state.settings.is_none() {
@@ -210,7 +217,10 @@ impl<A: Answerer> Session<A> {
 
     /// Whether the session's state, as far as it is known, allows a local answer.
     fn may_answer(&self) -> bool {
-        let state = &self.machine.state;
+        self.may_answer_in(&self.machine.state)
+    }
+
+    fn may_answer_in(&self, state: &SessionState) -> bool {
         self.machine.answers_locally()
             && state.settings.as_ref().is_some_and(|settings| settings.format.is_ok())
             && match state.status {
@@ -222,10 +232,13 @@ impl<A: Answerer> Session<A> {
 
     /// What is addressed to freshet itself is never upstream's, and not remembered as the last statement.
     fn answer_for_freshet(&mut self, request: Result<(Request, Verb), Refused>) -> io::Result<()> {
-        let reply = match request {
+        let bytes = self.machine.unit_bytes().to_vec();
+        let prepared = self.machine.unit().ok().and_then(|unit| unit.prepared.cloned());
+        let reply = match (request, view(&bytes, |_| prepared.as_ref())) {
             _ if self.machine.state.status == TransactionStatus::Failed => Err(Refused::failed_transaction()),
-            Ok((request, verb)) => self.carry_out(request, verb),
-            Err(refused) => Err(refused),
+            (Ok((request, verb)), Ok(unit)) => self.carry_out(request, verb, &unit),
+            (Err(refused), _) => Err(refused),
+            (_, Err(_)) => Err(Refused::form()),
         };
         match reply {
             Ok(reply) => self.machine.answer_locally(&reply),
@@ -234,7 +247,7 @@ impl<A: Answerer> Session<A> {
         Ok(())
     }
 
-    fn carry_out(&mut self, request: Request, verb: Verb) -> Result<Reply, Refused> {
+    fn carry_out(&mut self, request: Request, verb: Verb, unit: &Unit<'_>) -> Result<Reply, Refused> {
         let default = self.context.freshness;
         let state = &mut self.machine.state;
         let (table, select) = match request {
@@ -251,17 +264,22 @@ impl<A: Answerer> Session<A> {
             Request::ShowRoute => (intercept::single_value("freshet.route", state.route.name()), None),
             Request::Select(select) => {
                 let table = self.answerer.virtual_table(&select.table);
-                let table = table.ok_or_else(|| Refused::no_table(self.context.limits.schema, &select.table))?;
+                let mut table = table.ok_or_else(|| Refused::no_table(self.context.limits.schema, &select.table))?;
+                if select.table == "status" {
+                    let totals = self.context.metrics.route_totals().into_iter();
+                    let row = |(route, count): (Answered, u64)| {
+                        vec![Some(format!("statements_{}", route.name())), Some(count.to_string())]
+                    };
+                    table.rows.extend(totals.map(row));
+                }
                 (select.run(&table)?, Some(select))
             }
         };
-        let unit = self.machine.unit().map_err(|_| Refused::form())?;
-        Ok(intercept::table_reply(&unit, &table, select.as_ref()))
+        Ok(intercept::table_reply(unit, &table, select.as_ref()))
     }
 
     /// Why the unit cannot even be offered, if so. None with uncertain settings: a probe will tell.
-    fn obstacle(&self, effect: Effect) -> Option<UpstreamReason> {
-        let state = &self.machine.state;
+    fn obstacle(&self, effect: Effect, state: &SessionState) -> Option<UpstreamReason> {
         if !self.machine.answers_locally() {
             return Some(UpstreamReason::RelayOnly("mirroring is off".into()));
         }
@@ -311,7 +329,7 @@ impl<A: Answerer> Session<A> {
         }
     }
 
-    /// Asks the answerer, while both lines are served.
+    /// Asks the answerer about the unit at hand.
     async fn answer(&mut self) -> io::Result<Outcome> {
         let bytes = self.machine.unit_bytes().to_vec();
         let prepared = self.machine.unit().ok().and_then(|unit| unit.prepared.cloned());
@@ -319,7 +337,12 @@ impl<A: Answerer> Session<A> {
             return Ok(Outcome::Relay(Relay::because(UpstreamReason::UnitForm("unknown"))));
         };
         let state = self.machine.state.clone();
-        let mut answer = pin!(self.answerer.answer(&unit, &state));
+        self.ask(&unit, &state).await
+    }
+
+    /// Asks the answerer, while both lines are served.
+    async fn ask(&mut self, unit: &Unit<'_>, state: &SessionState) -> io::Result<Outcome> {
+        let mut answer = pin!(self.answerer.answer(unit, state));
         loop {
             tokio::select! {
                 biased;

@@ -13,7 +13,7 @@ use freshet_engine::types::encode::Format;
 
 use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare};
 use crate::freshness::exposure::BarrierNumber;
-use crate::session::answer::{ObservedReply, Observer};
+use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::local::{Local, local_error};
 use crate::session::reply::{fields, run};
 use crate::session::settings::SessionSettings;
@@ -38,6 +38,8 @@ struct Execution {
     formats: Vec<Format>,
     /// From the barrier before.
     before: Arc<Snapshot>,
+    /// Only the first rows were asked for.
+    is_suspended: bool,
 }
 
 impl Oracle {
@@ -50,7 +52,7 @@ impl Oracle {
         formats: Vec<Format>,
         before: Arc<Snapshot>,
     ) -> Self {
-        let execution = Some(Execution { parameters, formats, before });
+        let execution = Some(Execution { parameters, formats, before, is_suspended: false });
         Self { execution, ..Self::of_description(local, prepared, settings) }
     }
 
@@ -90,10 +92,37 @@ impl Observer for Oracle {
         match self.execution {
             None if is_described => self.local.audit.described(&self.prepared.identity),
             None => {}
-            Some(execution) => {
+            Some(mut execution) => {
+                execution.is_suspended = reply.is_suspended;
                 let Self { local, prepared, settings, .. } = *self;
                 tokio::spawn(compare_rows(local, prepared, settings, execution, reply.bytes, is_described));
             }
+        }
+    }
+}
+
+/// Notes that upstream still executes a prepared statement under a newer catalog: its description has not changed, or upstream
+/// would have raised an error (PostgreSQL: RevalidateCachedQuery).
+pub(super) struct StillDescribed {
+    statement: Arc<PreparedStatement>,
+    catalog_version: u64,
+}
+
+impl StillDescribed {
+    /// `catalog_version`: known before the execution, so not newer than what it ran under.
+    pub(super) fn new(statement: &Arc<PreparedStatement>, catalog_version: u64) -> Self {
+        Self { statement: Arc::clone(statement), catalog_version }
+    }
+}
+
+impl Observer for StillDescribed {
+    fn bytes_max(&self) -> usize {
+        0
+    }
+
+    fn observe(self: Box<Self>, reply: ObservedReply) {
+        if !reply.has_error {
+            self.statement.catalog.store(self.catalog_version, std::sync::atomic::Ordering::Relaxed);
         }
     }
 }
@@ -183,9 +212,14 @@ fn judge(
             is_binary: *format == Format::Binary,
         })
         .collect();
-    let freedom = Freedom { order_columns: prepared.order_columns.clone(), is_limited: unlimited.is_some() };
-    let (theirs, ours) = (rows(reply), rows(&ours));
-    let all = unlimited.map(|(bytes, _)| rows(&bytes));
+    let (theirs, mut ours) = (rows(reply), rows(&ours));
+    let mut all = unlimited.map(|(bytes, _)| rows(&bytes));
+    if execution.is_suspended {
+        // As if the statement had a LIMIT of as many rows.
+        all.get_or_insert_with(|| ours.clone());
+        ours.truncate(theirs.len());
+    }
+    let freedom = Freedom { order_columns: prepared.order_columns.clone(), is_limited: all.is_some() };
     match compare(&columns, &freedom, &theirs, &ours, all.as_deref()) {
         Ok(()) => local.audit.agreed(&prepared.identity, is_described),
         Err(difference) => {

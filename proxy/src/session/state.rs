@@ -57,6 +57,8 @@ pub struct Transaction {
     pub isolation: Option<Isolation>,
     /// It has written, locked, or run something unknown: its reads see what only upstream knows.
     pub is_tainted: bool,
+    /// Upstream was asked something in it, so that only upstream knows how it ends.
+    pub has_relayed: bool,
 }
 
 impl Transaction {
@@ -97,6 +99,8 @@ pub struct SessionState {
     pub transaction: Transaction,
     pub freshness: FreshnessMode,
     pub route: RouteSetting,
+    /// Of upstream's catalog, as far as the session has asked: see [`super::answer::PreparedStatement::catalog`].
+    pub catalog_version: u64,
 }
 
 impl SessionState {
@@ -109,6 +113,7 @@ impl SessionState {
             transaction: Transaction::default(),
             freshness,
             route: RouteSetting::Auto,
+            catalog_version: 0,
         }
     }
 

@@ -124,6 +124,8 @@ pub const BIND_COMPLETE: &[u8] = b"2\0\0\0\x04";
 pub const CLOSE_COMPLETE: &[u8] = b"3\0\0\0\x04";
 pub const NO_DATA: &[u8] = b"n\0\0\0\x04";
 pub const SYNC: &[u8] = b"S\0\0\0\x04";
+pub const FLUSH: &[u8] = b"H\0\0\0\x04";
+pub const PORTAL_SUSPENDED: &[u8] = b"s\0\0\0\x04";
 
 /// ParameterDescription.
 pub fn write_parameter_description(out: &mut Vec<u8>, types: &[u32]) {

@@ -1,14 +1,15 @@
 //! The client's messages: held while they may become a unit that is answered locally, else forwarded as they come.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::effect::{Effect, effects, worst};
 use crate::session::intercept;
 use crate::session::machine::{
-    CopyIn, ExpectedKind, Machine, STATEMENT_BYTES_MAX, Step, Unnamed, UnnamedPortal, Watch,
+    CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Unnamed, UnnamedPortal, Watch, WatchEnd,
 };
-use crate::session::state::Transaction;
+use crate::session::state::{Isolation, Transaction};
 use crate::wire::extended::{Bind, Execute, Parse, Target};
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
 use crate::wire::query::{TransactionStatus, query};
@@ -83,6 +84,12 @@ impl Machine {
                 }
             };
             let is_whole = rest.len() >= length;
+            if !is_holding && let Some(step) = self.advance_group(rest, tag, length) {
+                match step {
+                    Step::Decide => continue,
+                    Step::Wait | Step::Held => return Step::Wait,
+                }
+            }
             if is_holding || self.may_begin_unit(tag) {
                 if self.scanned - self.taken + length > self.limits.statement_bytes_max {
                     if is_holding {
@@ -101,7 +108,7 @@ impl Machine {
                             self.scanned += length;
                             continue;
                         }
-                        b'S' if is_holding => {
+                        b'S' | b'H' if is_holding => {
                             self.scanned += length;
                             return Step::Decide;
                         }
@@ -118,6 +125,31 @@ impl Machine {
                 return Step::Wait;
             }
         }
+    }
+
+    /// A frame that concerns nothing upstream has: a portal that lives here, the end of a group answered here. None: it is
+    /// no such frame; Decide: it is dealt with; Wait: more must come first, from either side.
+    fn advance_group(&mut self, rest: &[u8], tag: u8, length: usize) -> Option<Step> {
+        let frame = rest.get(..length);
+        match tag {
+            b'E' | b'D' | b'C' if !self.portals.is_empty() && length <= self.limits.statement_bytes_max => {
+                let Some(frame) = frame else { return Some(Step::Wait) };
+                if self.is_skipping || !self.is_about_portal(tag, frame) {
+                    return None;
+                }
+                if !self.answer_portal_message(tag, &frame[HEADER_LENGTH..]) {
+                    return Some(Step::Wait);
+                }
+            }
+            b'S' | b'H' if self.has_open_group && self.is_settled() => {
+                frame?;
+                self.answer_end_of_group(tag);
+            }
+            _ => return None,
+        }
+        self.taken += length;
+        self.scanned = self.taken;
+        Some(Step::Decide)
     }
 
     fn may_begin_unit(&self, tag: u8) -> bool {
@@ -153,7 +185,7 @@ impl Machine {
             return false;
         }
         // Something for freshet in the middle of a pipeline waits until upstream has answered what came before.
-        let waits = !is_large && !self.expected.is_empty() && !self.is_unsynced && !self.is_skipping;
+        let waits = !is_large && self.owes() && !self.is_unsynced && !self.is_skipping;
         if waits && matches!(tag, b'Q' | b'P' | b'B') && self.is_for_freshet(&rest[..length]) {
             return false;
         }
@@ -194,6 +226,17 @@ impl Machine {
 
     /// Upstream answers the unit; `observer` sees the reply. `effect` replaces what the text tells.
     pub fn relay_unit(&mut self, observer: Option<Box<dyn Observer>>, effect: Option<Effect>) {
+        self.relay_group(observer, effect, WatchEnd::Ready, 0);
+    }
+
+    /// Like [`Machine::relay_unit`]; the observer sees one part of the reply, after `skip` executions and up to `end`.
+    pub fn relay_group(
+        &mut self,
+        observer: Option<Box<dyn Observer>>,
+        effect: Option<Effect>,
+        end: WatchEnd,
+        skip: usize,
+    ) {
         let settings = self.state.settings.clone();
         let transaction = self.state.transaction;
         self.watch = observer.map(|observer| Watch {
@@ -202,10 +245,13 @@ impl Machine {
             reply: ObservedReply {
                 bytes: Vec::new(),
                 is_truncated: false,
+                is_suspended: false,
                 has_error: false,
                 has_asynchronous: false,
                 status: self.state.status,
             },
+            end,
+            skip,
         });
         self.release();
         if effect == Some(Effect::Neutral) {
@@ -228,7 +274,7 @@ impl Machine {
                     *has_sync = true;
                     return;
                 }
-                (self.is_unsynced, self.is_skipping) = (false, false);
+                (self.is_unsynced, self.is_skipping, self.has_open_group) = (false, false, false);
                 let effect = std::mem::replace(&mut self.unit_effect, Effect::Neutral);
                 self.expect(ExpectedKind::Sync(effect));
                 return;
@@ -236,7 +282,7 @@ impl Machine {
             b'c' | b'f' => {
                 match self.copy_in {
                     CopyIn::Running { .. } => self.copy_in = CopyIn::No,
-                    CopyIn::No if !self.expected.is_empty() => self.expect(ExpectedKind::CopyEnd),
+                    CopyIn::No if self.owes() => self.expect(ExpectedKind::CopyEnd),
                     CopyIn::No => {}
                 }
                 return;
@@ -247,6 +293,7 @@ impl Machine {
         if self.is_skipping {
             return;
         }
+        self.state.transaction.has_relayed = true;
         match tag {
             b'Q' => {
                 let effects = if is_whole { query(body).map(effects) } else { None };
@@ -254,9 +301,9 @@ impl Machine {
                 effects.iter().for_each(|effect| self.apply_effect(*effect));
                 let effect = worst(&effects);
                 self.unit_effect = Effect::Neutral;
-                self.is_unsynced = false;
+                (self.is_unsynced, self.has_open_group) = (false, false);
                 self.unnamed = Unnamed::Upstream(None);
-                self.unnamed_portal = UnnamedPortal::Upstream;
+                self.replace_unnamed_portal();
                 self.expect(ExpectedKind::Query(effect));
             }
             b'F' => {
@@ -270,7 +317,8 @@ impl Machine {
                 match Target::view(body) {
                     Some(Target::Statement(b"")) => self.restore_unnamed_statement(),
                     Some(Target::Portal(b"")) => self.restore_unnamed_portal(),
-                    Some(Target::Statement(_) | Target::Portal(_)) | None => {}
+                    Some(Target::Statement(name)) => self.restore_statement(name),
+                    Some(Target::Portal(_)) | None => {}
                 }
                 self.expect(ExpectedKind::Describe);
             }
@@ -289,8 +337,8 @@ impl Machine {
                         self.forget_statement(name);
                         self.virtual_statements.remove(name);
                     }
-                    Some(Target::Portal(b"")) => self.unnamed_portal = UnnamedPortal::Upstream,
-                    Some(Target::Portal(_)) => {}
+                    Some(Target::Portal(b"")) => self.replace_unnamed_portal(),
+                    Some(Target::Portal(name)) => self.portals.remove(name),
                     None => self.unnamed = Unnamed::Upstream(None),
                 }
                 self.expect(ExpectedKind::Close);
@@ -310,19 +358,22 @@ impl Machine {
             return self.expect(ExpectedKind::Parse(None));
         }
         // Upstream refuses a name that is taken; the entry there is still the right one.
-        let is_new = !self.statements.contains_key(name)
+        let is_known = self.statements.contains_key(name);
+        let is_new = !is_known
             && self.statements.len() < self.limits.prepared_statements_max
             && self.statement_bytes < STATEMENT_BYTES_MAX;
-        let made = statement.filter(|_| is_new).map(|statement| {
+        let statement = statement.filter(|_| is_new);
+        self.has_unknown_statements |= statement.is_none() && !is_known;
+        let made = statement.map(|statement| {
             self.statement_bytes += statement.sql.len();
-            self.statements.insert(name.into(), statement);
+            self.statements.insert(name.into(), Named { statement, parse: None });
             name.into()
         });
         self.expect(ExpectedKind::Parse(made));
     }
 
     /// A new statement out of a Parse.
-    fn prepare(&mut self, parse: &Parse<'_>) -> Arc<PreparedStatement> {
+    pub(super) fn prepare(&mut self, parse: &Parse<'_>) -> Arc<PreparedStatement> {
         let effect = worst(&effects(parse.sql));
         self.prepare_with(parse, effect)
     }
@@ -334,6 +385,7 @@ impl Machine {
             sql: parse.sql.into(),
             parameter_types: parse.parameter_types.into(),
             settings: self.state.settings.as_ref().map(|settings| settings.id),
+            catalog: AtomicU64::new(self.state.catalog_version),
             effect,
         })
     }
@@ -350,10 +402,13 @@ impl Machine {
                 Unnamed::Upstream(None) | Unnamed::Local { .. } | Unnamed::Destroyed => Effect::Opaque,
             }
         } else {
-            self.statements.get(statement).map_or(Effect::Opaque, |statement| statement.effect)
+            self.restore_statement(statement);
+            self.statements.get(statement).map_or(Effect::Opaque, |named| named.statement.effect)
         };
         if portal.is_empty() || !is_whole {
-            self.unnamed_portal = UnnamedPortal::Upstream;
+            self.replace_unnamed_portal();
+        } else {
+            self.portals.remove(portal);
         }
         self.apply_effect(effect);
         self.unit_effect = worst(&[self.unit_effect, effect]);
@@ -366,8 +421,7 @@ impl Machine {
             Effect::Begin(isolation) => {
                 // Within a block BEGIN is only a warning.
                 if self.state.status == TransactionStatus::Idle {
-                    let default = self.state.settings.as_ref().and_then(|settings| settings.default_isolation);
-                    self.state.transaction = Transaction { isolation: isolation.or(default), is_tainted: false };
+                    self.begin(isolation);
                 }
             }
             Effect::SetIsolation(isolation) => self.state.transaction.isolation = Some(isolation),
@@ -385,13 +439,36 @@ impl Machine {
         }
     }
 
+    /// A transaction block is open from here on.
+    pub(super) fn begin(&mut self, isolation: Option<Isolation>) {
+        let default = self.state.settings.as_ref().and_then(|settings| settings.default_isolation);
+        self.state.transaction =
+            Transaction { isolation: isolation.or(default), is_tainted: false, has_relayed: false };
+    }
+
+    /// The block, or implicit transaction, is over: its portals go.
+    pub(super) fn end_of_transaction(&mut self) {
+        self.state.transaction = Transaction::default();
+        self.portals.clear();
+        if matches!(self.unnamed_portal, UnnamedPortal::Held | UnnamedPortal::Local { .. }) {
+            self.unnamed_portal = UnnamedPortal::Upstream;
+        }
+    }
+
+    /// Upstream has, or will have, the unnamed portal that counts.
+    fn replace_unnamed_portal(&mut self) {
+        self.portals.remove(b"");
+        self.unnamed_portal = UnnamedPortal::Upstream;
+    }
+
     pub(super) fn forget_statement(&mut self, name: &[u8]) {
-        if let Some(statement) = self.statements.remove(name) {
-            self.statement_bytes -= statement.sql.len();
+        if let Some(named) = self.statements.remove(name) {
+            self.statement_bytes -= named.statement.sql.len();
         }
     }
 
     fn forget_statements(&mut self) {
+        self.has_unknown_statements = false;
         self.statements.clear();
         self.statement_bytes = 0;
         self.unnamed = Unnamed::Upstream(None);

@@ -84,12 +84,10 @@ pub fn view<'a>(
         Some(parse) if parse.name != name => return Err("Parse of another statement"),
         Some(parse) => {
             (unit.sql, unit.parameter_types) = (parse.sql, parse.parameter_types);
-            unit.form = match (unit.bind.is_some(), name.is_empty()) {
-                (true, true) => Form::Execute,
-                (true, false) => Form::ExecuteNamed,
-                (false, true) => Form::Prepare,
-                (false, false) => Form::PrepareNamed,
-            };
+            if !name.is_empty() {
+                return Err("Parse of a named statement");
+            }
+            unit.form = if unit.bind.is_some() { Form::Execute } else { Form::Prepare };
         }
         None => {
             let prepared = prepared(name).ok_or("unknown statement")?;
@@ -107,7 +105,8 @@ impl Machine {
     /// The statement that the client knows under this name.
     pub fn prepared(&self, name: &[u8]) -> Option<&Arc<PreparedStatement>> {
         if !name.is_empty() {
-            return self.virtual_statements.get(name).or_else(|| self.statements.get(name));
+            let named = || self.statements.get(name).map(|named| &named.statement);
+            return self.virtual_statements.get(name).or_else(named);
         }
         match &self.unnamed {
             Unnamed::Upstream(known) => known.as_ref(),
@@ -132,6 +131,7 @@ impl Machine {
                     reply.rows.iter().for_each(|piece| self.to_client.push_shared(piece));
                     self.to_client.write(|out| write_ready_for_query(out, status));
                     self.unnamed = Unnamed::Destroyed;
+                    self.portals.remove(b"");
                     self.unnamed_portal = UnnamedPortal::Destroyed;
                 }
                 b'P' => {
@@ -140,6 +140,7 @@ impl Machine {
                 }
                 b'B' => {
                     if status != TransactionStatus::Idle {
+                        self.portals.remove(b"");
                         self.unnamed_portal = UnnamedPortal::Local { bind: frame.bytes.to_vec() };
                     }
                     self.to_client.push(BIND_COMPLETE);
@@ -194,7 +195,9 @@ impl Machine {
     }
 
     fn finish_locally(&mut self, incoming: Vec<u8>) {
+        self.has_open_group = false;
         if self.state.status == TransactionStatus::Idle {
+            self.portals.clear();
             self.unnamed_portal = UnnamedPortal::Upstream;
         }
         self.incoming = incoming;
@@ -236,10 +239,21 @@ impl Machine {
         }
     }
 
+    /// Likewise a named statement.
+    pub(super) fn restore_statement(&mut self, name: &[u8]) {
+        let parse = self.statements.get_mut(name).and_then(|named| named.parse.take());
+        if let Some(parse) = parse {
+            self.to_upstream.push(&parse);
+            self.expect_own(ExpectedKind::Parse(Some(name.into())));
+        }
+    }
+
     /// Likewise the unnamed portal: bound again and run to its end, where the client left it.
     pub(super) fn restore_unnamed_portal(&mut self) {
         match std::mem::replace(&mut self.unnamed_portal, UnnamedPortal::Upstream) {
             UnnamedPortal::Upstream => {}
+            // Messages about it are answered here, in their turn; see `advance_group`.
+            UnnamedPortal::Held => self.unnamed_portal = UnnamedPortal::Held,
             UnnamedPortal::Local { bind } => {
                 let names_unnamed =
                     Frames::new(&bind).next().and_then(|f| Bind::view(f.body)).is_some_and(|b| b.statement.is_empty());

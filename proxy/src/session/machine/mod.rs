@@ -2,13 +2,16 @@
 //!
 //! [`client`] reads the client's messages, holds what may become a unit and forwards the rest; [`upstream`] matches
 //! upstream's replies with what was asked, forwards them and swallows those to freshet's own messages; [`local`]
-//! composes local answers and keeps the unnamed statement and portal true to what the client believes they are.
+//! composes local answers and keeps the unnamed statement and portal true to what the client believes they are; [`group`]
+//! does so for units of several statements, and [`portal`] keeps results that are fetched in portions.
 //!
 //! When the conversation leaves what is understood here (`lost`), both directions are passed through unread for the
 //! rest of the session: upstream decides, as it would without freshet.
 
 mod client;
+pub mod group;
 pub mod local;
+mod portal;
 #[cfg(test)]
 mod tests;
 mod upstream;
@@ -21,6 +24,7 @@ use ahash::HashMap;
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
 use crate::session::buffer::OutBuffer;
 use crate::session::effect::Effect;
+use crate::session::machine::portal::Portals;
 use crate::session::settings::SettingsValues;
 use crate::session::state::SessionState;
 use crate::wire::query::TransactionStatus;
@@ -78,6 +82,8 @@ struct Expected {
     kind: ExpectedKind,
     /// Asked by freshet itself: not for the client.
     is_own: bool,
+    /// Nobody waits for it.
+    is_quiet: bool,
 }
 
 #[derive(Debug)]
@@ -94,6 +100,25 @@ enum ExpectedKind {
     Sync(Effect),
     /// CopyDone or CopyFail was sent: nothing is owed, but it ends a COPY that upstream may yet begin.
     CopyEnd,
+    // What follows is quiet: freshet's own, with nobody waiting for it, so that local answers may go on meanwhile.
+    /// ParseComplete of a statement whose Parse the client has been answered.
+    QuietParse {
+        name: Box<[u8]>,
+        frame: Box<[u8]>,
+    },
+    /// ReadyForQuery of freshet's own Sync.
+    QuietSync,
+    /// CommandComplete and ReadyForQuery of transaction control that the client has been answered, with the status it was
+    /// told.
+    Answered(TransactionStatus),
+}
+
+/// A named statement, as the client believes it to be.
+#[derive(Debug)]
+struct Named {
+    statement: Arc<PreparedStatement>,
+    /// Its Parse, where upstream does not have the statement: it goes there before anything that uses it.
+    parse: Option<Box<[u8]>>,
 }
 
 /// The unnamed statement, as the client believes it to be.
@@ -115,6 +140,8 @@ enum UnnamedPortal {
     Local {
         bind: Vec<u8>,
     },
+    /// In [`Machine::portals`], under the empty name.
+    Held,
     Destroyed,
 }
 
@@ -132,6 +159,20 @@ struct Watch {
     observer: Box<dyn Observer>,
     reply: ObservedReply,
     bytes_max: usize,
+    end: WatchEnd,
+    /// Executions whose replies come before what is watched.
+    skip: usize,
+}
+
+/// Where the reply ends that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchEnd {
+    /// With ReadyForQuery.
+    Ready,
+    /// With the end of one execution.
+    Execution,
+    /// With the description of a statement.
+    Description,
 }
 
 /// One session. See the head of the module.
@@ -157,14 +198,22 @@ pub struct Machine {
     expected: VecDeque<Expected>,
     /// Own entries in `expected`.
     own_expected: usize,
+    /// Of those, the quiet ones.
+    quiet_expected: usize,
     /// Extended messages were forwarded since the last Sync.
     is_unsynced: bool,
     /// After an error, upstream ignores everything up to a Sync that the client has not sent yet.
     is_skipping: bool,
+    /// Upstream was asked by a Flush of freshet's own for what it owes.
+    flush_is_sent: bool,
     copy_in: CopyIn,
     lost: Option<&'static str>,
+    /// Upstream did not do what the client was told it would: the session cannot go on.
+    is_contradicted: bool,
     // what the client believes to exist
-    statements: HashMap<Box<[u8]>, Arc<PreparedStatement>>,
+    statements: HashMap<Box<[u8]>, Named>,
+    /// A Parse with a name was not kept in `statements`, so that an unknown name may be one that upstream knows.
+    has_unknown_statements: bool,
     /// What the texts in `statements` take.
     statement_bytes: usize,
     /// Statements of freshet's own (`SHOW freshet...`) that upstream does not have.
@@ -172,6 +221,10 @@ pub struct Machine {
     next_statement: u64,
     unnamed: Unnamed,
     unnamed_portal: UnnamedPortal,
+    /// Portals that live here.
+    portals: Portals,
+    /// The client is within a group of extended messages that upstream has seen nothing of.
+    has_open_group: bool,
     // effects
     /// Worst of the extended messages since the last Sync.
     unit_effect: Effect,
@@ -202,16 +255,22 @@ impl Machine {
             passing_is_own: false,
             expected: VecDeque::new(),
             own_expected: 0,
+            quiet_expected: 0,
             is_unsynced: false,
             is_skipping: false,
+            flush_is_sent: false,
             copy_in: CopyIn::No,
             lost: opaque,
+            is_contradicted: false,
             statements: HashMap::default(),
+            has_unknown_statements: false,
             statement_bytes: 0,
             virtual_statements: HashMap::default(),
             next_statement: 1,
             unnamed: Unnamed::Upstream(None),
             unnamed_portal: UnnamedPortal::Upstream,
+            portals: Portals::default(),
+            has_open_group: false,
             unit_effect: Effect::Neutral,
             transaction_effect: Effect::Neutral,
             has_error: false,
@@ -223,7 +282,7 @@ impl Machine {
 
     /// Nothing is outstanding, un-synced or half-way: a local answer may stand here.
     pub fn is_settled(&self) -> bool {
-        self.expected.is_empty()
+        !self.owes()
             && !self.is_unsynced
             && !self.is_skipping
             && self.copy_in == CopyIn::No
@@ -232,9 +291,16 @@ impl Machine {
             && self.lost.is_none()
     }
 
+    /// Upstream owes replies that somebody waits for.
+    fn owes(&self) -> bool {
+        self.expected.len() > self.quiet_expected
+    }
+
     /// Idle for shutdown: nothing in either direction, no transaction open.
     pub fn is_idle(&self) -> bool {
         self.is_settled()
+            && self.expected.is_empty()
+            && !self.has_open_group
             && self.state.status == TransactionStatus::Idle
             && self.taken == self.incoming.len()
             && self.to_client.is_empty()
@@ -273,17 +339,41 @@ impl Machine {
     }
 
     fn expect(&mut self, kind: ExpectedKind) {
-        self.expected.push_back(Expected { kind, is_own: false });
+        self.expected.push_back(Expected { kind, is_own: false, is_quiet: false });
     }
 
     fn expect_own(&mut self, kind: ExpectedKind) {
         self.own_expected += 1;
-        self.expected.push_back(Expected { kind, is_own: true });
+        self.expected.push_back(Expected { kind, is_own: true, is_quiet: false });
+    }
+
+    /// Like [`Self::expect_own`], but nobody waits for it.
+    fn expect_quiet(&mut self, kind: ExpectedKind) {
+        self.quiet_expected += 1;
+        self.own_expected += 1;
+        self.expected.push_back(Expected { kind, is_own: true, is_quiet: true });
     }
 
     fn pop_expected(&mut self) -> Option<Expected> {
         let entry = self.expected.pop_front()?;
         self.own_expected -= usize::from(entry.is_own);
+        self.quiet_expected -= usize::from(entry.is_quiet);
+        if self.expected.is_empty() {
+            self.flush_is_sent = false;
+        }
         Some(entry)
+    }
+
+    /// Bytes of rows that wait in portals for the client to fetch them.
+    pub fn portal_bytes(&self) -> usize {
+        self.portals.bytes()
+    }
+
+    /// A name that is not in `statements` is not prepared upstream, as far as Parse goes.
+    fn knows_all_statements(&self) -> bool {
+        !self.has_unknown_statements
+            && self.statements.len() < self.limits.prepared_statements_max
+            && self.virtual_statements.len() < self.limits.prepared_statements_max
+            && self.statement_bytes < STATEMENT_BYTES_MAX
     }
 }

@@ -305,7 +305,7 @@ fn transactions_are_followed() {
     machine.state.settings = Some(interner.intern(crate::session::settings::tests::some_values()));
     relayed(&mut machine, &sql("BEGIN"));
     upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
-    let clean = Transaction { isolation: Some(Isolation::ReadCommitted), is_tainted: false };
+    let clean = Transaction { isolation: Some(Isolation::ReadCommitted), is_tainted: false, has_relayed: false };
     assert_eq!(machine.state.transaction, clean);
     relayed(&mut machine, &sql("UPDATE t SET a = 1"));
     machine.take_events();

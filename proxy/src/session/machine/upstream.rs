@@ -2,9 +2,10 @@
 
 use crate::session::answer::Relayed;
 use crate::session::effect::{Effect, worst};
-use crate::session::machine::{CopyIn, Event, ExpectedKind, Machine, Observed, Unnamed, Watch};
+use crate::session::machine::{
+    CopyIn, Event, Expected, ExpectedKind, Machine, Observed, Unnamed, UnnamedPortal, Watch, WatchEnd,
+};
 use crate::session::settings::read_probe;
-use crate::session::state::Transaction;
 use crate::wire::frame::{HEADER_LENGTH, Head, head};
 use crate::wire::query::TransactionStatus;
 use crate::wire::startup::parameter_status;
@@ -20,6 +21,8 @@ enum Fate {
     Forward,
     /// The reply to a unit ends with it.
     ForwardAsLast,
+    /// The reply to one execution or description ends with it, and somebody watches.
+    ForwardAsPart,
     Swallow,
     /// The end of a swallowed unit.
     SwallowAsLast,
@@ -73,7 +76,8 @@ impl Machine {
                     return None;
                 }
             };
-            let must_be_whole = matches!(tag, b'Z' | b'S') && length <= WHOLE_LENGTH_MAX;
+            let may_end_part = matches!(tag, b'C' | b'I' | b's' | b'T' | b'n') && self.watches_part();
+            let must_be_whole = (matches!(tag, b'Z' | b'S') || may_end_part) && length <= WHOLE_LENGTH_MAX;
             if must_be_whole && rest.len() < length {
                 break;
             }
@@ -92,6 +96,14 @@ impl Machine {
                     run = at;
                     self.unit_is_answered();
                 }
+                Fate::ForwardAsPart => {
+                    at += count;
+                    self.forward(&input[run..at]);
+                    run = at;
+                    self.upstream_passing = length - count;
+                    self.passing_is_own = false;
+                    self.part_is_answered(tag);
+                }
                 Fate::Swallow | Fate::SwallowAsLast => {
                     self.forward(&input[run..at]);
                     self.keep_own(&rest[..count]);
@@ -106,12 +118,14 @@ impl Machine {
             }
         }
         self.forward(&input[run..at]);
-        Some(at)
+        (!self.is_contradicted).then_some(at)
     }
 
     fn forward(&mut self, bytes: &[u8]) {
         self.to_client.push(bytes);
-        if let Some(watch) = &mut self.watch {
+        if let Some(watch) = &mut self.watch
+            && watch.skip == 0
+        {
             let room = watch.bytes_max.saturating_sub(watch.reply.bytes.len()).min(bytes.len());
             watch.reply.is_truncated |= room < bytes.len();
             watch.reply.bytes.extend_from_slice(&bytes[..room]);
@@ -152,7 +166,31 @@ impl Machine {
         };
         let is_own = front.is_own;
         let fate = if is_own { Fate::Swallow } else { Fate::Forward };
+        let part = |machine: &Self| if machine.watches_part() { Fate::ForwardAsPart } else { Fate::Forward };
         match (tag, &front.kind) {
+            (b'1', ExpectedKind::QuietParse { .. }) => {
+                self.pop_expected();
+                fate
+            }
+            (b'E', ExpectedKind::QuietParse { .. }) => {
+                self.quiet_parse_failed();
+                fate
+            }
+            (b'Z', ExpectedKind::QuietSync) => {
+                if TransactionStatus::view(body) == Some(TransactionStatus::Failed) {
+                    self.state.status = TransactionStatus::Failed;
+                }
+                self.pop_expected();
+                fate
+            }
+            (b'C', ExpectedKind::Answered(_)) => fate,
+            (b'Z', ExpectedKind::Answered(status)) => {
+                self.is_contradicted |= TransactionStatus::view(body) != Some(*status);
+                self.pop_expected();
+                fate
+            }
+            // The client has been told otherwise. Mostly a FATAL, which ends the session by itself.
+            (b'E', ExpectedKind::Answered(_)) => Fate::Forward,
             (b'D' | b'T', ExpectedKind::Execute | ExpectedKind::Query(_)) => fate,
             (b't', ExpectedKind::Describe) => fate,
             (b'1', ExpectedKind::Parse(_))
@@ -161,14 +199,14 @@ impl Machine {
             | (b'T' | b'n', ExpectedKind::Describe)
             | (b'C' | b'I' | b's', ExpectedKind::Execute) => {
                 self.pop_expected();
-                fate
+                if is_own { fate } else { part(self) }
             }
             (b'C', ExpectedKind::Query(effect)) => {
                 if effect.may_write() {
                     // Within a multi-statement string it may not be committed yet; one barrier more does no harm.
                     self.events.push(Event::WriteAcknowledged(*effect));
                 }
-                fate
+                if is_own { fate } else { part(self) }
             }
             (b'I' | b'V', ExpectedKind::Query(_)) => fate,
             (b'E', _) => self.match_error(is_own),
@@ -207,6 +245,11 @@ impl Machine {
         if let Some(watch) = &mut self.watch {
             watch.reply.has_error = true;
         }
+        // Those of the block fail with it, those of the implicit transaction go with it.
+        self.portals.clear();
+        if matches!(self.unnamed_portal, UnnamedPortal::Held) {
+            self.unnamed_portal = UnnamedPortal::Upstream;
+        }
         if let CopyIn::Running { has_sync } = self.copy_in {
             self.copy_in = CopyIn::No;
             if has_sync {
@@ -235,7 +278,10 @@ impl Machine {
                 | ExpectedKind::Describe
                 | ExpectedKind::Execute
                 | ExpectedKind::Query(_)
-                | ExpectedKind::CopyEnd => {}
+                | ExpectedKind::CopyEnd
+                | ExpectedKind::QuietParse { .. }
+                | ExpectedKind::QuietSync
+                | ExpectedKind::Answered(_) => {}
             }
         }
         self.is_skipping = self.expected.is_empty();
@@ -273,7 +319,7 @@ impl Machine {
             if committed.may_write() {
                 self.events.push(Event::WriteAcknowledged(committed));
             }
-            self.state.transaction = Transaction::default();
+            self.end_of_transaction();
         }
         let has_error = std::mem::take(&mut self.has_error);
         self.events.push(Event::Relayed(Relayed { effect, has_error, status }));
@@ -284,6 +330,37 @@ impl Machine {
         if let Some(Watch { observer, mut reply, .. }) = self.watch.take() {
             reply.status = self.state.status;
             self.events.push(Event::Observed(Observed { observer, reply }));
+        }
+    }
+
+    fn watches_part(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.end != WatchEnd::Ready)
+    }
+
+    /// The reply to one execution or description is forwarded, the last frame perhaps only in part.
+    fn part_is_answered(&mut self, tag: u8) {
+        let Some(watch) = &mut self.watch else { return };
+        let is_execution = matches!(tag, b'C' | b'I' | b's');
+        if watch.skip > 0 {
+            watch.skip -= usize::from(is_execution);
+            return;
+        }
+        let is_end = if watch.end == WatchEnd::Description { matches!(tag, b'T' | b'n') } else { is_execution };
+        if is_end {
+            watch.reply.is_suspended = tag == b's';
+            watch.reply.is_truncated |= self.upstream_passing > 0;
+            self.unit_is_answered();
+        }
+    }
+
+    /// What the client was told about a statement is no longer so; whatever uses it will find out upstream.
+    fn quiet_parse_failed(&mut self) {
+        while self.expected.front().is_some_and(|front| !matches!(front.kind, ExpectedKind::QuietSync)) {
+            if let Some(Expected { kind: ExpectedKind::QuietParse { name, frame }, .. }) = self.pop_expected()
+                && let Some(named) = self.statements.get_mut(&name)
+            {
+                named.parse = Some(frame);
+            }
         }
     }
 
@@ -313,7 +390,10 @@ impl Machine {
                 | ExpectedKind::Close
                 | ExpectedKind::Describe
                 | ExpectedKind::Execute
-                | ExpectedKind::Query(_) => {
+                | ExpectedKind::Query(_)
+                | ExpectedKind::QuietParse { .. }
+                | ExpectedKind::QuietSync
+                | ExpectedKind::Answered(_) => {
                     self.lose("messages sent ahead into a COPY");
                     return;
                 }

@@ -1,0 +1,192 @@
+//! Units of several statements, with portals that outlive them, or that end with Flush: decided item by item, answered or
+//! relayed as a whole.
+
+use std::io;
+use std::time::Instant;
+
+use freshet_engine::reason::UpstreamReason;
+
+use crate::session::Session;
+use crate::session::answer::{Answerer, Form, Observer, Outcome, Relay, Unit};
+use crate::session::control::{self, Control};
+use crate::session::effect::{Effect, effects, worst};
+use crate::session::intercept::{self, Request};
+use crate::session::machine::WatchEnd;
+use crate::session::machine::group::{Answer, Group, Item};
+use crate::session::state::{Isolation, RouteSetting, SessionState, Transaction};
+use crate::wire::query::TransactionStatus;
+
+/// Rows that a session may keep in suspended portals; a larger result is fetched from upstream.
+const PORTAL_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// What becomes of one item.
+enum Decided {
+    Answer(Answer),
+    Relay(Relay),
+    /// The settings must be asked first.
+    Probe,
+}
+
+impl<A: Answerer> Session<A> {
+    /// The unit at hand is not a plain one.
+    pub(super) async fn decide_group(&mut self, started: Instant) -> io::Result<()> {
+        let bytes = self.machine.unit_bytes().to_vec();
+        let group = match self.machine.group(&bytes) {
+            Ok(group) => group,
+            Err(form) => return self.relay(started, Relay::because(UpstreamReason::UnitForm(form))),
+        };
+        let mut state = self.machine.state.clone();
+        if let Some(reason) = self.common_obstacle(&group, &state) {
+            return self.relay(started, Relay::because(reason));
+        }
+        let mut answers = Vec::with_capacity(group.items.len());
+        for (at, item) in group.items.iter().enumerate() {
+            match self.decide_item(item, &mut state).await? {
+                Decided::Answer(answer) => answers.push(answer),
+                Decided::Probe => {
+                    self.context.metrics.probes.inc();
+                    self.machine.probe();
+                    return Ok(());
+                }
+                Decided::Relay(relay) => return self.relay_group(started, &group, at, relay),
+            }
+        }
+        let rows = |answer: &Answer| match answer {
+            Answer::Reply(reply) => reply.rows.iter().map(bytes::Bytes::len).sum(),
+            Answer::None | Answer::Control(_) => 0,
+        };
+        let kept: usize = answers.iter().map(rows).sum();
+        if group.leaves_rows() && self.machine.portal_bytes() + kept > PORTAL_BYTES_MAX {
+            return self.relay(started, Relay::because(UpstreamReason::OverBudget("rows in portals")));
+        }
+        for (item, answer) in group.items.iter().zip(&answers) {
+            if let (Item::Bind { .. } | Item::Statement(_), Answer::Reply(reply)) = (item, answer)
+                && !item.question().is_some_and(|unit| self.is_addressed(&unit))
+            {
+                self.account(started, reply.account.clone(), None);
+            }
+        }
+        self.machine.answer_group(group, answers);
+        Ok(())
+    }
+
+    /// What stands against the whole group, seen without asking anybody.
+    fn common_obstacle(&self, group: &Group<'_>, state: &SessionState) -> Option<UpstreamReason> {
+        // One implicit transaction for all: under a stricter default its statements share a snapshot.
+        let shares = group.executions() > 1 && state.status == TransactionStatus::Idle;
+        let default = state.settings.as_ref().map(|settings| settings.default_isolation);
+        if shares && default.is_some_and(|default| !default.is_some_and(Isolation::is_per_statement)) {
+            return Some(UpstreamReason::IsolationLevel);
+        }
+        for item in &group.items {
+            let Some(unit) = item.question() else { continue };
+            if control::read(unit.sql).is_some() || self.is_addressed(&unit) {
+                continue;
+            }
+            let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
+            if effect != Effect::Neutral
+                && let Some(reason) = self.obstacle(effect, state)
+            {
+                return Some(reason);
+            }
+        }
+        None
+    }
+
+    /// To freshet itself.
+    fn is_addressed(&self, unit: &Unit<'_>) -> bool {
+        intercept::is_for_freshet(unit.sql, self.context.limits.schema)
+    }
+
+    async fn decide_item(&mut self, item: &Item<'_>, state: &mut SessionState) -> io::Result<Decided> {
+        let Some(unit) = item.question() else { return Ok(Decided::Answer(Answer::None)) };
+        if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
+            return Ok(self.answer_item_for_freshet(&unit, request));
+        }
+        if let Some(control) = control::read(unit.sql) {
+            return Ok(self.decide_control(control, &unit, state));
+        }
+        let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
+        if let Some(reason) = self.obstacle(effect, state) {
+            return Ok(Decided::Relay(Relay::because(reason)));
+        }
+        if state.settings.is_none() {
+            return Ok(Decided::Probe);
+        }
+        if unit.form != Form::Prepare
+            && state.route == RouteSetting::Auto
+            && self.may_answer_in(state)
+            && let Some(reply) = self.answerer.look_up(&unit, state)
+        {
+            return Ok(Decided::Answer(Answer::Reply(reply)));
+        }
+        match self.ask(&unit, state).await? {
+            Outcome::Local(reply) => Ok(Decided::Answer(Answer::Reply(reply))),
+            Outcome::Relay(relay) => Ok(Decided::Relay(relay)),
+        }
+    }
+
+    /// What is addressed to freshet itself. Its errors are answered only where the unit is plain: a group that has one goes
+    /// upstream, which reports an error of its own.
+    fn answer_item_for_freshet(
+        &mut self,
+        unit: &Unit<'_>,
+        request: Result<(Request, intercept::Verb), intercept::Refused>,
+    ) -> Decided {
+        let failed = || Decided::Relay(Relay::because(UpstreamReason::UnitForm("freshet's own settings in a group")));
+        let Ok((request, verb)) = request else { return failed() };
+        if self.machine.state.status == TransactionStatus::Failed {
+            return failed();
+        }
+        let is_set = matches!(request, Request::SetFreshness(_) | Request::SetRoute(_));
+        if unit.form == Form::Prepare && is_set {
+            return Decided::Answer(Answer::None);
+        }
+        match self.carry_out(request, verb, unit) {
+            Ok(reply) => Decided::Answer(Answer::Reply(reply)),
+            Err(_) => failed(),
+        }
+    }
+
+    /// Transaction control whose reply is known: answered at once where the state is what it expects.
+    fn decide_control(&self, control: Control, unit: &Unit<'_>, state: &mut SessionState) -> Decided {
+        let relayed = || Decided::Relay(Relay::because(UpstreamReason::NotAQuery("transaction control")));
+        if !self.machine.answers_locally() || state.route == RouteSetting::Relay || state.login.is_replication {
+            return relayed();
+        }
+        if unit.form == Form::Prepare {
+            return Decided::Answer(Answer::None);
+        }
+        match (control, state.status) {
+            (Control::Begin { isolation, .. }, TransactionStatus::Idle) => {
+                let Some(settings) = &state.settings else {
+                    return if self.probe_failed { relayed() } else { Decided::Probe };
+                };
+                let isolation = isolation.or(settings.default_isolation);
+                if !isolation.is_some_and(Isolation::is_per_statement) {
+                    return relayed();
+                }
+                state.transaction = Transaction { isolation, is_tainted: false, has_relayed: false };
+                state.status = TransactionStatus::InTransaction;
+            }
+            (Control::Commit | Control::Rollback, TransactionStatus::InTransaction)
+                if !state.transaction.has_relayed && !state.transaction.is_tainted =>
+            {
+                state.transaction = Transaction::default();
+                state.status = TransactionStatus::Idle;
+            }
+            _ => return relayed(),
+        }
+        Decided::Answer(Answer::Control(control))
+    }
+
+    /// The whole group goes upstream; what item `at` wanted to see of the reply, it sees.
+    fn relay_group(&mut self, started: Instant, group: &Group<'_>, at: usize, relay: Relay) -> io::Result<()> {
+        let is_description = matches!(group.items.get(at), Some(Item::DescribeStatement { .. }));
+        let end = if is_description { WatchEnd::Description } else { WatchEnd::Execution };
+        let observer: Option<Box<dyn Observer>> = relay.observer;
+        self.relaying = Some((started, relay.reason));
+        self.machine.relay_group(observer, None, end, group.executions_before(at));
+        Ok(())
+    }
+}

@@ -1,0 +1,457 @@
+//! Message groups beyond the plain unit: several statements, portals with names or row limits, groups that end with
+//! Flush. [`Machine::group`] takes one apart; [`Machine::answer_group`] answers it, all of it or nothing.
+
+use std::sync::Arc;
+
+use freshet_engine::statement::lexer;
+
+use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
+use crate::session::control::Control;
+use crate::session::intercept;
+use crate::session::machine::portal::{Executed, Portal};
+use crate::session::machine::{ExpectedKind, Machine, Named, Unnamed, UnnamedPortal};
+use crate::wire::extended::{
+    BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_close,
+};
+use crate::wire::frame::{Frames, HEADER_LENGTH};
+use crate::wire::query::{
+    EMPTY_QUERY_RESPONSE, TransactionStatus, query, write_command_complete, write_query, write_ready_for_query,
+};
+
+/// One message of a group, or one statement of a simple Query's text.
+#[derive(Debug)]
+pub enum Item<'a> {
+    /// `is_judged`: another item of the group finds out whether the statement is one.
+    Parse {
+        parse: Parse<'a>,
+        frame: &'a [u8],
+        statement: Arc<PreparedStatement>,
+        is_judged: bool,
+    },
+    DescribeStatement {
+        statement: Arc<PreparedStatement>,
+    },
+    /// `is_described`: the portal's columns will be told, in this group or, if rows stay in it, perhaps later.
+    Bind {
+        bind: Bind<'a>,
+        statement: Arc<PreparedStatement>,
+        is_described: bool,
+    },
+    DescribePortal(&'a [u8]),
+    Execute(Execute<'a>),
+    Close(Target<'a>),
+    Statement(&'a [u8]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupEnd {
+    Query,
+    Sync,
+    Flush,
+}
+
+#[derive(Debug)]
+pub struct Group<'a> {
+    pub items: Vec<Item<'a>>,
+    pub end: GroupEnd,
+}
+
+/// What answers an item.
+#[derive(Debug)]
+pub enum Answer {
+    /// The item needs no more than its acknowledgement.
+    None,
+    Reply(Reply),
+    Control(Control),
+}
+
+impl Item<'_> {
+    /// The item as an answerer is asked about it; None where there is nothing to ask.
+    pub fn question(&self) -> Option<Unit<'_>> {
+        match self {
+            Self::DescribeStatement { statement } | Self::Parse { statement, is_judged: false, .. } => Some(Unit {
+                form: Form::Prepare,
+                sql: &statement.sql,
+                parameter_types: &statement.parameter_types,
+                bind: None,
+                prepared: Some(statement),
+                describes_statement: matches!(self, Self::DescribeStatement { .. }),
+                describes_portal: false,
+                bytes: &[],
+            }),
+            Self::Bind { bind, statement, is_described } => Some(Unit {
+                form: Form::Execute,
+                sql: &statement.sql,
+                parameter_types: &statement.parameter_types,
+                bind: Some(*bind),
+                prepared: Some(statement),
+                describes_statement: false,
+                describes_portal: *is_described,
+                bytes: &[],
+            }),
+            Self::Statement(sql) => Some(Unit {
+                form: Form::Simple,
+                sql,
+                parameter_types: &[],
+                bind: None,
+                prepared: None,
+                describes_statement: false,
+                describes_portal: true,
+                bytes: &[],
+            }),
+            Self::Parse { .. } | Self::DescribePortal(_) | Self::Execute(_) | Self::Close(_) => None,
+        }
+    }
+}
+
+impl Group<'_> {
+    /// Executions, each in a snapshot of its own if the isolation level is per statement.
+    pub fn executions(&self) -> usize {
+        self.items.iter().filter(|item| matches!(item, Item::Bind { .. } | Item::Statement(_))).count()
+    }
+
+    /// Executions that are complete before item `at` is looked at: what an observer of that item's reply must let pass.
+    pub fn executions_before(&self, at: usize) -> usize {
+        let before = self.items.iter().take(at);
+        before.filter(|item| matches!(item, Item::Execute(_) | Item::Statement(_))).count()
+    }
+
+    /// Some rows may stay in a portal after the group.
+    pub fn leaves_rows(&self) -> bool {
+        let executed = |portal: &[u8]| {
+            self.items.iter().any(|item| matches!(item, Item::Execute(e) if e.portal == portal && e.rows_max <= 0))
+        };
+        self.items.iter().any(|item| matches!(item, Item::Bind { bind, .. } if !executed(bind.portal)))
+    }
+}
+
+impl Machine {
+    /// Takes the group in `bytes` apart, or tells what about it is upstream's business: names that are taken or unknown
+    /// are errors that only upstream reports.
+    pub fn group<'a>(&mut self, bytes: &'a [u8]) -> Result<Group<'a>, &'static str> {
+        if let Some(frame) = Frames::new(bytes).next().filter(|frame| frame.tag == b'Q') {
+            let sql = query(frame.body).ok_or("malformed Query")?;
+            let items = statements(sql).ok_or("not lexed")?.into_iter().map(Item::Statement).collect();
+            return Ok(Group { items, end: GroupEnd::Query });
+        }
+        let mut items = Vec::new();
+        let mut end = GroupEnd::Sync;
+        for frame in Frames::new(bytes) {
+            let item = match frame.tag {
+                b'P' => self.parse_item(frame.bytes, frame.body, &items)?,
+                b'B' => self.bind_item(frame.body, &items)?,
+                b'D' => match Target::view(frame.body).ok_or("malformed Describe")? {
+                    Target::Statement(name) => {
+                        Item::DescribeStatement { statement: self.known(name, &items).ok_or("unknown statement")? }
+                    }
+                    Target::Portal(name) if self.has_portal(name, &items) => Item::DescribePortal(name),
+                    Target::Portal(_) => return Err("Describe of another portal"),
+                },
+                b'E' => {
+                    let execute = Execute::view(frame.body).ok_or("malformed Execute")?;
+                    if !self.has_portal(execute.portal, &items) {
+                        return Err("Execute of another portal");
+                    }
+                    Item::Execute(execute)
+                }
+                b'C' => Item::Close(Target::view(frame.body).ok_or("malformed Close")?),
+                b'S' => break,
+                b'H' => {
+                    end = GroupEnd::Flush;
+                    break;
+                }
+                _ => return Err("messages in another order"),
+            };
+            items.push(item);
+        }
+        judge(&mut items);
+        Ok(Group { items, end })
+    }
+
+    fn parse_item<'a>(
+        &mut self,
+        frame: &'a [u8],
+        body: &'a [u8],
+        items: &[Item<'a>],
+    ) -> Result<Item<'a>, &'static str> {
+        let parse = Parse::view(body).ok_or("malformed Parse")?;
+        if !parse.name.is_empty() {
+            if self.known(parse.name, items).is_some() {
+                return Err("a statement of that name exists");
+            }
+            if !self.knows_all_statements() {
+                return Err("too many prepared statements");
+            }
+        }
+        let statement = self.prepare(&parse);
+        Ok(Item::Parse { parse, frame, statement, is_judged: false })
+    }
+
+    fn bind_item<'a>(&self, body: &'a [u8], items: &[Item<'a>]) -> Result<Item<'a>, &'static str> {
+        let bind = Bind::view(body).ok_or("malformed Bind")?;
+        if !bind.portal.is_empty() && self.has_portal(bind.portal, items) {
+            return Err("a portal of that name exists");
+        }
+        let statement = self.known(bind.statement, items).ok_or("unknown statement")?;
+        Ok(Item::Bind { bind, statement, is_described: false })
+    }
+
+    /// The statement of that name after the items so far.
+    fn known(&self, name: &[u8], items: &[Item<'_>]) -> Option<Arc<PreparedStatement>> {
+        for item in items.iter().rev() {
+            match item {
+                Item::Parse { parse, statement, .. } if parse.name == name => return Some(Arc::clone(statement)),
+                Item::Close(Target::Statement(closed)) if *closed == name => return None,
+                _ => {}
+            }
+        }
+        self.prepared(name).cloned()
+    }
+
+    fn has_portal(&self, name: &[u8], items: &[Item<'_>]) -> bool {
+        for item in items.iter().rev() {
+            match item {
+                Item::Bind { bind, .. } if bind.portal == name => return true,
+                Item::Close(Target::Portal(closed)) if *closed == name => return false,
+                _ => {}
+            }
+        }
+        self.portals.contains(name)
+    }
+
+    /// Answers the group at hand from here, one answer per item.
+    pub fn answer_group(&mut self, group: Group<'_>, answers: Vec<Answer>) {
+        for (item, answer) in group.items.into_iter().zip(answers) {
+            self.answer_item(item, answer);
+        }
+        self.taken = self.scanned;
+        match group.end {
+            GroupEnd::Flush => self.has_open_group = true,
+            GroupEnd::Sync => self.finish_group(),
+            GroupEnd::Query => {
+                self.unnamed = Unnamed::Destroyed;
+                self.unnamed_portal = UnnamedPortal::Destroyed;
+                self.portals.remove(b"");
+                self.finish_group();
+            }
+        }
+    }
+
+    fn answer_item(&mut self, item: Item<'_>, answer: Answer) {
+        match (item, answer) {
+            (Item::Parse { parse, frame, statement, .. }, _) => {
+                self.parse_ahead(&parse, frame, statement);
+                self.to_client.push(PARSE_COMPLETE);
+            }
+            (Item::DescribeStatement { .. }, Answer::Reply(reply)) => {
+                self.to_client.push(&reply.parameters);
+                let columns = &reply.statement_columns;
+                self.to_client.push(if columns.is_empty() { NO_DATA } else { columns });
+            }
+            (Item::DescribeStatement { .. }, Answer::Control(_) | Answer::None) => {
+                self.to_client.push(NO_PARAMETERS);
+                self.to_client.push(NO_DATA);
+            }
+            (Item::Bind { bind, statement, .. }, answer) => {
+                self.to_client.push(BIND_COMPLETE);
+                if bind.portal.is_empty() {
+                    self.unnamed_portal = UnnamedPortal::Held;
+                }
+                let portal = match answer {
+                    Answer::Reply(reply) => Portal::of_reply(reply),
+                    Answer::Control(control) => Portal::of_control(control, &statement.sql),
+                    Answer::None => return,
+                };
+                self.portals.insert(bind.portal, portal);
+            }
+            (Item::DescribePortal(name), _) => {
+                if let Some(portal) = self.portals.get(name) {
+                    portal.describe(&mut self.to_client);
+                }
+            }
+            (Item::Execute(execute), _) => self.execute_portal(&execute),
+            (Item::Close(target), _) => {
+                self.close_locally(target);
+                self.to_client.push(CLOSE_COMPLETE);
+            }
+            (Item::Statement(_), Answer::Reply(reply)) => {
+                self.to_client.push(&reply.columns);
+                reply.rows.iter().for_each(|piece| self.to_client.push_shared(piece));
+            }
+            (Item::Statement(sql), Answer::Control(control)) => self.control(control, sql),
+            (Item::Statement(_), Answer::None) => self.to_client.push(EMPTY_QUERY_RESPONSE),
+        }
+    }
+
+    /// ReadyForQuery. Outside of a block the implicit transaction ends, and its portals with it.
+    fn finish_group(&mut self) {
+        self.has_open_group = false;
+        let status = self.state.status;
+        self.to_client.write(|out| write_ready_for_query(out, status));
+        if status == TransactionStatus::Idle {
+            self.portals.clear();
+            self.unnamed_portal = UnnamedPortal::Upstream;
+        }
+    }
+
+    /// A Parse that was answered: an unnamed statement is virtual, a named one is prepared upstream behind the answer, so
+    /// that upstream knows it (and judges it) by the catalog of this moment.
+    fn parse_ahead(&mut self, parse: &Parse<'_>, frame: &[u8], statement: Arc<PreparedStatement>) {
+        if parse.name.is_empty() {
+            self.unnamed = Unnamed::Local { statement, parse: frame.into() };
+        } else if intercept::is_for_freshet(parse.sql, self.limits.schema) {
+            self.virtual_statements.insert(parse.name.into(), statement);
+        } else {
+            self.state.transaction.has_relayed = true;
+            self.to_upstream.push(frame);
+            self.to_upstream.push(SYNC);
+            self.expect_quiet(ExpectedKind::QuietParse { name: parse.name.into(), frame: frame.into() });
+            self.expect_quiet(ExpectedKind::QuietSync);
+            self.statement_bytes += statement.sql.len();
+            self.statements.insert(parse.name.into(), Named { statement, parse: None });
+        }
+    }
+
+    fn close_locally(&mut self, target: Target<'_>) {
+        match target {
+            Target::Portal(name) => {
+                self.portals.remove(name);
+                if name.is_empty() {
+                    self.unnamed_portal = UnnamedPortal::Destroyed;
+                }
+            }
+            Target::Statement(b"") => self.unnamed = Unnamed::Destroyed,
+            Target::Statement(name) => {
+                self.virtual_statements.remove(name);
+                self.forget_statement(name);
+                // Closing what does not exist is no error.
+                self.to_upstream.write(|out| write_close(out, target));
+                self.to_upstream.push(SYNC);
+                self.expect_quiet(ExpectedKind::Close);
+                self.expect_quiet(ExpectedKind::QuietSync);
+            }
+        }
+    }
+
+    fn execute_portal(&mut self, execute: &Execute<'_>) {
+        let Some(portal) = self.portals.get_mut(execute.portal) else { return };
+        match portal.execute(execute.rows_max, &mut self.to_client) {
+            Executed::Rows => {}
+            Executed::Control(control, sql) => self.control(control, &sql),
+        }
+    }
+
+    /// Transaction control that is answered at once and carried out upstream behind it.
+    pub(super) fn control(&mut self, control: Control, sql: &[u8]) {
+        self.to_upstream.write(|out| write_query(out, sql));
+        let status = match control {
+            Control::Begin { isolation, .. } => {
+                self.begin(isolation);
+                TransactionStatus::InTransaction
+            }
+            Control::Commit | Control::Rollback => {
+                self.end_of_transaction();
+                TransactionStatus::Idle
+            }
+        };
+        self.state.status = status;
+        self.expect_quiet(ExpectedKind::Answered(status));
+        self.to_client.write(|out| write_command_complete(out, control.tag()));
+    }
+
+    /// Whether the frame at hand is about a portal that lives here.
+    pub(super) fn is_about_portal(&self, tag: u8, frame: &[u8]) -> bool {
+        if self.portals.is_empty() {
+            return false;
+        }
+        let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
+        match tag {
+            b'E' => Execute::view(body).is_some_and(|execute| self.portals.contains(execute.portal)),
+            b'D' | b'C' => matches!(Target::view(body), Some(Target::Portal(name)) if self.portals.contains(name)),
+            _ => false,
+        }
+    }
+
+    /// Answers a message about a portal that lives here, in its turn. False: upstream still owes earlier replies.
+    pub(super) fn answer_portal_message(&mut self, tag: u8, body: &[u8]) -> bool {
+        if self.owes() || self.upstream_passing > 0 || !self.partial.is_empty() {
+            if self.is_unsynced && !self.flush_is_sent {
+                self.to_upstream.push(FLUSH);
+                self.flush_is_sent = true;
+            }
+            return false;
+        }
+        match tag {
+            b'E' => {
+                if let Some(execute) = Execute::view(body) {
+                    self.execute_portal(&execute);
+                }
+            }
+            b'D' => {
+                if let Some(Target::Portal(name)) = Target::view(body)
+                    && let Some(portal) = self.portals.get(name)
+                {
+                    portal.describe(&mut self.to_client);
+                }
+            }
+            _ => {
+                if let Some(target) = Target::view(body) {
+                    self.close_locally(target);
+                }
+                self.to_client.push(CLOSE_COMPLETE);
+            }
+        }
+        self.has_open_group |= !self.is_unsynced;
+        true
+    }
+
+    /// Sync or Flush of a group that upstream has seen nothing of.
+    pub(super) fn answer_end_of_group(&mut self, tag: u8) {
+        if tag == b'S' {
+            self.finish_group();
+        }
+    }
+}
+
+/// Marks each Parse whose statement is described or bound in the same group, and each Bind whose columns are told.
+fn judge(items: &mut [Item<'_>]) {
+    let mut judged = Vec::new();
+    let (mut described, mut ended): (Vec<&[u8]>, Vec<&[u8]>) = (Vec::new(), Vec::new());
+    for item in items.iter_mut().rev() {
+        match item {
+            Item::Bind { bind, statement, is_described } => {
+                judged.push(statement.id);
+                *is_described = described.contains(&bind.portal) || !ended.contains(&bind.portal);
+                described.retain(|portal| *portal != bind.portal);
+                ended.retain(|portal| *portal != bind.portal);
+            }
+            Item::DescribeStatement { statement } => judged.push(statement.id),
+            Item::Parse { statement, is_judged, .. } => *is_judged = judged.contains(&statement.id),
+            Item::DescribePortal(portal) => described.push(portal),
+            Item::Execute(execute) if execute.rows_max <= 0 => ended.push(execute.portal),
+            Item::Close(Target::Portal(portal)) => ended.push(portal),
+            Item::Execute(_) | Item::Close(Target::Statement(_)) | Item::Statement(_) => {}
+        }
+    }
+}
+
+const NO_PARAMETERS: &[u8] = b"t\0\0\0\x06\0\0";
+
+/// Whether a query string has more than one statement.
+pub fn is_several(sql: &[u8]) -> bool {
+    let end = sql.iter().rposition(|byte| !byte.is_ascii_whitespace() && *byte != b';').map_or(0, |last| last + 1);
+    sql[..end].contains(&b';') && statements(sql).is_some_and(|statements| statements.len() > 1)
+}
+
+/// The statements of a query string, without those that are empty; one empty text if all are. None if PostgreSQL's scanner
+/// would reject the string.
+fn statements(sql: &[u8]) -> Option<Vec<&[u8]>> {
+    let text = std::str::from_utf8(sql).ok()?;
+    let tokens = lexer::tokens(text).ok()?;
+    let pieces = tokens.split(|token| token.is_symbol(";")).filter_map(|tokens| {
+        let (first, last) = (tokens.first()?, tokens.last()?);
+        sql.get(first.start..last.end())
+    });
+    let pieces: Vec<&[u8]> = pieces.collect();
+    Some(if pieces.is_empty() { vec![b"".as_slice()] } else { pieces })
+}

@@ -1,0 +1,214 @@
+//! Portals that live here: a result computed at Bind, handed out Execute by Execute.
+
+use std::collections::VecDeque;
+
+use ahash::HashMap;
+use bytes::{Buf, Bytes};
+
+use crate::session::answer::Reply;
+use crate::session::buffer::OutBuffer;
+use crate::session::control::Control;
+use crate::wire::extended::{NO_DATA, PORTAL_SUSPENDED};
+use crate::wire::frame::{Head, head};
+use crate::wire::query::write_command_complete;
+
+/// What a portal runs.
+#[derive(Debug)]
+enum Content {
+    /// DataRow frames and CommandComplete that are not handed out yet; the first piece may be begun.
+    Rows(VecDeque<Bytes>),
+    /// Transaction control, carried out by its one execution.
+    Control(Control, Box<[u8]>),
+    /// Everything is handed out; another Execute finds no rows (PostgreSQL: PortalRunSelect at the end of a portal).
+    Ended,
+}
+
+/// A bound statement and the rows it has left.
+#[derive(Debug)]
+pub(super) struct Portal {
+    /// RowDescription in the portal's formats; empty for NoData.
+    columns: Bytes,
+    content: Content,
+    bytes: usize,
+}
+
+/// What an Execute did.
+pub(super) enum Executed {
+    Rows,
+    /// The caller carries it out.
+    Control(Control, Box<[u8]>),
+}
+
+impl Portal {
+    pub(super) fn of_reply(reply: Reply) -> Self {
+        let bytes = reply.rows.iter().map(Bytes::len).sum();
+        Self { columns: reply.columns, content: Content::Rows(reply.rows.into()), bytes }
+    }
+
+    pub(super) fn of_control(control: Control, sql: &[u8]) -> Self {
+        Self { columns: Bytes::new(), content: Content::Control(control, sql.into()), bytes: sql.len() }
+    }
+
+    pub(super) fn describe(&self, out: &mut OutBuffer) {
+        out.push(if self.columns.is_empty() { NO_DATA } else { &self.columns });
+    }
+
+    /// Execute: all rows that are left, or at most `rows_max` where it is positive. A run that was asked for exactly what
+    /// was left is suspended: only the next one finds the end (PostgreSQL: PortalRunSelect). The tag counts one run's rows.
+    pub(super) fn execute(&mut self, rows_max: i32, out: &mut OutBuffer) -> Executed {
+        let pieces = match &mut self.content {
+            Content::Control(..) => {
+                let Content::Control(control, sql) = std::mem::replace(&mut self.content, Content::Ended) else {
+                    return Executed::Rows;
+                };
+                return Executed::Control(control, sql);
+            }
+            Content::Ended => {
+                complete(out, 0);
+                return Executed::Rows;
+            }
+            Content::Rows(pieces) => pieces,
+        };
+        let limit = usize::try_from(rows_max).ok().filter(|limit| *limit > 0);
+        let mut rows = 0;
+        while let Some(piece) = pieces.front_mut() {
+            let (taken, found, is_end) = take_rows(piece, limit.map(|limit| limit - rows));
+            out.push_shared(&piece.split_to(taken));
+            rows += found;
+            if is_end {
+                complete(out, rows);
+                self.content = Content::Ended;
+                return Executed::Rows;
+            }
+            if limit == Some(rows) {
+                out.push(PORTAL_SUSPENDED);
+                return Executed::Rows;
+            }
+            if !piece.has_remaining() {
+                pieces.pop_front();
+            }
+        }
+        // A reply ends with CommandComplete; without one there is nothing left to hand out.
+        complete(out, rows);
+        self.content = Content::Ended;
+        Executed::Rows
+    }
+}
+
+fn complete(out: &mut OutBuffer, rows: usize) {
+    out.write(|out| write_command_complete(out, &format!("SELECT {rows}")));
+}
+
+/// The length and number of the DataRow frames at the head of `piece`, and whether CommandComplete follows them.
+fn take_rows(piece: &[u8], limit: Option<usize>) -> (usize, usize, bool) {
+    let (mut at, mut rows) = (0, 0);
+    while limit.is_none_or(|limit| rows < limit)
+        && let Head::Frame { tag, length } = head(&piece[at..])
+    {
+        if tag != b'D' {
+            return (at, rows, true);
+        }
+        at += length;
+        rows += 1;
+    }
+    (at.min(piece.len()), rows, false)
+}
+
+/// The portals of one session.
+#[derive(Debug, Default)]
+pub(super) struct Portals {
+    by_name: HashMap<Box<[u8]>, Portal>,
+    bytes: usize,
+}
+
+impl Portals {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn contains(&self, name: &[u8]) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    pub(super) fn get(&self, name: &[u8]) -> Option<&Portal> {
+        self.by_name.get(name)
+    }
+
+    pub(super) fn get_mut(&mut self, name: &[u8]) -> Option<&mut Portal> {
+        self.by_name.get_mut(name)
+    }
+
+    pub(super) fn insert(&mut self, name: &[u8], portal: Portal) {
+        self.remove(name);
+        self.bytes += portal.bytes;
+        self.by_name.insert(name.into(), portal);
+    }
+
+    pub(super) fn remove(&mut self, name: &[u8]) {
+        if let Some(portal) = self.by_name.remove(name) {
+            self.bytes -= portal.bytes;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        if !self.is_empty() {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::frame::Frames;
+    use crate::wire::query::{write_data_row, write_value};
+
+    fn portal(rows: usize, per_piece: usize) -> Portal {
+        let mut frames = Vec::new();
+        for row in 0..rows {
+            let mut out = Vec::new();
+            write_data_row(&mut out, 1, |out| write_value(out, Some(row.to_string().as_bytes())));
+            frames.push(out);
+        }
+        let mut end = Vec::new();
+        write_command_complete(&mut end, &format!("SELECT {rows}"));
+        frames.push(end);
+        let pieces = frames.chunks(per_piece).map(|chunk| Bytes::from(chunk.concat())).collect();
+        Portal::of_reply(Reply { rows: pieces, ..Reply::default() })
+    }
+
+    fn run(portal: &mut Portal, rows_max: i32) -> String {
+        let mut out = OutBuffer::default();
+        assert!(matches!(portal.execute(rows_max, &mut out), Executed::Rows));
+        let bytes = out.take();
+        let frames: Vec<String> = Frames::new(&bytes)
+            .map(|frame| match frame.tag {
+                b'C' => String::from_utf8_lossy(&frame.body[..frame.body.len() - 1]).into_owned(),
+                tag => char::from(tag).to_string(),
+            })
+            .collect();
+        frames.join(" ")
+    }
+
+    #[test]
+    fn rows_leave_in_portions_whatever_the_pieces() {
+        for per_piece in [1, 2, 3, 7] {
+            let mut some = portal(5, per_piece);
+            assert_eq!(run(&mut some, 2), "D D s");
+            assert_eq!(run(&mut some, 2), "D D s");
+            assert_eq!(run(&mut some, 2), "D SELECT 1");
+            assert_eq!(run(&mut some, 2), "SELECT 0");
+            assert_eq!(run(&mut some, 0), "SELECT 0");
+            let mut exact = portal(4, per_piece);
+            assert_eq!(run(&mut exact, 4), "D D D D s", "the end is not seen yet");
+            assert_eq!(run(&mut exact, 4), "SELECT 0");
+            assert_eq!(run(&mut portal(3, per_piece), 0), "D D D SELECT 3");
+            assert_eq!(run(&mut portal(3, per_piece), -1), "D D D SELECT 3");
+            assert_eq!(run(&mut portal(0, per_piece), 10), "SELECT 0");
+        }
+    }
+}

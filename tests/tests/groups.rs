@@ -1,0 +1,315 @@
+//! Units beyond one plain statement: the same messages to PostgreSQL and to freshet, the same frames back, and answered
+//! here, not relayed. Portals with names and row limits, Flush, several statements, transaction control.
+
+use std::time::{Duration, Instant};
+
+use freshet_tests::client::{
+    Message, RawClient, bind, close, describe, execute, flush, parse, query, rows, sync, tags,
+};
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A burst, and how many messages answer it.
+struct Burst {
+    bytes: Vec<u8>,
+    replies: usize,
+}
+
+fn burst(replies: usize, messages: &[Vec<u8>]) -> Burst {
+    Burst { bytes: messages.concat(), replies }
+}
+
+fn play(client: &mut RawClient, script: &[Burst]) -> Vec<Message> {
+    let mut all = Vec::new();
+    for burst in script {
+        client.send(&burst.bytes);
+        for at in 0..burst.replies {
+            match client.read_message() {
+                Some(message) => all.push(message),
+                None => panic!("{at} of {} replies, then the end: {}", burst.replies, tags(&all)),
+            }
+        }
+    }
+    all
+}
+
+struct Pair {
+    upstream: RawClient,
+    freshet: RawClient,
+    _server: Freshet,
+}
+
+impl Pair {
+    fn start() -> Self {
+        let cluster = Cluster::shared();
+        let database = cluster.database();
+        cluster.psql(
+            &database,
+            "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 10) i",
+        );
+        let server = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+        let port = cluster.port();
+        let (upstream, freshet) = (RawClient::log_in(port, &database), RawClient::log_in(server.port(), &database));
+        Self { upstream, freshet, _server: server }
+    }
+
+    /// Route and reason of the last statement.
+    fn last(&mut self) -> (String, String) {
+        let reply = self.freshet.query("SHOW freshet.last");
+        let row = rows(&reply).into_iter().next().expect("a row");
+        (row[0].clone().unwrap_or_default(), row[1].clone().unwrap_or_default())
+    }
+
+    /// Plays the script on both sides until freshet answers it by itself; the frames must be equal each time.
+    fn agree(&mut self, what: &str, script: &[Burst]) {
+        let expected = play(&mut self.upstream, script);
+        let limit = Instant::now() + WAIT;
+        loop {
+            let got = play(&mut self.freshet, script);
+            assert_eq!(tags(&got), tags(&expected), "{what}");
+            assert_eq!(got, expected, "{what}");
+            let last = self.last();
+            if matches!(last.0.as_str(), "local" | "hit") {
+                // Once more, with everything verified: this time no part may have been relayed.
+                let before = self.relayed();
+                assert_eq!(play(&mut self.freshet, script), expected, "{what}, again");
+                assert_eq!(self.relayed(), before, "{what}: a part was relayed");
+                return;
+            }
+            assert!(Instant::now() < limit, "{what}: not answered here but {last:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Statements that went upstream, in all sessions.
+    fn relayed(&mut self) -> String {
+        let reply = self.freshet.query("SELECT value FROM freshet.status WHERE name = 'statements_relay'");
+        rows(&reply).into_iter().next().and_then(|row| row[0].clone()).expect("a counter")
+    }
+}
+
+const ORDERED: &str = "SELECT id, v FROM t ORDER BY id";
+
+#[test]
+fn portals_are_fetched_in_portions() {
+    let mut pair = Pair::start();
+    let whole = [parse("", ORDERED), bind("", "", &[], 0), describe('P', ""), execute("", 0), sync()];
+    pair.agree("a plain unit", &[burst(15, &whole)]);
+    // pgjdbc with a fetch size: a named portal in a block, portion by portion, closed with the next unit.
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        burst(8, &[parse("", ORDERED), bind("C_1", "", &[], 0), describe('P', "C_1"), execute("C_1", 3), sync()]),
+        burst(5, &[execute("C_1", 3), sync()]),
+        burst(5, &[execute("C_1", 3), sync()]),
+        burst(3, &[execute("C_1", 3), sync()]),
+        burst(2, &[execute("C_1", 3), sync()]),
+        burst(2, &[describe('P', "C_1"), sync()]),
+        burst(2, &[close('P', "C_1"), sync()]),
+        burst(2, &[query("COMMIT")]),
+    ];
+    pair.agree("a fetch size", &script);
+    // node's pg-cursor: Flush after each step, Sync at the end.
+    let script = [
+        burst(3, &[parse("", ORDERED), bind("p", "", &[], 1), describe('P', "p"), flush()]),
+        burst(5, &[execute("p", 4), flush()]),
+        burst(5, &[execute("p", 4), flush()]),
+        burst(3, &[execute("p", 4), flush()]),
+        burst(2, &[close('P', "p"), sync()]),
+    ];
+    pair.agree("a cursor with Flush", &script);
+    // A limit that is met exactly, on the unnamed portal.
+    let script = [burst(14, &[parse("", ORDERED), bind("", "", &[], 0), execute("", 10), sync()])];
+    pair.agree("a limit met exactly", &script);
+    // Within one group: suspended, then the rest.
+    let script = [burst(15, &[parse("", ORDERED), bind("", "", &[], 0), execute("", 7), execute("", 0), sync()])];
+    pair.agree("two executions of one portal", &script);
+}
+
+#[test]
+fn a_portal_ends_with_its_transaction() {
+    let mut pair = Pair::start();
+    let open = [parse("", ORDERED), bind("c", "", &[], 0), describe('P', "c"), execute("c", 2), sync()];
+    pair.agree("a portal", &[burst(7, &open)]);
+    let gone = [burst(7, &open), burst(2, &[execute("c", 2), sync()])];
+    let expected = play(&mut pair.upstream, &gone);
+    assert_eq!(tags(&expected), "12TDDsZEZ");
+    assert_eq!(play(&mut pair.freshet, &gone), expected);
+    let rolled_back = [
+        burst(2, &[query("BEGIN")]),
+        burst(7, &open),
+        burst(2, &[query("ROLLBACK")]),
+        burst(2, &[execute("c", 2), sync()]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &rolled_back), play(&mut pair.upstream, &rolled_back));
+}
+
+#[test]
+fn a_portal_is_fetched_between_statements_that_are_relayed() {
+    let mut pair = Pair::start();
+    let open = [parse("", ORDERED), bind("c", "", &[], 0), describe('P', "c"), execute("c", 2), sync()];
+    pair.agree("a portal", &[burst(7, &open)]);
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        burst(7, &open),
+        burst(2, &[query("CREATE TABLE other (a int)")]),
+        burst(4, &[execute("c", 2), sync()]),
+        // In the middle of a group that goes upstream.
+        burst(
+            11,
+            &[
+                parse("", "INSERT INTO other VALUES (1)"),
+                bind("", "", &[], 0),
+                execute("", 0),
+                execute("c", 3),
+                describe('P', "c"),
+                describe('S', ""),
+                sync(),
+            ],
+        ),
+        burst(2, &[query("SELEC")]),
+        burst(2, &[execute("c", 1), sync()]),
+        burst(2, &[query("ROLLBACK")]),
+    ];
+    let (expected, got) = (play(&mut pair.upstream, &script), play(&mut pair.freshet, &script));
+    assert_eq!(tags(&got), tags(&expected));
+    let without_place = |message: &Message| message.tag != 'E';
+    assert!(got.iter().filter(|m| without_place(m)).eq(expected.iter().filter(|m| without_place(m))));
+}
+
+#[test]
+fn statements_are_prepared_here() {
+    let mut pair = Pair::start();
+    let sql = "SELECT id, v FROM t WHERE id = $1";
+    // asyncpg: described with Flush, executed with Sync.
+    let script = [
+        burst(3, &[parse("", sql), describe('S', ""), flush()]),
+        burst(4, &[bind("", "", &[Some("3")], 1), execute("", 0), sync()]),
+    ];
+    pair.agree("unnamed, by Flush", &script);
+    let script = [
+        burst(3, &[parse("stmt_1", sql), describe('S', "stmt_1"), flush()]),
+        burst(4, &[bind("", "stmt_1", &[Some("3")], 0), execute("", 0), sync()]),
+        burst(2, &[close('S', "stmt_1"), sync()]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_eq!(play(&mut pair.freshet, &script), expected);
+    // pgx, tokio-postgres: described with Sync; then executed many times.
+    let prepare = [burst(4, &[parse("s", sql), describe('S', "s"), sync()])];
+    let expected = play(&mut pair.upstream, &prepare);
+    assert_eq!(play(&mut pair.freshet, &prepare), expected);
+    pair.agree("by name", &[burst(4, &[bind("", "s", &[Some("4")], 1), execute("", 0), sync()])]);
+    // It exists upstream, too: SQL can name it, and its name is taken.
+    let script = [burst(4, &[query("EXECUTE s(5)")]), burst(2, &[parse("s", sql), sync()])];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    // Several in one unit.
+    let many = [
+        bind("", "s", &[Some("1")], 0),
+        describe('P', ""),
+        execute("", 0),
+        bind("", "s", &[Some("2")], 0),
+        describe('P', ""),
+        execute("", 0),
+        bind("", "s", &[Some("30")], 0),
+        describe('P', ""),
+        execute("", 0),
+        sync(),
+    ];
+    pair.agree("a pipeline", &[burst(12, &many)]);
+}
+
+#[test]
+fn a_changed_table_makes_upstream_judge_a_prepared_statement() {
+    let mut pair = Pair::start();
+    let prepare = [burst(4, &[parse("s", "SELECT * FROM t WHERE id = 1"), describe('S', "s"), sync()])];
+    assert_eq!(play(&mut pair.freshet, &prepare), play(&mut pair.upstream, &prepare));
+    let run = || vec![burst(4, &[bind("", "s", &[], 0), execute("", 0), sync()])];
+    pair.agree("before", &run());
+    pair.upstream.query("CREATE TABLE unrelated (a int)");
+    pair.agree("another table", &run());
+    pair.upstream.query("ALTER TABLE t ADD COLUMN w int");
+    let failing = [burst(2, &[bind("", "s", &[], 0), execute("", 0), sync()])];
+    for _ in 0..3 {
+        let (expected, got) = (play(&mut pair.upstream, &failing), play(&mut pair.freshet, &failing));
+        assert_eq!(tags(&expected), "EZ", "cached plan must not change result type");
+        assert_eq!(got, expected);
+    }
+}
+
+#[test]
+fn several_statements_in_one_query() {
+    let mut pair = Pair::start();
+    pair.agree("two", &[burst(7, &[query("SELECT count(*) FROM t; SELECT max(id) FROM t;")])]);
+    pair.agree("a block", &[burst(6, &[query("BEGIN; SELECT count(*) FROM t; COMMIT")])]);
+    pair.agree(
+        "begun in one, ended in another",
+        &[burst(5, &[query("BEGIN;SELECT count(*) FROM t")]), burst(5, &[query("SELECT count(*) FROM t; ROLLBACK")])],
+    );
+    // One that fails ends the string, wherever it stands.
+    let script = [burst(5, &[query("SELECT count(*) FROM t; SELECT 1/0; SELECT 1")])];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+}
+
+#[test]
+fn blocks_of_reads() {
+    let mut pair = Pair::start();
+    let read = || burst(4, &[query("SELECT count(*) FROM t")]);
+    for (begin, end) in [("BEGIN", "COMMIT"), ("START TRANSACTION READ ONLY", "ROLLBACK"), ("begin work;", "end")] {
+        pair.agree(begin, &[burst(2, &[query(begin)]), read(), read(), burst(2, &[query(end)])]);
+    }
+    // pgjdbc: BEGIN in front of the first statement's messages, in one go.
+    let script = [
+        burst(
+            9,
+            &[
+                parse("", "BEGIN"),
+                bind("", "", &[], 0),
+                execute("", 0),
+                parse("", "SELECT count(*) FROM t"),
+                bind("", "", &[], 0),
+                describe('P', ""),
+                execute("", 0),
+                sync(),
+            ],
+        ),
+        burst(4, &[parse("", "COMMIT"), bind("", "", &[], 0), execute("", 0), sync()]),
+    ];
+    pair.agree("by the extended protocol", &script);
+    // The clock is the block's, and its end is told by upstream when upstream had something to do in it.
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        burst(4, &[query("SELECT now() = statement_timestamp()")]),
+        read(),
+        burst(4, &[query("SELECT now() = transaction_timestamp()")]),
+        burst(2, &[query("SELECT 1/0")]),
+        burst(2, &[query("COMMIT")]),
+        burst(3, &[query("COMMIT")]),
+    ];
+    let (expected, got) = (play(&mut pair.upstream, &script), play(&mut pair.freshet, &script));
+    assert_eq!(tags(&expected), tags(&got));
+    // A block under another default isolation level.
+    for client in [&mut pair.upstream, &mut pair.freshet] {
+        client.query("SET default_transaction_isolation = 'repeatable read'");
+    }
+    let script =
+        [burst(2, &[query("BEGIN")]), burst(4, &[query("SHOW transaction_isolation")]), burst(2, &[query("END")])];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+}
+
+#[test]
+fn freshets_own_statements_in_groups() {
+    let mut pair = Pair::start();
+    pair.freshet.query("SELECT count(*) FROM t");
+    let script = [
+        burst(3, &[parse("own", "SHOW freshet.route"), describe('S', "own"), flush()]),
+        burst(4, &[bind("", "own", &[], 0), execute("", 0), sync()]),
+    ];
+    let got = play(&mut pair.freshet, &script);
+    assert_eq!(tags(&got), "1tT2DCZ");
+    let script = [burst(3, &[parse("", "SET freshet.route = 'relay'"), describe('S', ""), flush()])];
+    assert_eq!(tags(&play(&mut pair.freshet, &script)), "1tn");
+    let script = [burst(3, &[bind("", "", &[], 0), execute("", 0), sync()])];
+    assert_eq!(tags(&play(&mut pair.freshet, &script)), "2CZ");
+    assert_eq!(rows(&pair.freshet.query("SHOW freshet.route")), [[Some("relay".to_string())]]);
+}
