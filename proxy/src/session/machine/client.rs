@@ -206,12 +206,17 @@ impl Machine {
         self.compact();
     }
 
+    /// Up to a message about a portal that lives here: that one, and what follows it, is dealt with message by message.
     fn release_over(&mut self, incoming: &[u8]) {
         for frame in Frames::new(&incoming[self.taken..self.scanned]) {
+            if !self.is_skipping && self.is_about_portal(frame.tag, frame.bytes) {
+                break;
+            }
             self.note_relayed(frame.tag, frame.bytes, true);
             self.to_upstream.push(frame.bytes);
+            self.taken += frame.bytes.len();
         }
-        self.taken = self.scanned;
+        self.scanned = self.taken;
     }
 
     /// The client has sent all it will: what is held goes on once it is dealt with.
