@@ -59,7 +59,7 @@ pub struct Listen {
 pub enum ListenAddress {
     /// `host:port`.
     Tcp(String),
-    /// The socket is `DIRECTORY/.s.PGSQL.5433`, named as libpq looks for it.
+    /// The socket is `DIRECTORY/.s.PGSQL.5433`, named as libpq looks for it; or the path is that of such a file.
     Directory(PathBuf),
 }
 

@@ -1,6 +1,7 @@
 //! Accepts clients on all listen addresses, within the limit of sessions, and starts a task for each.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,9 +39,11 @@ impl Listener {
         match address {
             ListenAddress::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address.as_str()).await?)),
             ListenAddress::Directory(directory) => {
-                let path = directory.join(format!(".s.PGSQL.{SOCKET_PORT}"));
+                let path = socket_file(directory);
                 remove_stale(&path).await?;
                 let listener = UnixListener::bind(&path)?;
+                // As PostgreSQL's: whoever may enter the directory may connect, and upstream asks for the password.
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777))?;
                 Ok(Self::Unix(listener, SocketFile { path }))
             }
         }
@@ -66,6 +69,12 @@ impl Listener {
             }
         }
     }
+}
+
+/// `.s.PGSQL.PORT` in a directory, or the file itself where another port is wanted.
+fn socket_file(path: &Path) -> PathBuf {
+    let is_file = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(".s.PGSQL."));
+    if is_file { path.to_path_buf() } else { path.join(format!(".s.PGSQL.{SOCKET_PORT}")) }
 }
 
 /// A socket file that nobody listens on is left over from a crash.

@@ -288,6 +288,7 @@ async fn reload_on_hangup<A: Answerers>(front: Arc<Front<A>>) {
 
 /// Accepts until the drain begins; the sessions it started.
 async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinSet<()> {
+    let connections_max = 2 * front.settings.listen.sessions_max + 16;
     let mut shutdown = front.shutdown.clone();
     let mut sessions = JoinSet::new();
     loop {
@@ -295,6 +296,10 @@ async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinS
             () = shutdown.reached(Phase::Draining) => return sessions,
             Some(_) = sessions.join_next() => {}
             accepted = listener.accept(&front.keepalive) => match accepted {
+                // Those that have not said yet what they want are bounded, too (PostgreSQL: MaxLivePostmasterChildren).
+                Ok(client) if sessions.len() >= connections_max => {
+                    warn!(client = %client.peer(), connections_max, "too many connections that are not logged in");
+                }
                 Ok(client) => {
                     sessions.spawn(handle(Arc::clone(&front), client));
                 }

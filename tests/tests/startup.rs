@@ -271,6 +271,36 @@ fn a_client_that_says_nothing_is_closed_after_the_limit() {
 }
 
 #[test]
+fn connections_that_say_nothing_are_bounded() {
+    let cluster = Cluster::shared();
+    let freshet = Freshet::start(&cluster.url("postgres"), |settings| {
+        settings.mirror.tables = TableChoice::None;
+        settings.listen.sessions_max = 2;
+    });
+    let mut sessions: Vec<_> = (0..2).map(|_| RawClient::log_in(freshet.port(), "postgres")).collect();
+    let mut third = RawClient::connect(freshet.port());
+    third.start_up(&[("user", "postgres")]);
+    assert!(String::from_utf8_lossy(&third.read_to_end()).contains("53300"));
+    // Twice the sessions and sixteen more; the others are closed at once.
+    let silent: Vec<_> = (0..18).map(|_| RawClient::connect(freshet.port())).collect();
+    let mut refused = RawClient::connect(freshet.port());
+    assert_eq!(refused.read_to_end(), b"");
+    assert_eq!(tags(&sessions[0].query("SELECT 1")), "TDCZ");
+    drop(silent);
+    // A place that was given back is free.
+    sessions.pop();
+    let limit = Instant::now() + Duration::from_secs(20);
+    loop {
+        let mut again = RawClient::connect(freshet.port());
+        again.start_up(&[("user", "postgres")]);
+        if tags(&again.read_until('Z')).ends_with('Z') {
+            break;
+        }
+        assert!(Instant::now() < limit, "no place is free again");
+    }
+}
+
+#[test]
 fn a_password_is_in_no_text_that_leaves_freshet() {
     // A server that cannot be reached, one that refuses, and a wrong URL: what is told never has the password.
     use freshet::upstream::{address::UpstreamAddress, connection::Connection, service::ServicePool};

@@ -577,6 +577,37 @@ fn clients_can_be_made_to_use_tls_and_to_show_a_certificate() {
 }
 
 #[test]
+fn nobody_elsewhere_gets_in_without_a_password() {
+    // This machine by its other address is not local; without one there is nothing to see here.
+    let own = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.99:9")?;
+        socket.local_addr()
+    });
+    let Some(own) = own.ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified()) else {
+        println!("skipped: this machine has no address but loopback");
+        return;
+    };
+    for (query, allowed) in [("sslmode=disable", false), ("sslmode=require", false), ("sslmode=require", true)] {
+        let freshet = relay(query, |settings| {
+            show(settings, "server");
+            settings.listen.addresses = vec![freshet_config::ListenAddress::Tcp("0.0.0.0:0".to_string())];
+            settings.listen.allow_passwordless_upstream = allowed;
+        });
+        for mode in ["disable", "require"] {
+            let from = |role: &str| {
+                let local = connection(freshet.port(), role, &format!("sslmode={mode}"));
+                psql(&local.replace("127.0.0.1", &own.to_string()), "SELECT 1")
+            };
+            assert_eq!(from("login_scram").as_deref(), Ok("1"), "with a password: {query} {mode}");
+            match from("postgres") {
+                Ok(_) => assert!(allowed, "{query} {mode}"),
+                Err(error) => assert!(!allowed && error.contains("upstream asked for no password"), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn large_replies_and_copies_pass_whole() {
     let freshet = relay("sslmode=require", |settings| show(settings, "server"));
     let database = cluster().database();
@@ -627,13 +658,19 @@ fn both_legs_can_be_unix_sockets() {
     // TLS is not spoken over Unix sockets, whatever is asked for, as in libpq.
     let freshet = Freshet::start(&format!("postgres://postgres@/postgres?{query}&sslmode=require"), |settings| {
         settings.mirror.tables = TableChoice::None;
-        settings.listen.addresses.push(freshet_config::ListenAddress::Directory(own.clone()));
+        for path in [own.clone(), own.join(".s.PGSQL.7000")] {
+            settings.listen.addresses.push(freshet_config::ListenAddress::Directory(path));
+        }
         show(settings, "server");
         settings.listen.tls_required = true;
     });
     let line = "SELECT client_addr IS NULL FROM pg_stat_activity WHERE pid = pg_backend_pid()";
     let over_socket = format!("host={} port=5433 user=postgres dbname=postgres sslmode=prefer", own.display());
     assert_eq!(psql(&over_socket, line).as_deref(), Ok("t"));
+    assert_eq!(psql(&over_socket.replace("5433", "7000"), line).as_deref(), Ok("t"));
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(own.join(".s.PGSQL.5433")).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o777, "as PostgreSQL's own: any user of this machine may connect");
     assert_eq!(psql(&connection(freshet.port(), "postgres", "sslmode=require"), line).as_deref(), Ok("t"));
     drop(freshet);
     assert!(!own.join(".s.PGSQL.5433").exists());
