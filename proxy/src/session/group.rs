@@ -25,6 +25,8 @@ enum Decided {
     Relay(Relay),
     /// The settings must be asked first.
     Probe,
+    /// The client's cancel request came first.
+    Cancelled,
 }
 
 impl<A: Answerer> Session<A> {
@@ -49,6 +51,7 @@ impl<A: Answerer> Session<A> {
                     return Ok(());
                 }
                 Decided::Relay(relay) => return self.relay_group(started, &group, at, relay),
+                Decided::Cancelled => return self.cancel(started),
             }
         }
         let rows = |answer: &Answer| match answer {
@@ -121,8 +124,9 @@ impl<A: Answerer> Session<A> {
             return Ok(Decided::Answer(Answer::Reply(reply)));
         }
         match self.ask(&unit, state).await? {
-            Outcome::Local(reply) => Ok(Decided::Answer(Answer::Reply(reply))),
-            Outcome::Relay(relay) => Ok(Decided::Relay(relay)),
+            Some(Outcome::Local(reply)) => Ok(Decided::Answer(Answer::Reply(reply))),
+            Some(Outcome::Relay(relay)) => Ok(Decided::Relay(relay)),
+            None => Ok(Decided::Cancelled),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Every step may say no with an `UpstreamReason`; then the session relays the unit unchanged.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -43,8 +44,11 @@ pub struct Local {
     pub virtual_tables: Box<dyn Fn(&Self, &str) -> Option<TextTable> + Send + Sync>,
 }
 
-/// Tables of together fewer rows are worked on by the session's own thread: handing over costs more.
+/// A table of fewer rows is worked on by the session's own thread: handing over costs more. While it works, the session
+/// hears nothing, so this is also how long a cancel request may have to wait.
 const INLINE_ROWS_MAX: usize = 200_000;
+/// Likewise of several tables together, whose join may be much larger than they are.
+const INLINE_JOIN_ROWS_MAX: usize = 5_000;
 
 /// Opens sessions that share one [`Local`].
 #[derive(Clone)]
@@ -311,12 +315,16 @@ impl LocalAnswerer {
     ) -> Result<CachedReply, UpstreamReason> {
         let started = Instant::now();
         let formats = formats(request.unit, &prepared.plan);
-        let (rows, row_count) = if table_rows(&prepared.plan, &served.snapshot) <= INLINE_ROWS_MAX {
-            run(&self.local.engine, &prepared.plan, &served.snapshot, &parameters, request.format, &formats)
+        let inline_max = if prepared.plan.tables.len() > 1 { INLINE_JOIN_ROWS_MAX } else { INLINE_ROWS_MAX };
+        let (rows, row_count) = if table_rows(&prepared.plan, &served.snapshot) <= inline_max {
+            let never = AtomicBool::new(false);
+            run(&self.local.engine, &prepared.plan, &served.snapshot, &parameters, request.format, &formats, &never)
         } else {
+            let abandoned = Abandon::default();
+            let flag = Arc::clone(&abandoned.0);
             let (local, prepared) = (Arc::clone(&self.local), Arc::clone(prepared));
             let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), request.format.clone(), formats.clone());
-            let work = move || run(&local.engine, &prepared.plan, &snapshot, &parameters, &settings, &formats);
+            let work = move || run(&local.engine, &prepared.plan, &snapshot, &parameters, &settings, &formats, &flag);
             let done = tokio::task::spawn_blocking(work).await;
             done.unwrap_or_else(|_| Err(EvalError::Beyond("the execution panicked".into())))
         }
@@ -367,6 +375,16 @@ impl LocalAnswerer {
         statistics.set_reason(&reason);
         statistics.count(Answered::Relay, 0);
         Relay::because(reason)
+    }
+}
+
+/// Raises its flag when it is dropped: a client that cancels or goes away ends the computation that nobody waits for.
+#[derive(Default)]
+struct Abandon(Arc<AtomicBool>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
     }
 }
 

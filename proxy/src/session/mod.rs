@@ -54,7 +54,7 @@ use crate::session::settings::Interner;
 use crate::session::state::{Login, RouteSetting, SessionState};
 use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
-use crate::startup::cancel::CancelRegistry;
+use crate::startup::cancel::{CancelGuard, CancelRegistry};
 use crate::statistics::Answered;
 use crate::wire::error::write_error;
 use crate::wire::query::TransactionStatus;
@@ -91,6 +91,7 @@ pub async fn run<A: Answerer>(
     let is_sound = machine.receive_upstream(&logged_in.upstream_rest);
     let lines = Lines::new(logged_in.client, logged_in.upstream, context.session_buffer_bytes);
     let configuration = answerer.configuration();
+    let cancel = logged_in.backend_key.as_deref().map(|key| context.cancels.register(key));
     let mut session = Session {
         lines,
         machine,
@@ -98,6 +99,7 @@ pub async fn run<A: Answerer>(
         context,
         last: Last::default(),
         relaying: None,
+        cancel,
         probe_failed: false,
         configuration,
     };
@@ -124,6 +126,8 @@ struct Session<A> {
     last: Last,
     /// When and why the unit was relayed that upstream is answering.
     relaying: Option<(Instant, UpstreamReason)>,
+    /// By which a CancelRequest finds the session; None where upstream gave no key.
+    cancel: Option<CancelGuard>,
     /// Upstream does not answer the probe: settings stay unknown.
     probe_failed: bool,
     /// The state of upstream's configuration that the settings were asked under.
@@ -210,8 +214,9 @@ impl<A: Answerer> Session<A> {
             return Ok(());
         }
         match self.answer().await? {
-            Outcome::Local(reply) => self.reply(started, &reply),
-            Outcome::Relay(relay) => self.relay(started, relay),
+            Some(Outcome::Local(reply)) => self.reply(started, &reply),
+            Some(Outcome::Relay(relay)) => self.relay(started, relay),
+            None => self.cancel(started),
         }
     }
 
@@ -329,24 +334,35 @@ impl<A: Answerer> Session<A> {
         }
     }
 
-    /// Asks the answerer about the unit at hand.
-    async fn answer(&mut self) -> io::Result<Outcome> {
+    /// Asks the answerer about the unit at hand. None: the client's cancel request came first.
+    async fn answer(&mut self) -> io::Result<Option<Outcome>> {
         let bytes = self.machine.unit_bytes().to_vec();
         let prepared = self.machine.unit().ok().and_then(|unit| unit.prepared.cloned());
         let Ok(unit) = view(&bytes, |_| prepared.as_ref()) else {
-            return Ok(Outcome::Relay(Relay::because(UpstreamReason::UnitForm("unknown"))));
+            return Ok(Some(Outcome::Relay(Relay::because(UpstreamReason::UnitForm("unknown")))));
         };
         let state = self.machine.state.clone();
         self.ask(&unit, &state).await
     }
 
-    /// Asks the answerer, while both lines are served.
-    async fn ask(&mut self, unit: &Unit<'_>, state: &SessionState) -> io::Result<Outcome> {
+    /// Asks the answerer, while both lines are served. None: the client's cancel request came first.
+    async fn ask(&mut self, unit: &Unit<'_>, state: &SessionState) -> io::Result<Option<Outcome>> {
+        if let Some(cancel) = &self.cancel {
+            cancel.lower();
+        }
+        let cancel = self.cancel.as_ref();
+        let mut cancelled = pin!(async {
+            match cancel {
+                Some(cancel) => cancel.cancelled().await,
+                None => std::future::pending().await,
+            }
+        });
         let mut answer = pin!(self.answerer.answer(unit, state));
         loop {
             tokio::select! {
                 biased;
-                outcome = &mut answer => break Ok(outcome),
+                outcome = &mut answer => break Ok(Some(outcome)),
+                () = &mut cancelled => break Ok(None),
                 turn = self.lines.turn(&mut self.machine) => match turn? {
                     // A client that has only closed its own direction still wants the answer.
                     Turn::Received => {}
@@ -354,6 +370,13 @@ impl<A: Answerer> Session<A> {
                 },
             }
         }
+    }
+
+    /// The client asked for it, through a connection of its own.
+    fn cancel(&mut self, started: Instant) -> io::Result<()> {
+        self.machine.cancel_locally();
+        self.account(started, Account { route: Answered::Local, ..Account::default() }, None);
+        Ok(())
     }
 
     fn reply(&mut self, started: Instant, reply: &Reply) -> io::Result<()> {

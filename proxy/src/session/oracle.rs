@@ -1,6 +1,7 @@
 //! Upstream's reply as the oracle: compares description and rows of one relayed execution with the engine's.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
@@ -194,7 +195,9 @@ fn judge(
     is_described: bool,
 ) {
     let Ok(format) = &settings.format else { return local.audit.inconclusive() };
-    let answer = |plan| run(&local.engine, plan, &execution.before, &execution.parameters, format, &execution.formats);
+    let never = AtomicBool::new(false);
+    let answer =
+        |plan| run(&local.engine, plan, &execution.before, &execution.parameters, format, &execution.formats, &never);
     let ours = match answer(&prepared.plan) {
         Ok((bytes, _)) => bytes,
         // Not wrong, only not answerable; to try each time would cost two barriers for nothing.

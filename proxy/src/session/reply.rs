@@ -14,7 +14,7 @@ use freshet_engine::types::{FormatSettings, Value};
 use crate::wire::extended::write_parameter_description;
 use crate::wire::query::{Field, write_command_complete, write_row_description};
 
-/// Executes and encodes: DataRow frames and CommandComplete, and the number of rows.
+/// Executes and encodes: DataRow frames and CommandComplete, and the number of rows. Ends soon once `is_abandoned`.
 pub(super) fn run(
     engine: &Engine,
     plan: &Plan,
@@ -22,8 +22,9 @@ pub(super) fn run(
     parameters: &[Value],
     settings: &FormatSettings,
     formats: &[Format],
+    is_abandoned: &AtomicBool,
 ) -> Result<(Bytes, u64), EvalError> {
-    let batches = engine.run(plan, snapshot, parameters, settings, &AtomicBool::new(false))?;
+    let batches = engine.run(plan, snapshot, parameters, settings, is_abandoned)?;
     let row_count: usize = batches.iter().map(|batch| batch.rows).sum();
     let mut out = Vec::with_capacity(64 + row_count * (8 + 12 * plan.output.len()));
     for batch in &batches {

@@ -70,6 +70,15 @@ impl Machine {
                     return Step::Wait;
                 }
             }
+            if self.client_ignoring > 0 {
+                let count = self.client_ignoring.min(incoming.len() - self.taken);
+                self.client_ignoring -= count;
+                self.taken += count;
+                self.scanned = self.taken;
+                if self.client_ignoring > 0 {
+                    return Step::Wait;
+                }
+            }
             let is_holding = self.scanned > self.taken;
             let rest = &incoming[self.scanned..];
             let (tag, length) = match head(rest) {
@@ -132,6 +141,18 @@ impl Machine {
     fn advance_group(&mut self, rest: &[u8], tag: u8, length: usize) -> Option<Step> {
         let frame = rest.get(..length);
         match tag {
+            b'S' | b'X' if self.ignores_group => {
+                frame?;
+                self.ignores_group = false;
+                if tag == b'X' {
+                    return None;
+                }
+                self.answer_end_of_group(tag);
+            }
+            _ if self.ignores_group => {
+                self.client_ignoring = length;
+                return Some(Step::Decide);
+            }
             b'E' | b'D' | b'C' if !self.portals.is_empty() && length <= self.limits.statement_bytes_max => {
                 let Some(frame) = frame else { return Some(Step::Wait) };
                 if self.is_skipping || !self.is_about_portal(tag, frame) {

@@ -296,7 +296,7 @@ impl Machine {
 
     /// A Parse that was answered: an unnamed statement is virtual, a named one is prepared upstream behind the answer, so
     /// that upstream knows it (and judges it) by the catalog of this moment.
-    fn parse_ahead(&mut self, parse: &Parse<'_>, frame: &[u8], statement: Arc<PreparedStatement>) {
+    pub(super) fn parse_ahead(&mut self, parse: &Parse<'_>, frame: &[u8], statement: Arc<PreparedStatement>) {
         if parse.name.is_empty() {
             self.unnamed = Unnamed::Local { statement, parse: frame.into() };
         } else if intercept::is_for_freshet(parse.sql, self.limits.schema) {

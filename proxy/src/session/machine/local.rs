@@ -7,12 +7,26 @@ use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
 use crate::session::effect::Effect;
 use crate::session::machine::{ExpectedKind, Machine, Unnamed, UnnamedPortal};
 use crate::session::settings::write_probe;
-use crate::wire::error::{ErrorFields, write_error};
+use crate::wire::error::{ErrorFields, Severity, write_error};
 use crate::wire::extended::{
-    BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, NO_DATA, PARSE_COMPLETE, Parse, Target, write_close, write_execute,
+    BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, Target, write_close,
+    write_execute,
 };
 use crate::wire::frame::Frames;
-use crate::wire::query::{TransactionStatus, query, write_ready_for_query};
+use crate::wire::query::{TransactionStatus, query, write_query, write_ready_for_query};
+
+/// What PostgreSQL says (ProcessInterrupts).
+const CANCELLED: ErrorFields<'static> = ErrorFields {
+    severity: Severity::Error,
+    sqlstate: "57014",
+    message: "canceling statement due to user request",
+    detail: None,
+    hint: None,
+};
+
+/// Its own message is for upstream's log.
+const FAIL_BLOCK: &[u8] = b"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014', \
+    MESSAGE = 'canceling statement due to user request, while freshet answered it'; END $$";
 
 /// A complete unit as an answerer sees it, or the form that is not answered locally. `prepared` finds the statement that
 /// the client knows under a name, if the unit does not make it itself.
@@ -192,6 +206,49 @@ impl Machine {
         self.unnamed = Unnamed::Destroyed;
         self.unnamed_portal = UnnamedPortal::Destroyed;
         self.finish_locally(incoming);
+    }
+
+    /// The client's cancel request ends the unit at hand, of which upstream has seen nothing. A transaction block has failed
+    /// then, so upstream's is made to fail, too.
+    pub fn cancel_locally(&mut self) {
+        let incoming = std::mem::take(&mut self.incoming);
+        for frame in Frames::new(&incoming[self.taken..self.scanned]) {
+            match frame.tag {
+                b'P' => {
+                    if let Some(parse) = Parse::view(frame.body) {
+                        let statement = self.prepare(&parse);
+                        self.parse_ahead(&parse, frame.bytes, statement);
+                    }
+                    self.to_client.push(PARSE_COMPLETE);
+                }
+                b'B' => self.to_client.push(BIND_COMPLETE),
+                _ => break,
+            }
+        }
+        self.to_client.write(|out| write_error(out, &CANCELLED));
+        self.portals.clear();
+        self.unnamed_portal = UnnamedPortal::Destroyed;
+        if self.state.status == TransactionStatus::InTransaction {
+            self.to_upstream.write(|out| write_query(out, FAIL_BLOCK));
+            self.expect_quiet(ExpectedKind::Failing);
+            self.state.status = TransactionStatus::Failed;
+        }
+        if incoming.get(self.scanned.wrapping_sub(FLUSH.len())..self.scanned) == Some(FLUSH) {
+            self.has_open_group = true;
+            self.ignores_group = true;
+        } else {
+            let status = self.state.status;
+            self.to_client.write(|out| write_ready_for_query(out, status));
+            if incoming.get(self.taken) == Some(&b'Q') {
+                self.unnamed = Unnamed::Destroyed;
+            }
+            self.has_open_group = false;
+        }
+        self.incoming = incoming;
+        self.taken = self.scanned;
+        if self.state.status == TransactionStatus::Idle {
+            self.unnamed_portal = UnnamedPortal::Upstream;
+        }
     }
 
     fn finish_locally(&mut self, incoming: Vec<u8>) {

@@ -111,6 +111,8 @@ enum ExpectedKind {
     /// CommandComplete and ReadyForQuery of transaction control that the client has been answered, with the status it was
     /// told.
     Answered(TransactionStatus),
+    /// An error and ReadyForQuery: upstream is made to fail a block in which the client has been answered with an error.
+    Failing,
 }
 
 /// A named statement, as the client believes it to be.
@@ -225,6 +227,10 @@ pub struct Machine {
     portals: Portals,
     /// The client is within a group of extended messages that upstream has seen nothing of.
     has_open_group: bool,
+    /// That group has failed: its messages are ignored up to its Sync.
+    ignores_group: bool,
+    /// Bytes of an ignored message that are still to come.
+    client_ignoring: usize,
     // effects
     /// Worst of the extended messages since the last Sync.
     unit_effect: Effect,
@@ -271,6 +277,8 @@ impl Machine {
             unnamed_portal: UnnamedPortal::Upstream,
             portals: Portals::default(),
             has_open_group: false,
+            ignores_group: false,
+            client_ignoring: 0,
             unit_effect: Effect::Neutral,
             transaction_effect: Effect::Neutral,
             has_error: false,

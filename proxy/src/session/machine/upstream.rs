@@ -183,7 +183,12 @@ impl Machine {
                 self.pop_expected();
                 fate
             }
-            (b'C', ExpectedKind::Answered(_)) => fate,
+            (b'C', ExpectedKind::Answered(_)) | (b'E', ExpectedKind::Failing) => fate,
+            (b'Z', ExpectedKind::Failing) => {
+                self.is_contradicted |= TransactionStatus::view(body) != Some(TransactionStatus::Failed);
+                self.pop_expected();
+                fate
+            }
             (b'Z', ExpectedKind::Answered(status)) => {
                 self.is_contradicted |= TransactionStatus::view(body) != Some(*status);
                 self.pop_expected();
@@ -281,7 +286,8 @@ impl Machine {
                 | ExpectedKind::CopyEnd
                 | ExpectedKind::QuietParse { .. }
                 | ExpectedKind::QuietSync
-                | ExpectedKind::Answered(_) => {}
+                | ExpectedKind::Answered(_)
+                | ExpectedKind::Failing => {}
             }
         }
         self.is_skipping = self.expected.is_empty();
@@ -393,7 +399,8 @@ impl Machine {
                 | ExpectedKind::Query(_)
                 | ExpectedKind::QuietParse { .. }
                 | ExpectedKind::QuietSync
-                | ExpectedKind::Answered(_) => {
+                | ExpectedKind::Answered(_)
+                | ExpectedKind::Failing => {
                     self.lose("messages sent ahead into a COPY");
                     return;
                 }
