@@ -298,6 +298,65 @@ fn blocks_of_reads() {
 }
 
 #[test]
+fn settings_are_shown() {
+    let mut pair = Pair::start();
+    for name in ["transaction isolation level", "standard_conforming_strings", "TIME ZONE", "datestyle", "search_path"]
+    {
+        let sql = format!("SHOW {name};");
+        pair.agree(&sql, &[burst(4, &[query(&sql)])]);
+        let unit = [parse("", &sql), bind("", "", &[], 1), describe('P', ""), execute("", 0), sync()];
+        pair.agree(&sql, &[burst(6, &unit)]);
+        pair.agree(&sql, &[burst(4, &[parse("", &sql), describe('S', ""), sync()]), burst(4, &[query(&sql)])]);
+    }
+    for client in [&mut pair.upstream, &mut pair.freshet] {
+        client.query("SET search_path = pg_catalog, \"$user\"; SET TIME ZONE 'europe/berlin'");
+    }
+    pair.agree("changed", &[burst(4, &[query("SHOW search_path")]), burst(4, &[query("SHOW timezone")])]);
+    let script = [
+        burst(2, &[query("BEGIN ISOLATION LEVEL SERIALIZABLE")]),
+        burst(4, &[query("SHOW transaction_isolation")]),
+        burst(2, &[query("COMMIT")]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+}
+
+#[test]
+fn a_session_that_is_answered_here_does_not_look_idle_upstream() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");
+    cluster.psql("postgres", &format!("ALTER DATABASE {database} SET idle_session_timeout = '1500ms'"));
+    let server = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let mut client = RawClient::log_in(server.port(), &database);
+    let read = |client: &mut RawClient| assert_eq!(tags(&client.query("SELECT count(*) FROM t")), "TDCZ");
+    let answered_here = |client: &mut RawClient| {
+        let last = client.query("SHOW freshet.last");
+        matches!(rows(&last)[0][0].as_deref(), Some("local" | "hit"))
+    };
+    let limit = Instant::now() + WAIT;
+    while !answered_here(&mut client) {
+        assert!(Instant::now() < limit);
+        read(&mut client);
+    }
+    // Much longer than the time-out, with next to no statement that goes upstream; then the same in a block.
+    let mut read_for_long = |client: &mut RawClient| {
+        let (until, mut relayed) = (Instant::now() + Duration::from_secs(4), 0);
+        while Instant::now() < until {
+            read(client);
+            relayed += usize::from(!answered_here(client));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // A machine under load may miss a barrier once; what is left is still longer than the time-out.
+        assert!(relayed <= 1, "{relayed} relayed");
+    };
+    read_for_long(&mut client);
+    client.query("SET idle_in_transaction_session_timeout = '1500ms'");
+    client.query("BEGIN");
+    read_for_long(&mut client);
+    assert_eq!(tags(&client.query("SELECT 1/0")), "EZ", "the session and its block live");
+}
+
+#[test]
 fn freshets_own_statements_in_groups() {
     let mut pair = Pair::start();
     pair.freshet.query("SELECT count(*) FROM t");

@@ -81,6 +81,10 @@ impl Answerer for Canned {
         0
     }
 
+    fn wants_settings(&self) -> bool {
+        true
+    }
+
     fn catalog_version(&self) -> u64 {
         0
     }

@@ -49,6 +49,9 @@ pub trait Answerer: Send + 'static {
     /// Counts the changes of upstream's configuration that were seen: defaults of settings may have changed with it.
     fn configuration(&self) -> u64;
 
+    /// Whether there may be local answers at all, so that the session's settings are worth knowing.
+    fn wants_settings(&self) -> bool;
+
     /// The version of upstream's catalog that is known now.
     fn catalog_version(&self) -> u64;
 
@@ -227,6 +230,10 @@ impl Answerer for RelayOnly {
 
     fn configuration(&self) -> u64 {
         0
+    }
+
+    fn wants_settings(&self) -> bool {
+        false
     }
 
     fn catalog_version(&self) -> u64 {

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use freshet_engine::reason::UpstreamReason;
 
-use crate::session::Session;
 use crate::session::answer::{Answerer, Form, Observer, Outcome, Relay, Unit};
 use crate::session::control::{self, Control};
 use crate::session::effect::{Effect, effects, worst};
@@ -14,6 +13,7 @@ use crate::session::intercept::{self, Request};
 use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, Item};
 use crate::session::state::{Isolation, RouteSetting, SessionState, Transaction};
+use crate::session::{Session, preamble};
 use crate::wire::query::TransactionStatus;
 
 /// Rows that a session may keep in suspended portals; a larger result is fetched from upstream.
@@ -70,6 +70,7 @@ impl<A: Answerer> Session<A> {
             }
         }
         self.machine.answer_group(group, answers);
+        self.keep_alive(started);
         Ok(())
     }
 
@@ -116,6 +117,9 @@ impl<A: Answerer> Session<A> {
         if state.settings.is_none() {
             return Ok(Decided::Probe);
         }
+        if let Some(reply) = preamble::answer(&unit, state) {
+            return Ok(Decided::Answer(Answer::Reply(reply)));
+        }
         if unit.form != Form::Prepare
             && state.route == RouteSetting::Auto
             && self.may_answer_in(state)
@@ -155,7 +159,7 @@ impl<A: Answerer> Session<A> {
     /// Transaction control whose reply is known: answered at once where the state is what it expects.
     fn decide_control(&self, control: Control, unit: &Unit<'_>, state: &mut SessionState) -> Decided {
         let relayed = || Decided::Relay(Relay::because(UpstreamReason::NotAQuery("transaction control")));
-        if !self.machine.answers_locally() || state.route == RouteSetting::Relay || state.login.is_replication {
+        if !self.machine.answers_locally() || !self.answerer.wants_settings() || state.route == RouteSetting::Relay {
             return relayed();
         }
         if unit.form == Form::Prepare {

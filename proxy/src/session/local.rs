@@ -128,6 +128,10 @@ impl Answerer for LocalAnswerer {
         self.local.freshness.configuration_changes()
     }
 
+    fn wants_settings(&self) -> bool {
+        self.is_mirrored_database
+    }
+
     fn catalog_version(&self) -> u64 {
         self.local.freshness.catalog().version
     }

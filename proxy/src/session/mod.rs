@@ -28,6 +28,7 @@ pub mod lines;
 pub mod local;
 pub mod machine;
 mod oracle;
+mod preamble;
 mod reply;
 pub mod settings;
 pub mod state;
@@ -63,6 +64,9 @@ use crate::wire::query::TransactionStatus;
 /// does not must wait for an early error.
 pub const HOLD: Duration = Duration::from_millis(5);
 
+/// A session that is answered from here sends upstream a Sync as often as this: time-outs of idle sessions are longer.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
 /// What all sessions share.
 pub struct SessionContext {
     pub metrics: Metrics,
@@ -89,6 +93,16 @@ pub async fn run<A: Answerer>(
     let mut machine = Machine::new(state, context.limits, opaque);
     machine.receive_client(&logged_in.client_rest);
     let is_sound = machine.receive_upstream(&logged_in.upstream_rest);
+    if opaque.is_none()
+        && is_sound
+        && context.limits.answers_locally
+        && answerer.wants_settings()
+        && machine.is_settled()
+    {
+        // Asked while the client makes up its first statement, so that this one need not wait for it.
+        context.metrics.probes.inc();
+        machine.probe();
+    }
     let lines = Lines::new(logged_in.client, logged_in.upstream, context.session_buffer_bytes);
     let configuration = answerer.configuration();
     let cancel = logged_in.backend_key.as_deref().map(|key| context.cancels.register(key));
@@ -99,6 +113,7 @@ pub async fn run<A: Answerer>(
         context,
         last: Last::default(),
         relaying: None,
+        upstream_used: Instant::now(),
         cancel,
         probe_failed: false,
         configuration,
@@ -126,6 +141,8 @@ struct Session<A> {
     last: Last,
     /// When and why the unit was relayed that upstream is answering.
     relaying: Option<(Instant, UpstreamReason)>,
+    /// When upstream was last sent something, as far as local answers must know.
+    upstream_used: Instant,
     /// By which a CancelRequest finds the session; None where upstream gave no key.
     cancel: Option<CancelGuard>,
     /// Upstream does not answer the probe: settings stay unknown.
@@ -212,6 +229,9 @@ impl<A: Answerer> Session<A> {
             self.context.metrics.probes.inc();
             self.machine.probe();
             return Ok(());
+        }
+        if let Some(reply) = self.machine.unit().ok().and_then(|unit| preamble::answer(&unit, &self.machine.state)) {
+            return self.reply(started, &reply);
         }
         match self.answer().await? {
             Some(Outcome::Local(reply)) => self.reply(started, &reply),
@@ -372,6 +392,15 @@ impl<A: Answerer> Session<A> {
         }
     }
 
+    /// Upstream hears nothing of local answers; a session that its client uses must not look idle to it
+    /// (PostgreSQL: idle_session_timeout, idle_in_transaction_session_timeout).
+    fn keep_alive(&mut self, now: Instant) {
+        if now.duration_since(self.upstream_used) > KEEP_ALIVE {
+            self.upstream_used = now;
+            self.machine.keep_alive();
+        }
+    }
+
     /// The client asked for it, through a connection of its own.
     fn cancel(&mut self, started: Instant) -> io::Result<()> {
         self.machine.cancel_locally();
@@ -381,12 +410,14 @@ impl<A: Answerer> Session<A> {
 
     fn reply(&mut self, started: Instant, reply: &Reply) -> io::Result<()> {
         self.machine.answer_locally(reply);
+        self.keep_alive(started);
         self.account(started, reply.account.clone(), None);
         Ok(())
     }
 
     fn relay(&mut self, started: Instant, relay: Relay) -> io::Result<()> {
         self.relaying = Some((started, relay.reason));
+        self.upstream_used = started;
         self.machine.relay_unit(relay.observer, relay.effect);
         Ok(())
     }

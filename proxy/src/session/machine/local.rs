@@ -9,7 +9,7 @@ use crate::session::machine::{ExpectedKind, Machine, Unnamed, UnnamedPortal};
 use crate::session::settings::write_probe;
 use crate::wire::error::{ErrorFields, Severity, write_error};
 use crate::wire::extended::{
-    BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, Target, write_close,
+    BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_close,
     write_execute,
 };
 use crate::wire::frame::Frames;
@@ -278,6 +278,14 @@ impl Machine {
         }
         // The unit at hand is looked at again once the answer is there.
         self.scanned = self.taken;
+    }
+
+    /// Shows upstream that the session is in use.
+    pub fn keep_alive(&mut self) {
+        if self.is_settled() && !self.has_open_group {
+            self.to_upstream.push(SYNC);
+            self.expect_quiet(ExpectedKind::QuietSync);
+        }
     }
 
     /// Makes upstream's unnamed statement what the client believes it to be, before a message that uses it.

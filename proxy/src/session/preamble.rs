@@ -1,0 +1,119 @@
+//! Statements that tools send on every new connection, answered from what is known of the session for certain.
+//!
+//! Only `SHOW` of settings that the session's state holds: its value cannot differ upstream as long as the state is
+//! certain, and it reads nothing. Everything else of a preamble reads the catalog and is the engine's or upstream's.
+
+use freshet_engine::statement::lexer::{self, TokenKind};
+
+use crate::session::answer::{Account, Form, Reply, Unit};
+use crate::session::settings::SessionSettings;
+use crate::session::state::SessionState;
+use crate::statistics::Answered;
+use crate::wire::extended::{format_at, write_parameter_description};
+use crate::wire::query::{
+    Field, TransactionStatus, write_command_complete, write_data_row, write_row_description, write_value,
+};
+
+/// The OID of `text`.
+const TEXT: u32 = 25;
+
+/// The reply to a statement that the session's state answers. None: it is none of these, or not certain.
+pub fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
+    let settings = state.settings.as_ref()?;
+    // A value is text; in binary it is the same bytes under UTF8, which `format` being known implies.
+    settings.format.as_ref().ok()?;
+    if unit.bind.as_ref().is_some_and(|bind| bind.parameter_count > 0 || bind.result_formats.len() > 2) {
+        return None;
+    }
+    let name = shown(unit.sql)?;
+    let value = value(&name, settings, state)?;
+    let format = unit.bind.map_or(0, |bind| format_at(bind.result_formats, 0));
+    Some(reply(unit, &name, value, format))
+}
+
+/// The setting that a SHOW asks for, under its canonical name (PostgreSQL: guc_tables.c, gram.y VariableShowStmt).
+fn shown(sql: &[u8]) -> Option<String> {
+    let start = sql.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    if !sql.get(start..start + 4)?.eq_ignore_ascii_case(b"show") || sql.len() > 200 {
+        return None;
+    }
+    let tokens = lexer::tokens(std::str::from_utf8(sql).ok()?).ok()?;
+    let tokens = match tokens.split_last() {
+        Some((last, rest)) if last.is_symbol(";") => rest,
+        _ => &tokens,
+    };
+    if !tokens.iter().all(|token| token.kind == TokenKind::Word) {
+        return None;
+    }
+    let words: Vec<String> = tokens.iter().map(|token| token.text.to_ascii_lowercase()).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["show", "time", "zone"] => Some("TimeZone".to_string()),
+        ["show", "transaction", "isolation", "level"] => Some("transaction_isolation".to_string()),
+        ["show", name] => {
+            CANONICAL.iter().find(|known| known.eq_ignore_ascii_case(name)).map(|known| (*known).to_string())
+        }
+        _ => None,
+    }
+}
+
+/// What can be shown, as PostgreSQL spells it.
+const CANONICAL: [&str; 13] = [
+    "TimeZone",
+    "DateStyle",
+    "IntervalStyle",
+    "extra_float_digits",
+    "bytea_output",
+    "client_encoding",
+    "standard_conforming_strings",
+    "default_transaction_isolation",
+    "server_encoding",
+    "search_path",
+    "lc_monetary",
+    "lc_numeric",
+    "transaction_isolation",
+];
+
+fn value<'a>(name: &str, settings: &'a SessionSettings, state: &SessionState) -> Option<&'a str> {
+    if name != "transaction_isolation" {
+        return settings.value(name);
+    }
+    // A block has a level of its own. Outside of one, each statement has the default.
+    match state.status {
+        TransactionStatus::Idle => settings.value("default_transaction_isolation"),
+        TransactionStatus::InTransaction if state.transaction.isolation == settings.default_isolation => {
+            settings.value("default_transaction_isolation")
+        }
+        TransactionStatus::InTransaction | TransactionStatus::Failed => None,
+    }
+}
+
+fn reply(unit: &Unit<'_>, name: &str, value: &str, format: i16) -> Reply {
+    let columns = |format: i16| {
+        let field = Field {
+            name: name.as_bytes(),
+            table_oid: 0,
+            attnum: 0,
+            type_oid: TEXT,
+            type_length: -1,
+            typmod: -1,
+            format,
+        };
+        let mut out = Vec::new();
+        write_row_description(&mut out, [field].into_iter());
+        bytes::Bytes::from(out)
+    };
+    let mut parameters = Vec::new();
+    write_parameter_description(&mut parameters, &[]);
+    let mut rows = Vec::new();
+    if unit.form != Form::Prepare {
+        write_data_row(&mut rows, 1, |out| write_value(out, Some(value.as_bytes())));
+        write_command_complete(&mut rows, "SHOW");
+    }
+    Reply {
+        parameters: parameters.into(),
+        statement_columns: columns(0),
+        columns: columns(format),
+        rows: vec![rows.into()],
+        account: Account { route: Answered::Local, rows: 1, ..Account::default() },
+    }
+}
