@@ -126,15 +126,35 @@ impl AsyncRead for Line {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf).map(|read| match read {
-                // Closed without TLS's own good-bye, as a process that was killed does it. PostgreSQL's messages carry
-                // their length and its sessions their own good-bye: nothing can be cut off unseen.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
-                read => read,
-            }),
+            Self::Tls(stream) => poll_read_tls(stream, cx, buf),
         }
     }
 }
+
+/// TLS yields one record at a time: after a large one there are more, and one write for all of them is enough.
+fn poll_read_tls(
+    stream: &mut TlsStream<TcpStream>,
+    cx: &mut Context<'_>,
+    buf: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
+    let start = buf.filled().len();
+    loop {
+        let before = buf.filled().len();
+        match Pin::new(&mut *stream).poll_read(cx, buf) {
+            Poll::Ready(Ok(())) if buf.filled().len() - before >= LARGE_RECORD && buf.remaining() > 0 => {}
+            Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
+            // Closed without TLS's own good-bye, as a process that was killed does it. PostgreSQL's messages carry
+            // their length and its sessions their own good-bye: nothing can be cut off unseen.
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(())),
+            // The next call says so again.
+            Poll::Ready(Err(_)) | Poll::Pending if buf.filled().len() > start => return Poll::Ready(Ok(())),
+            ended => return ended,
+        }
+    }
+}
+
+/// A short record is a message that somebody waits for: looking for another would cost a call in vain.
+const LARGE_RECORD: usize = 4 * 1024;
 
 impl AsyncWrite for Line {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

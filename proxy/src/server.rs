@@ -219,8 +219,7 @@ pub async fn serve<A: Answerers>(
         accepting.spawn(accept(Arc::clone(&front), listener));
     }
     let mut beside = JoinSet::new();
-    beside.spawn(tell_binding(Arc::clone(&front)));
-    beside.spawn(reload_on_hangup(Arc::clone(&front)));
+    beside.spawn(watch_certificates(Arc::clone(&front)));
     let drain_limit = Duration::from_millis(front.settings.listen.drain_timeout_ms);
     let mut sessions: Vec<JoinSet<()>> = Vec::new();
     while let Some(finished) = accepting.join_next().await {
@@ -249,7 +248,7 @@ pub async fn serve<A: Answerers>(
 }
 
 /// Says whether SCRAM works between the two legs.
-async fn tell_binding<A: Answerers>(front: Arc<Front<A>>) {
+async fn tell_binding<A: Answerers>(front: &Front<A>) {
     let clients = client_leg(front.tls.as_ref(), &front.settings);
     let limit = Duration::from_millis(front.settings.upstream.connect_timeout_ms);
     match binding::assess(&clients, &front.upstream, limit).await {
@@ -270,13 +269,18 @@ pub fn client_leg(tls: Option<&ServerTls>, settings: &Settings) -> ClientLeg {
     ClientLeg { certificate: tls.map(ServerTls::certificate), is_required: settings.listen.tls_required }
 }
 
-/// A renewed certificate is taken into use without a restart.
-async fn reload_on_hangup<A: Answerers>(front: Arc<Front<A>>) {
-    let Some(tls) = &front.tls else { return };
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+/// Says at start how the two legs fit; a renewed certificate is taken into use on SIGHUP.
+async fn watch_certificates<A: Answerers>(front: Arc<Front<A>>) {
+    // Before anything that takes time: until it is there, and without TLS, the signal ends the program.
+    let hangup = front.tls.as_ref().map(|tls| (tls, signal(SignalKind::hangup())));
+    tell_binding(&front).await;
+    let Some((tls, Ok(mut hangup))) = hangup else { return };
     while hangup.recv().await.is_some() {
         match tls.reload() {
-            Ok(()) => info!("certificate and key are read again"),
+            Ok(()) => {
+                info!("certificate and key are read again");
+                tell_binding(&front).await;
+            }
             Err(problems) => {
                 for problem in problems {
                     error!("{problem}; the one in use stays");

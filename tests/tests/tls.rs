@@ -221,6 +221,31 @@ fn upstreams_certificate_is_judged_as_libpq_judges_it() {
 }
 
 #[test]
+fn the_version_of_tls_can_be_bounded_on_both_legs() {
+    let version = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    // A certificate of version 1 takes its own way through the handshake, in each version of TLS.
+    for name in ["server", "version1"] {
+        let cluster = Cluster::start(&[]);
+        Certificates::shared().use_in(&cluster, name, RULES);
+        for (bound, expected) in
+            [("ssl_max_protocol_version=TLSv1.2", "TLSv1.2"), ("ssl_min_protocol_version=TLSv1.3", "TLSv1.3")]
+        {
+            let url = format!("postgres://postgres@localhost:{}/postgres", cluster.port());
+            let url = format!("{url}?sslmode=verify-full&{}&{bound}", root("ca"));
+            let freshet = Freshet::start(&url, |settings| {
+                settings.mirror.tables = TableChoice::None;
+                show(settings, name);
+            });
+            let client = connection(freshet.port(), "login_scram", "sslmode=require channel_binding=require");
+            assert_eq!(psql(&format!("{client} {bound}"), version).as_deref(), Ok(expected), "{name}");
+            let told = psql(&format!("{client} {bound}"), "\\conninfo").expect("connects");
+            assert!(told.contains(expected), "{told}");
+            assert!(own_log_in(&url).is_ok());
+        }
+    }
+}
+
+#[test]
 fn the_rules_of_pg_hba_choose_the_line() {
     // By default, on this machine: in the clear first, TLS where the rules ask for it.
     for (query, role, leg) in [

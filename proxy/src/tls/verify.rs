@@ -5,12 +5,12 @@
 //! the common name only. The handshake's signature is always checked: channel binding proves nothing without it.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, SignatureVerificationAlgorithm, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use super::certificate::Certificate;
@@ -31,13 +31,15 @@ pub enum Trust {
 #[derive(Debug)]
 pub struct Roots {
     certificates: Vec<CertificateDer<'static>>,
-    webpki: Arc<WebPkiServerVerifier>,
+    store: RootCertStore,
 }
 
 impl Roots {
     pub fn new(certificates: Vec<CertificateDer<'static>>, store: RootCertStore) -> Result<Self, String> {
-        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider()).build();
-        Ok(Self { certificates, webpki: webpki.map_err(|error| error.to_string())? })
+        match store.is_empty() {
+            true => Err("there is no certificate to trust".to_string()),
+            false => Ok(Self { certificates, store }),
+        }
     }
 }
 
@@ -59,8 +61,8 @@ impl ServerCertVerifier for Verifier {
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let certificate = Certificate::parse(end_entity).ok_or(CertificateError::BadEncoding)?;
@@ -71,17 +73,15 @@ impl ServerCertVerifier for Verifier {
         };
         if roots.certificates.iter().any(|root| root.as_ref() == end_entity.as_ref()) {
             check_dates(&certificate, now)?;
+        } else if certificate.subject == certificate.issuer {
+            // webpki would complain of its being an authority's.
+            return Err(CertificateError::UnknownIssuer.into());
         } else if certificate.version == 1 {
             check_version_1(&certificate, roots, now, self.algorithms.all)?;
         } else {
-            match roots.webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-                // The name is the last thing it looks at, and by other rules than libpq's.
-                Ok(_)
-                | Err(Error::InvalidCertificate(
-                    CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-                )) => {}
-                Err(error) => return Err(error),
-            }
+            let parsed = ParsedCertificate::try_from(end_entity)?;
+            let algorithms = self.algorithms.all;
+            verify_server_cert_signed_by_trust_anchor(&parsed, &roots.store, intermediates, now, algorithms)?;
         }
         match host.is_none_or(|host| is_for(&certificate, host)) {
             true => Ok(ServerCertVerified::assertion()),
