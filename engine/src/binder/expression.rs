@@ -384,11 +384,11 @@ impl Binder<'_> {
         Ok(Typed { expr, expr_type, strength, origin: None })
     }
 
-    /// Explicit collations: only those that compare bytes.
+    /// Explicit collations: only "C". "POSIX" is another one, though it compares alike: the two conflict.
     fn collate(&mut self, level: &mut Level, operand: &Expr, collation: &[String]) -> Bound<Typed> {
         let is_bytewise = match collation {
-            [name] => self.is_pg_catalog_first() && (name == "C" || name == "POSIX"),
-            [schema, name] => schema == "pg_catalog" && (name == "C" || name == "POSIX"),
+            [name] => self.is_pg_catalog_first() && name == "C",
+            [schema, name] => schema == "pg_catalog" && name == "C",
             _ => false,
         };
         if !is_bytewise {

@@ -19,7 +19,7 @@ pub struct RelationId(pub Oid);
 pub enum Collation {
     /// Not a collatable type.
     None,
-    /// Bytewise: C, POSIX (and the database default where that is one of them), `name`.
+    /// Bytewise: "C", and the database default where that is C or POSIX, `name`.
     C,
     /// Deterministic, order not reproduced here: equality and grouping are bytewise, order goes upstream.
     /// Also upper/lower/ILIKE depend on its locale.

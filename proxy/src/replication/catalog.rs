@@ -19,6 +19,8 @@ use crate::upstream::UpstreamError;
 const FIRST_USER_OID: Oid = 16384;
 /// `pg_collation.dat`: the collation that stands for the database's own.
 const DEFAULT_COLLATION: Oid = 100;
+/// "C", as opposed to "POSIX".
+const C_COLLATION: Oid = 950;
 
 /// The rows that decide what relation `r` of `$1` is: every relation of its name in any schema (a new one earlier in
 /// a search path would win), its columns, its key and identity indexes. One hash per row; a change of any of them
@@ -194,7 +196,10 @@ async fn load_collations(transaction: &Transaction<'_>) -> Result<Collations, Up
         .await?;
     let others = rows.iter().map(|row| {
         let oid = row.get(0);
-        (oid, collation(oid, row.get(1), row.get(2), row.get(3), row.get(4), row.get(5)))
+        let found = collation(oid, row.get(1), row.get(2), row.get(3), row.get(4), row.get(5));
+        // "POSIX" and "C" compare alike, but to combine them is an error: only one of them may be the engine's C.
+        let is_other_c = found == Collation::C && oid != C_COLLATION;
+        (oid, if is_other_c { Collation::Deterministic(oid) } else { found })
     });
     Ok(Collations { default, others: others.collect() })
 }
