@@ -115,9 +115,15 @@ const PROBE_NAME: &[u8] = b"freshet_probe";
 /// Appends the probe: six messages whose replies are five and ReadyForQuery.
 pub fn write_probe(out: &mut Vec<u8>) {
     let settings: Vec<String> = NAMES.iter().map(|name| format!("pg_catalog.current_setting('{name}')")).collect();
+    // To ask for the schemas of a path that begins with pg_temp would create it, which shows: PREPARE TRANSACTION no
+    // longer fails in the transaction that would else have done so. Such a path counts as having temporary objects.
+    let would_create = "(pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 AND \
+                        pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.~) 'pg_temp')";
     let sql = format!(
-        "SELECT pg_catalog.json_build_array(current_user, pg_catalog.current_schemas(true), \
-         CASE WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
+        "SELECT pg_catalog.json_build_array(current_user, \
+         CASE WHEN {would_create} THEN '{{}}'::pg_catalog.name[] ELSE pg_catalog.current_schemas(true) END, \
+         CASE WHEN {would_create} THEN true \
+         WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
          pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) OR EXISTS \
          (SELECT 1 FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
          END, {})",
