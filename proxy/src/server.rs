@@ -24,6 +24,7 @@ use crate::metrics::{CauseLabel, Metrics};
 use crate::net::Line;
 use crate::replication::supervise::MirrorOptions;
 use crate::session::answer::{Answerers, RelayOnly};
+use crate::session::local::patient::Patience;
 use crate::session::local::{Local, LocalAnswerers};
 use crate::session::machine::MachineLimits;
 use crate::session::settings::Interner;
@@ -162,6 +163,8 @@ fn start_local(settings: &Settings) -> Result<(Arc<Local>, CancellationToken), S
         audit: Audit::new(settings.audit.sample_one_in),
         statistics: Statistics::default(),
         database,
+        // Not a setting: only the comparison with other projects' test suites wants it (tests/suites).
+        patience: std::env::var_os("FRESHET_TEST_MIRROR_ALL").map(|_| Patience::default()),
         virtual_tables: Box::new(observe::virtual_table),
     };
     Ok((Arc::new(local), mirroring))

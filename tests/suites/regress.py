@@ -33,10 +33,13 @@ def set_up(cluster):
 
 
 def run(prepared, leg):
+    return run_with(prepared, leg)
+
+
+def run_with(prepared, leg, *options):
     program, inputs = prepared
-    folder = leg.folder
     for name in ("results", "testtablespace"):
-        (folder / name).mkdir()
-        os.chmod(folder / name, 0o777)
-    options = [f"--dlpath={inputs}", "--max-concurrent-tests=20", "--use-existing"]
-    return postgresql.run_pg_regress(program, leg, folder, inputs, inputs / "parallel_schedule", *options)
+        (leg.folder / name).mkdir()
+        os.chmod(leg.folder / name, 0o777)
+    options = [f"--dlpath={inputs}", "--max-concurrent-tests=20", "--use-existing", *options]
+    return postgresql.run_pg_regress(program, leg, leg.folder, inputs, inputs / "parallel_schedule", *options)

@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 
 from sources import Unreachable
 from suite import Leg, compare
@@ -43,16 +44,23 @@ def main():
     with tempfile.TemporaryDirectory(prefix="freshet-suites-") as directory:
         directory = pathlib.Path(directory)
         directory.chmod(0o755)
-        ground = Ground(arguments.pg_bin, arguments.freshet, directory)
+        # A copy: the binary may be built anew while the suites run.
+        freshet = shutil.copy2(arguments.freshet, directory / "freshet")
+        ground = Ground(arguments.pg_bin, freshet, directory)
         for name in names:
             try:
                 failed |= not run_suite(load(name), ground, arguments)
             except Unreachable as error:
                 report(name, f"skipped: source not reachable ({error})")
+            except Exception:
+                # The others are to run all the same.
+                traceback.print_exc()
+                report(name, "broken off")
+                failed = True
             finally:
                 if arguments.keep:
                     shutil.copytree(directory, arguments.keep, dirs_exist_ok=True, symlinks=True, ignore_dangling_symlinks=True,
-                                    ignore=shutil.ignore_patterns("*-data", "template", "*-socket"))
+                                    ignore=shutil.ignore_patterns("*-data", "template", "*-socket", "freshet"))
     return 1 if failed else 0
 
 
@@ -120,6 +128,10 @@ def run_leg(suite, prepared, ground, mode):
         with ground.freshet_before(cluster, **options) as freshet:
             leg = timed(suite, prepared, Leg(mode, cluster, freshet, freshet.port, folder))
             leg.routes = freshet.routes()
+            (folder / "metrics").write_text("\n".join(f"{name} {value:g}" for name, value in freshet.metrics().items()))
+            if mode == "local":
+                # Why which shape was relayed, for whoever wants more answered locally.
+                (folder / "statements").write_text(freshet.psql(cluster, "SELECT * FROM freshet.statements", suite.DATABASE))
             return leg
 
 

@@ -49,7 +49,8 @@ def compare(suite, mode, direct, through):
     normalise = getattr(suite, "normalise", lambda name, text: text)
     explained = getattr(suite, "EXPLAINED", {}).get(mode, {})
     differences = []
-    for name in sorted(direct.keys() | through.keys()):
+    names = direct.keys() | through.keys()
+    for name in sorted(names):
         of_direct, of_through = (normalise(name, results.get(name, "missing")) for results in (direct, through))
         if mode == "local":
             # freshet's own objects upstream are seen in psql's descriptions of tables.

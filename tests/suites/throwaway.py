@@ -1,6 +1,7 @@
 """A throwaway PostgreSQL and a freshet in front of it: started here, ended by process id, their folder removed."""
 import contextlib
 import ctypes
+import dataclasses
 import os
 import pathlib
 import pwd
@@ -11,7 +12,6 @@ import socket
 import subprocess
 import time
 import urllib.request
-from dataclasses import dataclass, field
 
 # Settings of every cluster: durability is not what is tested, room for suites that open many sessions is.
 SETTINGS = {
@@ -50,7 +50,7 @@ def own(path):
         os.chown(path, entry.pw_uid, entry.pw_gid)
 
 
-@dataclass
+@dataclasses.dataclass
 class Cluster:
     """A running PostgreSQL."""
 
@@ -65,7 +65,7 @@ class Cluster:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.rstrip("\n")
 
 
-@dataclass
+@dataclasses.dataclass
 class Freshet:
     """A running freshet."""
 
@@ -80,6 +80,10 @@ class Freshet:
         pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
         return {name: float(value) for name, value in pairs}
 
+    def psql(self, cluster, sql, database):
+        """Runs SQL through freshet, as `Cluster.psql` does directly."""
+        return dataclasses.replace(cluster, port=self.port).psql(sql, database)
+
     def routes(self):
         """How often each route was taken, by the name of the route."""
         found = {}
@@ -90,14 +94,14 @@ class Freshet:
         return found
 
 
-@dataclass
+@dataclasses.dataclass
 class Ground:
     """Where clusters are made: one initdb, copied for each."""
 
     binaries: pathlib.Path
     freshet: pathlib.Path
     directory: pathlib.Path
-    count: int = field(default=0)
+    count: int = dataclasses.field(default=0)
 
     def folder(self, name):
         """A new folder that PostgreSQL may write to."""

@@ -203,6 +203,11 @@ impl Freshness {
         self.shared.replication.want_table(relation);
     }
 
+    /// A copy of this table is to come or runs.
+    pub fn awaits_copy(&self, relation: RelationId) -> bool {
+        self.shared.replication.awaits_copy(relation)
+    }
+
     /// How often upstream's configuration was seen to change; sessions' defaults may have changed with it.
     pub fn configuration_changes(&self) -> u64 {
         self.shared.counters.configurations.load(Ordering::Relaxed)

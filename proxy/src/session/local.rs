@@ -2,6 +2,8 @@
 //!
 //! Every step may say no with an `UpstreamReason`; then the session relays the unit unchanged.
 
+pub mod patient;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,6 +27,7 @@ use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::{Freshness, Served};
 use crate::session::answer::{Account, Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
 use crate::session::effect::Effect;
+use crate::session::local::patient::Patience;
 use crate::session::oracle::{Oracle, StillDescribed};
 use crate::session::reply::{describe_statement, row_description, run};
 use crate::session::settings::SessionSettings;
@@ -40,6 +43,8 @@ pub struct Local {
     pub statistics: Statistics,
     /// The database that is mirrored.
     pub database: String,
+    /// For tests: see [`patient`].
+    pub patience: Option<Patience>,
     /// Rows of the virtual schema's relations.
     pub virtual_tables: Box<dyn Fn(&Self, &str) -> Option<TextTable> + Send + Sync>,
 }
@@ -107,7 +112,11 @@ impl Answerer for LocalAnswerer {
     }
 
     async fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Outcome {
-        match self.try_answer(unit, state).await {
+        let answered = match &self.local.patience {
+            None => self.try_answer(unit, state).await,
+            Some(_) => self.answer_patiently(unit, state).await,
+        };
+        match answered {
             Ok(reply) => Outcome::Local(reply),
             Err(relay) => Outcome::Relay(relay),
         }
@@ -116,7 +125,10 @@ impl Answerer for LocalAnswerer {
     fn write_acknowledged(&mut self, what: Effect) {
         match what {
             Effect::Write => self.local.freshness.note_rows_written(),
-            _ => self.local.freshness.note_write_acknowledged(),
+            _ => {
+                self.local.freshness.note_write_acknowledged();
+                self.local.patience.iter().for_each(Patience::note_catalog_changed);
+            }
         }
     }
 
@@ -237,6 +249,7 @@ impl LocalAnswerer {
         let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
         match self.local.audit.decide(&prepared.identity, needs_columns) {
             Decision::Serve => {}
+            Decision::Audit(_) if self.local.patience.is_some() => {}
             Decision::Relay(reason) => return Err(refuse(reason)),
             Decision::Audit(reason) => {
                 // The barrier before the execution; it also says whether the tables are mirrored at all.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use freshet_engine::catalog::RelationId;
 use freshet_engine::mirror::TableState;
 use freshet_engine::types::Lsn;
 
@@ -24,6 +25,17 @@ impl Replication {
 
     pub fn counters(&self) -> &StreamCounters {
         &self.shared.counters
+    }
+
+    /// A copy of this table is to come or runs, and has not failed again and again.
+    pub fn awaits_copy(&self, relation: RelationId) -> bool {
+        const FAILURES_MAX: u32 = 3;
+        let tables = self.shared.tables.lock();
+        tables.get(&relation).is_some_and(|entry| match entry.state {
+            Wanted::Due(..) => entry.failures < FAILURES_MAX,
+            Wanted::Copying { .. } => true,
+            Wanted::Mirrored { .. } | Wanted::Refused(_) | Wanted::Unfit { .. } => false,
+        })
     }
 
     /// Every table that was wanted, and with it what became of it.

@@ -1,0 +1,104 @@
+//! For tests only (`FRESHET_TEST_MIRROR_ALL`): a statement waits until the catalog in use is upstream's and every table
+//! that it reads is mirrored or refused, and is answered without the first-run audit. Whatever can be answered locally
+//! then is, from its first execution on, and a wrong answer is seen by whoever compares.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use freshet_config::FreshnessMode;
+use freshet_engine::reason::UpstreamReason;
+use tokio::time::sleep;
+
+use crate::session::answer::{Relay, Reply, Unit};
+use crate::session::local::{LocalAnswerer, Request, is_execution};
+use crate::session::state::SessionState;
+
+/// A copy waits for other sessions' transactions; some tests of PostgreSQL keep one open.
+const PATIENCE: Duration = Duration::from_secs(4);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// What all sessions share of it.
+#[derive(Debug, Default)]
+pub struct Patience {
+    /// Statements acknowledged that may have changed the catalog, and how many of them the catalog in use was read after.
+    changes: AtomicU64,
+    read_after: AtomicU64,
+}
+
+impl Patience {
+    pub(super) fn note_catalog_changed(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl LocalAnswerer {
+    pub(super) async fn answer_patiently(&mut self, unit: &Unit<'_>, state: &SessionState) -> Result<Reply, Relay> {
+        if !is_execution(unit) || !self.is_mirrored_database {
+            return self.try_answer(unit, state).await;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.catch_up(deadline).await;
+            let refused = match self.try_answer(unit, state).await {
+                Ok(reply) => return Ok(reply),
+                Err(relay) => relay,
+            };
+            let may_pass = match &refused.reason {
+                UpstreamReason::TableNotMirrored(_) => self.awaits_a_copy(unit, state),
+                // A table that is new is found when the catalog is next read: now.
+                UpstreamReason::UnknownRelation(_)
+                | UpstreamReason::UnknownColumn(_)
+                | UpstreamReason::UnsupportedType(_) => self.reads_newer_catalog(deadline).await,
+                reason => is_passing(reason),
+            };
+            if !may_pass || Instant::now() >= deadline {
+                return Err(refused);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Until a barrier finds the catalog in use in force.
+    async fn catch_up(&self, deadline: Instant) {
+        while let Err(reason) = self.local.freshness.acquire(FreshnessMode::Exact, &[], self.required).await {
+            if !is_passing(&reason) || Instant::now() >= deadline {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Whether there was a newer one to read.
+    async fn reads_newer_catalog(&self, deadline: Instant) -> bool {
+        let Some(patience) = &self.local.patience else { return false };
+        let changes = patience.changes.load(Ordering::SeqCst);
+        if patience.read_after.swap(changes, Ordering::SeqCst) == changes {
+            return false;
+        }
+        let version = self.local.freshness.catalog().version;
+        self.local.freshness.replication().request_reload();
+        while self.local.freshness.catalog().version == version && Instant::now() < deadline {
+            sleep(PAUSE).await;
+        }
+        true
+    }
+
+    fn awaits_a_copy(&self, unit: &Unit<'_>, state: &SessionState) -> bool {
+        let Some(settings) = &state.settings else { return false };
+        let (Ok(format), Ok(sql)) = (&settings.format, std::str::from_utf8(unit.sql)) else { return false };
+        let request = Request { unit, settings, format, sql, mode: state.freshness };
+        let awaited = |table| self.local.freshness.awaits_copy(table);
+        // Tables that a new catalog has made unknown are looked for once more.
+        self.prepare(&request).map_or(true, |prepared| prepared.plan.tables.iter().any(|table| awaited(table.table)))
+    }
+}
+
+fn is_passing(reason: &UpstreamReason) -> bool {
+    matches!(
+        reason,
+        UpstreamReason::CatalogChanged
+            | UpstreamReason::WaitBudget
+            | UpstreamReason::NotAPrefix
+            | UpstreamReason::MirrorBehind(_)
+    )
+}
