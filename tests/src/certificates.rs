@@ -1,10 +1,10 @@
 //! Certificates of all kinds, made by the openssl program as PostgreSQL's manual does it; and a cluster that shows them.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::cluster::Cluster;
@@ -15,8 +15,12 @@ use crate::cluster::Cluster;
 ///   `client` (common name `login_cert`), `version1` (no extensions, common name localhost) and `renewed` (as `server`);
 /// - `alone`: self-signed, common name localhost; `stranger`: another authority.
 pub struct Certificates {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// Removes the folder when this process ends, by whatever cause: its input closes then.
+    _owner: Child,
 }
+
+const OWNER_SCRIPT: &str = r#"folder=$(mktemp -d) || exit 1; echo "$folder"; read -r _; rm -rf "$folder""#;
 
 const SCRIPT: &str = r#"
 set -e
@@ -47,20 +51,29 @@ impl Certificates {
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Certificates> = OnceLock::new();
         SHARED.get_or_init(|| {
-            let folder = tempfile::tempdir().expect("a folder");
-            let output = Command::new("sh").args(["-c", SCRIPT]).current_dir(folder.path()).output();
+            let mut owner = Command::new("sh")
+                .args(["-c", OWNER_SCRIPT])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("a shell");
+            let mut folder = String::new();
+            let told = BufReader::new(owner.stdout.take().expect("piped")).read_line(&mut folder);
+            assert!(told.is_ok_and(|count| count > 1), "a folder");
+            let folder = PathBuf::from(folder.trim_end());
+            let output = Command::new("sh").args(["-c", SCRIPT]).current_dir(&folder).output();
             let output = output.expect("a shell");
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Self { folder }
+            Self { folder, _owner: owner }
         })
     }
 
     pub fn certificate(&self, name: &str) -> PathBuf {
-        self.folder.path().join(format!("{name}.crt"))
+        self.folder.join(format!("{name}.crt"))
     }
 
     pub fn key(&self, name: &str) -> PathBuf {
-        self.folder.path().join(format!("{name}.key"))
+        self.folder.join(format!("{name}.key"))
     }
 
     /// The certificate as it is sent.

@@ -6,3 +6,4 @@ pub mod cluster;
 pub mod freshet;
 pub mod programs;
 pub mod raw;
+pub mod tls;
