@@ -339,7 +339,7 @@ fn a_session_that_is_answered_here_does_not_look_idle_upstream() {
         read(&mut client);
     }
     // Much longer than the time-out, with next to no statement that goes upstream; then the same in a block.
-    let mut read_for_long = |client: &mut RawClient| {
+    let read_for_long = |client: &mut RawClient| {
         let (until, mut relayed) = (Instant::now() + Duration::from_secs(4), 0);
         while Instant::now() < until {
             read(client);

@@ -256,9 +256,17 @@ fn transactions_are_served_until_they_write() {
     assert_eq!(after(&["BEGIN", "SELECT * FROM t FOR UPDATE"]), "relay transaction_wrote");
     assert_eq!(after(&["BEGIN ISOLATION LEVEL REPEATABLE READ"]), "relay isolation_level");
     assert_eq!(after(&["BEGIN; SELECT 1"]), "local");
-    // What SET changes within a block cannot be asked; outside of one it can.
-    let set_inside = after(&["BEGIN", "SET LOCAL TimeZone = 'Asia/Tokyo'"]);
-    assert_eq!(set_inside, "relay opaque_session: settings changed in this transaction");
+    // Followed by the text, reported by upstream, or asked within the block.
+    assert_eq!(after(&["BEGIN", "SET LOCAL TimeZone = 'Asia/Tokyo'"]), "local");
+    assert!(server.take_notes().iter().any(|note| note.contains(" in Asia/Tokyo on ")));
+    assert_eq!(after(&["BEGIN", "SET LOCAL search_path = pg_catalog"]), "local");
+    assert!(server.take_notes().iter().any(|note| note.ends_with(" on pg_catalog")));
+    assert_eq!(
+        after(&["BEGIN", "SET LOCAL statement_timeout = 100", "SET LOCAL search_path = \"x\""]),
+        "relay opaque_session: settings changed in this transaction"
+    );
+    assert_eq!(after(&["BEGIN", "DO $$ BEGIN END $$"]), "relay opaque_session: DO");
+    assert_eq!(after(&["BEGIN", "SAVEPOINT a", "INSERT INTO t VALUES (1)", "ROLLBACK TO a"]), "local");
     assert_eq!(after(&["BEGIN", "SET LOCAL work_mem = '8MB'"]), "local");
     assert_eq!(after(&["BEGIN", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"]), "relay isolation_level");
     server.take_notes();
@@ -268,7 +276,7 @@ fn transactions_are_served_until_they_write() {
     assert!(server.take_notes().iter().any(|note| note.contains(" in Asia/Tokyo on ")));
     assert_eq!(after(&["SET default_transaction_isolation = 'serializable'", "BEGIN"]), "relay isolation_level");
     assert_eq!(after(&["DISCARD ALL"]), "local");
-    assert_eq!(after(&["CREATE TEMP TABLE t (a int)"]), "relay session_setting: temporary tables");
+    assert_eq!(after(&["CREATE TEMP TABLE t (a int)"]), "relay opaque_session: temporary tables");
     assert_eq!(after(&["DISCARD ALL"]), "local");
     assert_eq!(after(&["SET client_encoding = 'LATIN1'"]), "relay session_setting: client_encoding = LATIN1");
 }

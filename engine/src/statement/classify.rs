@@ -48,7 +48,6 @@ pub enum StatementKind {
     Reset {
         name: Option<String>,
     },
-    SetRole,
     SetSessionAuthorization,
     SetConstraints,
     DiscardAll,
@@ -109,23 +108,33 @@ pub enum Isolation {
     Serializable,
 }
 
-/// A call of `set_config` whose arguments are constants.
+/// A call of `set_config` that runs exactly once, see [`settings::set_configs`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetConfig {
-    pub name: String,
-    pub value: String,
-    pub is_local: bool,
+    pub name: Argument,
+    pub value: Argument,
+    pub is_local: Argument,
+}
+
+/// An argument that can be told before the statement runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A constant; of a boolean, `true` or `false`.
+    Text(String),
+    Null,
+    /// Counted from 0.
+    Parameter(usize),
 }
 
 /// What one statement is, from its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classification {
     pub kind: StatementKind,
-    /// FOR UPDATE, FOR SHARE and the like: takes row locks.
+    /// FOR UPDATE, FOR SHARE and the like, or a function of pg_catalog that locks or writes and does no more.
     pub locks_rows: bool,
     /// Names that look like function calls, folded, without schema; sorted. For the check against user functions.
     pub calls: Vec<String>,
-    /// The calls of set_config with constant arguments, in order.
+    /// Where the statement is nothing but calls of set_config: these, in order.
     pub set_configs: Vec<SetConfig>,
     /// The relations that a write names (`[schema, table]` or `[table]`); None: not known, take all.
     pub written: Option<Vec<Vec<String>>>,
@@ -145,16 +154,15 @@ impl Classification {
 pub fn classify(tokens: &[Token<'_>]) -> Classification {
     let kind = kind(tokens);
     let mut calls = Vec::new();
-    let mut set_configs = Vec::new();
+    let set_configs = if kind == StatementKind::Query { settings::set_configs(tokens) } else { Vec::new() };
     let mut opaque = opaque_kind(&kind, tokens);
+    let mut locks_rows = kind == StatementKind::Query && mentions_row_lock(tokens);
     if reads_expressions(&kind) {
-        for (index, name) in called_names(tokens) {
-            if name == "set_config" {
-                match set_config(&tokens[index..]) {
-                    Some(call) => set_configs.push(call),
-                    None => opaque = opaque.or_else(|| Some("calls set_config".to_owned())),
-                }
-            } else if !is_harmless(&name) {
+        for (_, name) in called_names(tokens) {
+            let is_followed = name == "set_config" && !set_configs.is_empty();
+            if changes_no_setting(&name) {
+                locks_rows = true;
+            } else if !is_followed && !is_harmless(&name) {
                 opaque = opaque.or_else(|| Some(format!("calls {name}")));
             }
             calls.push(name);
@@ -162,7 +170,6 @@ pub fn classify(tokens: &[Token<'_>]) -> Classification {
         calls.sort_unstable();
         calls.dedup();
     }
-    let locks_rows = kind == StatementKind::Query && mentions_row_lock(tokens);
     let written = written_relations(&kind, tokens);
     Classification { kind, locks_rows, calls, set_configs, written, opaque }
 }
@@ -332,7 +339,7 @@ fn declare_kind(tokens: &[Token<'_>]) -> StatementKind {
 fn opaque_kind(kind: &StatementKind, tokens: &[Token<'_>]) -> Option<String> {
     use StatementKind as K;
     if *kind == K::Unknown {
-        return Some("unknown statement".to_owned());
+        return Some(unknown_kind(tokens).to_owned());
     }
     // What it runs was prepared by SQL, out of sight.
     if *kind == K::Execute {
@@ -350,6 +357,18 @@ fn opaque_kind(kind: &StatementKind, tokens: &[Token<'_>]) -> Option<String> {
             Some(format!("SET {name} to an unknown value"))
         }
         _ => None,
+    }
+}
+
+/// What to call a statement that may do anything.
+fn unknown_kind(tokens: &[Token<'_>]) -> &'static str {
+    let is = |word: &str| tokens.first().is_some_and(|token| token.is_word(word));
+    match () {
+        () if is("do") => "DO",
+        () if is("call") => "CALL",
+        () if is("load") => "LOAD",
+        () if is("set") || is("reset") => "SET of a form that is not followed",
+        () => "unknown statement",
     }
 }
 
@@ -437,20 +456,11 @@ pub fn is_harmless(name: &str) -> bool {
 static HARMLESS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| include_str!("builtin_functions.txt").split_ascii_whitespace().collect());
 
-/// `set_config('name', 'value', true|false)` from its name on.
-fn set_config(tokens: &[Token<'_>]) -> Option<SetConfig> {
-    let [_, open, name, comma, value, second_comma, is_local, close, ..] = tokens else { return None };
-    let well_formed =
-        open.is_symbol("(") && comma.is_symbol(",") && second_comma.is_symbol(",") && close.is_symbol(")");
-    let is_local = match (is_local.is_word("true"), is_local.is_word("false")) {
-        (false, false) => return None,
-        (is_true, _) => is_true,
-    };
-    well_formed.then_some(SetConfig {
-        name: name.string_value()?.to_ascii_lowercase(),
-        value: value.string_value()?.into_owned(),
-        is_local,
-    })
+/// Functions of pg_catalog that write or lock something, but leave the session's settings alone.
+fn changes_no_setting(name: &str) -> bool {
+    const NAMES: [&str; 8] =
+        ["currval", "lastval", "nextval", "pg_notify", "pg_sleep_for", "pg_sleep_until", "setseed", "setval"];
+    NAMES.contains(&name) || name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_")
 }
 
 /// FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE, FOR KEY SHARE. FOR is reserved.

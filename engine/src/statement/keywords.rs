@@ -24,6 +24,11 @@ pub(super) struct Keyword {
     pub(super) is_bare_label: bool,
 }
 
+/// Whether a folded word is a keyword of any class.
+pub fn is_keyword(word: &str) -> bool {
+    look_up(word).is_some()
+}
+
 /// The keyword that a folded unquoted word is, if it is one.
 pub(super) fn look_up(word: &str) -> Option<Keyword> {
     KEYWORDS.get(word).copied()

@@ -5,7 +5,7 @@
 pub mod ast;
 pub mod classify;
 pub mod fingerprint;
-mod keywords;
+pub mod keywords;
 pub mod lexer;
 pub mod parse;
 pub mod second_reading;
@@ -97,7 +97,6 @@ fn kind_name(kind: &StatementKind) -> &'static str {
         | K::SetSessionCharacteristics(_) => "transaction control",
         K::Set { .. }
         | K::Reset { .. }
-        | K::SetRole
         | K::SetSessionAuthorization
         | K::SetConstraints
         | K::DiscardAll

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::types::Lsn;
 
+use crate::session::change::Changes;
 use crate::session::effect::Effect;
 use crate::session::settings::SettingsId;
 use crate::session::state::{Login, SessionState};
@@ -104,6 +105,8 @@ pub struct PreparedStatement {
     pub catalog: AtomicU64,
     /// What executing it may do, by its text.
     pub effect: Effect,
+    /// What executing it does to the session.
+    pub changes: Changes,
 }
 
 /// What becomes of a unit.

@@ -1,10 +1,12 @@
-//! What a relayed statement may do to the session's state and to rows, judged from its text by the engine's classifier.
+//! What a relayed statement may do to rows and to the session, judged from its text by the engine's classifier: the
+//! [`Effect`] decides what follows for freshness and routing, [`crate::session::change`] tells what becomes of settings.
 //!
 //! What is not recognised is [`Effect::Opaque`], which costs a probe before the next local answer, never correctness.
 
 use freshet_engine::statement::classify::{self, Classification, SettingScope, StatementKind, classify};
 use freshet_engine::statement::lexer;
 
+use crate::session::change::{self, Change, Changes};
 use crate::session::state::Isolation;
 
 /// What one statement may do, from harmless to unknown.
@@ -18,6 +20,8 @@ pub enum Effect {
     SetIsolation(Isolation),
     /// Ends the block.
     End,
+    /// Ends the block and begins the next like it.
+    Chain,
     /// Drops prepared statements.
     Deallocate,
     /// Changes settings or the role.
@@ -42,25 +46,56 @@ impl Effect {
             Self::Begin(_) => 1,
             Self::SetIsolation(_) => 2,
             Self::End => 3,
-            Self::Deallocate => 4,
-            Self::Settings => 5,
-            Self::Discard => 6,
-            Self::Write => 7,
-            Self::Opaque => 8,
+            Self::Chain => 4,
+            Self::Deallocate => 5,
+            Self::Settings => 6,
+            Self::Discard => 7,
+            Self::Write => 8,
+            Self::Opaque => 9,
         }
     }
 }
 
 /// The effects of a query string, statement by statement.
 pub fn effects(sql: &[u8]) -> Vec<Effect> {
-    let Ok(tokens) = std::str::from_utf8(sql).map_err(drop).and_then(|sql| lexer::tokens(sql).map_err(drop)) else {
-        return vec![Effect::Opaque];
-    };
-    tokens
-        .split(|token| token.is_symbol(";"))
-        .filter(|statement| !statement.is_empty())
-        .map(|statement| of(&classify(statement)))
-        .collect()
+    let Some(tokens) = read(sql) else { return vec![Effect::Opaque] };
+    statements(&tokens).map(|statement| of(&classify(statement))).collect()
+}
+
+/// What a query string does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    pub effects: Vec<Effect>,
+    pub changes: Changes,
+}
+
+impl Judged {
+    /// Of a text that is not read.
+    pub fn unread() -> Self {
+        Self { effects: vec![Effect::Opaque], changes: Some([Box::new([Change::Unread]) as Box<[Change]>].into()) }
+    }
+}
+
+/// [`effects`], and what they do to the session. `schema` is the prefix of freshet's own settings.
+pub fn judge(sql: &[u8], schema: &str) -> Judged {
+    let Some(tokens) = read(sql) else { return Judged::unread() };
+    let mut effects = Vec::new();
+    let mut changes = Vec::new();
+    for statement in statements(&tokens) {
+        let classification = classify(statement);
+        effects.push(of(&classification));
+        changes.push(change::of(statement, &classification, schema));
+    }
+    let is_any = changes.iter().any(|changes| !changes.is_empty());
+    Judged { effects, changes: is_any.then(|| changes.into()) }
+}
+
+fn read(sql: &[u8]) -> Option<Vec<lexer::Token<'_>>> {
+    lexer::tokens(std::str::from_utf8(sql).ok()?).ok()
+}
+
+fn statements<'t, 'a>(tokens: &'t [lexer::Token<'a>]) -> impl Iterator<Item = &'t [lexer::Token<'a>]> {
+    tokens.split(|token| token.is_symbol(";")).filter(|statement| !statement.is_empty())
 }
 
 /// The worst of several; of none, [`Effect::Neutral`].
@@ -89,16 +124,15 @@ pub fn of(classification: &Classification) -> Effect {
             modes.isolation.map_or(Effect::Neutral, |isolation| Effect::SetIsolation(isolation.into()))
         }
         K::Commit | K::Rollback => Effect::End,
+        K::CommitAndChain | K::RollbackAndChain => Effect::Chain,
         K::PrepareTransaction | K::CommitPrepared | K::RollbackPrepared => Effect::Write,
         K::SetConstraints | K::Lock | K::Maintenance => Effect::Write,
-        K::Set { name, .. } if is_harmless(name) => Effect::Neutral,
-        K::Reset { name: Some(name) } if is_harmless(name) => Effect::Neutral,
-        K::Set { scope: SettingScope::Session | SettingScope::Local, .. } | K::Reset { .. } => Effect::Settings,
-        K::SetSessionCharacteristics(_) | K::SetRole | K::SetSessionAuthorization => Effect::Settings,
-        K::DiscardAll | K::DiscardSome => Effect::Discard,
+        K::Set { scope: SettingScope::Session | SettingScope::Local, .. } | K::Reset { .. } => {
+            unless_opaque(Effect::Settings)
+        }
+        K::SetSessionCharacteristics(_) | K::SetSessionAuthorization | K::DiscardSome => Effect::Settings,
+        K::DiscardAll => Effect::Discard,
         K::Deallocate { .. } => Effect::Deallocate,
-        // AND CHAIN: the next block begins with modes of the last, which are not followed here.
-        K::CommitAndChain | K::RollbackAndChain => Effect::Opaque,
         K::Explain { analyze: true, .. } | K::Execute | K::Ddl | K::Unknown => Effect::Opaque,
     }
 }
@@ -112,34 +146,6 @@ impl From<classify::Isolation> for Isolation {
             classify::Isolation::Serializable => Self::Serializable,
         }
     }
-}
-
-/// Settings that change neither an answer nor which answers are right (PostgreSQL: Server Configuration): limits, logging
-/// and the planner's choices. `transaction_isolation` and its kin are not among them.
-fn is_harmless(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "application_name",
-        "client_min_messages",
-        "commit_delay",
-        "default_statistics_target",
-        "effective_cache_size",
-        "effective_io_concurrency",
-        "geqo",
-        "idle_in_transaction_session_timeout",
-        "idle_session_timeout",
-        "jit",
-        "lock_timeout",
-        "maintenance_work_mem",
-        "max_parallel_workers_per_gather",
-        "plan_cache_mode",
-        "random_page_cost",
-        "seq_page_cost",
-        "statement_timeout",
-        "synchronous_commit",
-        "temp_buffers",
-        "work_mem",
-    ];
-    NAMES.contains(&name) || name.starts_with("enable_") || name.starts_with("log_")
 }
 
 #[cfg(test)]
@@ -168,12 +174,12 @@ mod tests {
             ("/* a; /* b */ */ COMMIT -- ; x", &[Effect::End]),
             ("rollback to savepoint s", &[Effect::Neutral]),
             ("rollback", &[Effect::End]),
-            ("commit and chain", &[Effect::Opaque]),
+            ("commit and chain", &[Effect::Chain]),
             ("insert into t values (1, 'a;b', $x$;$x$)", &[Effect::Write]),
             ("insert into t (a) values (f(1))", &[Effect::Opaque]),
             ("update t set a = lower(b)", &[Effect::Write]),
             ("SET x.y = 1", &[Effect::Settings]),
-            ("SET statement_timeout = 1000", &[Effect::Neutral]),
+            ("SET statement_timeout = 1000", &[Effect::Settings]),
             ("set role ann", &[Effect::Settings]),
             ("reset all", &[Effect::Settings]),
             ("do $$ begin; end $$", &[Effect::Opaque]),
@@ -195,5 +201,36 @@ mod tests {
     fn the_worst_of_several_stands_for_all() {
         assert_eq!(worst(&effects(b"begin; update t set a = 1; end")), Effect::Write);
         assert_eq!(worst(&[]), Effect::Neutral);
+    }
+
+    #[test]
+    fn changes_come_statement_by_statement() {
+        let of = |sql: &str| judge(sql.as_bytes(), "freshet").changes;
+        assert_eq!(of("SELECT 1; INSERT INTO t VALUES (1); SET work_mem = '1MB'"), None);
+        let changes = of("begin; select 1; set local role Ann; savepoint \"S\"; end").expect("some");
+        assert_eq!(changes.len(), 5);
+        assert_eq!(*changes[0], [Change::Begin(None)]);
+        assert_eq!(*changes[1], []);
+        let role = change::NewValue::Known("ann".into());
+        let set = Change::Set { slot: crate::session::variables::ROLE, value: role, is_local: true };
+        assert_eq!(*changes[2], [set]);
+        assert_eq!(*changes[3], [Change::Savepoint("S".into())]);
+        assert_eq!(*changes[4], [Change::Commit { chain: false }]);
+        for (sql, reason) in [
+            ("DO $$ $$", "DO"),
+            ("CALL p()", "CALL"),
+            ("LOAD 'x'", "LOAD"),
+            ("EXECUTE p", "EXECUTE"),
+            ("SELECT f(1)", "calls f"),
+            ("SELECT set_config('a', 'b', false) FROM t", "calls set_config"),
+            ("CREATE TABLE t AS SELECT f(1)", "a definition"),
+        ] {
+            assert_eq!(of(sql), Some([Box::new([Change::Opaque(reason.into())]) as Box<[Change]>].into()), "{sql}");
+        }
+        assert_eq!(of("CREATE TEMP TABLE t (a int)"), Some([Box::new([Change::Temporary]) as Box<[Change]>].into()));
+        assert_eq!(of("select 'open"), Judged::unread().changes);
+        for sql in ["SELECT nextval('s')", "SELECT pg_advisory_lock(1)", "SET request.x = '1'", "TRUNCATE t"] {
+            assert_eq!(of(sql), None, "{sql}");
+        }
     }
 }

@@ -46,8 +46,8 @@ impl<A: Answerer> Session<A> {
             match self.decide_item(item, &mut state).await? {
                 Decided::Answer(answer) => answers.push(answer),
                 Decided::Probe => {
-                    self.context.metrics.probes.inc();
-                    self.machine.probe();
+                    self.refresh_settings();
+                    self.probe();
                     return Ok(());
                 }
                 Decided::Relay(relay) => return self.relay_group(started, &group, at, relay),
@@ -129,6 +129,7 @@ impl<A: Answerer> Session<A> {
         }
         match self.ask(&unit, state).await? {
             Some(Outcome::Local(reply)) => Ok(Decided::Answer(Answer::Reply(reply))),
+            Some(Outcome::Relay(relay)) if self.is_outdated(&relay) => Ok(Decided::Probe),
             Some(Outcome::Relay(relay)) => Ok(Decided::Relay(relay)),
             None => Ok(Decided::Cancelled),
         }

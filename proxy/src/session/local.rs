@@ -89,6 +89,8 @@ struct Request<'a> {
     format: &'a FormatSettings,
     sql: &'a str,
     mode: FreshnessMode,
+    /// The catalog that the search path and the role's name are as of.
+    catalog_version: u64,
 }
 
 impl Answerer for LocalAnswerer {
@@ -108,7 +110,8 @@ impl Answerer for LocalAnswerer {
             return None;
         }
         let served = self.local.freshness.try_acquire_session(&kept.relations, self.required)?;
-        kept.is_valid_at(&served.snapshot).then(|| hit(&kept, &served, state.freshness))
+        let is_valid = kept.is_valid_at(&served.snapshot) && served.snapshot.catalog.version == state.catalog_version;
+        is_valid.then(|| hit(&kept, &served, state.freshness))
     }
 
     async fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Outcome {
@@ -173,7 +176,8 @@ impl LocalAnswerer {
         if self.local.freshness.catalog().version == 0 {
             return Err(Relay::because(UpstreamReason::MirrorBehind("upstream's catalog is not read yet".into())));
         }
-        let request = Request { unit, settings, format, sql, mode: state.freshness };
+        let request =
+            Request { unit, settings, format, sql, mode: state.freshness, catalog_version: state.catalog_version };
         if !is_execution(unit) {
             return self.describe(&request).await;
         }
@@ -210,7 +214,7 @@ impl LocalAnswerer {
             return None;
         }
         let served = self.local.freshness.acquire(request.mode, &kept.relations, self.required).await.ok()?;
-        if !kept.is_valid_at(&served.snapshot) {
+        if !kept.is_valid_at(&served.snapshot) || served.snapshot.catalog.version != request.catalog_version {
             *moment = Some(served);
             return None;
         }
@@ -224,6 +228,9 @@ impl LocalAnswerer {
 
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
         let prepared = self.prepare(request).map_err(|reason| self.refuse(request, None, reason))?;
+        if prepared.catalog_version != request.catalog_version {
+            return Err(self.refuse(request, None, UpstreamReason::CatalogChanged));
+        }
         let statistics = self.local.statistics.shape(&prepared.shape.text);
         let refuse = |reason| {
             if matches!(reason, UpstreamReason::TableNotMirrored(_)) {

@@ -1,15 +1,16 @@
 //! One client's session, after log-in: read a unit → look up → answer, or relay → write.
 //!
 //! [`run`] is the loop. [`machine`] is the protocol, without I/O; [`lines`] moves the bytes; [`answer`] is the boundary to
-//! what may answer in upstream's stead; [`state`] and [`settings`] are what an answer may depend on; [`effect`] judges
-//! what relayed statements may have changed; [`intercept`] answers what is addressed to freshet itself.
+//! what may answer in upstream's stead; [`state`] and [`settings`] are what an answer may depend on; [`effect`] and
+//! [`change`] judge what relayed statements do, [`tracker`] follows the session's settings ([`variables`]) and transaction
+//! by it; [`intercept`] answers what is addressed to freshet itself.
 //!
 //! How a unit is decided (the API for answerers is [`answer::Answerer`]):
 //!
 //! 1. A *unit* is one Query, or extended messages up to Sync. It is held only while nothing is outstanding upstream; held
 //!    messages go upstream after [`HOLD`] if the unit is not complete by then, or at once at a Flush.
 //! 2. Outside a transaction block, or in a READ COMMITTED block that has neither written nor locked nor run anything
-//!    unknown, and with certain settings (asked by a probe where needed), the answerer is asked:
+//!    unknown, and with certain settings (followed, or asked by a probe), the answerer is asked:
 //!    [`Answerer::look_up`](answer::Answerer::look_up) without waiting, then [`Answerer::answer`](answer::Answerer::answer).
 //! 3. `Outcome::Local(Reply)`: the session writes ParseComplete, BindComplete, the descriptions asked for, the rows and
 //!    ReadyForQuery. After that nothing falls back.
@@ -20,6 +21,7 @@
 
 pub mod answer;
 pub mod buffer;
+pub mod change;
 pub mod control;
 pub mod effect;
 mod group;
@@ -32,6 +34,8 @@ mod preamble;
 mod reply;
 pub mod settings;
 pub mod state;
+pub mod tracker;
+pub mod variables;
 
 use std::io;
 use std::pin::pin;
@@ -51,7 +55,7 @@ use crate::session::lines::{Lines, Turn};
 use crate::session::machine::group::is_several;
 use crate::session::machine::local::view;
 use crate::session::machine::{Event, Machine, MachineLimits, Step};
-use crate::session::settings::Interner;
+use crate::session::settings::{Interner, TEMPORARY_TABLES};
 use crate::session::state::{Login, RouteSetting, SessionState};
 use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
@@ -66,6 +70,8 @@ pub const HOLD: Duration = Duration::from_millis(5);
 
 /// A session that is answered from here sends upstream a Sync as often as this: time-outs of idle sessions are longer.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// Probes for one unit: the catalog may change under the first.
+const PROBES_MAX: u32 = 3;
 
 /// What all sessions share.
 pub struct SessionContext {
@@ -101,10 +107,11 @@ pub async fn run<A: Answerer>(
     {
         // Asked while the client makes up its first statement, so that this one need not wait for it.
         context.metrics.probes.inc();
+        machine.state.catalog_version = answerer.catalog_version();
         machine.probe();
     }
     let lines = Lines::new(logged_in.client, logged_in.upstream, context.session_buffer_bytes);
-    let configuration = answerer.configuration();
+    let (configuration, probed_version) = (answerer.configuration(), machine.state.catalog_version);
     let cancel = logged_in.backend_key.as_deref().map(|key| context.cancels.register(key));
     let mut session = Session {
         lines,
@@ -116,6 +123,8 @@ pub async fn run<A: Answerer>(
         upstream_used: Instant::now(),
         cancel,
         probe_failed: false,
+        probes: 0,
+        probed_version,
         configuration,
     };
     let ended = if is_sound { session.serve(shutdown).await } else { Ok(()) };
@@ -147,6 +156,10 @@ struct Session<A> {
     cancel: Option<CancelGuard>,
     /// Upstream does not answer the probe: settings stay unknown.
     probe_failed: bool,
+    /// Probes for the unit at hand.
+    probes: u32,
+    /// The catalog's version when the last probe was sent.
+    probed_version: u64,
     /// The state of upstream's configuration that the settings were asked under.
     configuration: u64,
 }
@@ -197,12 +210,7 @@ impl<A: Answerer> Session<A> {
     /// The complete unit at hand: answered from here, or upstream.
     async fn decide(&mut self) -> io::Result<()> {
         let started = Instant::now();
-        self.machine.state.catalog_version = self.answerer.catalog_version();
-        let configuration = self.answerer.configuration();
-        if configuration != self.configuration {
-            self.configuration = configuration;
-            self.machine.state.settings = None;
-        }
+        self.refresh_settings();
         let Ok(unit) = self.machine.unit() else {
             return self.decide_group(started).await;
         };
@@ -226,8 +234,7 @@ impl<A: Answerer> Session<A> {
             return self.relay(started, Relay::because(reason));
         }
         if self.machine.state.settings.is_none() {
-            self.context.metrics.probes.inc();
-            self.machine.probe();
+            self.probe();
             return Ok(());
         }
         if let Some(reply) = self.machine.unit().ok().and_then(|unit| preamble::answer(&unit, &self.machine.state)) {
@@ -235,9 +242,49 @@ impl<A: Answerer> Session<A> {
         }
         match self.answer().await? {
             Some(Outcome::Local(reply)) => self.reply(started, &reply),
+            Some(Outcome::Relay(relay)) if self.is_outdated(&relay) => {
+                self.refresh_settings();
+                self.probe();
+                Ok(())
+            }
             Some(Outcome::Relay(relay)) => self.relay(started, relay),
             None => self.cancel(started),
         }
+    }
+
+    /// Brings the settings up to date with what was followed, and with upstream's configuration and catalog.
+    fn refresh_settings(&mut self) {
+        let Machine { state, tracker, .. } = &mut self.machine;
+        let (configuration, version) = (self.answerer.configuration(), self.answerer.catalog_version());
+        if configuration != self.configuration {
+            self.configuration = configuration;
+            tracker.forget_defaults();
+            state.settings = None;
+        }
+        if version != state.catalog_version {
+            state.catalog_version = version;
+            tracker.forget_roles();
+            state.settings = None;
+        }
+        if state.settings.is_none() {
+            state.settings = tracker.settings(&self.context.interner, version);
+        }
+    }
+
+    /// Relayed for a catalog that has been replaced meanwhile: with the new one it may be answered.
+    fn is_outdated(&self, relay: &Relay) -> bool {
+        let Machine { state, tracker, .. } = &self.machine;
+        relay.reason == UpstreamReason::CatalogChanged
+            && self.answerer.catalog_version() != state.catalog_version
+            && self.probes < PROBES_MAX
+            && (!state.is_in_transaction() || tracker.may_probe_inside())
+    }
+
+    fn probe(&mut self) {
+        self.context.metrics.probes.inc();
+        self.probes += 1;
+        self.probed_version = self.machine.state.catalog_version;
+        self.machine.probe();
     }
 
     /// Whether the session's state, as far as it is known, allows a local answer.
@@ -273,17 +320,10 @@ impl<A: Answerer> Session<A> {
     }
 
     fn carry_out(&mut self, request: Request, verb: Verb, unit: &Unit<'_>) -> Result<Reply, Refused> {
-        let default = self.context.freshness;
         let state = &mut self.machine.state;
         let (table, select) = match request {
-            Request::SetFreshness(mode) => {
-                state.freshness = mode.unwrap_or(default);
-                return Ok(intercept::tag_reply(verb));
-            }
-            Request::SetRoute(route) => {
-                state.route = route;
-                return Ok(intercept::tag_reply(verb));
-            }
+            Request::SetFreshness(mode) => return Ok(self.set_own("freshness", mode.map(FreshnessMode::name), verb)),
+            Request::SetRoute(route) => return Ok(self.set_own("route", Some(route.name()), verb)),
             Request::ShowLast => (intercept::last_table(&self.last), None),
             Request::ShowFreshness => (intercept::single_value("freshet.freshness", state.freshness.name()), None),
             Request::ShowRoute => (intercept::single_value("freshet.route", state.route.name()), None),
@@ -303,6 +343,18 @@ impl<A: Answerer> Session<A> {
         Ok(intercept::table_reply(unit, &table, select.as_ref()))
     }
 
+    /// Sets one of freshet's own settings, undone with the transaction like any other.
+    fn set_own(&mut self, name: &str, value: Option<&str>, verb: Verb) -> Reply {
+        let Machine { state, tracker, .. } = &mut self.machine;
+        tracker.set_own(name, value, false);
+        if !state.is_in_transaction() {
+            tracker.ready(state.status, false, false);
+        }
+        state.take_own(tracker.own());
+        state.settings = tracker.settings(&self.context.interner, state.catalog_version);
+        intercept::tag_reply(verb)
+    }
+
     /// Why the unit cannot even be offered, if so. None with uncertain settings: a probe will tell.
     fn obstacle(&self, effect: Effect, state: &SessionState) -> Option<UpstreamReason> {
         if !self.machine.answers_locally() {
@@ -313,9 +365,10 @@ impl<A: Answerer> Session<A> {
         }
         let is_certain = state.settings.is_some() || state.is_in_transaction() || self.probe_failed;
         match effect {
-            // The block that begins can be served only if the settings are known before: there is no asking inside.
-            Effect::Begin(_) if !is_certain => return None,
-            Effect::Begin(_) | Effect::SetIsolation(_) | Effect::End => {
+            // The block that begins can be served only if its isolation level is known, and RESET is followed only if what
+            // it goes back to is: better asked before.
+            Effect::Begin(_) | Effect::Settings if !is_certain => return None,
+            Effect::Begin(_) | Effect::SetIsolation(_) | Effect::End | Effect::Chain => {
                 return Some(UpstreamReason::NotAQuery("transaction control"));
             }
             Effect::Write => return Some(UpstreamReason::NotAQuery("a write or a lock")),
@@ -331,12 +384,15 @@ impl<A: Answerer> Session<A> {
             TransactionStatus::Failed => return Some(UpstreamReason::FailedTransaction),
             TransactionStatus::InTransaction => {
                 if state.transaction.is_tainted {
-                    return Some(UpstreamReason::TransactionWrote);
+                    return Some(match self.machine.tracker.opaque() {
+                        Some(why) if state.settings.is_none() => UpstreamReason::OpaqueSession(why.to_string().into()),
+                        Some(_) | None => UpstreamReason::TransactionWrote,
+                    });
                 }
                 if !state.transaction.isolation.is_some_and(|isolation| isolation.is_per_statement()) {
                     return Some(UpstreamReason::IsolationLevel);
                 }
-                if state.settings.is_none() {
+                if state.settings.is_none() && !self.machine.tracker.may_probe_inside() {
                     return Some(UpstreamReason::OpaqueSession("settings changed in this transaction".into()));
                 }
             }
@@ -345,9 +401,9 @@ impl<A: Answerer> Session<A> {
         match &state.settings {
             Some(settings) => match &settings.format {
                 Ok(_) => None,
-                Err(setting) => Some(UpstreamReason::SessionSetting(setting.clone().into())),
+                Err(setting) => Some(unreproduced(setting)),
             },
-            None if self.probe_failed => {
+            None if self.probe_failed || self.probes >= PROBES_MAX => {
                 Some(UpstreamReason::OpaqueSession("upstream did not tell its settings".into()))
             }
             None => None,
@@ -377,12 +433,24 @@ impl<A: Answerer> Session<A> {
                 None => std::future::pending().await,
             }
         });
+        // Upstream would end the statement here with an error; it is given the chance.
+        let limit = self.machine.tracker.statement_timeout();
+        let mut limit = pin!(async move {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        });
         let mut answer = pin!(self.answerer.answer(unit, state));
         loop {
             tokio::select! {
                 biased;
                 outcome = &mut answer => break Ok(Some(outcome)),
                 () = &mut cancelled => break Ok(None),
+                () = &mut limit => {
+                    let reason = UpstreamReason::OverBudget("statement_timeout");
+                    break Ok(Some(Outcome::Relay(Relay::because(reason))));
+                }
                 turn = self.lines.turn(&mut self.machine) => match turn? {
                     // A client that has only closed its own direction still wants the answer.
                     Turn::Received => {}
@@ -423,6 +491,7 @@ impl<A: Answerer> Session<A> {
     }
 
     fn account(&mut self, started: Instant, account: Account, reason: Option<UpstreamReason>) {
+        self.probes = 0;
         let elapsed = started.elapsed();
         let metrics = &self.context.metrics;
         if account.route == Answered::Hit {
@@ -453,8 +522,9 @@ impl<A: Answerer> Session<A> {
                     self.account(started, Account { route: Answered::Relay, ..Account::default() }, Some(reason));
                 }
                 Event::Observed(observed) => observed.observer.observe(observed.reply),
-                Event::Probed(Some(values)) => {
-                    self.machine.state.settings = Some(self.context.interner.intern(values));
+                Event::Probed(Some(probed)) => {
+                    self.machine.tracker.probed(&probed, &self.context.interner, self.probed_version);
+                    self.machine.state.settings = None;
                 }
                 Event::Probed(None) => {
                     warn!(client = %self.machine.state.login.client, "upstream did not tell the session's settings");
@@ -481,4 +551,12 @@ impl<A: Answerer> Session<A> {
             metrics.lost_sessions.get_or_create(&CauseLabel { cause }).inc();
         }
     }
+}
+
+/// Why a session is relayed whose settings are known.
+fn unreproduced(setting: &str) -> UpstreamReason {
+    if setting == TEMPORARY_TABLES {
+        return UpstreamReason::OpaqueSession(TEMPORARY_TABLES.into());
+    }
+    UpstreamReason::SessionSetting(setting.to_string().into())
 }

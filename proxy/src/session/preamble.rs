@@ -18,7 +18,7 @@ use crate::wire::query::{
 const TEXT: u32 = 25;
 
 /// The reply to a statement that the session's state answers. None: it is none of these, or not certain.
-pub fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
+pub(super) fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
     let settings = state.settings.as_ref()?;
     // A value is text; in binary it is the same bytes under UTF8, which `format` being known implies.
     settings.format.as_ref().ok()?;

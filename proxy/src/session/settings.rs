@@ -1,9 +1,27 @@
-//! The settings that an answer can depend on: asked of upstream by one probe on the client's own session, interned.
+//! The settings that an answer can depend on, interned; and the probe that asks upstream for them.
 //!
-//! PostgreSQL reports only some settings by ParameterStatus; role, search_path and most formats it does not. So after
-//! anything that may have changed them, and before the next local answer, the session asks. The probe is one unit of
-//! the extended protocol with names of its own, closed within the unit, so that it disturbs neither the unnamed
-//! statement nor the unnamed portal; its replies never reach the client.
+//! [`crate::session::tracker`] follows most changes without asking. It must ask after log-in, after what cannot be read
+//! from the text (functions, DO, CALL, definitions), for values that PostgreSQL puts in a form of its own and does not
+//! report, and where the search path in force is not known yet. The probe is one unit of the extended protocol with
+//! names of its own, closed within the unit, so that it disturbs neither the unnamed statement nor the unnamed portal;
+//! its replies never reach the client.
+//!
+//! # Within a transaction block
+//!
+//! It is sent there too, just before a read that would be answered locally, where it does no more than that read would
+//! have done upstream. Only under READ COMMITTED: under REPEATABLE READ it would fix the snapshot. Not in a failed block,
+//! where it would only be refused; not after a write or lock, since nothing is answered locally then; not with a
+//! `statement_timeout` so short that it might cut the probe off and with it fail the block. What remains of it are a
+//! SELECT in `pg_stat_activity` and AccessShareLocks on `pg_class` and `pg_type` until the block's end. Those make the
+//! backend take note of schemas that were made meanwhile, which reading `current_schemas` alone would not.
+//!
+//! # What it cannot see
+//!
+//! Settings that are not asked for: custom ones (`a.b`) and those that change no answer (see
+//! [`crate::session::variables`]); one that is not known there keeps the session's reads upstream until RESET. Statements
+//! that SQL's PREPARE made: EXECUTE counts as unknown each time. Functions in the temporary schema: PostgreSQL never
+//! finds those by an unqualified name. A temporary schema without relations and types captures no name, so that a session
+//! that has dropped its temporary tables is answered again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +30,7 @@ use freshet_engine::types::{ByteaOutput, DateOrder, DateStyle, FormatSettings, I
 use parking_lot::Mutex;
 
 use crate::session::state::Isolation;
+use crate::session::variables::{ASKED, KEYED, NAMES};
 use crate::wire::extended::{SYNC, Target, write_bind, write_close, write_execute, write_parse};
 use crate::wire::frame::Frames;
 use crate::wire::query::data_row;
@@ -20,16 +39,34 @@ use crate::wire::query::data_row;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SettingsId(pub u64);
 
-/// The values themselves, as `current_setting` shows them, in the order of [`NAMES`].
+/// A list of schemas.
+pub type Path = Arc<[Arc<str>]>;
+
+/// The values themselves, as `current_setting` shows them: the first [`KEYED`] of [`NAMES`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SettingsValues {
     /// `current_user`: the effective role, after SET ROLE.
-    pub role: String,
-    /// `current_schemas(true)`: the effective search path with the implicit schemas, existing ones only.
-    pub search_path: Vec<Arc<str>>,
+    pub role: Arc<str>,
+    /// `current_schemas(true)` without the temporary schema: the effective search path with the implicit schemas, existing
+    /// ones only.
+    pub search_path: Path,
     /// There are temporary tables or types, which win every look-up.
     pub has_temporary_objects: bool,
-    values: Vec<String>,
+    /// Settings that are not known here and that the session has changed.
+    pub unlisted: Arc<str>,
+    pub values: Vec<Arc<str>>,
+}
+
+/// What the probe tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probed {
+    pub role: Arc<str>,
+    pub session_user: Arc<str>,
+    /// As [`SettingsValues::search_path`].
+    pub search_path: Path,
+    pub has_temporary_objects: bool,
+    /// In the order of [`NAMES`].
+    pub values: Vec<Arc<str>>,
 }
 
 /// Known, certain settings of a session.
@@ -42,45 +79,38 @@ pub struct SessionSettings {
     pub default_isolation: Option<Isolation>,
 }
 
-/// Every setting that can change an answer's bytes or meaning, or what a transaction sees.
-const NAMES: [&str; 19] = [
-    "TimeZone",
-    "DateStyle",
-    "IntervalStyle",
-    "extra_float_digits",
-    "bytea_output",
-    "client_encoding",
-    "standard_conforming_strings",
-    "default_transaction_isolation",
-    "row_security",
-    "transform_null_equals",
-    "timezone_abbreviations",
-    "array_nulls",
-    "xmloption",
-    "lc_monetary",
-    "lc_numeric",
-    "lc_time",
-    "server_encoding",
-    "search_path",
-    "session_replication_role",
-];
-
 impl SessionSettings {
     pub fn role(&self) -> &str {
         &self.values.role
     }
 
-    /// One of [`NAMES`].
+    /// One of the first [`KEYED`] of [`NAMES`].
     pub fn value(&self, name: &str) -> Option<&str> {
-        let index = NAMES.iter().position(|known| *known == name)?;
-        self.values.values.get(index).map(String::as_str)
+        self.values.value(name)
     }
 }
 
-/// Gives equal values equal numbers, for all sessions of the program.
+impl SettingsValues {
+    fn value(&self, name: &str) -> Option<&str> {
+        let index = NAMES[..KEYED].iter().position(|known| *known == name)?;
+        self.values.get(index).map(|value| &**value)
+    }
+}
+
+/// Gives equal values equal numbers, for all sessions of the program, and remembers what search paths amount to.
 #[derive(Default)]
 pub struct Interner {
     known: Mutex<HashMap<SettingsValues, Arc<SessionSettings>>>,
+    paths: Mutex<HashMap<PathKey, (u64, Path)>>,
+}
+
+/// What a search path in force is made from, beside the catalog.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PathKey {
+    pub database: Arc<str>,
+    pub role: Arc<str>,
+    /// The setting as it was given.
+    pub search_path: Arc<str>,
 }
 
 /// Above this many different states the table starts anew with new numbers: a client that makes up role or schema
@@ -101,11 +131,30 @@ impl Interner {
         let settings = Arc::new(SessionSettings {
             id,
             format: reproduce(&values),
-            default_isolation: Isolation::parse(&values.values[7]),
+            default_isolation: values.value("default_transaction_isolation").and_then(Isolation::parse),
             values: values.clone(),
         });
         known.insert(values, Arc::clone(&settings));
         settings
+    }
+
+    /// The path in force as of this version of the catalog, if a probe has told it.
+    pub fn path(&self, key: &PathKey, catalog_version: u64) -> Option<Path> {
+        let paths = self.paths.lock();
+        paths.get(key).filter(|(version, _)| *version == catalog_version).map(|(_, path)| Arc::clone(path))
+    }
+
+    /// `catalog_version` was in force, or not even yet, when the probe was *sent*: one that has come into force since
+    /// may not know of what the probe saw, and is found out before anything is answered by it.
+    pub fn learn_path(&self, key: PathKey, catalog_version: u64, path: Path) {
+        let mut paths = self.paths.lock();
+        if paths.len() >= STATES_MAX {
+            paths.clear();
+        }
+        let is_newer = paths.get(&key).is_none_or(|(version, _)| *version <= catalog_version);
+        if is_newer {
+            paths.insert(key, (catalog_version, path));
+        }
     }
 }
 
@@ -120,7 +169,7 @@ pub fn write_probe(out: &mut Vec<u8>) {
     let would_create = "(pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 AND \
                         pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.~) 'pg_temp')";
     let sql = format!(
-        "SELECT pg_catalog.json_build_array(current_user, \
+        "SELECT pg_catalog.json_build_array(current_user, session_user, \
          CASE WHEN {would_create} THEN '{{}}'::pg_catalog.name[] ELSE pg_catalog.current_schemas(true) END, \
          CASE WHEN {would_create} THEN true \
          WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
@@ -138,31 +187,33 @@ pub fn write_probe(out: &mut Vec<u8>) {
 }
 
 /// Reads the probe's reply; None if it failed or is not what was asked for.
-pub fn read_probe(reply: &[u8]) -> Option<SettingsValues> {
+pub fn read_probe(reply: &[u8]) -> Option<Probed> {
     let row = Frames::new(reply).find(|frame| frame.tag == b'D')?;
     let json = data_row(row.body).next()??;
     let items: Vec<serde_json::Value> = serde_json::from_slice(json).ok()?;
-    let [role, path, has_temporary, values @ ..] = items.as_slice() else {
+    let [role, session_user, path, has_temporary, values @ ..] = items.as_slice() else {
         return None;
     };
-    let text = |value: &serde_json::Value| value.as_str().map(str::to_string);
-    let values: Vec<String> = values.iter().map(text).collect::<Option<_>>()?;
-    (values.len() == NAMES.len()).then_some(())?;
-    let path = path.as_array()?.iter().map(|schema| schema.as_str().map(Arc::from)).collect::<Option<_>>()?;
-    Some(SettingsValues {
+    let text = |value: &serde_json::Value| value.as_str().map(Arc::<str>::from);
+    let values: Vec<Arc<str>> = values.iter().map(text).collect::<Option<_>>()?;
+    (values.len() == ASKED).then_some(())?;
+    let path: Vec<Arc<str>> = path.as_array()?.iter().map(text).collect::<Option<_>>()?;
+    Some(Probed {
         role: text(role)?,
-        search_path: path,
+        session_user: text(session_user)?,
+        // No schema that a user makes is called so. It counts where it holds something, see `has_temporary_objects`.
+        search_path: path.into_iter().filter(|schema| !schema.starts_with("pg_temp_")).collect(),
         has_temporary_objects: has_temporary.as_bool()?,
         values,
     })
 }
 
+/// The reason of sessions that have temporary tables or types.
+pub const TEMPORARY_TABLES: &str = "temporary tables";
+
 /// The values as the engine understands them, or the one it does not reproduce.
 fn reproduce(values: &SettingsValues) -> Result<FormatSettings, String> {
-    let value = |name: &str| {
-        let index = NAMES.iter().position(|known| *known == name).unwrap_or_default();
-        values.values.get(index).map_or("", String::as_str)
-    };
+    let value = |name: &str| values.value(name).unwrap_or_default();
     let refuse = |name: &str| format!("{name} = {}", value(name));
     let required = [
         ("client_encoding", "UTF8"),
@@ -176,8 +227,15 @@ fn reproduce(values: &SettingsValues) -> Result<FormatSettings, String> {
             return Err(refuse(name));
         }
     }
+    // Below, PostgreSQL tells the client of plain reads too.
+    if !["notice", "warning", "error"].contains(&value("client_min_messages")) {
+        return Err(refuse("client_min_messages"));
+    }
     if values.has_temporary_objects {
-        return Err("temporary tables".to_string());
+        return Err(TEMPORARY_TABLES.to_string());
+    }
+    if !values.unlisted.is_empty() {
+        return Err(format!("{} was changed", values.unlisted));
     }
     let (style, order) = value("DateStyle").split_once(", ").ok_or_else(|| refuse("DateStyle"))?;
     Ok(FormatSettings {
@@ -218,39 +276,63 @@ pub(crate) mod tests {
     use crate::wire::query::{write_data_row, write_value};
 
     /// An ordinary session's settings.
-    pub(crate) fn some_values() -> SettingsValues {
-        read_probe(&reply("UTC", false)).expect("well-formed")
+    pub(crate) fn some_probed(time_zone: &str) -> Probed {
+        read_probe(&reply(time_zone, false)).expect("well-formed")
     }
 
     fn reply(time_zone: &str, temporary: bool) -> Vec<u8> {
         let json = format!(
-            r#"["ann", ["pg_catalog", "public"], {temporary}, "{time_zone}", "ISO, MDY", "postgres", "1", "hex", "UTF8", "on",
-            "read committed", "on", "off", "Default", "on", "content", "C", "C", "C", "UTF8", "\"$user\", public", "origin"]"#
+            r#"["ann", "ann", ["pg_temp_3", "pg_catalog", "public"], {temporary}, "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
+            "1", "hex", "on", "off", "Default", "on", "content", "C", "C", "C", "UTF8", "notice", "read committed",
+            "\"$user\", public", "0"]"#
         );
         let mut out = Vec::new();
         write_data_row(&mut out, 1, |out| write_value(out, Some(json.as_bytes())));
         out
     }
 
+    fn interned(interner: &Interner, time_zone: &str, temporary: bool) -> Arc<SessionSettings> {
+        let probed = read_probe(&reply(time_zone, temporary)).expect("well-formed");
+        interner.intern(SettingsValues {
+            role: probed.role,
+            search_path: probed.search_path,
+            has_temporary_objects: probed.has_temporary_objects,
+            unlisted: "".into(),
+            values: probed.values[..KEYED].to_vec(),
+        })
+    }
+
     #[test]
     fn equal_settings_have_equal_numbers() {
         let interner = Interner::default();
-        let read = |zone, temporary| interner.intern(read_probe(&reply(zone, temporary)).expect("well-formed"));
-        let (first, second, third) = (read("UTC", false), read("UTC", false), read("Europe/Berlin", false));
+        let read = |zone| interned(&interner, zone, false);
+        let (first, second, third) = (read("UTC"), read("UTC"), read("Europe/Berlin"));
         assert_eq!(first.id, second.id);
         assert_ne!(first.id, third.id);
         assert_eq!(first.role(), "ann");
         assert_eq!(first.value("TimeZone"), Some("UTC"));
-        assert_eq!(first.default_isolation, Some(Isolation::ReadCommitted));
-        assert!(first.format.is_ok());
+        assert_eq!(first.values.search_path.join(","), "pg_catalog,public");
+        assert!(first.format.is_ok(), "{:?}", first.format);
     }
 
     #[test]
     fn what_is_not_reproduced_is_named() {
         let interner = Interner::default();
-        let of = |zone, temporary| interner.intern(read_probe(&reply(zone, temporary)).expect("well-formed"));
-        assert_eq!(of("<+03>-03", false).format.as_ref().err().map(String::as_str), Some("TimeZone = <+03>-03"));
-        assert_eq!(of("UTC", true).format.as_ref().err().map(String::as_str), Some("temporary tables"));
+        let of = |zone, temporary| interned(&interner, zone, temporary).format.clone().err();
+        assert_eq!(of("<+03>-03", false).as_deref(), Some("TimeZone = <+03>-03"));
+        assert_eq!(of("UTC", true).as_deref(), Some("temporary tables"));
+    }
+
+    #[test]
+    fn paths_hold_for_one_version_of_the_catalog() {
+        let interner = Interner::default();
+        let key = PathKey { database: "d".into(), role: "ann".into(), search_path: "a, b".into() };
+        let path = |schema: &str| -> Path { [Arc::from(schema)].into() };
+        interner.learn_path(key.clone(), 2, path("new"));
+        interner.learn_path(key.clone(), 1, path("old"));
+        assert_eq!(interner.path(&key, 2), Some(path("new")));
+        assert_eq!(interner.path(&key, 3), None);
+        assert_eq!(interner.path(&PathKey { role: "bob".into(), ..key }, 2), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freshet_config::FreshnessMode;
 
 use crate::session::settings::SessionSettings;
+use crate::session::tracker::Own;
 use crate::wire::query::TransactionStatus;
 
 /// Who logged in, as far as the start-up packet and upstream's answer to it tell.
@@ -40,6 +41,16 @@ impl Isolation {
             "repeatable read" => Some(Self::RepeatableRead),
             "serializable" => Some(Self::Serializable),
             _ => None,
+        }
+    }
+
+    /// As [`Isolation::parse`] reads it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadUncommitted => "read uncommitted",
+            Self::ReadCommitted => "read committed",
+            Self::RepeatableRead => "repeatable read",
+            Self::Serializable => "serializable",
         }
     }
 
@@ -87,19 +98,27 @@ impl RouteSetting {
             Self::Relay => "relay",
         }
     }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Auto, Self::Local, Self::Relay].into_iter().find(|route| route.name() == text)
+    }
 }
 
 /// One session at one moment. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SessionState {
     pub login: Arc<Login>,
-    /// None: not certain; a probe makes it so. Always Some where a unit is offered for a local answer.
+    /// None: not certain; [`crate::session::tracker`] or a probe makes it so. Always Some where a unit is offered for a
+    /// local answer.
     pub settings: Option<Arc<SessionSettings>>,
     pub status: TransactionStatus,
     pub transaction: Transaction,
+    /// Of the session; [`SessionState::default_freshness`] unless it has set another.
     pub freshness: FreshnessMode,
+    pub default_freshness: FreshnessMode,
     pub route: RouteSetting,
-    /// Of upstream's catalog, as far as the session has asked: see [`super::answer::PreparedStatement::catalog`].
+    /// Of upstream's catalog, as far as the session has asked: what the search path and the role's name in `settings` are
+    /// as of; see also [`super::answer::PreparedStatement::catalog`].
     pub catalog_version: u64,
 }
 
@@ -112,9 +131,16 @@ impl SessionState {
             status: TransactionStatus::Idle,
             transaction: Transaction::default(),
             freshness,
+            default_freshness: freshness,
             route: RouteSetting::Auto,
             catalog_version: 0,
         }
+    }
+
+    /// Freshet's own settings, as they are now.
+    pub fn take_own(&mut self, own: Own) {
+        self.freshness = own.freshness.unwrap_or(self.default_freshness);
+        self.route = own.route.unwrap_or_default();
     }
 
     pub fn is_in_transaction(&self) -> bool {

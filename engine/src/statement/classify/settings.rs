@@ -1,6 +1,6 @@
 //! SET, RESET, SHOW and transaction modes (VariableSetStmt and its kin in gram.y).
 
-use super::{Isolation, StatementKind, TransactionModes};
+use super::{Argument, Isolation, SetConfig, StatementKind, TransactionModes};
 use crate::statement::lexer::{Token, TokenKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,11 @@ fn setting(scope: SettingScope, tokens: &[Token<'_>]) -> StatementKind {
         [first, second, ..] if first.is_word("session") && second.is_word("authorization") => {
             K::SetSessionAuthorization
         }
-        [first, ..] if first.is_word("role") => K::SetRole,
+        [first, rest @ ..]
+            if first.is_word("role") && !rest.first().is_some_and(|t| t.is_symbol("=") || t.is_word("to")) =>
+        {
+            set("role", items(rest))
+        }
         [first, second, rest @ ..] if first.is_word("time") && second.is_word("zone") => {
             let value = match rest {
                 [only] if only.is_word("local") || only.is_word("default") => SettingValue::Default,
@@ -81,9 +85,8 @@ fn generic_setting(scope: SettingScope, tokens: &[Token<'_>]) -> StatementKind {
         [to, list @ ..] if to.is_word("to") || to.is_symbol("=") => items(list),
         _ => SettingValue::Unknown,
     };
-    // The same settings by their names: what they do is not a plain value.
+    // The same by its name.
     match name.as_str() {
-        "role" => StatementKind::SetRole,
         "session_authorization" => StatementKind::SetSessionAuthorization,
         _ => StatementKind::Set { scope, name, value },
     }
@@ -135,7 +138,6 @@ pub(super) fn reset_kind(tokens: &[Token<'_>]) -> StatementKind {
         [first, second, ..] if first.is_word("transaction") && second.is_word("isolation") => {
             K::Reset { name: Some("transaction_isolation".into()) }
         }
-        [only] if only.is_word("role") => K::SetRole,
         _ => match setting_name(tokens) {
             Some((name, [])) if name == "session_authorization" => K::SetSessionAuthorization,
             Some((name, [])) => K::Reset { name: Some(name) },
@@ -188,4 +190,74 @@ pub(super) fn transaction_modes(tokens: &[Token<'_>]) -> TransactionModes {
         }
     }
     modes
+}
+
+/// The calls of `SELECT set_config(name, value, is_local) [AS label], ...`: nothing but such calls, with constants or
+/// parameters for arguments, so that each runs once and in order. Empty if it is anything else.
+pub(super) fn set_configs(tokens: &[Token<'_>]) -> Vec<SetConfig> {
+    let [select, rest @ ..] = tokens else { return Vec::new() };
+    if !select.is_word("select") || !rest.iter().any(|token| token.name().as_deref() == Some("set_config")) {
+        return Vec::new();
+    }
+    let mut calls = Vec::new();
+    let mut depth = 0_usize;
+    let is_separator = |token: &Token<'_>| {
+        if token.is_symbol("(") {
+            depth += 1;
+        } else if token.is_symbol(")") {
+            depth = depth.saturating_sub(1);
+        }
+        depth == 0 && token.is_symbol(",")
+    };
+    for item in rest.split(is_separator) {
+        match set_config(item) {
+            Some(call) => calls.push(call),
+            None => return Vec::new(),
+        }
+    }
+    calls
+}
+
+/// One item of the list.
+fn set_config(item: &[Token<'_>]) -> Option<SetConfig> {
+    let item = match item {
+        [schema, point, rest @ ..] if schema.is_word("pg_catalog") && point.is_symbol(".") => rest,
+        _ => item,
+    };
+    let [function, open, rest @ ..] = item else { return None };
+    let close = rest.iter().position(|token| token.is_symbol(")"))?;
+    let is_label = match &rest[close + 1..] {
+        [] => true,
+        [label] => label.name().is_some() && !label.is_word("from") && !label.is_word("where"),
+        [as_word, label] => as_word.is_word("as") && label.name().is_some(),
+        _ => false,
+    };
+    if function.name().as_deref() != Some("set_config") || !open.is_symbol("(") || !is_label {
+        return None;
+    }
+    let mut arguments = rest[..close].split(|token| token.is_symbol(","));
+    let (name, value, is_local) = (arguments.next()?, arguments.next()?, arguments.next()?);
+    let call = SetConfig { name: argument(name)?, value: argument(value)?, is_local: argument(is_local)? };
+    arguments.next().is_none().then_some(call)
+}
+
+/// A constant or a parameter, also with a cast to the type that it has anyway.
+fn argument(tokens: &[Token<'_>]) -> Option<Argument> {
+    let token = match tokens {
+        [token] => token,
+        [token, cast, name]
+            if cast.is_symbol("::") && (name.is_word("text") || name.is_word("bool") || name.is_word("boolean")) =>
+        {
+            token
+        }
+        _ => return None,
+    };
+    match token.kind {
+        TokenKind::Parameter => Some(Argument::Parameter(token.text[1..].parse::<usize>().ok()?.checked_sub(1)?)),
+        TokenKind::Word if token.is_word("null") => Some(Argument::Null),
+        TokenKind::Word if token.is_word("true") || token.is_word("false") => {
+            Some(Argument::Text(token.text.to_ascii_lowercase()))
+        }
+        _ => token.string_value().map(|text| Argument::Text(text.into_owned())),
+    }
 }

@@ -63,8 +63,10 @@ fn kinds() {
             "SET LOCAL work_mem = DEFAULT",
             K::Set { scope: SettingScope::Local, name: "work_mem".into(), value: SettingValue::Default },
         ),
-        ("SET ROLE x", K::SetRole),
-        ("SET LOCAL role TO x", K::SetRole),
+        ("SET ROLE X", set("role", &["x"])),
+        ("SET role TO 'X'", set("role", &["X"])),
+        ("SET ROLE NONE", set("role", &["none"])),
+        ("RESET ROLE", K::Reset { name: Some("role".into()) }),
         ("SET SESSION AUTHORIZATION x", K::SetSessionAuthorization),
         ("SET SESSION SESSION AUTHORIZATION x", K::SetSessionAuthorization),
         ("RESET ALL", K::Reset { name: None }),
@@ -120,14 +122,32 @@ fn read_only_needs_known_functions_only() {
 
 #[test]
 fn set_config_is_read_or_opaque() {
+    let text = |text: &str| Argument::Text(text.into());
+    let call = |name, value, is_local| SetConfig { name, value, is_local };
     let known = of("SELECT pg_catalog.set_config('search_path', '', false)");
-    let expected = SetConfig { name: "search_path".into(), value: String::new(), is_local: false };
+    let expected = call(text("search_path"), text(""), text("false"));
     assert_eq!((known.set_configs, known.opaque), (vec![expected], None));
+    let known =
+        of("select set_config('a.b', $1, true) as x, set_config('role', $2::text, $3) y, set_config('c', null, 't')");
+    let expected = vec![
+        call(text("a.b"), Argument::Parameter(0), text("true")),
+        call(text("role"), Argument::Parameter(1), Argument::Parameter(2)),
+        call(text("c"), Argument::Null, text("t")),
+    ];
+    assert_eq!((known.set_configs, known.opaque), (expected, None));
     for sql in [
         "SELECT set_config('a' || 'b', 'c', false)",
         "SELECT set_config(name, 'x', true) FROM t",
-        "SELECT set_config('a', $1, true)",
+        "SELECT set_config('a', 'b', true) FROM t",
+        "SELECT set_config('a', 'b', true) WHERE false",
+        "SELECT set_config('a', 'b', true), 1",
+        "SELECT CASE WHEN true THEN set_config('a', 'b', true) END",
+        "SELECT * FROM set_config('a', 'b', true)",
+        "SELECT set_config('a', set_config('b', 'c', true), true)",
+        "WITH x AS (SELECT set_config('a', 'b', true)) SELECT 1",
+        "INSERT INTO t SELECT set_config('a', 'b', true)",
     ] {
+        assert_eq!(of(sql).set_configs, [], "{sql}");
         assert!(of(sql).opaque.is_some(), "{sql}");
     }
 }

@@ -39,6 +39,10 @@ impl LocalAnswerer {
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.catch_up(deadline).await;
+            if self.local.freshness.catalog().version != state.catalog_version {
+                // The session asks for its search path again, and then this.
+                return Err(Relay::because(UpstreamReason::CatalogChanged));
+            }
             let refused = match self.try_answer(unit, state).await {
                 Ok(reply) => return Ok(reply),
                 Err(relay) => relay,
@@ -86,7 +90,8 @@ impl LocalAnswerer {
     fn awaits_a_copy(&self, unit: &Unit<'_>, state: &SessionState) -> bool {
         let Some(settings) = &state.settings else { return false };
         let (Ok(format), Ok(sql)) = (&settings.format, std::str::from_utf8(unit.sql)) else { return false };
-        let request = Request { unit, settings, format, sql, mode: state.freshness };
+        let catalog_version = state.catalog_version;
+        let request = Request { unit, settings, format, sql, mode: state.freshness, catalog_version };
         let awaited = |table| self.local.freshness.awaits_copy(table);
         // Tables that a new catalog has made unknown are looked for once more.
         self.prepare(&request).map_or(true, |prepared| prepared.plan.tables.iter().any(|table| awaited(table.table)))

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
-use crate::session::effect::{Effect, effects, worst};
+use crate::session::change::{Change, Changes, Parameters, of_call};
+use crate::session::effect::{Effect, Judged, judge, worst};
 use crate::session::intercept;
 use crate::session::machine::{
     CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Unnamed, UnnamedPortal, Watch, WatchEnd,
@@ -288,6 +289,7 @@ impl Machine {
             {
                 *found = Effect::Neutral;
             }
+            self.expected.iter_mut().for_each(|entry| entry.due = None);
         }
     }
 
@@ -322,19 +324,20 @@ impl Machine {
         self.state.transaction.has_relayed = true;
         match tag {
             b'Q' => {
-                let effects = if is_whole { query(body).map(effects) } else { None };
-                let effects = effects.unwrap_or_else(|| vec![Effect::Opaque]);
+                let judged = if is_whole { query(body).map(|sql| self.judge(sql)) } else { None };
+                let Judged { effects, changes } = judged.unwrap_or_else(Judged::unread);
                 effects.iter().for_each(|effect| self.apply_effect(*effect));
                 let effect = worst(&effects);
+                let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
                 self.unit_effect = Effect::Neutral;
                 (self.is_unsynced, self.has_open_group) = (false, false);
                 self.unnamed = Unnamed::Upstream(None);
                 self.replace_unnamed_portal();
-                self.expect(ExpectedKind::Query(effect));
+                self.expect_with(ExpectedKind::Query(effect), due);
             }
             b'F' => {
-                self.apply_effect(Effect::Opaque);
-                self.expect(ExpectedKind::Query(Effect::Opaque));
+                let due = [Box::new([Change::Opaque("a function call".into())]) as Box<[Change]>];
+                self.expect_with(ExpectedKind::Query(Effect::Opaque), Some(Box::new(due.into())));
             }
             b'P' => self.note_parse(body, is_whole),
             b'B' => self.note_bind(body, is_whole),
@@ -350,10 +353,12 @@ impl Machine {
             }
             b'E' => {
                 self.is_unsynced = true;
+                let portal = body.split(|byte| *byte == 0).next().unwrap_or_default();
                 if Execute::view(body).is_some_and(|execute| execute.portal.is_empty()) {
                     self.restore_unnamed_portal();
                 }
-                self.expect(ExpectedKind::Execute);
+                let changes = self.portal_changes.get(portal).cloned();
+                self.expect_with(ExpectedKind::Execute, changes.map(|changes| Box::new([changes].into())));
             }
             b'C' => {
                 self.is_unsynced = true;
@@ -400,11 +405,21 @@ impl Machine {
 
     /// A new statement out of a Parse.
     pub(super) fn prepare(&mut self, parse: &Parse<'_>) -> Arc<PreparedStatement> {
-        let effect = worst(&effects(parse.sql));
-        self.prepare_with(parse, effect)
+        let judged = self.judge(parse.sql);
+        self.prepare_with(parse, worst(&judged.effects), judged.changes)
     }
 
-    pub(super) fn prepare_with(&mut self, parse: &Parse<'_>, effect: Effect) -> Arc<PreparedStatement> {
+    /// What a text does. None of it is sure where quotes may mean something else.
+    fn judge(&self, sql: &[u8]) -> Judged {
+        if self.tracker.distrusts(sql) { Judged::unread() } else { judge(sql, self.limits.schema) }
+    }
+
+    pub(super) fn prepare_with(
+        &mut self,
+        parse: &Parse<'_>,
+        effect: Effect,
+        changes: Changes,
+    ) -> Arc<PreparedStatement> {
         self.next_statement += 1;
         Arc::new(PreparedStatement {
             id: self.next_statement,
@@ -413,6 +428,7 @@ impl Machine {
             settings: self.state.settings.as_ref().map(|settings| settings.id),
             catalog: AtomicU64::new(self.state.catalog_version),
             effect,
+            changes,
         })
     }
 
@@ -421,16 +437,19 @@ impl Machine {
         let mut names = body.split(|byte| *byte == 0);
         let portal = names.next().unwrap_or_default();
         let statement = names.next().unwrap_or_default();
-        let effect = if statement.is_empty() {
+        let known = if statement.is_empty() {
             self.restore_unnamed_statement();
             match &self.unnamed {
-                Unnamed::Upstream(Some(statement)) => statement.effect,
-                Unnamed::Upstream(None) | Unnamed::Local { .. } | Unnamed::Destroyed => Effect::Opaque,
+                Unnamed::Upstream(known) => known.clone(),
+                Unnamed::Local { .. } | Unnamed::Destroyed => None,
             }
         } else {
             self.restore_statement(statement);
-            self.statements.get(statement).map_or(Effect::Opaque, |named| named.statement.effect)
+            self.statements.get(statement).map(|named| Arc::clone(&named.statement))
         };
+        let effect = known.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
+        let bind = if is_whole { Bind::view(body) } else { None };
+        self.note_portal(portal, bind, known.as_deref());
         if portal.is_empty() || !is_whole {
             self.replace_unnamed_portal();
         } else {
@@ -441,27 +460,47 @@ impl Machine {
         self.expect(ExpectedKind::Bind);
     }
 
+    /// Remembers what executing the portal will change.
+    fn note_portal(&mut self, portal: &[u8], bind: Option<Bind<'_>>, statement: Option<&PreparedStatement>) {
+        let changes: Box<[Change]> = match statement {
+            None => Box::new([Change::Unread]),
+            Some(statement) => {
+                let parameters = Parameters::new(bind, &statement.parameter_types);
+                let changes = statement.changes.iter().flat_map(|changes| changes.iter());
+                changes.flat_map(|changes| self.bound(changes, Some(&parameters))).collect()
+            }
+        };
+        if changes.is_empty() {
+            self.portal_changes.remove(portal);
+        } else if self.portal_changes.len() < self.limits.prepared_statements_max {
+            self.portal_changes.insert(portal.into(), changes);
+        } else {
+            self.lose("too many portals that change settings");
+        }
+    }
+
+    /// Calls of set_config with their parameters; without any, constants alone are known.
+    fn bound(&self, changes: &[Change], parameters: Option<&Parameters<'_>>) -> Box<[Change]> {
+        let none = Parameters::new(None, &[]);
+        let bound = |change: &Change| match change {
+            Change::Call(call) => of_call(call, parameters.unwrap_or(&none), self.limits.schema),
+            _ => Box::new([change.clone()]),
+        };
+        changes.iter().flat_map(bound).collect()
+    }
+
+    /// At once, when it is sent: names of statements. Settings and transactions wait for the acknowledgement.
     fn apply_effect(&mut self, effect: Effect) {
         match effect {
-            Effect::Neutral | Effect::End => {}
-            Effect::Begin(isolation) => {
-                // Within a block BEGIN is only a warning.
-                if self.state.status == TransactionStatus::Idle {
-                    self.begin(isolation);
-                }
-            }
-            Effect::SetIsolation(isolation) => self.state.transaction.isolation = Some(isolation),
-            Effect::Write => self.state.transaction.is_tainted = true,
-            Effect::Settings => self.state.settings = None,
-            Effect::Deallocate => self.forget_statements(),
-            Effect::Discard => {
-                self.state.settings = None;
-                self.forget_statements();
-            }
-            Effect::Opaque => {
-                self.state.transaction.is_tainted = true;
-                self.state.settings = None;
-            }
+            Effect::Deallocate | Effect::Discard => self.forget_statements(),
+            Effect::Neutral
+            | Effect::Begin(_)
+            | Effect::SetIsolation(_)
+            | Effect::End
+            | Effect::Chain
+            | Effect::Settings
+            | Effect::Write
+            | Effect::Opaque => {}
         }
     }
 
@@ -470,6 +509,8 @@ impl Machine {
         let default = self.state.settings.as_ref().and_then(|settings| settings.default_isolation);
         self.state.transaction =
             Transaction { isolation: isolation.or(default), is_tainted: false, has_relayed: false };
+        self.tracker.apply(&Change::Begin(isolation));
+        self.tracker.ready(TransactionStatus::InTransaction, false, false);
     }
 
     /// The block, or implicit transaction, is over: its portals go.

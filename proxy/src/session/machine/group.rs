@@ -351,6 +351,9 @@ impl Machine {
             }
             Control::Commit | Control::Rollback => {
                 self.end_of_transaction();
+                // Only freshet's own settings can have changed in it.
+                self.tracker.ready(TransactionStatus::Idle, control == Control::Rollback, false);
+                self.take_tracked();
                 TransactionStatus::Idle
             }
         };

@@ -185,7 +185,7 @@ impl Machine {
     fn note_local_parse(&mut self, frame: &[u8], body: &[u8]) {
         let Some(parse) = Parse::view(body) else { return };
         // What is answered from here reads and does nothing else.
-        let statement = self.prepare_with(&parse, Effect::Neutral);
+        let statement = self.prepare_with(&parse, Effect::Neutral, None);
         if parse.name.is_empty() {
             self.unnamed = Unnamed::Local { statement, parse: frame.to_vec() };
         } else if self.virtual_statements.len() < self.limits.prepared_statements_max {
@@ -261,8 +261,8 @@ impl Machine {
         self.taken = self.scanned;
     }
 
-    /// Asks upstream for the settings; the answer is [`super::Event::Probed`]. Only where [`Machine::is_settled`] and
-    /// outside a transaction block: inside, it would take the transaction's snapshot.
+    /// Asks upstream for the settings; the answer is [`super::Event::Probed`]. Only where [`Machine::is_settled`]; when in a
+    /// transaction block, tells [`crate::session::settings`].
     pub fn probe(&mut self) {
         self.to_upstream.write(write_probe);
         self.probe_reply = Some(Vec::new());

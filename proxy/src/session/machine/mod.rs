@@ -23,10 +23,12 @@ use ahash::HashMap;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
 use crate::session::buffer::OutBuffer;
+use crate::session::change::Change;
 use crate::session::effect::Effect;
 use crate::session::machine::portal::Portals;
-use crate::session::settings::SettingsValues;
+use crate::session::settings::Probed;
 use crate::session::state::SessionState;
+use crate::session::tracker::Tracker;
 use crate::wire::query::TransactionStatus;
 
 /// What to do after the client's bytes were looked at.
@@ -61,7 +63,7 @@ pub enum Event {
     Relayed(Relayed),
     Observed(Observed),
     /// The probe's result; None: it failed.
-    Probed(Option<SettingsValues>),
+    Probed(Option<Box<Probed>>),
 }
 
 /// An observer and what it is to see.
@@ -84,7 +86,11 @@ struct Expected {
     is_own: bool,
     /// Nobody waits for it.
     is_quiet: bool,
+    due: Due,
 }
+
+/// What statements change once they are acknowledged, in their order; None: nothing.
+type Due = Option<Box<VecDeque<Box<[Change]>>>>;
 
 #[derive(Debug)]
 enum ExpectedKind {
@@ -180,6 +186,7 @@ pub enum WatchEnd {
 /// One session. See the head of the module.
 pub struct Machine {
     pub state: SessionState,
+    pub tracker: Tracker,
     pub to_client: OutBuffer,
     pub to_upstream: OutBuffer,
     limits: MachineLimits,
@@ -231,6 +238,8 @@ pub struct Machine {
     ignores_group: bool,
     /// Bytes of an ignored message that are still to come.
     client_ignoring: usize,
+    /// What executing a portal changes, where it changes something.
+    portal_changes: HashMap<Box<[u8]>, Box<[Change]>>,
     // effects
     /// Worst of the extended messages since the last Sync.
     unit_effect: Effect,
@@ -247,6 +256,7 @@ impl Machine {
     /// A session right after log-in. `opaque`: it is passed through unread, and why.
     pub fn new(state: SessionState, limits: MachineLimits, opaque: Option<&'static str>) -> Self {
         Self {
+            tracker: Tracker::new(&state.login.database),
             state,
             to_client: OutBuffer::default(),
             to_upstream: OutBuffer::default(),
@@ -279,6 +289,7 @@ impl Machine {
             has_open_group: false,
             ignores_group: false,
             client_ignoring: 0,
+            portal_changes: HashMap::default(),
             unit_effect: Effect::Neutral,
             transaction_effect: Effect::Neutral,
             has_error: false,
@@ -347,19 +358,27 @@ impl Machine {
     }
 
     fn expect(&mut self, kind: ExpectedKind) {
-        self.expected.push_back(Expected { kind, is_own: false, is_quiet: false });
+        self.expect_with(kind, None);
+    }
+
+    /// `due`: until it is acknowledged, the settings are not certain.
+    fn expect_with(&mut self, kind: ExpectedKind, due: Due) {
+        if due.is_some() {
+            self.state.settings = None;
+        }
+        self.expected.push_back(Expected { kind, is_own: false, is_quiet: false, due });
     }
 
     fn expect_own(&mut self, kind: ExpectedKind) {
         self.own_expected += 1;
-        self.expected.push_back(Expected { kind, is_own: true, is_quiet: false });
+        self.expected.push_back(Expected { kind, is_own: true, is_quiet: false, due: None });
     }
 
     /// Like [`Self::expect_own`], but nobody waits for it.
     fn expect_quiet(&mut self, kind: ExpectedKind) {
         self.quiet_expected += 1;
         self.own_expected += 1;
-        self.expected.push_back(Expected { kind, is_own: true, is_quiet: true });
+        self.expected.push_back(Expected { kind, is_own: true, is_quiet: true, due: None });
     }
 
     fn pop_expected(&mut self) -> Option<Expected> {

@@ -281,42 +281,102 @@ fn the_probe_is_invisible_and_its_failure_too() {
     assert!(matches!(machine.take_events().as_slice(), [Event::Probed(None)]));
 }
 
+/// A machine whose settings are known.
+fn probed(interner: &Interner) -> Machine {
+    let mut machine = machine();
+    machine.tracker.probed(&crate::session::settings::tests::some_probed("UTC"), interner, 0);
+    machine.state.settings = machine.tracker.settings(interner, 0);
+    assert!(machine.state.settings.is_some());
+    machine
+}
+
 #[test]
 fn settings_are_uncertain_after_what_may_change_them() {
     let interner = Interner::default();
-    let known = crate::session::settings::tests::some_values();
-    for (text, stays) in [("SELECT 1", true), ("BEGIN", true), ("INSERT INTO t VALUES (1)", true), ("SET a = 1", false)]
-    {
-        let mut machine = machine();
-        machine.state.settings = Some(interner.intern(known.clone()));
+    for (text, stays) in [
+        ("SELECT 1", true),
+        ("BEGIN", true),
+        ("INSERT INTO t VALUES (1)", true),
+        ("SET a.b = 1", true),
+        ("SET search_path = a", false),
+        ("SELECT f(1)", false),
+    ] {
+        let mut machine = probed(&interner);
         relayed(&mut machine, &sql(text));
+        upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
         assert_eq!(machine.state.settings.is_some(), stays, "{text}");
+        assert_eq!(machine.tracker.settings(&interner, 0).is_some(), stays, "{text}");
     }
-    let mut machine = machine();
-    machine.state.settings = Some(interner.intern(known));
-    upstream_says(&mut machine, &[&message(b'S', b"TimeZone\0UTC\0")]);
-    assert!(machine.state.settings.is_none());
+    let mut machine = probed(&interner);
+    upstream_says(&mut machine, &[&message(b'S', b"TimeZone\0Asia/Tokyo\0")]);
+    let settings = machine.tracker.settings(&interner, 0).expect("reported");
+    assert_eq!(settings.value("TimeZone"), Some("Asia/Tokyo"));
+}
+
+#[test]
+fn a_setting_is_in_force_once_it_is_acknowledged_and_until_it_is_undone() {
+    let interner = Interner::default();
+    let mut machine = probed(&interner);
+    let digits = |machine: &mut Machine| {
+        let settings = machine.tracker.settings(&interner, 0).expect("known");
+        settings.value("extra_float_digits").unwrap_or_default().to_string()
+    };
+    let error = message(b'E', b"SERROR\0\0");
+    relayed(&mut machine, &sql("SET extra_float_digits = 0; SELECT 1/0"));
+    assert!(machine.state.settings.is_none(), "not while it is outstanding");
+    upstream_says(&mut machine, &[&complete(), &error, &ready(b'I')]);
+    assert_eq!(digits(&mut machine), "1", "one implicit transaction");
+    relayed(&mut machine, &sql("SET extra_float_digits = 0; COMMIT; SELECT 1/0"));
+    upstream_says(&mut machine, &[&complete(), &complete(), &error, &ready(b'I')]);
+    assert_eq!(digits(&mut machine), "0");
+    // By the extended protocol, with parameters.
+    let call = parse("", "SELECT set_config($1, $2, false)");
+    let values = message(b'B', b"\0\0\0\0\0\x02\0\0\0\x12extra_float_digits\0\0\0\x012\0\0");
+    relayed(&mut machine, &[call, values, execute(), SYNC.to_vec()].concat());
+    upstream_says(&mut machine, &[PARSE_COMPLETE, BIND_COMPLETE, &complete(), &ready(b'I')]);
+    assert_eq!(digits(&mut machine), "2");
+    // Bound, and not executed.
+    relayed(&mut machine, &[parse("", "SET extra_float_digits = 3"), bind(""), SYNC.to_vec()].concat());
+    upstream_says(&mut machine, &[PARSE_COMPLETE, BIND_COMPLETE, &ready(b'I')]);
+    assert_eq!(digits(&mut machine), "2");
+    // Skipped after an error.
+    let unit = [parse("", "SELECT x"), parse("s", "RESET extra_float_digits"), bind("s"), execute(), SYNC.to_vec()];
+    relayed(&mut machine, &unit.concat());
+    upstream_says(&mut machine, &[&error, &ready(b'I')]);
+    assert_eq!(digits(&mut machine), "2");
 }
 
 #[test]
 fn transactions_are_followed() {
-    let interner = Interner::default();
-    let mut machine = machine();
-    machine.state.settings = Some(interner.intern(crate::session::settings::tests::some_values()));
+    let mut machine = probed(&Interner::default());
     relayed(&mut machine, &sql("BEGIN"));
     upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
-    let clean = Transaction { isolation: Some(Isolation::ReadCommitted), is_tainted: false, has_relayed: false };
+    let clean = Transaction { isolation: Some(Isolation::ReadCommitted), is_tainted: false, has_relayed: true };
     assert_eq!(machine.state.transaction, clean);
+    relayed(&mut machine, &sql("SAVEPOINT a"));
+    upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
     relayed(&mut machine, &sql("UPDATE t SET a = 1"));
     machine.take_events();
     upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
     assert!(machine.state.transaction.is_tainted);
+    relayed(&mut machine, &sql("ROLLBACK TO a"));
+    upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    assert_eq!(machine.state.transaction, clean, "nothing of its own is left");
     machine.take_events();
     relayed(&mut machine, &sql("COMMIT"));
     upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
     assert_eq!(machine.state.transaction, Transaction::default());
     let events = machine.take_events();
     assert!(events.iter().any(|event| matches!(event, Event::WriteAcknowledged(Effect::Write))), "{events:?}");
+    // A block that ends and one that begins in the same text.
+    relayed(&mut machine, &sql("BEGIN"));
+    upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    relayed(&mut machine, &sql("COMMIT; BEGIN ISOLATION LEVEL SERIALIZABLE"));
+    upstream_says(&mut machine, &[&complete(), &complete(), &ready(b'T')]);
+    assert_eq!(machine.state.transaction.isolation, Some(Isolation::Serializable));
+    relayed(&mut machine, &sql("COMMIT AND CHAIN"));
+    upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    assert_eq!(machine.state.transaction.isolation, Some(Isolation::Serializable));
 }
 
 #[test]

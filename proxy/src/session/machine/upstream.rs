@@ -1,9 +1,10 @@
 //! Upstream's replies: matched with what was asked, forwarded as they come, swallowed where freshet itself asked.
 
 use crate::session::answer::Relayed;
+use crate::session::change::Change;
 use crate::session::effect::{Effect, worst};
 use crate::session::machine::{
-    CopyIn, Event, Expected, ExpectedKind, Machine, Observed, Unnamed, UnnamedPortal, Watch, WatchEnd,
+    CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Unnamed, UnnamedPortal, Watch, WatchEnd,
 };
 use crate::session::settings::read_probe;
 use crate::wire::frame::{HEADER_LENGTH, Head, head};
@@ -179,6 +180,7 @@ impl Machine {
             (b'Z', ExpectedKind::QuietSync) => {
                 if TransactionStatus::view(body) == Some(TransactionStatus::Failed) {
                     self.state.status = TransactionStatus::Failed;
+                    self.tracker.ready(TransactionStatus::Failed, true, false);
                 }
                 self.pop_expected();
                 fate
@@ -203,13 +205,21 @@ impl Machine {
             | (b'3', ExpectedKind::Close)
             | (b'T' | b'n', ExpectedKind::Describe)
             | (b'C' | b'I' | b's', ExpectedKind::Execute) => {
-                self.pop_expected();
+                if let Some(mut entry) = self.pop_expected() {
+                    self.apply_due(&mut entry.due);
+                }
                 if is_own { fate } else { part(self) }
             }
             (b'C', ExpectedKind::Query(effect)) => {
                 if effect.may_write() {
                     // Within a multi-statement string it may not be committed yet; one barrier more does no harm.
                     self.events.push(Event::WriteAcknowledged(*effect));
+                }
+                if let Some(mut due) = self.expected.front_mut().map(|front| front.due.take()) {
+                    self.apply_due(&mut due);
+                    if let Some(front) = self.expected.front_mut() {
+                        front.due = due;
+                    }
                 }
                 if is_own { fate } else { part(self) }
             }
@@ -234,11 +244,26 @@ impl Machine {
         }
     }
 
-    /// A reported setting changed, by whatever means: what the probe told is no longer certain.
+    /// A statement is acknowledged: what it changes is so.
+    fn apply_due(&mut self, due: &mut Due) {
+        for change in due.as_mut().and_then(|due| due.pop_front()).unwrap_or_default() {
+            if let Change::Commit { chain: true } = change {
+                // No ReadyForQuery tells of the commit: the next block is open.
+                self.events.push(Event::WriteAcknowledged(Effect::Opaque));
+            }
+            self.tracker.apply(&change);
+        }
+    }
+
+    /// A reported setting changed, by whatever means. In force when the unit is over.
     fn note_parameter(&mut self, body: &[u8]) {
-        let is_harmless =
-            parameter_status(body).is_some_and(|(name, _)| matches!(name, b"application_name" | b"in_hot_standby"));
-        if !is_harmless {
+        if let Some((name, value)) = parameter_status(body) {
+            self.tracker.report(name, value);
+        }
+        if self.expected.is_empty() {
+            self.tracker.take_reports();
+        }
+        if self.tracker.still_resolved().is_none() {
             self.state.settings = None;
         }
     }
@@ -262,6 +287,9 @@ impl Machine {
                 self.lose("Sync around a failing COPY");
                 return Fate::Forward;
             }
+        }
+        if let Some(changes) = self.expected.front().and_then(|front| front.due.as_ref()?.front()) {
+            self.tracker.failed(changes);
         }
         let front_ends_with_ready =
             self.expected.front().is_some_and(|e| matches!(e.kind, ExpectedKind::Query(_) | ExpectedKind::Sync(_)));
@@ -311,6 +339,9 @@ impl Machine {
             self.state.status = status;
             self.copy_in = CopyIn::No;
             if entry.is_own {
+                if status == TransactionStatus::Failed {
+                    self.tracker.ready(status, true, false);
+                }
                 return Fate::SwallowAsLast;
             }
             self.note_end_of_unit(effect, status);
@@ -326,9 +357,21 @@ impl Machine {
                 self.events.push(Event::WriteAcknowledged(committed));
             }
             self.end_of_transaction();
+            self.portal_changes.clear();
         }
         let has_error = std::mem::take(&mut self.has_error);
+        self.tracker.ready(status, has_error, effect.may_write());
+        self.take_tracked();
         self.events.push(Event::Relayed(Relayed { effect, has_error, status }));
+    }
+
+    /// The state as it is now that nothing is outstanding.
+    pub(super) fn take_tracked(&mut self) {
+        let transaction = self.tracker.transaction();
+        self.state.transaction.isolation = transaction.isolation;
+        self.state.transaction.is_tainted = transaction.is_tainted;
+        self.state.settings = self.tracker.still_resolved().cloned();
+        self.state.take_own(self.tracker.own());
     }
 
     /// The whole reply is forwarded: the observer may have it.
@@ -373,7 +416,7 @@ impl Machine {
     fn probe_is_answered(&mut self) {
         if let Some(reply) = self.probe_reply.take() {
             self.has_error = false;
-            self.events.push(Event::Probed(read_probe(&reply)));
+            self.events.push(Event::Probed(read_probe(&reply).map(Box::new)));
         }
     }
 

@@ -1,0 +1,501 @@
+//! The settings of one session and its transaction, followed as upstream acknowledges statements.
+//!
+//! PostgreSQL undoes settings with the transaction (guc.c, AtEOXact_GUC), so each open transaction keeps what was in force
+//! before it (`base`), what will be after COMMIT (`after`: without SET LOCAL), and both again for each savepoint. Outside
+//! a block every unit of messages is a transaction by itself, up to ReadyForQuery.
+//!
+//! What cannot be known from the text stays [`Value::Unknown`] until upstream reports it (five settings it does by
+//! itself) or a probe asks. Unknown values are undone like others: a ROLLBACK makes them known again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use freshet_config::FreshnessMode;
+
+use crate::session::change::{Change, Name, NewValue};
+use crate::session::settings::{Interner, PathKey, Probed, SessionSettings, SettingsValues};
+use crate::session::state::{Isolation, RouteSetting, Transaction};
+use crate::session::variables::{
+    ASKED, CLIENT_ENCODING, CONFORMING_STRINGS, COUNT, DEFAULT_ISOLATION, KEYED, NAMES, REPORTED, ROLE, SEARCH_PATH,
+    SESSION_USER, STATEMENT_TIMEOUT, TEMPORARY, UNLISTED, timeout_ms,
+};
+use crate::wire::query::TransactionStatus;
+
+/// One setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    /// As after log-in, or after RESET; [`Tracker::defaults`] has it once it was told.
+    Default,
+    Known(Arc<str>),
+    Unknown,
+}
+
+/// Freshet's own settings, which upstream does not know. None: the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    pub freshness: Option<FreshnessMode>,
+    pub route: Option<RouteSetting>,
+}
+
+#[derive(Clone, Debug)]
+struct Values {
+    slots: [Value; COUNT],
+    own: Own,
+}
+
+/// One bit for each slot that SET LOCAL has set.
+type Slots = u32;
+
+const ALL_SLOTS: Slots = Slots::MAX;
+
+/// Savepoints that are remembered; whoever makes more loses local answers after a ROLLBACK TO an older one.
+const SAVEPOINTS_MAX: usize = 10_000;
+
+#[derive(Debug)]
+struct Savepoint {
+    name: Name,
+    current: Arc<Values>,
+    after: Arc<Values>,
+    local: Slots,
+    is_tainted: bool,
+}
+
+/// A transaction: a block, or a unit of messages outside of one.
+#[derive(Debug)]
+struct Open {
+    is_block: bool,
+    base: Arc<Values>,
+    after: Arc<Values>,
+    local: Slots,
+    isolation: Option<Isolation>,
+    is_tainted: bool,
+    savepoints: Vec<Savepoint>,
+}
+
+/// See the head of the module.
+#[derive(Debug)]
+pub struct Tracker {
+    database: Arc<str>,
+    current: Arc<Values>,
+    open: Option<Open>,
+    /// The block has failed: all it takes is ROLLBACK, or COMMIT in its stead.
+    has_failed: bool,
+    /// What [`Value::Default`] stands for, as far as it was told.
+    defaults: [Option<Arc<str>>; COUNT],
+    /// As upstream last said by itself.
+    reported: [Option<Arc<str>>; REPORTED],
+    /// What made settings unknown.
+    opaque: Option<Arc<str>>,
+    /// What was made of `current`, and for which state of the catalog.
+    resolved: Option<(Arc<Values>, u64, Arc<SessionSettings>)>,
+}
+
+impl Tracker {
+    /// A session right after log-in.
+    pub fn new(database: &str) -> Self {
+        let mut slots = [const { Value::Default }; COUNT];
+        slots[TEMPORARY] = Value::Unknown;
+        slots[UNLISTED] = Value::Known("".into());
+        Self {
+            database: database.into(),
+            current: Arc::new(Values { slots, own: Own::default() }),
+            open: None,
+            has_failed: false,
+            defaults: [const { None }; COUNT],
+            reported: [const { None }; REPORTED],
+            opaque: None,
+            resolved: None,
+        }
+    }
+
+    /// A statement is acknowledged.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Commit { chain } => self.end(true, *chain),
+            Change::Rollback { chain } => self.end(false, *chain),
+            Change::Begin(isolation) => {
+                let open = self.open();
+                open.is_block = true;
+                open.isolation = isolation.or(open.isolation);
+            }
+            Change::Savepoint(name) => self.savepoint(name),
+            Change::Release(name) => {
+                let at = self.find(name);
+                if let (Some(at), Some(open)) = (at, &mut self.open) {
+                    open.savepoints.truncate(at);
+                }
+            }
+            Change::RollbackTo(name) => self.rollback_to(name),
+            Change::Isolation(isolation) => self.open().isolation = *isolation,
+            Change::Set { slot, value, is_local } => {
+                let value = match value {
+                    NewValue::Default => Value::Default,
+                    NewValue::Known(value) => Value::Known(Arc::clone(value)),
+                    NewValue::SessionUser => self.value(SESSION_USER).map_or(Value::Unknown, Value::Known),
+                    NewValue::Unknown => Value::Unknown,
+                };
+                self.set(*slot, &value, *is_local);
+            }
+            Change::SetUnlisted { name, is_reset, is_local } => self.set_unlisted(name, *is_reset, *is_local),
+            Change::SetOwn { name, value, is_local } => {
+                self.set_own(name, value.as_deref(), *is_local);
+            }
+            Change::ResetAll => self.reset_all(),
+            Change::DiscardAll => {
+                self.reset_all();
+                self.set(SESSION_USER, &Value::Default, false);
+                let is_plain = self.defaults[ROLE].is_some() && self.defaults[ROLE] == self.defaults[SESSION_USER];
+                self.set(ROLE, if is_plain { &Value::Default } else { &Value::Unknown }, false);
+                self.set(TEMPORARY, &Value::Known("f".into()), false);
+            }
+            Change::DiscardTemporary => self.set(TEMPORARY, &Value::Known("f".into()), false),
+            Change::SessionAuthorization => {
+                // It resets the role outside of the stack that is followed here.
+                self.forget(ROLE);
+                self.forget(SESSION_USER);
+            }
+            Change::Temporary => self.set(TEMPORARY, &Value::Unknown, false),
+            Change::Call(_) => self.forget_all("calls set_config"),
+            Change::Opaque(reason) => self.forget_all(reason),
+            Change::Unread => {
+                self.forget_all("text that was not read");
+                (0..COUNT).filter(|slot| *slot != UNLISTED).for_each(|slot| self.forget(slot));
+            }
+        }
+    }
+
+    /// A statement failed that would have made this change. What it did is undone with its transaction, unless it has
+    /// ended some by itself (CALL, DO).
+    pub fn failed(&mut self, changes: &[Change]) {
+        let may_commit = changes.iter().any(|change| matches!(change, Change::Opaque(_)));
+        if may_commit && !self.open.as_ref().is_some_and(|open| open.is_block) {
+            changes.iter().for_each(|change| self.apply(change));
+            let unknown = Arc::clone(&self.current);
+            if let Some(open) = &mut self.open {
+                open.base = unknown;
+            }
+        }
+    }
+
+    /// ReadyForQuery: the end of a unit. `taints`: something in it may have written or locked.
+    pub fn ready(&mut self, status: TransactionStatus, has_error: bool, taints: bool) {
+        match status {
+            TransactionStatus::Idle => {
+                self.end(!has_error, false);
+                self.has_failed = false;
+            }
+            TransactionStatus::InTransaction | TransactionStatus::Failed => {
+                if !self.open.as_ref().is_some_and(|open| open.is_block) {
+                    // It began in a way that was not seen.
+                    let open = self.open();
+                    open.is_block = true;
+                    open.isolation = None;
+                }
+                self.has_failed = status == TransactionStatus::Failed;
+                if let Some(open) = &mut self.open {
+                    open.is_tainted |= taints;
+                }
+            }
+        }
+        if status != TransactionStatus::Failed {
+            self.take_reports();
+        }
+    }
+
+    /// ParameterStatus.
+    pub fn report(&mut self, name: &[u8], value: &[u8]) {
+        let Some(slot) = NAMES[..REPORTED].iter().position(|known| known.as_bytes() == name) else { return };
+        // Not UTF-8: whatever it is, it is not known here.
+        self.reported[slot] = std::str::from_utf8(value).ok().map(Arc::from);
+        if self.reported[slot].is_none() {
+            self.forget(slot);
+        }
+    }
+
+    /// What was reported is in force: when a unit is over, or outside of one.
+    pub fn take_reports(&mut self) {
+        for slot in 0..REPORTED {
+            if let Some(value) = self.reported[slot].clone() {
+                self.learn(slot, value);
+            }
+        }
+    }
+
+    /// The probe's answer; `catalog_version` as of when it was sent.
+    pub fn probed(&mut self, probed: &Probed, interner: &Interner, catalog_version: u64) {
+        let key = self.path_key(&probed.role, &probed.values[SEARCH_PATH]);
+        interner.learn_path(key, catalog_version, Arc::clone(&probed.search_path));
+        for (slot, value) in probed.values.iter().enumerate() {
+            self.learn(slot, Arc::clone(value));
+        }
+        for (reported, value) in self.reported.iter_mut().zip(&probed.values) {
+            *reported = Some(Arc::clone(value));
+        }
+        self.learn(ROLE, Arc::clone(&probed.role));
+        self.learn(SESSION_USER, Arc::clone(&probed.session_user));
+        self.learn(TEMPORARY, if probed.has_temporary_objects { "t".into() } else { "f".into() });
+        self.opaque = None;
+    }
+
+    /// Upstream's configuration changed: defaults may have.
+    pub fn forget_defaults(&mut self) {
+        self.defaults = [const { None }; COUNT];
+        self.reported = [const { None }; REPORTED];
+        self.resolved = None;
+    }
+
+    /// The catalog changed: a role may have another name.
+    pub fn forget_roles(&mut self) {
+        for slot in [ROLE, SESSION_USER] {
+            self.defaults[slot] = None;
+            if self.current.slots[slot] != Value::Default {
+                self.forget(slot);
+            }
+        }
+        self.resolved = None;
+    }
+
+    /// The settings, if all are known; the path in force as of `catalog_version`.
+    pub fn settings(&mut self, interner: &Interner, catalog_version: u64) -> Option<Arc<SessionSettings>> {
+        if let Some((values, version, settings)) = &self.resolved
+            && *version == catalog_version
+            && Arc::ptr_eq(values, &self.current)
+        {
+            return Some(Arc::clone(settings));
+        }
+        let role = self.value(ROLE)?;
+        let asked: Vec<Arc<str>> = (0..ASKED).map(|slot| self.value(slot)).collect::<Option<_>>()?;
+        let has_temporary_objects = &*self.value(TEMPORARY)? != "f";
+        let search_path = interner.path(&self.path_key(&role, &asked[SEARCH_PATH]), catalog_version)?;
+        let unlisted = self.value(UNLISTED)?;
+        let values =
+            SettingsValues { role, search_path, has_temporary_objects, unlisted, values: asked[..KEYED].to_vec() };
+        let settings = interner.intern(values);
+        self.resolved = Some((Arc::clone(&self.current), catalog_version, Arc::clone(&settings)));
+        Some(settings)
+    }
+
+    fn path_key(&self, role: &Arc<str>, search_path: &Arc<str>) -> PathKey {
+        PathKey { database: Arc::clone(&self.database), role: Arc::clone(role), search_path: Arc::clone(search_path) }
+    }
+
+    /// Nothing has changed since [`Tracker::settings`].
+    pub fn still_resolved(&self) -> Option<&Arc<SessionSettings>> {
+        let (values, _, settings) = self.resolved.as_ref()?;
+        Arc::ptr_eq(values, &self.current).then_some(settings)
+    }
+
+    pub fn transaction(&self) -> Transaction {
+        match &self.open {
+            Some(open) if open.is_block => {
+                Transaction { isolation: open.isolation, is_tainted: open.is_tainted, ..Transaction::default() }
+            }
+            Some(_) | None => Transaction::default(),
+        }
+    }
+
+    /// What made the settings unknown.
+    pub fn opaque(&self) -> Option<&Arc<str>> {
+        self.opaque.as_ref()
+    }
+
+    pub fn own(&self) -> Own {
+        self.current.own
+    }
+
+    /// A probe inside the block would not be cut off by a time limit, and with it the block. Long enough for any probe.
+    pub fn may_probe_inside(&self) -> bool {
+        const ENOUGH_MS: u64 = 500;
+        let limit = self.value(STATEMENT_TIMEOUT).and_then(|limit| timeout_ms(&limit));
+        limit.is_some_and(|limit| limit == 0 || limit >= ENOUGH_MS)
+    }
+
+    /// None: not known, or no limit.
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        let limit = timeout_ms(&self.value(STATEMENT_TIMEOUT)?)?;
+        (limit > 0).then(|| Duration::from_millis(limit))
+    }
+
+    /// Whether quotes in this text may end elsewhere than the lexer takes them to.
+    pub fn distrusts(&self, sql: &[u8]) -> bool {
+        let is = |slot, value: &str| self.value(slot).is_some_and(|known| &*known == value);
+        (sql.contains(&b'\\') && !is(CONFORMING_STRINGS, "on")) || (!sql.is_ascii() && !is(CLIENT_ENCODING, "UTF8"))
+    }
+
+    /// Sets one of freshet's own; true if its name and value are known.
+    pub fn set_own(&mut self, name: &str, value: Option<&str>, is_local: bool) -> bool {
+        let mut own = self.current.own;
+        if !own.set(name, value) {
+            return false;
+        }
+        self.open();
+        Arc::make_mut(&mut self.current).own = own;
+        if let Some(open) = self.open.as_mut().filter(|_| !is_local) {
+            Arc::make_mut(&mut open.after).own.set(name, value);
+        }
+        true
+    }
+
+    fn open(&mut self) -> &mut Open {
+        let isolation = self.value(DEFAULT_ISOLATION).and_then(|level| Isolation::parse(&level));
+        self.open.get_or_insert_with(|| Open {
+            is_block: false,
+            base: Arc::clone(&self.current),
+            after: Arc::clone(&self.current),
+            local: 0,
+            isolation,
+            is_tainted: false,
+            savepoints: Vec::new(),
+        })
+    }
+
+    fn end(&mut self, commits: bool, chain: bool) {
+        let Some(open) = self.open.take() else { return };
+        self.current = if commits && !self.has_failed { open.after } else { open.base };
+        self.has_failed = false;
+        if chain {
+            let (is_block, isolation) = (open.is_block, open.isolation);
+            let next = self.open();
+            (next.is_block, next.isolation) = (is_block, isolation);
+        }
+    }
+
+    fn savepoint(&mut self, name: &Name) {
+        let current = Arc::clone(&self.current);
+        let Some(open) = &mut self.open else { return };
+        if open.savepoints.len() >= SAVEPOINTS_MAX {
+            open.savepoints.clear();
+        }
+        let (after, local, is_tainted) = (Arc::clone(&open.after), open.local, open.is_tainted);
+        open.savepoints.push(Savepoint { name: name.clone(), current, after, local, is_tainted });
+    }
+
+    fn find(&self, name: &Name) -> Option<usize> {
+        self.open.as_ref()?.savepoints.iter().rposition(|savepoint| savepoint.name == *name)
+    }
+
+    fn rollback_to(&mut self, name: &Name) {
+        self.has_failed = false;
+        let (Some(at), Some(open)) = (self.find(name), &mut self.open) else {
+            return self.forget_all("a savepoint that is not known");
+        };
+        open.savepoints.truncate(at + 1);
+        if let Some(savepoint) = open.savepoints.last() {
+            self.current = Arc::clone(&savepoint.current);
+            open.after = Arc::clone(&savepoint.after);
+            (open.local, open.is_tainted) = (savepoint.local, savepoint.is_tainted);
+        }
+    }
+
+    fn set(&mut self, slot: usize, value: &Value, is_local: bool) {
+        self.open();
+        Arc::make_mut(&mut self.current).slots[slot] = value.clone();
+        let Some(open) = &mut self.open else { return };
+        if is_local {
+            open.local |= 1 << slot;
+        } else {
+            Arc::make_mut(&mut open.after).slots[slot] = value.clone();
+            open.local &= !(1 << slot);
+        }
+    }
+
+    /// Names add up until RESET ALL; a RESET takes back only one that stands alone.
+    fn set_unlisted(&mut self, name: &Arc<str>, is_reset: bool, is_local: bool) {
+        let known = self.value(UNLISTED).unwrap_or_default();
+        let is_named = known.split(", ").any(|one| one == &**name);
+        let value = match (is_reset, known.is_empty(), is_named) {
+            (true, _, true) if *known == **name => "".into(),
+            (true, ..) | (false, false, true) => return,
+            (false, true, _) => Arc::clone(name),
+            (false, false, false) if known.len() > 1000 => return,
+            (false, false, false) => format!("{known}, {name}").into(),
+        };
+        self.set(UNLISTED, &Value::Known(value), is_local);
+    }
+
+    fn reset_all(&mut self) {
+        for slot in 0..ASKED {
+            self.set(slot, &Value::Default, false);
+        }
+        self.set(UNLISTED, &Value::Known("".into()), false);
+        self.open();
+        Arc::make_mut(&mut self.current).own = Own::default();
+        if let Some(open) = &mut self.open {
+            Arc::make_mut(&mut open.after).own = Own::default();
+        }
+    }
+
+    /// Unknown now and after the transaction, whether it commits or not.
+    fn forget(&mut self, slot: usize) {
+        let forget = |values: &mut Arc<Values>| Arc::make_mut(values).slots[slot] = Value::Unknown;
+        forget(&mut self.current);
+        let Some(open) = &mut self.open else { return };
+        forget(&mut open.base);
+        forget(&mut open.after);
+        for savepoint in &mut open.savepoints {
+            forget(&mut savepoint.current);
+            forget(&mut savepoint.after);
+        }
+    }
+
+    /// All unknown, up to a ROLLBACK.
+    fn forget_all(&mut self, reason: &str) {
+        for slot in (0..COUNT).filter(|slot| *slot != UNLISTED) {
+            self.set(slot, &Value::Unknown, false);
+        }
+        if let Some(open) = &mut self.open {
+            // By SET or by SET LOCAL, that is the question.
+            open.local = ALL_SLOTS;
+        }
+        self.opaque = Some(reason.into());
+    }
+
+    fn value(&self, slot: usize) -> Option<Arc<str>> {
+        match &self.current.slots[slot] {
+            Value::Default => self.defaults[slot].clone(),
+            Value::Known(value) => Some(Arc::clone(value)),
+            Value::Unknown => None,
+        }
+    }
+
+    /// Upstream says what is in force.
+    fn learn(&mut self, slot: usize, value: Arc<str>) {
+        if self.current.slots[slot] == Value::Default {
+            if self.defaults[slot].as_ref() != Some(&value) {
+                self.defaults[slot] = Some(value);
+                self.resolved = None;
+            }
+            return;
+        }
+        let value = Value::Known(value);
+        if self.current.slots[slot] != value {
+            Arc::make_mut(&mut self.current).slots[slot] = value.clone();
+        }
+        if let Some(open) = &mut self.open
+            && open.local & (1 << slot) == 0
+            && open.after.slots[slot] == Value::Unknown
+        {
+            Arc::make_mut(&mut open.after).slots[slot] = value;
+        }
+    }
+}
+
+impl Own {
+    /// None: back to the default. False: no such name or value.
+    fn set(&mut self, name: &str, value: Option<&str>) -> bool {
+        match (name, value) {
+            ("freshness", None) => self.freshness = None,
+            ("freshness", Some(value)) => match FreshnessMode::parse(value) {
+                Some(FreshnessMode::Standby) | None => return false,
+                Some(mode) => self.freshness = Some(mode),
+            },
+            ("route", None) => self.route = None,
+            ("route", Some(value)) => match RouteSetting::parse(value) {
+                Some(route) => self.route = Some(route),
+                None => return false,
+            },
+            _ => return false,
+        }
+        true
+    }
+}

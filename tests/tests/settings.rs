@@ -1,0 +1,453 @@
+//! Settings, savepoints and transactions: the same scripts through freshet and past it, with how each read was answered.
+
+use std::time::{Duration, Instant};
+
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+use freshet_tests::raw::{RawClient, RawReply, frame};
+
+const SCHEMA: &str = "
+    CREATE SCHEMA one; CREATE SCHEMA two;
+    CREATE TABLE one.t (id int PRIMARY KEY, v text); INSERT INTO one.t VALUES (1, 'one');
+    CREATE TABLE two.t (id int PRIMARY KEY, v text); INSERT INTO two.t VALUES (1, 'two');
+    CREATE TABLE public.t (id int PRIMARY KEY, v text); INSERT INTO public.t VALUES (1, 'public');
+    CREATE TABLE public.n (id int PRIMARY KEY, f float8, b bytea, d date, at timestamptz, i interval);
+    INSERT INTO public.n VALUES (1, 0.1::float4, '\\x00ff', '2024-02-03', '2024-07-01 12:00+00', '1 day 02:03:04');";
+
+const READ_PATH: &str = "SELECT v FROM t WHERE id = 1";
+const READ_FORMATS: &str = "SELECT f, b, d, at, i FROM public.n WHERE id = 1";
+
+struct Pair {
+    direct: RawClient,
+    through: RawClient,
+    freshet: Freshet,
+    database: String,
+}
+
+impl Pair {
+    /// The tables mirrored, the statements audited.
+    fn start(cluster: &Cluster) -> Self {
+        let database = cluster.database();
+        cluster.psql(&database, SCHEMA);
+        let freshet = Freshet::start(&cluster.url(&database), |settings| {
+            settings.audit.sample_one_in = 0;
+            // A busy machine is no reason to relay here.
+            settings.freshness.wait_budget_ms = 5_000;
+        });
+        let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
+        let direct = connect(([127, 0, 0, 1], cluster.port()).into());
+        let mut warm = connect(freshet.address());
+        for path in ["one", "two", "public"] {
+            ask(&mut warm, &format!("SET search_path = {path}"));
+            until_local(&mut warm, READ_PATH);
+        }
+        until_local(&mut warm, READ_FORMATS);
+        let through = connect(freshet.address());
+        Self { direct, through, freshet, database }
+    }
+
+    /// Runs a statement on both sides; the replies must be equal. How freshet answered.
+    fn run(&mut self, sql: &str) -> String {
+        let (direct, through) = (ask(&mut self.direct, sql), ask(&mut self.through, sql));
+        assert_eq!(shown(&through), shown(&direct), "{sql}");
+        // In a failed block freshet says no more than upstream.
+        let (route, reason) = self.through.last().unwrap_or_default();
+        format!("{route} {reason}").trim().to_string()
+    }
+
+    fn run_extended(&mut self, sql: &str, parameters: &[Option<&str>]) {
+        let direct = self.direct.extended(sql, parameters, 0).expect("answers");
+        let through = self.through.extended(sql, parameters, 0).expect("answers");
+        assert_eq!(shown(&through), shown(&direct), "{sql}");
+    }
+
+    fn reads_path(&mut self, expected: &str) {
+        let limit = Instant::now() + Duration::from_secs(20);
+        let mut route = self.run(READ_PATH);
+        while route == "relay catalog_changed" && Instant::now() < limit {
+            route = self.run(READ_PATH);
+        }
+        assert_eq!(if route == "hit" { "local" } else { &route }, expected);
+    }
+
+    /// The table is another one on each side.
+    fn reads_temporary(&mut self, expected: &str) {
+        let (direct, through) = (ask(&mut self.direct, READ_PATH), ask(&mut self.through, READ_PATH));
+        assert_eq!(through.rows(), direct.rows());
+        assert_eq!(through.rows(), [[Some(b"temporary".to_vec())]]);
+        let (route, reason) = self.through.last().expect("answers");
+        assert_eq!(format!("{route} {reason}"), expected);
+    }
+
+    /// The catalog has changed: it takes a moment until it is read again.
+    fn reads_soon(&mut self) {
+        let limit = Instant::now() + Duration::from_secs(20);
+        while [READ_PATH, READ_FORMATS].iter().any(|sql| self.run(sql).starts_with("relay")) {
+            assert!(Instant::now() < limit, "{:?}", self.through.last());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn reads(&mut self, expected: &str) {
+        for sql in [READ_PATH, READ_FORMATS] {
+            let limit = Instant::now() + Duration::from_secs(20);
+            let mut route = self.run(sql);
+            // Another test has made a role: a new catalog for all databases.
+            while route == "relay catalog_changed" && Instant::now() < limit {
+                route = self.run(sql);
+            }
+            let route = if route == "hit" { "local" } else { &route };
+            assert_eq!(route, expected, "{sql}");
+        }
+    }
+}
+
+fn ask(client: &mut RawClient, sql: &str) -> RawReply {
+    client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+fn until_local(client: &mut RawClient, sql: &str) {
+    let limit = Instant::now() + Duration::from_secs(20);
+    loop {
+        ask(client, sql);
+        let last = client.last().expect("answers");
+        if matches!(last.0.as_str(), "hit" | "local") {
+            return;
+        }
+        assert!(Instant::now() < limit, "{sql}: {last:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A reply but for what differs between two sessions: ParameterStatus comes where it comes, lines of errors differ.
+fn shown(reply: &RawReply) -> Vec<(char, Vec<u8>)> {
+    let frames = reply.envelope().into_iter().map(|frame| (char::from(frame.0), frame.1.clone()));
+    let rows = reply.bodies(b'D').into_iter().map(|body| ('D', body.to_vec()));
+    frames.chain(rows).collect()
+}
+
+#[test]
+fn set_local_is_followed_within_its_transaction() {
+    let mut pair = Pair::start(Cluster::shared());
+    pair.reads("local");
+    for (before, after) in [
+        ("BEGIN; SET LOCAL search_path = two", "COMMIT"),
+        ("BEGIN; SET LOCAL search_path TO 'one', public", "ROLLBACK"),
+        ("BEGIN READ ONLY; SET LOCAL TimeZone = 'Asia/Tokyo'; SET LOCAL DateStyle = German", "END"),
+        ("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL IntervalStyle = iso_8601", "COMMIT"),
+        ("BEGIN; SET LOCAL extra_float_digits = 0; SET LOCAL bytea_output = 'escape'", "ROLLBACK"),
+        ("START TRANSACTION; SET search_path = two; SET LOCAL search_path = one", "COMMIT"),
+        ("BEGIN; SET LOCAL search_path = one; SET search_path = two", "COMMIT"),
+        ("BEGIN; SET TIME ZONE 'Europe/Berlin'; SET SCHEMA 'one'", "COMMIT"),
+        (
+            "BEGIN; SELECT set_config('search_path', 'two', true), set_config('request.jwt.claims', '{}', true)",
+            "COMMIT",
+        ),
+    ] {
+        pair.run(before);
+        pair.reads("local");
+        pair.run(after);
+        pair.reads("local");
+    }
+    pair.run("BEGIN");
+    pair.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    pair.reads("relay isolation_level");
+    pair.run("COMMIT AND CHAIN");
+    pair.reads("relay isolation_level");
+    pair.run("ROLLBACK");
+    pair.run("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY");
+    pair.run("BEGIN");
+    pair.reads("relay isolation_level");
+    pair.run("COMMIT");
+    pair.run("RESET default_transaction_isolation");
+    pair.run("BEGIN");
+    pair.reads("local");
+    pair.run("COMMIT AND CHAIN");
+    pair.reads("local");
+    pair.run("COMMIT");
+}
+
+#[test]
+fn savepoints_take_settings_and_writes_back() {
+    let mut pair = Pair::start(Cluster::shared());
+    for script in [
+        "BEGIN|SET search_path = one|SAVEPOINT a|SET LOCAL search_path = two|ROLLBACK TO a|?|COMMIT|?",
+        "BEGIN|SAVEPOINT a|SET search_path = two|RELEASE a|?|ROLLBACK|?",
+        "BEGIN|SET LOCAL extra_float_digits = 0|SAVEPOINT a|SET extra_float_digits = 3|RELEASE SAVEPOINT a|?|COMMIT|?",
+        "BEGIN|SET extra_float_digits = 1|SAVEPOINT \"A\"|SET LOCAL extra_float_digits = 2|RELEASE \"A\"|?|COMMIT|?",
+        "BEGIN|SAVEPOINT a|SET search_path = one|SAVEPOINT a|SET search_path = two|ROLLBACK TO a|?|RELEASE a|ROLLBACK TO a|?|END|?",
+        "BEGIN|SET search_path = two|SAVEPOINT a|SELECT 1/0|ROLLBACK TO SAVEPOINT a|?|COMMIT|?",
+        "BEGIN|SET search_path = one|SELECT 1/0|COMMIT|?",
+        "SET search_path = public|BEGIN|SAVEPOINT a|UPDATE public.n SET f = 1 WHERE false|ROLLBACK TO a|?|ROLLBACK|?",
+        "SET extra_float_digits = 0; SELECT 1/0|?",
+        "SET extra_float_digits = 0; COMMIT; SELECT 1/0|?",
+        "SET search_path = two; BEGIN; SET LOCAL TimeZone = 'UTC'|?|ROLLBACK|?",
+        "SET LOCAL search_path = one; SELECT v FROM t|?",
+        "SET LOCAL search_path = one|?|RESET search_path|?",
+    ] {
+        for sql in script.split('|') {
+            if sql == "?" { pair.reads("local") } else { drop(pair.run(sql)) }
+        }
+    }
+}
+
+#[test]
+fn parameters_of_set_config_are_read() {
+    let mut pair = Pair::start(Cluster::shared());
+    pair.run_extended("BEGIN", &[]);
+    pair.run_extended(
+        "SELECT set_config('search_path', $1, true), set_config('role', $2, true)",
+        &[Some("two"), Some("postgres")],
+    );
+    pair.reads("local");
+    pair.run("COMMIT");
+    pair.reads("local");
+    pair.run_extended("SELECT set_config($1, $2, $3)", &[Some("search_path"), Some("one"), Some("f")]);
+    pair.run_extended("SELECT set_config('TimeZone', $1, false)", &[Some("america/new_york")]);
+    pair.reads("local");
+    pair.run_extended("SELECT set_config('search_path', $1, false)", &[None]);
+    pair.reads("local");
+}
+
+/// What resets a pooled connection, by asyncpg, Npgsql and psycopg's pools.
+#[test]
+fn pooled_sessions_begin_anew() {
+    let mut pair = Pair::start(Cluster::shared());
+    for reset in [
+        "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;",
+        "DISCARD ALL",
+        "RESET ALL; SET SESSION AUTHORIZATION DEFAULT",
+    ] {
+        pair.run("SET search_path = two; SET TimeZone = 'Asia/Tokyo'; SET extra_float_digits = 0");
+        pair.reads("local");
+        pair.run(reset);
+        pair.reads("local");
+    }
+    pair.run("CREATE TEMP TABLE t AS SELECT 1 AS id, 'temporary'::text AS v");
+    pair.reads_temporary("relay opaque_session: temporary tables");
+    pair.run("DISCARD TEMP");
+    pair.reads("local");
+    pair.run("CREATE TEMP TABLE t AS SELECT 1 AS id, 'temporary'::text AS v");
+    pair.run("DROP TABLE pg_temp.t");
+    pair.reads("local");
+    pair.run("BEGIN");
+    pair.run("CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1 AS id, 'temporary'::text AS v");
+    pair.reads_temporary("relay opaque_session: temporary objects");
+    pair.run("COMMIT");
+    pair.reads("local");
+    // What only a function knows.
+    pair.run("DO $$ BEGIN PERFORM set_config('search_path', 'two', false); END $$");
+    pair.reads("local");
+    pair.run("SET zero_damaged_pages = off");
+    pair.reads("relay session_setting: zero_damaged_pages was changed");
+    pair.run("RESET zero_damaged_pages");
+    pair.reads("local");
+}
+
+#[test]
+fn roles_are_followed_with_their_privileges() {
+    let cluster = Cluster::shared();
+    cluster.psql("postgres", "CREATE ROLE settings_reader; CREATE ROLE settings_owner");
+    let mut pair = Pair::start(cluster);
+    let grants = "GRANT USAGE ON SCHEMA one TO settings_reader; GRANT SELECT ON one.t, public.n TO settings_reader";
+    cluster.psql(&pair.database, grants);
+    pair.run("SET search_path = two, one, public");
+    pair.run("BEGIN; SET LOCAL ROLE settings_reader");
+    // two is hidden from this role: the same name is another table. The grants make a new catalog.
+    pair.reads_soon();
+    pair.reads("local");
+    pair.run("COMMIT");
+    pair.reads("local");
+    pair.run("SET ROLE settings_owner");
+    pair.run(READ_PATH);
+    pair.run(READ_FORMATS);
+    pair.run("SET ROLE NONE");
+    pair.reads("local");
+    pair.run("SET SESSION AUTHORIZATION settings_reader");
+    pair.reads("local");
+    pair.run("RESET SESSION AUTHORIZATION");
+    pair.reads("local");
+    // A schema that comes to be, found first from the next read on.
+    cluster.psql(&pair.database, "CREATE SCHEMA \"postgres\"; CREATE TABLE postgres.t (id int PRIMARY KEY, v text)");
+    pair.run("RESET search_path");
+    assert_eq!(pair.run("SELECT v FROM t"), pair.run("SELECT v FROM t"));
+    cluster.psql(&pair.database, "DROP SCHEMA postgres CASCADE");
+    pair.run(READ_PATH);
+    pair.run(READ_PATH);
+}
+
+#[test]
+fn a_schema_that_comes_to_be_counts_at_once() {
+    let cluster = Cluster::shared();
+    let mut pair = Pair::start(cluster);
+    pair.run("SET search_path = later, one");
+    pair.reads_path("local");
+    cluster.psql(&pair.database, "CREATE SCHEMA later; CREATE TABLE later.t (id int PRIMARY KEY, v text)");
+    pair.run(READ_PATH);
+    cluster.psql(&pair.database, "INSERT INTO later.t VALUES (1, 'later')");
+    pair.run(READ_PATH);
+    cluster.psql(&pair.database, "DROP SCHEMA later CASCADE");
+    pair.run(READ_PATH);
+    // In a transaction that began before, and in one that has set its path again.
+    for setting in ["SET LOCAL work_mem = '2MB'", "SET LOCAL search_path = later, two"] {
+        pair.run("BEGIN");
+        pair.run(setting);
+        pair.run(READ_PATH);
+        let made = "CREATE SCHEMA later; CREATE TABLE later.t (id int PRIMARY KEY, v text); INSERT INTO later.t VALUES (1, 'l')";
+        cluster.psql(&pair.database, made);
+        pair.run(READ_PATH);
+        pair.run(READ_PATH);
+        pair.run("COMMIT");
+        pair.run(READ_PATH);
+        cluster.psql(&pair.database, "DROP SCHEMA later CASCADE");
+    }
+    // Sessions that come later take nothing over from those before.
+    let mut other = RawClient::connect(pair.freshet.address(), "postgres", &pair.database).expect("connects");
+    ask(&mut other, "SET search_path = later, two");
+    assert_eq!(ask(&mut other, READ_PATH).rows(), [[Some(b"two".to_vec())]]);
+}
+
+/// A generator whose numbers are the same on every run (Steele and others, SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
+    }
+
+    fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+}
+
+fn random_statement(numbers: &mut Numbers) -> String {
+    let setting = |numbers: &mut Numbers| {
+        numbers.pick(&[
+            "search_path = one",
+            "search_path = two, public",
+            "search_path TO nowhere",
+            "search_path = DEFAULT",
+            "extra_float_digits = 0",
+            "extra_float_digits = 3",
+            "extra_float_digits = 9",
+            "bytea_output = 'escape'",
+            "bytea_output TO hex",
+            "TimeZone = 'Asia/Tokyo'",
+            "TIME ZONE 'America/New_York'",
+            "TIME ZONE DEFAULT",
+            "DateStyle = 'SQL, DMY'",
+            "DateStyle = ISO",
+            "IntervalStyle = 'postgres_verbose'",
+            "IntervalStyle TO sql_standard",
+            "statement_timeout = '30s'",
+            "row_security = yes",
+            "work_mem = '2MB'",
+        ])
+    };
+    match numbers.below(16) {
+        0..=3 => format!("SET {}", setting(numbers)),
+        4..=6 => format!("SET LOCAL {}", setting(numbers)),
+        7 => format!(
+            "SELECT set_config('{}', {}, {})",
+            numbers.pick(&["search_path", "extra_float_digits"]),
+            numbers.pick(&["'1'", "'2'", "'two'", "NULL"]),
+            numbers.pick(&["true", "false"])
+        ),
+        8 => format!("RESET {}", numbers.pick(&["ALL", "search_path", "TIME ZONE", "DateStyle", "extra_float_digits"])),
+        9 | 10 => numbers.pick(&["BEGIN", "BEGIN", "BEGIN READ ONLY", "START TRANSACTION"]).to_string(),
+        11 => numbers.pick(&["COMMIT", "ROLLBACK", "COMMIT AND CHAIN", "ROLLBACK AND CHAIN", "END"]).to_string(),
+        12 => format!("SAVEPOINT {}", numbers.pick(&["a", "b"])),
+        13 => format!("ROLLBACK TO {}", numbers.pick(&["a", "b"])),
+        14 => format!("RELEASE {}", numbers.pick(&["a", "b"])),
+        _ => numbers
+            .pick(&[
+                "SELECT 1/0",
+                "DISCARD ALL",
+                "UPDATE public.n SET f = f WHERE false",
+                "SET ROLE settings_random",
+                "RESET ROLE",
+                "DO $$ BEGIN PERFORM set_config('search_path', 'two', true); END $$",
+                "DO $$ BEGIN PERFORM set_config('bytea_output', 'escape', false); END $$",
+                "PREPARE TRANSACTION 'none'",
+            ])
+            .to_string(),
+    }
+}
+
+#[test]
+fn random_scripts_are_answered_as_upstream_does() {
+    let cluster = Cluster::shared();
+    cluster.psql("postgres", "CREATE ROLE settings_random");
+    let mut pair = Pair::start(cluster);
+    cluster.psql(
+        &pair.database,
+        "GRANT USAGE ON SCHEMA two TO settings_random; GRANT SELECT ON two.t, public.n TO settings_random",
+    );
+    let seed = std::env::var("FRESHET_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut numbers = Numbers(seed.unwrap_or(20_261_121));
+    let (mut script, mut local, mut reads) = (Vec::new(), 0, 0);
+    let mut has_failed = false;
+    let mut reasons = std::collections::BTreeMap::new();
+    for step in 0..1500 {
+        // Some as strings of several statements, some by the extended protocol.
+        let mut sql = random_statement(&mut numbers);
+        if has_failed && numbers.below(4) > 0 {
+            sql = numbers
+                .pick(&["ROLLBACK", "COMMIT", "ROLLBACK TO a", "ROLLBACK TO b", "ROLLBACK AND CHAIN"])
+                .to_string();
+        }
+        for _ in 0..numbers.below(4).saturating_sub(1) {
+            sql = format!("{sql}; {}", random_statement(&mut numbers));
+        }
+        script.push(sql.clone());
+        let context = |script: &[String]| script[script.len().saturating_sub(25)..].join("\n");
+        let is_extended = !sql.contains(';') && numbers.below(3) == 0;
+        let run = |client: &mut RawClient, sql: &str| {
+            if is_extended { client.extended(sql, &[], 0).expect("answers") } else { ask(client, sql) }
+        };
+        let (direct, through) = (run(&mut pair.direct, &sql), run(&mut pair.through, &sql));
+        assert_eq!(shown(&through), shown(&direct), "step {step}\n{}", context(&script));
+        for read in [READ_PATH, READ_FORMATS] {
+            let (direct, through) = (run(&mut pair.direct, read), run(&mut pair.through, read));
+            let route = pair.through.last().unwrap_or_default();
+            assert_eq!(shown(&through), shown(&direct), "step {step}, {read}, {route:?}\n{}", context(&script));
+            has_failed = through.bodies(b'Z').last() == Some(&b"E".as_slice());
+            reads += 1;
+            *reasons.entry(format!("{} {}", route.0, route.1)).or_insert(0) += 1;
+            local += usize::from(matches!(route.0.as_str(), "hit" | "local"));
+        }
+    }
+    println!("{local} of {reads} reads were answered locally: {reasons:?}");
+    assert!(local * 4 > reads, "only {local} of {reads} reads were answered locally");
+}
+
+/// Several units sent without waiting: each Sync ends an implicit transaction.
+#[test]
+fn pipelines_keep_settings_apart() {
+    let mut pair = Pair::start(Cluster::shared());
+    let step = |sql: &str| {
+        let mut out = frame(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat());
+        out.extend(frame(b'B', b"\0\0\0\0\0\0\0\0"));
+        out.extend(frame(b'E', b"\0\0\0\0\0"));
+        out
+    };
+    let sync = || frame(b'S', b"");
+    for unit in [
+        [step("SET search_path = two"), step("SELECT 1/0"), step("SET search_path = one"), sync()].concat(),
+        [step("SET search_path = two"), step("SET LOCAL search_path = one"), sync()].concat(),
+        [step("SET extra_float_digits = 0"), step("BEGIN"), step("SET LOCAL search_path = one"), sync()].concat(),
+        [step("ROLLBACK"), sync()].concat(),
+        [step("BEGIN"), step("SET search_path = one"), step("COMMIT"), step("SELECT 1/0"), sync()].concat(),
+    ] {
+        for client in [&mut pair.direct, &mut pair.through] {
+            client.send(&unit).expect("sent");
+        }
+        let (direct, through) = (pair.direct.read_reply().expect("reads"), pair.through.read_reply().expect("reads"));
+        assert_eq!(shown(&through), shown(&direct));
+        pair.reads("local");
+    }
+}
