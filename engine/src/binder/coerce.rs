@@ -122,8 +122,12 @@ impl Binder<'_> {
         let (collation, strength) = self.input_collation(&arguments.iter().collect::<Vec<_>>(), PgType::Text)?;
         let has_text = arguments.iter().any(|argument| is_collatable(argument.pg_type()));
         if has_text {
-            let needs_order = matches!(function.name, "<" | "<=" | ">" | ">=");
-            check_collation(collation, if needs_order { Needs::Order } else { Needs::Equality }, function.name)?;
+            let needs = match function.name {
+                "<" | "<=" | ">" | ">=" => Needs::Order,
+                "lower" | "upper" | "initcap" | "~~*" | "!~~*" => Needs::Case,
+                _ => Needs::Equality,
+            };
+            check_collation(collation, needs, function.name)?;
         }
         self.uses_time |= function.volatility == Volatility::Time;
         let (collation, strength) = match function.result {
@@ -210,13 +214,17 @@ impl Binder<'_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
     Equality,
+    /// Upper and lower case of ASCII letters.
+    Case,
     Order,
 }
 
 pub(super) fn check_collation(collation: Collation, needs: Needs, what: &str) -> Bound<()> {
     match (collation, needs) {
-        (Collation::C, _) | (Collation::Deterministic(_), Needs::Equality) => Ok(()),
-        (Collation::None | Collation::Deterministic(_) | Collation::NonDeterministic(_), _) => {
+        (Collation::C, _)
+        | (Collation::Deterministic(_), Needs::Equality | Needs::Case)
+        | (Collation::OwnCase(_), Needs::Equality) => Ok(()),
+        (Collation::None | Collation::Deterministic(_) | Collation::OwnCase(_) | Collation::NonDeterministic(_), _) => {
             Err(UpstreamReason::Collation(what.to_owned().into()))
         }
     }

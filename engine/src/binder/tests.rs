@@ -137,6 +137,24 @@ fn damaged_statements_are_bound_or_refused() {
 }
 
 #[test]
+fn case_of_letters_needs_a_collation_that_is_not_turkish() {
+    let sqls = [
+        "SELECT lower(carrier) FROM flights",
+        "SELECT initcap(carrier) FROM flights",
+        "SELECT carrier ILIKE 'i%' FROM flights",
+    ];
+    for sql in sqls {
+        let refusal = bind_with(sql, &catalog(Collation::OwnCase(12_345)), &[]).expect_err(sql);
+        assert!(matches!(refusal, UpstreamReason::Collation(_)), "{sql}: {refusal}");
+        bind_with(sql, &catalog(Collation::Deterministic(12_345)), &[])
+            .unwrap_or_else(|reason| panic!("{sql}: {reason}"));
+    }
+    let equality = "SELECT carrier, count(*) FROM flights WHERE carrier = 'I' GROUP BY carrier";
+    bind_with(equality, &catalog(Collation::OwnCase(12_345)), &[])
+        .unwrap_or_else(|reason| panic!("{equality}: {reason}"));
+}
+
+#[test]
 fn order_of_text_needs_a_bytewise_collation() {
     let catalog = catalog(Collation::Deterministic(100));
     for sql in [

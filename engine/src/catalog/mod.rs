@@ -21,9 +21,11 @@ pub enum Collation {
     None,
     /// Bytewise: "C", and the database default where that is C or POSIX, `name`.
     C,
-    /// Deterministic, order not reproduced here: equality and grouping are bytewise, order goes upstream.
-    /// Also upper/lower/ILIKE depend on its locale.
+    /// Deterministic, order not reproduced here: equality and grouping are bytewise, order goes upstream. ASCII letters
+    /// change case as in C; others go upstream.
     Deterministic(Oid),
+    /// Likewise, and ASCII letters may change case in a way of their own (Turkish; ICU's titles).
+    OwnCase(Oid),
     /// Even equality is not bytewise: everything but carrying the value goes upstream.
     NonDeterministic(Oid),
 }

@@ -170,8 +170,20 @@ fn collation(oid: Oid, provider: &str, is_deterministic: bool, collate: &str, ct
         // Order and character classes must both be C: upper() under C touches ASCII only.
         "c" if is_c(collate) && is_c(ctype) => Collation::C,
         "b" if locale == "C" => Collation::C,
+        // ICU's titles begin at its own word boundaries ("It's" where C says "It'S"), and some of its languages are the
+        // ones below.
+        "i" => Collation::OwnCase(oid),
+        _ if has_two_kinds_of_i(ctype) => Collation::OwnCase(oid),
         _ => Collation::Deterministic(oid),
     }
+}
+
+/// Languages in which I is not the upper case of i (glibc's locales of Turkish and its relatives).
+fn has_two_kinds_of_i(ctype: &str) -> bool {
+    let name = ctype.to_ascii_lowercase();
+    ["tr", "az", "ku", "crh", "tt"].into_iter().any(|language| name.split(['_', '.', '@']).next() == Some(language))
+        || name.starts_with("turkish")
+        || name.starts_with("azer")
 }
 
 async fn load_collations(transaction: &Transaction<'_>) -> Result<Collations, UpstreamError> {
@@ -463,7 +475,9 @@ mod tests {
         assert_eq!(collation(100, "c", true, "POSIX", "POSIX", ""), Collation::C);
         assert_eq!(collation(1, "c", true, "C", "en_US.utf8", ""), Collation::Deterministic(1));
         assert_eq!(collation(1, "c", true, "C.UTF-8", "C.UTF-8", ""), Collation::Deterministic(1));
-        assert_eq!(collation(1, "i", true, "", "", "en"), Collation::Deterministic(1));
+        assert_eq!(collation(1, "i", true, "", "", "en"), Collation::OwnCase(1));
+        assert_eq!(collation(1, "c", true, "C", "tr_TR.utf8", ""), Collation::OwnCase(1));
+        assert_eq!(collation(1, "c", true, "en_US.utf8", "en_US.utf8", ""), Collation::Deterministic(1));
         assert_eq!(collation(1, "i", false, "", "", "en"), Collation::NonDeterministic(1));
         assert_eq!(collation(1, "b", true, "", "", "C"), Collation::C);
     }
