@@ -3,7 +3,7 @@ from python_suite import run_pytest
 from sources import pypi_source, python_with
 from suite import counted
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "postgres"
 VERSION = "0.32.0"
 summary = counted

@@ -3,7 +3,7 @@ import sys
 
 from scripted import SCRIPTS, run_script
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "cases"
 
 

@@ -1,11 +1,12 @@
 """node-postgres (`pg`, `pg-cursor`, `pg-query-stream`, `pg-copy-streams`) and postgres.js by a script of our own."""
-from scripted import SCRIPTS, run_script
+from scripted import SCRIPTS, run_script, without_oids
 from sources import kept
 from sources import run as client
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "cases"
 PACKAGES = ["pg@8.23.1", "pg-cursor@2.22.0", "postgres@3.4.9"]
+normalise = without_oids
 
 
 def prepare(ground):

@@ -1,12 +1,13 @@
 """psqlODBC (the distribution's driver and driver manager) by pyodbc and a script of our own."""
 import os
 
-from scripted import SCRIPTS, run_script
+from scripted import SCRIPTS, run_script, without_oids
 from sources import debian_files, debian_version, python_with
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "cases"
 VERSION = "5.5.0"
+normalise = without_oids
 
 
 def prepare(ground):

@@ -2,7 +2,7 @@
 import re
 import subprocess
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "bench"
 PROTOCOLS = ["simple", "extended", "prepared"]
 SCRIPTS = ["tpcb-like", "simple-update", "select-only"]

@@ -7,7 +7,7 @@ from sources import download, kept
 from sources import run as client
 from suite import counted
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "test"
 VERSION = "42.7.7"
 ARCHIVE = f"https://repo1.maven.org/maven2/org/postgresql/postgresql/{VERSION}/postgresql-{VERSION}-jdbc-src.tar.gz"

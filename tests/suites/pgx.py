@@ -8,7 +8,7 @@ import subprocess
 from sources import run as client
 from suite import counted
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "pgx_test"
 VERSION = "v5.7.5"
 summary = counted

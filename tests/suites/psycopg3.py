@@ -1,10 +1,11 @@
 """psycopg 3 by a script of our own (its source distribution has no tests)."""
-from scripted import SCRIPTS, run_script
+from scripted import SCRIPTS, run_script, without_oids
 from sources import python_with
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "cases"
 VERSION = "3.3.9"
+normalise = without_oids
 
 
 def prepare(ground):

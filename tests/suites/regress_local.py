@@ -9,6 +9,10 @@ MODES = ["local"]
 DATABASE = regress.DATABASE
 prepare = regress.prepare
 set_up = regress.set_up
+EXPLAINED = {"local": {
+    "publication.out": "lists every publication of the database, hence freshet's own, too",
+    "stats.out": "counts scans of tables and indexes: what is answered locally scans nothing upstream",
+}}
 LAUNCHER = "env PGDATESTYLE=ISO,MDY PGTZ=UTC PGOPTIONS=-cintervalstyle=postgres"
 
 

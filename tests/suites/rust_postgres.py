@@ -9,7 +9,7 @@ from sources import run as client
 from suite import counted
 from throwaway import free_port
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "postgres"
 CRATES = {"tokio-postgres": "0.7.18", "postgres": "0.19.14"}
 FEATURES = "with-chrono-0_4,with-serde_json-1,with-uuid-1"

@@ -2,10 +2,16 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "scripts"
 SECONDS_MAX = 600
+
+
+def without_oids(name, text):
+    """What is made while freshet runs gets other OIDs: its publication takes some."""
+    return re.sub(r"\b16[3-9]\d\d\b", "OID", text)
 
 
 def run_script(leg, *command, environment=None):

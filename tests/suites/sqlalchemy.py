@@ -3,7 +3,7 @@ from python_suite import run_pytest
 from sources import pypi_source, python_with
 from suite import counted
 
-MODES = ["relay"]
+MODES = ["relay", "local"]
 DATABASE = "test"
 VERSION = "2.1.9"
 DRIVERS = ["psycopg2", "psycopg", "asyncpg"]

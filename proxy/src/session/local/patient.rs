@@ -48,6 +48,8 @@ impl LocalAnswerer {
                 Err(relay) => relay,
             };
             let may_pass = match &refused.reason {
+                // Upstream's reply to this very execution is wanted.
+                _ if refused.observer.is_some() => false,
                 UpstreamReason::TableNotMirrored(_) => self.awaits_a_copy(unit, state),
                 // A table that is new is found when the catalog is next read: now.
                 UpstreamReason::UnknownRelation(_)
