@@ -222,7 +222,8 @@ pub async fn serve<A: Answerers>(
         accepting.spawn(accept(Arc::clone(&front), listener));
     }
     let mut beside = JoinSet::new();
-    beside.spawn(watch_certificates(Arc::clone(&front)));
+    beside.spawn(tell_binding_at_start(Arc::clone(&front)));
+    beside.spawn(reload_on_hangup(Arc::clone(&front)));
     let drain_limit = Duration::from_millis(front.settings.listen.drain_timeout_ms);
     let mut sessions: Vec<JoinSet<()>> = Vec::new();
     while let Some(finished) = accepting.join_next().await {
@@ -251,38 +252,49 @@ pub async fn serve<A: Answerers>(
 }
 
 /// Says whether SCRAM works between the two legs.
-async fn tell_binding<A: Answerers>(front: &Front<A>) {
+async fn tell_binding<A: Answerers>(front: &Front<A>) -> io::Result<()> {
     let clients = client_leg(front.tls.as_ref(), &front.settings);
     let limit = Duration::from_millis(front.settings.upstream.connect_timeout_ms);
-    match binding::assess(&clients, &front.upstream, limit).await {
-        Ok(found) => {
-            for binding in found {
-                match binding.remedy() {
-                    None => info!("{}", binding.text()),
-                    Some(remedy) => warn!(remedy, "{}", binding.text()),
-                }
-            }
+    for binding in binding::assess(&clients, &front.upstream, limit).await? {
+        match binding.remedy() {
+            None => info!("{}", binding.text()),
+            Some(remedy) => warn!(remedy, "{}", binding.text()),
         }
-        Err(error) => warn!(upstream = %front.upstream.endpoint, %error, "upstream cannot be reached"),
     }
+    Ok(())
 }
+
+/// While upstream cannot be reached at start.
+const ASK_UPSTREAM_AGAIN: Duration = Duration::from_secs(5);
 
 /// The clients' leg by the settings.
 pub fn client_leg(tls: Option<&ServerTls>, settings: &Settings) -> ClientLeg {
     ClientLeg { certificate: tls.map(ServerTls::certificate), is_required: settings.listen.tls_required }
 }
 
-/// Says at start how the two legs fit; a renewed certificate is taken into use on SIGHUP.
-async fn watch_certificates<A: Answerers>(front: Arc<Front<A>>) {
-    // Before anything that takes time: until it is there, and without TLS, the signal ends the program.
-    let hangup = front.tls.as_ref().map(|tls| (tls, signal(SignalKind::hangup())));
-    tell_binding(&front).await;
-    let Some((tls, Ok(mut hangup))) = hangup else { return };
+/// Says once upstream can be reached how the two legs fit.
+async fn tell_binding_at_start<A: Answerers>(front: Arc<Front<A>>) {
+    let mut is_told = false;
+    while let Err(error) = tell_binding(&front).await {
+        if !is_told {
+            warn!(upstream = %front.upstream.endpoint, %error, "upstream cannot be reached");
+        }
+        is_told = true;
+        tokio::time::sleep(ASK_UPSTREAM_AGAIN).await;
+    }
+}
+
+/// A renewed certificate is taken into use without a restart. Without TLS the signal ends the program.
+async fn reload_on_hangup<A: Answerers>(front: Arc<Front<A>>) {
+    let Some(tls) = &front.tls else { return };
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     while hangup.recv().await.is_some() {
         match tls.reload() {
             Ok(()) => {
                 info!("certificate and key are read again");
-                tell_binding(&front).await;
+                if let Err(error) = tell_binding(&front).await {
+                    warn!(upstream = %front.upstream.endpoint, %error, "upstream cannot be reached");
+                }
             }
             Err(problems) => {
                 for problem in problems {

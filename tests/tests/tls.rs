@@ -159,6 +159,12 @@ fn upstreams_certificate_is_judged_as_libpq_judges_it() {
             assert_eq!(relayed.as_deref().unwrap_or("t"), "t");
             assert_eq!(own_log_in(&url).is_ok(), works, "{name} {trusted} {mode}");
         }
+        if name == "elsewhere" {
+            // The name is judged, whatever address it was reached at.
+            let query = format!("hostaddr=127.0.0.1&sslmode=verify-full&{}", root("ca"));
+            let url = format!("postgres://postgres@elsewhere.example:{}/postgres?{query}", cluster.port());
+            assert!(own_log_in(&url).is_ok());
+        }
     }
 }
 

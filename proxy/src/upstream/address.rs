@@ -4,6 +4,7 @@
 //! (`?host=/var/run/postgresql` for a socket directory, percent-encoding); what they say of TLS is read by
 //! [`security`](crate::upstream::security).
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub struct UpstreamAddress {
     pub connect_timeout: Duration,
     pub security: Security,
     pub keepalive: TcpKeepalive,
+    /// `hostaddr`: where to connect, while the host's name is what the certificate must be for.
+    pub host_address: Option<IpAddr>,
     parsed: tokio_postgres::Config,
 }
 
@@ -44,8 +47,9 @@ impl UpstreamAddress {
         let parsed: tokio_postgres::Config =
             rest.parse().map_err(|error: tokio_postgres::Error| UpstreamError::Address(error.to_string()))?;
         let port = parsed.get_ports().first().copied().unwrap_or(5432);
+        let host_address = parsed.get_hostaddrs().first().copied();
         let endpoint = match parsed.get_hosts().first() {
-            None => Endpoint::Tcp { host: "127.0.0.1".into(), port },
+            None => Endpoint::Tcp { host: host_address.map_or("127.0.0.1".into(), |at| at.to_string()), port },
             Some(Host::Tcp(host)) => Endpoint::Tcp { host: host.clone(), port },
             #[cfg(unix)]
             Some(Host::Unix(directory)) => Endpoint::Unix(directory.join(format!(".s.PGSQL.{port}"))),
@@ -60,6 +64,7 @@ impl UpstreamAddress {
                 .with_time(Duration::from_secs(15))
                 .with_interval(Duration::from_secs(5))
                 .with_retries(3),
+            host_address,
             endpoint,
             password: parsed.get_password().map(<[u8]>::to_vec),
             connect_timeout: parsed.get_connect_timeout().copied().unwrap_or(Duration::from_secs(10)),
@@ -133,6 +138,15 @@ mod tests {
         let unix = UpstreamAddress::parse("postgresql:///shop?host=/run/pg&user=ann&port=6001").unwrap();
         assert_eq!(unix.endpoint, Endpoint::Unix("/run/pg/.s.PGSQL.6001".into()));
         assert_eq!(UpstreamAddress::parse("postgres://ann@h").unwrap().database, "ann");
+    }
+
+    #[test]
+    fn an_address_stands_beside_its_name_or_alone() {
+        let both = UpstreamAddress::parse("postgres://ann@db.example:6000/shop?hostaddr=10.0.0.7").unwrap();
+        assert_eq!(both.endpoint, Endpoint::Tcp { host: "db.example".into(), port: 6000 });
+        assert_eq!(both.host_address, Some("10.0.0.7".parse().unwrap()));
+        let alone = UpstreamAddress::parse("postgresql:///shop?hostaddr=10.0.0.7&user=ann").unwrap();
+        assert_eq!(alone.endpoint, Endpoint::Tcp { host: "10.0.0.7".into(), port: 5432 });
     }
 
     #[test]

@@ -39,7 +39,11 @@ pub async fn open_by(address: &UpstreamAddress, attempt: Attempt, limit: Duratio
 async fn dial(address: &UpstreamAddress) -> io::Result<Line> {
     match &address.endpoint {
         Endpoint::Tcp { host, port } => {
-            Line::tcp(TcpStream::connect((host.as_str(), *port)).await?, &address.keepalive)
+            let stream = match address.host_address {
+                Some(at) => TcpStream::connect((at, *port)).await?,
+                None => TcpStream::connect((host.as_str(), *port)).await?,
+            };
+            Line::tcp(stream, &address.keepalive)
         }
         Endpoint::Unix(path) => Ok(Line::Unix(UnixStream::connect(path).await?)),
     }
