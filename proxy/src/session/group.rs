@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use freshet_engine::reason::UpstreamReason;
 
-use crate::session::answer::{Answerer, Form, Observer, Outcome, Relay, Unit};
+use crate::session::answer::{Answerer, Form, ObservedReply, Observer, Outcome, Relay, Unit};
 use crate::session::control::{self, Control};
 use crate::session::effect::{Effect, effects, worst};
 use crate::session::intercept::{self, Request};
@@ -14,6 +14,7 @@ use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, Item};
 use crate::session::state::{Isolation, RouteSetting, SessionState, Transaction};
 use crate::session::{Session, preamble};
+use crate::wire::frame::Frames;
 use crate::wire::query::TransactionStatus;
 
 /// Rows that a session may keep in suspended portals; a larger result is fetched from upstream.
@@ -29,11 +30,29 @@ enum Decided {
     Cancelled,
 }
 
+/// Sees the reply to a FETCH: as many rows as were asked for may not be all.
+struct OfFetch {
+    observer: Box<dyn Observer>,
+    limit: Option<usize>,
+}
+
+impl Observer for OfFetch {
+    fn bytes_max(&self) -> usize {
+        self.observer.bytes_max()
+    }
+
+    fn observe(self: Box<Self>, mut reply: ObservedReply) {
+        let rows = Frames::new(&reply.bytes).filter(|frame| frame.tag == b'D').count();
+        reply.is_suspended = self.limit == Some(rows);
+        self.observer.observe(reply);
+    }
+}
+
 impl<A: Answerer> Session<A> {
     /// The unit at hand is not a plain one.
     pub(super) async fn decide_group(&mut self, started: Instant) -> io::Result<()> {
         let bytes = self.machine.unit_bytes().to_vec();
-        let group = match self.machine.group(&bytes) {
+        let mut group = match self.machine.group(&bytes) {
             Ok(group) => group,
             Err(form) => return self.relay(started, Relay::because(UpstreamReason::UnitForm(form))),
         };
@@ -50,7 +69,17 @@ impl<A: Answerer> Session<A> {
                     self.probe();
                     return Ok(());
                 }
-                Decided::Relay(relay) => return self.relay_group(started, &group, at, relay),
+                Decided::Relay(relay) => {
+                    let closes = |item: &Item<'_>| matches!(item, Item::Cursor(..));
+                    let rest = group.last_statement(at).filter(|rest| control::read(rest).is_some());
+                    // psqlODBC ends a block in one string with the last FETCH or CLOSE of a cursor that lives here.
+                    let Some(rest) = rest.filter(|_| group.items[..at].iter().any(closes)).map(<[u8]>::to_vec) else {
+                        return self.relay_group(started, &group, at, relay);
+                    };
+                    self.relaying = Some((started, relay.reason));
+                    self.machine.answer_beginning(group.items.drain(..at).collect(), answers, &rest);
+                    return Ok(());
+                }
                 Decided::Cancelled => return self.cancel(started),
             }
         }
@@ -63,7 +92,7 @@ impl<A: Answerer> Session<A> {
             return self.relay(started, Relay::because(UpstreamReason::OverBudget("rows in portals")));
         }
         for (item, answer) in group.items.iter().zip(&answers) {
-            if let (Item::Bind { .. } | Item::Statement(_), Answer::Reply(reply)) = (item, answer)
+            if let (Item::Bind { .. } | Item::Statement(_) | Item::Cursor(..), Answer::Reply(reply)) = (item, answer)
                 && !item.question().is_some_and(|unit| self.is_addressed(&unit))
             {
                 self.account(started, reply.account.clone(), None);
@@ -76,6 +105,9 @@ impl<A: Answerer> Session<A> {
 
     /// What stands against the whole group, seen without asking anybody.
     fn common_obstacle(&self, group: &Group<'_>, state: &SessionState) -> Option<UpstreamReason> {
+        if state.status == TransactionStatus::Failed {
+            return Some(UpstreamReason::FailedTransaction);
+        }
         // One implicit transaction for all: under a stricter default its statements share a snapshot.
         let shares = group.executions() > 1 && state.status == TransactionStatus::Idle;
         let default = state.settings.as_ref().map(|settings| settings.default_isolation);
@@ -109,6 +141,10 @@ impl<A: Answerer> Session<A> {
         }
         if let Some(control) = control::read(unit.sql) {
             return Ok(self.decide_control(control, &unit, state));
+        }
+        if matches!(item, Item::Cursor(..)) && state.status != TransactionStatus::InTransaction {
+            let reason = UpstreamReason::UnitForm("a cursor outside of a transaction block");
+            return Ok(Decided::Relay(Relay::because(reason)));
         }
         let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
         if let Some(reason) = self.obstacle(effect, state) {
@@ -193,9 +229,18 @@ impl<A: Answerer> Session<A> {
     fn relay_group(&mut self, started: Instant, group: &Group<'_>, at: usize, relay: Relay) -> io::Result<()> {
         let is_description = matches!(group.items.get(at), Some(Item::DescribeStatement { .. }));
         let end = if is_description { WatchEnd::Description } else { WatchEnd::Execution };
-        let observer: Option<Box<dyn Observer>> = relay.observer;
+        let mut observer: Option<Box<dyn Observer>> = relay.observer;
+        let mut skip = group.executions_before(at);
+        if let Some(Item::Cursor(..)) = group.items.get(at) {
+            // The rows come with the FETCH.
+            let fetch = group.fetch_of(at);
+            skip = group.executions_before(fetch.map_or(at, |(fetch, _)| fetch));
+            observer = observer.filter(|_| fetch.is_some()).map(|observer| {
+                Box::new(OfFetch { observer, limit: fetch.and_then(|(_, limit)| limit) }) as Box<dyn Observer>
+            });
+        }
         self.relaying = Some((started, relay.reason));
-        self.machine.relay_group(observer, None, end, group.executions_before(at));
+        self.machine.relay_group(observer, None, end, skip);
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ pub mod answer;
 pub mod buffer;
 pub mod change;
 pub mod control;
+mod cursor;
 pub mod effect;
 mod group;
 pub mod intercept;
@@ -225,7 +226,7 @@ impl<A: Answerer> Session<A> {
         {
             return self.reply(started, &reply);
         }
-        let is_several = unit.form == Form::Simple && is_several(unit.sql);
+        let is_several = unit.form == Form::Simple && (is_several(unit.sql) || cursor::is_mentioned(unit.sql));
         if is_several || unit.form == Form::Prepare || control::read(unit.sql).is_some() {
             return self.decide_group(started).await;
         }

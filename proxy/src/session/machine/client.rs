@@ -294,7 +294,7 @@ impl Machine {
     }
 
     /// Books a message that goes upstream: what it will answer, what it may change, what must go before it.
-    fn note_relayed(&mut self, tag: u8, frame: &[u8], is_whole: bool) {
+    pub(super) fn note_relayed(&mut self, tag: u8, frame: &[u8], is_whole: bool) {
         let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
         match tag {
             b'S' => {
@@ -324,6 +324,7 @@ impl Machine {
         self.state.transaction.has_relayed = true;
         match tag {
             b'Q' => {
+                self.mind_cursors(body);
                 let judged = if is_whole { query(body).map(|sql| self.judge(sql)) } else { None };
                 let Judged { effects, changes } = judged.unwrap_or_else(Judged::unread);
                 effects.iter().for_each(|effect| self.apply_effect(*effect));
@@ -514,9 +515,10 @@ impl Machine {
     }
 
     /// The block, or implicit transaction, is over: its portals go.
-    pub(super) fn end_of_transaction(&mut self) {
+    pub(super) fn end_of_transaction(&mut self, is_committed: bool) {
         self.state.transaction = Transaction::default();
         self.portals.clear();
+        self.cursors.end_of_transaction(is_committed);
         if matches!(self.unnamed_portal, UnnamedPortal::Held | UnnamedPortal::Local { .. }) {
             self.unnamed_portal = UnnamedPortal::Upstream;
         }

@@ -7,6 +7,7 @@ use freshet_engine::statement::lexer;
 
 use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
 use crate::session::control::Control;
+use crate::session::cursor::{self, CursorStatement};
 use crate::session::intercept;
 use crate::session::machine::portal::{Executed, Portal};
 use crate::session::machine::{ExpectedKind, Machine, Named, Unnamed, UnnamedPortal};
@@ -41,6 +42,8 @@ pub enum Item<'a> {
     Execute(Execute<'a>),
     Close(Target<'a>),
     Statement(&'a [u8]),
+    /// A statement about a cursor that may live here, and its text.
+    Cursor(CursorStatement<'a>, &'a [u8]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +92,9 @@ impl Item<'_> {
                 describes_portal: *is_described,
                 bytes: &[],
             }),
-            Self::Statement(sql) => Some(Unit {
+            Self::Statement(_) | Self::Cursor(CursorStatement::Declare { .. }, _) => Some(Unit {
                 form: Form::Simple,
-                sql,
+                sql: self.query_text(),
                 parameter_types: &[],
                 bind: None,
                 prepared: None,
@@ -99,21 +102,58 @@ impl Item<'_> {
                 describes_portal: true,
                 bytes: &[],
             }),
-            Self::Parse { .. } | Self::DescribePortal(_) | Self::Execute(_) | Self::Close(_) => None,
+            Self::Parse { .. }
+            | Self::DescribePortal(_)
+            | Self::Execute(_)
+            | Self::Close(_)
+            | Self::Cursor(CursorStatement::Fetch { .. } | CursorStatement::Close { .. }, _) => None,
         }
+    }
+
+    /// The query of an item of a simple Query.
+    fn query_text(&self) -> &[u8] {
+        match self {
+            Self::Cursor(CursorStatement::Declare { query, .. }, _) => query.as_bytes(),
+            Self::Statement(sql) | Self::Cursor(_, sql) => sql,
+            _ => b"",
+        }
+    }
+
+    /// Whether its reply ends with a message that ends an execution.
+    fn is_execution(&self) -> bool {
+        matches!(self, Self::Execute(_) | Self::Statement(_) | Self::Cursor(..))
     }
 }
 
 impl Group<'_> {
     /// Executions, each in a snapshot of its own if the isolation level is per statement.
     pub fn executions(&self) -> usize {
-        self.items.iter().filter(|item| matches!(item, Item::Bind { .. } | Item::Statement(_))).count()
+        let runs = |item: &&Item<'_>| matches!(item, Item::Bind { .. } | Item::Statement(_) | Item::Cursor(..));
+        self.items.iter().filter(runs).count()
     }
 
     /// Executions that are complete before item `at` is looked at: what an observer of that item's reply must let pass.
     pub fn executions_before(&self, at: usize) -> usize {
-        let before = self.items.iter().take(at);
-        before.filter(|item| matches!(item, Item::Execute(_) | Item::Statement(_))).count()
+        self.items.iter().take(at).filter(|item| item.is_execution()).count()
+    }
+
+    /// The first FETCH from the cursor that item `at` declares, and its limit.
+    pub fn fetch_of(&self, at: usize) -> Option<(usize, Option<usize>)> {
+        let Some(Item::Cursor(CursorStatement::Declare { name: declared, .. }, _)) = self.items.get(at) else {
+            return None;
+        };
+        self.items.iter().enumerate().find_map(|(at, item)| match item {
+            Item::Cursor(CursorStatement::Fetch { name, limit }, _) if name == declared => Some((at, *limit)),
+            _ => None,
+        })
+    }
+
+    /// The text from item `at` of a simple Query on, where it is one statement.
+    pub fn last_statement(&self, at: usize) -> Option<&[u8]> {
+        match self.items.get(at..)? {
+            [Item::Statement(sql)] => Some(sql),
+            _ => None,
+        }
     }
 
     /// Some rows may stay in a portal after the group.
@@ -121,7 +161,11 @@ impl Group<'_> {
         let executed = |portal: &[u8]| {
             self.items.iter().any(|item| matches!(item, Item::Execute(e) if e.portal == portal && e.rows_max <= 0))
         };
-        self.items.iter().any(|item| matches!(item, Item::Bind { bind, .. } if !executed(bind.portal)))
+        self.items.iter().any(|item| match item {
+            Item::Bind { bind, .. } => !executed(bind.portal),
+            Item::Cursor(..) => true,
+            _ => false,
+        })
     }
 }
 
@@ -131,7 +175,14 @@ impl Machine {
     pub fn group<'a>(&mut self, bytes: &'a [u8]) -> Result<Group<'a>, &'static str> {
         if let Some(frame) = Frames::new(bytes).next().filter(|frame| frame.tag == b'Q') {
             let sql = query(frame.body).ok_or("malformed Query")?;
-            let items = statements(sql).ok_or("not lexed")?.into_iter().map(Item::Statement).collect();
+            let mut items = Vec::new();
+            for sql in statements(sql).ok_or("not lexed")? {
+                let item = match cursor::read(sql) {
+                    None => Item::Statement(sql),
+                    Some(statement) => self.cursor_item(statement, sql, &items)?,
+                };
+                items.push(item);
+            }
             return Ok(Group { items, end: GroupEnd::Query });
         }
         let mut items = Vec::new();
@@ -196,6 +247,28 @@ impl Machine {
         Ok(Item::Bind { bind, statement, is_described: false })
     }
 
+    fn cursor_item<'a>(
+        &self,
+        statement: CursorStatement<'a>,
+        sql: &'a [u8],
+        items: &[Item<'a>],
+    ) -> Result<Item<'a>, &'static str> {
+        let (CursorStatement::Declare { name, .. }
+        | CursorStatement::Fetch { name, .. }
+        | CursorStatement::Close { name }) = statement;
+        let before = items.iter().rev().find_map(|item| match item {
+            Item::Cursor(CursorStatement::Declare { name: known, .. }, _) if *known == name => Some(true),
+            Item::Cursor(CursorStatement::Close { name: known }, _) if *known == name => Some(false),
+            _ => None,
+        });
+        let exists = before.unwrap_or_else(|| self.has_cursor(name));
+        match (matches!(statement, CursorStatement::Declare { .. }), exists) {
+            (true, true) => Err("a cursor of that name exists"),
+            (false, false) => Err("a cursor of upstream's"),
+            _ => Ok(Item::Cursor(statement, sql)),
+        }
+    }
+
     /// The statement of that name after the items so far.
     fn known(&self, name: &[u8], items: &[Item<'_>]) -> Option<Arc<PreparedStatement>> {
         for item in items.iter().rev() {
@@ -235,6 +308,18 @@ impl Machine {
                 self.finish_group();
             }
         }
+    }
+
+    /// Answers the first items of a simple Query from here; upstream gets the statement behind them.
+    pub fn answer_beginning(&mut self, items: Vec<Item<'_>>, answers: Vec<Answer>, rest: &[u8]) {
+        for (item, answer) in items.into_iter().zip(answers) {
+            self.answer_item(item, answer);
+        }
+        self.taken = self.scanned;
+        let mut frame = Vec::new();
+        write_query(&mut frame, rest);
+        self.note_relayed(b'Q', &frame, true);
+        self.to_upstream.push(&frame);
     }
 
     fn answer_item(&mut self, item: Item<'_>, answer: Answer) {
@@ -280,6 +365,12 @@ impl Machine {
             }
             (Item::Statement(sql), Answer::Control(control)) => self.control(control, sql),
             (Item::Statement(_), Answer::None) => self.to_client.push(EMPTY_QUERY_RESPONSE),
+            (Item::Cursor(CursorStatement::Declare { name, with_hold, .. }, sql), Answer::Reply(reply)) => {
+                self.declare_cursor(name, with_hold, sql, reply);
+            }
+            (Item::Cursor(CursorStatement::Fetch { name, limit }, _), _) => self.fetch_cursor(name, limit),
+            (Item::Cursor(CursorStatement::Close { name }, _), _) => self.close_cursor(name),
+            (Item::Cursor(CursorStatement::Declare { .. }, _), Answer::None | Answer::Control(_)) => {}
         }
     }
 
@@ -350,7 +441,7 @@ impl Machine {
                 TransactionStatus::InTransaction
             }
             Control::Commit | Control::Rollback => {
-                self.end_of_transaction();
+                self.end_of_transaction(control == Control::Commit);
                 // Only freshet's own settings can have changed in it.
                 self.tracker.ready(TransactionStatus::Idle, control == Control::Rollback, false);
                 self.take_tracked();
@@ -433,7 +524,7 @@ fn judge(items: &mut [Item<'_>]) {
             Item::DescribePortal(portal) => described.push(portal),
             Item::Execute(execute) if execute.rows_max <= 0 => ended.push(execute.portal),
             Item::Close(Target::Portal(portal)) => ended.push(portal),
-            Item::Execute(_) | Item::Close(Target::Statement(_)) | Item::Statement(_) => {}
+            Item::Execute(_) | Item::Close(Target::Statement(_)) | Item::Statement(_) | Item::Cursor(..) => {}
         }
     }
 }

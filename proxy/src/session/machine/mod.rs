@@ -9,6 +9,7 @@
 //! rest of the session: upstream decides, as it would without freshet.
 
 mod client;
+mod cursor;
 pub mod group;
 pub mod local;
 mod portal;
@@ -25,6 +26,7 @@ use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed
 use crate::session::buffer::OutBuffer;
 use crate::session::change::Change;
 use crate::session::effect::Effect;
+use crate::session::machine::cursor::Cursors;
 use crate::session::machine::portal::Portals;
 use crate::session::settings::Probed;
 use crate::session::state::SessionState;
@@ -232,6 +234,8 @@ pub struct Machine {
     unnamed_portal: UnnamedPortal,
     /// Portals that live here.
     portals: Portals,
+    /// Cursors of psqlODBC that live here.
+    cursors: Cursors,
     /// The client is within a group of extended messages that upstream has seen nothing of.
     has_open_group: bool,
     /// That group has failed: its messages are ignored up to its Sync.
@@ -247,6 +251,8 @@ pub struct Machine {
     transaction_effect: Effect,
     /// The current unit's reply had an error.
     has_error: bool,
+    /// It had the tag of a COMMIT that was one.
+    has_committed: bool,
     watch: Option<Watch>,
     probe_reply: Option<Vec<u8>>,
     events: Vec<Event>,
@@ -286,6 +292,7 @@ impl Machine {
             unnamed: Unnamed::Upstream(None),
             unnamed_portal: UnnamedPortal::Upstream,
             portals: Portals::default(),
+            cursors: Cursors::default(),
             has_open_group: false,
             ignores_group: false,
             client_ignoring: 0,
@@ -293,6 +300,7 @@ impl Machine {
             unit_effect: Effect::Neutral,
             transaction_effect: Effect::Neutral,
             has_error: false,
+            has_committed: false,
             watch: None,
             probe_reply: None,
             events: Vec::new(),
@@ -393,7 +401,7 @@ impl Machine {
 
     /// Bytes of rows that wait in portals for the client to fetch them.
     pub fn portal_bytes(&self) -> usize {
-        self.portals.bytes()
+        self.portals.bytes() + self.cursors.bytes()
     }
 
     /// A name that is not in `statements` is not prepared upstream, as far as Parse goes.

@@ -56,47 +56,47 @@ impl Portal {
     /// Execute: all rows that are left, or at most `rows_max` where it is positive. A run that was asked for exactly what
     /// was left is suspended: only the next one finds the end (PostgreSQL: PortalRunSelect). The tag counts one run's rows.
     pub(super) fn execute(&mut self, rows_max: i32, out: &mut OutBuffer) -> Executed {
-        let pieces = match &mut self.content {
-            Content::Control(..) => {
-                let Content::Control(control, sql) = std::mem::replace(&mut self.content, Content::Ended) else {
-                    return Executed::Rows;
-                };
-                return Executed::Control(control, sql);
-            }
-            Content::Ended => {
-                complete(out, 0);
-                return Executed::Rows;
-            }
-            Content::Rows(pieces) => pieces,
-        };
+        if let Content::Control(..) = self.content
+            && let Content::Control(control, sql) = std::mem::replace(&mut self.content, Content::Ended)
+        {
+            return Executed::Control(control, sql);
+        }
         let limit = usize::try_from(rows_max).ok().filter(|limit| *limit > 0);
+        let rows = self.hand_out(limit, out);
+        match &self.content {
+            Content::Rows(_) if limit == Some(rows) => out.push(PORTAL_SUSPENDED),
+            _ => out.write(|out| write_command_complete(out, &format!("SELECT {rows}"))),
+        }
+        Executed::Rows
+    }
+
+    /// Appends the next rows, all or at most `limit`; how many there were.
+    pub(super) fn hand_out(&mut self, limit: Option<usize>, out: &mut OutBuffer) -> usize {
+        let Content::Rows(pieces) = &mut self.content else { return 0 };
         let mut rows = 0;
         while let Some(piece) = pieces.front_mut() {
             let (taken, found, is_end) = take_rows(piece, limit.map(|limit| limit - rows));
             out.push_shared(&piece.split_to(taken));
             rows += found;
             if is_end {
-                complete(out, rows);
-                self.content = Content::Ended;
-                return Executed::Rows;
+                break;
             }
             if limit == Some(rows) {
-                out.push(PORTAL_SUSPENDED);
-                return Executed::Rows;
+                return rows;
             }
             if !piece.has_remaining() {
                 pieces.pop_front();
             }
         }
-        // A reply ends with CommandComplete; without one there is nothing left to hand out.
-        complete(out, rows);
+        // A reply ends with CommandComplete; without one there is nothing left to hand out either.
         self.content = Content::Ended;
-        Executed::Rows
+        rows
     }
-}
 
-fn complete(out: &mut OutBuffer, rows: usize) {
-    out.write(|out| write_command_complete(out, &format!("SELECT {rows}")));
+    /// Of the rows it began with.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 /// The length and number of the DataRow frames at the head of `piece`, and whether CommandComplete follows them.

@@ -78,7 +78,9 @@ impl Machine {
                 }
             };
             let may_end_part = matches!(tag, b'C' | b'I' | b's' | b'T' | b'n') && self.watches_part();
-            let must_be_whole = (matches!(tag, b'Z' | b'S') || may_end_part) && length <= WHOLE_LENGTH_MAX;
+            let may_commit = tag == b'C' && !self.cursors.is_empty();
+            let must_be_whole =
+                may_commit || (matches!(tag, b'Z' | b'S') || may_end_part) && length <= WHOLE_LENGTH_MAX;
             if must_be_whole && rest.len() < length {
                 break;
             }
@@ -165,6 +167,7 @@ impl Machine {
             }
             return Fate::Forward;
         };
+        self.has_committed |= tag == b'C' && body == b"COMMIT\0";
         let is_own = front.is_own;
         let fate = if is_own { Fate::Swallow } else { Fate::Forward };
         let part = |machine: &Self| if machine.watches_part() { Fate::ForwardAsPart } else { Fate::Forward };
@@ -356,7 +359,8 @@ impl Machine {
             if committed.may_write() {
                 self.events.push(Event::WriteAcknowledged(committed));
             }
-            self.end_of_transaction();
+            let is_committed = std::mem::take(&mut self.has_committed);
+            self.end_of_transaction(is_committed);
             self.portal_changes.clear();
         }
         let has_error = std::mem::take(&mut self.has_error);

@@ -1,0 +1,102 @@
+//! Cursors of psqlODBC that live here (see [`crate::session::cursor`]): a result computed at DECLARE, fetched forward.
+
+use ahash::HashMap;
+
+use crate::session::answer::Reply;
+use crate::session::cursor;
+use crate::session::machine::portal::Portal;
+use crate::session::machine::{ExpectedKind, Machine};
+use crate::wire::query::{TransactionStatus, write_command_complete, write_query};
+
+/// One cursor.
+#[derive(Debug)]
+struct Cursor {
+    portal: Portal,
+    with_hold: bool,
+    /// Declared in the open block, so that it goes if the block is rolled back.
+    is_of_block: bool,
+    /// As it was declared, and how many rows were fetched: what upstream needs to have it in the same place.
+    declaration: Box<[u8]>,
+    fetched: usize,
+}
+
+/// The cursors of one session.
+#[derive(Debug, Default)]
+pub(super) struct Cursors {
+    by_name: HashMap<Box<str>, Cursor>,
+}
+
+impl Cursors {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.by_name.values().map(|cursor| cursor.portal.bytes()).sum()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.by_name.clear();
+    }
+
+    /// The transaction is over (PostgreSQL: PreCommit_Portals, AtAbort_Portals): those WITH HOLD outlive their commit.
+    pub(super) fn end_of_transaction(&mut self, is_committed: bool) {
+        self.by_name.retain(|_, cursor| cursor.with_hold && (is_committed || !cursor.is_of_block));
+        self.by_name.values_mut().for_each(|cursor| cursor.is_of_block = false);
+    }
+}
+
+impl Machine {
+    pub fn has_cursor(&self, name: &str) -> bool {
+        self.cursors.contains(name)
+    }
+
+    pub(super) fn declare_cursor(&mut self, name: &str, with_hold: bool, declaration: &[u8], reply: Reply) {
+        let portal = Portal::of_reply(reply);
+        let cursor = Cursor { portal, with_hold, is_of_block: true, declaration: declaration.into(), fetched: 0 };
+        self.cursors.by_name.insert(name.into(), cursor);
+        self.to_client.write(|out| write_command_complete(out, "DECLARE CURSOR"));
+    }
+
+    pub(super) fn fetch_cursor(&mut self, name: &str, limit: Option<usize>) {
+        let Some(cursor) = self.cursors.by_name.get_mut(name) else { return };
+        cursor.portal.describe(&mut self.to_client);
+        let rows = cursor.portal.hand_out(limit, &mut self.to_client);
+        cursor.fetched += rows;
+        self.to_client.write(|out| write_command_complete(out, &format!("FETCH {rows}")));
+    }
+
+    pub(super) fn close_cursor(&mut self, name: &str) {
+        self.cursors.by_name.remove(name);
+        self.to_client.write(|out| write_command_complete(out, "CLOSE CURSOR"));
+    }
+
+    /// Before a text goes upstream: it may name cursors that live here, or close them all.
+    pub(super) fn mind_cursors(&mut self, text: &[u8]) {
+        // A failed block takes nothing but its end.
+        if self.cursors.is_empty() || self.state.status == TransactionStatus::Failed {
+            return;
+        }
+        let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+        if cursor::is_mentioned(text) || has(b"pg_cursors") {
+            self.restore_cursors();
+        } else if has(b"discard") || (has(b"close") && has(b"all")) {
+            self.cursors.clear();
+        }
+    }
+
+    /// Something that goes upstream may name a cursor that lives here: upstream gets them all, each where it stands. Its rows
+    /// are of upstream's present from there on.
+    fn restore_cursors(&mut self) {
+        for (name, cursor) in std::mem::take(&mut self.cursors.by_name) {
+            let moved = format!(";move forward {} in \"{name}\"", cursor.fetched);
+            let sql = [&cursor.declaration, moved.as_bytes()].concat();
+            self.to_upstream.write(|out| write_query(out, &sql));
+            self.expect_quiet(ExpectedKind::Answered(self.state.status));
+        }
+    }
+}
