@@ -81,10 +81,18 @@ fn status(messages: &[Message]) -> u8 {
 #[test]
 fn a_local_computation_ends_with_57014() {
     let mut setting = start();
-    let got = cancelled(&mut setting, &[query(LONG)], 'Z');
-    assert_cancelled(&got);
-    assert_eq!(status(&got), b'I');
-    assert_eq!(rows(&setting.client.query("SHOW freshet.last"))[0][0].as_deref(), Some("local"));
+    let limit = Instant::now() + Duration::from_secs(30);
+    loop {
+        let got = cancelled(&mut setting, &[query(LONG)], 'Z');
+        assert_cancelled(&got);
+        assert_eq!(status(&got), b'I');
+        // A machine under load may have missed a barrier; then it was upstream that was cancelled.
+        let last = rows(&setting.client.query("SHOW freshet.last")).remove(0);
+        if last[0].as_deref() == Some("local") {
+            break;
+        }
+        assert!(Instant::now() < limit, "{last:?}");
+    }
     assert_eq!(rows(&setting.client.query("SELECT count(*) FROM c")), [[Some("60000".to_string())]]);
     let unit = [parse("", LONG), bind("", "", &[], 0), describe('P', ""), execute("", 0), sync()];
     let got = cancelled(&mut setting, &unit, 'Z');

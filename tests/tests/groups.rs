@@ -178,6 +178,74 @@ fn a_portal_is_fetched_between_statements_that_are_relayed() {
     assert!(got.iter().filter(|m| without_place(m)).eq(expected.iter().filter(|m| without_place(m))));
 }
 
+/// Equal, errors by their code: what PostgreSQL says beside it names its source files.
+fn assert_same(got: &[Message], expected: &[Message]) {
+    assert_eq!(tags(got), tags(expected));
+    let comparable = |message: &Message| match message.tag {
+        'E' => freshet::wire::error::field(&message.body, b'C').map(<[u8]>::to_vec),
+        _ => Some(message.body.clone()),
+    };
+    assert!(got.iter().map(comparable).eq(expected.iter().map(comparable)), "{got:?}\n{expected:?}");
+}
+
+#[test]
+fn portals_follow_savepoints_and_failed_blocks() {
+    let mut pair = Pair::start();
+    let open = |name: &str| {
+        burst(7, &[parse("", ORDERED), bind(name, "", &[], 0), describe('P', name), execute(name, 2), sync()])
+    };
+    pair.agree("a portal", &[open("c")]);
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        open("c"),
+        burst(2, &[query("SAVEPOINT s")]),
+        burst(2, &[query("SELECT 1/0")]),
+        // In the failed block, by itself and with what follows up to the Sync.
+        burst(2, &[execute("c", 1), parse("", "SELECT 1"), sync()]),
+        burst(2, &[describe('P', "c"), sync()]),
+        burst(2, &[query("ROLLBACK TO s")]),
+        burst(4, &[execute("c", 2), sync()]),
+        burst(2, &[query("SAVEPOINT deeper")]),
+        open("d"),
+        burst(2, &[query("ROLLBACK TO deeper")]),
+        burst(4, &[execute("c", 2), sync()]),
+        burst(2, &[query("RELEASE deeper")]),
+        burst(2, &[query("SAVEPOINT kept")]),
+        open("e"),
+        burst(2, &[query("RELEASE kept")]),
+        burst(2, &[query("ROLLBACK TO s")]),
+        burst(4, &[execute("c", 2), sync()]),
+        burst(2, &[execute("e", 1), sync()]),
+        burst(2, &[query("ROLLBACK")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
+    // A portal that went with its savepoint, and a savepoint that does not exist.
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        burst(2, &[query("SAVEPOINT s")]),
+        open("d"),
+        burst(2, &[query("ROLLBACK TO s")]),
+        burst(2, &[execute("d", 1), sync()]),
+        burst(2, &[query("ROLLBACK")]),
+        burst(2, &[query("SAVEPOINT s")]),
+        burst(2, &[query("BEGIN")]),
+        burst(2, &[query("RELEASE unknown")]),
+        burst(2, &[query("END")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
+    // As pgjdbc's autosave does it: all of it is answered here.
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        burst(2, &[query("SAVEPOINT PGJDBC_AUTOSAVE")]),
+        burst(4, &[query("SELECT count(*) FROM t")]),
+        burst(2, &[query("RELEASE SAVEPOINT PGJDBC_AUTOSAVE")]),
+        burst(2, &[query("COMMIT")]),
+    ];
+    pair.agree("savepoints around reads", &script);
+}
+
 #[test]
 fn statements_are_prepared_here() {
     let mut pair = Pair::start();
@@ -342,6 +410,18 @@ fn the_cursors_of_psqlodbc() {
     ];
     let (expected, got) = (play(&mut pair.upstream, &script), play(&mut pair.freshet, &script));
     assert_eq!(got, expected);
+    // With the driver's savepoints.
+    let script = [
+        burst(9, &[query(&format!("BEGIN;{};{fetch}", declare("with hold")))]),
+        burst(8, &[query(&format!("SAVEPOINT _EXEC_SVP_0x1;{fetch}"))]),
+        burst(2, &[query("SELECT 1/0")]),
+        burst(2, &[query("ROLLBACK TO _EXEC_SVP_0x1")]),
+        burst(5, &[query(fetch)]),
+        burst(4, &[query("RELEASE _EXEC_SVP_0x1;SAVEPOINT _EXEC_SVP_0x1;close \"SQL_CUR0x5\"")]),
+        burst(2, &[query("COMMIT")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
     // Gone with its block.
     let script = [
         burst(9, &[query(&format!("BEGIN;{};{fetch}", declare("with hold")))]),

@@ -5,6 +5,7 @@
 //! `pg_stat_activity` shows are PostgreSQL's; only its reply, which cannot be another one, is not waited for. Everything
 //! with an option whose acceptance depends on upstream (READ WRITE on a standby, DEFERRABLE, AND CHAIN) is relayed.
 
+use freshet_engine::statement::keywords::is_keyword;
 use freshet_engine::statement::lexer;
 
 use crate::session::state::Isolation;
@@ -19,6 +20,9 @@ pub enum Control {
     },
     Commit,
     Rollback,
+    /// Its name is [`savepoint_name`] of the text.
+    Savepoint,
+    Release,
 }
 
 impl Control {
@@ -28,6 +32,8 @@ impl Control {
             Self::Begin { tag, .. } => tag,
             Self::Commit => "COMMIT",
             Self::Rollback => "ROLLBACK",
+            Self::Savepoint => "SAVEPOINT",
+            Self::Release => "RELEASE",
         }
     }
 }
@@ -38,11 +44,11 @@ pub fn read(sql: &[u8]) -> Option<Control> {
     if !matches!(first, b'b' | b's' | b'c' | b'e' | b'r' | b'a') || sql.len() > 200 {
         return None;
     }
+    if savepoint_name(sql).is_some() {
+        return Some(if first == b's' { Control::Savepoint } else { Control::Release });
+    }
     let tokens = lexer::tokens(std::str::from_utf8(sql).ok()?).ok()?;
-    let tokens = match tokens.split_last() {
-        Some((last, rest)) if last.is_symbol(";") => rest,
-        _ => &tokens,
-    };
+    let tokens = without_end(&tokens);
     if !tokens.iter().all(|token| token.kind == lexer::TokenKind::Word) {
         return None;
     }
@@ -54,6 +60,28 @@ pub fn read(sql: &[u8]) -> Option<Control> {
         ["start", "transaction", modes @ ..] => begin("START TRANSACTION", modes),
         ["begin", "work" | "transaction", modes @ ..] | ["begin", modes @ ..] => begin("BEGIN", modes),
         _ => None,
+    }
+}
+
+/// The name that a plain SAVEPOINT or RELEASE gives.
+pub fn savepoint_name(sql: &[u8]) -> Option<Box<str>> {
+    let tokens = lexer::tokens(std::str::from_utf8(sql).ok()?).ok()?;
+    let name = match without_end(&tokens) {
+        [verb, name] if verb.is_word("savepoint") || verb.is_word("release") => name,
+        [verb, kind, name] if verb.is_word("release") && kind.is_word("savepoint") => name,
+        _ => return None,
+    };
+    // A keyword as a name may be an error, which upstream reports.
+    if name.kind == lexer::TokenKind::Word && is_keyword(&name.text.to_ascii_lowercase()) {
+        return None;
+    }
+    name.name().filter(|name| name.len() <= lexer::NAME_BYTES_MAX).map(|name| name.as_ref().into())
+}
+
+fn without_end<'a>(tokens: &'a [lexer::Token<'a>]) -> &'a [lexer::Token<'a>] {
+    match tokens.split_last() {
+        Some((last, rest)) if last.is_symbol(";") => rest,
+        _ => tokens,
     }
 }
 
@@ -89,6 +117,12 @@ mod tests {
         for sql in ["rollback", "ABORT", "Rollback Work"] {
             assert_eq!(read(sql.as_bytes()), Some(Control::Rollback), "{sql}");
         }
+        assert_eq!(
+            (read(b"SAVEPOINT a;"), read(b"release savepoint \"B\"")),
+            (Some(Control::Savepoint), Some(Control::Release))
+        );
+        assert_eq!(savepoint_name(b"savepoint Ab").as_deref(), Some("ab"));
+        assert_eq!(savepoint_name(b"release \"Ab\"").as_deref(), Some("Ab"));
         for sql in [
             "begin read write",
             "begin isolation level serializable",
@@ -96,6 +130,9 @@ mod tests {
             "commit and chain",
             "commit prepared 'x'",
             "rollback to s",
+            "savepoint select",
+            "release savepoint",
+            "savepoint a b",
             "select 1",
             "begin; select 1",
             "",

@@ -220,6 +220,8 @@ impl<A: Answerer> Session<A> {
                 state.transaction = Transaction::default();
                 state.status = TransactionStatus::Idle;
             }
+            (Control::Savepoint, TransactionStatus::InTransaction) => {}
+            (Control::Release, TransactionStatus::InTransaction) if self.machine.knows_savepoint(unit.sql) => {}
             _ => return relayed(),
         }
         Decided::Answer(Answer::Control(control))

@@ -295,6 +295,15 @@ impl Tracker {
     }
 
     /// What made the settings unknown.
+    /// Savepoints of the open block.
+    pub fn savepoints(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| open.savepoints.len())
+    }
+
+    pub fn knows_savepoint(&self, name: &str) -> bool {
+        self.open.as_ref().is_some_and(|open| open.savepoints.iter().any(|savepoint| *savepoint.name == *name))
+    }
+
     pub fn opaque(&self) -> Option<&Arc<str>> {
         self.opaque.as_ref()
     }

@@ -145,7 +145,7 @@ impl Machine {
             b'S' | b'X' if self.ignores_group => {
                 frame?;
                 self.ignores_group = false;
-                if tag == b'X' {
+                if tag == b'X' || self.is_unsynced {
                     return None;
                 }
                 self.answer_end_of_group(tag);

@@ -3,9 +3,9 @@
 use ahash::HashMap;
 
 use crate::session::answer::Reply;
-use crate::session::cursor;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{ExpectedKind, Machine};
+use crate::session::{control, cursor};
 use crate::wire::query::{TransactionStatus, write_command_complete, write_query};
 
 /// One cursor.
@@ -15,6 +15,8 @@ struct Cursor {
     with_hold: bool,
     /// Declared in the open block, so that it goes if the block is rolled back.
     is_of_block: bool,
+    /// Savepoints of the block when it was declared.
+    depth: usize,
     /// As it was declared, and how many rows were fetched: what upstream needs to have it in the same place.
     declaration: Box<[u8]>,
     fetched: usize,
@@ -48,16 +50,32 @@ impl Cursors {
         self.by_name.retain(|_, cursor| cursor.with_hold && (is_committed || !cursor.is_of_block));
         self.by_name.values_mut().for_each(|cursor| cursor.is_of_block = false);
     }
+
+    /// As of portals; those that outlived an earlier block stay.
+    pub(super) fn roll_back_to(&mut self, depth: usize) {
+        self.by_name.retain(|_, cursor| !cursor.is_of_block || cursor.depth < depth);
+    }
+
+    pub(super) fn release_to(&mut self, depth: usize) {
+        self.by_name.values_mut().for_each(|cursor| cursor.depth = cursor.depth.min(depth));
+    }
 }
 
 impl Machine {
+    /// Whether a RELEASE names a savepoint of the open block.
+    pub fn knows_savepoint(&self, sql: &[u8]) -> bool {
+        control::savepoint_name(sql).is_some_and(|name| self.tracker.knows_savepoint(&name))
+    }
+
     pub fn has_cursor(&self, name: &str) -> bool {
         self.cursors.contains(name)
     }
 
     pub(super) fn declare_cursor(&mut self, name: &str, with_hold: bool, declaration: &[u8], reply: Reply) {
         let portal = Portal::of_reply(reply);
-        let cursor = Cursor { portal, with_hold, is_of_block: true, declaration: declaration.into(), fetched: 0 };
+        let depth = self.tracker.savepoints();
+        let declaration = declaration.into();
+        let cursor = Cursor { portal, with_hold, is_of_block: true, depth, declaration, fetched: 0 };
         self.cursors.by_name.insert(name.into(), cursor);
         self.to_client.write(|out| write_command_complete(out, "DECLARE CURSOR"));
     }

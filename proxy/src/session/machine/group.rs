@@ -6,11 +6,13 @@ use std::sync::Arc;
 use freshet_engine::statement::lexer;
 
 use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
-use crate::session::control::Control;
+use crate::session::change::Change;
+use crate::session::control::{self, Control};
 use crate::session::cursor::{self, CursorStatement};
 use crate::session::intercept;
 use crate::session::machine::portal::{Executed, Portal};
 use crate::session::machine::{ExpectedKind, Machine, Named, Unnamed, UnnamedPortal};
+use crate::wire::error::{ErrorFields, Severity, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_close,
 };
@@ -347,7 +349,7 @@ impl Machine {
                     Answer::Control(control) => Portal::of_control(control, &statement.sql),
                     Answer::None => return,
                 };
-                self.portals.insert(bind.portal, portal);
+                self.portals.insert(bind.portal, portal, self.tracker.savepoints());
             }
             (Item::DescribePortal(name), _) => {
                 if let Some(portal) = self.portals.get(name) {
@@ -447,6 +449,13 @@ impl Machine {
                 self.take_tracked();
                 TransactionStatus::Idle
             }
+            Control::Savepoint | Control::Release => {
+                if let Some(name) = control::savepoint_name(sql) {
+                    let is_release = control == Control::Release;
+                    self.apply_change(&if is_release { Change::Release(name) } else { Change::Savepoint(name) });
+                }
+                TransactionStatus::InTransaction
+            }
         };
         self.state.status = status;
         self.expect_quiet(ExpectedKind::Answered(status));
@@ -474,6 +483,12 @@ impl Machine {
                 self.flush_is_sent = true;
             }
             return false;
+        }
+        if self.state.status == TransactionStatus::Failed && tag != b'C' {
+            self.to_client.write(|out| write_error(out, &ABORTED));
+            self.has_open_group |= !self.is_unsynced;
+            self.ignores_group = true;
+            return true;
         }
         match tag {
             b'E' => {
@@ -528,6 +543,15 @@ fn judge(items: &mut [Item<'_>]) {
         }
     }
 }
+
+/// What PostgreSQL says to a message about a portal in a failed block.
+const ABORTED: ErrorFields<'static> = ErrorFields {
+    severity: Severity::Error,
+    sqlstate: "25P02",
+    message: "current transaction is aborted, commands ignored until end of transaction block",
+    detail: None,
+    hint: None,
+};
 
 const NO_PARAMETERS: &[u8] = b"t\0\0\0\x06\0\0";
 

@@ -30,6 +30,8 @@ pub(super) struct Portal {
     columns: Bytes,
     content: Content,
     bytes: usize,
+    /// Savepoints of the block when it was bound.
+    depth: usize,
 }
 
 /// What an Execute did.
@@ -42,11 +44,11 @@ pub(super) enum Executed {
 impl Portal {
     pub(super) fn of_reply(reply: Reply) -> Self {
         let bytes = reply.rows.iter().map(Bytes::len).sum();
-        Self { columns: reply.columns, content: Content::Rows(reply.rows.into()), bytes }
+        Self { columns: reply.columns, content: Content::Rows(reply.rows.into()), bytes, depth: 0 }
     }
 
     pub(super) fn of_control(control: Control, sql: &[u8]) -> Self {
-        Self { columns: Bytes::new(), content: Content::Control(control, sql.into()), bytes: sql.len() }
+        Self { columns: Bytes::new(), content: Content::Control(control, sql.into()), bytes: sql.len(), depth: 0 }
     }
 
     pub(super) fn describe(&self, out: &mut OutBuffer) {
@@ -142,8 +144,9 @@ impl Portals {
         self.by_name.get_mut(name)
     }
 
-    pub(super) fn insert(&mut self, name: &[u8], portal: Portal) {
+    pub(super) fn insert(&mut self, name: &[u8], mut portal: Portal, depth: usize) {
         self.remove(name);
+        portal.depth = depth;
         self.bytes += portal.bytes;
         self.by_name.insert(name.into(), portal);
     }
@@ -152,6 +155,17 @@ impl Portals {
         if let Some(portal) = self.by_name.remove(name) {
             self.bytes -= portal.bytes;
         }
+    }
+
+    /// ROLLBACK TO has left `depth` savepoints: what was bound after the last of them goes (PostgreSQL: AtSubAbort_Portals).
+    pub(super) fn roll_back_to(&mut self, depth: usize) {
+        self.by_name.retain(|_, portal| portal.depth < depth);
+        self.bytes = self.by_name.values().map(|portal| portal.bytes).sum();
+    }
+
+    /// RELEASE has left `depth` savepoints: what was bound since belongs to the block around (AtSubCommit_Portals).
+    pub(super) fn release_to(&mut self, depth: usize) {
+        self.by_name.values_mut().for_each(|portal| portal.depth = portal.depth.min(depth));
     }
 
     pub(super) fn clear(&mut self) {

@@ -4,7 +4,7 @@ use crate::session::answer::Relayed;
 use crate::session::change::Change;
 use crate::session::effect::{Effect, worst};
 use crate::session::machine::{
-    CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Unnamed, UnnamedPortal, Watch, WatchEnd,
+    CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Unnamed, Watch, WatchEnd,
 };
 use crate::session::settings::read_probe;
 use crate::wire::frame::{HEADER_LENGTH, Head, head};
@@ -254,7 +254,24 @@ impl Machine {
                 // No ReadyForQuery tells of the commit: the next block is open.
                 self.events.push(Event::WriteAcknowledged(Effect::Opaque));
             }
-            self.tracker.apply(&change);
+            self.apply_change(&change);
+        }
+    }
+
+    /// A change is in force; portals and cursors follow their savepoints.
+    pub(super) fn apply_change(&mut self, change: &Change) {
+        self.tracker.apply(change);
+        let depth = self.tracker.savepoints();
+        match change {
+            Change::RollbackTo(_) => {
+                self.portals.roll_back_to(depth);
+                self.cursors.roll_back_to(depth);
+            }
+            Change::Release(_) => {
+                self.portals.release_to(depth);
+                self.cursors.release_to(depth);
+            }
+            _ => {}
         }
     }
 
@@ -277,11 +294,6 @@ impl Machine {
         self.has_error = true;
         if let Some(watch) = &mut self.watch {
             watch.reply.has_error = true;
-        }
-        // Those of the block fail with it, those of the implicit transaction go with it.
-        self.portals.clear();
-        if matches!(self.unnamed_portal, UnnamedPortal::Held) {
-            self.unnamed_portal = UnnamedPortal::Upstream;
         }
         if let CopyIn::Running { has_sync } = self.copy_in {
             self.copy_in = CopyIn::No;
