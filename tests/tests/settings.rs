@@ -184,10 +184,68 @@ fn savepoints_take_settings_and_writes_back() {
         "SET search_path = two; BEGIN; SET LOCAL TimeZone = 'UTC'|?|ROLLBACK|?",
         "SET LOCAL search_path = one; SELECT v FROM t|?",
         "SET LOCAL search_path = one|?|RESET search_path|?",
+        // RESET ALL passes over what is the default at the moment.
+        "SET search_path = one|SET LOCAL search_path = DEFAULT; BEGIN; RESET ALL|?|COMMIT|?",
+        "SET search_path = one|BEGIN|SET LOCAL search_path = two|RESET ALL|?|COMMIT|?",
+        "SET search_path = one|BEGIN|DO $$ BEGIN END $$|RESET ALL|COMMIT|?|RESET ALL|?",
     ] {
         for sql in script.split('|') {
             if sql == "?" { pair.reads("local") } else { drop(pair.run(sql)) }
         }
+    }
+}
+
+/// Freshet's own settings follow the transaction, as any other does.
+#[test]
+fn own_settings_are_undone_with_their_transaction() {
+    let pair = &mut Pair::start(Cluster::shared());
+    let route = |pair: &mut Pair| {
+        let shown = ask(&mut pair.through, "SHOW freshet.route").rows();
+        assert_eq!(ask(&mut pair.through, "SELECT current_setting('freshet.route')").rows(), shown);
+        String::from_utf8(shown[0][0].clone().expect("text")).expect("UTF-8")
+    };
+    let mut script = |steps: &str, expected: &str| {
+        for sql in steps.split('|') {
+            ask(&mut pair.through, sql);
+        }
+        assert_eq!(route(pair), expected, "{steps}");
+    };
+    script("SET freshet.route = 'relay'", "relay");
+    script("RESET freshet.route", "auto");
+    script("BEGIN|SET freshet.route = 'local'", "local");
+    script("ROLLBACK", "auto");
+    script("BEGIN|SET LOCAL freshet.route = 'relay'", "relay");
+    script("COMMIT", "auto");
+    script("BEGIN|SET freshet.route = 'local'|SAVEPOINT a|SET freshet.route = 'relay'|ROLLBACK TO a", "local");
+    script("SELECT 1/0|COMMIT", "auto");
+    script("BEGIN|SELECT set_config('freshet.route', 'relay', true)", "relay");
+    script("COMMIT|SELECT set_config('freshet.route', 'local', false)", "local");
+    script("RESET ALL", "auto");
+    script("SET freshet.route = 'relay'|DISCARD ALL", "auto");
+    // Among others: upstream has it too, and the transaction is upstream's.
+    script("SET freshet.route = 'relay'; SELECT 1/0", "auto");
+    script("BEGIN; SET freshet.route = 'local'; COMMIT", "local");
+    script("SELECT set_config('freshet.route', 'relay', false), 1", "local");
+    script("SELECT set_config('freshet.route', 'relay', false), set_config('a.b', '1', true)", "relay");
+    pair.through.extended("SELECT set_config('freshet.route', $1, false)", &[Some("auto")], 0).expect("answers");
+    assert_eq!(route(pair), "auto");
+    // SET LOCAL where there is no block: PostgreSQL's warning, and no effect.
+    let reply = ask(&mut pair.through, "SET LOCAL freshet.route = 'relay'");
+    let expected = ask(&mut pair.through, "SET LOCAL work_mem = '1MB'");
+    let fields = |reply: &RawReply| {
+        let notice = reply.bodies(b'N')[0].split(|byte| *byte == 0).map(<[u8]>::to_vec);
+        notice.filter(|field| b"SVCM".contains(field.first().unwrap_or(&b'-'))).collect::<Vec<_>>()
+    };
+    assert_eq!(fields(&reply), fields(&expected));
+    assert_eq!(route(pair), "auto");
+    for (sql, sqlstate) in [
+        ("SET freshet.snapshot = '1'", "42704"),
+        ("SET freshet.snapshot_strict = on", "42704"),
+        ("SELECT set_config('freshet.route', 'nowhere', false)", "22023"),
+        ("SELECT current_setting('freshet.nothing')", "42704"),
+    ] {
+        let error = ask(&mut pair.through, sql).error().expect("an error");
+        assert!(error.contains(sqlstate), "{sql}: {error}");
     }
 }
 

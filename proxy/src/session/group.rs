@@ -62,7 +62,7 @@ impl<A: Answerer> Session<A> {
         }
         let mut answers = Vec::with_capacity(group.items.len());
         for (at, item) in group.items.iter().enumerate() {
-            match self.decide_item(item, &mut state).await? {
+            match self.decide_item(item, &mut state, group.executions() <= 1).await? {
                 Decided::Answer(answer) => answers.push(answer),
                 Decided::Probe => {
                     self.refresh_settings();
@@ -134,10 +134,10 @@ impl<A: Answerer> Session<A> {
         intercept::is_for_freshet(unit.sql, self.context.limits.schema)
     }
 
-    async fn decide_item(&mut self, item: &Item<'_>, state: &mut SessionState) -> io::Result<Decided> {
+    async fn decide_item(&mut self, item: &Item<'_>, state: &mut SessionState, is_alone: bool) -> io::Result<Decided> {
         let Some(unit) = item.question() else { return Ok(Decided::Answer(Answer::None)) };
         if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
-            return Ok(self.answer_item_for_freshet(&unit, request));
+            return Ok(self.answer_item_for_freshet(&unit, request, is_alone));
         }
         if let Some(control) = control::read(unit.sql) {
             return Ok(self.decide_control(control, &unit, state));
@@ -177,15 +177,20 @@ impl<A: Answerer> Session<A> {
         &mut self,
         unit: &Unit<'_>,
         request: Result<(Request, intercept::Verb), intercept::Refused>,
+        is_alone: bool,
     ) -> Decided {
         let failed = || Decided::Relay(Relay::because(UpstreamReason::UnitForm("freshet's own settings in a group")));
         let Ok((request, verb)) = request else { return failed() };
         if self.machine.state.status == TransactionStatus::Failed {
             return failed();
         }
-        let is_set = matches!(request, Request::SetFreshness(_) | Request::SetRoute(_));
-        if unit.form == Form::Prepare && is_set {
+        if unit.form == Form::Prepare && request.sets() {
             return Decided::Answer(Answer::None);
+        }
+        // Others in the group may end the transaction that it belongs to, or fail: upstream knows, and takes the setting
+        // for one of an extension. The session follows it by the text.
+        if request.sets() && !is_alone {
+            return failed();
         }
         match self.carry_out(request, verb, unit) {
             Ok(reply) => Decided::Answer(Answer::Reply(reply)),

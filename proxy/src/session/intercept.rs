@@ -1,8 +1,9 @@
 //! What a client says to freshet itself: `SHOW freshet.last`, `SET freshet.freshness = ...`, `SELECT ... FROM
 //! freshet.tables`. Read by a small grammar of its own and answered like anything else, in both query protocols.
 //!
-//! For simplicity a SET inside a transaction block stays after ROLLBACK, and SELECT takes one table with simple
-//! conditions, ORDER BY and LIMIT; PostgreSQL's grammar is upstream's affair.
+//! SELECT takes one table with simple conditions, ORDER BY and LIMIT; PostgreSQL's grammar is upstream's affair.
+
+mod call;
 
 use freshet_config::FreshnessMode;
 
@@ -10,7 +11,7 @@ use crate::session::answer::{Account, Reply, TextColumn, TextKind, TextTable};
 use crate::session::state::RouteSetting;
 use crate::session::{Last, answer};
 use crate::statistics::Answered;
-use crate::wire::error::ErrorFields;
+use crate::wire::error::{ErrorFields, write_warning};
 use crate::wire::extended::{format_at, write_parameter_description};
 use crate::wire::query::{Field, write_command_complete, write_data_row, write_row_description, write_value};
 
@@ -23,6 +24,10 @@ pub enum Request {
     /// None: back to the default.
     SetFreshness(Option<FreshnessMode>),
     SetRoute(RouteSetting),
+    /// One of the two before, by a call of set_config.
+    SetConfig(Box<Self>),
+    /// ShowFreshness or ShowRoute, by a call of current_setting.
+    CurrentSetting(Box<Self>),
     Select(Select),
 }
 
@@ -30,6 +35,8 @@ pub enum Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Set,
+    /// Until the end of the transaction.
+    SetLocal,
     Reset,
 }
 
@@ -114,11 +121,10 @@ pub fn read(sql: &[u8], schema: &str) -> Option<Result<(Request, Verb), Refused>
             Some(parser.end().and_then(|()| show(&name)).map(|request| (request, Verb::Set)))
         }
         "set" => {
-            if !parser.accept("session") {
-                parser.accept("local");
-            }
+            let is_local = !parser.accept("session") && parser.accept("local");
+            let verb = if is_local { Verb::SetLocal } else { Verb::Set };
             let name = parser.own_name()?;
-            Some(parser.value().and_then(|value| set(&name, value.as_deref())).map(|request| (request, Verb::Set)))
+            Some(parser.value().and_then(|value| set(&name, value.as_deref())).map(|request| (request, verb)))
         }
         "reset" => {
             let name = parser.own_name()?;
@@ -126,12 +132,13 @@ pub fn read(sql: &[u8], schema: &str) -> Option<Result<(Request, Verb), Refused>
         }
         "table" => {
             let table = parser.own_name()?;
-            let select =
-                Select { table, columns: vec![SelectItem::All], conditions: vec![], order: vec![], limit: None };
+            let select = Select { table, ..Select::all() };
             Some(parser.end().map(|()| (Request::Select(select), Verb::Set)))
         }
         "select" => {
-            let from = tokens.iter().position(|token| *token == Token::Word("from".into()))?;
+            let Some(from) = tokens.iter().position(|token| *token == Token::Word("from".into())) else {
+                return call::read(&mut parser);
+            };
             Parser { tokens: tokens.get(from + 1..)?, schema }.own_name()?;
             Some(parser.select().map(|select| (Request::Select(select), Verb::Set)))
         }
@@ -388,6 +395,11 @@ fn too_much() -> Refused {
 }
 
 impl Select {
+    /// The table as it is.
+    pub fn all() -> Self {
+        Self { table: String::new(), columns: vec![SelectItem::All], conditions: vec![], order: vec![], limit: None }
+    }
+
     /// Filters, sorts and projects the table's rows.
     pub fn run(&self, table: &TextTable) -> Result<TextTable, Refused> {
         let position = |name: &str| {
@@ -546,9 +558,19 @@ fn to_binary(kind: TextKind, text: &str) -> Vec<u8> {
     }
 }
 
-/// A reply without rows.
-pub fn tag_reply(verb: Verb) -> Reply {
+impl Request {
+    /// It changes one of freshet's settings.
+    pub fn sets(&self) -> bool {
+        matches!(self, Self::SetFreshness(_) | Self::SetRoute(_) | Self::SetConfig(_))
+    }
+}
+
+/// A reply without rows. `is_in_block`: SET LOCAL has an effect.
+pub fn tag_reply(verb: Verb, is_in_block: bool) -> Reply {
     let mut rows = Vec::new();
+    if verb == Verb::SetLocal && !is_in_block {
+        write_warning(&mut rows, "25P01", "SET LOCAL can only be used in transaction blocks");
+    }
     write_command_complete(&mut rows, if verb == Verb::Reset { "RESET" } else { "SET" });
     let mut parameters = Vec::new();
     write_parameter_description(&mut parameters, &[]);
@@ -579,11 +601,22 @@ mod tests {
             "SET a.freshet = 1",
             "",
             "SELECT * FROM freshet",
+            "SELECT set_config('freshet.route', $1, true)",
+            "SELECT set_config('freshet.route', 'relay', true), 1",
+            "SELECT lower('freshet.route')",
         ] {
             assert_eq!(request(other), None, "{other}");
             assert!(!is_for_freshet(other.as_bytes(), "freshet"));
         }
         assert!(is_for_freshet(b"select * from FRESHET.tables", "freshet"));
+        let by_call = |request| Some(Ok(Request::SetConfig(Box::new(request))));
+        assert_eq!(
+            request("SELECT pg_catalog.set_config('freshet.route', 'relay', false)"),
+            by_call(Request::SetRoute(RouteSetting::Relay))
+        );
+        assert_eq!(request("select set_config('freshet.freshness', NULL, true)"), by_call(Request::SetFreshness(None)));
+        let shown = Some(Ok(Request::CurrentSetting(Box::new(Request::ShowRoute))));
+        assert_eq!(request("SELECT current_setting('Freshet.Route', true);"), shown);
     }
 
     #[test]

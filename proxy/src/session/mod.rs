@@ -49,9 +49,9 @@ use tracing::{debug, warn};
 
 use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
-use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, Unit};
+use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, TextTable, Unit};
 use crate::session::effect::{Effect, effects, worst};
-use crate::session::intercept::{Refused, Request, Verb};
+use crate::session::intercept::{Refused, Request, Select, Verb};
 use crate::session::lines::{Lines, Turn};
 use crate::session::machine::group::is_several;
 use crate::session::machine::local::view;
@@ -328,6 +328,14 @@ impl<A: Answerer> Session<A> {
             Request::ShowLast => (intercept::last_table(&self.last), None),
             Request::ShowFreshness => (intercept::single_value("freshet.freshness", state.freshness.name()), None),
             Request::ShowRoute => (intercept::single_value("freshet.route", state.route.name()), None),
+            Request::SetConfig(request) => {
+                let shows_route = matches!(*request, Request::SetRoute(_));
+                self.carry_out(*request, verb, unit)?;
+                (self.own_value("set_config", shows_route), Some(Select::all()))
+            }
+            Request::CurrentSetting(request) => {
+                (self.own_value("current_setting", *request == Request::ShowRoute), Some(Select::all()))
+            }
             Request::Select(select) => {
                 let table = self.answerer.virtual_table(&select.table);
                 let mut table = table.ok_or_else(|| Refused::no_table(self.context.limits.schema, &select.table))?;
@@ -344,16 +352,22 @@ impl<A: Answerer> Session<A> {
         Ok(intercept::table_reply(unit, &table, select.as_ref()))
     }
 
+    fn own_value(&self, label: &'static str, is_route: bool) -> TextTable {
+        let state = &self.machine.state;
+        intercept::single_value(label, if is_route { state.route.name() } else { state.freshness.name() })
+    }
+
     /// Sets one of freshet's own settings, undone with the transaction like any other.
     fn set_own(&mut self, name: &str, value: Option<&str>, verb: Verb) -> Reply {
         let Machine { state, tracker, .. } = &mut self.machine;
-        tracker.set_own(name, value, false);
-        if !state.is_in_transaction() {
+        tracker.set_own(name, value, verb == Verb::SetLocal);
+        let is_in_block = state.is_in_transaction();
+        if !is_in_block {
             tracker.ready(state.status, false, false);
         }
         state.take_own(tracker.own());
         state.settings = tracker.settings(&self.context.interner, state.catalog_version);
-        intercept::tag_reply(verb)
+        intercept::tag_reply(verb, is_in_block)
     }
 
     /// Why the unit cannot even be offered, if so. None with uncertain settings: a probe will tell.
@@ -363,6 +377,9 @@ impl<A: Answerer> Session<A> {
         }
         if state.route == RouteSetting::Relay {
             return Some(UpstreamReason::RouteSetting);
+        }
+        if !self.answerer.wants_settings() {
+            return Some(UpstreamReason::OtherDatabase);
         }
         let is_certain = state.settings.is_some() || state.is_in_transaction() || self.probe_failed;
         match effect {

@@ -422,15 +422,29 @@ impl Tracker {
         self.set(UNLISTED, &Value::Known(value), is_local);
     }
 
+    /// RESET ALL passes over what has its default now (guc.c, ResetAllOptions), so that what SET LOCAL TO DEFAULT hides
+    /// comes back with the end of the transaction.
     fn reset_all(&mut self) {
+        let local = self.open().local;
         for slot in 0..ASKED {
-            self.set(slot, &Value::Default, false);
+            if self.current.slots[slot] == Value::Default {
+                continue;
+            }
+            if local & (1 << slot) == 0 {
+                self.set(slot, &Value::Default, false);
+            } else {
+                // Whether upstream passes over this one is not known in all cases.
+                self.set(slot, &Value::Unknown, false);
+                self.set(slot, &Value::Default, true);
+            }
         }
-        self.set(UNLISTED, &Value::Known("".into()), false);
-        self.open();
+        self.set(UNLISTED, &Value::Known("".into()), local & (1 << UNLISTED) != 0);
+        let own = self.current.own;
         Arc::make_mut(&mut self.current).own = Own::default();
         if let Some(open) = &mut self.open {
-            Arc::make_mut(&mut open.after).own = Own::default();
+            let after = &mut Arc::make_mut(&mut open.after).own;
+            after.freshness = after.freshness.filter(|_| own.freshness.is_none());
+            after.route = after.route.filter(|_| own.route.is_none());
         }
     }
 

@@ -53,6 +53,17 @@ pub fn write_error(out: &mut Vec<u8>, fields: &ErrorFields<'_>) {
     });
 }
 
+/// NoticeResponse of a warning.
+pub fn write_warning(out: &mut Vec<u8>, sqlstate: &str, message: &str) {
+    write_frame(out, b'N', |out| {
+        for (code, text) in [(b'S', "WARNING"), (b'V', "WARNING"), (b'C', sqlstate), (b'M', message)] {
+            out.push(code);
+            write_c_string(out, text.as_bytes());
+        }
+        out.push(0);
+    });
+}
+
 /// The field with this code (`C`: SQLSTATE, `M`: message, ...) in an ErrorResponse or NoticeResponse body.
 pub fn field(body: &[u8], code: u8) -> Option<&[u8]> {
     let mut reader = Reader::new(body);
