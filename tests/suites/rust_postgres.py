@@ -14,6 +14,8 @@ DATABASE = "postgres"
 CRATES = {"tokio-postgres": "0.7.18", "postgres": "0.19.14"}
 FEATURES = "with-chrono-0_4,with-serde_json-1,with-uuid-1"
 summary = counted
+TERMINATED = "fails direct as well now and then: it expects the end of a terminated session to have arrived when it looks"
+EXPLAINED = {mode: {"postgres test::is_closed": TERMINATED} for mode in MODES}
 PASSWORDS = {"pass_user": "password", "md5_user": "md5", "scram_user": "scram-sha-256"}
 
 
