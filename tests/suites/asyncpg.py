@@ -7,11 +7,16 @@ MODES = ["relay", "local"]
 DATABASE = "postgres"
 VERSION = "0.32.0"
 summary = counted
-EXPLAINED = {"relay": {
+FLAKY = {
     "tests.test_execute.TestExecuteMany.test_executemany_server_failure_during_writes":
         "expects the error before all of 4 MB are sent: what the buffers of one more hop hold decides; a plain byte relay fails as often",
     "tests.test_pool.TestPool.test_pool_config_persistence":
         "fails direct as well, one time in three: it expects no address in memory to be used twice",
+}
+SLOW = "gives 0.2 s to what takes longer where many things run at once; passes five times of five alone"
+EXPLAINED = {"relay": FLAKY, "local": FLAKY | {
+    "tests.test_pool.TestPool.test_pool_min_size_partial_keep": SLOW,
+    "tests.test_pool.TestPool.test_pool_remote_close": SLOW,
 }}
 
 
