@@ -49,6 +49,7 @@ pub struct Metrics {
     pub refused: Family<CauseLabel, Counter>,
     pub cancel_requests: Counter,
     pub lost_sessions: Family<CauseLabel, Counter>,
+    pub opaque: Family<CauseLabel, Counter>,
     pub session_bytes: Family<DirectionLabel, Counter>,
     pub probes: Counter,
     pub barriers: Counter,
@@ -113,6 +114,12 @@ impl Metrics {
             "Sessions passed through unread from some point on, by cause",
             lost_sessions.clone(),
         );
+        let opaque = Family::default();
+        r.register(
+            "settings_lost",
+            "Statements after which a session's settings were not known, by their kind",
+            opaque.clone(),
+        );
         let session_bytes = Family::default();
         r.register("session_bytes", "Bytes received in sessions, by direction", session_bytes.clone());
         let probes = Counter::default();
@@ -154,6 +161,7 @@ impl Metrics {
             refused,
             cancel_requests,
             lost_sessions,
+            opaque,
             session_bytes,
             probes,
             barriers,

@@ -27,6 +27,7 @@ use crate::session::answer::{Answerers, RelayOnly};
 use crate::session::local::patient::Patience;
 use crate::session::local::{Local, LocalAnswerers};
 use crate::session::machine::MachineLimits;
+use crate::session::registry::Sessions;
 use crate::session::settings::Interner;
 use crate::session::state::Login;
 use crate::session::{self, SessionContext};
@@ -201,6 +202,7 @@ pub async fn serve<A: Answerers>(
         context: Arc::new(SessionContext {
             metrics,
             interner: Interner::default(),
+            sessions: Sessions::default(),
             limits: MachineLimits {
                 statement_bytes_max: settings.limits.statement_bytes_max,
                 prepared_statements_max: settings.limits.prepared_statements_max,

@@ -365,6 +365,32 @@ fn a_schema_that_comes_to_be_counts_at_once() {
     assert_eq!(ask(&mut other, READ_PATH).rows(), [[Some(b"two".to_vec())]]);
 }
 
+#[test]
+fn sessions_are_listed_with_what_became_of_their_statements() {
+    let mut pair = Pair::start(Cluster::shared());
+    let pid = String::from_utf8(ask(&mut pair.through, "SELECT pg_backend_pid()").rows()[0][0].clone().unwrap());
+    let pid = pid.expect("digits");
+    let mut other = RawClient::connect(pair.freshet.address(), "postgres", &pair.database).expect("connects");
+    let mut row = || {
+        let columns = "state, route, reason, opaque, database, hits, local, route_setting";
+        let rows = ask(&mut other, &format!("SELECT {columns} FROM freshet.sessions WHERE pid = '{pid}'")).rows();
+        let text = |cell: &Option<Vec<u8>>| String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned();
+        rows[0].iter().map(text).collect::<Vec<_>>()
+    };
+    let before = row();
+    assert_eq!(before[..2], ["idle", "relay"]);
+    assert_eq!(before[4], pair.database);
+    until_local(&mut pair.through, READ_FORMATS);
+    let after = row();
+    let answered = |row: &[String]| row[5].parse::<u64>().expect("a count") + row[6].parse::<u64>().expect("a count");
+    assert!(answered(&after) > answered(&before), "{after:?}");
+    ask(&mut pair.through, "SET freshet.route = 'local'");
+    ask(&mut pair.through, "BEGIN");
+    ask(&mut pair.through, "DO $$ BEGIN END $$");
+    let row = row();
+    assert_eq!([&row[0], &row[3], &row[7]], ["in transaction", "DO", "local"]);
+}
+
 /// A generator whose numbers are the same on every run (Steele and others, SplitMix64).
 struct Numbers(u64);
 

@@ -127,6 +127,27 @@ pub fn of(tokens: &[Token<'_>], classification: &Classification, schema: &str) -
     }
 }
 
+/// The kind of a [`Change::Opaque`], for a metric: few and known beforehand.
+pub fn opaque_label(reason: &str) -> &'static str {
+    match reason {
+        "DO" => "do",
+        "CALL" => "call",
+        "LOAD" => "load",
+        "EXECUTE" => "execute",
+        "EXPLAIN ANALYZE" => "explain_analyze",
+        "calls set_config" => "set_config",
+        "temporary objects" => "temporary_objects",
+        "a definition" => "definition",
+        "a function call" => "function_call",
+        UNREAD => "unread",
+        _ if reason.starts_with("calls ") => "function",
+        _ => "other",
+    }
+}
+
+/// The reason of [`Change::Unread`].
+pub const UNREAD: &str = "text that was not read";
+
 /// Definitions run expressions (defaults, USING, indexes, queries), and drop what may be a temporary object.
 fn ddl(tokens: &[Token<'_>]) -> Box<[Change]> {
     let is_inert = tokens.first().is_some_and(|first| {

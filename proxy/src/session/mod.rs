@@ -32,6 +32,7 @@ pub mod local;
 pub mod machine;
 mod oracle;
 mod preamble;
+pub mod registry;
 mod reply;
 pub mod settings;
 pub mod state;
@@ -50,12 +51,14 @@ use tracing::{debug, warn};
 use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
 use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, TextTable, Unit};
+use crate::session::change::opaque_label;
 use crate::session::effect::{Effect, effects, worst};
 use crate::session::intercept::{Refused, Request, Select, Verb};
 use crate::session::lines::{Lines, Turn};
 use crate::session::machine::group::is_several;
 use crate::session::machine::local::view;
 use crate::session::machine::{Event, Machine, MachineLimits, Step};
+use crate::session::registry::{Entry, Sessions};
 use crate::session::settings::{Interner, TEMPORARY_TABLES};
 use crate::session::state::{Login, RouteSetting, SessionState};
 use crate::shutdown::{Phase, Shutdown};
@@ -78,6 +81,7 @@ const PROBES_MAX: u32 = 3;
 pub struct SessionContext {
     pub metrics: Metrics,
     pub interner: Interner,
+    pub sessions: Sessions,
     pub limits: MachineLimits,
     pub session_buffer_bytes: usize,
     pub freshness: FreshnessMode,
@@ -115,6 +119,7 @@ pub async fn run<A: Answerer>(
     let (configuration, probed_version) = (answerer.configuration(), machine.state.catalog_version);
     let cancel = logged_in.backend_key.as_deref().map(|key| context.cancels.register(key));
     let mut session = Session {
+        entry: context.sessions.enter(&machine.state),
         lines,
         machine,
         answerer,
@@ -144,6 +149,8 @@ pub struct Last {
 }
 
 struct Session<A> {
+    /// In the list of sessions.
+    entry: Entry,
     lines: Lines,
     machine: Machine,
     answerer: A,
@@ -182,6 +189,7 @@ impl<A: Answerer> Session<A> {
                 self.say_good_bye().await;
                 return Ok(());
             }
+            self.entry.record.note_state(self.machine.state.status, self.relaying.is_some());
             let turn = self.lines.turn(&mut self.machine);
             tokio::select! {
                 biased;
@@ -337,7 +345,10 @@ impl<A: Answerer> Session<A> {
                 (self.own_value("current_setting", *request == Request::ShowRoute), Some(Select::all()))
             }
             Request::Select(select) => {
-                let table = self.answerer.virtual_table(&select.table);
+                let table = match select.table.as_str() {
+                    "sessions" => Some(self.context.sessions.table()),
+                    name => self.answerer.virtual_table(name),
+                };
                 let mut table = table.ok_or_else(|| Refused::no_table(self.context.limits.schema, &select.table))?;
                 if select.table == "status" {
                     let totals = self.context.metrics.route_totals().into_iter();
@@ -366,6 +377,7 @@ impl<A: Answerer> Session<A> {
             tracker.ready(state.status, false, false);
         }
         state.take_own(tracker.own());
+        self.entry.record.note_settings(state, None);
         state.settings = tracker.settings(&self.context.interner, state.catalog_version);
         intercept::tag_reply(verb, is_in_block)
     }
@@ -521,6 +533,7 @@ impl<A: Answerer> Session<A> {
             metrics.count_route(account.route);
             metrics.statement_seconds.get_or_create(&RouteLabel { route }).observe(elapsed.as_secs_f64());
         }
+        self.entry.record.note_answer(account.route, reason.as_ref());
         let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         self.last = Last { account, reason, elapsed_us };
     }
@@ -535,6 +548,7 @@ impl<A: Answerer> Session<A> {
                 Event::WriteAcknowledged(effect) => self.answerer.write_acknowledged(effect),
                 Event::Relayed(relayed) => {
                     self.answerer.relayed(&relayed);
+                    self.note_opaque();
                     let (started, reason) =
                         self.relaying.take().unwrap_or_else(|| (Instant::now(), UpstreamReason::Outstanding));
                     self.account(started, Account { route: Answered::Relay, ..Account::default() }, Some(reason));
@@ -543,6 +557,7 @@ impl<A: Answerer> Session<A> {
                 Event::Probed(Some(probed)) => {
                     self.machine.tracker.probed(&probed, &self.context.interner, self.probed_version);
                     self.machine.state.settings = None;
+                    self.note_opaque();
                 }
                 Event::Probed(None) => {
                     warn!(client = %self.machine.state.login.client, "upstream did not tell the session's settings");
@@ -550,6 +565,19 @@ impl<A: Answerer> Session<A> {
                 }
             }
         }
+    }
+
+    /// Tells the operator why the session's settings are not known, if they are not.
+    fn note_opaque(&mut self) {
+        let Machine { state, tracker, .. } = &mut self.machine;
+        if let Some(reason) = tracker.newly_opaque() {
+            self.context.metrics.opaque.get_or_create(&CauseLabel { cause: opaque_label(&reason) }).inc();
+        }
+        let opaque = match &state.settings {
+            None => tracker.opaque().cloned(),
+            Some(settings) => settings.values.has_temporary_objects.then(|| TEMPORARY_TABLES.into()),
+        };
+        self.entry.record.note_settings(state, opaque.as_ref());
     }
 
     async fn say_good_bye(&mut self) {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use freshet_config::FreshnessMode;
 
-use crate::session::change::{Change, Name, NewValue};
+use crate::session::change::{Change, Name, NewValue, UNREAD};
 use crate::session::settings::{Interner, PathKey, Probed, SessionSettings, SettingsValues};
 use crate::session::state::{Isolation, RouteSetting, Transaction};
 use crate::session::variables::{
@@ -86,6 +86,7 @@ pub struct Tracker {
     reported: [Option<Arc<str>>; REPORTED],
     /// What made settings unknown.
     opaque: Option<Arc<str>>,
+    opaque_is_new: bool,
     /// What was made of `current`, and for which state of the catalog.
     resolved: Option<(Arc<Values>, u64, Arc<SessionSettings>)>,
 }
@@ -104,6 +105,7 @@ impl Tracker {
             defaults: [const { None }; COUNT],
             reported: [const { None }; REPORTED],
             opaque: None,
+            opaque_is_new: false,
             resolved: None,
         }
     }
@@ -158,7 +160,7 @@ impl Tracker {
             Change::Call(_) => self.forget_all("calls set_config"),
             Change::Opaque(reason) => self.forget_all(reason),
             Change::Unread => {
-                self.forget_all("text that was not read");
+                self.forget_all(UNREAD);
                 (0..COUNT).filter(|slot| *slot != UNLISTED).for_each(|slot| self.forget(slot));
             }
         }
@@ -306,6 +308,11 @@ impl Tracker {
 
     pub fn opaque(&self) -> Option<&Arc<str>> {
         self.opaque.as_ref()
+    }
+
+    /// The same, once for each time.
+    pub fn newly_opaque(&mut self) -> Option<Arc<str>> {
+        if std::mem::take(&mut self.opaque_is_new) { self.opaque.clone() } else { None }
     }
 
     pub fn own(&self) -> Own {
@@ -471,6 +478,7 @@ impl Tracker {
             open.local = ALL_SLOTS;
         }
         self.opaque = Some(reason.into());
+        self.opaque_is_new = true;
     }
 
     fn value(&self, slot: usize) -> Option<Arc<str>> {
