@@ -102,6 +102,17 @@ fn a_cached_reply_belongs_to_its_time_zone() {
 }
 
 #[test]
+fn a_table_made_later_is_answered_from_once_it_is_read() {
+    let cluster = Cluster::shared();
+    let (database, _freshet, mut client) =
+        start(cluster, "CREATE TABLE early (id int PRIMARY KEY); INSERT INTO early VALUES (1)");
+    until(&mut client, "SELECT count(*) FROM early", "local");
+    // Nothing else changes that would make freshet read the catalog again.
+    cluster.psql(&database, "CREATE TABLE later (id int PRIMARY KEY); INSERT INTO later VALUES (1), (2)");
+    assert_eq!(value(&until(&mut client, "SELECT count(*) FROM later", "local")), "2");
+}
+
+#[test]
 fn a_session_sees_its_own_writes() {
     let (_, _freshet, mut client) =
         start(Cluster::shared(), "CREATE TABLE n (id int PRIMARY KEY, v int); INSERT INTO n VALUES (1, 0)");

@@ -203,6 +203,11 @@ impl Freshness {
         self.shared.replication.want_table(relation);
     }
 
+    /// A statement named a table that the catalog in use does not have; if there is one now, the catalog is read again.
+    pub fn look_for_table(&self, name: &str) {
+        self.shared.replication.look_for_table(name);
+    }
+
     /// A copy of this table is to come or runs.
     pub fn awaits_copy(&self, relation: RelationId) -> bool {
         self.shared.replication.awaits_copy(relation)

@@ -3,10 +3,11 @@
 //! Whatever is in the mirror belongs to one life of the stream. When it ends, by whatever cause, everything is discarded
 //! and copied again: the slot is temporary, and a server that was replaced or restarted is not argued with.
 
+mod newcomers;
 mod report;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,6 +102,9 @@ struct Shared {
     ping: Notify,
     reload: Notify,
     wanted: Notify,
+    /// Names that statements used and the catalog does not have, and that there are some.
+    newcomers: Mutex<HashSet<String>>,
+    named: Notify,
     restart: Notify,
     /// Where copies run: the runtime that serves sessions, not the thread of the stream.
     copiers: Handle,
@@ -152,6 +156,8 @@ impl Replication {
                 ping: Notify::new(),
                 reload: Notify::new(),
                 wanted: Notify::new(),
+                newcomers: Mutex::default(),
+                named: Notify::new(),
                 restart: Notify::new(),
                 copiers: Handle::current(),
                 options,
@@ -216,6 +222,7 @@ impl Replication {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.clone().copy_tables());
         tasks.spawn(self.clone().reload_on_demand());
+        tasks.spawn(self.clone().look_on_demand());
         let ended = tokio::select! {
             error = walsender.stream(self, &shared.ping, shared.options.transaction_bytes_max) => error.into(),
             () = shared.restart.notified() => Ended::Lost("started over on demand".into()),

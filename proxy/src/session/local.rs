@@ -398,6 +398,9 @@ impl LocalAnswerer {
         };
         statistics.set_reason(&reason);
         statistics.count(Answered::Relay, 0);
+        if let UpstreamReason::UnknownRelation(name) = &reason {
+            self.local.freshness.look_for_table(name);
+        }
         Relay::because(reason)
     }
 }

@@ -1,0 +1,48 @@
+//! Tables that are new since the catalog in use was read. The fingerprint covers only what statements are answered from,
+//! so that an application's other tables may come and go; a statement that names a table which the catalog does not
+//! have makes freshet look for one of that name.
+
+use std::time::Duration;
+
+use freshet_engine::catalog::RelationId;
+use tokio::time::sleep;
+
+use crate::replication::supervise::Replication;
+use crate::upstream::UpstreamError;
+
+/// Looks follow each other no faster.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+/// Names looked for at a time; further ones are looked for when they are named again.
+const NAMES_MAX: usize = 64;
+
+const TABLES_OF_NAMES: &str =
+    "SELECT oid FROM pg_class WHERE relname = ANY ($1::text[]) AND relkind = 'r' AND relpersistence = 'p'";
+
+impl Replication {
+    /// A statement named a relation that the catalog in use does not have.
+    pub fn look_for_table(&self, name: &str) {
+        let mut names = self.shared.newcomers.lock();
+        if names.len() < NAMES_MAX && names.insert(name.to_string()) {
+            self.shared.named.notify_one();
+        }
+    }
+
+    pub(super) async fn look_on_demand(self) {
+        loop {
+            self.shared.named.notified().await;
+            let names: Vec<String> = self.shared.newcomers.lock().drain().collect();
+            match self.has_new_table(&names).await {
+                Ok(true) => self.request_reload(),
+                Ok(false) => {}
+                Err(error) => tracing::debug!(%error, "new tables were not looked for"),
+            }
+            sleep(LOOK_PAUSE).await;
+        }
+    }
+
+    async fn has_new_table(&self, names: &[String]) -> Result<bool, UpstreamError> {
+        let rows = self.shared.pool.connection().await?.query(TABLES_OF_NAMES, &[&names]).await?;
+        let loaded = self.loaded();
+        Ok(rows.iter().any(|row| !loaded.tables.contains_key(&RelationId(row.get(0)))))
+    }
+}
