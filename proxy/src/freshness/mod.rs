@@ -198,6 +198,11 @@ impl Freshness {
         Arc::clone(&self.shared.replication.loaded().catalog)
     }
 
+    /// Of [`Self::catalog`].
+    pub fn catalog_version(&self) -> u64 {
+        self.shared.replication.catalog_version()
+    }
+
     /// A statement would have been answered here if this table were mirrored.
     pub fn want_table(&self, relation: RelationId) {
         self.shared.replication.want_table(relation);

@@ -580,6 +580,11 @@ impl Replication {
         self.shared.counters.transactions.load(Ordering::Relaxed)
     }
 
+    /// Of the catalog in [`Self::loaded`], without sharing it: this is asked for every statement.
+    pub fn catalog_version(&self) -> u64 {
+        self.shared.loaded.load().catalog.version
+    }
+
     pub fn loaded(&self) -> Arc<LoadedCatalog> {
         self.shared.loaded.load_full()
     }

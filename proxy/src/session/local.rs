@@ -148,7 +148,7 @@ impl Answerer for LocalAnswerer {
     }
 
     fn catalog_version(&self) -> u64 {
-        self.local.freshness.catalog().version
+        self.local.freshness.catalog_version()
     }
 
     fn virtual_table(&self, name: &str) -> Option<TextTable> {
