@@ -150,6 +150,9 @@ impl<A: Answerer> Session<A> {
         if let Some(reason) = self.obstacle(effect, state) {
             return Ok(Decided::Relay(Relay::because(reason)));
         }
+        if preamble::asks_for_life(unit.sql) {
+            return Ok(Decided::Relay(Relay::because(UpstreamReason::NotAQuery("a sign of life"))));
+        }
         if state.settings.is_none() {
             return Ok(Decided::Probe);
         }

@@ -242,6 +242,9 @@ impl<A: Answerer> Session<A> {
         if let Some(reason) = self.obstacle(effect, &self.machine.state) {
             return self.relay(started, Relay::because(reason));
         }
+        if self.machine.unit().is_ok_and(|unit| preamble::asks_for_life(unit.sql)) {
+            return self.relay(started, Relay::because(UpstreamReason::NotAQuery("a sign of life")));
+        }
         if self.machine.state.settings.is_none() {
             self.probe();
             return Ok(());

@@ -31,6 +31,19 @@ pub(super) fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
     Some(reply(unit, &name, value, format))
 }
 
+/// `SELECT 1` and its like, by which pools and frameworks find out whether the connection still lives: an answer from here would
+/// not tell them.
+pub(super) fn asks_for_life(sql: &[u8]) -> bool {
+    let sql = sql.trim_ascii();
+    let sql = sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end();
+    let Some((verb, rest)) = sql.split_at_checked(6) else { return false };
+    let number = rest.trim_ascii_start();
+    verb.eq_ignore_ascii_case(b"select")
+        && number.len() < rest.len()
+        && !number.is_empty()
+        && number.iter().all(u8::is_ascii_digit)
+}
+
 /// The setting that a SHOW asks for, under its canonical name (PostgreSQL: guc_tables.c, gram.y VariableShowStmt).
 fn shown(sql: &[u8]) -> Option<String> {
     let start = sql.iter().position(|byte| !byte.is_ascii_whitespace())?;
@@ -115,5 +128,20 @@ fn reply(unit: &Unit<'_>, name: &str, value: &str, format: i16) -> Reply {
         columns: columns(format),
         rows: vec![rows.into()],
         account: Account { route: Answered::Local, rows: 1, ..Account::default() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_life_are_told_from_queries() {
+        for sql in ["SELECT 1", "select 1;", " SELECT  1 ; "] {
+            assert!(asks_for_life(sql.as_bytes()), "{sql}");
+        }
+        for sql in ["SELECT 1 FROM t", "select", "select1", "SELECT 1.5", "SELECT a", ""] {
+            assert!(!asks_for_life(sql.as_bytes()), "{sql}");
+        }
     }
 }
