@@ -288,14 +288,14 @@ fn acknowledged_writes_and_observed_replies_are_told() {
     cluster.psql(&database, "CREATE TABLE t (a int)");
     let server = Server::start(&cluster.url(&database));
     let mut client = RawClient::log_in(server.port, &database);
-    client.query("SELECT 1");
+    client.query("SELECT 1 AS one");
     let notes = server.take_notes();
     assert!(notes.contains(&"observed 4 frames".to_string()), "{notes:?}");
     for (statements, expected) in [
         (&["INSERT INTO t VALUES (1)"][..], true),
         (&["BEGIN", "INSERT INTO t VALUES (1)", "COMMIT"], true),
         (&["DO $$ BEGIN NULL; END $$"], true),
-        (&["SELECT * FROM t", "BEGIN", "SELECT 1", "COMMIT"], false),
+        (&["SELECT * FROM t", "BEGIN", "SELECT 1 AS one", "COMMIT"], false),
     ] {
         server.take_notes();
         for statement in statements {
