@@ -315,6 +315,10 @@ impl Machine {
 
     /// Likewise the unnamed portal: bound again and run to its end, where the client left it.
     pub(super) fn restore_unnamed_portal(&mut self) {
+        if !matches!(self.unnamed_portal, UnnamedPortal::Upstream) {
+            // What is bound instead only reads.
+            self.portal_changes.remove(b"".as_slice());
+        }
         match std::mem::replace(&mut self.unnamed_portal, UnnamedPortal::Upstream) {
             UnnamedPortal::Upstream => {}
             // Messages about it are answered here, in their turn; see `advance_group`.
