@@ -1,7 +1,10 @@
 //! The `freshet-bench` command: suites that compare freshet with upstream and with what is possible at all.
 
 mod canned;
+mod cheapest;
 mod load;
+mod process;
+mod relay;
 mod throughput;
 mod wire;
 mod workloads;
@@ -47,9 +50,33 @@ enum Suite {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// What freshet costs where it only passes on: against upstream, the cheapest relay and PgBouncer.
+    Relay {
+        /// Length of one run.
+        #[arg(long, default_value_t = 1.5)]
+        seconds: f64,
+        /// Rounds, servers interleaved; medians are shown.
+        #[arg(long, default_value_t = 7)]
+        rounds: usize,
+        /// Shorter runs, fewer rounds and smaller copies, for CI.
+        #[arg(long)]
+        quick: bool,
+        /// One part: select-simple and the like, latency, batch, copy, idle or syscalls.
+        #[arg(long)]
+        only: Option<String>,
+        /// The program under test, if not the one beside this.
+        #[arg(long)]
+        freshet: Option<PathBuf>,
+        /// Writes the figures to this file too.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
     /// A freshet of its own process for a suite.
     #[command(hide = true)]
     ServeFreshet { upstream: String, tables: String },
+    /// A ceiling of its own process for a suite.
+    #[command(hide = true)]
+    ServeCheapest { upstream: String },
     /// A ceiling of its own process for a suite.
     #[command(hide = true)]
     ServeCanned { replies: PathBuf, barrier: Option<String> },
@@ -61,6 +88,11 @@ fn main() -> ExitCode {
             let (seconds, rounds) = if quick { (0.5, 1) } else { (seconds, rounds) };
             throughput::run(&throughput::Options { threads, seconds, rounds, only, json })
         }
+        Suite::Relay { seconds, rounds, quick, only, freshet, json } => {
+            let (seconds, rounds) = if quick { (0.15, 2) } else { (seconds, rounds) };
+            relay::run(&relay::Options { seconds, rounds, quick, only, freshet, json })
+        }
+        Suite::ServeCheapest { upstream } => serve_cheapest(&upstream),
         Suite::ServeFreshet { upstream, tables } => block_on(serve_freshet(upstream, tables)),
         Suite::ServeCanned { replies, barrier } => block_on(serve_canned(replies, barrier)),
     };
@@ -88,6 +120,12 @@ async fn serve_freshet(upstream: String, tables: String) -> std::io::Result<()> 
     server::run_on(settings, vec![Listener::Tcp(listener)], None, std::sync::Arc::new(trigger))
         .await
         .map_err(std::io::Error::other)
+}
+
+fn serve_cheapest(upstream: &str) -> std::io::Result<()> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+    canned::announce(listener.local_addr()?);
+    cheapest::serve(&listener, upstream)
 }
 
 async fn serve_canned(replies: PathBuf, barrier: Option<String>) -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! A blocking client for simple queries: large reads, no decoding on the timed path beyond frame headers.
+//! A blocking client: large reads, no decoding on the timed path beyond frame headers.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,6 +14,15 @@ const READ_BYTES: usize = 256 * 1024;
 
 impl Client {
     pub(crate) fn connect(address: SocketAddr, user: &str, database: &str) -> io::Result<Self> {
+        Self::connect_with(address, user, database, READ_BYTES)
+    }
+
+    /// With a small buffer to begin with: for connections in thousands.
+    pub(crate) fn connect_small(address: SocketAddr, user: &str, database: &str) -> io::Result<Self> {
+        Self::connect_with(address, user, database, 4096)
+    }
+
+    fn connect_with(address: SocketAddr, user: &str, database: &str, buffer_bytes: usize) -> io::Result<Self> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         let mut body = 196_608_u32.to_be_bytes().to_vec();
@@ -24,19 +33,42 @@ impl Client {
         body.push(0);
         let length = u32::try_from(body.len() + 4).unwrap_or(0);
         stream.write_all(&[&length.to_be_bytes(), body.as_slice()].concat())?;
-        let mut client = Self { stream, buffer: vec![0; READ_BYTES], filled: 0 };
+        let mut client = Self { stream, buffer: vec![0; buffer_bytes], filled: 0 };
         client.read_reply()?;
         Ok(client)
     }
 
-    /// Sends one Query and reads up to ReadyForQuery; the reply's frames, ReadyForQuery included.
+    /// Sends one Query, or messages up to Sync, and reads up to ReadyForQuery; the reply's frames, ReadyForQuery included.
     /// An ErrorResponse is an error.
     pub(crate) fn query(&mut self, message: &[u8]) -> io::Result<&[u8]> {
         self.stream.write_all(message)?;
         self.read_reply()
     }
 
-    fn read_reply(&mut self) -> io::Result<&[u8]> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// The socket itself, for what is no reply of a usual size.
+    pub(crate) fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Reads one frame and nothing behind it; an error if its tag is another.
+    pub(crate) fn read_frame_of(&mut self, tag: u8) -> io::Result<()> {
+        let mut header = [0; 5];
+        self.stream.read_exact(&mut header)?;
+        let [found, length @ ..] = header;
+        let mut body = vec![0; (u32::from_be_bytes(length) as usize).saturating_sub(4)];
+        self.stream.read_exact(&mut body)?;
+        if found == tag {
+            return Ok(());
+        }
+        let body = String::from_utf8_lossy(&body).replace('\0', " ");
+        Err(io::Error::other(format!("message {} instead of {}: {body}", char::from(found), char::from(tag))))
+    }
+
+    pub(crate) fn read_reply(&mut self) -> io::Result<&[u8]> {
         self.filled = 0;
         let mut at = 0;
         let mut failed_at = None;

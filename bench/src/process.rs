@@ -1,0 +1,93 @@
+//! Processes of the bench's own: started by a shell that ends them when the bench ends, by whatever cause, and what
+//! the system tells about them.
+//!
+//! The shell holds the reading end of a pipe; when the pipe closes (dropped, or the bench was killed) it ends the process.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// First line: the process id. Then what the process itself prints.
+const OWNER_SCRIPT: &str = r#"
+"$@" 2>>"$BENCH_LOG" </dev/null &
+pid=$!
+echo $pid
+read -r _
+kill -TERM $pid 2>/dev/null
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    kill -0 $pid 2>/dev/null || break
+    sleep 0.1
+done
+kill -KILL $pid 2>/dev/null
+wait $pid
+"#;
+
+/// A running process; ended when dropped.
+pub(crate) struct Process {
+    owner: Child,
+    output: BufReader<ChildStdout>,
+    pub(crate) id: u32,
+}
+
+impl Process {
+    /// Starts `program`; what it writes to standard error goes to `log`.
+    pub(crate) fn start(program: impl AsRef<OsStr>, arguments: &[OsString], log: &std::path::Path) -> io::Result<Self> {
+        let mut owner = Command::new("sh")
+            .args(["-c", OWNER_SCRIPT, "freshet-bench-owner"])
+            .arg(program)
+            .args(arguments)
+            .env("BENCH_LOG", log)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = owner.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
+        let mut process = Self { owner, output: BufReader::new(output), id: 0 };
+        process.id = process.line()?.parse().map_err(io::Error::other)?;
+        Ok(process)
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(line.trim().to_string())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.owner.stdin.take());
+        let _ = self.owner.wait();
+    }
+}
+
+/// A program on the path.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Processor time that all threads of a process have used.
+pub(crate) fn processor_time(id: u32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let nanoseconds = threads.filter_map(|thread| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanoseconds.sum())
+}
+
+/// A line of /proc/ID/status in KB, such as `VmRSS` or `VmHWM`.
+pub(crate) fn memory_kb(id: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Forgets the high-water mark of a process's memory (Linux: proc(5), clear_refs); false where that is not allowed.
+pub(crate) fn reset_memory_peak(id: u32) -> bool {
+    std::fs::write(format!("/proc/{id}/clear_refs"), "5").is_ok()
+}

@@ -1,0 +1,202 @@
+//! The relay suite: what freshet costs where it only passes on, against PostgreSQL itself, the cheapest relay that can be
+//! built, and PgBouncer.
+//!
+//! [`servers`] starts them, [`units`] are the workloads, [`rates`], [`copy`], [`idle`] and [`syscalls`] measure,
+//! [`report`] shows ratios and targets. An error reply, another reply than PostgreSQL's or a lost row fails the suite; a
+//! missed target does not: it is printed.
+
+mod copy;
+mod idle;
+mod rates;
+mod report;
+mod servers;
+mod syscalls;
+mod units;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use crate::relay::rates::Load;
+use crate::relay::report::Report;
+use crate::relay::servers::{DATABASE, Leg, Servers, Upstream};
+use crate::relay::units::{Protocol, Statement};
+
+pub(crate) struct Options {
+    /// Length of one run.
+    pub(crate) seconds: f64,
+    pub(crate) rounds: usize,
+    pub(crate) quick: bool,
+    pub(crate) only: Option<String>,
+    /// The program under test; by default beside this one.
+    pub(crate) freshet: Option<PathBuf>,
+    /// Also writes the figures as JSON here.
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// The parts that `--only` may name, beside `NAME-PROTOCOL` as in `select-simple`.
+const PARTS: [&str; 5] = ["latency", "batch", "copy", "idle", "syscalls"];
+const CONNECTIONS: usize = 8;
+
+impl Options {
+    fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only == name)
+    }
+}
+
+/// Runs the suite and prints its tables.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    check_name(options)?;
+    let freshet = program(options)?;
+    idle::raise_file_limit();
+    let mut report = Report::default();
+    let upstream = Upstream::start(&["shared_buffers=256MB", "max_wal_size=8GB"])?;
+    upstream.cluster.psql(DATABASE, units::SETUP);
+    upstream.cluster.psql(DATABASE, "VACUUM (ANALYZE)");
+    let mut inserted = 0;
+    for leg in Leg::ALL {
+        say(&format!("starting servers, upstream by {}", leg.name()));
+        let servers = Servers::start(&upstream, leg, &freshet)?;
+        rates(options, &servers, &mut report, &mut inserted)?;
+        latency(options, &servers, &mut report, &mut inserted)?;
+        batch(options, &servers, &mut report)?;
+        copy(options, &servers, &mut report)?;
+        syscalls(options, &servers, &mut inserted)?;
+    }
+    let rows = upstream.cluster.psql(DATABASE, "SELECT count(*) FROM events");
+    if rows != inserted.to_string() {
+        return Err(io::Error::other(format!("{inserted} INSERTs were acknowledged, {rows} rows are there")));
+    }
+    let version = upstream.cluster.psql("postgres", "SELECT split_part(version(), ' on ', 1)");
+    drop(upstream);
+    if options.wants("idle") {
+        let sessions = if options.quick { 200 } else { 2000 };
+        say(&format!("idle: {sessions} sessions"));
+        report.idle(&idle::measure(&freshet, sessions)?);
+    }
+    report.summary();
+    if let Some(path) = &options.json {
+        std::fs::write(path, serde_json::to_vec_pretty(&report)?)?;
+    }
+    say(&conditions(options, &version));
+    Ok(())
+}
+
+fn rates(options: &Options, servers: &Servers, report: &mut Report, inserted: &mut u64) -> io::Result<()> {
+    let load = Load { connections: CONNECTIONS, seconds: options.seconds, rounds: options.rounds };
+    for statement in Statement::ALL {
+        for protocol in Protocol::ALL {
+            let name = format!("{}-{}", statement.name(), protocol.name());
+            if !options.wants(&name) {
+                continue;
+            }
+            say(&name);
+            let units = learn(servers, statement, protocol, inserted)?;
+            let series = rates::measure(&servers.lines, &units, &load, inserted)?;
+            let title = format!("{name}, {CONNECTIONS} connections, upstream by {}", servers.leg.name());
+            report.rates(&title, &series, "units/s", 1.0);
+            report.aim_at_relays(&title, &series, true);
+        }
+    }
+    Ok(())
+}
+
+fn latency(options: &Options, servers: &Servers, report: &mut Report, inserted: &mut u64) -> io::Result<()> {
+    if !options.wants("latency") {
+        return Ok(());
+    }
+    let load = Load { connections: 1, seconds: options.seconds, rounds: options.rounds };
+    for protocol in Protocol::ALL {
+        say(&format!("latency, {}", protocol.name()));
+        let units = learn(servers, Statement::Select, protocol, inserted)?;
+        let series = rates::measure(&servers.lines, &units, &load, inserted)?;
+        let title = format!("latency of select-{}, 1 connection, upstream by {}", protocol.name(), servers.leg.name());
+        report.rates(&title, &series, "units/s", 1.0);
+        report.aim_at_latency(&title, &series);
+    }
+    Ok(())
+}
+
+fn batch(options: &Options, servers: &Servers, report: &mut Report) -> io::Result<()> {
+    if !options.wants("batch") {
+        return Ok(());
+    }
+    say("batch");
+    let rounds = if options.quick { 3 } else { 4 * options.rounds };
+    let series = rates::measure_batch(&servers.lines, 10_000, rounds)?;
+    let title = format!("batch of 10000 prepared executions, upstream by {}", servers.leg.name());
+    report.rates(&title, &series, "units/s", 1.0);
+    report.aim_at_relays(&title, &series, false);
+    Ok(())
+}
+
+fn copy(options: &Options, servers: &Servers, report: &mut Report) -> io::Result<()> {
+    if !options.wants("copy") {
+        return Ok(());
+    }
+    let (bytes, rounds) = if options.quick { (32_000_000, 1) } else { (1_000_000_000, 3) };
+    say(&format!("copy, {} MB", bytes / 1_000_000));
+    report.copies(&copy::measure(&servers.lines, bytes, rounds)?, bytes);
+    Ok(())
+}
+
+fn syscalls(options: &Options, servers: &Servers, inserted: &mut u64) -> io::Result<()> {
+    if !options.wants("syscalls") {
+        return Ok(());
+    }
+    say("syscalls");
+    let mut calls = Vec::new();
+    for protocol in Protocol::ALL {
+        let units = learn(servers, Statement::Select, protocol, inserted)?;
+        calls.extend(syscalls::measure(&servers.lines, &units)?);
+    }
+    Report::calls(&calls);
+    Ok(())
+}
+
+fn learn(servers: &Servers, statement: Statement, protocol: Protocol, inserted: &mut u64) -> io::Result<units::Units> {
+    let units = units::learn(&mut servers.lines[0].connect()?, statement, protocol)?;
+    if statement == Statement::Insert {
+        *inserted += units.messages.len() as u64;
+    }
+    Ok(units)
+}
+
+fn check_name(options: &Options) -> io::Result<()> {
+    let workloads = Statement::ALL.iter().flat_map(|statement| {
+        Protocol::ALL.iter().map(move |protocol| format!("{}-{}", statement.name(), protocol.name()))
+    });
+    let names: Vec<String> = workloads.chain(PARTS.map(String::from)).collect();
+    match &options.only {
+        Some(only) if !names.contains(only) => {
+            Err(io::Error::other(format!("no part is named {only}; there are {}", names.join(", "))))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn program(options: &Options) -> io::Result<PathBuf> {
+    let program = match &options.freshet {
+        Some(path) => path.clone(),
+        None => std::env::current_exe()?.with_file_name("freshet"),
+    };
+    if program.is_file() {
+        return Ok(program);
+    }
+    let advice = "cargo build --release -p freshet --bin freshet, or --freshet PATH";
+    Err(io::Error::other(format!("{} is not there: {advice}", program.display())))
+}
+
+fn conditions(options: &Options, version: &str) -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!(
+        "{} s a run, {} rounds interleaved, medians with min and max, ratios round by round; {cores} cores shared by \
+         clients and servers; {version}; freshet {}",
+        options.seconds,
+        options.rounds,
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
