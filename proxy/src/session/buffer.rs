@@ -7,6 +7,8 @@ use bytes::{Buf, Bytes};
 
 /// Below this size a copy is cheaper than another element in the write.
 const SHARE_FROM: usize = 16 * 1024;
+/// Written bytes at the head of a queue that is never quite empty are given up in portions of at least this.
+const RECLAIM_FROM: usize = 32 * 1024;
 /// An emptied buffer keeps at most this much, so that idle sessions stay small.
 const KEEP_CAPACITY: usize = 4 * 1024;
 
@@ -22,6 +24,7 @@ pub struct OutBuffer {
 
 impl OutBuffer {
     pub fn push(&mut self, bytes: &[u8]) {
+        self.reclaim();
         self.tail.extend_from_slice(bytes);
         self.length += bytes.len();
     }
@@ -87,6 +90,15 @@ impl OutBuffer {
         }
     }
 
+    /// A reader that is always a little behind must not make the buffer grow by all that it has read. What is moved is no
+    /// more than what was written since the last time.
+    fn reclaim(&mut self) {
+        if self.written >= RECLAIM_FROM && self.written >= self.tail.len() / 2 {
+            self.tail.drain(..self.written);
+            self.written = 0;
+        }
+    }
+
     /// Everything at once, for tests and for the end of a session.
     pub fn take(&mut self) -> Vec<u8> {
         let mut all: Vec<u8> = self.shared.drain(..).flatten().collect();
@@ -124,5 +136,18 @@ mod tests {
             }
             assert_eq!(seen, expected);
         }
+    }
+
+    #[test]
+    fn a_queue_that_is_never_empty_stays_small() {
+        let mut buffer = OutBuffer::default();
+        let piece = vec![1; 8 * 1024];
+        buffer.push(&piece);
+        for _ in 0..10_000 {
+            buffer.push(&piece);
+            buffer.consume(piece.len());
+            assert_eq!(buffer.len(), piece.len());
+        }
+        assert!(buffer.tail.capacity() < 4 * RECLAIM_FROM, "{}", buffer.tail.capacity());
     }
 }
