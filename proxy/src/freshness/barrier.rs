@@ -406,6 +406,9 @@ impl Barrier {
                 reader.answer(Err(UpstreamReason::TableNotMirrored("not mirrored (yet)".into())));
             }
         }
+        if scope == Scope::Readers && self.collecting.is_empty() {
+            return Ok(());
+        }
         relations.sort_unstable();
         relations.dedup();
         let expected = match scope {

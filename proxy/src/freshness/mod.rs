@@ -156,6 +156,10 @@ impl Freshness {
         if !self.shared.is_up.load(Ordering::SeqCst) {
             return Err(UpstreamReason::MirrorBehind("the barrier connection is not open".into()));
         }
+        // What no barrier can change is told at once: a table that is not mirrored may be all that an application reads.
+        if self.shared.replication.membership_digest(relations).is_none() {
+            return Err(UpstreamReason::TableNotMirrored("not mirrored (yet)".into()));
+        }
         let (reply, answer) = oneshot::channel();
         let reader =
             Reader { mode, relations: relations.to_vec(), arrived: Instant::now(), is_second_try: false, reply };
