@@ -58,6 +58,7 @@ fn show(options: DemoOptions) -> Result<(), Box<dyn std::error::Error>> {
 fn serve(flags: &ServeFlags) -> Result<(), Box<dyn std::error::Error>> {
     let settings = flags.settings()?;
     log::start(&settings.log);
+    raise_file_limit(settings.listen.sessions_max);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if settings.limits.worker_threads > 0 {
         builder.worker_threads(settings.limits.worker_threads);
@@ -76,4 +77,16 @@ fn serve(flags: &ServeFlags) -> Result<(), Box<dyn std::error::Error>> {
         });
         Ok(server::run(settings, listeners, trigger).await?)
     })
+}
+
+/// A session has two sockets: the 1,024 open files that a shell allows by default would end at some five hundred.
+fn raise_file_limit(sessions_max: usize) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let is_raised = setrlimit(Resource::Nofile, limit).is_ok();
+    let files = limit.current.unwrap_or(u64::MAX);
+    if !is_raised || files < 2 * sessions_max as u64 + 100 {
+        tracing::warn!(files, sessions_max, "the limit of open files allows fewer sessions than listen.sessions_max");
+    }
 }

@@ -65,14 +65,16 @@ pub struct Metrics {
     pub result_cache_entries: Gauge,
     /// Statements by route again, for the page, in the order of [`Answered`].
     routes: Arc<[AtomicU64; 4]>,
-    /// The series of hits in `statements` and `statement_seconds`.
+    /// The series of hits, and of relayed statements, in `statements` and `statement_seconds`.
     hits: Counter,
     hit_seconds: Histogram,
+    relay_seconds: Histogram,
     registry: Arc<Registry>,
 }
 
-/// A hit takes some microseconds; a lock shared by all sessions would be felt.
-const HITS_OBSERVED_ONE_IN: u64 = 64;
+/// A hit takes some microseconds, and so does what freshet adds to a relayed statement; a lock shared by all sessions
+/// would be felt.
+const OBSERVED_ONE_IN: u64 = 64;
 
 /// From 20 µs to about 10 s.
 fn statement_histogram() -> Histogram {
@@ -97,7 +99,7 @@ impl Metrics {
         let statement_seconds = Family::new_with_constructor(statement_histogram as fn() -> Histogram);
         r.register(
             "statement_seconds",
-            "From a complete unit of messages to its answer in the client's queue, by route; of hits one in 64",
+            "From a complete unit of messages to its answer in the client's queue, by route; of hits and relays one in 64",
             statement_seconds.clone(),
         );
         let sessions = Gauge::default();
@@ -153,6 +155,7 @@ impl Metrics {
         let hit = Answered::Hit.name();
         let hits = statements.get_or_create_owned(&RouteLabels { route: hit, reason: "" });
         let hit_seconds = statement_seconds.get_or_create_owned(&RouteLabel { route: hit });
+        let relay_seconds = statement_seconds.get_or_create_owned(&RouteLabel { route: Answered::Relay.name() });
         Self {
             statements,
             statement_seconds,
@@ -178,6 +181,7 @@ impl Metrics {
             routes: Arc::default(),
             hits,
             hit_seconds,
+            relay_seconds,
             registry: Arc::new(r),
         }
     }
@@ -188,11 +192,19 @@ impl Metrics {
     }
 
     /// A statement answered from the cache. The hot path of all sessions together: no look-up by label, and the
-    /// histogram, which has a lock, gets one in [`HITS_OBSERVED_ONE_IN`].
+    /// histogram, which has a lock, gets one in [`OBSERVED_ONE_IN`].
     pub fn count_hit(&self, elapsed: Duration) {
         self.hits.inc();
-        if self.count_route(Answered::Hit).is_multiple_of(HITS_OBSERVED_ONE_IN) {
+        if self.count_route(Answered::Hit).is_multiple_of(OBSERVED_ONE_IN) {
             self.hit_seconds.observe(elapsed.as_secs_f64());
+        }
+    }
+
+    /// Likewise a relayed statement; `counter` is its series in `statements`.
+    pub fn count_relay(&self, counter: &Counter, elapsed: Duration) {
+        counter.inc();
+        if self.count_route(Answered::Relay).is_multiple_of(OBSERVED_ONE_IN) {
+            self.relay_seconds.observe(elapsed.as_secs_f64());
         }
     }
 

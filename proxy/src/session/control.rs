@@ -38,14 +38,18 @@ impl Control {
     }
 }
 
+const FIRST_WORDS: [&[u8]; 8] =
+    [b"begin", b"start", b"commit", b"end", b"rollback", b"abort", b"savepoint", b"release"];
+
 /// Reads one statement; None for anything that is not exactly one of these. Quick to say no.
 pub fn read(sql: &[u8]) -> Option<Control> {
-    let first = sql.iter().find(|byte| !byte.is_ascii_whitespace())?.to_ascii_lowercase();
-    if !matches!(first, b'b' | b's' | b'c' | b'e' | b'r' | b'a') || sql.len() > 200 {
+    let text = sql.trim_ascii_start();
+    let begins = |word: &&[u8]| text.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
+    if sql.len() > 200 || !FIRST_WORDS.iter().any(begins) {
         return None;
     }
     if savepoint_name(sql).is_some() {
-        return Some(if first == b's' { Control::Savepoint } else { Control::Release });
+        return Some(if begins(&b"savepoint".as_slice()) { Control::Savepoint } else { Control::Release });
     }
     let tokens = lexer::tokens(std::str::from_utf8(sql).ok()?).ok()?;
     let tokens = without_end(&tokens);

@@ -103,10 +103,10 @@ pub fn is_for_freshet(sql: &[u8], schema: &str) -> bool {
 /// [`read`], quick to say no.
 pub fn read_if_addressed(sql: &[u8], schema: &str) -> Option<Result<(Request, Verb), Refused>> {
     let needle = schema.as_bytes();
-    let first = needle.first()?.to_ascii_lowercase();
-    let mut windows = sql.windows(needle.len());
+    let first = needle.first()?;
+    let mut starts = memchr::memchr2_iter(first.to_ascii_lowercase(), first.to_ascii_uppercase(), sql);
     let is_mentioned =
-        windows.any(|w| w.first().map(u8::to_ascii_lowercase) == Some(first) && w.eq_ignore_ascii_case(needle));
+        starts.any(|at| sql.get(at..at + needle.len()).is_some_and(|word| word.eq_ignore_ascii_case(needle)));
     if is_mentioned { read(sql, schema) } else { None }
 }
 

@@ -1,8 +1,8 @@
 //! Moves bytes between two sockets and a [`Machine`]: one read and one write per side and burst, both directions
 //! independent, neither side read while the other's queue is over its limit.
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -12,10 +12,16 @@ use crate::net::Line;
 use crate::session::buffer::OutBuffer;
 use crate::session::machine::Machine;
 
-/// Read per call, on the stack of the polling function: an idle session owns no read buffer.
+/// Read per call.
 const READ_BYTES: usize = 64 * 1024;
 /// Pieces per write.
 const SLICES_MAX: usize = 16;
+
+thread_local! {
+    /// One for all sessions of a thread: what is read is handed to the machine at once, so that an idle session owns no
+    /// read buffer.
+    static SPACE: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
 
 /// What a turn brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,11 +87,14 @@ impl Lines {
         if self.upstream_is_closed {
             return client_write.map(|()| Ok(Turn::Over));
         }
+        SPACE.with_borrow_mut(|space| self.poll_read(cx, machine, space))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, machine: &mut Machine, space: &mut [u8]) -> Poll<io::Result<Turn>> {
         let mut turn = Poll::Pending;
         let has_room = machine.to_upstream.len() < self.buffer_max && machine.held_bytes() < self.held_max(machine);
         if !self.client_is_closed && has_room {
-            let mut space = [MaybeUninit::uninit(); READ_BYTES];
-            let mut buffer = ReadBuf::uninit(&mut space);
+            let mut buffer = ReadBuf::new(space);
             if Pin::new(&mut self.client).poll_read(cx, &mut buffer)?.is_ready() {
                 turn = Poll::Ready(Ok(Turn::Received));
                 self.bytes_from_client += buffer.filled().len() as u64;
@@ -99,8 +108,7 @@ impl Lines {
             }
         }
         if machine.to_client.len() < self.buffer_max {
-            let mut space = [MaybeUninit::uninit(); READ_BYTES];
-            let mut buffer = ReadBuf::uninit(&mut space);
+            let mut buffer = ReadBuf::new(space);
             if Pin::new(&mut self.upstream).poll_read(cx, &mut buffer)?.is_ready() {
                 turn = Poll::Ready(Ok(Turn::Received));
                 self.bytes_from_upstream += buffer.filled().len() as u64;

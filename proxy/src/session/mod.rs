@@ -46,13 +46,14 @@ use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
 use freshet_engine::reason::UpstreamReason;
+use prometheus_client::metrics::counter::Counter;
 use tracing::{debug, warn};
 
 use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
 use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, TextTable, Unit};
 use crate::session::change::opaque_label;
-use crate::session::effect::{Effect, effects, worst};
+use crate::session::effect::{Effect, worst};
 use crate::session::intercept::{Refused, Request, Select, Verb};
 use crate::session::lines::{Lines, Turn};
 use crate::session::machine::group::is_several;
@@ -128,6 +129,7 @@ pub async fn run<A: Answerer>(
         relaying: None,
         upstream_used: Instant::now(),
         cancel,
+        relays: None,
         probe_failed: false,
         probes: 0,
         probed_version,
@@ -162,6 +164,8 @@ struct Session<A> {
     upstream_used: Instant,
     /// By which a CancelRequest finds the session; None where upstream gave no key.
     cancel: Option<CancelGuard>,
+    /// The counter of relayed statements for the reason that was last seen.
+    relays: Option<(&'static str, Counter)>,
     /// Upstream does not answer the probe: settings stay unknown.
     probe_failed: bool,
     /// Probes for the unit at hand.
@@ -206,7 +210,8 @@ impl<A: Answerer> Session<A> {
                         return Err(io::ErrorKind::InvalidData.into());
                     }
                 },
-                () = tokio::time::sleep(HOLD), if step == Step::Held => self.machine.release(),
+                // Made only when it is polled: a timer for each turn would be felt.
+                () = async { tokio::time::sleep(HOLD).await }, if step == Step::Held => self.machine.release(),
                 () = &mut drain, if !is_draining => is_draining = true,
                 () = &mut stop, if is_draining => {
                     self.say_good_bye().await;
@@ -226,8 +231,13 @@ impl<A: Answerer> Session<A> {
         if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
             return self.answer_for_freshet(request);
         }
-        // The hot path asks before the text is even looked at: only harmless queries have a kept reply.
+        // Before the text is even looked at: sessions that only relay, and hits, since only harmless queries have a kept
+        // reply.
         let state = &self.machine.state;
+        // A cursor may live here since before the SET.
+        if state.route == RouteSetting::Relay && !cursor::is_mentioned(unit.sql) {
+            return self.relay(started, Relay::because(UpstreamReason::RouteSetting));
+        }
         if state.route == RouteSetting::Auto
             && self.may_answer()
             && let Some(reply) = self.answerer.look_up(&unit, state)
@@ -238,7 +248,8 @@ impl<A: Answerer> Session<A> {
         if is_several || unit.form == Form::Prepare || control::read(unit.sql).is_some() {
             return self.decide_group(started).await;
         }
-        let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
+        let effect =
+            unit.prepared.map_or_else(|| worst(&self.machine.judge(unit.sql).effects), |prepared| prepared.effect);
         if let Some(reason) = self.obstacle(effect, &self.machine.state) {
             return self.relay(started, Relay::because(reason));
         }
@@ -527,14 +538,26 @@ impl<A: Answerer> Session<A> {
         self.probes = 0;
         let elapsed = started.elapsed();
         let metrics = &self.context.metrics;
-        if account.route == Answered::Hit {
-            metrics.count_hit(elapsed);
-        } else {
-            let route = account.route.name();
-            let labels = RouteLabels { route, reason: reason.as_ref().map_or("", UpstreamReason::label) };
-            metrics.statements.get_or_create(&labels).inc();
-            metrics.count_route(account.route);
-            metrics.statement_seconds.get_or_create(&RouteLabel { route }).observe(elapsed.as_secs_f64());
+        match (account.route, &reason) {
+            (Answered::Hit, _) => metrics.count_hit(elapsed),
+            (Answered::Relay, Some(reason)) => {
+                let label = reason.label();
+                // Counters found by label are behind a lock and a hash; most statements of a session go one way.
+                if self.relays.as_ref().is_none_or(|(known, _)| *known != label) {
+                    let labels = RouteLabels { route: Answered::Relay.name(), reason: label };
+                    self.relays = Some((label, metrics.statements.get_or_create_owned(&labels)));
+                }
+                if let Some((_, counter)) = &self.relays {
+                    metrics.count_relay(counter, elapsed);
+                }
+            }
+            (route, reason) => {
+                let label = reason.as_ref().map_or("", UpstreamReason::label);
+                metrics.statements.get_or_create(&RouteLabels { route: route.name(), reason: label }).inc();
+                metrics.count_route(route);
+                let labels = RouteLabel { route: route.name() };
+                metrics.statement_seconds.get_or_create(&labels).observe(elapsed.as_secs_f64());
+            }
         }
         self.entry.record.note_answer(account.route, reason.as_ref());
         let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);

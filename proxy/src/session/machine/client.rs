@@ -18,6 +18,8 @@ use crate::wire::query::{TransactionStatus, query};
 /// Enough of an oversize message to see the names at its beginning (PostgreSQL: NAMEDATALEN is 64, but
 /// statement names may be longer).
 const PREFIX_LENGTH: usize = 1024;
+/// A longer text is not remembered together with its effects.
+const JUDGED_BYTES_MAX: usize = 1024;
 
 impl Machine {
     /// Takes bytes that the client sent; [`Machine::advance`] looks at them.
@@ -25,10 +27,27 @@ impl Machine {
         if self.incoming.is_empty() {
             let passing = if self.lost.is_some() { bytes.len() } else { self.client_passing.min(bytes.len()) };
             self.client_passing = self.client_passing.saturating_sub(passing);
-            self.to_upstream.push(&bytes[..passing]);
-            bytes = &bytes[passing..];
+            // CopyData needs no second look: it is neither held nor answered.
+            let count = passing + self.copy_data(&bytes[passing..]);
+            self.to_upstream.push(&bytes[..count]);
+            bytes = &bytes[count..];
         }
         self.incoming.extend_from_slice(bytes);
+    }
+
+    /// How many bytes at the head of `bytes` are CopyData; the last frame's rest is to be passed on when it comes.
+    fn copy_data(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        let is_copying = matches!(self.copy_in, CopyIn::Running { .. });
+        if !is_copying || self.client_passing > 0 || self.lost.is_some() || self.probe_reply.is_some() {
+            return at;
+        }
+        while let Head::Frame { tag: b'd', length } = head(&bytes[at..]) {
+            let count = length.min(bytes.len() - at);
+            self.client_passing = length - count;
+            at += count;
+        }
+        at
     }
 
     /// Goes through the client's bytes as far as they can be dealt with.
@@ -410,9 +429,25 @@ impl Machine {
         self.prepare_with(parse, worst(&judged.effects), judged.changes)
     }
 
-    /// What a text does. None of it is sure where quotes may mean something else.
-    fn judge(&self, sql: &[u8]) -> Judged {
-        if self.tracker.distrusts(sql) { Judged::unread() } else { judge(sql, self.limits.schema) }
+    /// What a text does. None of it is sure where quotes may mean something else. A text is judged when it is decided upon
+    /// and when it is relayed, and often comes again in the next unit: the last one is remembered. In a plain relay
+    /// only freshet's own settings depend on it, and what is not addressed to freshet changes them by ending a block.
+    pub fn judge(&self, sql: &[u8]) -> Judged {
+        if !self.limits.answers_locally && is_about_rows(sql) {
+            return Judged { effects: Vec::new(), changes: None };
+        }
+        if self.tracker.distrusts(sql) {
+            return Judged::unread();
+        }
+        let mut last = self.judged.borrow_mut();
+        match &*last {
+            Some((text, judged)) if **text == *sql => judged.clone(),
+            _ => {
+                let judged = judge(sql, self.limits.schema);
+                *last = (sql.len() <= JUDGED_BYTES_MAX).then(|| (sql.into(), judged.clone()));
+                judged
+            }
+        }
     }
 
     pub(super) fn prepare_with(
@@ -555,4 +590,12 @@ impl Machine {
         self.scanned -= self.taken;
         self.taken = 0;
     }
+}
+
+/// One statement about rows, by its first word.
+fn is_about_rows(sql: &[u8]) -> bool {
+    const WORDS: [&[u8]; 5] = [b"select ", b"insert ", b"update ", b"delete ", b"copy "];
+    let text = sql.trim_ascii_start();
+    let begins = |word: &&[u8]| text.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
+    WORDS.iter().any(begins) && !text.contains(&b';')
 }

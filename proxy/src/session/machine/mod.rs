@@ -17,6 +17,7 @@ mod portal;
 mod tests;
 mod upstream;
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use ahash::HashMap;
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
 use crate::session::buffer::OutBuffer;
 use crate::session::change::Change;
-use crate::session::effect::Effect;
+use crate::session::effect::{Effect, Judged};
 use crate::session::machine::cursor::Cursors;
 use crate::session::machine::portal::Portals;
 use crate::session::settings::Probed;
@@ -245,6 +246,8 @@ pub struct Machine {
     /// What executing a portal changes, where it changes something.
     portal_changes: HashMap<Box<[u8]>, Box<[Change]>>,
     // effects
+    /// The text that was last judged, and what it does.
+    judged: RefCell<Option<(Box<[u8]>, Judged)>>,
     /// Worst of the extended messages since the last Sync.
     unit_effect: Effect,
     /// Worst of the open transaction.
@@ -297,6 +300,7 @@ impl Machine {
             ignores_group: false,
             client_ignoring: 0,
             portal_changes: HashMap::default(),
+            judged: RefCell::default(),
             unit_effect: Effect::Neutral,
             transaction_effect: Effect::Neutral,
             has_error: false,

@@ -50,6 +50,8 @@ impl Machine {
     fn pass_on(&mut self, input: &[u8]) -> Option<usize> {
         // `run..at` are the frames to be forwarded that are not copied yet.
         let (mut run, mut at) = (0, 0);
+        // What the frame before was and what became of it: rows come in thousands, and one is like the next.
+        let mut last = (0, Fate::Forward);
         loop {
             if self.upstream_passing > 0 {
                 let count = self.upstream_passing.min(input.len() - at);
@@ -86,7 +88,8 @@ impl Machine {
             }
             let body = rest.get(HEADER_LENGTH..length.min(rest.len())).unwrap_or_default();
             let count = length.min(rest.len());
-            let fate = self.match_reply(tag, body);
+            let fate = if last.0 == tag && matches!(tag, b'D' | b'd') { last.1 } else { self.match_reply(tag, body) };
+            last = (tag, fate);
             match fate {
                 Fate::Forward => {
                     self.upstream_passing = length - count;
