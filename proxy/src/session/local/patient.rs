@@ -5,7 +5,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use freshet_config::FreshnessMode;
 use freshet_engine::reason::UpstreamReason;
 use tokio::time::sleep;
 
@@ -38,7 +37,6 @@ impl LocalAnswerer {
         }
         let deadline = Instant::now() + PATIENCE;
         loop {
-            self.catch_up(deadline).await;
             if self.local.freshness.catalog().version != state.catalog_version {
                 // The session asks for its search path again, and then this.
                 return Err(Relay::because(UpstreamReason::CatalogChanged));
@@ -59,16 +57,6 @@ impl LocalAnswerer {
             };
             if !may_pass || Instant::now() >= deadline {
                 return Err(refused);
-            }
-            sleep(PAUSE).await;
-        }
-    }
-
-    /// Until a barrier finds the catalog in use in force.
-    async fn catch_up(&self, deadline: Instant) {
-        while let Err(reason) = self.local.freshness.acquire(FreshnessMode::Exact, &[], self.required).await {
-            if !is_passing(&reason) || Instant::now() >= deadline {
-                return;
             }
             sleep(PAUSE).await;
         }
