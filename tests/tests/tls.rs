@@ -442,6 +442,10 @@ fn problems_of_the_files_are_told_with_their_place() {
             .expect_err("no certificate")
             .contains("listen.tls_certificate")
     );
+    // A URL of libpq's without a host before the path.
+    assert_eq!(problems("sessions_max = 5", "postgres://u@/d?host=/run/postgresql&port=6000"), Ok(()));
+    let told = problems("sessions_max = 5", "postgres://u:secret@h/d?sslmode=sometimes").expect_err("no such mode");
+    assert!(told.contains("verify-full") && !told.contains("secret"), "{told}");
     // A URL that is wrong is not repeated: it may hold a password.
     let told = problems("sessions_max = 5", "mysql://u:secret@h/d").expect_err("no URL of PostgreSQL's");
     assert!(!told.contains("secret"), "{told}");
