@@ -11,9 +11,8 @@ use std::time::Duration;
 
 /// First line: the process id. Then what the process itself prints.
 const OWNER_SCRIPT: &str = r#"
-"$@" 2>>"$BENCH_LOG" </dev/null &
+sh -c 'echo $$; exec "$@"' freshet-bench-process "$@" 2>>"$BENCH_LOG" </dev/null &
 pid=$!
-echo $pid
 read -r _
 kill -TERM $pid 2>/dev/null
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
