@@ -443,6 +443,10 @@ fn settings_are_shown() {
         pair.agree(&sql, &[burst(6, &unit)]);
         pair.agree(&sql, &[burst(4, &[parse("", &sql), describe('S', ""), sync()]), burst(4, &[query(&sql)])]);
     }
+    // SQLAlchemy, and with it Superset, asks on each new connection.
+    pair.agree("version", &[burst(4, &[query("select pg_catalog.version()")])]);
+    let unit = [parse("", "SELECT version()"), describe('S', ""), bind("", "", &[], 0), execute("", 0), sync()];
+    pair.agree("version, extended", &[burst(7, &unit)]);
     for client in [&mut pair.upstream, &mut pair.freshet] {
         client.query("SET search_path = pg_catalog, \"$user\"; SET TIME ZONE 'europe/berlin'");
     }

@@ -583,6 +583,7 @@ impl<A: Answerer> Session<A> {
                 Event::Probed(Some(probed)) => {
                     self.machine.tracker.probed(&probed, &self.context.interner, self.probed_version);
                     self.machine.state.settings = None;
+                    self.machine.state.version = Some((probed.version, probed.role));
                     self.note_opaque();
                 }
                 Event::Probed(None) => {

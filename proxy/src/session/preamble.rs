@@ -1,7 +1,7 @@
 //! Statements that tools send on every new connection, answered from what is known of the session for certain.
 //!
-//! Only `SHOW` of settings that the session's state holds: its value cannot differ upstream as long as the state is
-//! certain, and it reads nothing. Everything else of a preamble reads the catalog and is the engine's or upstream's.
+//! Only `SHOW` of settings that the session's state holds, and `version()`: their values cannot differ upstream as long as the
+//! state is certain, and they read nothing. Everything else of a preamble reads the catalog and is the engine's or upstream's.
 
 use freshet_engine::statement::lexer::{self, TokenKind};
 
@@ -25,10 +25,30 @@ pub(super) fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
     if unit.bind.as_ref().is_some_and(|bind| bind.parameter_count > 0 || bind.result_formats.len() > 2) {
         return None;
     }
+    let format = unit.bind.map_or(0, |bind| format_at(bind.result_formats, 0));
+    if let Some(is_qualified) = asks_for_version(unit.sql) {
+        let (version, told) = state.version.as_ref()?;
+        let is_pg_catalogs =
+            is_qualified || settings.values.search_path.first().is_some_and(|first| &**first == "pg_catalog");
+        let may = is_pg_catalogs && settings.role() == &**told;
+        return may.then(|| reply(unit, "version", version, format, "SELECT 1"));
+    }
     let name = shown(unit.sql)?;
     let value = value(&name, settings, state)?;
-    let format = unit.bind.map_or(0, |bind| format_at(bind.result_formats, 0));
-    Some(reply(unit, &name, value, format))
+    Some(reply(unit, &name, value, format, "SHOW"))
+}
+
+/// `SELECT version()`; true where the function is named with its schema.
+fn asks_for_version(sql: &[u8]) -> Option<bool> {
+    let sql = sql.trim_ascii();
+    let sql = sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end();
+    if sql.eq_ignore_ascii_case(b"select version()") {
+        Some(false)
+    } else if sql.eq_ignore_ascii_case(b"select pg_catalog.version()") {
+        Some(true)
+    } else {
+        None
+    }
 }
 
 /// `SELECT 1` and its like, by which pools and frameworks find out whether the connection still lives: an answer from here would
@@ -100,7 +120,7 @@ fn value<'a>(name: &str, settings: &'a SessionSettings, state: &SessionState) ->
     }
 }
 
-fn reply(unit: &Unit<'_>, name: &str, value: &str, format: i16) -> Reply {
+fn reply(unit: &Unit<'_>, name: &str, value: &str, format: i16, tag: &str) -> Reply {
     let columns = |format: i16| {
         let field = Field {
             name: name.as_bytes(),
@@ -120,7 +140,7 @@ fn reply(unit: &Unit<'_>, name: &str, value: &str, format: i16) -> Reply {
     let mut rows = Vec::new();
     if unit.form != Form::Prepare {
         write_data_row(&mut rows, 1, |out| write_value(out, Some(value.as_bytes())));
-        write_command_complete(&mut rows, "SHOW");
+        write_command_complete(&mut rows, tag);
     }
     Reply {
         parameters: parameters.into(),

@@ -62,6 +62,8 @@ pub struct SettingsValues {
 pub struct Probed {
     pub role: Arc<str>,
     pub session_user: Arc<str>,
+    /// `version()`.
+    pub version: Arc<str>,
     /// As [`SettingsValues::search_path`].
     pub search_path: Path,
     pub has_temporary_objects: bool,
@@ -169,7 +171,7 @@ pub fn write_probe(out: &mut Vec<u8>) {
     let would_create = "(pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 AND \
                         pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.~) 'pg_temp')";
     let sql = format!(
-        "SELECT pg_catalog.json_build_array(current_user, session_user, \
+        "SELECT pg_catalog.json_build_array(current_user, session_user, pg_catalog.version(), \
          CASE WHEN {would_create} THEN '{{}}'::pg_catalog.name[] ELSE pg_catalog.current_schemas(true) END, \
          CASE WHEN {would_create} THEN true \
          WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
@@ -191,7 +193,7 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
     let row = Frames::new(reply).find(|frame| frame.tag == b'D')?;
     let json = data_row(row.body).next()??;
     let items: Vec<serde_json::Value> = serde_json::from_slice(json).ok()?;
-    let [role, session_user, path, has_temporary, values @ ..] = items.as_slice() else {
+    let [role, session_user, version, path, has_temporary, values @ ..] = items.as_slice() else {
         return None;
     };
     let text = |value: &serde_json::Value| value.as_str().map(Arc::<str>::from);
@@ -201,6 +203,7 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
     Some(Probed {
         role: text(role)?,
         session_user: text(session_user)?,
+        version: text(version)?,
         // No schema that a user makes is called so. It counts where it holds something, see `has_temporary_objects`.
         search_path: path.into_iter().filter(|schema| !schema.starts_with("pg_temp_")).collect(),
         has_temporary_objects: has_temporary.as_bool()?,
@@ -282,7 +285,7 @@ pub(crate) mod tests {
 
     fn reply(time_zone: &str, temporary: bool) -> Vec<u8> {
         let json = format!(
-            r#"["ann", "ann", ["pg_temp_3", "pg_catalog", "public"], {temporary}, "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
+            r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
             "1", "hex", "on", "off", "Default", "on", "content", "C", "C", "C", "UTF8", "notice", "read committed",
             "\"$user\", public", "0"]"#
         );

@@ -117,6 +117,8 @@ pub struct SessionState {
     pub freshness: FreshnessMode,
     pub default_freshness: FreshnessMode,
     pub route: RouteSetting,
+    /// What `version()` is, and the role that was told: it may execute it.
+    pub version: Option<(Arc<str>, Arc<str>)>,
     /// Of upstream's catalog, as far as the session has asked: what the search path and the role's name in `settings` are
     /// as of; see also [`super::answer::PreparedStatement::catalog`].
     pub catalog_version: u64,
@@ -133,6 +135,7 @@ impl SessionState {
             freshness,
             default_freshness: freshness,
             route: RouteSetting::Auto,
+            version: None,
             catalog_version: 0,
         }
     }
