@@ -11,6 +11,7 @@ prepare = regress.prepare
 set_up = regress.set_up
 EXPLAINED = {"local": {
     "publication.out": "lists every publication of the database, hence freshet's own, too",
+    "create_index.out": "now and then another plan: a table's first copy holds a snapshot while VACUUM marks pages all-visible",
     "stats.out": "counts scans of tables and indexes: what is answered locally scans nothing upstream",
 }}
 LAUNCHER = "env PGDATESTYLE=ISO,MDY PGTZ=UTC PGOPTIONS=-cintervalstyle=postgres"
