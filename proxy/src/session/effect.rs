@@ -22,7 +22,7 @@ pub enum Effect {
     End,
     /// Ends the block and begins the next like it.
     Chain,
-    /// Drops prepared statements.
+    /// Drops prepared statements, or makes one by SQL.
     Deallocate,
     /// Changes settings or the role.
     Settings,
@@ -98,6 +98,13 @@ fn statements<'t, 'a>(tokens: &'t [lexer::Token<'a>]) -> impl Iterator<Item = &'
     tokens.split(|token| token.is_symbol(";")).filter(|statement| !statement.is_empty())
 }
 
+/// Whether this text, and nothing else with it, drops all prepared statements.
+pub fn drops_all_statements(sql: &[u8]) -> bool {
+    let words = std::str::from_utf8(sql).unwrap_or_default().trim_end().trim_end_matches(';').to_ascii_lowercase();
+    let words: Vec<&str> = words.split_ascii_whitespace().collect();
+    matches!(words.as_slice(), ["discard" | "deallocate", "all"] | ["deallocate", "prepare", "all"])
+}
+
 /// The worst of several; of none, [`Effect::Neutral`].
 pub fn worst(effects: &[Effect]) -> Effect {
     effects.iter().copied().max_by_key(|effect| effect.rank()).unwrap_or(Effect::Neutral)
@@ -110,9 +117,7 @@ pub fn of(classification: &Classification) -> Effect {
     let unless_opaque = |effect| if is_opaque { Effect::Opaque } else { effect };
     match &classification.kind {
         K::Empty | K::Savepoint | K::ReleaseSavepoint | K::RollbackToSavepoint | K::Show { .. } => Effect::Neutral,
-        K::Listen | K::Unlisten | K::Notify | K::Fetch | K::Move | K::CloseCursor | K::Prepare { .. } => {
-            Effect::Neutral
-        }
+        K::Listen | K::Unlisten | K::Notify | K::Fetch | K::Move | K::CloseCursor => Effect::Neutral,
         K::Query if !classification.set_configs.is_empty() => unless_opaque(Effect::Settings),
         K::Query if classification.locks_rows => unless_opaque(Effect::Write),
         K::Query | K::CopyOut | K::DeclareCursor { .. } | K::Explain { analyze: false, .. } => {
@@ -132,7 +137,7 @@ pub fn of(classification: &Classification) -> Effect {
         }
         K::SetSessionCharacteristics(_) | K::SetSessionAuthorization | K::DiscardSome => Effect::Settings,
         K::DiscardAll => Effect::Discard,
-        K::Deallocate { .. } => Effect::Deallocate,
+        K::Deallocate { .. } | K::Prepare { .. } => Effect::Deallocate,
         K::Explain { analyze: true, .. } | K::Execute | K::Ddl | K::Unknown => Effect::Opaque,
     }
 }
@@ -185,6 +190,7 @@ mod tests {
             ("do $$ begin; end $$", &[Effect::Opaque]),
             ("DISCARD ALL", &[Effect::Discard]),
             ("deallocate all", &[Effect::Deallocate]),
+            ("prepare p as select 1", &[Effect::Deallocate]),
             ("begin; select 1; end", &[Effect::Begin(None), Effect::Neutral, Effect::End]),
             ("create temp table t (a int)", &[Effect::Opaque]),
             ("select 'unfinished", &[Effect::Opaque]),

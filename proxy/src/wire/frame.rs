@@ -103,9 +103,9 @@ impl<'a> Reader<'a> {
         self.i32().map(i32::cast_unsigned)
     }
 
-    /// An int16 used as a count: negative ones do not occur.
+    /// An int16 used as a count: PostgreSQL takes it as unsigned, up to 65,535 parameters.
     pub fn count(&mut self) -> Option<usize> {
-        usize::try_from(self.i16()?).ok()
+        self.i16().map(|count| usize::from(count.cast_unsigned()))
     }
 
     /// Up to the next NUL, which is consumed.

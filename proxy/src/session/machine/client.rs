@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicU64;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, of_call};
-use crate::session::effect::{Effect, Judged, judge, worst};
+use crate::session::effect::{Effect, Judged, drops_all_statements, judge, worst};
 use crate::session::intercept;
 use crate::session::machine::{
-    CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Unnamed, UnnamedPortal, Watch, WatchEnd,
+    CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
 };
 use crate::session::state::{Isolation, Transaction};
 use crate::wire::extended::{Bind, Execute, Parse, Target};
@@ -173,13 +173,16 @@ impl Machine {
                 self.client_ignoring = length;
                 return Some(Step::Decide);
             }
-            b'E' | b'D' | b'C' if !self.portals.is_empty() && length <= self.limits.statement_bytes_max => {
+            b'E' | b'D' | b'C' | b'B' if !self.portals.is_empty() && length <= self.limits.statement_bytes_max => {
                 let Some(frame) = frame else { return Some(Step::Wait) };
                 if self.is_skipping || !self.is_about_portal(tag, frame) {
                     return None;
                 }
-                if !self.answer_portal_message(tag, &frame[HEADER_LENGTH..]) {
+                if !self.is_in_turn() {
                     return Some(Step::Wait);
+                }
+                if !self.answer_portal_message(tag, &frame[HEADER_LENGTH..]) {
+                    return None;
                 }
             }
             b'S' | b'H' if self.has_open_group && self.is_settled() => {
@@ -231,12 +234,44 @@ impl Machine {
             return false;
         }
         let count = length.min(rest.len());
+        if self.may_be_skipped(tag, &rest[..count]) && !self.is_in_turn() {
+            return false;
+        }
         self.note_relayed(tag, &rest[..count], length <= count);
         self.to_upstream.push(&rest[..count]);
         self.client_passing = length - count;
         self.taken += count;
         self.scanned = self.taken;
         true
+    }
+
+    /// Whether a message sets or uses the unnamed statement, which upstream does not have as the client believes, and
+    /// upstream might skip it for an error that is not known yet: then it would be uncertain what upstream has.
+    fn may_be_skipped(&self, tag: u8, frame: &[u8]) -> bool {
+        let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
+        let is_unnamed = || match tag {
+            b'Q' => true,
+            b'P' => body.first() == Some(&0),
+            b'B' => body.split(|byte| *byte == 0).nth(1) == Some(b""),
+            b'D' | b'C' => body == b"S\0",
+            _ => false,
+        };
+        // One that is sent for it, in an earlier unit, may fail.
+        let is_sent = || {
+            let mut of_earlier = self.expected.iter().rev().skip_while(|e| !matches!(e.kind, ExpectedKind::Sync(_)));
+            self.own_expected > self.quiet_expected
+                && of_earlier.any(|entry| entry.is_own && matches!(entry.undo, Some(Undo::Unnamed(_))))
+        };
+        if matches!(tag, b'B' | b'D') && !self.is_skipping && is_unnamed() && is_sent() {
+            return true;
+        }
+        let may_fail = |kind: &ExpectedKind| !matches!(kind, ExpectedKind::Close);
+        let of_unit = || self.expected.iter().rev().take_while(|entry| !matches!(entry.kind, ExpectedKind::Sync(_)));
+        self.is_unsynced
+            && !self.is_skipping
+            && matches!(self.unnamed, Unnamed::Local { .. } | Unnamed::Destroyed)
+            && is_unnamed()
+            && of_unit().any(|entry| may_fail(&entry.kind))
     }
 
     /// Forwards what is held, without waiting for the rest of the unit.
@@ -250,7 +285,12 @@ impl Machine {
     /// Up to a message about a portal that lives here: that one, and what follows it, is dealt with message by message.
     fn release_over(&mut self, incoming: &[u8]) {
         for frame in Frames::new(&incoming[self.taken..self.scanned]) {
-            if !self.is_skipping && self.is_about_portal(frame.tag, frame.bytes) {
+            // A Bind that nothing is ahead of is in its turn.
+            let waits = frame.tag != b'B' || self.owes();
+            if waits && !self.is_skipping && self.is_about_portal(frame.tag, frame.bytes) {
+                break;
+            }
+            if self.may_be_skipped(frame.tag, frame.bytes) {
                 break;
             }
             self.note_relayed(frame.tag, frame.bytes, true);
@@ -347,17 +387,24 @@ impl Machine {
                 let judged = if is_whole { query(body).map(|sql| self.judge(sql)) } else { None };
                 let Judged { effects, changes } = judged.unwrap_or_else(Judged::unread);
                 effects.iter().for_each(|effect| self.apply_effect(*effect));
-                let effect = worst(&effects);
+                // Extended messages without a Sync are of the same transaction: it ends them, too.
+                let effect = worst(&[worst(&effects), self.unit_effect]);
                 let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
                 self.unit_effect = Effect::Neutral;
                 (self.is_unsynced, self.has_open_group) = (false, false);
-                self.unnamed = Unnamed::Upstream(None);
-                self.replace_unnamed_portal();
-                self.expect_with(ExpectedKind::Query(effect), due);
+                // Malformed, it is refused before it has any effect.
+                let undo = (!is_whole || query(body).is_some())
+                    .then(|| Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
+                self.drops_statements = is_whole && query(body).is_some_and(drops_all_statements);
+                // Only a statement takes the unnamed portal's place.
+                if !effects.is_empty() {
+                    self.replace_unnamed_portal();
+                }
+                self.expect_with(ExpectedKind::Query(effect), due, undo);
             }
             b'F' => {
                 let due = [Box::new([Change::Opaque("a function call".into())]) as Box<[Change]>];
-                self.expect_with(ExpectedKind::Query(Effect::Opaque), Some(Box::new(due.into())));
+                self.expect_with(ExpectedKind::Query(Effect::Opaque), Some(Box::new(due.into())), None);
             }
             b'P' => self.note_parse(body, is_whole),
             b'B' => self.note_bind(body, is_whole),
@@ -378,21 +425,26 @@ impl Machine {
                     self.restore_unnamed_portal();
                 }
                 let changes = self.portal_changes.get(portal).cloned();
-                self.expect_with(ExpectedKind::Execute, changes.map(|changes| Box::new([changes].into())));
+                self.expect_with(ExpectedKind::Execute, changes.map(|changes| Box::new([changes].into())), None);
             }
             b'C' => {
                 self.is_unsynced = true;
+                let mut undo = None;
                 match Target::view(body) {
-                    Some(Target::Statement(b"")) => self.unnamed = Unnamed::Upstream(None),
+                    Some(Target::Statement(b"")) => {
+                        undo = Some(Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
+                    }
                     Some(Target::Statement(name)) => {
-                        self.forget_statement(name);
+                        undo = self.forget_statement(name).map(|named| Undo::Named(name.into(), named));
                         self.virtual_statements.remove(name);
                     }
                     Some(Target::Portal(b"")) => self.replace_unnamed_portal(),
                     Some(Target::Portal(name)) => self.portals.remove(name),
-                    None => self.unnamed = Unnamed::Upstream(None),
+                    // Malformed: upstream refuses it.
+                    None if is_whole => return self.expect(ExpectedKind::Bind),
+                    None => {}
                 }
-                self.expect(ExpectedKind::Close);
+                self.expect_with(ExpectedKind::Close, None, undo);
             }
             // Flush asks for what is owed anyway, but leaves the transaction open.
             b'H' | b'd' | b'X' => {}
@@ -404,9 +456,13 @@ impl Machine {
         self.is_unsynced = true;
         let name = body.split(|byte| *byte == 0).next().unwrap_or_default();
         let statement = if is_whole { Parse::view(body).map(|parse| self.prepare(&parse)) } else { None };
+        if is_whole && !has_two_names(body) {
+            // Refused before it has any effect.
+            return self.expect(ExpectedKind::Parse(Some(Box::default())));
+        }
         if name.is_empty() {
-            self.unnamed = Unnamed::Upstream(statement);
-            return self.expect(ExpectedKind::Parse(None));
+            let before = std::mem::replace(&mut self.unnamed, Unnamed::Upstream(statement));
+            return self.expect_with(ExpectedKind::Parse(None), None, Some(Undo::Unnamed(before)));
         }
         // Upstream refuses a name that is taken; the entry there is still the right one.
         let is_known = self.statements.contains_key(name);
@@ -414,13 +470,15 @@ impl Machine {
             && self.statements.len() < self.limits.prepared_statements_max
             && self.statement_bytes < STATEMENT_BYTES_MAX;
         let statement = statement.filter(|_| is_new);
-        self.has_unknown_statements |= statement.is_none() && !is_known;
-        let made = statement.map(|statement| {
+        if statement.is_none() && !is_known {
+            (self.has_unknown_statements, self.drops_statements) = (true, false);
+        }
+        let made: Option<Box<[u8]>> = statement.map(|statement| {
             self.statement_bytes += statement.sql.len();
             self.statements.insert(name.into(), Named { statement, parse: None });
             name.into()
         });
-        self.expect(ExpectedKind::Parse(made));
+        self.expect(ExpectedKind::Parse(Some(made.unwrap_or_default())));
     }
 
     /// A new statement out of a Parse.
@@ -470,6 +528,9 @@ impl Machine {
 
     fn note_bind(&mut self, body: &[u8], is_whole: bool) {
         self.is_unsynced = true;
+        if is_whole && !has_two_names(body) {
+            return self.expect(ExpectedKind::Bind);
+        }
         let mut names = body.split(|byte| *byte == 0);
         let portal = names.next().unwrap_or_default();
         let statement = names.next().unwrap_or_default();
@@ -488,8 +549,11 @@ impl Machine {
         self.note_portal(portal, bind, known.as_deref());
         if portal.is_empty() || !is_whole {
             self.replace_unnamed_portal();
-        } else {
-            self.portals.remove(portal);
+        } else if self.portals.contains(portal) {
+            self.occupy_portal(portal);
+        }
+        if !portal.is_empty() && self.upstream_portals.len() < self.limits.prepared_statements_max {
+            self.upstream_portals.insert(portal.into());
         }
         self.apply_effect(effect);
         self.unit_effect = worst(&[self.unit_effect, effect]);
@@ -552,8 +616,17 @@ impl Machine {
     /// The block, or implicit transaction, is over: its portals go.
     pub(super) fn end_of_transaction(&mut self, is_committed: bool) {
         self.state.transaction = Transaction::default();
-        self.portals.clear();
         self.cursors.end_of_transaction(is_committed);
+        self.forget_portals();
+    }
+
+    /// Upstream has ended the transaction, and its portals with it.
+    pub(super) fn forget_portals(&mut self) {
+        // What was sent behind may have made some since.
+        if !self.owes() {
+            self.upstream_portals.clear();
+        }
+        self.portals.clear();
         if matches!(self.unnamed_portal, UnnamedPortal::Held | UnnamedPortal::Local { .. }) {
             self.unnamed_portal = UnnamedPortal::Upstream;
         }
@@ -565,17 +638,17 @@ impl Machine {
         self.unnamed_portal = UnnamedPortal::Upstream;
     }
 
-    pub(super) fn forget_statement(&mut self, name: &[u8]) {
-        if let Some(named) = self.statements.remove(name) {
-            self.statement_bytes -= named.statement.sql.len();
-        }
+    pub(super) fn forget_statement(&mut self, name: &[u8]) -> Option<Named> {
+        let named = self.statements.remove(name)?;
+        self.statement_bytes -= named.statement.sql.len();
+        Some(named)
     }
 
+    /// Some of them are dropped upstream, or all, or one is made; or the statement that would fails.
     fn forget_statements(&mut self) {
-        self.has_unknown_statements = false;
+        self.has_unknown_statements = true;
         self.statements.clear();
         self.statement_bytes = 0;
-        self.unnamed = Unnamed::Upstream(None);
     }
 
     fn compact(&mut self) {
@@ -598,4 +671,9 @@ fn is_about_rows(sql: &[u8]) -> bool {
     let text = sql.trim_ascii_start();
     let begins = |word: &&[u8]| text.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
     WORDS.iter().any(begins) && !text.contains(&b';')
+}
+
+/// Whether a Parse or Bind is well-formed as far as it takes effect before upstream may refuse it.
+fn has_two_names(body: &[u8]) -> bool {
+    body.iter().filter(|byte| **byte == 0).count() >= 2
 }

@@ -217,7 +217,14 @@ impl Machine {
             };
             items.push(item);
         }
-        judge(&mut items);
+        self.check_portals(&items)?;
+        // Portals that stay may be described later.
+        let stays = end == GroupEnd::Flush
+            || self.state.status != TransactionStatus::Idle
+            || items
+                .iter()
+                .any(|item| matches!(item, Item::Bind { statement, .. } if control::read(&statement.sql).is_some()));
+        judge(&mut items, stays);
         Ok(Group { items, end })
     }
 
@@ -242,7 +249,9 @@ impl Machine {
 
     fn bind_item<'a>(&self, body: &'a [u8], items: &[Item<'a>]) -> Result<Item<'a>, &'static str> {
         let bind = Bind::view(body).ok_or("malformed Bind")?;
-        if !bind.portal.is_empty() && self.has_portal(bind.portal, items) {
+        let may_be_upstream = self.upstream_portals.contains(bind.portal)
+            || self.upstream_portals.len() >= self.limits.prepared_statements_max;
+        if !bind.portal.is_empty() && (may_be_upstream || self.has_portal(bind.portal, items)) {
             return Err("a portal of that name exists");
         }
         let statement = self.known(bind.statement, items).ok_or("unknown statement")?;
@@ -292,6 +301,51 @@ impl Machine {
             }
         }
         self.portals.contains(name)
+    }
+
+    /// Portals of transaction control are run where they are bound, and once; what runs behind the end of a transaction is
+    /// bound there.
+    fn check_portals(&self, items: &[Item<'_>]) -> Result<(), &'static str> {
+        let mut bound: Option<(&[u8], Control)> = None;
+        let (mut made, mut spent): (Vec<&[u8]>, Vec<&[u8]>) = (Vec::new(), Vec::new());
+        let mut has_ended = false;
+        for item in items {
+            match item {
+                Item::DescribePortal(name) if bound.is_some_and(|(portal, _)| portal == *name) => {}
+                Item::Execute(execute) if bound.is_some_and(|(portal, _)| portal == execute.portal) => {
+                    spent.push(execute.portal);
+                    if let Some((_, Control::Commit | Control::Rollback)) = bound.take() {
+                        has_ended = true;
+                        made.clear();
+                    }
+                }
+                _ if bound.is_some() => return Err("transaction control that is not run at once"),
+                Item::Bind { bind, statement, .. } => {
+                    bound = control::read(&statement.sql).map(|control| (bind.portal, control));
+                    if bound.is_some() && (bind.parameter_count > 0 || !statement.parameter_types.is_empty()) {
+                        return Err("transaction control with parameters");
+                    }
+                    spent.retain(|portal| *portal != bind.portal);
+                    made.push(bind.portal);
+                }
+                Item::Execute(Execute { portal, .. }) | Item::DescribePortal(portal) => {
+                    let is_made = made.contains(portal);
+                    if has_ended && !is_made {
+                        return Err("a portal of the transaction before");
+                    }
+                    let is_spent = if is_made { spent.contains(portal) } else { self.portals.is_spent(portal) };
+                    if is_spent && matches!(item, Item::Execute(_)) {
+                        return Err("transaction control again");
+                    }
+                }
+                Item::Parse { .. }
+                | Item::DescribeStatement { .. }
+                | Item::Close(_)
+                | Item::Statement(_)
+                | Item::Cursor(..) => {}
+            }
+        }
+        if bound.is_some() { Err("transaction control that is not run at once") } else { Ok(()) }
     }
 
     /// Answers the group at hand from here, one answer per item.
@@ -470,13 +524,18 @@ impl Machine {
         let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
         match tag {
             b'E' => Execute::view(body).is_some_and(|execute| self.portals.contains(execute.portal)),
+            b'B' => Bind::view(body).is_some_and(|bind| !bind.portal.is_empty() && self.portals.contains(bind.portal)),
             b'D' | b'C' => matches!(Target::view(body), Some(Target::Portal(name)) if self.portals.contains(name)),
             _ => false,
         }
     }
 
-    /// Answers a message about a portal that lives here, in its turn. False: upstream still owes earlier replies.
-    pub(super) fn answer_portal_message(&mut self, tag: u8, body: &[u8]) -> bool {
+    /// A message about a portal that lives here is in its turn. False: upstream still owes earlier replies.
+    pub(super) fn is_in_turn(&mut self) -> bool {
+        // The end of a COPY that never began is answered by nothing.
+        while self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::CopyEnd)) {
+            self.pop_expected();
+        }
         if self.owes() || self.upstream_passing > 0 || !self.partial.is_empty() {
             if self.is_unsynced && !self.flush_is_sent {
                 self.to_upstream.push(FLUSH);
@@ -484,24 +543,38 @@ impl Machine {
             }
             return false;
         }
-        if self.state.status == TransactionStatus::Failed && tag != b'C' {
+        true
+    }
+
+    /// Answers such a message. False: upstream is to refuse it.
+    pub(super) fn answer_portal_message(&mut self, tag: u8, body: &[u8]) -> bool {
+        let has_failed = self.state.status == TransactionStatus::Failed;
+        if has_failed && matches!(tag, b'E' | b'D') {
             self.to_client.write(|out| write_error(out, &ABORTED));
             self.has_open_group |= !self.is_unsynced;
             self.ignores_group = true;
             return true;
         }
         match tag {
-            b'E' => {
-                if let Some(execute) = Execute::view(body) {
-                    self.execute_portal(&execute);
+            b'B' => return false,
+            b'C' if has_failed => {
+                if let Some(Target::Portal(name)) = Target::view(body) {
+                    self.portals.remove(name);
                 }
+                return false;
+            }
+            b'E' => {
+                let Some(execute) = Execute::view(body) else { return false };
+                if self.portals.is_spent(execute.portal) {
+                    // Upstream does not have it; to run it again would be an error there, too.
+                    return false;
+                }
+                self.execute_portal(&execute);
             }
             b'D' => {
-                if let Some(Target::Portal(name)) = Target::view(body)
-                    && let Some(portal) = self.portals.get(name)
-                {
-                    portal.describe(&mut self.to_client);
-                }
+                let Some(Target::Portal(name)) = Target::view(body) else { return false };
+                let Some(portal) = self.portals.get(name) else { return false };
+                portal.describe(&mut self.to_client);
             }
             _ => {
                 if let Some(target) = Target::view(body) {
@@ -523,14 +596,14 @@ impl Machine {
 }
 
 /// Marks each Parse whose statement is described or bound in the same group, and each Bind whose columns are told.
-fn judge(items: &mut [Item<'_>]) {
+fn judge(items: &mut [Item<'_>], stays: bool) {
     let mut judged = Vec::new();
     let (mut described, mut ended): (Vec<&[u8]>, Vec<&[u8]>) = (Vec::new(), Vec::new());
     for item in items.iter_mut().rev() {
         match item {
             Item::Bind { bind, statement, is_described } => {
                 judged.push(statement.id);
-                *is_described = described.contains(&bind.portal) || !ended.contains(&bind.portal);
+                *is_described = stays || described.contains(&bind.portal) || !ended.contains(&bind.portal);
                 described.retain(|portal| *portal != bind.portal);
                 ended.retain(|portal| *portal != bind.portal);
             }

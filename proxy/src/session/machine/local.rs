@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
 use crate::session::effect::Effect;
-use crate::session::machine::{ExpectedKind, Machine, Unnamed, UnnamedPortal};
+use crate::session::machine::{ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal};
 use crate::session::settings::write_probe;
 use crate::wire::error::{ErrorFields, Severity, write_error};
 use crate::wire::extended::{
-    BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_close,
-    write_execute,
+    BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_bind,
+    write_close, write_execute, write_parse,
 };
-use crate::wire::frame::Frames;
+use crate::wire::frame::{Frames, write_c_string, write_frame};
 use crate::wire::query::{TransactionStatus, query, write_query, write_ready_for_query};
 
 /// What PostgreSQL says (ProcessInterrupts).
@@ -27,6 +27,9 @@ const CANCELLED: ErrorFields<'static> = ErrorFields {
 /// Its own message is for upstream's log.
 const FAIL_BLOCK: &[u8] = b"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014', \
     MESSAGE = 'canceling statement due to user request, while freshet answered it'; END $$";
+
+/// Of statements that upstream is given to answer as the client expects it.
+const OWN_NAME: &[u8] = b"freshet_own";
 
 /// A complete unit as an answerer sees it, or the form that is not answered locally. `prepared` finds the statement that
 /// the client knows under a name, if the unit does not make it itself.
@@ -153,9 +156,16 @@ impl Machine {
                     self.to_client.push(PARSE_COMPLETE);
                 }
                 b'B' => {
-                    if status != TransactionStatus::Idle {
+                    let bound = Bind::view(frame.body).and_then(|bind| self.prepared(bind.statement));
+                    if status != TransactionStatus::Idle
+                        && let Some(statement) = bound.cloned()
+                    {
                         self.portals.remove(b"");
-                        self.unnamed_portal = UnnamedPortal::Local { bind: frame.bytes.to_vec() };
+                        self.unnamed_portal = UnnamedPortal::Local {
+                            bind: frame.body.to_vec(),
+                            statement,
+                            savepoints: self.tracker.savepoints(),
+                        };
                     }
                     self.to_client.push(BIND_COMPLETE);
                 }
@@ -288,29 +298,53 @@ impl Machine {
         }
     }
 
+    pub(super) fn remember_statement(&mut self, name: Box<[u8]>, named: Named) {
+        self.statement_bytes += named.statement.sql.len();
+        self.statements.insert(name, named);
+    }
+
     /// Makes upstream's unnamed statement what the client believes it to be, before a message that uses it.
     pub(super) fn restore_unnamed_statement(&mut self) {
         match std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None)) {
             Unnamed::Upstream(known) => self.unnamed = Unnamed::Upstream(known),
             Unnamed::Local { statement, parse } => {
                 self.to_upstream.push(&parse);
-                self.expect_own(ExpectedKind::Parse(None));
-                self.unnamed = Unnamed::Upstream(Some(statement));
+                self.unnamed = Unnamed::Upstream(Some(Arc::clone(&statement)));
+                let undo = Undo::Unnamed(Unnamed::Local { statement, parse });
+                self.expect_own_or(ExpectedKind::Parse(None), Some(undo));
             }
             Unnamed::Destroyed => {
                 self.to_upstream.write(|out| write_close(out, Target::Statement(b"")));
-                self.expect_own(ExpectedKind::Close);
+                self.expect_own_or(ExpectedKind::Close, Some(Undo::Unnamed(Unnamed::Destroyed)));
             }
         }
     }
 
     /// Likewise a named statement.
     pub(super) fn restore_statement(&mut self, name: &[u8]) {
-        let parse = self.statements.get_mut(name).and_then(|named| named.parse.take());
-        if let Some(parse) = parse {
+        let Some(named) = self.statements.get_mut(name) else { return };
+        if let Some(parse) = named.parse.take() {
+            let statement = Arc::clone(&named.statement);
             self.to_upstream.push(&parse);
-            self.expect_own(ExpectedKind::Parse(Some(name.into())));
+            let undo = Undo::Named(name.into(), Named { statement, parse: Some(parse) });
+            self.expect_own_or(ExpectedKind::Parse(Some(name.into())), Some(undo));
         }
+    }
+
+    /// Upstream gets a portal of this name, so that it refuses another; of a statement that a failed block accepts. It goes
+    /// with the error.
+    pub(super) fn occupy_portal(&mut self, name: &[u8]) {
+        if !self.portals.occupy(name) {
+            return;
+        }
+        self.to_upstream.write(|out| {
+            write_parse(out, OWN_NAME, b"ROLLBACK");
+            write_bind(out, name, OWN_NAME);
+            write_close(out, Target::Statement(OWN_NAME));
+        });
+        self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
+        self.expect_own(ExpectedKind::Bind);
+        self.expect_own(ExpectedKind::Close);
     }
 
     /// Likewise the unnamed portal: bound again and run to its end, where the client left it.
@@ -323,16 +357,28 @@ impl Machine {
             UnnamedPortal::Upstream => {}
             // Messages about it are answered here, in their turn; see `advance_group`.
             UnnamedPortal::Held => self.unnamed_portal = UnnamedPortal::Held,
-            UnnamedPortal::Local { bind } => {
-                let names_unnamed =
-                    Frames::new(&bind).next().and_then(|f| Bind::view(f.body)).is_some_and(|b| b.statement.is_empty());
-                if names_unnamed {
-                    self.restore_unnamed_statement();
-                }
-                self.to_upstream.push(&bind);
-                self.to_upstream.write(|out| write_execute(out, b""));
+            UnnamedPortal::Local { bind, statement, .. } => {
+                let values = bind.splitn(3, |byte| *byte == 0).nth(2).unwrap_or_default();
+                self.to_upstream.write(|out| {
+                    write_frame(out, b'P', |out| {
+                        write_c_string(out, OWN_NAME);
+                        write_c_string(out, &statement.sql);
+                        let count = u16::try_from(statement.parameter_types.len() / 4).unwrap_or(0);
+                        out.extend_from_slice(&count.to_be_bytes());
+                        out.extend_from_slice(&statement.parameter_types);
+                    });
+                    write_frame(out, b'B', |out| {
+                        write_c_string(out, b"");
+                        write_c_string(out, OWN_NAME);
+                        out.extend_from_slice(values);
+                    });
+                    write_execute(out, b"");
+                    write_close(out, Target::Statement(OWN_NAME));
+                });
+                self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
                 self.expect_own(ExpectedKind::Bind);
                 self.expect_own(ExpectedKind::Execute);
+                self.expect_own(ExpectedKind::Close);
             }
             UnnamedPortal::Destroyed => {
                 self.to_upstream.write(|out| write_close(out, Target::Portal(b"")));

@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ahash::HashMap;
+use ahash::{HashMap, HashSet};
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
 use crate::session::buffer::OutBuffer;
@@ -90,6 +90,14 @@ struct Expected {
     /// Nobody waits for it.
     is_quiet: bool,
     due: Due,
+    /// What the client believes again, should upstream skip the message.
+    undo: Option<Undo>,
+}
+
+#[derive(Debug)]
+enum Undo {
+    Unnamed(Unnamed),
+    Named(Box<[u8]>, Named),
 }
 
 /// What statements change once they are acknowledged, in their order; None: nothing.
@@ -97,7 +105,7 @@ type Due = Option<Box<VecDeque<Box<[Change]>>>>;
 
 #[derive(Debug)]
 enum ExpectedKind {
-    /// ParseComplete; the name if this Parse made an entry in `statements`.
+    /// ParseComplete. None: of the unnamed statement; else the name if this Parse made an entry in `statements`, or nothing.
     Parse(Option<Box<[u8]>>),
     Bind,
     Close,
@@ -150,6 +158,10 @@ enum UnnamedPortal {
     /// Bound and executed to the end locally.
     Local {
         bind: Vec<u8>,
+        /// What was bound: its name may mean another statement by now.
+        statement: Arc<PreparedStatement>,
+        /// Of the block when it was bound.
+        savepoints: usize,
     },
     /// In [`Machine::portals`], under the empty name.
     Held,
@@ -226,6 +238,8 @@ pub struct Machine {
     statements: HashMap<Box<[u8]>, Named>,
     /// A Parse with a name was not kept in `statements`, so that an unknown name may be one that upstream knows.
     has_unknown_statements: bool,
+    /// Upstream was sent a statement that drops them all, and nothing since that would add an unknown one.
+    drops_statements: bool,
     /// What the texts in `statements` take.
     statement_bytes: usize,
     /// Statements of freshet's own (`SHOW freshet...`) that upstream does not have.
@@ -233,6 +247,8 @@ pub struct Machine {
     next_statement: u64,
     unnamed: Unnamed,
     unnamed_portal: UnnamedPortal,
+    /// Names of portals that upstream has, or had, in this transaction.
+    upstream_portals: HashSet<Box<[u8]>>,
     /// Portals that live here.
     portals: Portals,
     /// Cursors of psqlODBC that live here.
@@ -289,11 +305,13 @@ impl Machine {
             is_contradicted: false,
             statements: HashMap::default(),
             has_unknown_statements: false,
+            drops_statements: false,
             statement_bytes: 0,
             virtual_statements: HashMap::default(),
             next_statement: 1,
             unnamed: Unnamed::Upstream(None),
             unnamed_portal: UnnamedPortal::Upstream,
+            upstream_portals: HashSet::default(),
             portals: Portals::default(),
             cursors: Cursors::default(),
             has_open_group: false,
@@ -370,27 +388,31 @@ impl Machine {
     }
 
     fn expect(&mut self, kind: ExpectedKind) {
-        self.expect_with(kind, None);
+        self.expect_with(kind, None, None);
     }
 
     /// `due`: until it is acknowledged, the settings are not certain.
-    fn expect_with(&mut self, kind: ExpectedKind, due: Due) {
+    fn expect_with(&mut self, kind: ExpectedKind, due: Due, undo: Option<Undo>) {
         if due.is_some() {
             self.state.settings = None;
         }
-        self.expected.push_back(Expected { kind, is_own: false, is_quiet: false, due });
+        self.expected.push_back(Expected { kind, is_own: false, is_quiet: false, due, undo });
     }
 
     fn expect_own(&mut self, kind: ExpectedKind) {
+        self.expect_own_or(kind, None);
+    }
+
+    fn expect_own_or(&mut self, kind: ExpectedKind, undo: Option<Undo>) {
         self.own_expected += 1;
-        self.expected.push_back(Expected { kind, is_own: true, is_quiet: false, due: None });
+        self.expected.push_back(Expected { kind, is_own: true, is_quiet: false, due: None, undo });
     }
 
     /// Like [`Self::expect_own`], but nobody waits for it.
     fn expect_quiet(&mut self, kind: ExpectedKind) {
         self.quiet_expected += 1;
         self.own_expected += 1;
-        self.expected.push_back(Expected { kind, is_own: true, is_quiet: true, due: None });
+        self.expected.push_back(Expected { kind, is_own: true, is_quiet: true, due: None, undo: None });
     }
 
     fn pop_expected(&mut self) -> Option<Expected> {

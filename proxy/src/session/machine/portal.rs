@@ -19,6 +19,8 @@ enum Content {
     Rows(VecDeque<Bytes>),
     /// Transaction control, carried out by its one execution.
     Control(Control, Box<[u8]>),
+    /// It was.
+    Spent,
     /// Everything is handed out; another Execute finds no rows (PostgreSQL: PortalRunSelect at the end of a portal).
     Ended,
 }
@@ -32,6 +34,8 @@ pub(super) struct Portal {
     bytes: usize,
     /// Savepoints of the block when it was bound.
     depth: usize,
+    /// Upstream has one of the same name, that it may refuse another; see [`super::Machine::occupy_portal`].
+    is_occupied: bool,
 }
 
 /// What an Execute did.
@@ -44,11 +48,13 @@ pub(super) enum Executed {
 impl Portal {
     pub(super) fn of_reply(reply: Reply) -> Self {
         let bytes = reply.rows.iter().map(Bytes::len).sum();
-        Self { columns: reply.columns, content: Content::Rows(reply.rows.into()), bytes, depth: 0 }
+        let content = Content::Rows(reply.rows.into());
+        Self { columns: reply.columns, content, bytes, depth: 0, is_occupied: false }
     }
 
     pub(super) fn of_control(control: Control, sql: &[u8]) -> Self {
-        Self { columns: Bytes::new(), content: Content::Control(control, sql.into()), bytes: sql.len(), depth: 0 }
+        let content = Content::Control(control, sql.into());
+        Self { columns: Bytes::new(), content, bytes: sql.len(), depth: 0, is_occupied: false }
     }
 
     pub(super) fn describe(&self, out: &mut OutBuffer) {
@@ -59,7 +65,7 @@ impl Portal {
     /// was left is suspended: only the next one finds the end (PostgreSQL: PortalRunSelect). The tag counts one run's rows.
     pub(super) fn execute(&mut self, rows_max: i32, out: &mut OutBuffer) -> Executed {
         if let Content::Control(..) = self.content
-            && let Content::Control(control, sql) = std::mem::replace(&mut self.content, Content::Ended)
+            && let Content::Control(control, sql) = std::mem::replace(&mut self.content, Content::Spent)
         {
             return Executed::Control(control, sql);
         }
@@ -144,6 +150,16 @@ impl Portals {
         self.by_name.get_mut(name)
     }
 
+    /// Transaction control that was carried out.
+    pub(super) fn is_spent(&self, name: &[u8]) -> bool {
+        self.get(name).is_some_and(|portal| matches!(portal.content, Content::Spent))
+    }
+
+    /// False: it was.
+    pub(super) fn occupy(&mut self, name: &[u8]) -> bool {
+        self.get_mut(name).is_some_and(|portal| !std::mem::replace(&mut portal.is_occupied, true))
+    }
+
     pub(super) fn insert(&mut self, name: &[u8], mut portal: Portal, depth: usize) {
         self.remove(name);
         portal.depth = depth;
@@ -160,6 +176,7 @@ impl Portals {
     /// ROLLBACK TO has left `depth` savepoints: what was bound after the last of them goes (PostgreSQL: AtSubAbort_Portals).
     pub(super) fn roll_back_to(&mut self, depth: usize) {
         self.by_name.retain(|_, portal| portal.depth < depth);
+        self.by_name.values_mut().for_each(|portal| portal.is_occupied = false);
         self.bytes = self.by_name.values().map(|portal| portal.bytes).sum();
     }
 

@@ -4,7 +4,7 @@ use crate::session::answer::Relayed;
 use crate::session::change::Change;
 use crate::session::effect::{Effect, worst};
 use crate::session::machine::{
-    CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Unnamed, Watch, WatchEnd,
+    CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
 };
 use crate::session::settings::read_probe;
 use crate::wire::frame::{HEADER_LENGTH, Head, head};
@@ -261,18 +261,30 @@ impl Machine {
         }
     }
 
-    /// A change is in force; portals and cursors follow their savepoints.
+    /// A change is in force; portals and cursors follow transactions and savepoints (PostgreSQL: portalmem.c).
     pub(super) fn apply_change(&mut self, change: &Change) {
         self.tracker.apply(change);
         let depth = self.tracker.savepoints();
         match change {
+            Change::Commit { .. } | Change::Rollback { .. } => self.forget_portals(),
             Change::RollbackTo(_) => {
                 self.portals.roll_back_to(depth);
                 self.cursors.roll_back_to(depth);
+                let is_gone = match &self.unnamed_portal {
+                    UnnamedPortal::Local { savepoints, .. } => *savepoints >= depth,
+                    UnnamedPortal::Held => !self.portals.contains(b""),
+                    UnnamedPortal::Upstream | UnnamedPortal::Destroyed => false,
+                };
+                if is_gone {
+                    self.unnamed_portal = UnnamedPortal::Upstream;
+                }
             }
             Change::Release(_) => {
                 self.portals.release_to(depth);
                 self.cursors.release_to(depth);
+                if let UnnamedPortal::Local { savepoints, .. } = &mut self.unnamed_portal {
+                    *savepoints = depth.min(*savepoints);
+                }
             }
             _ => {}
         }
@@ -317,27 +329,52 @@ impl Machine {
         // An own Parse that fails does so in the place of the client's message that needs it: PostgreSQL, too, analyses a
         // statement again when it is bound. The probe's failure is the probe's.
         let is_probe = is_own && self.probe_reply.is_some();
+        let mut skipped = Vec::new();
         while self.expected.front().is_some_and(|front| !matches!(front.kind, ExpectedKind::Sync(_))) {
-            let Some(entry) = self.pop_expected() else { break };
-            match entry.kind {
-                ExpectedKind::Parse(Some(name)) => self.forget_statement(&name),
-                ExpectedKind::Parse(None) if !is_probe => self.unnamed = Unnamed::Upstream(None),
-                ExpectedKind::Parse(None)
-                | ExpectedKind::Sync(_)
-                | ExpectedKind::Bind
-                | ExpectedKind::Close
-                | ExpectedKind::Describe
-                | ExpectedKind::Execute
-                | ExpectedKind::Query(_)
-                | ExpectedKind::CopyEnd
-                | ExpectedKind::QuietParse { .. }
-                | ExpectedKind::QuietSync
-                | ExpectedKind::Answered(_)
-                | ExpectedKind::Failing => {}
+            skipped.extend(self.pop_expected());
+        }
+        // The first is the one that failed. Parse of the unnamed statement drops the one before even then.
+        if let Some(Expected { kind: ExpectedKind::Parse(None), is_own: false, undo, .. }) = skipped.first_mut() {
+            *undo = Some(Undo::Unnamed(Unnamed::Upstream(None)));
+        }
+        for entry in skipped.into_iter().rev() {
+            if let ExpectedKind::Parse(Some(name)) = &entry.kind
+                && self.forget_statement(name).is_some()
+            {
+                // One more of that name, sent behind, was taken for a second.
+                let is_nameless =
+                    |kind: &ExpectedKind| matches!(kind, ExpectedKind::Parse(Some(name)) if name.is_empty());
+                self.has_unknown_statements |= self.expected.iter().any(|later| is_nameless(&later.kind));
+            }
+            if let Some(undo) = entry.undo {
+                self.undo(undo);
             }
         }
         self.is_skipping = self.expected.is_empty();
         if is_probe { Fate::Swallow } else { Fate::Forward }
+    }
+
+    /// Upstream skipped a message. What was sent behind the Sync took it for done.
+    fn undo(&mut self, undo: Undo) {
+        for later in &mut self.expected {
+            match &mut later.kind {
+                ExpectedKind::Sync(effect) | ExpectedKind::Query(effect) => *effect = Effect::Opaque,
+                ExpectedKind::Execute => later.due = Some(Box::new([Box::new([Change::Unread]) as Box<_>].into())),
+                _ => {}
+            }
+        }
+        match undo {
+            Undo::Unnamed(unnamed) => {
+                let later = self.expected.iter_mut().find_map(|later| match &mut later.undo {
+                    Some(Undo::Unnamed(before)) => Some(before),
+                    Some(Undo::Named(..)) | None => None,
+                });
+                *later.unwrap_or(&mut self.unnamed) = unnamed;
+            }
+            // One more of that name, sent behind, will be refused.
+            Undo::Named(name, _) if self.statements.contains_key(&name) => self.has_unknown_statements = true,
+            Undo::Named(name, named) => self.remember_statement(name, named),
+        }
     }
 
     /// ReadyForQuery: everything up to the next Query or Sync is answered.
@@ -381,6 +418,9 @@ impl Machine {
         let has_error = std::mem::take(&mut self.has_error);
         self.tracker.ready(status, has_error, effect.may_write());
         self.take_tracked();
+        if std::mem::take(&mut self.drops_statements) && !has_error {
+            self.has_unknown_statements = false;
+        }
         self.events.push(Event::Relayed(Relayed { effect, has_error, status }));
     }
 

@@ -1,0 +1,72 @@
+//! Random conversations: the model of PostgreSQL's protocol against PostgreSQL, and a session's machine in front of the model
+//! against the model alone.
+
+use std::fs;
+use std::path::Path;
+
+use freshet_tests::client::{RawClient, message, sync};
+use freshet_tests::cluster::Cluster;
+use freshet_tests::model::Backend;
+use freshet_tests::model::compare::{alone, differ, essence, readable};
+use freshet_tests::model::script::{self, STEP_LENGTH};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+
+fn scripts(steps: std::ops::Range<usize>) -> impl Strategy<Value = Vec<[u8; STEP_LENGTH]>> {
+    proptest::collection::vec(any::<[u8; STEP_LENGTH]>(), steps)
+}
+
+#[test]
+fn the_model_answers_as_postgresql_does() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE t (a int)");
+    let cases = if std::env::var_os("FRESHET_LONG").is_some() { 20_000 } else { 300 };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(Config { cases, failure_persistence: None, ..Config::default() }, rng);
+    let outcome = runner.run(&scripts(1..40), |bytes| {
+        let steps = script::steps(bytes.as_flattened());
+        let messages: Vec<u8> = steps.iter().flat_map(|step| step.messages.concat()).chain(sync()).collect();
+        let mut backend = Backend::default();
+        let expected = alone(&mut backend, &messages);
+        if backend.is_undefined() {
+            return Ok(());
+        }
+        let mut client = RawClient::log_in(cluster.port(), &database);
+        client.send(&[messages, message(b'X', b"")].concat());
+        let got = client.read_to_end();
+        let (expected, got) = (essence(&expected), essence(&got));
+        prop_assert_eq!(expected.join("\n"), got.join("\n"), "the model first\n{}", readable(&steps));
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn what_differed_once_is_the_same_now() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/session");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).expect("the corpus").flatten() {
+        let bytes = fs::read(entry.path()).expect("readable");
+        differ(&bytes).unwrap_or_else(|error| panic!("{}: {error}", entry.path().display()));
+        count += 1;
+    }
+    assert!(count > 10, "the corpus is there: {count}");
+}
+
+#[test]
+fn a_machine_in_between_changes_nothing() {
+    let cases = if std::env::var_os("FRESHET_LONG").is_some() { 300_000 } else { 3_000 };
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let answered = std::cell::Cell::new(0);
+    let outcome = runner.run(&scripts(1..30), |bytes| {
+        let count = differ(bytes.as_flattened()).map_err(TestCaseError::fail)?;
+        answered.set(answered.get() + count);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| {
+        let bytes = if let TestError::Fail(_, bytes) = &error { bytes.concat() } else { Vec::new() };
+        panic!("{error}\nas bytes: {bytes:?}")
+    });
+    assert!(answered.get() > 500, "local answers take part: {}", answered.get());
+}
