@@ -178,6 +178,35 @@ fn a_portal_is_fetched_between_statements_that_are_relayed() {
     assert!(got.iter().filter(|m| without_place(m)).eq(expected.iter().filter(|m| without_place(m))));
 }
 
+#[test]
+fn statements_name_portals_and_notifications_come_before_the_end_of_a_unit() {
+    let mut pair = Pair::start();
+    let open = [parse("", ORDERED), bind("kept", "", &[], 0), describe('P', "kept"), execute("kept", 2), sync()];
+    pair.agree("a portal", &[burst(7, &open)]);
+    // Upstream gets the portal where it stands when a statement may name it.
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        burst(7, &open),
+        burst(4, &[query("FETCH 1 FROM kept")]),
+        burst(2, &[query("MOVE 2 IN kept")]),
+        burst(4, &[execute("kept", 2), sync()]),
+        burst(2, &[query("CLOSE kept")]),
+        burst(2, &[query("COMMIT")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
+    // Who listens gets what was notified before the end of the transaction that it waited for.
+    pair.freshet.query("LISTEN here");
+    for _ in 0..5 {
+        pair.freshet.query("BEGIN");
+        assert_eq!(tags(&pair.freshet.query("SELECT count(*) FROM t")), "TDCZ");
+        pair.upstream.query("NOTIFY here");
+        assert_eq!(tags(&pair.freshet.query("COMMIT")), "CAZ");
+    }
+    pair.freshet.query("UNLISTEN *");
+    pair.agree("no longer listening", &[burst(4, &[query("SELECT count(*) FROM t")])]);
+}
+
 /// Equal, errors by their code: what PostgreSQL says beside it names its source files.
 fn assert_same(got: &[Message], expected: &[Message]) {
     assert_eq!(tags(got), tags(expected));

@@ -204,7 +204,8 @@ impl<A: Answerer> Session<A> {
     /// Transaction control whose reply is known: answered at once where the state is what it expects.
     fn decide_control(&self, control: Control, unit: &Unit<'_>, state: &mut SessionState) -> Decided {
         let relayed = || Decided::Relay(Relay::because(UpstreamReason::NotAQuery("transaction control")));
-        if !self.machine.answers_locally() || !self.answerer.wants_settings() || state.route == RouteSetting::Relay {
+        let is_asked = self.machine.answers_locally() && self.answerer.wants_settings() && !state.listens;
+        if !is_asked || state.route == RouteSetting::Relay {
             return relayed();
         }
         if unit.form == Form::Prepare {

@@ -317,6 +317,7 @@ impl<A: Answerer> Session<A> {
 
     fn may_answer_in(&self, state: &SessionState) -> bool {
         self.machine.answers_locally()
+            && !state.listens
             && state.settings.as_ref().is_some_and(|settings| settings.format.is_ok())
             && match state.status {
                 TransactionStatus::Idle => true,
@@ -406,6 +407,9 @@ impl<A: Answerer> Session<A> {
         }
         if !self.answerer.wants_settings() {
             return Some(UpstreamReason::OtherDatabase);
+        }
+        if state.listens {
+            return Some(UpstreamReason::OpaqueSession("it listens for notifications".into()));
         }
         let is_certain = state.settings.is_some() || state.is_in_transaction() || self.probe_failed;
         match effect {

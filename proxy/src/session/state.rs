@@ -117,6 +117,8 @@ pub struct SessionState {
     pub freshness: FreshnessMode,
     pub default_freshness: FreshnessMode,
     pub route: RouteSetting,
+    /// It may listen for notifications: upstream sends those that are due before it answers, so it must be asked.
+    pub listens: bool,
     /// What `version()` is, and the role that was told: it may execute it.
     pub version: Option<(Arc<str>, Arc<str>)>,
     /// Of upstream's catalog, as far as the session has asked: what the search path and the role's name in `settings` are
@@ -135,6 +137,7 @@ impl SessionState {
             freshness,
             default_freshness: freshness,
             route: RouteSetting::Auto,
+            listens: false,
             version: None,
             catalog_version: 0,
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, of_call};
-use crate::session::effect::{Effect, Judged, drops_all_statements, judge, worst};
+use crate::session::effect::{self, Effect, Judged, drops_all_statements, judge, worst};
 use crate::session::intercept;
 use crate::session::machine::{
     CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
@@ -384,11 +384,13 @@ impl Machine {
         match tag {
             b'Q' => {
                 self.mind_cursors(body);
+                self.mind_listening(body);
                 let judged = if is_whole { query(body).map(|sql| self.judge(sql)) } else { None };
                 let Judged { effects, changes } = judged.unwrap_or_else(Judged::unread);
                 effects.iter().for_each(|effect| self.apply_effect(*effect));
                 // Extended messages without a Sync are of the same transaction: it ends them, too.
                 let effect = worst(&[worst(&effects), self.unit_effect]);
+                self.restore_portals(body, worst(&effects), true);
                 let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
                 self.unit_effect = Effect::Neutral;
                 (self.is_unsynced, self.has_open_group) = (false, false);
@@ -452,7 +454,16 @@ impl Machine {
         }
     }
 
+    /// LISTEN counts from when it is seen, UNLISTEN * and DISCARD ALL from when the transaction that has them is over.
+    fn mind_listening(&mut self, text: &[u8]) {
+        if let Some(listens) = effect::listens(text) {
+            self.state.listens |= listens;
+            self.unlistens = !listens;
+        }
+    }
+
     fn note_parse(&mut self, body: &[u8], is_whole: bool) {
+        self.mind_listening(Parse::view(body).map_or(body, |parse| parse.sql));
         self.is_unsynced = true;
         let name = body.split(|byte| *byte == 0).next().unwrap_or_default();
         let statement = if is_whole { Parse::view(body).map(|parse| self.prepare(&parse)) } else { None };
@@ -460,6 +471,7 @@ impl Machine {
             // Refused before it has any effect.
             return self.expect(ExpectedKind::Parse(Some(Box::default())));
         }
+        self.restore_portals(body, statement.as_ref().map_or(Effect::Opaque, |statement| statement.effect), false);
         if name.is_empty() {
             let before = std::mem::replace(&mut self.unnamed, Unnamed::Upstream(statement));
             return self.expect_with(ExpectedKind::Parse(None), None, Some(Undo::Unnamed(before)));

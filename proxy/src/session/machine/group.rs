@@ -37,6 +37,7 @@ pub enum Item<'a> {
     /// `is_described`: the portal's columns will be told, in this group or, if rows stay in it, perhaps later.
     Bind {
         bind: Bind<'a>,
+        frame: &'a [u8],
         statement: Arc<PreparedStatement>,
         is_described: bool,
     },
@@ -84,7 +85,7 @@ impl Item<'_> {
                 describes_portal: false,
                 bytes: &[],
             }),
-            Self::Bind { bind, statement, is_described } => Some(Unit {
+            Self::Bind { bind, statement, is_described, .. } => Some(Unit {
                 form: Form::Execute,
                 sql: &statement.sql,
                 parameter_types: &statement.parameter_types,
@@ -192,7 +193,7 @@ impl Machine {
         for frame in Frames::new(bytes) {
             let item = match frame.tag {
                 b'P' => self.parse_item(frame.bytes, frame.body, &items)?,
-                b'B' => self.bind_item(frame.body, &items)?,
+                b'B' => self.bind_item(frame.bytes, frame.body, &items)?,
                 b'D' => match Target::view(frame.body).ok_or("malformed Describe")? {
                     Target::Statement(name) => {
                         Item::DescribeStatement { statement: self.known(name, &items).ok_or("unknown statement")? }
@@ -247,7 +248,7 @@ impl Machine {
         Ok(Item::Parse { parse, frame, statement, is_judged: false })
     }
 
-    fn bind_item<'a>(&self, body: &'a [u8], items: &[Item<'a>]) -> Result<Item<'a>, &'static str> {
+    fn bind_item<'a>(&self, frame: &'a [u8], body: &'a [u8], items: &[Item<'a>]) -> Result<Item<'a>, &'static str> {
         let bind = Bind::view(body).ok_or("malformed Bind")?;
         let may_be_upstream = self.upstream_portals.contains(bind.portal)
             || self.upstream_portals.len() >= self.limits.prepared_statements_max;
@@ -255,7 +256,7 @@ impl Machine {
             return Err("a portal of that name exists");
         }
         let statement = self.known(bind.statement, items).ok_or("unknown statement")?;
-        Ok(Item::Bind { bind, statement, is_described: false })
+        Ok(Item::Bind { bind, frame, statement, is_described: false })
     }
 
     fn cursor_item<'a>(
@@ -393,13 +394,18 @@ impl Machine {
                 self.to_client.push(NO_PARAMETERS);
                 self.to_client.push(NO_DATA);
             }
-            (Item::Bind { bind, statement, .. }, answer) => {
+            (Item::Bind { bind, frame, statement, .. }, answer) => {
                 self.to_client.push(BIND_COMPLETE);
                 if bind.portal.is_empty() {
                     self.unnamed_portal = UnnamedPortal::Held;
                 }
                 let portal = match answer {
-                    Answer::Reply(reply) => Portal::of_reply(reply),
+                    Answer::Reply(reply) if bind.portal.is_empty() => Portal::of_reply(reply),
+                    Answer::Reply(reply) => {
+                        let names = bind.portal.len() + bind.statement.len() + 2;
+                        let values = frame.get(HEADER_LENGTH + names..).unwrap_or_default();
+                        Portal::of_reply(reply).from(&statement, values)
+                    }
                     Answer::Control(control) => Portal::of_control(control, &statement.sql),
                     Answer::None => return,
                 };
@@ -601,7 +607,7 @@ fn judge(items: &mut [Item<'_>], stays: bool) {
     let (mut described, mut ended): (Vec<&[u8]>, Vec<&[u8]>) = (Vec::new(), Vec::new());
     for item in items.iter_mut().rev() {
         match item {
-            Item::Bind { bind, statement, is_described } => {
+            Item::Bind { bind, statement, is_described, .. } => {
                 judged.push(statement.id);
                 *is_described = stays || described.contains(&bind.portal) || !ended.contains(&bind.portal);
                 described.retain(|portal| *portal != bind.portal);

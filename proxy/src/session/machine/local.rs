@@ -10,7 +10,7 @@ use crate::session::settings::write_probe;
 use crate::wire::error::{ErrorFields, Severity, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_bind,
-    write_close, write_execute, write_parse,
+    write_close, write_parse,
 };
 use crate::wire::frame::{Frames, write_c_string, write_frame};
 use crate::wire::query::{TransactionStatus, query, write_query, write_ready_for_query};
@@ -30,6 +30,12 @@ const FAIL_BLOCK: &[u8] = b"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014',
 
 /// Of statements that upstream is given to answer as the client expects it.
 const OWN_NAME: &[u8] = b"freshet_own";
+
+/// A statement about a cursor has one of these words; a function that does something to one is not known at all.
+fn may_name_cursors(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    [&b"fetch"[..], b"move", b"close", b"current of", b"declare", b"pg_cursors"].into_iter().any(has)
+}
 
 /// A complete unit as an answerer sees it, or the form that is not answered locally. `prepared` finds the statement that
 /// the client knows under a name, if the unit does not make it itself.
@@ -347,6 +353,60 @@ impl Machine {
         self.expect_own(ExpectedKind::Close);
     }
 
+    /// Binds a portal upstream as the client bound it here, and runs it: `rows` of it, 0 all, None not at all. `values`: what
+    /// stands in the Bind behind its names.
+    fn bind_upstream(&mut self, portal: &[u8], statement: &PreparedStatement, values: &[u8], rows: Option<u32>) {
+        self.to_upstream.write(|out| {
+            write_frame(out, b'P', |out| {
+                write_c_string(out, OWN_NAME);
+                write_c_string(out, &statement.sql);
+                let count = u16::try_from(statement.parameter_types.len() / 4).unwrap_or(0);
+                out.extend_from_slice(&count.to_be_bytes());
+                out.extend_from_slice(&statement.parameter_types);
+            });
+            write_frame(out, b'B', |out| {
+                write_c_string(out, portal);
+                write_c_string(out, OWN_NAME);
+                out.extend_from_slice(values);
+            });
+            if let Some(rows) = rows {
+                write_frame(out, b'E', |out| {
+                    write_c_string(out, portal);
+                    out.extend_from_slice(&rows.to_be_bytes());
+                });
+            }
+            write_close(out, Target::Statement(OWN_NAME));
+        });
+        self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
+        self.expect_own(ExpectedKind::Bind);
+        if rows.is_some() {
+            self.expect_own(ExpectedKind::Execute);
+        }
+        self.expect_own(ExpectedKind::Close);
+    }
+
+    /// Before a text goes upstream that may name cursors, which to PostgreSQL portals are: upstream gets those that live here,
+    /// each where it stands. Their further rows are of upstream's present.
+    pub(super) fn restore_portals(&mut self, text: &[u8], effect: Effect, is_query: bool) {
+        let is_open = self.state.status == TransactionStatus::InTransaction;
+        if self.portals.is_empty() || !is_open || !(effect == Effect::Opaque || may_name_cursors(text)) {
+            return;
+        }
+        let origins = self.portals.take_origins();
+        if origins.is_empty() {
+            return;
+        }
+        for (name, origin) in origins {
+            let rows = (origin.fetched > 0).then_some(origin.fetched);
+            self.bind_upstream(&name, &origin.statement, &origin.values, rows);
+        }
+        if is_query {
+            // An error must not make upstream ignore the Query.
+            self.to_upstream.push(SYNC);
+            self.expect_quiet(ExpectedKind::QuietSync);
+        }
+    }
+
     /// Likewise the unnamed portal: bound again and run to its end, where the client left it.
     pub(super) fn restore_unnamed_portal(&mut self) {
         if !matches!(self.unnamed_portal, UnnamedPortal::Upstream) {
@@ -359,26 +419,7 @@ impl Machine {
             UnnamedPortal::Held => self.unnamed_portal = UnnamedPortal::Held,
             UnnamedPortal::Local { bind, statement, .. } => {
                 let values = bind.splitn(3, |byte| *byte == 0).nth(2).unwrap_or_default();
-                self.to_upstream.write(|out| {
-                    write_frame(out, b'P', |out| {
-                        write_c_string(out, OWN_NAME);
-                        write_c_string(out, &statement.sql);
-                        let count = u16::try_from(statement.parameter_types.len() / 4).unwrap_or(0);
-                        out.extend_from_slice(&count.to_be_bytes());
-                        out.extend_from_slice(&statement.parameter_types);
-                    });
-                    write_frame(out, b'B', |out| {
-                        write_c_string(out, b"");
-                        write_c_string(out, OWN_NAME);
-                        out.extend_from_slice(values);
-                    });
-                    write_execute(out, b"");
-                    write_close(out, Target::Statement(OWN_NAME));
-                });
-                self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
-                self.expect_own(ExpectedKind::Bind);
-                self.expect_own(ExpectedKind::Execute);
-                self.expect_own(ExpectedKind::Close);
+                self.bind_upstream(b"", &statement, values, Some(0));
             }
             UnnamedPortal::Destroyed => {
                 self.to_upstream.write(|out| write_close(out, Target::Portal(b"")));

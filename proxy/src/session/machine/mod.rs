@@ -272,6 +272,8 @@ pub struct Machine {
     has_error: bool,
     /// It had the tag of a COMMIT that was one.
     has_committed: bool,
+    /// The open transaction ends what the session listens to.
+    unlistens: bool,
     watch: Option<Watch>,
     probe_reply: Option<Vec<u8>>,
     events: Vec<Event>,
@@ -323,6 +325,7 @@ impl Machine {
             transaction_effect: Effect::Neutral,
             has_error: false,
             has_committed: false,
+            unlistens: false,
             watch: None,
             probe_reply: None,
             events: Vec::new(),

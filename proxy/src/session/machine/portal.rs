@@ -1,11 +1,12 @@
 //! Portals that live here: a result computed at Bind, handed out Execute by Execute.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ahash::HashMap;
 use bytes::{Buf, Bytes};
 
-use crate::session::answer::Reply;
+use crate::session::answer::{PreparedStatement, Reply};
 use crate::session::buffer::OutBuffer;
 use crate::session::control::Control;
 use crate::wire::extended::{NO_DATA, PORTAL_SUSPENDED};
@@ -34,8 +35,20 @@ pub(super) struct Portal {
     bytes: usize,
     /// Savepoints of the block when it was bound.
     depth: usize,
+    /// Where it comes from, for a named one.
+    origin: Option<Origin>,
     /// Upstream has one of the same name, that it may refuse another; see [`super::Machine::occupy_portal`].
     is_occupied: bool,
+}
+
+/// What upstream needs to have the portal, too.
+#[derive(Debug)]
+pub(super) struct Origin {
+    pub(super) statement: Arc<PreparedStatement>,
+    /// The Bind behind its names.
+    pub(super) values: Box<[u8]>,
+    /// Rows that are handed out.
+    pub(super) fetched: u32,
 }
 
 /// What an Execute did.
@@ -49,12 +62,17 @@ impl Portal {
     pub(super) fn of_reply(reply: Reply) -> Self {
         let bytes = reply.rows.iter().map(Bytes::len).sum();
         let content = Content::Rows(reply.rows.into());
-        Self { columns: reply.columns, content, bytes, depth: 0, is_occupied: false }
+        Self { columns: reply.columns, content, bytes, depth: 0, origin: None, is_occupied: false }
     }
 
     pub(super) fn of_control(control: Control, sql: &[u8]) -> Self {
         let content = Content::Control(control, sql.into());
-        Self { columns: Bytes::new(), content, bytes: sql.len(), depth: 0, is_occupied: false }
+        Self { columns: Bytes::new(), content, bytes: sql.len(), depth: 0, origin: None, is_occupied: false }
+    }
+
+    pub(super) fn from(mut self, statement: &Arc<PreparedStatement>, values: &[u8]) -> Self {
+        self.origin = Some(Origin { statement: Arc::clone(statement), values: values.into(), fetched: 0 });
+        self
     }
 
     pub(super) fn describe(&self, out: &mut OutBuffer) {
@@ -71,6 +89,9 @@ impl Portal {
         }
         let limit = usize::try_from(rows_max).ok().filter(|limit| *limit > 0);
         let rows = self.hand_out(limit, out);
+        if let Some(origin) = &mut self.origin {
+            origin.fetched = origin.fetched.saturating_add(u32::try_from(rows).unwrap_or(u32::MAX));
+        }
         match &self.content {
             Content::Rows(_) if limit == Some(rows) => out.push(PORTAL_SUSPENDED),
             _ => out.write(|out| write_command_complete(out, &format!("SELECT {rows}"))),
@@ -171,6 +192,18 @@ impl Portals {
         if let Some(portal) = self.by_name.remove(name) {
             self.bytes -= portal.bytes;
         }
+    }
+
+    /// Forgets the named portals that upstream can have instead; returns what it needs.
+    pub(super) fn take_origins(&mut self) -> Vec<(Box<[u8]>, Origin)> {
+        let mut taken = Vec::new();
+        for (name, portal) in &mut self.by_name {
+            if let Some(origin) = portal.origin.take_if(|_| !name.is_empty() && !portal.is_occupied) {
+                taken.push((name.clone(), origin));
+            }
+        }
+        taken.iter().for_each(|(name, _)| self.remove(name));
+        taken
     }
 
     /// ROLLBACK TO has left `depth` savepoints: what was bound after the last of them goes (PostgreSQL: AtSubAbort_Portals).

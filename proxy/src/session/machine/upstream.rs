@@ -412,6 +412,9 @@ impl Machine {
                 self.events.push(Event::WriteAcknowledged(committed));
             }
             let is_committed = std::mem::take(&mut self.has_committed);
+            if std::mem::take(&mut self.unlistens) && !self.has_error {
+                self.state.listens = false;
+            }
             self.end_of_transaction(is_committed);
             self.portal_changes.clear();
         }
