@@ -97,7 +97,8 @@ fn a_local_computation_ends_with_57014() {
     let unit = [parse("", LONG), bind("", "", &[], 0), describe('P', ""), execute("", 0), sync()];
     let got = cancelled(&mut setting, &unit, 'Z');
     assert_cancelled(&got);
-    assert_eq!(tags(&got), "12EZ");
+    // With T and without 1 or 2 where it was upstream that was cancelled, see above.
+    assert!(["12EZ", "12TEZ", "1EZ", "EZ"].contains(&&*tags(&got)), "{}", tags(&got));
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn what_follows_in_a_cancelled_group_is_ignored_up_to_its_sync() {
     let group = [parse("", LONG), bind("", "", &[], 0), execute("", 0), flush()];
     let got = cancelled(&mut setting, &group, 'E');
     assert_cancelled(&got);
-    assert_eq!(tags(&got), "12E");
+    assert!(["12E", "1E", "E"].contains(&&*tags(&got)), "{}", tags(&got));
     setting.client.send(&[execute("", 0), query("SELECT 1"), parse("", "SELEC"), sync()].concat());
     assert_eq!(tags(&setting.client.read_until('Z')), "Z");
     assert_eq!(rows(&setting.client.query("SELECT count(*) FROM c")), [[Some("60000".to_string())]]);

@@ -373,6 +373,17 @@ fn blocks_of_reads() {
         burst(4, &[parse("", "COMMIT"), bind("", "", &[], 0), execute("", 0), sync()]),
     ];
     pair.agree("by the extended protocol", &script);
+    // What upstream has under the empty name stays, though the block's control goes there behind the answers.
+    let script = [
+        burst(3, &[parse("b", "BEGIN"), parse("c", "COMMIT"), sync()]),
+        burst(2, &[parse("", "SELECT count(*) FROM pg_class WHERE relname = 't'"), sync()]),
+        burst(3, &[bind("", "b", &[], 0), execute("", 0), sync()]),
+        burst(3, &[bind("", "c", &[], 0), execute("", 0), sync()]),
+        burst(4, &[bind("", "", &[], 0), execute("", 0), sync()]),
+        burst(3, &[close('S', "b"), close('S', "c"), sync()]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_eq!(play(&mut pair.freshet, &script), expected);
     // The clock is the block's, and its end is told by upstream when upstream had something to do in it.
     let script = [
         burst(2, &[query("BEGIN")]),

@@ -10,6 +10,7 @@ use crate::session::change::Change;
 use crate::session::control::{self, Control};
 use crate::session::cursor::{self, CursorStatement};
 use crate::session::intercept;
+use crate::session::machine::local::write_own_execution;
 use crate::session::machine::portal::{Executed, Portal};
 use crate::session::machine::{ExpectedKind, Machine, Named, Unnamed, UnnamedPortal};
 use crate::wire::error::{ErrorFields, Severity, write_error};
@@ -425,7 +426,7 @@ impl Machine {
                 self.to_client.push(&reply.columns);
                 reply.rows.iter().for_each(|piece| self.to_client.push_shared(piece));
             }
-            (Item::Statement(sql), Answer::Control(control)) => self.control(control, sql),
+            (Item::Statement(sql), Answer::Control(control)) => self.control(control, sql, true),
             (Item::Statement(_), Answer::None) => self.to_client.push(EMPTY_QUERY_RESPONSE),
             (Item::Cursor(CursorStatement::Declare { name, with_hold, .. }, sql), Answer::Reply(reply)) => {
                 self.declare_cursor(name, with_hold, sql, reply);
@@ -490,13 +491,18 @@ impl Machine {
         let Some(portal) = self.portals.get_mut(execute.portal) else { return };
         match portal.execute(execute.rows_max, &mut self.to_client) {
             Executed::Rows => {}
-            Executed::Control(control, sql) => self.control(control, &sql),
+            Executed::Control(control, sql) => self.control(control, &sql, false),
         }
     }
 
     /// Transaction control that is answered at once and carried out upstream behind it.
-    pub(super) fn control(&mut self, control: Control, sql: &[u8]) {
-        self.to_upstream.write(|out| write_query(out, sql));
+    pub(super) fn control(&mut self, control: Control, sql: &[u8], is_query: bool) {
+        if is_query {
+            self.to_upstream.write(|out| write_query(out, sql));
+        } else {
+            // A Query would destroy upstream's unnamed statement and portal, which the client still believes in.
+            self.to_upstream.write(|out| write_own_execution(out, sql));
+        }
         let status = match control {
             Control::Begin { isolation, .. } => {
                 self.begin(isolation);

@@ -10,10 +10,10 @@ use crate::session::settings::write_probe;
 use crate::wire::error::{ErrorFields, Severity, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_bind,
-    write_close, write_parse,
+    write_close, write_execute, write_parse,
 };
 use crate::wire::frame::{Frames, write_c_string, write_frame};
-use crate::wire::query::{TransactionStatus, query, write_query, write_ready_for_query};
+use crate::wire::query::{TransactionStatus, query, write_ready_for_query};
 
 /// What PostgreSQL says (ProcessInterrupts).
 const CANCELLED: ErrorFields<'static> = ErrorFields {
@@ -30,6 +30,16 @@ const FAIL_BLOCK: &[u8] = b"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014',
 
 /// Of statements that upstream is given to answer as the client expects it.
 const OWN_NAME: &[u8] = b"freshet_own";
+
+/// One execution under names of freshet's own, closed again: five replies beside CommandComplete.
+pub(super) fn write_own_execution(out: &mut Vec<u8>, sql: &[u8]) {
+    write_parse(out, OWN_NAME, sql);
+    write_bind(out, OWN_NAME, OWN_NAME);
+    write_execute(out, OWN_NAME);
+    write_close(out, Target::Portal(OWN_NAME));
+    write_close(out, Target::Statement(OWN_NAME));
+    out.extend_from_slice(SYNC);
+}
 
 /// A statement about a cursor has one of these words; a function that does something to one is not known at all.
 fn may_name_cursors(text: &[u8]) -> bool {
@@ -245,7 +255,7 @@ impl Machine {
         self.portals.clear();
         self.unnamed_portal = UnnamedPortal::Destroyed;
         if self.state.status == TransactionStatus::InTransaction {
-            self.to_upstream.write(|out| write_query(out, FAIL_BLOCK));
+            self.to_upstream.write(|out| write_own_execution(out, FAIL_BLOCK));
             self.expect_quiet(ExpectedKind::Failing);
             self.state.status = TransactionStatus::Failed;
         }

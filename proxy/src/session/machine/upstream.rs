@@ -191,7 +191,8 @@ impl Machine {
                 self.pop_expected();
                 fate
             }
-            (b'C', ExpectedKind::Answered(_)) | (b'E', ExpectedKind::Failing) => fate,
+            (b'1' | b'2' | b'3' | b'C', ExpectedKind::Answered(_)) => fate,
+            (b'1' | b'2' | b'3' | b'E', ExpectedKind::Failing) => fate,
             (b'Z', ExpectedKind::Failing) => {
                 self.is_contradicted |= TransactionStatus::view(body) != Some(TransactionStatus::Failed);
                 self.pop_expected();
