@@ -5,9 +5,6 @@ from scripted import SCRIPTS, run_script
 
 MODES = ["relay", "local"]
 DATABASE = "cases"
-EXPLAINED = {"local": {
-    "limited": "to be mended: FETCH of a portal that Bind named, after rows of it came from freshet, says that it does not exist",
-}}
 
 
 def prepare(ground):

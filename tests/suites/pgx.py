@@ -12,10 +12,6 @@ MODES = ["relay", "local"]
 DATABASE = "pgx_test"
 VERSION = "v5.7.5"
 summary = counted
-EXPLAINED = {"local": {
-    "github.com/jackc/pgx/v5.TestFatalTxError":
-        "select 1 right after pg_terminate_backend: answered before upstream's FATAL for the session has arrived",
-}}
 
 
 def prepare(ground):

@@ -7,12 +7,6 @@ MODES = ["relay", "local"]
 DATABASE = "psycopg2_test"
 VERSION = "2.9.13"
 summary = counted
-EXPLAINED = {"local": {
-    "tests.test_cursor.CursorTests.test_external_close_*":
-        "SELECT 1 right after pg_terminate_backend: answered before upstream's FATAL for the session has arrived",
-    "tests.test_notify.NotifiesTests.test_notifies_received_on_*":
-        "to be mended: a notification of before COMMIT may come after its reply (default settings, two times of three)",
-}}
 
 
 def prepare(ground):

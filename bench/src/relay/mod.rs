@@ -1,7 +1,7 @@
 //! The relay suite: what freshet costs where it only passes on, against PostgreSQL itself, the cheapest relay that can be
 //! built, and PgBouncer.
 //!
-//! [`servers`] starts them, [`units`] are the workloads, [`rates`], [`copy`], [`idle`] and [`syscalls`] measure,
+//! [`mod@servers`] starts them, [`mod@units`] are the workloads, [`mod@rates`], [`mod@copy`], [`mod@idle`] and [`mod@syscalls`] measure,
 //! [`report`] shows ratios and targets. An error reply, another reply than PostgreSQL's or a lost row fails the suite; a
 //! missed target does not: it is printed.
 
