@@ -335,7 +335,8 @@ async fn truncate_key_changes_and_toasted_values_are_followed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn catalog_changes_are_in_force_for_the_next_read_and_copy_only_what_changed() {
-    let cluster = Cluster::shared();
+    // Of its own: roles that other tests make concern every database of a cluster.
+    let cluster = &Cluster::start(&[]);
     let database = cluster.database();
     cluster.psql(
         &database,
