@@ -108,10 +108,16 @@ fn bytes_slipped_in_behind_upstreams_answer_end_the_connection() {
     let port = listener.local_addr().expect("bound").port();
     let server = std::thread::spawn(move || {
         let mut seen = Vec::new();
-        for stream in listener.incoming().take(2) {
+        for stream in listener.incoming() {
             let mut stream = stream.expect("a connection");
             let mut request = [0; 8];
-            stream.read_exact(&mut request).expect("SSLRequest");
+            // freshet's own connections may end before they say anything; eight zeros end the test.
+            if stream.read_exact(&mut request).is_err() {
+                continue;
+            }
+            if request == [0; 8] {
+                break;
+            }
             let mut answer = vec![b'S'];
             answer.extend(message(b'R', &[0, 0, 0, 0]));
             answer.extend(message(b'Z', b"I"));
@@ -129,10 +135,8 @@ fn bytes_slipped_in_behind_upstreams_answer_end_the_connection() {
     assert!(String::from_utf8_lossy(&answer[0].body).contains("08001"));
     drop(freshet);
     // Whichever of the two connections carried the session: its start-up packet never left.
-    let unblock = TcpStream::connect(("127.0.0.1", port));
-    if let Ok(mut stream) = unblock {
-        let _ = stream.write_all(&[0; 8]);
-    }
+    let mut end = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
+    end.write_all(&[0; 8]).expect("written");
     let seen = server.join().expect("no panic");
     assert!(!String::from_utf8_lossy(&seen).contains("somebody_else"));
 }

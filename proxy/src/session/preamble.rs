@@ -51,17 +51,13 @@ fn asks_for_version(sql: &[u8]) -> Option<bool> {
     }
 }
 
-/// `SELECT 1` and its like, by which pools and frameworks find out whether the connection still lives: an answer from here would
+/// `SELECT 1`, by which pools and frameworks find out whether the connection still lives: an answer from here would
 /// not tell them.
 pub(super) fn asks_for_life(sql: &[u8]) -> bool {
     let sql = sql.trim_ascii();
     let sql = sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end();
     let Some((verb, rest)) = sql.split_at_checked(6) else { return false };
-    let number = rest.trim_ascii_start();
-    verb.eq_ignore_ascii_case(b"select")
-        && number.len() < rest.len()
-        && !number.is_empty()
-        && number.iter().all(u8::is_ascii_digit)
+    verb.eq_ignore_ascii_case(b"select") && rest.starts_with(b" ") && rest.trim_ascii_start() == b"1"
 }
 
 /// The setting that a SHOW asks for, under its canonical name (PostgreSQL: guc_tables.c, gram.y VariableShowStmt).
@@ -160,7 +156,7 @@ mod tests {
         for sql in ["SELECT 1", "select 1;", " SELECT  1 ; "] {
             assert!(asks_for_life(sql.as_bytes()), "{sql}");
         }
-        for sql in ["SELECT 1 FROM t", "select", "select1", "SELECT 1.5", "SELECT a", ""] {
+        for sql in ["SELECT 1 FROM t", "select", "select1", "SELECT 1.5", "SELECT 2", "SELECT a", ""] {
             assert!(!asks_for_life(sql.as_bytes()), "{sql}");
         }
     }
