@@ -236,7 +236,8 @@ fn check(freshness: &'static str, past_is_bound: bool) {
     });
     let (reads, local) = (checker.reads.load(SeqCst), checker.local.load(SeqCst));
     let reasons = checker.reasons.lock().expect("not poisoned");
-    assert!(reads > 100, "{reads} reads");
+    // Thousands on a quiet machine. On a loaded one each may wait for as long as the budget of these tests lets it.
+    assert!(reads > 20, "{reads} reads");
     assert!(local * 2 > reads, "only {local} of {reads} reads were answered here: {reasons:?}");
     assert_eq!(freshet.status(&database, "wrong_answers"), "0");
 }
