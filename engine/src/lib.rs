@@ -33,7 +33,7 @@ use crate::planner::Plan;
 use crate::reason::UpstreamReason;
 use crate::result_cache::ResultCache;
 use crate::snapshot::Snapshot;
-use crate::types::{FormatSettings, Value};
+use crate::types::Value;
 
 pub use crate::prepare::{PrepareContext, Prepared, prepare};
 
@@ -80,20 +80,19 @@ impl Engine {
         prepared
     }
 
-    /// Runs a plan on a snapshot of the catalog that it was made for.
+    /// Runs a plan on a snapshot of the catalog that it was made for. A plan that uses the time needs one in `eval`.
     pub fn run(
         &self,
         plan: &Plan,
         snapshot: &Snapshot,
         parameters: &[Value],
-        settings: &FormatSettings,
+        eval: &EvalContext<'_>,
         cancelled: &AtomicBool,
     ) -> Result<Vec<RowBatch>, EvalError> {
         let context = RunContext {
             snapshot,
             parameters,
-            // Statements that use the time are not answered here, see `prepare`.
-            eval: EvalContext { settings, transaction_time: None },
+            eval: eval.clone(),
             limits: &self.limits,
             join_cache: &self.joins,
             cancelled,

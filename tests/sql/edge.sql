@@ -141,8 +141,9 @@ SELECT missing FROM numbers;
 SELECT * FROM missing;
 -- relay: volatile
 SELECT id, random() < 2 FROM other ORDER BY id;
--- relay: depends on the time
 SELECT count(*) FROM times WHERE ts < now();
+-- relay: two clocks in one statement
+SELECT count(*) FROM times WHERE ts < now() AND ts < statement_timestamp();
 -- relay: a system column
 SELECT ctid IS NOT NULL FROM other;
 -- relay: locks

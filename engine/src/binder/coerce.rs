@@ -129,7 +129,13 @@ impl Binder<'_> {
             };
             check_collation(collation, needs, function.name)?;
         }
-        self.uses_time |= function.volatility == Volatility::Time;
+        if function.volatility == Volatility::Time {
+            // With the extended protocol the transaction starts at Parse or Bind, the statement at Execute.
+            let of_statement = function.name == "statement_timestamp";
+            if *self.uses_statement_time.get_or_insert(of_statement) != of_statement {
+                return Err(UpstreamReason::Volatile("statement_timestamp() beside now()".into()));
+            }
+        }
         let (collation, strength) = match function.result {
             PgType::Name => (Collation::C, CollationStrength::Implicit),
             result if is_collatable(result) => (collation, strength.max(CollationStrength::Implicit)),

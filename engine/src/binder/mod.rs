@@ -262,7 +262,8 @@ struct Binder<'a> {
     /// Of `$n` at n-1; None: not determined yet.
     parameters: Vec<Option<PgType>>,
     tables: Vec<TableUse>,
-    uses_time: bool,
+    /// Some: uses the time, of the transaction or (true) of the statement.
+    uses_statement_time: Option<bool>,
     folds_settings: bool,
     nodes: usize,
 }
@@ -278,7 +279,15 @@ impl<'a> Binder<'a> {
             },
         };
         let parameters = context.parameter_types.iter().map(declared).collect::<Bound<_>>()?;
-        Ok(Self { catalog, context, parameters, tables: Vec::new(), uses_time: false, folds_settings: false, nodes: 0 })
+        Ok(Self {
+            catalog,
+            context,
+            parameters,
+            tables: Vec::new(),
+            uses_statement_time: None,
+            folds_settings: false,
+            nodes: 0,
+        })
     }
 
     fn bind(mut self, query: &crate::statement::ast::Query) -> Bound<BoundQuery> {
@@ -296,7 +305,7 @@ impl<'a> Binder<'a> {
             output,
             parameters,
             tables: self.tables,
-            uses_time: self.uses_time,
+            uses_time: self.uses_statement_time.is_some(),
             folds_settings: self.folds_settings,
         })
     }

@@ -106,8 +106,8 @@ impl Run<'_> {
         for filter in &scan.filters {
             let BoundExpr::Call { function, arguments, .. } = filter else { continue };
             let (index, value, order) = match &arguments[..] {
-                [BoundExpr::Column { index, .. }, value] if is_plain_value(value) => (*index, value, function.name),
-                [value, BoundExpr::Column { index, .. }] if is_plain_value(value) => {
+                [BoundExpr::Column { index, .. }, value] if is_row_independent(value) => (*index, value, function.name),
+                [value, BoundExpr::Column { index, .. }] if is_row_independent(value) => {
                     (*index, value, mirrored(function.name))
                 }
                 _ => continue,
@@ -116,7 +116,10 @@ impl Run<'_> {
                 [left, right] => left == right || (is_integer(*left) && is_integer(*right)),
                 _ => false,
             };
-            let value = super::eval::constant(value, self.environment.parameters, self.environment.context)?;
+            // An error is met where rows are tested, if there are any.
+            let Ok(value) = super::eval::constant(value, self.environment.parameters, self.environment.context) else {
+                continue;
+            };
             if let (true, Some(bound), true) = (is_same_order, ordinal(&value), is_comparison(order)) {
                 ranges.push(Range { column: scan.columns[index], order, bound });
             }
@@ -190,11 +193,6 @@ fn mirrored(order: &'static str) -> &'static str {
         ">=" => "<=",
         other => other,
     }
-}
-
-/// Literals and parameters: evaluating them early cannot raise.
-fn is_plain_value(expr: &BoundExpr) -> bool {
-    is_row_independent(expr) && matches!(expr, BoundExpr::Literal { .. } | BoundExpr::Parameter { .. })
 }
 
 fn is_integer(pg_type: PgType) -> bool {

@@ -57,6 +57,7 @@ impl<A: Answerer> Session<A> {
             Err(form) => return self.relay(started, Relay::because(UpstreamReason::UnitForm(form))),
         };
         let mut state = self.machine.state.clone();
+        state.shares_transaction = group.executions() > 1;
         if let Some(reason) = self.common_obstacle(&group, &state) {
             return self.relay(started, Relay::because(reason));
         }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
-use freshet_engine::catalog::functions::EvalError;
+use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{CachedReply, KeyParts, ResultKey};
@@ -89,6 +89,8 @@ struct Request<'a> {
     format: &'a FormatSettings,
     sql: &'a str,
     mode: FreshnessMode,
+    /// See [`SessionState::has_upstreams_clock`].
+    has_upstreams_clock: bool,
     /// The catalog that the search path and the role's name are as of.
     catalog_version: u64,
 }
@@ -176,8 +178,15 @@ impl LocalAnswerer {
         if self.local.freshness.catalog().version == 0 {
             return Err(Relay::because(UpstreamReason::MirrorBehind("upstream's catalog is not read yet".into())));
         }
-        let request =
-            Request { unit, settings, format, sql, mode: state.freshness, catalog_version: state.catalog_version };
+        let request = Request {
+            unit,
+            settings,
+            format,
+            sql,
+            mode: state.freshness,
+            has_upstreams_clock: state.has_upstreams_clock(),
+            catalog_version: state.catalog_version,
+        };
         if !is_execution(unit) {
             return self.describe(&request).await;
         }
@@ -248,6 +257,12 @@ impl LocalAnswerer {
         if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
             return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
         }
+        let uses_time = prepared.plan.uses_time;
+        if uses_time && request.has_upstreams_clock {
+            return Err(refuse(UpstreamReason::Volatile("the time of a transaction that began upstream".into())));
+        }
+        // The clock is upstream's, and only a barrier that is sent after the statement arrived tells it.
+        let mode = if uses_time { FreshnessMode::Exact } else { request.mode };
         let parameters = parameters(&prepared.plan, request).map_err(refuse)?;
         let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
         let role = request.settings.role();
@@ -261,7 +276,7 @@ impl LocalAnswerer {
             Decision::Audit(reason) => {
                 // The barrier before the execution; it also says whether the tables are mirrored at all.
                 let before = self.local.freshness.acquire(FreshnessMode::Exact, &relations, self.required).await;
-                let before = before.map_err(refuse)?.snapshot;
+                let before = before.map_err(refuse)?;
                 let formats = formats(request.unit, &prepared.plan);
                 let oracle = Oracle::new(&self.local, &prepared, request.settings, parameters, formats, before);
                 let mut relay = refuse(reason);
@@ -269,10 +284,11 @@ impl LocalAnswerer {
                 return Err(relay);
             }
         }
-        let has_all = |served: &Served| relations.iter().all(|table| served.snapshot.tables.contains_key(table));
+        let has_all =
+            |served: &Served| !uses_time && relations.iter().all(|table| served.snapshot.tables.contains_key(table));
         let served = match moment.filter(has_all) {
             Some(served) => served,
-            None => self.local.freshness.acquire(request.mode, &relations, self.required).await.map_err(refuse)?,
+            None => self.local.freshness.acquire(mode, &relations, self.required).await.map_err(refuse)?,
         };
         if served.snapshot.catalog.version != prepared.catalog_version {
             return Err(refuse(UpstreamReason::CatalogChanged));
@@ -280,11 +296,13 @@ impl LocalAnswerer {
         let started = Instant::now();
         let kept = self.execute(request, &prepared, parameters, &served, &statistics).await.map_err(refuse)?;
         statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
-        let mut reply = reply(&kept, &served, request.mode, Answered::Local);
+        let mut reply = reply(&kept, &served, mode, Answered::Local);
         if request.unit.describes_statement {
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
         }
-        self.local.engine.results.insert(&self.key, Arc::new(kept));
+        if !uses_time {
+            self.local.engine.results.insert(&self.key, Arc::new(kept));
+        }
         Ok(reply)
     }
 
@@ -342,13 +360,18 @@ impl LocalAnswerer {
         let inline_max = if prepared.plan.tables.len() > 1 { INLINE_JOIN_ROWS_MAX } else { INLINE_ROWS_MAX };
         let (rows, row_count) = if table_rows(&prepared.plan, &served.snapshot) <= inline_max {
             let never = AtomicBool::new(false);
-            run(&self.local.engine, &prepared.plan, &served.snapshot, &parameters, request.format, &formats, &never)
+            let eval = EvalContext { settings: request.format, transaction_time: served.statement_time };
+            run(&self.local.engine, &prepared.plan, &served.snapshot, &parameters, &eval, &formats, &never)
         } else {
             let abandoned = Abandon::default();
             let flag = Arc::clone(&abandoned.0);
             let (local, prepared) = (Arc::clone(&self.local), Arc::clone(prepared));
             let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), request.format.clone(), formats.clone());
-            let work = move || run(&local.engine, &prepared.plan, &snapshot, &parameters, &settings, &formats, &flag);
+            let transaction_time = served.statement_time;
+            let work = move || {
+                let eval = EvalContext { settings: &settings, transaction_time };
+                run(&local.engine, &prepared.plan, &snapshot, &parameters, &eval, &formats, &flag)
+            };
             let done = tokio::task::spawn_blocking(work).await;
             done.unwrap_or_else(|_| Err(EvalError::Beyond("the execution panicked".into())))
         }

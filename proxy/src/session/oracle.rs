@@ -7,12 +7,14 @@ use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::Prepared;
 use freshet_engine::catalog::RelationId;
+use freshet_engine::catalog::functions::EvalContext;
 use freshet_engine::planner::Plan;
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
 
 use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare};
+use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::local::{Local, local_error};
@@ -38,7 +40,7 @@ struct Execution {
     parameters: Vec<Value>,
     formats: Vec<Format>,
     /// From the barrier before.
-    before: Arc<Snapshot>,
+    before: Served,
     /// Only the first rows were asked for.
     is_suspended: bool,
 }
@@ -51,7 +53,7 @@ impl Oracle {
         settings: &Arc<SessionSettings>,
         parameters: Vec<Value>,
         formats: Vec<Format>,
-        before: Arc<Snapshot>,
+        before: Served,
     ) -> Self {
         let execution = Some(Execution { parameters, formats, before, is_suspended: false });
         Self { execution, ..Self::of_description(local, prepared, settings) }
@@ -166,11 +168,9 @@ async fn compare_rows(
 ) {
     let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
     let after = local.freshness.acquire(FreshnessMode::Exact, &relations, BarrierNumber::default()).await;
-    let is_fair = after.is_ok_and(|after| is_same_state(&execution.before, &after.snapshot, &relations));
-    if !is_fair {
-        return local.audit.inconclusive();
-    }
-    let work = move || judge(&local, &prepared, &settings, &execution, &reply, is_described);
+    let fair = after.ok().filter(|after| is_same_state(&execution.before.snapshot, &after.snapshot, &relations));
+    let Some(after) = fair else { return local.audit.inconclusive() };
+    let work = move || judge(&local, &prepared, &settings, &execution, after.statement_time, &reply, is_described);
     // A panic in the engine must not become a verdict.
     if tokio::task::spawn_blocking(work).await.is_err() {
         tracing::error!("the audit of a statement panicked");
@@ -191,18 +191,23 @@ fn judge(
     prepared: &Prepared,
     settings: &SessionSettings,
     execution: &Execution,
+    after: Option<i64>,
     reply: &[u8],
     is_described: bool,
 ) {
     let Ok(format) = &settings.format else { return local.audit.inconclusive() };
     let never = AtomicBool::new(false);
-    let answer =
-        |plan| run(&local.engine, plan, &execution.before, &execution.parameters, format, &execution.formats, &never);
-    let ours = match answer(&prepared.plan) {
+    let answer_at = |plan: &Plan, transaction_time| {
+        let eval = EvalContext { settings: format, transaction_time };
+        let Execution { before, parameters, formats, .. } = execution;
+        run(&local.engine, plan, &before.snapshot, parameters, &eval, formats, &never)
+    };
+    let ours = match answer_at(&prepared.plan, after) {
         Ok((bytes, _)) => bytes,
         // Not wrong, only not answerable; to try each time would cost two barriers for nothing.
         Err(error) => return local.audit.refused(&prepared.identity, local_error(error)),
     };
+    let answer = |plan: &Plan| answer_at(plan, after);
     let unlimited = prepared.unlimited.as_ref().map(answer);
     let Ok(unlimited) = unlimited.transpose() else { return local.audit.inconclusive() };
     let columns: Vec<ComparedColumn> = prepared
@@ -222,7 +227,18 @@ fn judge(
         all.get_or_insert_with(|| ours.clone());
         ours.truncate(theirs.len());
     }
-    let freedom = Freedom { order_columns: prepared.order_columns.clone(), is_limited: all.is_some() };
+    let mut freedom = Freedom { order_columns: prepared.order_columns.clone(), is_limited: all.is_some() };
+    let mut theirs = theirs;
+    if prepared.plan.uses_time {
+        // Upstream's clock stood somewhere between the two barriers': what is the same at both is compared.
+        let Ok((earlier, _)) = answer_at(&prepared.plan, execution.before.statement_time) else {
+            return local.audit.inconclusive();
+        };
+        let Some(moving) = moving_columns(&rows(&earlier), &ours) else { return local.audit.inconclusive() };
+        let all = all.iter_mut().flatten();
+        theirs.iter_mut().chain(&mut ours).chain(all).for_each(|row| moving.iter().for_each(|at| row[*at] = None));
+        freedom.order_columns.retain(|column| !moving.contains(column));
+    }
     match compare(&columns, &freedom, &theirs, &ours, all.as_deref()) {
         Ok(()) => local.audit.agreed(&prepared.identity, is_described),
         Err(difference) => {
@@ -230,6 +246,17 @@ fn judge(
             local.audit.differed(&prepared.identity);
         }
     }
+}
+
+/// The columns that differ between two answers of the same rows; None: other rows.
+fn moving_columns(earlier: &[Row], later: &[Row]) -> Option<Vec<usize>> {
+    if earlier.len() != later.len() {
+        return None;
+    }
+    let width = later.first().map_or(0, Vec::len);
+    let differs = |column: &usize| earlier.iter().zip(later).any(|(a, b)| a[*column] != b[*column]);
+    let moving: Vec<usize> = (0..width).filter(differs).collect();
+    (moving.is_empty() || moving.len() < width || later.len() == 1).then_some(moving)
 }
 
 /// Values may be confidential: the log gets digests of both answers, not the rows.

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use freshet_engine::Engine;
-use freshet_engine::catalog::functions::EvalError;
+use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::executor::RowBatch;
 use freshet_engine::planner::Plan;
 use freshet_engine::snapshot::Snapshot;
@@ -20,15 +20,15 @@ pub(super) fn run(
     plan: &Plan,
     snapshot: &Snapshot,
     parameters: &[Value],
-    settings: &FormatSettings,
+    eval: &EvalContext<'_>,
     formats: &[Format],
     is_abandoned: &AtomicBool,
 ) -> Result<(Bytes, u64), EvalError> {
-    let batches = engine.run(plan, snapshot, parameters, settings, is_abandoned)?;
+    let batches = engine.run(plan, snapshot, parameters, eval, is_abandoned)?;
     let row_count: usize = batches.iter().map(|batch| batch.rows).sum();
     let mut out = Vec::with_capacity(64 + row_count * (8 + 12 * plan.output.len()));
     for batch in &batches {
-        encode(batch, plan, settings, formats, &mut out);
+        encode(batch, plan, eval.settings, formats, &mut out);
     }
     write_command_complete(&mut out, &format!("SELECT {row_count}"));
     Ok((out.into(), row_count as u64))

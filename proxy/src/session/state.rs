@@ -113,6 +113,8 @@ pub struct SessionState {
     pub settings: Option<Arc<SessionSettings>>,
     pub status: TransactionStatus,
     pub transaction: Transaction,
+    /// The unit is one of several executions up to a Sync: one implicit transaction, whose clock they share.
+    pub shares_transaction: bool,
     /// Of the session; [`SessionState::default_freshness`] unless it has set another.
     pub freshness: FreshnessMode,
     pub default_freshness: FreshnessMode,
@@ -134,6 +136,7 @@ impl SessionState {
             settings: None,
             status: TransactionStatus::Idle,
             transaction: Transaction::default(),
+            shares_transaction: false,
             freshness,
             default_freshness: freshness,
             route: RouteSetting::Auto,
@@ -151,5 +154,10 @@ impl SessionState {
 
     pub fn is_in_transaction(&self) -> bool {
         self.status != TransactionStatus::Idle
+    }
+
+    /// Whether a transaction that only upstream knows the start of gives now() its value.
+    pub fn has_upstreams_clock(&self) -> bool {
+        self.is_in_transaction() || self.shares_transaction
     }
 }

@@ -3,7 +3,8 @@
 //! The computations are in [`crate::types::datetime`] and [`crate::types::interval`]; here are the loops, with one
 //! zone cursor per column, and the entries. A unit, zone or pattern that differs by row is left to PostgreSQL.
 //! CURRENT_TIMESTAMP is now(); CURRENT_DATE, LOCALTIME and LOCALTIMESTAMP are its casts to date, time and timestamp
-//! (date.c: GetSQLCurrentDate and its kin). statement_timestamp() is not the transaction's time: not here.
+//! (date.c: GetSQLCurrentDate and its kin). statement_timestamp() is
+//! the same moment outside of a block; the binder refuses both in one statement, where they may differ by microseconds.
 
 use arrow::array::ArrayRef;
 

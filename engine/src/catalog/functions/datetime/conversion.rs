@@ -278,6 +278,7 @@ const fn by_clock(name: &'static str, source: &'static str) -> Function {
 pub(in super::super) static ENTRIES: &[Function] = &[
     by_clock("now", "timestamp.c now"),
     by_clock("transaction_timestamp", "timestamp.c now"),
+    by_clock("statement_timestamp", "timestamp.c statement_timestamp"),
     Function::immutable("timestamp", &[Date], Timestamp, date_to_local, "date.c date_timestamp"),
     Function::stable("timestamptz", &[Date], Timestamptz, date_to_moment, "date.c date_timestamptz"),
     Function::immutable("date", &[Timestamp], Date, local_to_date, "date.c timestamp_date"),

@@ -1,0 +1,141 @@
+//! now() and its kin, answered here: the moment is one between the client's request and its reply, by upstream's clock; it
+//! stands still in a transaction and is never kept.
+
+use std::time::{Duration, Instant};
+
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+use freshet_tests::raw::{RawClient, RawReply};
+
+const WAIT: Duration = Duration::from_secs(20);
+
+struct Clocks {
+    direct: RawClient,
+    through: RawClient,
+    _freshet: Freshet,
+}
+
+impl Clocks {
+    fn start(setup: &str) -> Self {
+        let cluster = Cluster::shared();
+        let database = cluster.database();
+        cluster.psql(&database, setup);
+        let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+        let upstream = std::net::SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+        let direct = RawClient::connect(upstream, "postgres", &database).expect("connects");
+        let through = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+        Self { direct, through, _freshet: freshet }
+    }
+
+    /// Repeats until it is answered here; that reply, and upstream's clock before and after it.
+    fn bracketed(&mut self, sql: &str, is_extended: bool) -> (i64, RawReply, i64) {
+        let limit = Instant::now() + WAIT;
+        loop {
+            let before = self.clock();
+            let reply = match is_extended {
+                true => self.through.extended(sql, &[], 0),
+                false => self.through.simple(sql),
+            };
+            let reply = reply.expect("answers");
+            let after = self.clock();
+            let last = self.through.last().expect("answers");
+            if last.0 == "local" {
+                return (before, reply, after);
+            }
+            assert!(Instant::now() < limit, "{sql}: answered by {last:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Microseconds since 1970, by upstream.
+    fn clock(&mut self) -> i64 {
+        number(
+            &self.direct.simple("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").expect("answers"),
+        )
+    }
+}
+
+fn text(reply: &RawReply) -> String {
+    let row = reply.rows().into_iter().next().unwrap_or_else(|| panic!("no row: {:?}", reply.error()));
+    String::from_utf8(row[0].clone().expect("no NULL")).expect("text")
+}
+
+fn number(reply: &RawReply) -> i64 {
+    text(reply).parse().expect("a number")
+}
+
+const MOMENTS: [&str; 5] =
+    ["now()", "current_timestamp", "transaction_timestamp()", "statement_timestamp()", "localtimestamp::timestamptz"];
+
+#[test]
+fn the_moment_is_between_request_and_reply() {
+    let mut clocks = Clocks::start("");
+    for freshness in ["exact", "session"] {
+        clocks.through.simple(&format!("SET freshet.freshness = '{freshness}'")).expect("answers");
+        for is_extended in [false, true] {
+            for moment in MOMENTS {
+                let sql = format!("SELECT (extract(epoch FROM {moment}) * 1000000)::bigint");
+                let (before, reply, after) = clocks.bracketed(&sql, is_extended);
+                let told = number(&reply);
+                assert!(before <= told && told <= after, "{freshness} {sql}: {before} {told} {after}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_moment_is_not_kept() {
+    let mut clocks = Clocks::start("");
+    clocks.through.simple("SET freshet.freshness = 'session'").expect("answers");
+    let first = text(&clocks.bracketed("SELECT now()", false).1);
+    clocks.through.simple("SET freshet.route = 'auto'").expect("answers");
+    for _ in 0..3 {
+        let next = text(&clocks.bracketed("SELECT now()", false).1);
+        assert_ne!(first, next);
+    }
+}
+
+#[test]
+fn today_and_ranges_of_time_are_upstreams() {
+    let mut clocks = Clocks::start(
+        "CREATE TABLE visits (id int PRIMARY KEY, at timestamptz, day date);
+         INSERT INTO visits SELECT i, now() - i * interval '7 hours', current_date - i FROM generate_series(-20, 400) i",
+    );
+    for zone in ["UTC", "America/New_York", "Pacific/Kiritimati"] {
+        for client in [&mut clocks.direct, &mut clocks.through] {
+            client.simple(&format!("SET TimeZone = '{zone}'")).expect("answers");
+        }
+        for sql in [
+            "SELECT count(*) FROM visits WHERE at > now() - interval '3 days'",
+            "SELECT count(*) FROM visits WHERE at >= date_trunc('month', now()) AND at < date_trunc('month', now() + interval '1 month')",
+            "SELECT count(*) FROM visits WHERE at BETWEEN current_date - 30 AND current_date",
+            "SELECT count(*) FROM visits WHERE day = current_date",
+            "SELECT count(*) FROM visits WHERE day >= CAST((NOW() + INTERVAL '-30 day') AS date)",
+            "SELECT current_date::text || ' ' || date_trunc('day', localtimestamp)::text",
+            "SELECT count(*) FROM visits WHERE extract(year FROM age(at)) = 0",
+            "SELECT date_trunc('day', now()) = current_date",
+        ] {
+            let expected = text(&clocks.direct.simple(sql).expect("answers"));
+            let (_, got, _) = clocks.bracketed(sql, false);
+            assert_eq!(text(&got), expected, "{zone} {sql}");
+        }
+    }
+}
+
+#[test]
+fn a_block_has_one_moment_and_it_is_upstreams() {
+    let mut clocks = Clocks::start("");
+    clocks.bracketed("SELECT now()", false);
+    clocks.through.simple("BEGIN").expect("answers");
+    let first = text(&clocks.through.simple("SELECT now()").expect("answers"));
+    let (route, reason) = clocks.through.last().expect("answers");
+    assert_eq!(route, "relay");
+    assert!(reason.starts_with("volatile"), "{reason}");
+    let again = text(&clocks.through.simple("SELECT now()").expect("answers"));
+    assert_eq!(first, again);
+    clocks.through.simple("COMMIT").expect("answers");
+    // Statements of one string are one transaction, too.
+    let both = clocks.through.simple("SELECT now(); SELECT now()").expect("answers");
+    let rows = both.rows();
+    assert_eq!((rows.len(), &rows[0]), (2, &rows[1]));
+}
