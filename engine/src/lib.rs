@@ -15,6 +15,7 @@ pub mod executor;
 pub mod join_cache;
 pub mod mirror;
 pub mod planner;
+pub mod planted;
 mod prepare;
 pub mod reason;
 pub mod result_cache;

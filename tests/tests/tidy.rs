@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// Modules of a crate in the order of its data flow; each may import only those before it.
 const ENGINE: &[&str] = &[
     "reason",
+    "planted",
     "types",
     "catalog",
     "table",
@@ -65,9 +66,10 @@ fn root() -> PathBuf {
 /// Path relative to the root and text of every Rust file of ours.
 fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> = ["config/src", "engine/src", "proxy/src", "bench/src", "tests/src", "tests/tests"]
-        .map(|f| root().join(f))
-        .to_vec();
+    let mut folders: Vec<PathBuf> =
+        ["config/src", "engine/src", "proxy/src", "bench/src", "tests/src", "tests/tests", "tests/checker"]
+            .map(|f| root().join(f))
+            .to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();

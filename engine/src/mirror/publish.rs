@@ -26,6 +26,7 @@ use super::apply::{PoisonReason, delta_of};
 use super::assemble::{Binding, RelationLayout, TableChanges, UpstreamTransaction};
 use crate::catalog::{Catalog, RelationId, ReplicaIdentity, TableSchema};
 use crate::change_log::{ChangeLog, ChangeLogLimits, RowChanges};
+use crate::planted::{Bug, is_planted};
 use crate::reason::UpstreamReason;
 use crate::snapshot::{Snapshot, VisibilitySnapshot};
 use crate::table::{Generation, TableDelta, TableVersion};
@@ -672,6 +673,9 @@ impl Table {
 
     /// The version after the leading transactions that `visible` sees, if it sees none after them.
     fn version_at(&self, visible: &VisibilitySnapshot) -> Result<&Version, UpstreamReason> {
+        if is_planted(Bug::ServeHead) {
+            return self.history.back().ok_or(UpstreamReason::NotAPrefix);
+        }
         if !visible.sees_all_of(&self.floor) {
             return Err(UpstreamReason::NotAPrefix);
         }

@@ -45,6 +45,8 @@ const COPIES_MAX: usize = 2;
 /// Pauses between lives of the stream, doubling.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// A life of the stream this long was no failed attempt: the next one begins without a long pause.
+const STEADY: Duration = Duration::from_secs(2);
 /// A new slot waits for every transaction that writes; after this long it is tried anew.
 const SLOT_WAIT_MAX: Duration = Duration::from_secs(600);
 /// Between looks at tables that wait for a copy or were poisoned.
@@ -182,7 +184,7 @@ impl Replication {
             if shutdown.is_cancelled() {
                 break;
             }
-            if lived.elapsed() > RETRY_MAX {
+            if lived.elapsed() > STEADY {
                 pause = RETRY_MIN;
             }
             let (Ended::RelayOnly(why) | Ended::Lost(why)) = &ended;

@@ -1,0 +1,368 @@
+//! Readers: registers, money, lists and bulk through freshet, each read held against what was known when it began.
+
+use crate::client::{Client, Form, Read, Trouble};
+use crate::ledger::{FIRST_THROUGH, Floor, REGISTERS, SLOTS, Vector};
+use crate::lists::{self, Known};
+use crate::random::Random;
+use crate::world::{Kind, LISTS, Mode, World, pause};
+use crate::writers::{ACCOUNTS, TOTAL};
+
+/// All slots at one moment, over three tables.
+const VECTOR: &str = "SELECT r.id, r.value, c.value, s.value FROM registers r JOIN copies c ON c.id = r.id \
+                      JOIN solo s ON s.id = r.id ORDER BY r.id";
+const VECTOR_FROM: &str = "SELECT r.id, r.value, c.value, s.value FROM registers r JOIN copies c ON c.id = r.id \
+                           JOIN solo s ON s.id = r.id WHERE r.id >= $1 ORDER BY r.id";
+/// The same, never answered here.
+const VECTOR_RELAYED: &str = "SELECT r.id, r.value, c.value, s.value FROM registers r JOIN copies c ON c.id = r.id \
+                              JOIN solo s ON s.id = r.id WHERE random() >= 0 ORDER BY r.id";
+const MONEY: &str =
+    "SELECT sum(a.balance + s.balance), count(*) FROM accounts a JOIN savings s ON s.id = a.id WHERE a.id >= 0";
+const LIST: &str = "SELECT n FROM entries WHERE list = $1 ORDER BY n";
+const BULK: &str = "SELECT batch, count(*), sum(n) FROM bulk GROUP BY batch ORDER BY batch";
+const OWN: &str = "SELECT n FROM own WHERE id = $1";
+
+/// What session mode may be behind for changes made past freshet (`max_lag_ms`).
+const LAG_MAX: std::time::Duration = std::time::Duration::from_millis(1_000);
+
+/// A statement of every shape that the readers use, for verifying them while nothing changes.
+pub(crate) fn shapes() -> Vec<(&'static str, Vec<Option<&'static str>>)> {
+    vec![
+        (VECTOR, vec![]),
+        (VECTOR_FROM, vec![Some("0")]),
+        (MONEY, vec![]),
+        (LIST, vec![Some("0")]),
+        (BULK, vec![]),
+        (OWN, vec![Some("0")]),
+    ]
+}
+
+/// Reads until the end.
+pub(crate) fn read(world: &World, number: u64) {
+    let mut reader = Reader {
+        world,
+        number,
+        through: world.through(&[]),
+        direct: world.past(&[]),
+        random: world.random(500 + number),
+        last: [0; SLOTS],
+        session: 0,
+        own: 0,
+    };
+    while world.goes_on() {
+        match reader.step() {
+            Ok(()) => {}
+            Err(Trouble::Lost) => world.count("reads lost"),
+            Err(Trouble::Refused { state, message }) => {
+                world.count(&format!("reads refused {state}"));
+                world.note(&format!("reader {number}: {state} {message}"));
+                reader.through.hang_up();
+                reader.direct.hang_up();
+            }
+        }
+        if reader.random.one_in(8) {
+            pause(&mut reader.random, 10);
+        }
+    }
+}
+
+struct Reader<'a> {
+    world: &'a World,
+    number: u64,
+    through: Client,
+    direct: Client,
+    random: Random,
+    /// What this session has seen.
+    last: Vector,
+    session: u64,
+    own: i64,
+}
+
+impl Reader<'_> {
+    fn step(&mut self) -> Result<(), Trouble> {
+        match self.random.below(40) {
+            0..12 => self.vector(VECTOR, &Form::Simple).map(|_| ()),
+            12..18 => self.vector(VECTOR_FROM, &Form::Extended(&[Some("0")])).map(|_| ()),
+            18..21 => self.vector(VECTOR_RELAYED, &Form::Simple).map(|_| ()),
+            21..23 => self.block(),
+            23..27 => self.causality(),
+            27..31 => self.money(),
+            31..35 => self.list(),
+            35..36 => self.bulk(),
+            _ => self.own(),
+        }
+    }
+
+    /// A statement through freshet, counted.
+    fn ask(&mut self, sql: &str, form: &Form<'_>) -> Result<Read, Trouble> {
+        let read = self.through.read(sql, form)?;
+        if let Some(error) = read.reply.error() {
+            self.world.violated(Kind::Wrong, format!("{sql}: {error}"));
+            return Err(Trouble::Refused { state: "?".to_string(), message: error });
+        }
+        self.world.count("reads");
+        match read.route.as_deref() {
+            Some(route) => self.world.count(&format!("reads {route}")),
+            None => self.world.count("reads whose route was lost"),
+        }
+        if !read.is_local() {
+            self.world.count(&format!("relayed: {}", read.reason.split(':').next().unwrap_or_default()));
+        }
+        Ok(read)
+    }
+
+    fn vector(&mut self, sql: &str, form: &Form<'_>) -> Result<Vector, Trouble> {
+        let floor = self.world.registers.floor();
+        let read = self.ask(sql, form)?;
+        let Some(vector) = self.parse(&read) else { return Err(Trouble::Lost) };
+        self.check(&vector, &floor, &read);
+        Ok(vector)
+    }
+
+    /// Torn and uncommitted states are found here.
+    fn parse(&self, read: &Read) -> Option<Vector> {
+        let rows = read.numbers().filter(|rows| rows.len() == REGISTERS);
+        let Some(rows) = rows else {
+            self.world.violated(Kind::Wrong, format!("registers: {:?}", read.reply));
+            return None;
+        };
+        let mut vector = [0; SLOTS];
+        for (register, row) in rows.iter().enumerate() {
+            if row[0] != register as i64 || row[1] != row[2] || row[1] >= 1_000_000_000 {
+                self.world.violated(Kind::Wrong, format!("register {register} is {row:?} ({:?})", read.route));
+                return None;
+            }
+            vector[register] = row[1];
+            vector[REGISTERS + register] = row[3];
+        }
+        Some(vector)
+    }
+
+    fn check(&mut self, vector: &Vector, floor: &Floor, read: &Read) {
+        let world = self.world;
+        let how = || format!("(reader {}, {:?}, {:?})", self.number, read.route, vector);
+        if self.session != self.through.session && world.mode == Mode::Session {
+            self.last = [0; SLOTS];
+        }
+        self.session = self.through.session;
+        let is_current = world.mode == Mode::Exact || (!read.is_local() && read.route.is_some());
+        for slot in 0..SLOTS {
+            let value = vector[slot];
+            if value < self.last[slot] {
+                let text = format!("slot {slot} is {value} after {} {}", self.last[slot], how());
+                world.violated(Kind::NonMonotonic, text);
+            }
+            let is_bound = is_current || slot % REGISTERS >= FIRST_THROUGH;
+            let bound = if is_bound { floor.acknowledged[slot] } else { self.bound_by_lag(slot, floor) };
+            if value < bound {
+                world.violated(Kind::Stale, format!("slot {slot} is {value}, acknowledged was {bound} {}", how()));
+            }
+            if is_current && value < floor.seen[slot] {
+                world.violated(Kind::Stale, format!("slot {slot} is {value}, seen was {} {}", floor.seen[slot], how()));
+            }
+            if world.mode == Mode::Session && !is_bound {
+                let overtaken = (value < floor.acknowledged[slot]).then(|| world.registers.overtaken_at(slot, value));
+                let age = overtaken.flatten().map(|at| floor.at.saturating_duration_since(at));
+                world.note_age(age.unwrap_or_default());
+            }
+        }
+        if let Err(other) = world.registers.order(vector) {
+            world.violated(Kind::Wrong, format!("no one order has {vector:?} and {other:?} {}", how()));
+        }
+        world.registers.note_seen(vector);
+        self.last = *vector;
+    }
+
+    fn bound_by_lag(&self, slot: usize, floor: &Floor) -> i64 {
+        let at = floor.at.checked_sub(LAG_MAX);
+        at.and_then(|at| self.world.registers.acknowledged_at(slot, at)).unwrap_or_default()
+    }
+
+    /// In a transaction block; under REPEATABLE READ both reads are of one moment.
+    fn block(&mut self) -> Result<(), Trouble> {
+        let is_repeatable = self.random.one_in(2);
+        self.through.run(if is_repeatable { "BEGIN ISOLATION LEVEL REPEATABLE READ" } else { "BEGIN" })?;
+        let first = self.vector(VECTOR, &Form::Simple)?;
+        if is_repeatable {
+            let second = self.ask(VECTOR, &Form::Simple)?;
+            if self.parse(&second).is_some_and(|second| second != first) {
+                self.world.violated(Kind::Wrong, format!("two reads of one snapshot differ: {first:?}"));
+            }
+        } else {
+            self.vector(VECTOR, &Form::Simple)?;
+        }
+        self.through.run("COMMIT")?;
+        Ok(())
+    }
+
+    /// Nothing was shown before upstream shows it; in exact mode, what upstream has shown is shown.
+    fn causality(&mut self) -> Result<(), Trouble> {
+        let shown = self.vector(VECTOR, &Form::Simple)?;
+        let reply = self.direct.run(VECTOR)?;
+        let read = Read { reply, route: None, reason: String::new() };
+        let Some(upstream) = self.parse(&read) else { return Ok(()) };
+        self.world.count("reads followed by a direct one");
+        for slot in 0..SLOTS {
+            if upstream[slot] < shown[slot] {
+                let text = format!("slot {slot} was shown as {}, upstream still has {}", shown[slot], upstream[slot]);
+                self.world.violated(Kind::Early, text);
+            }
+        }
+        if let Err(other) = self.world.registers.order(&upstream) {
+            self.world.violated(Kind::Wrong, format!("no one order has upstream's {upstream:?} and {other:?}"));
+        }
+        self.world.registers.note_seen(&upstream);
+        if self.world.mode == Mode::Exact {
+            self.vector(VECTOR, &Form::Simple)?;
+        }
+        Ok(())
+    }
+
+    fn money(&mut self) -> Result<(), Trouble> {
+        let read = self.ask(MONEY, &Form::Simple)?;
+        let expected = vec![vec![TOTAL, ACCOUNTS as i64]];
+        if read.numbers().as_ref() != Some(&expected) {
+            self.world.violated(Kind::Wrong, format!("money: {:?} ({:?})", read.numbers(), read.route));
+        }
+        Ok(())
+    }
+
+    fn list(&mut self) -> Result<(), Trouble> {
+        let list = self.random.below(LISTS as u64) as usize;
+        let known = Known::of(self.world, list);
+        let text = list.to_string();
+        let read = self.ask(LIST, &Form::Extended(&[Some(&text)]))?;
+        lists::check(self.world, list, &known, &read);
+        Ok(())
+    }
+
+    fn bulk(&mut self) -> Result<(), Trouble> {
+        let read = self.ask(BULK, &Form::Simple)?;
+        lists::check_bulk(self.world, &read);
+        Ok(())
+    }
+
+    /// A session sees its own writes, in both modes: nobody else writes this row.
+    fn own(&mut self) -> Result<(), Trouble> {
+        let id = self.number.to_string();
+        let gate = self.world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.own += 1;
+        self.through.run(&format!("UPDATE own SET n = {} WHERE id = {id} AND n < {}", self.own, self.own))?;
+        drop(gate);
+        let read = self.ask(OWN, &Form::Extended(&[Some(&id)]))?;
+        if read.numbers() != Some(vec![vec![self.own]]) {
+            let text = format!("own write of {} is read as {:?} ({:?})", self.own, read.numbers(), read.route);
+            self.world.violated(Kind::Stale, text);
+        }
+        Ok(())
+    }
+}
+
+/// With nothing written, verifies the readers' shapes and compares random statements with PostgreSQL, now and then.
+pub(crate) fn compare(world: &World) {
+    let mut through = world.through(&[]);
+    let mut direct = world.past(&[]);
+    let mut random = world.random(600);
+    while world.goes_on() {
+        {
+            let _gate = world.gate.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            for round in 0..8 {
+                let outcome = if round == 0 {
+                    verify_shapes(&mut through)
+                } else {
+                    compare_one(world, &mut through, &mut direct, &mut random)
+                };
+                if let Err(trouble) = outcome {
+                    if let Trouble::Refused { state, message } = trouble {
+                        world.note(&format!("comparing: {state} {message}"));
+                    }
+                    world.count("comparisons lost");
+                    through.hang_up();
+                    direct.hang_up();
+                    break;
+                }
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(250));
+        pause(&mut random, 300);
+    }
+}
+
+fn verify_shapes(through: &mut Client) -> Result<(), Trouble> {
+    for (sql, parameters) in shapes() {
+        let form = if parameters.is_empty() { Form::Simple } else { Form::Extended(&parameters) };
+        for _ in 0..2 {
+            through.read(sql, &form)?;
+        }
+    }
+    Ok(())
+}
+
+fn compare_one(world: &World, through: &mut Client, direct: &mut Client, random: &mut Random) -> Result<(), Trouble> {
+    let sql = statement(random);
+    let before = direct.ask(&sql)?;
+    // A relayed reply makes a newer barrier due for this session: from here on it must see what `before` saw.
+    if world.mode == Mode::Session {
+        through.run("SELECT 1 WHERE random() < 0")?;
+    }
+    through.read(&sql, &Form::Simple)?;
+    let read = through.read(&sql, &Form::Simple)?;
+    let after = direct.ask(&sql)?;
+    if before != after {
+        world.count("comparisons without a verdict");
+        return Ok(());
+    }
+    world.count("comparisons");
+    if read.is_local() {
+        world.count("comparisons local");
+    }
+    if read.reply.frames != before.frames {
+        let text = format!("{sql}: {:?} upstream, {:?} here ({:?})", before.rows(), read.reply.rows(), read.route);
+        world.violated(Kind::Wrong, text);
+    }
+    Ok(())
+}
+
+/// A random statement with one possible answer, over one or several tables.
+fn statement(random: &mut Random) -> String {
+    let id = random.below(ACCOUNTS);
+    let list = random.below(LISTS as u64);
+    let register = random.below(REGISTERS as u64);
+    match random.below(12) {
+        0 => format!("SELECT id, value FROM registers WHERE id <> {register} ORDER BY value DESC, id"),
+        1 => format!(
+            "SELECT a.id, a.balance, a.version, s.balance, s.version FROM accounts a JOIN savings s ON s.id = a.id \
+             WHERE a.id > {id} ORDER BY a.id"
+        ),
+        2 => format!(
+            "SELECT list, count(*), min(n), max(n), sum(length(note)) FROM entries WHERE list <> {list} \
+             GROUP BY list ORDER BY list"
+        ),
+        3 => format!(
+            "SELECT r.id, count(*), max(e.n) FROM registers r JOIN entries e ON e.list = r.id WHERE e.n % 3 = {} \
+             GROUP BY r.id ORDER BY r.id",
+            random.below(3)
+        ),
+        4 => format!("SELECT n, note FROM entries WHERE list = {list} ORDER BY n DESC LIMIT {}", random.below(9) + 1),
+        5 => format!("SELECT batch, count(*), max(pad) FROM bulk WHERE n > {} GROUP BY batch ORDER BY 1", id * 300),
+        6 => format!(
+            "SELECT r.id, r.value - s.value AS ahead FROM registers r JOIN solo s ON s.id = r.id AND r.id <= {register} \
+             ORDER BY ahead, r.id"
+        ),
+        7 => format!("SELECT sum(balance), sum(version), avg(balance) FROM accounts WHERE id <= {id}"),
+        8 => format!(
+            "SELECT e.list, s.balance FROM entries e LEFT JOIN savings s ON s.id = e.list + {id} \
+             WHERE e.n % 2 = 0 ORDER BY e.list, e.n"
+        ),
+        9 => "SELECT DISTINCT list, n % 2 AS odd FROM entries ORDER BY list, odd".to_string(),
+        10 => format!("SELECT t.id, t.n, s.value FROM triggered t JOIN solo s ON s.id = t.id WHERE t.id = {register}"),
+        _ => format!(
+            "SELECT balance, count(*) FROM savings GROUP BY balance HAVING count(*) >= {} ORDER BY balance",
+            random.below(2) + 1
+        ),
+    }
+}
+
+/// Whether a vector is answered here, for the end of a run.
+pub(crate) fn is_served_here(through: &mut Client) -> bool {
+    matches!(through.read(VECTOR, &Form::Simple), Ok(read) if read.is_local())
+}

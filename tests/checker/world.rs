@@ -1,0 +1,178 @@
+//! What all workers of a run share: addresses, gates, what was found, counters.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use crate::client::Client;
+use crate::ledger::{List, Registers, locked};
+use crate::random::Random;
+
+/// The freshness that is asked for, whose promise is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Exact,
+    Session,
+}
+
+impl Mode {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Session => "session",
+        }
+    }
+}
+
+/// How a read may break the promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Older than what was acknowledged, or seen by somebody before.
+    Stale,
+    /// No state that ever was: torn, uncommitted, different from PostgreSQL's answer.
+    Wrong,
+    /// Older than what the same session saw before.
+    NonMonotonic,
+    /// Shown before upstream showed it.
+    Early,
+    /// Nothing was answered here again after the faults were over.
+    NotRecovered,
+}
+
+pub(crate) const LISTS: usize = 4;
+/// Lists from this one on are written through freshet.
+pub(crate) const FIRST_LIST_THROUGH: usize = 2;
+
+pub(crate) struct World {
+    pub(crate) mode: Mode,
+    pub(crate) seed: u64,
+    /// PostgreSQL itself.
+    pub(crate) direct: SocketAddr,
+    pub(crate) through: SocketAddr,
+    pub(crate) database: String,
+    pub(crate) registers: Registers,
+    pub(crate) lists: [List; LISTS],
+    /// Held for reading by every write; for writing by who wants nothing to change.
+    pub(crate) gate: RwLock<()>,
+    /// Held for reading by every write that commits asynchronously; for writing across a crash, which may lose such.
+    pub(crate) asynchronous: RwLock<()>,
+    pub(crate) stop: AtomicBool,
+    pub(crate) stop_at_first: bool,
+    pub(crate) found: Mutex<Vec<(Kind, String)>>,
+    counters: Mutex<BTreeMap<String, u64>>,
+    /// How old session-mode reads of what is written past freshet were, in ms by power of two.
+    pub(crate) ages: Mutex<[u64; 14]>,
+    /// What the run did, with times.
+    pub(crate) events: Mutex<Vec<String>>,
+    pub(crate) started: Instant,
+    pub(crate) is_verbose: bool,
+}
+
+impl World {
+    pub(crate) fn new(mode: Mode, seed: u64, direct: SocketAddr, through: SocketAddr, database: String) -> Self {
+        Self {
+            mode,
+            seed,
+            direct,
+            through,
+            database,
+            registers: Registers::default(),
+            lists: Default::default(),
+            gate: RwLock::default(),
+            asynchronous: RwLock::default(),
+            stop: AtomicBool::new(false),
+            stop_at_first: false,
+            found: Mutex::default(),
+            counters: Mutex::default(),
+            ages: Mutex::default(),
+            events: Mutex::default(),
+            started: Instant::now(),
+            is_verbose: false,
+        }
+    }
+
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.stop.load(SeqCst)
+    }
+
+    pub(crate) fn random(&self, worker: u64) -> Random {
+        Random::new(self.seed, worker)
+    }
+
+    pub(crate) fn past(&self, setup: &[&str]) -> Client {
+        Client::new(self.direct, "postgres", &self.database, setup)
+    }
+
+    /// Through freshet, in the mode of the run.
+    pub(crate) fn through(&self, setup: &[&str]) -> Client {
+        self.through_as("postgres", setup)
+    }
+
+    pub(crate) fn through_as(&self, user: &'static str, setup: &[&str]) -> Client {
+        let mode = match self.mode {
+            Mode::Exact => "SET freshet.freshness = 'exact'",
+            Mode::Session => "SET freshet.freshness = 'session'",
+        };
+        let setup: Vec<&str> = [mode].into_iter().chain(setup.iter().copied()).collect();
+        Client::new(self.through, user, &self.database, &setup)
+    }
+
+    pub(crate) fn count(&self, what: &str) {
+        self.add(what, 1);
+    }
+
+    pub(crate) fn add(&self, what: &str, by: u64) {
+        let mut counters = locked(&self.counters);
+        match counters.get_mut(what) {
+            Some(count) => *count += by,
+            None => {
+                counters.insert(what.to_string(), by);
+            }
+        }
+    }
+
+    pub(crate) fn counters(&self) -> BTreeMap<String, u64> {
+        locked(&self.counters).clone()
+    }
+
+    pub(crate) fn counter(&self, what: &str) -> u64 {
+        locked(&self.counters).get(what).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn violated(&self, kind: Kind, text: String) {
+        self.note(&format!("{kind:?}: {text}"));
+        self.count(&format!("found {kind:?}"));
+        let mut found = locked(&self.found);
+        if found.len() < 100 {
+            found.push((kind, text));
+        }
+        if self.stop_at_first {
+            self.stop.store(true, SeqCst);
+        }
+    }
+
+    pub(crate) fn note(&self, text: &str) {
+        let line = format!("{:9.3} s  {text}", self.started.elapsed().as_secs_f64());
+        if self.is_verbose {
+            crate::report::say(&line);
+        }
+        let mut events = locked(&self.events);
+        if events.len() < 20_000 {
+            events.push(line);
+        }
+    }
+
+    pub(crate) fn note_age(&self, age: Duration) {
+        let bucket = (u64::BITS - (age.as_millis() as u64).leading_zeros()) as usize;
+        let mut ages = locked(&self.ages);
+        let last = ages.len() - 1;
+        ages[bucket.min(last)] += 1;
+    }
+}
+
+/// Leaves the processors to others for a while: at most `limit_ms`.
+pub(crate) fn pause(random: &mut Random, limit_ms: u64) {
+    std::thread::sleep(Duration::from_micros(random.below(limit_ms * 1_000)));
+}
