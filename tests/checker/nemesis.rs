@@ -98,7 +98,10 @@ impl Nemesis<'_> {
             }
             "walsender-killed" => {
                 let processes = processes(client, WALSENDER)?;
-                self.without_asynchronous(client, |_| signal("KILL", &processes));
+                self.without_asynchronous(client, |nemesis| {
+                    signal("KILL", &processes);
+                    nemesis.await_crash();
+                });
             }
             "delay" => {
                 let kind = *random.pick(&KINDS);
@@ -192,8 +195,19 @@ impl Nemesis<'_> {
         signal("CONT", processes);
     }
 
+    /// Until the postmaster has noticed that a backend was killed, has ended all others and begun anew: a commit that is
+    /// acknowledged meanwhile may be lost.
+    fn await_crash(&self) {
+        let mut client = self.world.past(&[]);
+        let limit = Instant::now() + Duration::from_secs(10);
+        while client.run("SELECT 1").is_ok() && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        while client.run("SELECT 1").is_err() && Instant::now() < limit {}
+    }
+
     /// A crash may lose commits that were acknowledged before they were flushed: none is under way, and all are flushed.
-    fn without_asynchronous(&mut self, client: &mut Client, crash: impl FnOnce(&mut Self)) {
+    fn without_asynchronous(&self, client: &mut Client, crash: impl FnOnce(&Self)) {
         let world = self.world;
         let _none = world.asynchronous.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         // A synchronous commit flushes everything before it.

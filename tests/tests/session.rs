@@ -9,7 +9,7 @@ use freshet::server;
 use freshet::session::answer::{
     Account, Answerer, Answerers, ObservedReply, Observer, Outcome, Relay, Relayed, Reply, TextTable, Unit,
 };
-use freshet::session::effect::Effect;
+use freshet::session::effect::{Effect, Written};
 use freshet::session::state::{Login, SessionState};
 use freshet::shutdown::{self, Phase, Trigger};
 use freshet::statistics::Answered;
@@ -71,7 +71,7 @@ impl Answerer for Canned {
         Outcome::Relay(Relay { reason: UpstreamReason::FirstRun, observer: Some(observer), effect: None })
     }
 
-    fn write_acknowledged(&mut self, what: Effect) {
+    fn write_acknowledged(&mut self, what: Effect, _written: &Written) {
         self.notes.lock().unwrap().push(format!("acknowledged {what:?}"));
     }
 

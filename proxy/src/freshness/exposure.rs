@@ -35,8 +35,10 @@ pub struct Exposure {
     exposed: ArcSwapOption<Exposed>,
     /// The number of the last barrier sent.
     sent: AtomicU64,
-    /// The number that readers need since the last acknowledged write.
+    /// The number that readers need since the last acknowledged write to relations that are not known.
     rows_mark: AtomicU64,
+    /// Likewise readers of one relation, by its OID modulo the length: those that share a place wait for each other's writes.
+    table_marks: TableMarks,
     /// Likewise since the last statement that may have changed the catalog; only full barriers count.
     catalog_mark: AtomicU64,
     /// The number of the last barrier that found the catalog unchanged for all mirrored tables.
@@ -47,9 +49,31 @@ pub struct Exposure {
     pub due: Notify,
 }
 
+#[derive(Debug)]
+struct TableMarks([AtomicU64; 256]);
+
+impl Default for TableMarks {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::default()))
+    }
+}
+
+impl TableMarks {
+    fn of(&self, relation: RelationId) -> &AtomicU64 {
+        &self.0[relation.0 as usize % self.0.len()]
+    }
+}
+
 impl Exposure {
-    /// A write of rows was acknowledged to a client of this freshet. For simplicity one mark covers all relations:
-    /// a write to one makes readers of the others wait for a barrier, too.
+    /// A write of these relations' rows, and no others, was acknowledged to a client of this freshet.
+    pub fn note_tables_written(&self, relations: &[RelationId]) {
+        for relation in relations {
+            self.table_marks.of(*relation).fetch_max(self.required_now().0, Ordering::SeqCst);
+        }
+        self.due.notify_one();
+    }
+
+    /// A write of rows was acknowledged, to relations that are not known.
     pub fn note_rows_written(&self) {
         self.rows_mark.fetch_max(self.required_now().0, Ordering::SeqCst);
         self.due.notify_one();
@@ -83,7 +107,9 @@ impl Exposure {
         self.readers.fetch_add(1, Ordering::Relaxed);
         let exposed = self.exposed.load();
         let exposed = exposed.as_ref()?;
-        let required = required.0.max(self.rows_mark.load(Ordering::SeqCst));
+        let mark = |relation: &RelationId| self.table_marks.of(*relation).load(Ordering::SeqCst);
+        let of_tables = relations.iter().map(mark).max().unwrap_or_default();
+        let required = required.0.max(self.rows_mark.load(Ordering::SeqCst)).max(of_tables);
         let is_new_enough = exposed.number.0 >= required
             && self.verified.load(Ordering::SeqCst) >= self.catalog_mark.load(Ordering::SeqCst)
             && exposed.epoch == epoch
@@ -113,7 +139,8 @@ impl Exposure {
 
     /// Whether an acknowledged write is not covered by any barrier sent so far.
     pub fn wants_barrier(&self) -> bool {
-        self.rows_mark.load(Ordering::SeqCst) > self.sent.load(Ordering::SeqCst)
+        let newest = self.table_marks.0.iter().chain([&self.rows_mark]).map(|mark| mark.load(Ordering::Relaxed)).max();
+        newest.unwrap_or_default() > self.sent.load(Ordering::SeqCst)
     }
 
     pub fn readers(&self) -> u64 {
@@ -128,6 +155,9 @@ impl Exposure {
 
 #[cfg(test)]
 mod tests {
+    use freshet_engine::catalog::{ReplicaIdentity, TableSchema};
+    use freshet_engine::table::{Generation, TableVersion};
+
     use super::*;
 
     const LAG: Duration = Duration::from_secs(10);
@@ -135,6 +165,13 @@ mod tests {
     fn expose(exposure: &Exposure, number: BarrierNumber) {
         let snapshot = Arc::new(Snapshot::default());
         exposure.expose(Exposed { number, sent_at: Instant::now(), epoch: 1, snapshot });
+    }
+
+    fn empty(id: RelationId) -> TableVersion {
+        let (schema, name): (Arc<str>, Arc<str>) = ("public".into(), "t".into());
+        let identity = ReplicaIdentity::Full;
+        let schema = TableSchema { id, schema, name, columns: Vec::new(), primary_key: Vec::new(), identity };
+        TableVersion::empty(Arc::new(schema), Generation::default())
     }
 
     #[test]
@@ -149,6 +186,22 @@ mod tests {
         expose(&exposure, after);
         assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_some());
         assert!(!exposure.wants_barrier());
+    }
+
+    #[test]
+    fn a_write_to_one_table_makes_its_readers_wait_and_no_others() {
+        let exposure = Exposure::default();
+        let (written, other) = (RelationId(20_000), RelationId(20_001));
+        let number = exposure.send();
+        let tables = [written, other].map(|id| (id, Arc::new(empty(id)))).into();
+        let snapshot = Arc::new(Snapshot { tables, ..Snapshot::default() });
+        exposure.expose(Exposed { number, sent_at: Instant::now(), epoch: 1, snapshot });
+        exposure.note_tables_written(&[written]);
+        assert!(exposure.wants_barrier());
+        assert!(exposure.look(1, &[other], BarrierNumber(0), LAG).is_some());
+        assert!(exposure.look(1, &[other, written], BarrierNumber(0), LAG).is_none());
+        exposure.note_rows_written();
+        assert!(exposure.look(1, &[other], BarrierNumber(0), LAG).is_none());
     }
 
     #[test]

@@ -193,6 +193,18 @@ impl Freshness {
         self.shared.exposure.note_rows_written();
     }
 
+    /// Likewise, for what can only have changed rows of the relations of these names, as statements wrote them: only
+    /// readers of those wait, if each is a mirrored table whose writes reach no other.
+    pub fn note_tables_written(&self, names: &[Arc<[String]>]) {
+        let exposure = &self.shared.exposure;
+        // Until the last change of the catalog is known here, a trigger may be that is not.
+        let relations = if exposure.wants_verification() { None } else { self.shared.replication.written(names) };
+        match relations {
+            Some(relations) => exposure.note_tables_written(&relations),
+            None => exposure.note_rows_written(),
+        }
+    }
+
     /// A barrier sent from now on: what a session requires after a reply was relayed to it.
     pub fn required_now(&self) -> BarrierNumber {
         self.shared.exposure.required_now()

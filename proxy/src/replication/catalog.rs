@@ -23,7 +23,7 @@ const DEFAULT_COLLATION: Oid = 100;
 const C_COLLATION: Oid = 950;
 
 /// The rows that decide what relation `r` of `$1` is: every relation of its name in any schema (a new one earlier in
-/// a search path would win), its columns, its key and identity indexes. One hash per row; a change of any of them
+/// a search path would win), its columns, its key and identity indexes, its triggers. One hash per row; a change of any of them
 /// gives it another `xmin`. In-place updates (ANALYZE, VACUUM) do not, and change nothing that counts here. Temporary
 /// relations are the affair of the session that made them. `r` is part of the hash so that a row that counts for two
 /// relations does not cancel itself out.
@@ -36,7 +36,10 @@ const RELATION_ROWS: &str = "\
       FROM unnest($1::oid[]) r JOIN pg_attribute a ON a.attrelid = r WHERE a.attnum > 0
     UNION ALL
     SELECT r, hashint8extended(i.xmin::text::int8, ~(r::int8 << 32 | i.indexrelid::int8)), false
-      FROM unnest($1::oid[]) r JOIN pg_index i ON i.indrelid = r WHERE i.indisprimary OR i.indisreplident";
+      FROM unnest($1::oid[]) r JOIN pg_index i ON i.indrelid = r WHERE i.indisprimary OR i.indisreplident
+    UNION ALL
+    SELECT r, hashint8extended(t.xmin::text::int8, r::int8 << 32 | t.oid::int8 # 1), false
+      FROM unnest($1::oid[]) r JOIN pg_trigger t ON t.tgrelid = r";
 
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,
 /// operators, casts and collations that are not part of a fresh database, and types named like one that the engine knows.
@@ -98,6 +101,9 @@ pub struct TableFacts {
     pub heap_bytes: i64,
     /// Why it cannot be mirrored.
     pub refusal: Option<Refusal>,
+    /// A statement that writes it changes no other relation's rows by the way: no trigger but those that check foreign
+    /// keys, no function of users' in defaults and constraints, no domain (which may have such).
+    pub writes_stay: bool,
 }
 
 /// Why a table is not mirrored, and the SQL that would change it.
@@ -344,7 +350,28 @@ async fn load_relations(
                     quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,
                     -- NULL for a table that was dropped since the snapshot.
                     relkind = 'r' AND coalesce(has_table_privilege(c.oid, 'SELECT'), false) AS is_readable,
-                    greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes
+                    greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes,
+                    relkind = 'r' AND NOT EXISTS (
+                        SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid
+                         WHERE tgrelid = c.oid AND NOT (tgisinternal AND proname IN (
+                               'RI_FKey_check_ins', 'RI_FKey_check_upd', 'RI_FKey_noaction_del', 'RI_FKey_noaction_upd',
+                               'RI_FKey_restrict_del', 'RI_FKey_restrict_upd', 'unique_key_recheck'))
+                    ) AND NOT EXISTS (
+                        SELECT FROM pg_depend
+                         WHERE refclassid = 'pg_proc'::regclass
+                           AND (classid = 'pg_attrdef'::regclass
+                                AND objid IN (SELECT oid FROM pg_attrdef WHERE adrelid = c.oid)
+                                OR classid = 'pg_constraint'::regclass
+                                AND objid IN (SELECT oid FROM pg_constraint WHERE conrelid = c.oid))
+                    ) AND NOT EXISTS (
+                        SELECT FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = c.oid AND typtype = 'd'
+                    ) AND NOT EXISTS (
+                        SELECT FROM pg_operator o JOIN pg_proc p ON p.oid = oprcode
+                         WHERE o.oid >= 16384 AND provolatile = 'v' AND prolang NOT IN (12, 13)
+                    ) AND NOT EXISTS (
+                        SELECT FROM pg_cast k JOIN pg_proc p ON p.oid = castfunc
+                         WHERE k.oid >= 16384 AND provolatile = 'v' AND prolang NOT IN (12, 13)
+                    ) AS writes_stay
                FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_am a ON a.oid = relam
               WHERE nspname !~ '^pg_(toast|temp_)' AND relpersistence <> 't'",
             &[],
@@ -363,7 +390,9 @@ async fn load_relations(
                 let table = Arc::new(table);
                 catalog.tables.insert(id, Arc::clone(&table));
                 let heap_bytes = row.get::<_, Option<i64>>("heap_bytes").unwrap_or(0);
-                let facts = TableFacts { schema: Arc::clone(&table), digest: 0, layout: 0, heap_bytes, refusal };
+                let writes_stay = row.get("writes_stay");
+                let facts =
+                    TableFacts { schema: Arc::clone(&table), digest: 0, layout: 0, heap_bytes, refusal, writes_stay };
                 tables.insert(id, facts);
                 RelationEntry::Table(table)
             }

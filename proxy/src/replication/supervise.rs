@@ -632,6 +632,28 @@ impl Replication {
         relations
     }
 
+    /// The tables of these names, in any schema if the name has none. None: a write to one of these names may change
+    /// others' rows, or it is not known what it is, or whether (a catalog is watched for mirrored tables only).
+    pub fn written(&self, names: &[Arc<[String]>]) -> Option<Vec<RelationId>> {
+        let loaded = self.loaded();
+        let mut relations = Vec::new();
+        for name in names {
+            let (table, schema) = name.split_last()?;
+            let schemas = loaded.catalog.schemas.iter();
+            let schemas = schemas.filter(|(of, _)| schema.last().is_none_or(|schema| **schema == ***of));
+            let before = relations.len();
+            for entry in schemas.filter_map(|(_, entries)| entries.get(table.as_str())) {
+                let RelationEntry::Table(table) = entry else { return None };
+                loaded.tables.get(&table.id).filter(|facts| facts.writes_stay)?;
+                relations.push(table.id);
+            }
+            if relations.len() == before {
+                return None;
+            }
+        }
+        self.membership_digest(&relations).map(|_| relations)
+    }
+
     /// The digest of these tables' rows in pg_publication_rel. None: one of them is not mirrored.
     pub fn membership_digest(&self, relations: &[RelationId]) -> Option<i64> {
         let tables = self.shared.tables.lock();

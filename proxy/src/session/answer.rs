@@ -12,7 +12,7 @@ use freshet_engine::reason::UpstreamReason;
 use freshet_engine::types::Lsn;
 
 use crate::session::change::Changes;
-use crate::session::effect::Effect;
+use crate::session::effect::{Effect, Written};
 use crate::session::settings::SettingsId;
 use crate::session::state::{Login, SessionState};
 use crate::statistics::Answered;
@@ -40,8 +40,8 @@ pub trait Answerer: Send + 'static {
 
     /// Upstream has acknowledged a statement that may have written (CommandComplete of a simple query, or the
     /// ReadyForQuery that ends the unit or the transaction), and the client has not been told yet. `what` is the worst
-    /// effect since the last call.
-    fn write_acknowledged(&mut self, what: Effect);
+    /// effect since the last call; for [`Effect::Write`], `written` has at least what was written.
+    fn write_acknowledged(&mut self, what: Effect, written: &Written);
 
     /// A unit that upstream answered is complete and the client has not been told yet: the session has now seen
     /// upstream's state of this moment, and must not see older later.
@@ -107,6 +107,8 @@ pub struct PreparedStatement {
     pub effect: Effect,
     /// What executing it does to the session.
     pub changes: Changes,
+    /// The relations that executing it may write, where its effect is a write.
+    pub written: Written,
 }
 
 /// What becomes of a unit.
@@ -227,7 +229,7 @@ impl Answerer for RelayOnly {
         Outcome::Relay(Relay::because(UpstreamReason::RelayOnly("no engine".into())))
     }
 
-    fn write_acknowledged(&mut self, _what: Effect) {}
+    fn write_acknowledged(&mut self, _what: Effect, _written: &Written) {}
 
     fn relayed(&mut self, _unit: &Relayed) {}
 

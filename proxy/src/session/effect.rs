@@ -3,6 +3,8 @@
 //!
 //! What is not recognised is [`Effect::Opaque`], which costs a probe before the next local answer, never correctness.
 
+use std::sync::Arc;
+
 use freshet_engine::statement::classify::{self, Classification, SettingScope, StatementKind, classify};
 use freshet_engine::statement::lexer;
 
@@ -62,17 +64,62 @@ pub fn effects(sql: &[u8]) -> Vec<Effect> {
     statements(&tokens).map(|statement| of(&classify(statement))).collect()
 }
 
+/// The relations that statements may have written, by the names that they use (`[schema, table]` or `[table]`, folded).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    Named(Vec<Arc<[String]>>),
+    /// Not known: take all.
+    Anything,
+}
+
+/// More names than this are not kept.
+const WRITTEN_MAX: usize = 8;
+
+impl Written {
+    pub const NOTHING: Self = Self::Named(Vec::new());
+
+    pub fn add(&mut self, other: &Self) {
+        match (&mut *self, other) {
+            (Self::Named(names), Self::Named(more)) => {
+                for name in more {
+                    if !names.contains(name) {
+                        names.push(Arc::clone(name));
+                    }
+                }
+                if names.len() > WRITTEN_MAX {
+                    *self = Self::Anything;
+                }
+            }
+            (_, Self::Anything) => *self = Self::Anything,
+            (Self::Anything, _) => {}
+        }
+    }
+
+    fn of(classification: &Classification) -> Self {
+        use StatementKind as K;
+        match (&classification.kind, &classification.written) {
+            (K::Write | K::CopyIn | K::Query, Some(written)) => {
+                Self::Named(written.iter().map(|name| name.as_slice().into()).collect())
+            }
+            _ => Self::Anything,
+        }
+    }
+}
+
 /// What a query string does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     pub effects: Vec<Effect>,
     pub changes: Changes,
+    /// By those whose effect is [`Effect::Write`].
+    pub written: Written,
 }
 
 impl Judged {
     /// Of a text that is not read.
     pub fn unread() -> Self {
-        Self { effects: vec![Effect::Opaque], changes: Some([Box::new([Change::Unread]) as Box<[Change]>].into()) }
+        let changes = Some([Box::new([Change::Unread]) as Box<[Change]>].into());
+        Self { effects: vec![Effect::Opaque], changes, written: Written::Anything }
     }
 }
 
@@ -81,13 +128,18 @@ pub fn judge(sql: &[u8], schema: &str) -> Judged {
     let Some(tokens) = read(sql) else { return Judged::unread() };
     let mut effects = Vec::new();
     let mut changes = Vec::new();
+    let mut written = Written::NOTHING;
     for statement in statements(&tokens) {
         let classification = classify(statement);
-        effects.push(of(&classification));
+        let effect = of(&classification);
+        if effect == Effect::Write {
+            written.add(&Written::of(&classification));
+        }
+        effects.push(effect);
         changes.push(change::of(statement, &classification, schema));
     }
     let is_any = changes.iter().any(|changes| !changes.is_empty());
-    Judged { effects, changes: is_any.then(|| changes.into()) }
+    Judged { effects, changes: is_any.then(|| changes.into()), written }
 }
 
 fn read(sql: &[u8]) -> Option<Vec<lexer::Token<'_>>> {
@@ -241,6 +293,30 @@ mod tests {
     fn the_worst_of_several_stands_for_all() {
         assert_eq!(worst(&effects(b"begin; update t set a = 1; end")), Effect::Write);
         assert_eq!(worst(&[]), Effect::Neutral);
+    }
+
+    #[test]
+    fn what_is_written_is_known_by_name_or_anything() {
+        let named = |names: &[&[&str]]| {
+            Written::Named(names.iter().map(|name| name.iter().map(ToString::to_string).collect()).collect())
+        };
+        for (sql, expected) in [
+            ("INSERT INTO T VALUES (1)", named(&[&["t"]])),
+            ("update only \"S\".t set a = 1; delete from u", named(&[&["S", "t"], &["u"]])),
+            ("COPY t FROM STDIN", named(&[&["t"]])),
+            ("merge into t using s on t.a = s.a when matched then delete", named(&[&["t"]])),
+            ("select * from t for update", named(&[])),
+            ("select 1", named(&[])),
+            ("with x as (insert into t values (1) returning a) select * from x", Written::Anything),
+            ("with x as (select 1) update t set a = 1", Written::Anything),
+            ("COMMIT PREPARED 'x'", Written::Anything),
+            ("set constraints all immediate", Written::Anything),
+            ("lock t; update t set a = 1", Written::Anything),
+        ] {
+            assert_eq!(judge(sql.as_bytes(), "freshet").written, expected, "{sql}");
+        }
+        let many: String = (0..9).map(|n| format!("DELETE FROM t{n};")).collect();
+        assert_eq!(judge(many.as_bytes(), "freshet").written, Written::Anything);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::{Freshness, Served};
 use crate::session::answer::{Account, Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
-use crate::session::effect::Effect;
+use crate::session::effect::{Effect, Written};
 use crate::session::local::patient::Patience;
 use crate::session::oracle::{Oracle, StillDescribed};
 use crate::session::reply::{describe_statement, row_description, run};
@@ -127,9 +127,12 @@ impl Answerer for LocalAnswerer {
         }
     }
 
-    fn write_acknowledged(&mut self, what: Effect) {
+    fn write_acknowledged(&mut self, what: Effect, written: &Written) {
         match what {
-            Effect::Write => self.local.freshness.note_rows_written(),
+            Effect::Write => match written {
+                Written::Named(names) => self.local.freshness.note_tables_written(names),
+                Written::Anything => self.local.freshness.note_rows_written(),
+            },
             _ => {
                 self.local.freshness.note_write_acknowledged();
                 self.local.patience.iter().for_each(Patience::note_catalog_changed);

@@ -53,7 +53,7 @@ use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
 use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, TextTable, Unit};
 use crate::session::change::opaque_label;
-use crate::session::effect::{Effect, worst};
+use crate::session::effect::{Effect, Written, worst};
 use crate::session::intercept::{Refused, Request, Select, Verb};
 use crate::session::lines::{Lines, Turn};
 use crate::session::machine::group::is_several;
@@ -575,7 +575,12 @@ impl<A: Answerer> Session<A> {
         }
         for event in self.machine.take_events() {
             match event {
-                Event::WriteAcknowledged(effect) => self.answerer.write_acknowledged(effect),
+                Event::WriteAcknowledged(effect, written) => {
+                    // A temporary table may go by the name of another and have triggers that write a third.
+                    let may_have_any = self.machine.tracker.may_have_temporary_objects();
+                    let written = if may_have_any { Written::Anything } else { written };
+                    self.answerer.write_acknowledged(effect, &written);
+                }
                 Event::Relayed(relayed) => {
                     self.answerer.relayed(&relayed);
                     self.note_opaque();

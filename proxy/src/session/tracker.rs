@@ -315,6 +315,11 @@ impl Tracker {
         if std::mem::take(&mut self.opaque_is_new) { self.opaque.clone() } else { None }
     }
 
+    /// The session may have temporary tables.
+    pub fn may_have_temporary_objects(&self) -> bool {
+        self.value(TEMPORARY).is_none_or(|has_some| &*has_some != "f")
+    }
+
     pub fn own(&self) -> Own {
         self.current.own
     }

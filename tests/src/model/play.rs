@@ -198,7 +198,7 @@ impl Play {
                         self.machine.state.settings = None;
                     }
                 }
-                Event::WriteAcknowledged(effect) => self.is_write_announced |= effect.may_write(),
+                Event::WriteAcknowledged(effect, _) => self.is_write_announced |= effect.may_write(),
                 Event::Relayed(_) => self.has_probed = false,
                 Event::Observed(observed) => observed.observer.observe(observed.reply),
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, of_call};
-use crate::session::effect::{self, Effect, Judged, drops_all_statements, judge, worst};
+use crate::session::effect::{self, Effect, Judged, Written, drops_all_statements, judge, worst};
 use crate::session::intercept;
 use crate::session::machine::{
     CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
@@ -386,7 +386,8 @@ impl Machine {
                 self.mind_cursors(body);
                 self.mind_listening(body);
                 let judged = if is_whole { query(body).map(|sql| self.judge(sql)) } else { None };
-                let Judged { effects, changes } = judged.unwrap_or_else(Judged::unread);
+                let Judged { effects, changes, written } = judged.unwrap_or_else(Judged::unread);
+                self.written.add(&written);
                 effects.iter().for_each(|effect| self.apply_effect(*effect));
                 // Extended messages without a Sync are of the same transaction: it ends them, too.
                 let effect = worst(&[worst(&effects), self.unit_effect]);
@@ -496,7 +497,7 @@ impl Machine {
     /// A new statement out of a Parse.
     pub(super) fn prepare(&mut self, parse: &Parse<'_>) -> Arc<PreparedStatement> {
         let judged = self.judge(parse.sql);
-        self.prepare_with(parse, worst(&judged.effects), judged.changes)
+        self.prepare_with(parse, worst(&judged.effects), judged.changes, judged.written)
     }
 
     /// What a text does. None of it is sure where quotes may mean something else. A text is judged when it is decided upon
@@ -504,7 +505,7 @@ impl Machine {
     /// only freshet's own settings depend on it, and what is not addressed to freshet changes them by ending a block.
     pub fn judge(&self, sql: &[u8]) -> Judged {
         if !self.limits.answers_locally && is_about_rows(sql) {
-            return Judged { effects: Vec::new(), changes: None };
+            return Judged { effects: Vec::new(), changes: None, written: Written::NOTHING };
         }
         if self.tracker.distrusts(sql) {
             return Judged::unread();
@@ -525,6 +526,7 @@ impl Machine {
         parse: &Parse<'_>,
         effect: Effect,
         changes: Changes,
+        written: Written,
     ) -> Arc<PreparedStatement> {
         self.next_statement += 1;
         Arc::new(PreparedStatement {
@@ -535,6 +537,7 @@ impl Machine {
             catalog: AtomicU64::new(self.state.catalog_version),
             effect,
             changes,
+            written,
         })
     }
 
@@ -557,6 +560,7 @@ impl Machine {
             self.statements.get(statement).map(|named| Arc::clone(&named.statement))
         };
         let effect = known.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
+        self.written.add(known.as_ref().map_or(&Written::Anything, |statement| &statement.written));
         let bind = if is_whole { Bind::view(body) } else { None };
         self.note_portal(portal, bind, known.as_deref());
         if portal.is_empty() || !is_whole {

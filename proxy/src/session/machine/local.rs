@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
-use crate::session::effect::Effect;
+use crate::session::effect::{Effect, Written};
 use crate::session::machine::{ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal};
 use crate::session::settings::write_probe;
 use crate::wire::error::{ErrorFields, Severity, write_error};
@@ -211,7 +211,7 @@ impl Machine {
     fn note_local_parse(&mut self, frame: &[u8], body: &[u8]) {
         let Some(parse) = Parse::view(body) else { return };
         // What is answered from here reads and does nothing else.
-        let statement = self.prepare_with(&parse, Effect::Neutral, None);
+        let statement = self.prepare_with(&parse, Effect::Neutral, None, Written::NOTHING);
         if parse.name.is_empty() {
             self.unnamed = Unnamed::Local { statement, parse: frame.to_vec() };
         } else if self.virtual_statements.len() < self.limits.prepared_statements_max {

@@ -26,7 +26,7 @@ use ahash::{HashMap, HashSet};
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
 use crate::session::buffer::OutBuffer;
 use crate::session::change::Change;
-use crate::session::effect::{Effect, Judged};
+use crate::session::effect::{Effect, Judged, Written};
 use crate::session::machine::cursor::Cursors;
 use crate::session::machine::portal::Portals;
 use crate::session::settings::Probed;
@@ -62,7 +62,7 @@ const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What the rest of the program must hear of before the client does.
 #[derive(Debug)]
 pub enum Event {
-    WriteAcknowledged(Effect),
+    WriteAcknowledged(Effect, Written),
     Relayed(Relayed),
     Observed(Observed),
     /// The probe's result; None: it failed.
@@ -268,6 +268,8 @@ pub struct Machine {
     unit_effect: Effect,
     /// Worst of the open transaction.
     transaction_effect: Effect,
+    /// What was written since nothing was owed outside of a transaction, or will be by what was sent.
+    written: Written,
     /// The current unit's reply had an error.
     has_error: bool,
     /// It had the tag of a COMMIT that was one.
@@ -323,6 +325,7 @@ impl Machine {
             judged: RefCell::default(),
             unit_effect: Effect::Neutral,
             transaction_effect: Effect::Neutral,
+            written: Written::NOTHING,
             has_error: false,
             has_committed: false,
             unlistens: false,

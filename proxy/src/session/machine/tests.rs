@@ -221,7 +221,7 @@ fn a_copy_by_simple_query_ends_with_its_ready() {
     upstream_says(&mut machine, &[&message(b'G', b"\0\0\0"), &complete(), &ready(b'I')]);
     assert!(machine.is_settled());
     let events = machine.take_events();
-    assert!(events.iter().any(|event| matches!(event, Event::WriteAcknowledged(Effect::Write))), "{events:?}");
+    assert!(events.iter().any(|event| matches!(event, Event::WriteAcknowledged(Effect::Write, _))), "{events:?}");
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn transactions_are_followed() {
     upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
     assert_eq!(machine.state.transaction, Transaction::default());
     let events = machine.take_events();
-    assert!(events.iter().any(|event| matches!(event, Event::WriteAcknowledged(Effect::Write))), "{events:?}");
+    assert!(events.iter().any(|event| matches!(event, Event::WriteAcknowledged(Effect::Write, _))), "{events:?}");
     // A block that ends and one that begins in the same text.
     relayed(&mut machine, &sql("BEGIN"));
     upstream_says(&mut machine, &[&complete(), &ready(b'T')]);

@@ -2,7 +2,7 @@
 
 use crate::session::answer::Relayed;
 use crate::session::change::Change;
-use crate::session::effect::{Effect, worst};
+use crate::session::effect::{Effect, Written, worst};
 use crate::session::machine::{
     CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
 };
@@ -67,6 +67,10 @@ impl Machine {
                 }
             }
             if self.lost.is_some() && self.own_expected == 0 {
+                // Whatever this says, it may acknowledge anything.
+                if at < input.len() && self.limits.answers_locally {
+                    self.events.push(Event::WriteAcknowledged(Effect::Opaque, Written::Anything));
+                }
                 at = input.len();
                 break;
             }
@@ -220,7 +224,7 @@ impl Machine {
             (b'C', ExpectedKind::Query(effect)) => {
                 if effect.may_write() {
                     // Within a multi-statement string it may not be committed yet; one barrier more does no harm.
-                    self.events.push(Event::WriteAcknowledged(*effect));
+                    self.events.push(Event::WriteAcknowledged(*effect, self.written.clone()));
                 }
                 if let Some(mut due) = self.expected.front_mut().map(|front| front.due.take()) {
                     self.apply_due(&mut due);
@@ -256,7 +260,7 @@ impl Machine {
         for change in due.as_mut().and_then(|due| due.pop_front()).unwrap_or_default() {
             if let Change::Commit { chain: true } = change {
                 // No ReadyForQuery tells of the commit: the next block is open.
-                self.events.push(Event::WriteAcknowledged(Effect::Opaque));
+                self.events.push(Event::WriteAcknowledged(Effect::Opaque, Written::Anything));
             }
             self.apply_change(&change);
         }
@@ -410,7 +414,11 @@ impl Machine {
         if status == TransactionStatus::Idle {
             let committed = std::mem::replace(&mut self.transaction_effect, Effect::Neutral);
             if committed.may_write() {
-                self.events.push(Event::WriteAcknowledged(committed));
+                self.events.push(Event::WriteAcknowledged(committed, self.written.clone()));
+            }
+            // What was sent behind may write, too.
+            if self.expected.is_empty() {
+                self.written = Written::NOTHING;
             }
             let is_committed = std::mem::take(&mut self.has_committed);
             if std::mem::take(&mut self.unlistens) && !self.has_error {
