@@ -28,6 +28,7 @@ pub mod session;
 pub mod admin;
 
 pub mod listener;
+pub mod workers;
 
 pub mod server;
 

@@ -59,11 +59,8 @@ fn serve(flags: &ServeFlags) -> Result<(), Box<dyn std::error::Error>> {
     let settings = flags.settings()?;
     log::start(&settings.log);
     raise_file_limit(settings.listen.sessions_max);
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if settings.limits.worker_threads > 0 {
-        builder.worker_threads(settings.limits.worker_threads);
-    }
-    builder.enable_all().build()?.block_on(async {
+    // For what sessions share; they themselves have threads of their own.
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let listeners = server::bind(&settings).await?;
         let (trigger, mut ended) = shutdown::channel();
         let trigger = std::sync::Arc::new(trigger);

@@ -33,6 +33,15 @@ impl Line {
         Ok(Self::Tcp(stream))
     }
 
+    /// The same line, served by the event loop of the present thread.
+    pub fn adopt(self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => Ok(Self::Tcp(TcpStream::from_std(stream.into_std()?)?)),
+            Self::Unix(stream) => Ok(Self::Unix(UnixStream::from_std(stream.into_std()?)?)),
+            Self::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// The server's half of a TLS handshake.
     pub async fn accept_tls(self, config: Arc<ServerConfig>) -> io::Result<Self> {
         let stream = TlsAcceptor::from(config).accept(self.into_tcp()?).await?;

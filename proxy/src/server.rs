@@ -41,6 +41,7 @@ use crate::statistics::Statistics;
 use crate::tls::serve::ServerTls;
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::{UpstreamError, cancel, relay};
+use crate::workers::Workers;
 
 /// Why freshet did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,8 @@ pub enum ServerError {
     Address(#[from] UpstreamError),
     #[error("cannot listen on {address}: {error}")]
     Listen { address: String, error: io::Error },
+    #[error("cannot start threads: {0}")]
+    Threads(io::Error),
     #[error(transparent)]
     Settings(#[from] ConfigErrors),
 }
@@ -179,6 +182,7 @@ struct Front<A> {
     answerers: A,
     context: Arc<SessionContext>,
     places: Places,
+    workers: Workers,
     shutdown: Shutdown,
     /// Of both lines of a session.
     keepalive: TcpKeepalive,
@@ -215,6 +219,7 @@ pub async fn serve<A: Answerers>(
             cancels: CancelRegistry::default(),
         }),
         places: Places::new(settings.listen.sessions_max),
+        workers: Workers::start(settings.limits.worker_threads).map_err(ServerError::Threads)?,
         shutdown: trigger.listen(),
         settings,
     });
@@ -321,9 +326,7 @@ async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinS
                 Ok(client) if sessions.len() >= connections_max => {
                     warn!(client = %client.peer(), connections_max, "too many connections that are not logged in");
                 }
-                Ok(client) => {
-                    sessions.spawn(handle(Arc::clone(&front), client));
-                }
+                Ok(client) => front.workers.spawn(&mut sessions, handle(Arc::clone(&front), client)),
                 Err(error) => {
                     // Out of file descriptors, most likely: they come back when sessions end.
                     warn!(%error, "accept");
@@ -337,7 +340,11 @@ async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinS
 /// One connection from its first byte to its last.
 async fn handle<A: Answerers>(front: Arc<Front<A>>, client: Line) {
     let peer = client.peer();
-    match start_up(&front, client, &peer).await {
+    let started = match client.adopt() {
+        Ok(client) => start_up(&front, client, &peer).await,
+        Err(error) => Err(error.into()),
+    };
+    match started {
         Ok(()) => {}
         Err(StartupError::Refused(refusal)) => {
             front.context.metrics.refused.get_or_create(&CauseLabel { cause: refusal.label() }).inc();

@@ -39,6 +39,7 @@ const PROXY: &[&str] = &[
     "session",
     "admin",
     "listener",
+    "workers",
     "server",
     "check",
     "demo",
