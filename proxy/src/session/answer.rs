@@ -34,7 +34,13 @@ pub trait Answerer: Send + 'static {
     /// `state.settings` is Some, nothing is outstanding upstream and the transaction allows local answers.
     fn look_up(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply>;
 
-    /// Second question, may wait (barrier, execution). On `Relay` the session forwards the unit's bytes unchanged. When the
+    /// Second question, no wait: was this statement just refused for what its text alone decides? Asked when a local answer
+    /// would be allowed.
+    fn refusal(&mut self, _unit: &Unit<'_>, _state: &SessionState) -> Option<UpstreamReason> {
+        None
+    }
+
+    /// Last question, may wait (barrier, execution). On `Relay` the session forwards the unit's bytes unchanged. When the
     /// client goes away the future is dropped.
     fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> impl Future<Output = Outcome> + Send;
 

@@ -3,6 +3,7 @@
 //! Every step may say no with an `UpstreamReason`; then the session relays the unit unchanged.
 
 pub mod patient;
+mod refusals;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,6 +29,7 @@ use crate::freshness::{Freshness, Served};
 use crate::session::answer::{Account, Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
 use crate::session::effect::{Effect, Written};
 use crate::session::local::patient::Patience;
+use crate::session::local::refusals::{DecidedBy, Refusals};
 use crate::session::oracle::{Oracle, StillDescribed};
 use crate::session::reply::{describe_statement, row_description, run};
 use crate::session::settings::SessionSettings;
@@ -51,7 +53,7 @@ pub struct Local {
 
 /// A table of fewer rows is worked on by the session's own thread: handing over costs more. While it works, the session
 /// hears nothing, so this is also how long a cancel request may have to wait.
-const INLINE_ROWS_MAX: usize = 200_000;
+const INLINE_ROWS_MAX: usize = 20_000;
 /// Likewise of several tables together, whose join may be much larger than they are.
 const INLINE_JOIN_ROWS_MAX: usize = 5_000;
 
@@ -68,6 +70,7 @@ impl Answerers for LocalAnswerers {
             local: Arc::clone(&self.0),
             required: BarrierNumber::default(),
             key: ResultKey::default(),
+            refusals: Refusals::default(),
         }
     }
 }
@@ -80,6 +83,7 @@ pub struct LocalAnswerer {
     required: BarrierNumber,
     /// Reused from look-up to look-up.
     key: ResultKey,
+    refusals: Refusals,
 }
 
 /// What one answer is made from.
@@ -114,6 +118,17 @@ impl Answerer for LocalAnswerer {
         let served = self.local.freshness.try_acquire_session(&kept.relations, self.required)?;
         let is_valid = kept.is_valid_at(&served.snapshot) && served.snapshot.catalog.version == state.catalog_version;
         is_valid.then(|| hit(&kept, &served, state.freshness))
+    }
+
+    fn refusal(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<UpstreamReason> {
+        let settings = state.settings.as_ref()?;
+        if !is_execution(unit) {
+            return None;
+        }
+        let by = DecidedBy { settings: settings.id, catalog_version: state.catalog_version };
+        let (reason, statistics) = self.refusals.get(unit.sql, unit.parameter_types, by)?;
+        statistics.count(Answered::Relay, 0);
+        Some(reason.clone())
     }
 
     async fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Outcome {
@@ -239,7 +254,10 @@ impl LocalAnswerer {
     }
 
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
-        let prepared = self.prepare(request).map_err(|reason| self.refuse(request, None, reason))?;
+        let prepared = match self.prepare(request) {
+            Ok(prepared) => prepared,
+            Err(reason) => return Err(self.refuse_text(request, reason)),
+        };
         if prepared.catalog_version != request.catalog_version {
             return Err(self.refuse(request, None, UpstreamReason::CatalogChanged));
         }
@@ -410,6 +428,14 @@ impl LocalAnswerer {
         }
         let (parameters, statement_columns) = describe_statement(&prepared.plan);
         Ok(Reply { parameters, statement_columns, ..Reply::default() })
+    }
+
+    /// Refused for what the statement's text alone decides, as the catalog is.
+    fn refuse_text(&mut self, request: &Request<'_>, reason: UpstreamReason) -> Relay {
+        let statistics = self.local.statistics.shape(&freshet_engine::statement::fingerprint::shape(request.sql).text);
+        let by = DecidedBy { settings: request.settings.id, catalog_version: request.catalog_version };
+        self.refusals.note(request.unit.sql, request.unit.parameter_types, by, &reason, &statistics);
+        self.refuse(request, Some(&statistics), reason)
     }
 
     fn refuse(

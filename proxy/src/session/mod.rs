@@ -263,6 +263,13 @@ impl<A: Answerer> Session<A> {
         if let Some(reply) = self.machine.unit().ok().and_then(|unit| preamble::answer(&unit, &self.machine.state)) {
             return self.reply(started, &reply);
         }
+        let refusal = match self.machine.unit() {
+            Ok(unit) => self.answerer.refusal(&unit, &self.machine.state),
+            Err(_) => None,
+        };
+        if let Some(reason) = refusal {
+            return self.relay(started, Relay::because(reason));
+        }
         match self.answer().await? {
             Some(Outcome::Local(reply)) => self.reply(started, &reply),
             Some(Outcome::Relay(relay)) if self.is_outdated(&relay) => {
