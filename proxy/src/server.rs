@@ -34,7 +34,7 @@ use crate::session::{self, SessionContext};
 use crate::shutdown::{Phase, Shutdown, Trigger};
 use crate::startup::authenticate::{Passwordless, authenticate};
 use crate::startup::binding::{self, ClientLeg};
-use crate::startup::cancel::{CancelRegistry, key_of};
+use crate::startup::cancel::{CancelRegistry, Cancelled, key_of};
 use crate::startup::negotiate::{Negotiated, negotiate};
 use crate::startup::{StartupError, refuse};
 use crate::statistics::Statistics;
@@ -363,8 +363,10 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> R
         Negotiated::Startup { client, packet, rest } => (client, packet, rest),
         Negotiated::Cancel { mut client, packet } => {
             front.context.metrics.cancel_requests.inc();
-            front.context.cancels.cancel(key_of(&packet));
-            let sent = cancel::send(&front.upstream, &packet, connect_limit).await;
+            let sent = match front.context.cancels.cancel(key_of(&packet)).await {
+                Cancelled::Here => Ok(()),
+                Cancelled::Upstream(_passing) => cancel::send(&front.upstream, &packet, connect_limit).await,
+            };
             // The client takes the close for the end of the request.
             let _ = client.shutdown().await;
             return sent.map_err(StartupError::Io);

@@ -203,7 +203,7 @@ impl<A: Answerer> Session<A> {
     }
 
     /// Transaction control whose reply is known: answered at once where the state is what it expects.
-    fn decide_control(&self, control: Control, unit: &Unit<'_>, state: &mut SessionState) -> Decided {
+    fn decide_control(&mut self, control: Control, unit: &Unit<'_>, state: &mut SessionState) -> Decided {
         let relayed = || Decided::Relay(Relay::because(UpstreamReason::NotAQuery("transaction control")));
         let is_asked = self.machine.answers_locally() && self.answerer.wants_settings() && !state.listens;
         if !is_asked || state.route == RouteSetting::Relay {
@@ -212,10 +212,13 @@ impl<A: Answerer> Session<A> {
         if unit.form == Form::Prepare {
             return Decided::Answer(Answer::None);
         }
+        if !self.may_answer_beforehand() {
+            return relayed();
+        }
         match (control, state.status) {
             (Control::Begin { isolation, .. }, TransactionStatus::Idle) => {
                 let Some(settings) = &state.settings else {
-                    return if self.probe_failed { relayed() } else { Decided::Probe };
+                    return if self.may_ask() { Decided::Probe } else { relayed() };
                 };
                 let isolation = isolation.or(settings.default_isolation);
                 if !isolation.is_some_and(Isolation::is_per_statement) {

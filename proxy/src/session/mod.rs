@@ -66,7 +66,7 @@ use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
 use crate::startup::cancel::{CancelGuard, CancelRegistry};
 use crate::statistics::Answered;
-use crate::wire::error::write_error;
+use crate::wire::error::{field, write_error};
 use crate::wire::query::TransactionStatus;
 
 /// How long the beginning of a unit waits for its end. Drivers send a unit in one write; this bounds what a client that
@@ -77,6 +77,8 @@ pub const HOLD: Duration = Duration::from_millis(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Probes for one unit: the catalog may change under the first.
 const PROBES_MAX: u32 = 3;
+/// An error may pass, as one of memory does; not for ever.
+const PROBE_FAILURES_MAX: u32 = 3;
 
 /// What all sessions share.
 pub struct SessionContext {
@@ -130,7 +132,10 @@ pub async fn run<A: Answerer>(
         upstream_used: Instant::now(),
         cancel,
         relays: None,
-        probe_failed: false,
+        is_working: false,
+        is_holding: false,
+        failure: None,
+        probe_failures: 0,
         probes: 0,
         probed_version,
         configuration,
@@ -166,8 +171,15 @@ struct Session<A> {
     cancel: Option<CancelGuard>,
     /// The counter of relayed statements for the reason that was last seen.
     relays: Option<(&'static str, Counter)>,
-    /// Upstream does not answer the probe: settings stay unknown.
-    probe_failed: bool,
+    /// What the client waits for is done here: a CancelRequest is the session's.
+    is_working: bool,
+    /// Upstream carries out what the client has been answered: a CancelRequest waits.
+    is_holding: bool,
+    /// Upstream's error to something that freshet asked: the unit at hand fails with it, in a failed block the next one.
+    failure: Option<Box<[u8]>>,
+    /// Probes that upstream refused to answer, one after the other. At [`PROBE_FAILURES_MAX`] settings stay unknown until the
+    /// session changes them.
+    probe_failures: u32,
     /// Probes for the unit at hand.
     probes: u32,
     /// The catalog's version when the last probe was sent.
@@ -187,8 +199,14 @@ impl<A: Answerer> Session<A> {
             let step = self.machine.advance();
             if step == Step::Decide {
                 self.decide().await?;
+                self.note_work();
                 continue;
             }
+            if self.machine.state.status == TransactionStatus::Idle {
+                // Nothing was waiting.
+                self.failure = None;
+            }
+            self.note_work();
             if is_draining && self.machine.is_idle() {
                 self.say_good_bye().await;
                 return Ok(());
@@ -224,6 +242,14 @@ impl<A: Answerer> Session<A> {
     /// The complete unit at hand: answered from here, or upstream.
     async fn decide(&mut self) -> io::Result<()> {
         let started = Instant::now();
+        if let Some(error) = self.failure.take() {
+            self.machine.fail_unread(&error);
+            return self.account_here(started);
+        }
+        if self.is_working && self.cancel.as_ref().is_some_and(CancelGuard::is_cancelled) {
+            self.machine.cancel_unread();
+            return self.account_here(started);
+        }
         self.refresh_settings();
         let Ok(unit) = self.machine.unit() else {
             return self.decide_group(started).await;
@@ -306,8 +332,13 @@ impl<A: Answerer> Session<A> {
         let Machine { state, tracker, .. } = &self.machine;
         relay.reason == UpstreamReason::CatalogChanged
             && self.answerer.catalog_version() != state.catalog_version
-            && self.probes < PROBES_MAX
+            && self.may_ask()
             && (!state.is_in_transaction() || tracker.may_probe_inside())
+    }
+
+    /// A probe may tell settings that are not known.
+    fn may_ask(&self) -> bool {
+        self.probe_failures < PROBE_FAILURES_MAX && self.probes < PROBES_MAX
     }
 
     fn probe(&mut self) {
@@ -418,7 +449,7 @@ impl<A: Answerer> Session<A> {
         if state.listens {
             return Some(UpstreamReason::OpaqueSession("it listens for notifications".into()));
         }
-        let is_certain = state.settings.is_some() || state.is_in_transaction() || self.probe_failed;
+        let is_certain = state.settings.is_some() || state.is_in_transaction() || !self.may_ask();
         match effect {
             // The block that begins can be served only if its isolation level is known, and RESET is followed only if what
             // it goes back to is: better asked before.
@@ -458,9 +489,7 @@ impl<A: Answerer> Session<A> {
                 Ok(_) => None,
                 Err(setting) => Some(unreproduced(setting)),
             },
-            None if self.probe_failed || self.probes >= PROBES_MAX => {
-                Some(UpstreamReason::OpaqueSession("upstream did not tell its settings".into()))
-            }
+            None if !self.may_ask() => Some(UpstreamReason::OpaqueSession("upstream did not tell its settings".into())),
             None => None,
         }
     }
@@ -478,9 +507,7 @@ impl<A: Answerer> Session<A> {
 
     /// Asks the answerer, while both lines are served. None: the client's cancel request came first.
     async fn ask(&mut self, unit: &Unit<'_>, state: &SessionState) -> io::Result<Option<Outcome>> {
-        if let Some(cancel) = &self.cancel {
-            cancel.lower();
-        }
+        self.begin_work();
         let cancel = self.cancel.as_ref();
         let mut cancelled = pin!(async {
             match cancel {
@@ -524,9 +551,46 @@ impl<A: Answerer> Session<A> {
         }
     }
 
+    fn begin_work(&mut self) {
+        if let Some(cancel) = &self.cancel {
+            cancel.begin();
+            self.is_working = true;
+        }
+    }
+
+    /// A statement may be answered before upstream has seen it; not while a CancelRequest is on its way there.
+    fn may_answer_beforehand(&mut self) -> bool {
+        let Some(cancel) = &self.cancel else { return true };
+        cancel.hold();
+        self.is_holding = true;
+        !cancel.is_passing()
+    }
+
+    /// Between two decisions a unit may be waiting for the probe; anything else is upstream's.
+    fn note_work(&mut self) {
+        if self.machine.is_probing() && self.machine.held_bytes() > 0 {
+            self.begin_work();
+        } else if std::mem::take(&mut self.is_working)
+            && let Some(cancel) = &self.cancel
+        {
+            if self.machine.is_settled() { cancel.end() } else { cancel.hand_over() }
+        }
+        if self.is_holding != self.machine.has_quiet()
+            && let Some(cancel) = &self.cancel
+        {
+            self.is_holding = self.machine.has_quiet();
+            if self.is_holding { cancel.hold() } else { cancel.release() }
+        }
+    }
+
     /// The client asked for it, through a connection of its own.
     fn cancel(&mut self, started: Instant) -> io::Result<()> {
         self.machine.cancel_locally();
+        self.account_here(started)
+    }
+
+    /// The unit ended here, without rows.
+    fn account_here(&mut self, started: Instant) -> io::Result<()> {
         self.account(started, Account { route: Answered::Local, ..Account::default() }, None);
         Ok(())
     }
@@ -590,23 +654,49 @@ impl<A: Answerer> Session<A> {
                 }
                 Event::Relayed(relayed) => {
                     self.answerer.relayed(&relayed);
+                    if matches!(relayed.effect, Effect::Settings | Effect::Discard) {
+                        self.probe_failures = 0;
+                    }
                     self.note_opaque();
                     let (started, reason) =
                         self.relaying.take().unwrap_or_else(|| (Instant::now(), UpstreamReason::Outstanding));
                     self.account(started, Account { route: Answered::Relay, ..Account::default() }, Some(reason));
                 }
                 Event::Observed(observed) => observed.observer.observe(observed.reply),
-                Event::Probed(Some(probed)) => {
+                Event::BlockFailed(error) => self.failure = Some(error),
+                Event::Probed(Ok(probed)) => {
+                    self.probe_failures = 0;
                     self.machine.tracker.probed(&probed, &self.context.interner, self.probed_version);
                     self.machine.state.settings = None;
                     self.machine.state.version = Some((probed.version, probed.role));
                     self.note_opaque();
                 }
-                Event::Probed(None) => {
-                    warn!(client = %self.machine.state.login.client, "upstream did not tell the session's settings");
-                    self.probe_failed = true;
-                }
+                Event::Probed(Err(error)) => self.probe_failed(error),
             }
+        }
+    }
+
+    /// Upstream did not tell the settings. What it says instead is news to the client where a block has failed by it, and
+    /// where it was asked to cancel: then the request was meant for the statement that waits for the probe.
+    fn probe_failed(&mut self, error: Option<Box<[u8]>>) {
+        let sqlstate = error.as_deref().and_then(|error| field(error, b'C')).unwrap_or_default();
+        let is_cancelled = sqlstate == b"57014" && {
+            // A time limit has the same code; its message may be in any language.
+            let message = error.as_deref().and_then(|error| field(error, b'M')).unwrap_or_default();
+            message == b"canceling statement due to user request" || self.machine.tracker.may_probe_inside()
+        };
+        let has_failed = self.machine.state.status == TransactionStatus::Failed;
+        if !is_cancelled && !has_failed {
+            // Of resources, locks and limits, and what an operator does: another time there may be an answer.
+            let may_pass = ["40", "53", "55", "57", "58"].iter().any(|class| sqlstate.starts_with(class.as_bytes()));
+            self.probe_failures = if may_pass { self.probe_failures + 1 } else { PROBE_FAILURES_MAX };
+            // The unit at hand does not wait for another.
+            self.probes = PROBES_MAX;
+            let sqlstate = String::from_utf8_lossy(sqlstate).into_owned();
+            warn!(client = %self.machine.state.login.client, sqlstate, "upstream did not tell the session's settings");
+        }
+        if is_cancelled || has_failed {
+            self.failure = error;
         }
     }
 

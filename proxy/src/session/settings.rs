@@ -161,7 +161,7 @@ impl Interner {
 }
 
 /// The probe's name in the session, gone again when the probe is over.
-const PROBE_NAME: &[u8] = b"freshet_probe";
+pub const PROBE_NAME: &[u8] = b"freshet_probe";
 
 /// Appends the probe: six messages whose replies are five and ReadyForQuery.
 pub fn write_probe(out: &mut Vec<u8>) {

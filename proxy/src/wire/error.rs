@@ -19,11 +19,11 @@ pub struct ErrorFields<'a> {
 }
 
 impl<'a> ErrorFields<'a> {
-    pub fn error(sqlstate: &'a str, message: &'a str) -> Self {
+    pub const fn error(sqlstate: &'a str, message: &'a str) -> Self {
         Self { severity: Severity::Error, sqlstate, message, detail: None, hint: None }
     }
 
-    pub fn fatal(sqlstate: &'a str, message: &'a str) -> Self {
+    pub const fn fatal(sqlstate: &'a str, message: &'a str) -> Self {
         Self { severity: Severity::Fatal, sqlstate, message, detail: None, hint: None }
     }
 }
@@ -62,6 +62,11 @@ pub fn write_warning(out: &mut Vec<u8>, sqlstate: &str, message: &str) {
         }
         out.push(0);
     });
+}
+
+/// Whether an ErrorResponse ends the session. Its severity is spelled in the server's language but for `V`.
+pub fn is_fatal(body: &[u8]) -> bool {
+    matches!(field(body, b'V').or_else(|| field(body, b'S')), Some(b"FATAL" | b"PANIC"))
 }
 
 /// The field with this code (`C`: SQLSTATE, `M`: message, ...) in an ErrorResponse or NoticeResponse body.

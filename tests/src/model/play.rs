@@ -193,11 +193,12 @@ impl Play {
             match event {
                 Event::Probed(probed) => {
                     // A block may have failed meanwhile.
-                    if let Some(probed) = probed {
+                    if let Ok(probed) = probed {
                         self.machine.tracker.probed(&probed, &self.interner, 0);
                         self.machine.state.settings = None;
                     }
                 }
+                Event::BlockFailed(_) => unreachable!("nobody cancels"),
                 Event::WriteAcknowledged(effect, _) => self.is_write_announced |= effect.may_write(),
                 Event::Relayed(_) => self.has_probed = false,
                 Event::Observed(observed) => observed.observer.observe(observed.reply),

@@ -113,7 +113,9 @@ impl Machine {
         for (name, cursor) in std::mem::take(&mut self.cursors.by_name) {
             let moved = format!(";move forward {} in \"{name}\"", cursor.fetched);
             let sql = [&cursor.declaration, moved.as_bytes()].concat();
-            self.to_upstream.write(|out| write_query(out, &sql));
+            self.answered.clear();
+            write_query(&mut self.answered, &sql);
+            self.to_upstream.push(&self.answered);
             self.expect_quiet(ExpectedKind::Answered(self.state.status));
         }
     }

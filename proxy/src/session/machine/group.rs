@@ -497,12 +497,14 @@ impl Machine {
 
     /// Transaction control that is answered at once and carried out upstream behind it.
     pub(super) fn control(&mut self, control: Control, sql: &[u8], is_query: bool) {
+        self.answered.clear();
         if is_query {
-            self.to_upstream.write(|out| write_query(out, sql));
+            write_query(&mut self.answered, sql);
         } else {
             // A Query would destroy upstream's unnamed statement and portal, which the client still believes in.
-            self.to_upstream.write(|out| write_own_execution(out, sql));
+            write_own_execution(&mut self.answered, sql);
         }
+        self.to_upstream.push(&self.answered);
         let status = match control {
             Control::Begin { isolation, .. } => {
                 self.begin(isolation);

@@ -5,24 +5,18 @@ use std::sync::Arc;
 
 use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
 use crate::session::effect::{Effect, Written};
-use crate::session::machine::{ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal};
-use crate::session::settings::write_probe;
-use crate::wire::error::{ErrorFields, Severity, write_error};
+use crate::session::machine::{CopyIn, ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal};
+use crate::session::settings::{PROBE_NAME, write_probe};
+use crate::wire::error::{ErrorFields, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_bind,
     write_close, write_execute, write_parse,
 };
-use crate::wire::frame::{Frames, write_c_string, write_frame};
+use crate::wire::frame::{Frames, HEADER_LENGTH, write_c_string, write_frame};
 use crate::wire::query::{TransactionStatus, query, write_ready_for_query};
 
 /// What PostgreSQL says (ProcessInterrupts).
-const CANCELLED: ErrorFields<'static> = ErrorFields {
-    severity: Severity::Error,
-    sqlstate: "57014",
-    message: "canceling statement due to user request",
-    detail: None,
-    hint: None,
-};
+const CANCELLED: ErrorFields<'static> = ErrorFields::error("57014", "canceling statement due to user request");
 
 /// Its own message is for upstream's log.
 const FAIL_BLOCK: &[u8] = b"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014', \
@@ -234,8 +228,8 @@ impl Machine {
         self.finish_locally(incoming);
     }
 
-    /// The client's cancel request ends the unit at hand, of which upstream has seen nothing. A transaction block has failed
-    /// then, so upstream's is made to fail, too.
+    /// The client's cancel request ends the unit at hand, which was about to be answered from here: whatever comes before its
+    /// first execution is in order. A transaction block has failed then, so upstream's is made to fail, too.
     pub fn cancel_locally(&mut self) {
         let incoming = std::mem::take(&mut self.incoming);
         for frame in Frames::new(&incoming[self.taken..self.scanned]) {
@@ -251,26 +245,55 @@ impl Machine {
                 _ => break,
             }
         }
+        self.incoming = incoming;
+        self.end_cancelled();
+    }
+
+    /// Likewise, before anything is known of the unit: its first message fails.
+    pub fn cancel_unread(&mut self) {
+        self.forget_unread();
+        self.end_cancelled();
+    }
+
+    /// The unit at hand fails at its first message, with the error (the body of an ErrorResponse) that upstream gave to what
+    /// freshet asked it for the unit's sake. If that was in a block, the block has failed by it.
+    pub fn fail_unread(&mut self, error: &[u8]) {
+        self.forget_unread();
+        self.to_client.write(|out| write_frame(out, b'E', |out| out.extend_from_slice(error)));
+        self.end_failed();
+    }
+
+    /// Parse of the unnamed statement drops the one before even if it fails.
+    fn forget_unread(&mut self) {
+        if self.unit_bytes().starts_with(b"P") && self.unit_bytes().get(HEADER_LENGTH) == Some(&0) {
+            self.unnamed = Unnamed::Destroyed;
+        }
+    }
+
+    fn end_cancelled(&mut self) {
         self.to_client.write(|out| write_error(out, &CANCELLED));
-        self.portals.clear();
-        self.unnamed_portal = UnnamedPortal::Destroyed;
         if self.state.status == TransactionStatus::InTransaction {
             self.to_upstream.write(|out| write_own_execution(out, FAIL_BLOCK));
             self.expect_quiet(ExpectedKind::Failing);
             self.state.status = TransactionStatus::Failed;
         }
-        if incoming.get(self.scanned.wrapping_sub(FLUSH.len())..self.scanned) == Some(FLUSH) {
-            self.has_open_group = true;
-            self.ignores_group = true;
+        self.end_failed();
+    }
+
+    /// What follows the error: ReadyForQuery, or nothing up to the Sync of a group that ended with Flush.
+    fn end_failed(&mut self) {
+        self.portals.clear();
+        self.unnamed_portal = UnnamedPortal::Destroyed;
+        if self.unit_bytes().ends_with(FLUSH) {
+            (self.has_open_group, self.ignores_group) = (true, true);
         } else {
             let status = self.state.status;
             self.to_client.write(|out| write_ready_for_query(out, status));
-            if incoming.get(self.taken) == Some(&b'Q') {
+            if self.unit_bytes().starts_with(b"Q") {
                 self.unnamed = Unnamed::Destroyed;
             }
             self.has_open_group = false;
         }
-        self.incoming = incoming;
         self.taken = self.scanned;
         if self.state.status == TransactionStatus::Idle {
             self.unnamed_portal = UnnamedPortal::Upstream;
@@ -347,12 +370,37 @@ impl Machine {
         }
     }
 
+    /// Statements that freshet has left behind would be in its way: they are closed as soon as nothing of the client's is
+    /// under way.
+    pub(super) fn close_leftovers(&mut self) {
+        let is_free = !self.owes() && !self.is_unsynced && !self.is_skipping && self.copy_in == CopyIn::No;
+        if !self.has_leftovers || !is_free {
+            return;
+        }
+        self.has_leftovers = false;
+        for name in [OWN_NAME, PROBE_NAME] {
+            self.to_upstream.write(|out| write_close(out, Target::Statement(name)));
+            self.expect_quiet(ExpectedKind::Close);
+        }
+        self.to_upstream.push(SYNC);
+        self.expect_quiet(ExpectedKind::QuietSync);
+    }
+
+    /// Likewise, within messages of the client's.
+    fn close_leftover(&mut self) {
+        if self.has_leftovers {
+            self.to_upstream.write(|out| write_close(out, Target::Statement(OWN_NAME)));
+            self.expect_own(ExpectedKind::Close);
+        }
+    }
+
     /// Upstream gets a portal of this name, so that it refuses another; of a statement that a failed block accepts. It goes
     /// with the error.
     pub(super) fn occupy_portal(&mut self, name: &[u8]) {
         if !self.portals.occupy(name) {
             return;
         }
+        self.close_leftover();
         self.to_upstream.write(|out| {
             write_parse(out, OWN_NAME, b"ROLLBACK");
             write_bind(out, name, OWN_NAME);
@@ -366,6 +414,7 @@ impl Machine {
     /// Binds a portal upstream as the client bound it here, and runs it: `rows` of it, 0 all, None not at all. `values`: what
     /// stands in the Bind behind its names.
     fn bind_upstream(&mut self, portal: &[u8], statement: &PreparedStatement, values: &[u8], rows: Option<u32>) {
+        self.close_leftover();
         self.to_upstream.write(|out| {
             write_frame(out, b'P', |out| {
                 write_c_string(out, OWN_NAME);

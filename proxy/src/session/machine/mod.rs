@@ -65,8 +65,10 @@ pub enum Event {
     WriteAcknowledged(Effect, Written),
     Relayed(Relayed),
     Observed(Observed),
-    /// The probe's result; None: it failed.
-    Probed(Option<Box<Probed>>),
+    /// The probe's result, or the error that upstream gave instead (the body of its ErrorResponse); None: neither.
+    Probed(Result<Box<Probed>, Option<Box<[u8]>>>),
+    /// The block has failed at a statement that the client has been answered, by this error: it is news to the client.
+    BlockFailed(Box<[u8]>),
 }
 
 /// An observer and what it is to see.
@@ -278,6 +280,12 @@ pub struct Machine {
     unlistens: bool,
     watch: Option<Watch>,
     probe_reply: Option<Vec<u8>>,
+    /// The messages of the last [`ExpectedKind::Answered`].
+    answered: Vec<u8>,
+    /// Upstream's error to one of those.
+    answered_error: Option<Box<[u8]>>,
+    /// Something of freshet's own has failed upstream before it closed its statement.
+    has_leftovers: bool,
     events: Vec<Event>,
 }
 
@@ -331,6 +339,9 @@ impl Machine {
             unlistens: false,
             watch: None,
             probe_reply: None,
+            answered: Vec::new(),
+            answered_error: None,
+            has_leftovers: false,
             events: Vec::new(),
         }
     }
@@ -349,6 +360,16 @@ impl Machine {
     /// Upstream owes replies that somebody waits for.
     fn owes(&self) -> bool {
         self.expected.len() > self.quiet_expected
+    }
+
+    /// Upstream is yet to carry out something of which the client need not hear.
+    pub fn has_quiet(&self) -> bool {
+        self.quiet_expected > 0
+    }
+
+    /// A probe is under way: the client's messages wait for it.
+    pub fn is_probing(&self) -> bool {
+        self.probe_reply.is_some()
     }
 
     /// Idle for shutdown: nothing in either direction, no transaction open.

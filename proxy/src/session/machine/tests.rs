@@ -270,7 +270,7 @@ fn the_probe_is_invisible_and_its_failure_too() {
     let pieces: [&[u8]; 8] =
         [PARSE_COMPLETE, BIND_COMPLETE, &row, &complete(), CLOSE_COMPLETE, CLOSE_COMPLETE, &ready(b'I'), b""];
     assert_eq!(upstream_says(&mut machine, &pieces), b"");
-    assert!(matches!(machine.take_events().as_slice(), [Event::Probed(None)]));
+    assert!(matches!(machine.take_events().as_slice(), [Event::Probed(Err(None))]));
     assert_eq!(machine.advance(), Step::Decide, "the unit is looked at again");
     machine.relay_unit(None, None);
     upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
@@ -278,7 +278,108 @@ fn the_probe_is_invisible_and_its_failure_too() {
     machine.take_events();
     settings(&mut machine);
     assert_eq!(upstream_says(&mut machine, &[&message(b'E', b"SERROR\0\0"), &ready(b'I')]), b"");
-    assert!(matches!(machine.take_events().as_slice(), [Event::Probed(None)]));
+    assert!(matches!(machine.take_events().as_slice(), [Event::Probed(Err(Some(error)))] if **error == *b"SERROR\0\0"));
+}
+
+const CANCEL: &[u8] = b"SERROR\0VERROR\0C57014\0Mcanceling statement due to user request\0\0";
+
+#[test]
+fn a_probe_that_is_cancelled_ends_the_unit_that_waits_for_it() {
+    for (status, unit, expected) in [
+        (b'I', sql("SELECT 1"), "EZ"),
+        (b'E', sql("SELECT 1"), "EZ"),
+        (b'I', [parse("", "SELECT 1"), bind(""), execute(), SYNC.to_vec()].concat(), "EZ"),
+        (b'I', [parse("s", "SELECT 1"), message(b'H', b"")].concat(), "E"),
+    ] {
+        let mut machine = machine();
+        machine.receive_client(&unit);
+        assert_eq!(machine.advance(), Step::Decide);
+        machine.probe();
+        let error = message(b'E', CANCEL);
+        assert_eq!(upstream_says(&mut machine, &[&error, &ready(status)]), b"");
+        let events = machine.take_events();
+        let [Event::Probed(Err(Some(body)))] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!(machine.advance(), Step::Decide);
+        machine.fail_unread(body);
+        let got = machine.to_client.take();
+        assert_eq!(tags(&got), expected);
+        assert!(got.starts_with(&error), "upstream's own words");
+        assert_eq!(got.last() == Some(&status), expected == "EZ");
+        machine.to_upstream.take();
+        if expected == "E" {
+            assert_eq!(tags(&relayed(&mut machine, &[execute(), SYNC.to_vec()].concat())), "");
+            assert_eq!(machine.to_client.take(), ready(b'I'));
+        }
+        assert!(machine.is_settled());
+        assert!(machine.prepared(b"s").is_none(), "its Parse failed");
+    }
+}
+
+#[test]
+fn the_end_of_the_session_is_told_even_while_freshet_asks() {
+    let fatal = message(b'E', b"SFATAL\0VFATAL\0C57P01\0Mterminating\0\0");
+    let mut probing = machine();
+    probing.probe();
+    assert_eq!(upstream_says(&mut probing, &[&fatal]), fatal);
+    let mut preparing = machine();
+    group(&mut preparing, &[parse("s", "SELECT 1"), SYNC.to_vec()].concat(), vec![group::Answer::None]);
+    assert_eq!(upstream_says(&mut preparing, &[&fatal]), fatal);
+}
+
+/// Answers a group locally; what goes upstream behind the answer.
+fn group(machine: &mut Machine, bytes: &[u8], answers: Vec<group::Answer>) -> Vec<u8> {
+    machine.receive_client(bytes);
+    assert_eq!(machine.advance(), Step::Decide);
+    let group = machine.group(bytes).expect("answerable");
+    machine.answer_group(group, answers);
+    machine.to_client.take();
+    machine.to_upstream.take()
+}
+
+fn controlled(machine: &mut Machine, text: &str) -> Vec<u8> {
+    let control = crate::session::control::read(text.as_bytes()).expect("control");
+    group(machine, &sql(text), vec![group::Answer::Control(control)])
+}
+
+#[test]
+fn control_that_is_cancelled_behind_its_answer_is_sent_again() {
+    let error = message(b'E', CANCEL);
+    let interner = Interner::default();
+    let mut machine = probed(&interner);
+    assert_eq!(controlled(&mut machine, "BEGIN"), sql("BEGIN"));
+    assert_eq!(upstream_says(&mut machine, &[&error, &ready(b'I')]), b"");
+    // Before that, what it may have left.
+    let closing = |machine: &mut Machine| {
+        let sent = machine.to_upstream.take();
+        assert_eq!(tags(&sent), "CCSQ");
+        assert!(machine.receive_upstream(&[CLOSE_COMPLETE, CLOSE_COMPLETE, &ready(b'I')].concat()));
+        sent[sent.len() - sql("BEGIN").len()..].to_vec()
+    };
+    assert_eq!(closing(&mut machine), sql("BEGIN"));
+    assert_eq!(upstream_says(&mut machine, &[&complete(), &ready(b'T')]), b"");
+    // A block in which upstream was asked nothing has failed by the cancelled COMMIT, and ends all the same.
+    assert_eq!(controlled(&mut machine, "COMMIT"), sql("COMMIT"));
+    assert_eq!(upstream_says(&mut machine, &[&error, &ready(b'E')]), b"");
+    assert!(closing(&mut machine).ends_with(b"COMMIT\0"));
+    assert_eq!(upstream_says(&mut machine, &[&complete(), &ready(b'I')]), b"");
+    assert_eq!(machine.state.status, TransactionStatus::Idle);
+    assert!(machine.take_events().is_empty());
+}
+
+#[test]
+fn a_block_that_failed_behind_an_answer_has_failed_for_the_client() {
+    let mut machine = probed(&Interner::default());
+    controlled(&mut machine, "BEGIN");
+    upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    controlled(&mut machine, "SAVEPOINT a");
+    assert_eq!(upstream_says(&mut machine, &[&message(b'E', CANCEL), &ready(b'E')]), b"");
+    assert_eq!(machine.state.status, TransactionStatus::Failed);
+    assert!(matches!(machine.take_events().as_slice(), [Event::BlockFailed(error)] if **error == *CANCEL));
+    assert_eq!(tags(&machine.to_upstream.take()), "CCS");
+    // Another error than a cancelled one contradicts what the client was told.
+    let mut machine = probed(&Interner::default());
+    controlled(&mut machine, "BEGIN");
+    assert!(!machine.receive_upstream(&[message(b'E', b"SERROR\0C42601\0\0"), ready(b'I')].concat()));
 }
 
 /// A machine whose settings are known.

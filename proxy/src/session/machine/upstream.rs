@@ -7,7 +7,8 @@ use crate::session::machine::{
     CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
 };
 use crate::session::settings::read_probe;
-use crate::wire::frame::{HEADER_LENGTH, Head, head};
+use crate::wire::error::{field, is_fatal};
+use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
 use crate::wire::query::TransactionStatus;
 use crate::wire::startup::parameter_status;
 
@@ -85,8 +86,9 @@ impl Machine {
             };
             let may_end_part = matches!(tag, b'C' | b'I' | b's' | b'T' | b'n') && self.watches_part();
             let may_commit = tag == b'C' && !self.cursors.is_empty();
+            let may_be_own = tag == b'E' && self.own_expected > 0;
             let must_be_whole =
-                may_commit || (matches!(tag, b'Z' | b'S') || may_end_part) && length <= WHOLE_LENGTH_MAX;
+                may_commit || (matches!(tag, b'Z' | b'S') || may_end_part || may_be_own) && length <= WHOLE_LENGTH_MAX;
             if must_be_whole && rest.len() < length {
                 break;
             }
@@ -150,7 +152,8 @@ impl Machine {
         }
     }
 
-    /// Finds out which request a message answers (PostgreSQL: Message Flow). `body` may be incomplete but for Z and S.
+    /// Finds out which request a message answers (PostgreSQL: Message Flow). `body` may be incomplete but for Z and S, and E
+    /// where freshet itself has asked.
     fn match_reply(&mut self, tag: u8, body: &[u8]) -> Fate {
         match tag {
             b'N' | b'A' | b'K' | b'v' => {
@@ -162,6 +165,8 @@ impl Machine {
                 self.note_parameter(body);
                 return Fate::Forward;
             }
+            // Whatever it was that upstream was doing, the client must know that the session ends.
+            b'E' if self.own_expected > 0 && is_fatal(body) => return Fate::Forward,
             _ => {}
         }
         while self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::CopyEnd)) {
@@ -200,15 +205,22 @@ impl Machine {
             (b'Z', ExpectedKind::Failing) => {
                 self.is_contradicted |= TransactionStatus::view(body) != Some(TransactionStatus::Failed);
                 self.pop_expected();
+                self.has_leftovers = true;
+                self.close_leftovers();
                 fate
             }
             (b'Z', ExpectedKind::Answered(status)) => {
-                self.is_contradicted |= TransactionStatus::view(body) != Some(*status);
+                let told = *status;
                 self.pop_expected();
+                self.answered_is_done(told, TransactionStatus::view(body));
                 fate
             }
-            // The client has been told otherwise. Mostly a FATAL, which ends the session by itself.
-            (b'E', ExpectedKind::Answered(_)) => Fate::Forward,
+            // The client has been told otherwise.
+            (b'E', ExpectedKind::Answered(_)) => {
+                self.answered_error.get_or_insert_with(|| body.into());
+                self.has_leftovers = true;
+                fate
+            }
             (b'D' | b'T', ExpectedKind::Execute | ExpectedKind::Query(_)) => fate,
             (b't', ExpectedKind::Describe) => fate,
             (b'1', ExpectedKind::Parse(_))
@@ -246,6 +258,36 @@ impl Machine {
                 self.lose("reply out of turn");
                 Fate::Forward
             }
+        }
+    }
+
+    /// Upstream has come to the end of a statement that the client has been answered. A cancel request may have hit it there:
+    /// upstream is asked again for what nobody has seen fail; a block that has failed has failed for the client, too.
+    fn answered_is_done(&mut self, told: TransactionStatus, actual: Option<TransactionStatus>) {
+        use TransactionStatus::{Failed, Idle, InTransaction};
+        if actual == Some(told) {
+            self.answered_error = None;
+            return;
+        }
+        let is_last = self.expected.is_empty();
+        self.close_leftovers();
+        let is_cancelled = self.answered_error.as_ref().is_some_and(|error| is_cancel(error));
+        match (told, actual) {
+            (InTransaction, Some(Idle)) | (Idle, Some(Failed)) if is_cancelled && is_last => {
+                self.answered_error = None;
+                self.to_upstream.push(&self.answered);
+                self.expect_quiet(ExpectedKind::Answered(told));
+            }
+            (InTransaction, Some(Failed)) if self.answered_error.is_some() => {
+                // What was sent behind will tell whether the client has left the block meanwhile.
+                if let Some(error) = self.answered_error.take_if(|_| is_last) {
+                    self.state.status = Failed;
+                    self.tracker.ready(Failed, true, false);
+                    self.portals.clear();
+                    self.events.push(Event::BlockFailed(error));
+                }
+            }
+            _ => self.is_contradicted = true,
         }
     }
 
@@ -333,11 +375,14 @@ impl Machine {
         }
         // An own Parse that fails does so in the place of the client's message that needs it: PostgreSQL, too, analyses a
         // statement again when it is bound. The probe's failure is the probe's.
-        let is_probe = is_own && self.probe_reply.is_some();
+        let is_quiet = self.expected.front().is_some_and(|front| front.is_quiet);
+        let is_for_nobody = is_quiet || is_own && self.probe_reply.is_some();
+        let is_sync = |kind: &ExpectedKind| matches!(kind, ExpectedKind::Sync(_) | ExpectedKind::QuietSync);
         let mut skipped = Vec::new();
-        while self.expected.front().is_some_and(|front| !matches!(front.kind, ExpectedKind::Sync(_))) {
+        while self.expected.front().is_some_and(|front| !is_sync(&front.kind)) {
             skipped.extend(self.pop_expected());
         }
+        let has_own = skipped.iter().any(|e| e.is_own && matches!(e.kind, ExpectedKind::Bind | ExpectedKind::Execute));
         // The first is the one that failed. Parse of the unnamed statement drops the one before even then.
         if let Some(Expected { kind: ExpectedKind::Parse(None), is_own: false, undo, .. }) = skipped.first_mut() {
             *undo = Some(Undo::Unnamed(Unnamed::Upstream(None)));
@@ -356,7 +401,8 @@ impl Machine {
             }
         }
         self.is_skipping = self.expected.is_empty();
-        if is_probe { Fate::Swallow } else { Fate::Forward }
+        self.has_leftovers |= has_own;
+        if is_for_nobody { Fate::Swallow } else { Fate::Forward }
     }
 
     /// Upstream skipped a message. What was sent behind the Sync took it for done.
@@ -402,8 +448,11 @@ impl Machine {
                 if status == TransactionStatus::Failed {
                     self.tracker.ready(status, true, false);
                 }
+                self.close_leftovers();
                 return Fate::SwallowAsLast;
             }
+            self.answered_error = None;
+            self.close_leftovers();
             self.note_end_of_unit(effect, status);
             return Fate::ForwardAsLast;
         }
@@ -487,7 +536,11 @@ impl Machine {
     fn probe_is_answered(&mut self) {
         if let Some(reply) = self.probe_reply.take() {
             self.has_error = false;
-            self.events.push(Event::Probed(read_probe(&reply).map(Box::new)));
+            // The block may have failed behind an answer, and the probe for that.
+            let before = self.answered_error.take();
+            let found = || Frames::new(&reply).find(|frame| frame.tag == b'E').map(|frame| frame.body.into());
+            let error = || before.or_else(found);
+            self.events.push(Event::Probed(read_probe(&reply).map(Box::new).ok_or_else(error)));
         }
     }
 
@@ -523,4 +576,9 @@ impl Machine {
         // The client's next Sync is the one that counts.
         self.is_unsynced = self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::Execute));
     }
+}
+
+/// Whether an ErrorResponse says that a statement was cancelled, by request or for a time limit.
+fn is_cancel(body: &[u8]) -> bool {
+    field(body, b'C') == Some(b"57014")
 }
