@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, RelationId};
+use parking_lot::Mutex;
+
+use crate::catalog::{Catalog, Leaf, Partitioned, RelationId};
+use crate::reason::UpstreamReason;
 use crate::table::TableVersion;
 use crate::types::Lsn;
 
@@ -15,6 +18,60 @@ pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     /// Only tables whose state at this moment is known; others are answered upstream.
     pub tables: HashMap<RelationId, Arc<TableVersion>>,
+}
+
+/// Puts partitioned tables together from their leaves; remembers the last one of each, for what is built upon it
+/// (indexes, join sides) to be found again.
+#[derive(Debug, Default)]
+pub struct Unions {
+    made: Mutex<HashMap<RelationId, Made>>,
+}
+
+#[derive(Debug)]
+struct Made {
+    leaves: Vec<Arc<TableVersion>>,
+    of: Arc<Partitioned>,
+    union: Arc<TableVersion>,
+}
+
+impl Unions {
+    /// The snapshot with the partitioned ones of `relations` as tables. An error: a leaf is not in it.
+    pub fn complete(&self, snapshot: Arc<Snapshot>, relations: &[RelationId]) -> Result<Arc<Snapshot>, UpstreamReason> {
+        let wanted = relations.iter().filter_map(|relation| snapshot.catalog.partitioned.get(relation));
+        let mut unions = Vec::new();
+        for partitioned in wanted {
+            let leaf = |leaf: &Leaf| snapshot.tables.get(&leaf.table).map(Arc::clone);
+            let leaves: Option<Vec<_>> = partitioned.leaves.iter().map(leaf).collect();
+            let missing = || UpstreamReason::TableNotMirrored("a partition is not mirrored (yet)".into());
+            unions.push((partitioned.schema.id, self.union(partitioned, leaves.ok_or_else(missing)?)));
+        }
+        if unions.is_empty() {
+            return Ok(snapshot);
+        }
+        let mut completed = Arc::unwrap_or_clone(snapshot);
+        completed.tables.extend(unions);
+        Ok(Arc::new(completed))
+    }
+
+    fn union(&self, of: &Arc<Partitioned>, leaves: Vec<Arc<TableVersion>>) -> Arc<TableVersion> {
+        let mut made = self.made.lock();
+        if let Some(last) = made.get(&of.schema.id)
+            && (Arc::ptr_eq(&last.of, of) || last.of == *of)
+            && last.leaves.len() == leaves.len()
+            && last.leaves.iter().zip(&leaves).all(|(last, leaf)| Arc::ptr_eq(last, leaf))
+        {
+            return Arc::clone(&last.union);
+        }
+        let parts = leaves.iter().zip(&of.leaves).map(|(leaf, place)| (&**leaf, &place.columns[..]));
+        let union = Arc::new(TableVersion::union(Arc::clone(&of.schema), parts));
+        made.insert(of.schema.id, Made { leaves, of: Arc::clone(of), union: Arc::clone(&union) });
+        union
+    }
+
+    /// Lets go of what was put together: the tables are gone, or will be other ones.
+    pub fn clear(&self) {
+        self.made.lock().clear();
+    }
 }
 
 /// `pg_current_snapshot()`: which transactions are visible (PostgreSQL: Transaction ID and Snapshot Information Functions).

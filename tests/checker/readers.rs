@@ -45,6 +45,7 @@ pub(crate) fn read(world: &World, number: u64) {
         direct: world.past(&[]),
         random: world.random(500 + number),
         last: [0; SLOTS],
+        last_was: String::new(),
         session: 0,
         own: 0,
     };
@@ -71,8 +72,9 @@ struct Reader<'a> {
     through: Client,
     direct: Client,
     random: Random,
-    /// What this session has seen.
+    /// What this session has seen, and how and when.
     last: Vector,
+    last_was: String,
     session: u64,
     own: i64,
 }
@@ -148,7 +150,7 @@ impl Reader<'_> {
         for slot in 0..SLOTS {
             let value = vector[slot];
             if value < self.last[slot] {
-                let text = format!("slot {slot} is {value} after {} {}", self.last[slot], how());
+                let text = format!("slot {slot} is {value} after {} ({}) {}", self.last[slot], self.last_was, how());
                 world.violated(Kind::NonMonotonic, text);
             }
             let is_bound = is_current || slot % REGISTERS >= FIRST_THROUGH;
@@ -170,6 +172,8 @@ impl Reader<'_> {
         }
         world.registers.note_seen(vector);
         self.last = *vector;
+        let (began, ended) = (floor.at.duration_since(world.started), world.started.elapsed());
+        self.last_was = format!("{:?} {} {began:.3?} to {ended:.3?}", read.route, read.reason);
     }
 
     fn bound_by_lag(&self, slot: usize, floor: &Floor) -> i64 {

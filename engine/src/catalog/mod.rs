@@ -69,12 +69,29 @@ pub struct TableSchema {
     pub identity: ReplicaIdentity,
 }
 
+/// A partitioned table: its rows are those of its leaves, in whatever order their columns are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partitioned {
+    pub schema: Arc<TableSchema>,
+    /// The ordinary tables at the bottom.
+    pub leaves: Vec<Leaf>,
+    /// Itself and the partitioned tables between it and its leaves: what decides which leaves there are.
+    pub levels: Vec<RelationId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    pub table: RelationId,
+    /// For each column of the partitioned table, the leaf's.
+    pub columns: Vec<usize>,
+}
+
 /// What a relation name stands for.
 #[derive(Clone, Debug)]
 pub enum RelationEntry {
-    /// An ordinary table (mirrored or not; that is the snapshot's affair).
+    /// An ordinary or partitioned table (mirrored or not; that is the snapshot's affair).
     Table(Arc<TableSchema>),
-    /// A view, sequence, foreign or partitioned table, a table with row security or inheritance...: `kind` says what,
+    /// A view, sequence, foreign table, a table with row security or inheritance...: `kind` says what,
     /// for the operator. Statements over it go upstream.
     Other { id: RelationId, kind: &'static str },
 }
@@ -88,8 +105,10 @@ pub struct Catalog {
     /// Schema name → relation name → entry; `pg_catalog` included (its relations are `Other`), so that
     /// resolution along the search path ends where PostgreSQL's does.
     pub schemas: HashMap<Arc<str>, HashMap<Arc<str>, RelationEntry>>,
-    /// By OID, the ordinary tables of `schemas` again.
+    /// By OID, the tables of `schemas` again.
     pub tables: HashMap<RelationId, Arc<TableSchema>>,
+    /// Those of them that are partitioned.
+    pub partitioned: HashMap<RelationId, Arc<Partitioned>>,
     /// Names of functions defined outside pg_catalog, in any schema. A call by such a name goes upstream:
     /// a better match there would win (PostgreSQL: Type Conversion, Functions).
     pub user_functions: HashSet<Arc<str>>,
@@ -111,6 +130,28 @@ impl Catalog {
             return self.schemas.get(schema)?.get(name);
         }
         search_path.iter().find_map(|schema| self.schemas.get(schema)?.get(name))
+    }
+
+    /// Whether the relation has no rows of its own: it is made of others.
+    pub fn is_derived(&self, relation: RelationId) -> bool {
+        self.partitioned.contains_key(&relation)
+    }
+
+    /// What answers from these relations depend on: the tables that have rows, and the relations made of them.
+    pub fn expand(&self, relations: &[RelationId]) -> Vec<RelationId> {
+        let mut expanded = Vec::with_capacity(relations.len());
+        for relation in relations {
+            match self.partitioned.get(relation) {
+                Some(partitioned) => {
+                    expanded.extend(partitioned.leaves.iter().map(|leaf| leaf.table));
+                    expanded.extend_from_slice(&partitioned.levels);
+                }
+                None => expanded.push(*relation),
+            }
+        }
+        expanded.sort_unstable();
+        expanded.dedup();
+        expanded
     }
 }
 

@@ -124,6 +124,29 @@ impl TableVersion {
         Self { schema, chunks, generation, rows }
     }
 
+    /// The rows of all `parts` in their order, each with its columns for those of `schema`. Its generation is another
+    /// after every change of a part: theirs only grow.
+    pub fn union<'p>(schema: Arc<TableSchema>, parts: impl IntoIterator<Item = (&'p Self, &'p [usize])>) -> Self {
+        let mut chunks = Vec::new();
+        let mut generation = 0_u64;
+        for (part, columns) in parts {
+            generation = generation.wrapping_add(part.generation.0.0);
+            let is_alike = columns.iter().enumerate().all(|(at, column)| at == *column)
+                && part.schema.columns.len() == columns.len()
+                && part.schema.columns.iter().zip(&schema.columns).all(|(of, to)| of.pg_type == to.pg_type);
+            if is_alike {
+                chunks.extend_from_slice(&part.chunks);
+                continue;
+            }
+            chunks.extend(part.chunks.iter().map(|version| {
+                let arrays = columns.iter().map(|column| Arc::clone(&version.chunk.columns[*column])).collect();
+                ChunkVersion { chunk: Arc::new(Chunk::new(&schema, arrays, version.chunk.rows)), ..version.clone() }
+            }));
+        }
+        let rows = chunks.iter().map(|chunk| chunk.alive_rows).sum();
+        Self { schema, chunks: chunks.into(), generation: Generation(Lsn(generation)), rows }
+    }
+
     /// The alive rows whose `columns` equal `key` by PostgreSQL's `=` of the column's type (text and jsonb: by bytes).
     /// Every key value must fit its column's type; a NULL equals nothing. Makes the chunks' indexes on `columns` on
     /// first use: ask only for columns that are looked up often.

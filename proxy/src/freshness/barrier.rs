@@ -13,7 +13,7 @@ use std::time::Duration;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::snapshot::VisibilitySnapshot;
+use freshet_engine::snapshot::{Unions, VisibilitySnapshot};
 use freshet_engine::types::Lsn;
 use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -97,6 +97,7 @@ pub(super) struct Shared {
     pub replication: Replication,
     pub options: FreshnessOptions,
     pub exposure: Exposure,
+    pub unions: Unions,
     pub counters: BarrierCounters,
     /// The barrier connection stands.
     pub is_up: AtomicBool,
@@ -107,6 +108,7 @@ impl Shared {
     pub(super) fn stop_serving(&self) {
         self.is_up.store(false, Ordering::SeqCst);
         self.exposure.clear();
+        self.unions.clear();
     }
 }
 
@@ -395,8 +397,11 @@ impl Barrier {
 
     async fn send(&mut self, scope: Scope) -> Result<(), UpstreamError> {
         let replication = &self.shared.replication;
-        let mirrored = if scope == Scope::Everything { replication.mirrored() } else { Vec::new() };
-        let mut relations = mirrored;
+        let mut relations = Vec::new();
+        if scope == Scope::Everything {
+            relations = replication.mirrored();
+            relations.extend(replication.watched());
+        }
         // A table that was dropped or is copied again meanwhile has no digest to compare with.
         for reader in std::mem::take(&mut self.collecting) {
             if replication.membership_digest(&reader.relations).is_some() {

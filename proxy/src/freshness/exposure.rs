@@ -96,7 +96,7 @@ impl Exposure {
         BarrierNumber(self.sent.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// What can be read at once, if it is new enough.
+    /// What can be read at once, if it is new enough. `relations` are [expanded](freshet_engine::catalog::Catalog::expand).
     pub fn look(
         &self,
         epoch: u64,
@@ -114,7 +114,10 @@ impl Exposure {
             && self.verified.load(Ordering::SeqCst) >= self.catalog_mark.load(Ordering::SeqCst)
             && exposed.epoch == epoch
             && exposed.sent_at.elapsed() <= lag_max;
-        let has_all = || relations.iter().all(|relation| exposed.snapshot.tables.contains_key(relation));
+        let snapshot = &exposed.snapshot;
+        let has =
+            |relation: &RelationId| snapshot.tables.contains_key(relation) || snapshot.catalog.is_derived(*relation);
+        let has_all = || relations.iter().all(has);
         (is_new_enough && has_all()).then(|| Arc::clone(&exposed.snapshot))
     }
 

@@ -22,7 +22,7 @@ use freshet_config::FreshnessMode;
 use freshet_engine::catalog::{Catalog, RelationId};
 use freshet_engine::planted::{Bug, is_planted};
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::snapshot::Snapshot;
+use freshet_engine::snapshot::{Snapshot, Unions};
 use freshet_engine::types::Lsn;
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -112,6 +112,7 @@ impl Freshness {
             replication: replication.clone(),
             options,
             exposure: Exposure::default(),
+            unions: Unions::default(),
             counters: BarrierCounters::default(),
             is_up: AtomicBool::new(false),
         });
@@ -148,8 +149,44 @@ impl Freshness {
         relations: &[RelationId],
         session_requires: BarrierNumber,
     ) -> Result<Served, UpstreamReason> {
+        let Some((catalog, expanded)) = self.expand(relations) else {
+            return self.acquire_tables(mode, relations, session_requires).await;
+        };
+        let served = self.acquire_tables(mode, &expanded, session_requires).await?;
+        self.complete(served, relations, &catalog)
+    }
+
+    /// What the relations depend on, where some are made of others; from here on barriers watch those.
+    fn expand(&self, relations: &[RelationId]) -> Option<(Arc<Catalog>, Vec<RelationId>)> {
+        let replication = &self.shared.replication;
+        if !replication.has_derived(relations) {
+            return None;
+        }
+        let catalog = self.catalog();
+        let expanded = catalog.expand(relations);
+        if replication.watch(&expanded) {
+            // The barriers so far have not looked at it.
+            self.shared.exposure.note_catalog_changed();
+        }
+        Some((catalog, expanded))
+    }
+
+    fn complete(&self, served: Served, relations: &[RelationId], catalog: &Catalog) -> Result<Served, UpstreamReason> {
+        if served.snapshot.catalog.version != catalog.version {
+            return Err(UpstreamReason::CatalogChanged);
+        }
+        let snapshot = self.shared.unions.complete(served.snapshot, relations)?;
+        Ok(Served { snapshot, ..served })
+    }
+
+    async fn acquire_tables(
+        &self,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+        session_requires: BarrierNumber,
+    ) -> Result<Served, UpstreamReason> {
         if (mode == FreshnessMode::Session || is_planted(Bug::SkipBarrier))
-            && let Some(served) = self.try_acquire_session(relations, session_requires)
+            && let Some(served) = self.look(relations, session_requires)
         {
             return Ok(served);
         }
@@ -175,6 +212,15 @@ impl Freshness {
 
     /// Session mode without waiting: None if a newer barrier is due (or nothing can be read), see [`exposure`].
     pub fn try_acquire_session(&self, relations: &[RelationId], session_requires: BarrierNumber) -> Option<Served> {
+        match self.expand(relations) {
+            None => self.look(relations, session_requires),
+            Some((catalog, expanded)) => {
+                self.complete(self.look(&expanded, session_requires)?, relations, &catalog).ok()
+            }
+        }
+    }
+
+    fn look(&self, relations: &[RelationId], session_requires: BarrierNumber) -> Option<Served> {
         let shared = &self.shared;
         let running = shared.replication.running().ok()?;
         let snapshot = shared.exposure.look(running.epoch, relations, session_requires, shared.options.lag_max)?;

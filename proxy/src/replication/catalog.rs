@@ -4,7 +4,9 @@
 //! from. The freshness barrier evaluates the same digests under its own snapshot: equal means that this catalog
 //! is still in force there, including every look-up that found nothing.
 
-use std::collections::HashMap;
+mod partitioned;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use freshet_engine::catalog::{
@@ -13,6 +15,7 @@ use freshet_engine::catalog::{
 use freshet_engine::types::{Oid, PgType};
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
+use crate::replication::catalog::partitioned::{Roots, Special};
 use crate::upstream::UpstreamError;
 
 /// First OID of objects that are not part of a fresh database (PostgreSQL: transam.h, FirstNormalObjectId).
@@ -23,7 +26,7 @@ const DEFAULT_COLLATION: Oid = 100;
 const C_COLLATION: Oid = 950;
 
 /// The rows that decide what relation `r` of `$1` is: every relation of its name in any schema (a new one earlier in
-/// a search path would win), its columns, its key and identity indexes, its triggers. One hash per row; a change of any of them
+/// a search path would win), its columns, its key and identity indexes, its triggers, its partitions. One hash per row; a change of any of them
 /// gives it another `xmin`. In-place updates (ANALYZE, VACUUM) do not, and change nothing that counts here. Temporary
 /// relations are the affair of the session that made them. `r` is part of the hash so that a row that counts for two
 /// relations does not cancel itself out.
@@ -39,7 +42,10 @@ const RELATION_ROWS: &str = "\
       FROM unnest($1::oid[]) r JOIN pg_index i ON i.indrelid = r WHERE i.indisprimary OR i.indisreplident
     UNION ALL
     SELECT r, hashint8extended(t.xmin::text::int8, r::int8 << 32 | t.oid::int8 # 1), false
-      FROM unnest($1::oid[]) r JOIN pg_trigger t ON t.tgrelid = r";
+      FROM unnest($1::oid[]) r JOIN pg_trigger t ON t.tgrelid = r
+    UNION ALL
+    SELECT r, hashint8extended(p.xmin::text::int8, r::int8 << 32 | p.inhrelid::int8 # 2), false
+      FROM unnest($1::oid[]) r JOIN pg_inherits p ON p.inhparent = r";
 
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,
 /// operators, casts and collations that are not part of a fresh database, and types named like one that the engine knows.
@@ -85,6 +91,10 @@ pub fn publication_digest_sql() -> &'static str {
 pub struct LoadedCatalog {
     pub catalog: Arc<Catalog>,
     pub tables: HashMap<RelationId, TableFacts>,
+    /// Digests of the relations that are made of others ([`Catalog::is_derived`]).
+    pub derived: HashMap<RelationId, i64>,
+    /// Partitioned tables of which [`TableFacts::writes_stay`] is true, their leaves aside.
+    pub quiet_roots: HashSet<RelationId>,
     /// Of the rows that count for every statement.
     pub digest: i64,
 }
@@ -118,7 +128,11 @@ pub struct Refusal {
 impl LoadedCatalog {
     /// The digest that a barrier over these relations must return. None: one of them is unknown.
     pub fn relations_digest(&self, relations: &[RelationId]) -> Option<i64> {
-        relations.iter().try_fold(0, |digest, relation| Some(digest ^ self.tables.get(relation)?.digest))
+        let of = |relation| match self.derived.get(relation) {
+            Some(digest) => Some(*digest),
+            None => Some(self.tables.get(relation)?.digest),
+        };
+        relations.iter().try_fold(0, |digest, relation| Some(digest ^ of(relation)?))
     }
 }
 
@@ -137,10 +151,17 @@ pub async fn load(client: &mut Client, version: u64) -> Result<LoadedCatalog, Up
     };
     let columns = load_columns(&transaction, &collations).await?;
     let indexes = load_indexes(&transaction).await?;
-    let mut tables = load_relations(&transaction, &mut catalog, columns, &indexes).await?;
-    load_digests(&transaction, &mut tables).await?;
+    let Relations { mut tables, roots, quiet_roots } =
+        load_relations(&transaction, &mut catalog, columns, &indexes).await?;
+    let children = partitioned::load_children(&transaction).await?;
+    partitioned::place(&mut catalog, roots, &children);
+    let mut derived: Vec<RelationId> =
+        catalog.partitioned.values().flat_map(|partitioned| &partitioned.levels).copied().collect();
+    derived.sort_unstable();
+    derived.dedup();
+    let derived = load_digests(&transaction, &mut tables, derived).await?;
     transaction.commit().await?;
-    Ok(LoadedCatalog { catalog: Arc::new(catalog), tables, digest: common.get(0) })
+    Ok(LoadedCatalog { catalog: Arc::new(catalog), tables, derived, quiet_roots, digest: common.get(0) })
 }
 
 /// Microseconds since 2000, as the wire carries a timestamptz.
@@ -275,7 +296,7 @@ async fn load_columns(
         .query(
             "SELECT attrelid, attname, attnum, atttypid, atttypmod, attnotnull, attcollation, attgenerated <> ''
                FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
-              WHERE relkind = 'r' AND c.oid >= 16384 AND attnum > 0 AND NOT attisdropped
+              WHERE relkind IN ('r', 'p') AND c.oid >= 16384 AND attnum > 0 AND NOT attisdropped
               ORDER BY attrelid, attnum",
             &[],
         )
@@ -330,13 +351,20 @@ async fn load_indexes(transaction: &Transaction<'_>) -> Result<HashMap<RelationI
     Ok(indexes)
 }
 
-/// Fills [`Catalog::schemas`] and [`Catalog::tables`].
+/// What [`load_relations`] finds beside the catalog's entries.
+struct Relations {
+    tables: HashMap<RelationId, TableFacts>,
+    roots: Roots,
+    quiet_roots: HashSet<RelationId>,
+}
+
+/// Fills [`Catalog::schemas`] and [`Catalog::tables`], but for the partitioned tables, which it returns.
 async fn load_relations(
     transaction: &Transaction<'_>,
     catalog: &mut Catalog,
     mut columns: HashMap<RelationId, Vec<ColumnSchema>>,
     indexes: &HashMap<RelationId, Indexes>,
-) -> Result<HashMap<RelationId, TableFacts>, UpstreamError> {
+) -> Result<Relations, UpstreamError> {
     let schemas =
         transaction.query("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_(toast|temp_)'", &[]).await?;
     for row in schemas {
@@ -351,7 +379,7 @@ async fn load_relations(
                     -- NULL for a table that was dropped since the snapshot.
                     relkind = 'r' AND coalesce(has_table_privilege(c.oid, 'SELECT'), false) AS is_readable,
                     greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes,
-                    relkind = 'r' AND NOT EXISTS (
+                    relkind IN ('r', 'p') AND NOT EXISTS (
                         SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid
                          WHERE tgrelid = c.oid AND NOT (tgisinternal AND proname IN (
                                'RI_FKey_check_ins', 'RI_FKey_check_upd', 'RI_FKey_noaction_del', 'RI_FKey_noaction_upd',
@@ -378,9 +406,22 @@ async fn load_relations(
         )
         .await?;
     let mut tables = HashMap::new();
+    let (mut roots, mut quiet_roots) = (Roots::new(), HashSet::new());
     for row in rows {
         let id = RelationId(row.get(0));
         let (schema, name): (Arc<str>, Arc<str>) = (row.get::<_, &str>(1).into(), row.get::<_, &str>(2).into());
+        if row.get::<_, &str>("relkind") == "p" {
+            let columns = columns.remove(&id).unwrap_or_default();
+            let root = match special_traits(&row) {
+                Some(kind) => Err(Special { schema, name, kind }),
+                None => Ok(table_schema(id, &schema, &name, columns, indexes.get(&id), "f")),
+            };
+            roots.insert(id, root);
+            if row.get("writes_stay") {
+                quiet_roots.insert(id);
+            }
+            continue;
+        }
         let entry = match special_kind(&row) {
             Some(kind) => RelationEntry::Other { id, kind },
             None => {
@@ -399,7 +440,7 @@ async fn load_relations(
         };
         catalog.schemas.entry(schema).or_default().insert(name, entry);
     }
-    Ok(tables)
+    Ok(Relations { tables, roots, quiet_roots })
 }
 
 /// What makes a relation something else than an ordinary table that stands for its own rows.
@@ -408,7 +449,6 @@ fn special_kind(row: &Row) -> Option<&'static str> {
         "r" => {}
         "v" => return Some("view"),
         "m" => return Some("materialized view"),
-        "p" => return Some("partitioned table"),
         "f" => return Some("foreign table"),
         "S" => return Some("sequence"),
         "i" | "I" => return Some("index"),
@@ -420,11 +460,18 @@ fn special_kind(row: &Row) -> Option<&'static str> {
     }
     // relhassubclass may outlive the last child; it is what every new child is sure to change.
     let traits = [
+        (row.get("relhassubclass"), "table with inheritance children"),
+        (row.get::<_, &str>("access_method") != "heap", "table of another access method"),
+    ];
+    traits.into_iter().find_map(|(applies, kind)| applies.then_some(kind)).or_else(|| special_traits(row))
+}
+
+/// The same for tables of both kinds.
+fn special_traits(row: &Row) -> Option<&'static str> {
+    let traits = [
         (row.get::<_, &str>("relpersistence") != "p", "unlogged table"),
         (row.get("relrowsecurity"), "table with row security"),
-        (row.get("relhassubclass"), "table with inheritance children"),
         (row.get("relhasrules"), "table with rules"),
-        (row.get::<_, &str>("access_method") != "heap", "table of another access method"),
     ];
     traits.into_iter().find_map(|(applies, kind)| applies.then_some(kind))
 }
@@ -480,8 +527,10 @@ fn refusal(table: &TableSchema, row: &Row) -> Option<Refusal> {
 async fn load_digests(
     transaction: &Transaction<'_>,
     tables: &mut HashMap<RelationId, TableFacts>,
-) -> Result<(), UpstreamError> {
-    let oids: Vec<Oid> = tables.keys().map(|relation| relation.0).collect();
+    derived: Vec<RelationId>,
+) -> Result<HashMap<RelationId, i64>, UpstreamError> {
+    let oids: Vec<Oid> = tables.keys().chain(&derived).map(|relation| relation.0).collect();
+    let mut derived: HashMap<RelationId, i64> = derived.into_iter().map(|relation| (relation, 0)).collect();
     let sql = format!(
         "SELECT r, bit_xor(h), coalesce(bit_xor(h) FILTER (WHERE is_column), 0) FROM ({RELATION_ROWS}) AS rows GROUP BY r"
     );
@@ -489,9 +538,11 @@ async fn load_digests(
         if let Some(facts) = tables.get_mut(&RelationId(row.get(0))) {
             facts.digest = row.get(1);
             facts.layout = row.get(2);
+        } else if let Some(digest) = derived.get_mut(&RelationId(row.get(0))) {
+            *digest = row.get(1);
         }
     }
-    Ok(())
+    Ok(derived)
 }
 
 #[cfg(test)]

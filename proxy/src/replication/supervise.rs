@@ -7,7 +7,7 @@ mod newcomers;
 mod report;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,6 +99,8 @@ struct Shared {
     loaded: ArcSwap<LoadedCatalog>,
     /// Tables that were ever wanted. Locked before anything in the mirror.
     tables: Mutex<HashMap<RelationId, Entry>>,
+    /// Relations made of others that answers were asked from.
+    watched: Mutex<BTreeSet<RelationId>>,
     budget: Arc<CopyBudget>,
     counters: StreamCounters,
     ping: Notify,
@@ -153,6 +155,7 @@ impl Replication {
                 stream: ArcSwap::from_pointee(starting),
                 loaded: ArcSwap::default(),
                 tables: Mutex::default(),
+                watched: Mutex::default(),
                 budget: Arc::default(),
                 counters: StreamCounters::default(),
                 ping: Notify::new(),
@@ -632,7 +635,7 @@ impl Replication {
         relations
     }
 
-    /// The tables of these names, in any schema if the name has none. None: a write to one of these names may change
+    /// The tables of these names (of a partitioned one, its leaves), in any schema if the name has none. None: a write to one of these names may change
     /// others' rows, or it is not known what it is, or whether (a catalog is watched for mirrored tables only).
     pub fn written(&self, names: &[Arc<[String]>]) -> Option<Vec<RelationId>> {
         let loaded = self.loaded();
@@ -644,8 +647,17 @@ impl Replication {
             let before = relations.len();
             for entry in schemas.filter_map(|(_, entries)| entries.get(table.as_str())) {
                 let RelationEntry::Table(table) = entry else { return None };
-                loaded.tables.get(&table.id).filter(|facts| facts.writes_stay)?;
-                relations.push(table.id);
+                // A row trigger of a partitioned table is one of its leaves, too; of others it is not known here.
+                for id in loaded.catalog.expand(&[table.id]).into_iter().filter(|id| !loaded.catalog.is_derived(*id)) {
+                    loaded.tables.get(&id).filter(|facts| facts.writes_stay)?;
+                    relations.push(id);
+                }
+                // Unless it is watched, it may have got some since the catalog was read.
+                let is_quiet =
+                    || loaded.quiet_roots.contains(&table.id) && self.shared.watched.lock().contains(&table.id);
+                if loaded.catalog.is_derived(table.id) && !is_quiet() {
+                    return None;
+                }
             }
             if relations.len() == before {
                 return None;
@@ -656,14 +668,38 @@ impl Replication {
 
     /// The digest of these tables' rows in pg_publication_rel. None: one of them is not mirrored.
     pub fn membership_digest(&self, relations: &[RelationId]) -> Option<i64> {
+        let loaded = self.shared.loaded.load();
         let tables = self.shared.tables.lock();
-        relations.iter().try_fold(0, |digest, relation| match tables.get(relation)?.state {
+        let rows = relations.iter().filter(|relation| !loaded.derived.contains_key(relation));
+        rows.into_iter().try_fold(0, |digest, relation| match tables.get(relation)?.state {
             Wanted::Mirrored { membership, .. } => Some(digest ^ membership),
             Wanted::Due(..) | Wanted::Copying { .. } | Wanted::Refused(_) | Wanted::Unfit { .. } => None,
         })
     }
 
-    /// The mirrored tables as `visible` sees them.
+    /// The relations made of others that answers were asked from, as far as they are (still) there: what a barrier over
+    /// everything compares beside the mirrored tables.
+    pub fn watched(&self) -> Vec<RelationId> {
+        let loaded = self.shared.loaded.load();
+        let watched = self.shared.watched.lock();
+        watched.iter().copied().filter(|relation| loaded.derived.contains_key(relation)).collect()
+    }
+
+    /// Whether one of them is made of others.
+    pub fn has_derived(&self, relations: &[RelationId]) -> bool {
+        let loaded = self.shared.loaded.load();
+        !loaded.derived.is_empty() && relations.iter().any(|relation| loaded.catalog.is_derived(*relation))
+    }
+
+    /// From here on these relations, as far as they are made of others, are [`Self::watched`]. Whether one was not.
+    pub fn watch(&self, relations: &[RelationId]) -> bool {
+        let loaded = self.shared.loaded.load();
+        let derived = relations.iter().filter(|relation| loaded.derived.contains_key(relation));
+        let mut watched = self.shared.watched.lock();
+        derived.filter(|relation| watched.insert(**relation)).count() > 0
+    }
+
+    /// The mirrored tables among `relations` as `visible` sees them.
     pub fn snapshot_at(
         &self,
         visible: &VisibilitySnapshot,
@@ -671,7 +707,12 @@ impl Replication {
         relations: &[RelationId],
         catalog: &Arc<Catalog>,
     ) -> Result<Snapshot, UpstreamReason> {
-        self.shared.mirror.snapshot_at(visible, required, relations, catalog)
+        if !relations.iter().any(|relation| catalog.is_derived(*relation)) {
+            return self.shared.mirror.snapshot_at(visible, required, relations, catalog);
+        }
+        let relations: Vec<RelationId> =
+            relations.iter().copied().filter(|relation| !catalog.is_derived(*relation)).collect();
+        self.shared.mirror.snapshot_at(visible, required, &relations, catalog)
     }
 
     pub fn retire(&self, visible: &VisibilitySnapshot) {
@@ -684,13 +725,17 @@ impl Replication {
         if shared.options.tables != TableChoice::Auto {
             return;
         }
+        let catalog = Arc::clone(&shared.loaded.load().catalog);
         let mut tables = shared.tables.lock();
-        if tables.contains_key(&relation) {
-            return;
+        let mut is_new = false;
+        for relation in catalog.expand(&[relation]).into_iter().filter(|relation| !catalog.is_derived(*relation)) {
+            is_new |= !tables.contains_key(&relation);
+            tables.entry(relation).or_insert_with(|| Entry::due("waits for its first copy"));
         }
-        tables.insert(relation, Entry::due("waits for its first copy"));
         drop(tables);
-        shared.wanted.notify_one();
+        if is_new {
+            shared.wanted.notify_one();
+        }
     }
 
     /// Puts the tables of the configured list in line; names that are not there yet are looked for at every reload.
@@ -702,7 +747,9 @@ impl Replication {
         for name in names {
             let (schema, name) = name.split_once('.').unwrap_or(("public", name));
             if let Some(RelationEntry::Table(table)) = catalog.relation(Some(schema), name, &[]) {
-                tables.entry(table.id).or_insert_with(|| Entry::due("waits for its first copy"));
+                for relation in catalog.expand(&[table.id]).into_iter().filter(|id| !catalog.is_derived(*id)) {
+                    tables.entry(relation).or_insert_with(|| Entry::due("waits for its first copy"));
+                }
             }
         }
         drop(tables);

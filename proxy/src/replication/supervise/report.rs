@@ -30,12 +30,39 @@ impl Replication {
     /// A copy of this table is to come or runs, and has not failed again and again.
     pub fn awaits_copy(&self, relation: RelationId) -> bool {
         const FAILURES_MAX: u32 = 3;
+        let catalog = Arc::clone(&self.loaded().catalog);
         let tables = self.shared.tables.lock();
-        tables.get(&relation).is_some_and(|entry| match entry.state {
+        catalog.expand(&[relation]).iter().filter_map(|relation| tables.get(relation)).any(|entry| match entry.state {
             Wanted::Due(..) => entry.failures < FAILURES_MAX,
             Wanted::Copying { .. } => true,
             Wanted::Mirrored { .. } | Wanted::Refused(_) | Wanted::Unfit { .. } => false,
         })
+    }
+
+    /// Relations made of others that statements were answered from, or would have been.
+    fn derived_tables(&self, of_tables: &[TableReport]) -> Vec<TableReport> {
+        let catalog = Arc::clone(&self.loaded().catalog);
+        let watched = self.watched();
+        let partitioned = watched.iter().filter_map(|relation| catalog.partitioned.get(relation));
+        partitioned
+            .map(|partitioned| {
+                let leaves = partitioned.leaves.iter().map(|leaf| {
+                    of_tables.iter().find(|report| report.schema.id == leaf.table && report.state == "mirrored")
+                });
+                let mirrored: Vec<&TableReport> = leaves.flatten().collect();
+                let (known, all) = (mirrored.len(), partitioned.leaves.len());
+                let is_whole = known == all;
+                TableReport {
+                    schema: Arc::clone(&partitioned.schema),
+                    state: if is_whole { "mirrored" } else { "relayed" },
+                    reason: if is_whole { String::new() } else { format!("{known} of {all} partitions are mirrored") },
+                    remedy: String::new(),
+                    rows: mirrored.iter().map(|report| report.rows).sum(),
+                    bytes: 0,
+                    generation: Lsn(mirrored.iter().map(|report| report.generation.0).max().unwrap_or(0)),
+                }
+            })
+            .collect()
     }
 
     /// Every table that was wanted, and with it what became of it.
@@ -78,6 +105,8 @@ impl Replication {
             }
             reports.push(report);
         }
+        drop(tables);
+        reports.extend(self.derived_tables(&reports));
         reports.sort_by(|a, b| (&a.schema.schema, &a.schema.name).cmp(&(&b.schema.schema, &b.schema.name)));
         reports
     }
