@@ -9,6 +9,7 @@ use freshet_engine::{Engine, EngineOptions};
 use socket2::TcpKeepalive;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -99,9 +100,10 @@ pub async fn run_on(
     trigger: Arc<Trigger>,
 ) -> Result<(), ServerError> {
     let metrics = Metrics::new();
+    let workers = Arc::new(Workers::start(settings.limits.worker_threads).map_err(ServerError::Threads)?);
     let local = match settings.mirror.tables {
         TableChoice::None => None,
-        TableChoice::Auto | TableChoice::List(_) => Some(start_local(&settings)?),
+        TableChoice::Auto | TableChoice::List(_) => Some(start_local(&settings, workers.first())?),
     };
     let observed = Arc::new(Observed {
         metrics: metrics.clone(),
@@ -117,9 +119,10 @@ pub async fn run_on(
     });
     let stopping = Arc::clone(&trigger);
     let served = match local {
-        None => serve(settings, listeners, trigger, RelayOnly, metrics).await,
+        None => serve(settings, listeners, trigger, RelayOnly, metrics, workers).await,
         Some((local, mirroring)) => {
-            let served = serve(settings, listeners, trigger, LocalAnswerers(Arc::clone(&local)), metrics).await;
+            let answerers = LocalAnswerers(Arc::clone(&local));
+            let served = serve(settings, listeners, trigger, answerers, metrics, Arc::clone(&workers)).await;
             mirroring.cancel();
             local.freshness.stopped().await;
             served
@@ -134,7 +137,7 @@ pub async fn run_on(
 }
 
 /// The engine and the mirror; the token ends the mirror.
-fn start_local(settings: &Settings) -> Result<(Arc<Local>, CancellationToken), ServerError> {
+fn start_local(settings: &Settings, beside_sessions: &Handle) -> Result<(Arc<Local>, CancellationToken), ServerError> {
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let database = address.database.clone();
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -163,7 +166,7 @@ fn start_local(settings: &Settings) -> Result<(Arc<Local>, CancellationToken), S
     let mirroring = CancellationToken::new();
     let local = Local {
         engine: Engine::new(engine),
-        freshness: Freshness::start(mirror, freshness, mirroring.clone())?,
+        freshness: Freshness::start(mirror, freshness, beside_sessions, mirroring.clone())?,
         audit: Audit::new(settings.audit.sample_one_in),
         statistics: Statistics::default(),
         database,
@@ -182,7 +185,7 @@ struct Front<A> {
     answerers: A,
     context: Arc<SessionContext>,
     places: Places,
-    workers: Workers,
+    workers: Arc<Workers>,
     shutdown: Shutdown,
     /// Of both lines of a session.
     keepalive: TcpKeepalive,
@@ -195,6 +198,7 @@ pub async fn serve<A: Answerers>(
     trigger: Arc<Trigger>,
     answerers: A,
     metrics: Metrics,
+    workers: Arc<Workers>,
 ) -> Result<(), ServerError> {
     let keepalive = TcpKeepalive::new().with_time(Duration::from_millis(settings.listen.keepalive_idle_ms));
     let tls = ServerTls::load(&settings).map_err(|problems| ConfigErrors { problems })?;
@@ -219,7 +223,7 @@ pub async fn serve<A: Answerers>(
             cancels: CancelRegistry::default(),
         }),
         places: Places::new(settings.listen.sessions_max),
-        workers: Workers::start(settings.limits.worker_threads).map_err(ServerError::Threads)?,
+        workers,
         shutdown: trigger.listen(),
         settings,
     });

@@ -37,6 +37,11 @@ impl Workers {
         Ok(Self { workers: workers.collect::<io::Result<_>>()?, turn: AtomicUsize::new(0), _stop: stop.drop_guard() })
     }
 
+    /// Where a task runs that few sessions at once wait for.
+    pub fn first(&self) -> &Handle {
+        &self.workers[0].handle
+    }
+
     /// Starts a task, of `tasks`, on the thread with the fewest.
     pub fn spawn(&self, tasks: &mut JoinSet<()>, task: impl Future<Output = ()> + Send + 'static) {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);

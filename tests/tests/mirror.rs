@@ -18,6 +18,7 @@ use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
 use freshet_engine::types::access::value_at;
 use freshet_engine::types::{Lsn, PgType, Value};
 use freshet_tests::cluster::{Cluster, LOGIN_CLEARTEXT, LOGIN_MD5, LOGIN_SCRAM};
+use tokio::runtime::Handle;
 use tokio_postgres::{Client, NoTls};
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +43,7 @@ impl Mirrored {
         let shutdown = CancellationToken::new();
         // A generous budget: these tests share two processors with others.
         let freshness = FreshnessOptions { wait_budget: Duration::from_secs(5), ..FreshnessOptions::default() };
-        let freshness = Freshness::start(options, freshness, shutdown.clone()).unwrap();
+        let freshness = Freshness::start(options, freshness, &Handle::current(), shutdown.clone()).unwrap();
         Self { freshness, shutdown, url }
     }
 

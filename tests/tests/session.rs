@@ -15,6 +15,7 @@ use freshet::shutdown::{self, Phase, Trigger};
 use freshet::statistics::Answered;
 use freshet::wire::extended::{format_at, write_parameter_description};
 use freshet::wire::query::{Field, write_command_complete, write_data_row, write_row_description, write_value};
+use freshet::workers::Workers;
 use freshet_config::{ListenAddress, Settings};
 use freshet_engine::reason::UpstreamReason;
 use freshet_tests::client::{RawClient, bind, close, describe, execute, parse, query, rows, sync, tags};
@@ -143,7 +144,8 @@ impl Server {
                 let listeners = server::bind(&settings).await.expect("a free port");
                 let address = listeners[0].address();
                 report.send(address.rsplit_once(':').and_then(|(_, port)| port.parse().ok())).expect("awaited");
-                server::serve(settings, listeners, of_thread, canned, Metrics::new()).await.expect("serves");
+                let workers = Arc::new(Workers::start(1).expect("a thread"));
+                server::serve(settings, listeners, of_thread, canned, Metrics::new(), workers).await.expect("serves");
             });
         });
         let port = port.recv().expect("starts").expect("a port");

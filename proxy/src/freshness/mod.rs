@@ -25,6 +25,7 @@ use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::{Snapshot, Unions};
 use freshet_engine::types::Lsn;
 use futures_util::FutureExt;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -100,9 +101,13 @@ pub struct Freshness {
 impl Freshness {
     /// Starts mirroring in the background. Called within the runtime that serves sessions; first copies run there, too.
     /// Until the mirror stands, every reader is relayed.
+    ///
+    /// The stream has a thread of its own. The barrier runs on `beside_sessions`, the event loop of one of the threads that
+    /// serve sessions: a reader's wait is then one round trip without a change of threads.
     pub fn start(
         mirror: MirrorOptions,
         options: FreshnessOptions,
+        beside_sessions: &Handle,
         shutdown: CancellationToken,
     ) -> Result<Self, UpstreamError> {
         let replication = Replication::new(mirror)?;
@@ -121,16 +126,17 @@ impl Freshness {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let questions = Arc::new(tokio::sync::Mutex::new(questions));
         let background = Arc::clone(&shared);
+        let until = shutdown.clone();
+        let barrier = beside_sessions.spawn(contain("the barrier", move || {
+            background.stop_serving();
+            barrier::run(Arc::clone(&background), Arc::clone(&questions), until.clone())
+        }));
         std::thread::Builder::new().name("freshet-mirror".into()).spawn(move || {
-            let barrier = contain("the barrier", || {
-                background.stop_serving();
-                barrier::run(Arc::clone(&background), Arc::clone(&questions), shutdown.clone())
-            });
             let stream = contain("the mirror", || {
                 replication.stop_serving("starting");
                 replication.run(shutdown.clone())
             });
-            runtime.block_on(async { tokio::join!(barrier, stream) });
+            let _ = runtime.block_on(async { tokio::join!(barrier, stream) });
             stop.send_replace(true);
         })?;
         Ok(Self { shared, readers, privileges, zones, stopped })

@@ -210,10 +210,13 @@ impl LocalAnswerer {
         }
         self.set_key(unit, settings);
         let mut moment = None;
-        if state.route == RouteSetting::Auto
-            && let Some(reply) = self.try_kept(&request, &mut moment).await
-        {
-            return Ok(reply);
+        if state.route == RouteSetting::Auto {
+            match self.try_kept(&request, &mut moment).await {
+                Ok(Some(reply)) => return Ok(reply),
+                Ok(None) | Err(UpstreamReason::TableNotMirrored(_)) => {}
+                // What is not certain now would not be a second wait later: upstream answers.
+                Err(reason) => return Err(self.refuse(&request, None, reason)),
+            }
         }
         self.compute(&request, moment).await
     }
@@ -233,24 +236,28 @@ impl LocalAnswerer {
 
     /// A kept reply, if it is valid at the freshness that the session asks for. If it is not, `moment` is left for the
     /// computation, so that a miss after a write does not wait twice.
-    async fn try_kept(&mut self, request: &Request<'_>, moment: &mut Option<Served>) -> Option<Reply> {
-        let kept = self.local.engine.results.get(&self.key)?;
+    async fn try_kept(
+        &mut self,
+        request: &Request<'_>,
+        moment: &mut Option<Served>,
+    ) -> Result<Option<Reply>, UpstreamReason> {
+        let Some(kept) = self.local.engine.results.get(&self.key) else { return Ok(None) };
         if !is_described_by(request.unit, kept.catalog_version)
             || (kept.folds_settings && !is_parsed_under(request.unit, request.settings))
         {
-            return None;
+            return Ok(None);
         }
-        let served = self.local.freshness.acquire(request.mode, &kept.relations, self.required).await.ok()?;
+        let served = self.local.freshness.acquire(request.mode, &kept.relations, self.required).await?;
         if !kept.is_valid_at(&served.snapshot) || served.snapshot.catalog.version != request.catalog_version {
             *moment = Some(served);
-            return None;
+            return Ok(None);
         }
         let mut reply = hit(&kept, &served, request.mode);
         if request.unit.describes_statement {
-            let prepared = self.prepare(request).ok()?;
+            let prepared = self.prepare(request)?;
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
         }
-        Some(reply)
+        Ok(Some(reply))
     }
 
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
