@@ -45,6 +45,9 @@ pub struct Prepared {
     pub unlimited: Option<Plan>,
     /// Output columns of the outermost ORDER BY, as far as its keys are output columns.
     pub order_columns: Vec<usize>,
+    /// PostgreSQL may choose among rows in a way that shows elsewhere than in the outermost LIMIT: another answer may be
+    /// right, too.
+    pub has_choice: bool,
     pub shape: Shape,
     /// What a verdict of the audit is about: the shape, the parameters' types, the tables and the result's description.
     /// Equal for statements that differ only in lifted literals, and after changes of the catalog that do not concern it.
@@ -68,8 +71,17 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let identity = identity(&shape, &query).into();
     let order_columns = order_columns(&query);
     let unlimited = without_limit(&query).map(executor::plan).transpose()?;
+    let has_choice = query.has_choice();
     let plan = executor::plan(query)?;
-    Ok(Prepared { plan, unlimited, order_columns, shape, identity, catalog_version: context.catalog.version })
+    Ok(Prepared {
+        plan,
+        unlimited,
+        order_columns,
+        has_choice,
+        shape,
+        identity,
+        catalog_version: context.catalog.version,
+    })
 }
 
 fn single(sql: &str) -> Result<Statement, UpstreamReason> {

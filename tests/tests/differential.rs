@@ -185,6 +185,22 @@ fn edge_statements_have_upstreams_answers() {
 }
 
 #[test]
+fn structured_queries_have_upstreams_answers() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, include_str!("../sql/queries.setup.sql"));
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
+    let mut pair = Pair::new(direct(cluster), freshet.address(), &database, &[]);
+    let cases = script(include_str!("../sql/queries.sql"));
+    assert!(cases.len() > 170, "the script was read");
+    let mut problems = Vec::new();
+    for protocol in [Protocol::Simple, Protocol::ExtendedBinary] {
+        problems.extend(cases.iter().filter_map(|case| pair.check(protocol, case)));
+    }
+    report(&problems, cases.len() * 2);
+}
+
+#[test]
 fn parameters_are_read_as_upstream_reads_them() {
     let (cluster, database, freshet) = setup();
     let mut pair = Pair::new(direct(cluster), freshet.address(), &database, &[]);

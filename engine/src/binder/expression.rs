@@ -1,14 +1,13 @@
 //! Expressions: transformExpr of parse_expr.c, ParseFuncOrColumn and make_op.
 
-use crate::binder::coerce::{Needs, check_collation, check_comparable, check_groupable, is_collatable};
+use crate::binder::coerce::{Needs, check_collation, is_collatable};
 use crate::binder::resolve;
 use crate::binder::scope::Scope;
-use crate::binder::typed::{CollationStrength, Typed, has_column, is_same, size};
-use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, unsupported};
+use crate::binder::subquery::Subquery;
+use crate::binder::typed::{CollationStrength, Typed, has_column, size};
+use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, WindowCall, unsupported};
 use crate::catalog::Collation;
-use crate::catalog::functions::{
-    self, Aggregate, AggregateFunction, ArgumentType, Candidate, CastContext, CastMethod, Function,
-};
+use crate::catalog::functions::{self, ArgumentType, Candidate, CastContext, CastMethod, Function};
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Call, CallSchema, Expr, SqlValueFunction};
 use crate::types::{PgType, Value};
@@ -23,32 +22,48 @@ pub(super) enum Clause {
     OrderBy,
     GroupBy,
     Limit,
+    Values,
+    From,
 }
 
 impl Clause {
-    fn allows_aggregates(self) -> bool {
+    pub(super) fn allows_aggregates(self) -> bool {
         match self {
             // An ORDER BY or GROUP BY item is first matched with the targets, which may have them.
             Self::Target | Self::Having | Self::OrderBy => true,
-            Self::JoinOn | Self::Where | Self::GroupBy | Self::Limit => false,
+            Self::JoinOn | Self::Where | Self::GroupBy | Self::Limit | Self::Values | Self::From => false,
         }
     }
 }
-
-/// Index of the first aggregate's result among an expression's columns, until grouping gives it its place.
-pub(super) const AGGREGATE_BASE: usize = 1 << 32;
 
 /// One query level while its expressions are bound.
 pub(super) struct Level {
     pub(super) scope: Scope,
     pub(super) clause: Clause,
     pub(super) aggregates: Vec<AggregateCall>,
-    inside_aggregate: bool,
+    pub(super) windows: Vec<WindowCall>,
+    /// WINDOW.
+    pub(super) named_windows: Vec<(String, crate::statement::ast::Window)>,
+    pub(super) subqueries: Vec<Subquery>,
+    pub(super) inside_aggregate: bool,
+    pub(super) inside_window: bool,
+    /// Whether GROUPING() may be asked here; then each such question, by its expressions.
+    pub(super) groupings: Vec<Vec<BoundExpr>>,
 }
 
 impl Level {
     pub(super) fn new(scope: Scope, clause: Clause) -> Self {
-        Self { scope, clause, aggregates: Vec::new(), inside_aggregate: false }
+        Self {
+            scope,
+            clause,
+            aggregates: Vec::new(),
+            windows: Vec::new(),
+            named_windows: Vec::new(),
+            subqueries: Vec::new(),
+            inside_aggregate: false,
+            inside_window: false,
+            groupings: Vec::new(),
+        }
     }
 }
 
@@ -62,10 +77,7 @@ impl Binder<'_> {
     /// transformExprRecurse.
     pub(super) fn expression(&mut self, level: &mut Level, expr: &Expr) -> Bound<Typed> {
         match expr {
-            Expr::Column(names) => {
-                let column = level.scope.column(names)?.clone();
-                self.column_reference(&column)
-            }
+            Expr::Column(names) => self.column(&level.scope, names),
             Expr::Number(digits) => self.number(digits),
             Expr::String(text) => Ok(unknown(Value::Text(text.as_str().into()))),
             Expr::Null => Ok(unknown(Value::Null)),
@@ -78,6 +90,11 @@ impl Binder<'_> {
                 let (to, typmod) = self.type_named(to)?;
                 let operand = self.expression(level, operand)?;
                 self.cast(operand, to, typmod)
+            }
+            Expr::Operator { symbol, left: Some(left), right }
+                if let (Expr::Row(left), Expr::Row(right)) = (&**left, &**right) =>
+            {
+                self.row_comparison(level, symbol, left, right)
             }
             Expr::Operator { symbol, left, right } => {
                 let left = left.as_ref().map(|left| self.expression(level, left)).transpose()?;
@@ -112,6 +129,11 @@ impl Binder<'_> {
             Expr::Call(call) => self.function_call(level, call),
             Expr::SqlValue { function, precision } => self.sql_value(*function, *precision),
             Expr::Collate { operand, collation } => self.collate(level, operand, collation),
+            Expr::Row(_) => Err(unsupported("row value")),
+            Expr::Subquery(query) => self.scalar_subquery(level, query),
+            Expr::Exists(query) => self.exists(level, query),
+            Expr::InSubquery { operand, query, negated } => self.in_subquery(level, operand, query, *negated),
+            Expr::Grouping(items) => self.grouping_call(level, items),
         }
     }
 
@@ -218,7 +240,7 @@ impl Binder<'_> {
     }
 
     /// The = operator of two operands, coerced to what it takes.
-    fn equality(&mut self, left: Typed, right: Typed) -> Bound<(&'static Function, Typed, Typed)> {
+    pub(super) fn equality(&mut self, left: Typed, right: Typed) -> Bound<(&'static Function, Typed, Typed)> {
         let arguments = vec![left, right];
         let equal = self.operator_function("=", &arguments)?;
         let mut coerced = self.coerce_arguments(equal, arguments)?;
@@ -230,7 +252,7 @@ impl Binder<'_> {
         Ok((equal, left, right))
     }
 
-    fn repeat(&mut self, typed: &Typed) -> Bound<Typed> {
+    pub(super) fn repeat(&mut self, typed: &Typed) -> Bound<Typed> {
         self.spend(size(&typed.expr))?;
         Ok(typed.clone())
     }
@@ -251,6 +273,14 @@ impl Binder<'_> {
     /// transformAExprIn: items without columns, if more than one, take a common type with the operand (they become an
     /// array); the others are compared one by one.
     fn in_list(&mut self, level: &mut Level, operand: &Expr, list: &[Expr], negated: bool) -> Bound<Typed> {
+        if let Expr::Row(left) = operand {
+            let parts = list.iter().map(|item| match item {
+                Expr::Row(right) => Ok(self.row_comparison(level, "=", left, right)?.expr),
+                _ => Err(unsupported("IN list of rows and values")),
+            });
+            let any = BoundExpr::Or(parts.collect::<Bound<_>>()?);
+            return Ok(Typed::bool(if negated { BoundExpr::Not(Box::new(any)) } else { any }));
+        }
         let operand = self.expression(level, operand)?;
         let (mut single, mut listed): (Vec<Typed>, Vec<Typed>) =
             self.expressions(level, list)?.into_iter().partition(|item| has_column(&item.expr));
@@ -311,6 +341,42 @@ impl Binder<'_> {
         });
         let any = BoundExpr::Or(equals.collect());
         Ok(if negated { BoundExpr::Not(Box::new(any)) } else { any })
+    }
+
+    /// make_row_comparison_op, as the columns' comparisons: the first that differs decides.
+    fn row_comparison(&mut self, level: &mut Level, symbol: &str, left: &[Expr], right: &[Expr]) -> Bound<Typed> {
+        if left.len() != right.len() {
+            return Err(unsupported("rows of different length"));
+        }
+        let strict = match symbol {
+            "=" | "<>" => None,
+            "<" | "<=" => Some("<"),
+            ">" | ">=" => Some(">"),
+            _ => return Err(unsupported("operator on rows")),
+        };
+        let mut whole: Option<BoundExpr> = None;
+        for (left, right) in left.iter().zip(right).rev() {
+            let left = self.expression(level, left)?;
+            let right = self.expression(level, right)?;
+            let (again_left, again_right) = (self.repeat(&left)?, self.repeat(&right)?);
+            whole = Some(match (strict, whole) {
+                (None, rest) => {
+                    let own = self.operator(symbol, Some(left), right)?.expr;
+                    match rest {
+                        None => own,
+                        Some(rest) if symbol == "=" => BoundExpr::And(vec![own, rest]),
+                        Some(rest) => BoundExpr::Or(vec![own, rest]),
+                    }
+                }
+                (Some(_), None) => self.operator(symbol, Some(left), right)?.expr,
+                (Some(strict), Some(rest)) => {
+                    let differs = self.operator(strict, Some(left), right)?.expr;
+                    let equal = self.operator("=", Some(again_left), again_right)?.expr;
+                    BoundExpr::Or(vec![differs, BoundExpr::And(vec![equal, rest])])
+                }
+            });
+        }
+        whole.map(Typed::bool).ok_or_else(|| unsupported("empty row"))
     }
 
     /// transformCaseExpr. The default's type counts first.
@@ -428,10 +494,18 @@ impl Binder<'_> {
     /// ParseFuncOrColumn.
     fn function_call(&mut self, level: &mut Level, call: &Call) -> Bound<Typed> {
         let aggregates = functions::aggregates(&call.name);
+        if let Some(over) = &call.over {
+            return self.window_call(level, call, over, aggregates);
+        }
         if !aggregates.is_empty() {
             return self.aggregate(level, call, aggregates);
         }
-        if call.is_star || call.is_distinct || call.filter.is_some() {
+        let is_plain = !call.is_star
+            && !call.is_distinct
+            && call.filter.is_none()
+            && call.order_by.is_empty()
+            && call.within_group.is_empty();
+        if !is_plain {
             return Err(UpstreamReason::UnknownFunction(call.name.clone().into()));
         }
         let arguments = self.expressions(level, &call.arguments)?;
@@ -463,7 +537,7 @@ impl Binder<'_> {
     }
 
     /// Whether a function outside pg_catalog may be meant unless pg_catalog's matches exactly.
-    fn is_contested(&self, call: &Call) -> bool {
+    pub(super) fn is_contested(&self, call: &Call) -> bool {
         call.schema == CallSchema::SearchPath
             && (self.catalog.user_functions.contains(call.name.as_str()) || !self.is_pg_catalog_first())
     }
@@ -504,104 +578,6 @@ impl Binder<'_> {
             })
             .collect()
     }
-
-    /// transformAggregateCall. Equal aggregates are computed once.
-    fn aggregate(&mut self, level: &mut Level, call: &Call, known: &'static [&'static Aggregate]) -> Bound<Typed> {
-        if level.inside_aggregate || !level.clause.allows_aggregates() {
-            return Err(unsupported("aggregate in this place"));
-        }
-        level.inside_aggregate = true;
-        let arguments = self.expressions(level, &call.arguments)?;
-        let filter = call.filter.as_ref().map(|filter| self.condition(level, filter)).transpose()?;
-        level.inside_aggregate = false;
-        let chosen =
-            self.chosen_aggregate(call, &arguments, known).ok_or_else(|| unknown_function(call, &arguments))?;
-        let argument = arguments.into_iter().next();
-        let argument = match (argument, chosen.argument) {
-            (Some(argument), Some(to)) => Some(self.coerce(argument, to, CastContext::Implicit)?),
-            (argument, _) => argument,
-        };
-        let (collation, strength) = match &argument {
-            Some(argument) => self.input_collation(&[argument], chosen.result)?,
-            None => (Collation::None, CollationStrength::None),
-        };
-        if let Some(argument) = &argument {
-            let needs_order = matches!(chosen.function, AggregateFunction::Min | AggregateFunction::Max);
-            if call.is_distinct {
-                check_groupable(argument.expr_type, "DISTINCT aggregate")?;
-            }
-            if needs_order {
-                check_comparable(argument.expr_type, Needs::Order, "aggregate")?;
-            }
-        }
-        let expr_type = ExprType { pg_type: chosen.result, typmod: -1, collation };
-        let aggregate = AggregateCall {
-            function: chosen.function,
-            argument: argument.map(|argument| argument.expr),
-            is_distinct: call.is_distinct,
-            filter,
-            expr_type,
-        };
-        let position = match level.aggregates.iter().position(|earlier| is_same_aggregate(earlier, &aggregate)) {
-            Some(position) => position,
-            None => {
-                level.aggregates.push(aggregate);
-                level.aggregates.len() - 1
-            }
-        };
-        let expr = BoundExpr::Column { index: AGGREGATE_BASE + position, expr_type };
-        Ok(Typed { expr, expr_type, strength, origin: None })
-    }
-
-    /// The resolution for functions, with the one argument that these aggregates have.
-    fn chosen_aggregate(
-        &self,
-        call: &Call,
-        arguments: &[Typed],
-        known: &'static [&'static Aggregate],
-    ) -> Option<&'static Aggregate> {
-        let known = known.iter().copied();
-        if call.is_star {
-            let is_plain = arguments.is_empty() && !call.is_distinct;
-            return known.into_iter().find(|aggregate| is_plain && aggregate.function == AggregateFunction::CountStar);
-        }
-        let [argument] = arguments else { return None };
-        // Over an untyped argument other candidates than those known here take part.
-        if argument.is_unknown() {
-            return None;
-        }
-        let from = argument.pg_type();
-        let is_count = |aggregate: &&Aggregate| aggregate.function == AggregateFunction::Count;
-        if let Some(exact) = known.clone().find(|aggregate| aggregate.argument == Some(from) || is_count(aggregate)) {
-            let is_safe = !self.is_contested(call) || self.is_pg_catalog_first();
-            return is_safe.then_some(exact);
-        }
-        if self.is_contested(call) {
-            return None;
-        }
-        let takes =
-            |aggregate: &&Aggregate| aggregate.argument.is_some_and(|to| resolve::is_implicitly_coercible(from, to));
-        let applicable: Vec<_> = known.filter(takes).collect();
-        let is_preferred = |aggregate: &&&Aggregate| {
-            aggregate.argument.is_some_and(|to| to.is_preferred() && to.category() == from.category())
-        };
-        let preferred: Vec<_> = applicable.iter().filter(is_preferred).copied().collect();
-        let remaining = if preferred.is_empty() { applicable } else { preferred };
-        if let [only] = remaining.as_slice() { Some(only) } else { None }
-    }
-}
-
-fn is_same_aggregate(left: &AggregateCall, right: &AggregateCall) -> bool {
-    let same = |left: &Option<BoundExpr>, right: &Option<BoundExpr>| match (left, right) {
-        (Some(left), Some(right)) => is_same(left, right),
-        (None, None) => true,
-        _ => false,
-    };
-    left.function == right.function
-        && left.is_distinct == right.is_distinct
-        && left.expr_type == right.expr_type
-        && same(&left.argument, &right.argument)
-        && same(&left.filter, &right.filter)
 }
 
 fn unknown(value: Value) -> Typed {
@@ -617,6 +593,6 @@ fn unknown_operator(symbol: &str, arguments: &[Typed]) -> UpstreamReason {
     UpstreamReason::UnknownFunction(format!("operator {symbol}({})", type_names(arguments)).into())
 }
 
-fn unknown_function(call: &Call, arguments: &[Typed]) -> UpstreamReason {
+pub(super) fn unknown_function(call: &Call, arguments: &[Typed]) -> UpstreamReason {
     UpstreamReason::UnknownFunction(format!("{}({})", call.name, type_names(arguments)).into())
 }

@@ -1,39 +1,21 @@
 //! The FROM clause: tables, subqueries, WITH queries and joins (transformFromClauseItem in parse_clause.c).
 
-use std::cell::Cell;
 use std::sync::Arc;
 
+use crate::binder::coerce::common_type;
+use crate::binder::decorrelate::placeholder;
 use crate::binder::expression::{Clause, Level};
+use crate::binder::query::Unknowns;
+use crate::binder::relation::{any_column, is_own_column, map_columns};
 use crate::binder::scope::{Scope, ScopeColumn, ScopeItem};
-use crate::binder::typed::Origin;
-use crate::binder::{Binder, Bound, BoundRelation, ExprType, JoinKind, TableUse, unsupported};
-use crate::catalog::{RelationEntry, TableSchema};
+use crate::binder::select::SelectedColumn;
+use crate::binder::typed::{Origin, Typed};
+use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind, TableUse, unsupported};
+use crate::catalog::functions::CastContext;
+use crate::catalog::{Collation, RelationEntry, TableSchema};
 use crate::reason::UpstreamReason;
-use crate::statement::ast::{Alias, CommonTable, Expr, JoinCondition, JoinType, Query, TableRef};
-
-/// How often WITH queries may be put in place of their names; each may name others.
-const WITH_REFERENCES_MAX: usize = 64;
-
-/// The WITH queries in sight, innermost last.
-pub(super) struct WithScope<'q> {
-    pub(super) table: &'q CommonTable,
-    pub(super) references: Cell<usize>,
-    /// Those that the query itself may name, and what is in sight outside.
-    pub(super) outer: Option<&'q Self>,
-}
-
-impl<'q> WithScope<'q> {
-    fn find(scope: Option<&'q Self>, name: &str) -> Option<&'q Self> {
-        let mut next = scope;
-        while let Some(scope) = next {
-            if scope.table.name == name {
-                return Some(scope);
-            }
-            next = scope.outer;
-        }
-        None
-    }
-}
+use crate::statement::ast::{Alias, Call, JoinCondition, JoinType, TableRef};
+use crate::types::{PgType, Value};
 
 /// A FROM item with the names it brings; `width` is the number of its output columns.
 pub(super) struct FromItem {
@@ -44,41 +26,42 @@ pub(super) struct FromItem {
 
 impl Binder<'_> {
     /// The comma list: cross joins, whose conditions stand in WHERE.
-    pub(super) fn bind_from(&mut self, list: &[TableRef], with: Option<&WithScope<'_>>) -> Bound<FromItem> {
+    pub(super) fn bind_from(&mut self, list: &[TableRef]) -> Bound<FromItem> {
         let mut items = list.iter();
         let Some(first) = items.next() else {
             return Ok(FromItem { relation: BoundRelation::OneRow, width: 0, scope: Scope::default() });
         };
-        let mut left = self.table_ref(first, with)?;
+        let mut left = self.table_ref(first)?;
         for table in items {
-            let right = self.table_ref(table, with)?;
-            left = cross(left, right)?;
+            left = if is_lateral(table) {
+                self.lateral_join(left, table, JoinKind::Cross, &JoinCondition::None)?
+            } else {
+                let right = self.table_ref(table)?;
+                cross(left, right)?
+            };
         }
         Ok(left)
     }
 
-    fn table_ref(&mut self, table: &TableRef, with: Option<&WithScope<'_>>) -> Bound<FromItem> {
+    fn table_ref(&mut self, table: &TableRef) -> Bound<FromItem> {
         match table {
-            TableRef::Table { name, alias } => self.named_table(name, alias.as_ref(), with),
-            TableRef::Subquery { query, alias } => self.subquery(query, alias, &[], with),
-            TableRef::Join { kind, left, right, condition } => self.join(*kind, left, right, condition, with),
+            TableRef::Table { name, alias } => self.named_table(name, alias.as_ref()),
+            TableRef::Subquery { query, alias, .. } => {
+                let selected = self.query(query, Unknowns::BecomeText)?;
+                item(selected.relation, selected.columns, alias)
+            }
+            TableRef::Function { call, alias, .. } => self.function_rows(call, alias.as_ref()),
+            TableRef::Join { kind, left, right, condition } => self.join(*kind, left, right, condition),
         }
     }
 
     /// A WITH query of that name hides tables (scanNameSpaceForCTE).
-    fn named_table(&mut self, name: &[String], alias: Option<&Alias>, with: Option<&WithScope<'_>>) -> Bound<FromItem> {
+    fn named_table(&mut self, name: &[String], alias: Option<&Alias>) -> Bound<FromItem> {
         if let [name] = name
-            && let Some(found) = WithScope::find(with, name)
+            && let Some((relation, columns)) = self.common(name)?
         {
-            let references = found.references.get() + 1;
-            found.references.set(references);
-            // Evaluated once in PostgreSQL: a LIMIT without a total order may choose rows only once.
-            if references > 1 && chooses_rows(&found.table.query) {
-                return Err(unsupported("WITH query with LIMIT used more than once"));
-            }
-            self.spend(super::NODES_MAX / WITH_REFERENCES_MAX)?;
             let own = Alias { name: name.clone(), columns: Vec::new() };
-            return self.subquery(&found.table.query, alias.unwrap_or(&own), &found.table.columns, found.outer);
+            return item(relation, columns, alias.unwrap_or(&own));
         }
         let (schema, table_name) = match name {
             [name] => (None, name),
@@ -110,6 +93,7 @@ impl Binder<'_> {
             columns.push(ScopeColumn {
                 name: Arc::clone(&column.name),
                 index: scanned.len(),
+                merged: None,
                 expr_type,
                 origin: Some(Origin { table: table.id, attnum: column.attnum }),
                 uses: vec![(table_use, index)],
@@ -127,28 +111,81 @@ impl Binder<'_> {
         Ok(FromItem { relation, width, scope: Scope { items: vec![item] } })
     }
 
-    /// `inner_names` are those that WITH gives; the alias may rename once more.
-    fn subquery(
-        &mut self,
-        query: &Query,
-        alias: &Alias,
-        inner_names: &[String],
-        with: Option<&WithScope<'_>>,
-    ) -> Bound<FromItem> {
-        let selected = self.query(query, with)?;
-        let column = |(index, column): (usize, super::select::SelectedColumn)| ScopeColumn {
-            name: column.name,
-            index,
-            expr_type: Some(column.expr_type),
-            origin: column.origin,
-            uses: Vec::new(),
+    /// generate_series(start, stop [, step]) with bounds that are the same for all rows.
+    fn function_rows(&mut self, call: &Call, alias: Option<&Alias>) -> Bound<FromItem> {
+        let is_plain = !call.is_star && !call.is_distinct && call.order_by.is_empty() && call.filter.is_none();
+        if call.name != "generate_series" || !is_plain || call.over.is_some() || self.is_contested(call) {
+            return Err(unsupported(format!("function {} in FROM", call.name)));
+        }
+        let mut level = Level::new(Scope::default(), Clause::From);
+        let arguments = self.expressions(&mut level, &call.arguments)?;
+        let known: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
+        let count = known.len();
+        if !(2..=3).contains(&count) {
+            return Err(unsupported("generate_series of so many arguments"));
+        }
+        // Of the candidates (int4, int8, numeric, timestamp, timestamptz) the one that the typed bounds decide.
+        let of = |at: usize| known.get(at).copied();
+        let bounds = [of(0), of(1)];
+        let is = |pg_type: PgType| bounds.contains(&Some(pg_type));
+        let integers = |pg_type: &PgType| matches!(pg_type, PgType::Int2 | PgType::Int4 | PgType::Int8);
+        let element = if known.iter().all(integers) {
+            if known.contains(&PgType::Int8) { PgType::Int8 } else { PgType::Int4 }
+        } else if count == 3 && is(PgType::Timestamp) && !is(PgType::Timestamptz) && !is(PgType::Date) {
+            PgType::Timestamp
+        } else if count == 3 && (is(PgType::Timestamptz) || is(PgType::Date)) && !is(PgType::Timestamp) {
+            PgType::Timestamptz
+        } else {
+            return Err(unsupported("generate_series of these types"));
         };
-        let mut columns: Vec<ScopeColumn> = selected.columns.into_iter().enumerate().map(column).collect();
-        rename(&mut columns, inner_names)?;
-        rename(&mut columns, &alias.columns)?;
-        let width = columns.len();
-        let item = ScopeItem { name: Some(alias.name.clone()), schema: None, columns_visible: true, columns };
-        Ok(FromItem { relation: selected.relation, width, scope: Scope { items: vec![item] } })
+        let is_time = matches!(element, PgType::Timestamp | PgType::Timestamptz);
+        let mut coerced = Vec::with_capacity(count);
+        for (position, argument) in arguments.into_iter().enumerate() {
+            let to = if position == 2 && is_time { PgType::Interval } else { element };
+            let argument = self.coerce(argument, to, CastContext::Implicit)?.expr;
+            if any_column(&argument, &|_| true) {
+                return Err(unsupported("generate_series that differs by row"));
+            }
+            coerced.push(argument);
+        }
+        let expr_type = ExprType { pg_type: element, typmod: -1, collation: Collation::None };
+        // The column is named like the table.
+        let own = Alias { name: call.name.clone(), columns: Vec::new() };
+        let alias = alias.unwrap_or(&own);
+        let column = SelectedColumn { name: alias.name.as_str().into(), expr_type, origin: None, untyped: None };
+        item(BoundRelation::Series { bounds: coerced, expr_type }, vec![column], alias)
+    }
+
+    /// `left [LEFT | CROSS | INNER] JOIN LATERAL (...)`.
+    fn lateral_join(
+        &mut self,
+        mut left: FromItem,
+        right: &TableRef,
+        kind: JoinKind,
+        condition: &JoinCondition,
+    ) -> Bound<FromItem> {
+        let level = self.outer.len();
+        self.outer.push(left.scope.clone());
+        let right = self.table_ref(right)?;
+        self.outer.pop();
+        let (relation, width) = (right.relation, left.width);
+        let mut scope = right.scope;
+        scope.shift(width);
+        left.scope = left.scope.joined(scope)?;
+        let condition = match condition {
+            JoinCondition::None => None,
+            JoinCondition::On(expr) => {
+                let mut on = Level::new(left.scope.clone(), Clause::JoinOn);
+                let condition = self.condition(&mut on, expr)?;
+                if !on.subqueries.is_empty() {
+                    return Err(unsupported("subquery in a condition of LATERAL"));
+                }
+                Some(condition).filter(|condition| !is_true(condition))
+            }
+            JoinCondition::Using(_) | JoinCondition::Natural => return Err(unsupported("USING with LATERAL")),
+        };
+        let relation = self.lateral(left.relation, relation, level, kind, condition)?;
+        Ok(FromItem { width: relation.width(), relation, scope: left.scope })
     }
 
     fn join(
@@ -157,36 +194,94 @@ impl Binder<'_> {
         left: &TableRef,
         right: &TableRef,
         condition: &JoinCondition,
-        with: Option<&WithScope<'_>>,
     ) -> Bound<FromItem> {
-        let left = self.table_ref(left, with)?;
+        let left = self.table_ref(left)?;
+        if is_lateral(right) {
+            let kind = match kind {
+                JoinType::Inner => JoinKind::Inner,
+                JoinType::Cross => JoinKind::Cross,
+                JoinType::Left => JoinKind::Left,
+                JoinType::Right | JoinType::Full => return Err(unsupported("RIGHT or FULL JOIN LATERAL")),
+            };
+            return self.lateral_join(left, right, kind, condition);
+        }
         let left_items = left.scope.items.len();
-        let right = self.table_ref(right, with)?;
+        let (left_width, right) = (left.width, self.table_ref(right)?);
+        let right_width = right.width;
         let mut joined = cross(left, right)?;
-        let BoundRelation::Join { kind: joined_kind, condition: joined_condition, .. } = &mut joined.relation else {
-            return Ok(joined);
-        };
-        *joined_kind = match kind {
-            JoinType::Inner => JoinKind::Inner,
-            JoinType::Left => JoinKind::Left,
-            JoinType::Cross => JoinKind::Cross,
-        };
-        *joined_condition = match condition {
+        let condition = match condition {
             JoinCondition::None => None,
             JoinCondition::On(expr) => {
                 let mut level = Level::new(joined.scope, Clause::JoinOn);
                 let condition = self.condition(&mut level, expr)?;
+                if !level.subqueries.is_empty() {
+                    return self.joined_by_subqueries(kind, joined.relation, level, condition);
+                }
                 joined.scope = level.scope;
                 Some(condition)
             }
-            JoinCondition::Using(names) => Some(self.using(&mut joined.scope, left_items, names)?),
+            JoinCondition::Using(names) => Some(self.using(&mut joined.scope, left_items, names, kind)?),
+            JoinCondition::Natural => {
+                let names = common_names(&joined.scope, left_items)?;
+                match names.is_empty() {
+                    true => None,
+                    false => Some(self.using(&mut joined.scope, left_items, &names, kind)?),
+                }
+            }
+        };
+        let BoundRelation::Join { left, right, .. } = joined.relation else { return Err(unsupported("join")) };
+        let always = || BoundExpr::Literal { value: Value::Bool(true), expr_type: BOOL };
+        joined.relation = match (kind, condition) {
+            (JoinType::Cross, _) | (JoinType::Inner, None) => {
+                BoundRelation::Join { kind: JoinKind::Cross, left, right, condition: None }
+            }
+            (JoinType::Inner, condition) => BoundRelation::Join { kind: JoinKind::Inner, left, right, condition },
+            (JoinType::Left, condition) => {
+                let condition = Some(condition.unwrap_or_else(always));
+                BoundRelation::Join { kind: JoinKind::Left, left, right, condition }
+            }
+            (JoinType::Full, condition) => {
+                let condition = Some(condition.unwrap_or_else(always));
+                BoundRelation::Join { kind: JoinKind::Full, left, right, condition }
+            }
+            // A left join with its sides exchanged.
+            (JoinType::Right, condition) => {
+                let mut condition = condition.unwrap_or_else(always);
+                let turned = |index: usize| match index {
+                    _ if !is_own_column(index) => index,
+                    _ if index < left_width => index + right_width,
+                    _ => index - left_width,
+                };
+                map_columns(&mut condition, &turned);
+                let (left, right) = (right, left);
+                let condition = Some(condition);
+                let joined = BoundRelation::Join { kind: JoinKind::Left, left, right, condition };
+                let order = (right_width..right_width + left_width).chain(0..right_width);
+                let expressions = order.map(placeholder).collect();
+                BoundRelation::Project { input: Box::new(joined), expressions }
+            }
         };
         Ok(joined)
     }
 
-    /// Merges the named columns of both sides: the left one stands for both (buildMergedJoinVar; with equal types it is
-    /// the merged column of an inner and of a left join). Then come the left side's other columns, then the right's.
-    fn using(&mut self, scope: &mut Scope, left_items: usize, names: &[String]) -> Bound<super::BoundExpr> {
+    /// An inner join is its condition's filter over all pairs.
+    fn joined_by_subqueries(
+        &mut self,
+        kind: JoinType,
+        pairs: BoundRelation,
+        level: Level,
+        condition: BoundExpr,
+    ) -> Bound<FromItem> {
+        if kind != JoinType::Inner {
+            return Err(unsupported("subquery in the condition of an outer join"));
+        }
+        let relation = self.filtered(pairs, &level, condition)?;
+        Ok(FromItem { width: relation.width(), relation, scope: level.scope })
+    }
+
+    /// Merges the named columns of both sides (buildMergedJoinVar). Then come the left side's other columns, then the
+    /// right's.
+    fn using(&mut self, scope: &mut Scope, left_items: usize, names: &[String], kind: JoinType) -> Bound<BoundExpr> {
         let right = Scope { items: scope.items.split_off(left_items) };
         let mut conditions = Vec::new();
         let mut merged = Vec::new();
@@ -197,14 +292,9 @@ impl Binder<'_> {
             }
             let left_column = scope.unqualified(name)?.ok_or_else(missing)?.clone();
             let right_column = right.unqualified(name)?.ok_or_else(missing)?.clone();
-            if left_column.expr_type != right_column.expr_type {
-                return Err(unsupported("USING columns of different types"));
-            }
             let (left_var, right_var) = (self.column_reference(&left_column)?, self.column_reference(&right_column)?);
-            conditions.push(self.operator("=", Some(left_var), right_var)?.expr);
-            let mut column = left_column;
-            column.uses.extend(right_column.uses);
-            merged.push(column);
+            conditions.push(self.operator("=", Some(left_var.clone()), right_var.clone())?.expr);
+            merged.push(self.merged(kind, name, (left_column, left_var), (right_column, right_var))?);
         }
         let others = scope.visible_columns().chain(right.visible_columns());
         merged.extend(
@@ -217,17 +307,104 @@ impl Binder<'_> {
         scope.items.push(ScopeItem { name: None, schema: None, columns_visible: true, columns: merged });
         Ok(match conditions.len() {
             1 => conditions.remove(0),
-            _ => super::BoundExpr::And(conditions),
+            _ => BoundExpr::And(conditions),
         })
     }
+
+    /// One side's column where it has the common type and no NULLs of its own making, else both.
+    fn merged(
+        &mut self,
+        kind: JoinType,
+        name: &str,
+        (left, left_var): (ScopeColumn, Typed),
+        (right, right_var): (ScopeColumn, Typed),
+    ) -> Bound<ScopeColumn> {
+        let common = common_type(&[left_var.pg_type(), right_var.pg_type()])
+            .ok_or_else(|| UpstreamReason::UnknownFunction("no common type of USING columns".into()))?;
+        let (a, b) = (left_var.expr_type.typmod, right_var.expr_type.typmod);
+        let typmod = if a == b && left_var.pg_type() == right_var.pg_type() { a } else { -1 };
+        let uses: Vec<(usize, usize)> = left.uses.iter().chain(&right.uses).copied().collect();
+        let is_same = |var: &Typed| var.pg_type() == common && var.expr_type.typmod == typmod;
+        let whole = |column: ScopeColumn| ScopeColumn { name: name.into(), uses: uses.clone(), ..column };
+        let prefers_left = match kind {
+            JoinType::Inner | JoinType::Cross => is_same(&left_var) || !is_same(&right_var),
+            JoinType::Left => true,
+            JoinType::Right => false,
+            JoinType::Full => {
+                let (left, right) = (
+                    self.coerce(left_var, common, CastContext::Implicit)?,
+                    self.coerce(right_var, common, CastContext::Implicit)?,
+                );
+                let (collation, _) = self.input_collation(&[&left, &right], common)?;
+                let expr_type = ExprType { pg_type: common, typmod, collation };
+                let both = BoundExpr::Coalesce { arguments: vec![left.expr, right.expr], expr_type };
+                return Ok(ScopeColumn {
+                    name: name.into(),
+                    index: 0,
+                    merged: Some(both),
+                    expr_type: Some(expr_type),
+                    origin: None,
+                    uses: uses.clone(),
+                });
+            }
+        };
+        let (column, var) = if prefers_left { (left, left_var) } else { (right, right_var) };
+        if is_same(&var) {
+            return Ok(whole(column));
+        }
+        let coerced = self.coerce(var, common, CastContext::Implicit)?;
+        let expr_type = ExprType { typmod, ..coerced.expr_type };
+        let coerced = coerced.relabelled(expr_type);
+        let column = ScopeColumn { merged: Some(coerced.expr), expr_type: Some(expr_type), origin: None, ..column };
+        Ok(whole(column))
+    }
+}
+
+const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
+
+fn is_lateral(table: &TableRef) -> bool {
+    match table {
+        TableRef::Subquery { is_lateral, .. } => *is_lateral,
+        // generate_series may not depend on rows here, so that the word makes no difference.
+        TableRef::Function { .. } | TableRef::Table { .. } | TableRef::Join { .. } => false,
+    }
+}
+
+fn is_true(condition: &BoundExpr) -> bool {
+    matches!(condition, BoundExpr::Literal { value: Value::Bool(true), .. })
+}
+
+/// NATURAL: the names that both sides have, in the left's order.
+fn common_names(scope: &Scope, left_items: usize) -> Bound<Vec<String>> {
+    let columns = |items: &[ScopeItem]| {
+        let visible = items.iter().filter(|item| item.columns_visible).flat_map(|item| &item.columns);
+        visible.map(|column| column.name.to_string()).collect::<Vec<_>>()
+    };
+    let (left, right) = (columns(&scope.items[..left_items]), columns(&scope.items[left_items..]));
+    Ok(left.into_iter().filter(|name| right.contains(name)).collect())
+}
+
+/// A query's rows as a FROM item.
+fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias: &Alias) -> Bound<FromItem> {
+    let column = |(index, column): (usize, SelectedColumn)| ScopeColumn {
+        name: column.name,
+        index,
+        merged: None,
+        expr_type: Some(column.expr_type),
+        origin: column.origin,
+        uses: Vec::new(),
+    };
+    let mut columns: Vec<ScopeColumn> = columns.into_iter().enumerate().map(column).collect();
+    rename(&mut columns, &alias.columns)?;
+    let width = relation.width();
+    let item = ScopeItem { name: Some(alias.name.clone()), schema: None, columns_visible: true, columns };
+    Ok(FromItem { relation, width, scope: Scope { items: vec![item] } })
 }
 
 /// Left's columns, then right's.
 fn cross(left: FromItem, right: FromItem) -> Bound<FromItem> {
     let mut right_scope = right.scope;
-    for column in right_scope.items.iter_mut().flat_map(|item| &mut item.columns) {
-        column.index += left.width;
-    }
+    right_scope.shift(left.width);
     let relation = BoundRelation::Join {
         kind: JoinKind::Cross,
         left: Box::new(left.relation),
@@ -246,20 +423,4 @@ fn rename(columns: &mut [ScopeColumn], names: &[String]) -> Bound<()> {
         column.name = name.as_str().into();
     }
     Ok(())
-}
-
-/// Whether a LIMIT anywhere in it may leave PostgreSQL a choice of rows.
-fn chooses_rows(query: &Query) -> bool {
-    fn in_table(table: &TableRef) -> bool {
-        match table {
-            TableRef::Table { .. } => false,
-            TableRef::Subquery { query, .. } => chooses_rows(query),
-            TableRef::Join { left, right, .. } => in_table(left) || in_table(right),
-        }
-    }
-    let is_limited = |count: &Option<Expr>| count.is_some();
-    is_limited(&query.limit)
-        || is_limited(&query.offset)
-        || query.from.iter().any(in_table)
-        || query.with.iter().any(|table| chooses_rows(&table.query))
 }

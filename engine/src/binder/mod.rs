@@ -5,24 +5,34 @@
 //!
 //! Follows PostgreSQL's parser/ chapter by chapter: from.rs is parse_clause.c's FROM part, expression.rs parse_expr.c,
 //! resolve.rs parse_func.c and parse_oper.c, coerce.rs parse_coerce.c and parse_collate.c, grouping.rs parse_agg.c,
-//! select.rs the rest of analyze.c. Subqueries in expressions, set operations and window functions are not bound here.
+//! select.rs and query.rs the rest of analyze.c. What comes out has no subqueries in expressions: subquery.rs puts them
+//! beside the rows that they are asked for, decorrelate.rs makes those that depend on these rows joins.
 
+mod aggregate;
 mod coerce;
+mod common;
+mod decorrelate;
 mod expression;
 mod from;
 mod grouping;
 mod output_name;
+mod query;
+mod relation;
 mod resolve;
 mod scope;
 mod select;
+mod sets;
+mod subquery;
 mod typed;
+mod window;
 
 use std::sync::Arc;
 
-use crate::catalog::functions::{AggregateFunction, Function};
+use crate::catalog::functions::{AggregateFunction, Function, WindowFunction};
 use crate::catalog::{Catalog, Collation, RelationId};
 use crate::reason::UpstreamReason;
 use crate::statement::Statement;
+use crate::statement::ast::{FrameUnit, SetOperation};
 use crate::types::{FormatSettings, Oid, PgType, Value};
 
 /// What binding depends on besides the catalog.
@@ -150,7 +160,11 @@ pub struct AggregateCall {
     pub function: AggregateFunction,
     /// None: count(*).
     pub argument: Option<BoundExpr>,
+    /// Further arguments: the delimiter of string_agg, the X of regr_slope(Y, X), the fraction of percentile_cont.
+    pub extra: Vec<BoundExpr>,
     pub is_distinct: bool,
+    /// In which order the rows of a group are taken in. Empty: any.
+    pub order: Vec<SortKey>,
     pub filter: Option<BoundExpr>,
     pub expr_type: ExprType,
 }
@@ -159,7 +173,57 @@ pub struct AggregateCall {
 pub enum JoinKind {
     Inner,
     Left,
+    Full,
     Cross,
+}
+
+/// What a [`BoundRelation::Match`] tells of the rows on the right that go with a row of the left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchKind {
+    /// The rows of the left that have one. Output: the left's columns.
+    Semi,
+    /// Those that have none.
+    Anti,
+    /// Every row of the left; output: its columns and a boolean, IN's answer where there is a test, else EXISTS's.
+    Mark,
+    /// Every row of the left, beside its one row of the right or NULLs; two are an error.
+    Single,
+}
+
+/// What a window function computes over its frame or partition.
+#[derive(Clone, Debug)]
+pub struct WindowCall {
+    pub function: WindowKind,
+    pub arguments: Vec<BoundExpr>,
+    pub filter: Option<BoundExpr>,
+    pub partition: Vec<BoundExpr>,
+    pub order: Vec<SortKey>,
+    pub frame: WindowFrame,
+    pub expr_type: ExprType,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowKind {
+    Function(WindowFunction),
+    Aggregate(AggregateFunction),
+}
+
+/// Rows around the current one that a frame takes in. Without ORDER BY all rows of the partition are peers.
+#[derive(Clone, Debug)]
+pub struct WindowFrame {
+    pub unit: FrameUnit,
+    pub start: FrameBound,
+    pub end: FrameBound,
+}
+
+/// As in the syntax, with row-independent distances of type bigint.
+#[derive(Clone, Debug)]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(BoundExpr),
+    CurrentRow,
+    Following(BoundExpr),
+    UnboundedFollowing,
 }
 
 /// ORDER BY key over the input's columns.
@@ -201,9 +265,56 @@ pub enum BoundRelation {
         groups: Vec<BoundExpr>,
         aggregates: Vec<AggregateCall>,
     },
+    /// Output: left's columns, and what `kind` says. Both conditions are over left's columns, then right's; `test` is
+    /// the comparison of IN.
+    Match {
+        kind: MatchKind,
+        left: Box<Self>,
+        right: Box<Self>,
+        condition: Option<BoundExpr>,
+        test: Option<BoundExpr>,
+    },
     /// Equal rows once (NULLs equal). Output order is free.
     Distinct {
         input: Box<Self>,
+        columns: Vec<ExprType>,
+    },
+    /// The first row of each key (columns of the input), in order of the input.
+    DistinctOn {
+        input: Box<Self>,
+        keys: Vec<BoundExpr>,
+    },
+    /// All rows of all inputs, whose columns agree.
+    Append {
+        inputs: Vec<Self>,
+        columns: Vec<ExprType>,
+    },
+    /// INTERSECT or EXCEPT.
+    SetOperation {
+        operation: SetOperation,
+        is_all: bool,
+        left: Box<Self>,
+        right: Box<Self>,
+        columns: Vec<ExprType>,
+    },
+    Values {
+        rows: Vec<Vec<BoundExpr>>,
+        columns: Vec<ExprType>,
+    },
+    /// Output: the input's columns, then the calls'.
+    Window {
+        input: Box<Self>,
+        calls: Vec<WindowCall>,
+    },
+    /// The rows of [`BoundQuery::commons`] of that number.
+    Common {
+        index: usize,
+        width: usize,
+    },
+    /// generate_series: start, stop and step, of one type, without columns.
+    Series {
+        bounds: Vec<BoundExpr>,
+        expr_type: ExprType,
     },
     Sort {
         input: Box<Self>,
@@ -235,10 +346,30 @@ pub struct TableUse {
     pub columns: Vec<usize>,
 }
 
+/// A subquery whose one value is the same for all rows.
+#[derive(Clone, Debug)]
+pub struct ScalarQuery {
+    pub relation: BoundRelation,
+    pub kind: ScalarKind,
+    pub pg_type: PgType,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScalarKind {
+    /// The first column of its one row; NULL if there is none, an error if there are two.
+    Value,
+    /// Whether there is any.
+    Exists,
+}
+
 /// A statement that is understood. Read-only; shared by all sessions.
 #[derive(Clone, Debug)]
 pub struct BoundQuery {
     pub root: BoundRelation,
+    /// What is computed once and read from several places (WITH queries); each may read those before it.
+    pub commons: Vec<BoundRelation>,
+    /// Subqueries that depend on nothing, computed first, each one value: `$n` from the number of parameters on.
+    pub scalars: Vec<ScalarQuery>,
     pub output: Vec<OutputColumn>,
     /// Type of each `$n`.
     pub parameters: Vec<PgType>,
@@ -266,6 +397,12 @@ struct Binder<'a> {
     uses_statement_time: Option<bool>,
     folds_settings: bool,
     nodes: usize,
+    /// The levels around the one at hand that its expressions may refer to, outermost first.
+    outer: Vec<scope::Scope>,
+    /// The WITH queries in sight, innermost last.
+    with: Vec<common::Visible>,
+    commons: Vec<common::Common>,
+    scalars: Vec<ScalarQuery>,
 }
 
 impl<'a> Binder<'a> {
@@ -287,21 +424,37 @@ impl<'a> Binder<'a> {
             uses_statement_time: None,
             folds_settings: false,
             nodes: 0,
+            outer: Vec::new(),
+            with: Vec::new(),
+            commons: Vec::new(),
+            scalars: Vec::new(),
         })
     }
 
     fn bind(mut self, query: &crate::statement::ast::Query) -> Bound<BoundQuery> {
-        let selected = self.query(query, None)?;
+        let selected = self.query(query, query::Unknowns::BecomeText)?;
         let output = selected.columns.into_iter().map(|column| column.into_output()).collect();
         // check_variable_parameters: every number up to the highest must have got a type.
         let undetermined = || UpstreamReason::UnsupportedType("parameter of undetermined type".into());
-        let parameters =
-            self.parameters.into_iter().map(|known| known.ok_or_else(undetermined)).collect::<Bound<_>>()?;
+        let parameters: Vec<PgType> = std::mem::take(&mut self.parameters)
+            .into_iter()
+            .map(|known| known.ok_or_else(undetermined))
+            .collect::<Bound<_>>()?;
         for table in &mut self.tables {
             table.columns.sort_unstable();
         }
+        let mut root = selected.relation;
+        let mut commons = self.resolve_commons(&mut root);
+        let scalars = self.scalars.iter_mut().map(|scalar| &mut scalar.relation);
+        let relations: Vec<&mut BoundRelation> =
+            std::iter::once(&mut root).chain(&mut commons).chain(scalars).collect();
+        for relation in relations {
+            subquery::settle(relation, parameters.len())?;
+        }
         Ok(BoundQuery {
-            root: selected.relation,
+            root,
+            commons,
+            scalars: self.scalars,
             output,
             parameters,
             tables: self.tables,

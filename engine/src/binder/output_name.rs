@@ -1,6 +1,6 @@
 //! The name of an output column without a label: FigureColname of parse_target.c.
 
-use crate::statement::ast::{Expr, SqlValueFunction};
+use crate::statement::ast::{Body, Expr, Query, Select, SqlValueFunction, Target};
 
 /// The name, `?column?` if nothing suggests one.
 pub(super) fn output_name(expr: &Expr) -> &str {
@@ -35,7 +35,20 @@ fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
         Expr::Collate { operand, .. } => suggested(operand),
         Expr::Cast { operand, to } => stronger(suggested(operand), &to.name),
         Expr::Case { otherwise, .. } => stronger(otherwise.as_deref().and_then(suggested), "case"),
-        Expr::Number(_)
+        Expr::Row(_) => strong("row"),
+        Expr::Exists(_) => strong("exists"),
+        Expr::Grouping(_) => strong("grouping"),
+        // The name of the subquery's column.
+        Expr::Subquery(query) => match leftmost(query) {
+            Some(select) => match select.targets.first()? {
+                Target::Expr { label: Some(label), .. } => strong(label),
+                Target::Expr { expr, label: None } => strong(output_name(expr)),
+                Target::Star(_) => None,
+            },
+            None => strong("column1"),
+        },
+        Expr::InSubquery { .. }
+        | Expr::Number(_)
         | Expr::String(_)
         // Before PostgreSQL 15 it is a cast, named bool; upstream's description of the shape tells.
         | Expr::Bool(_)
@@ -50,6 +63,15 @@ fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
         | Expr::IsDistinct { .. }
         | Expr::Between { .. }
         | Expr::In { .. } => None,
+    }
+}
+
+/// The SELECT that names the columns; None: VALUES does.
+fn leftmost(query: &Query) -> Option<&Select> {
+    match &query.body {
+        Body::Select(select) => Some(select),
+        Body::Values(_) => None,
+        Body::Set { left, .. } => leftmost(left),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::binder::relation::{is_own_column, map_columns, outer_index};
 use crate::binder::typed::{CollationStrength, Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType};
 use crate::catalog::Collation;
@@ -13,6 +14,8 @@ pub(super) struct ScopeColumn {
     pub(super) name: Arc<str>,
     /// Position in the output of the FROM clause's relation.
     pub(super) index: usize,
+    /// For a merged column that is none of the two: over that output.
+    pub(super) merged: Option<BoundExpr>,
     /// None: of a type that is not mirrored; naming it sends the statement upstream.
     pub(super) expr_type: Option<ExprType>,
     pub(super) origin: Option<Origin>,
@@ -72,16 +75,31 @@ impl Scope {
         found.ok_or_else(|| UpstreamReason::UnknownRelation(qualifier.join(".").into()))
     }
 
-    /// transformColumnRef. System columns and whole-row references are not found: they go upstream.
-    pub(super) fn column(&self, names: &[String]) -> Bound<&ScopeColumn> {
-        let unknown = || UpstreamReason::UnknownColumn(names.join(".").into());
-        let found = match names {
-            [name] => self.unqualified(name)?,
-            [qualifier @ .., name] => unique(self.item(qualifier)?.columns.iter(), name)?,
-            [] => None,
-        };
-        found.ok_or_else(unknown)
+    /// The column of that name at this level; None: look further out. A qualifier that is known here decides.
+    fn column(&self, names: &[String]) -> Bound<Option<&ScopeColumn>> {
+        match names {
+            [name] => self.unqualified(name),
+            [qualifier @ .., name] => {
+                let Ok(item) = self.item(qualifier) else { return Ok(None) };
+                unique(item.columns.iter(), name)?.map(Some).ok_or_else(|| unknown(names))
+            }
+            [] => Ok(None),
+        }
     }
+
+    /// Moves every column of the level by so many places to the right.
+    pub(super) fn shift(&mut self, by: usize) {
+        for column in self.items.iter_mut().flat_map(|item| &mut item.columns) {
+            column.index += by;
+            if let Some(merged) = &mut column.merged {
+                map_columns(merged, &|index| if is_own_column(index) { index + by } else { index });
+            }
+        }
+    }
+}
+
+fn unknown(names: &[String]) -> UpstreamReason {
+    UpstreamReason::UnknownColumn(names.join(".").into())
 }
 
 /// The one column of that name; two are ambiguous.
@@ -95,6 +113,23 @@ fn unique<'s>(columns: impl Iterator<Item = &'s ScopeColumn>, name: &str) -> Bou
 }
 
 impl Binder<'_> {
+    /// transformColumnRef: the nearest level that knows the name. System columns and whole-row references are not found:
+    /// they go upstream.
+    pub(super) fn column(&mut self, scope: &Scope, names: &[String]) -> Bound<Typed> {
+        if let Some(column) = scope.column(names)? {
+            let column = column.clone();
+            return self.column_reference(&column);
+        }
+        for level in (0..self.outer.len()).rev() {
+            let Some(column) = self.outer[level].column(names)? else { continue };
+            let column = column.clone();
+            let mut typed = self.column_reference(&column)?;
+            map_columns(&mut typed.expr, &|index| if is_own_column(index) { outer_index(level, index) } else { index });
+            return Ok(typed);
+        }
+        Err(unknown(names))
+    }
+
     /// The Var of a column, noted as used (markVarForSelectPriv).
     pub(super) fn column_reference(&mut self, column: &ScopeColumn) -> Bound<Typed> {
         let Some(expr_type) = column.expr_type else {
@@ -108,7 +143,7 @@ impl Binder<'_> {
         }
         let strength =
             if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
-        let expr = BoundExpr::Column { index: column.index, expr_type };
+        let expr = column.merged.clone().unwrap_or(BoundExpr::Column { index: column.index, expr_type });
         Ok(Typed { expr, expr_type, strength, origin: column.origin })
     }
 }

@@ -1,23 +1,24 @@
 //! One SELECT: targets, WHERE, grouping, ORDER BY, DISTINCT, LIMIT (transformSelectStmt, findTargetlistEntry).
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::binder::coerce::{Needs, check_comparable, check_groupable};
 use crate::binder::expression::{Clause, Level};
-use crate::binder::from::WithScope;
 use crate::binder::grouping::{Grouping, has_aggregate};
 use crate::binder::output_name::output_name;
+use crate::binder::query::Unknowns;
+use crate::binder::relation::{SUBQUERY_BASE, WINDOW_BASE, any_column, map_columns};
 use crate::binder::scope::Scope;
+use crate::binder::sets::untyped;
+use crate::binder::subquery::{Asked, asked};
 use crate::binder::typed::{Origin, Typed, is_same};
-use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, OutputColumn, SortKey, unsupported};
+use crate::binder::{
+    Binder, Bound, BoundExpr, BoundRelation, ExprType, OutputColumn, SortKey, WindowCall, unsupported,
+};
 use crate::catalog::functions::CastContext;
 use crate::reason::UpstreamReason;
-use crate::statement::ast::{CommonTable, Expr, OrderItem, Quantifier, Query, Target};
-use crate::types::{PgType, Value};
-
-/// WITH queries in one list: bounds the recursion that puts them in sight.
-const WITH_QUERIES_MAX: usize = 64;
+use crate::statement::ast::{Expr, GroupItem, OrderItem, Quantifier, Query, Select, Target};
+use crate::types::PgType;
 
 /// A bound query: its relation puts out exactly `columns`.
 pub(super) struct Selected {
@@ -25,10 +26,13 @@ pub(super) struct Selected {
     pub(super) columns: Vec<SelectedColumn>,
 }
 
+#[derive(Clone)]
 pub(super) struct SelectedColumn {
     pub(super) name: Arc<str>,
     pub(super) expr_type: ExprType,
     pub(super) origin: Option<Origin>,
+    /// The literal that it is, where a set operation is still to type it.
+    pub(super) untyped: Option<Typed>,
 }
 
 impl SelectedColumn {
@@ -53,55 +57,99 @@ struct Order {
 }
 
 impl Binder<'_> {
-    pub(super) fn query(&mut self, query: &Query, with: Option<&WithScope<'_>>) -> Bound<Selected> {
-        self.spend(1)?;
-        if query.with.len() > WITH_QUERIES_MAX {
-            return Err(unsupported("too many WITH queries"));
-        }
-        for (position, table) in query.with.iter().enumerate() {
-            if query.with[..position].iter().any(|earlier| earlier.name == table.name) {
-                return Err(UpstreamReason::UnknownRelation("WITH query name specified more than once".into()));
-            }
-        }
-        self.with_tables(&query.with, query, with)
-    }
-
-    /// Puts the WITH queries in sight, one by one: each sees those before it.
-    fn with_tables(&mut self, pending: &[CommonTable], query: &Query, with: Option<&WithScope<'_>>) -> Bound<Selected> {
-        let Some((table, rest)) = pending.split_first() else { return self.select(query, with) };
-        let scope = WithScope { table, references: Cell::new(0), outer: with };
-        let selected = self.with_tables(rest, query, Some(&scope))?;
-        // PostgreSQL analyses it all the same, and may find an error.
-        if scope.references.get() == 0 { Err(unsupported("WITH query that is not used")) } else { Ok(selected) }
-    }
-
-    fn select(&mut self, query: &Query, with: Option<&WithScope<'_>>) -> Bound<Selected> {
-        let from = self.bind_from(&query.from, with)?;
+    pub(super) fn select(&mut self, query: &Query, select: &Select, unknowns: Unknowns) -> Bound<Selected> {
+        let from = self.bind_from(&select.from)?;
         let mut level = Level::new(from.scope, Clause::Target);
+        level.named_windows = select.windows.clone();
         // The order is transformSelectStmt's: the first context decides a parameter's type.
-        let mut targets = self.targets(&mut level, &query.targets)?;
+        let mut targets = self.targets(&mut level, &select.targets)?;
         level.clause = Clause::Where;
-        let filter = query.filter.as_ref().map(|filter| self.condition(&mut level, filter)).transpose()?;
+        let filter = select.filter.as_ref().map(|filter| self.condition(&mut level, filter)).transpose()?;
         level.clause = Clause::Having;
-        let having = query.having.as_ref().map(|having| self.condition(&mut level, having)).transpose()?;
+        let having = select.having.as_ref().map(|having| self.condition(&mut level, having)).transpose()?;
         let order = self.order_by(&mut level, &mut targets, &query.order_by)?;
-        let groups = self.group_by(&mut level, &mut targets, &query.group_by)?;
+        let groups = self.group_by(&mut level, &mut targets, &select.group_by)?;
+        let on = self.distinct_on(&mut level, &mut targets, &select.quantifier, &order)?;
         let offset = self.count(query.offset.as_ref())?;
         let limit = self.count(query.limit.as_ref())?;
-        for target in &mut targets {
+        let mut columns = Vec::new();
+        for target in targets.iter_mut().filter(|target| !target.is_junk) {
+            let untyped = match unknowns {
+                Unknowns::Stay if select.quantifier == Quantifier::All => untyped(&target.typed)?,
+                Unknowns::Stay | Unknowns::BecomeText => None,
+            };
             self.resolve_unknown(&mut target.typed)?;
+            let Typed { expr_type, origin, .. } = target.typed;
+            columns.push(SelectedColumn { name: target.name.clone(), expr_type, origin, untyped });
         }
-        let mut relation = filtered(from.relation, filter);
-        if !groups.is_empty() || !level.aggregates.is_empty() || having.is_some() {
-            relation = self.grouped(relation, level, groups, having, &mut targets)?;
+        targets.iter_mut().try_for_each(|target| self.resolve_unknown(&mut target.typed))?;
+        let mut relation = from.relation;
+        if let Some(filter) = filter {
+            relation = self.filtered(relation, &level, filter)?;
         }
-        let relation = finished(relation, query.quantifier, &targets, order, limit, offset)?;
-        let columns = targets.into_iter().filter(|target| !target.is_junk).map(|target| SelectedColumn {
-            name: target.name,
-            expr_type: target.typed.expr_type,
-            origin: target.typed.origin,
-        });
-        Ok(Selected { relation, columns: columns.collect() })
+        let is_grouped =
+            !groups.expressions.is_empty() || groups.sets.is_some() || !level.aggregates.is_empty() || having.is_some();
+        if is_grouped {
+            relation = self.grouped(relation, &mut level, groups, having, &mut targets)?;
+        } else if !level.groupings.is_empty() {
+            return Err(unsupported("GROUPING without GROUP BY"));
+        }
+        relation = self.windowed(relation, &mut level, &mut targets)?;
+        let computed = targets.iter_mut().map(|target| &mut target.typed.expr).collect();
+        relation = self.attached(relation, &level, computed)?;
+        let relation = finished(relation, &select.quantifier, &targets, order, on, limit, offset)?;
+        Ok(Selected { relation, columns })
+    }
+
+    /// Computes the window functions, and puts their columns into the targets.
+    fn windowed(&mut self, input: BoundRelation, level: &mut Level, targets: &mut [Entry]) -> Bound<BoundRelation> {
+        let mut calls = std::mem::take(&mut level.windows);
+        if calls.is_empty() {
+            return Ok(input);
+        }
+        let used = calls.iter_mut().flat_map(WindowCall::expressions_mut).collect();
+        let input = self.attached(input, level, used)?;
+        let width = input.width();
+        let place = |index: usize| {
+            let call = index.checked_sub(WINDOW_BASE).filter(|_| index < SUBQUERY_BASE);
+            call.map_or(index, |call| width + call)
+        };
+        for target in targets {
+            map_columns(&mut target.typed.expr, &place);
+        }
+        for subquery in &mut level.subqueries {
+            if let Asked::In(test) = &mut subquery.kind {
+                map_columns(test, &place);
+            }
+        }
+        Ok(BoundRelation::Window { input: Box::new(input), calls })
+    }
+
+    /// The targets that DISTINCT ON names; ORDER BY must begin with them (transformDistinctOnClause).
+    fn distinct_on(
+        &mut self,
+        level: &mut Level,
+        targets: &mut Vec<Entry>,
+        quantifier: &Quantifier,
+        order: &[Order],
+    ) -> Bound<Vec<usize>> {
+        let Quantifier::DistinctOn(items) = quantifier else { return Ok(Vec::new()) };
+        level.clause = Clause::OrderBy;
+        let mut on: Vec<usize> = Vec::new();
+        for item in items {
+            let target = self.target_of(level, targets, item)?;
+            self.resolve_unknown(&mut targets[target].typed)?;
+            check_comparable(targets[target].typed.expr_type, Needs::Order, "DISTINCT ON")?;
+            if !on.contains(&target) {
+                on.push(target);
+            }
+        }
+        let leading = order.iter().take_while(|key| on.contains(&key.target)).count();
+        let covered = on.iter().filter(|target| order[..leading].iter().any(|key| key.target == **target)).count();
+        if leading < order.len() && covered < on.len() {
+            return Err(unsupported("DISTINCT ON that ORDER BY does not begin with"));
+        }
+        Ok(on)
     }
 
     /// transformTargetList.
@@ -160,22 +208,96 @@ impl Binder<'_> {
         Ok(order)
     }
 
-    fn group_by(&mut self, level: &mut Level, targets: &mut Vec<Entry>, items: &[Expr]) -> Bound<Vec<BoundExpr>> {
+    fn group_by(&mut self, level: &mut Level, targets: &mut Vec<Entry>, items: &[GroupItem]) -> Bound<Groups> {
         level.clause = Clause::GroupBy;
-        let mut groups: Vec<BoundExpr> = Vec::new();
+        let mut groups = Groups::default();
+        // The sets that each item stands for, by positions in the groups; all items together: every combination.
+        let mut product: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut has_sets = false;
         for item in items {
-            let target = self.target_of(level, targets, item)?;
-            self.resolve_unknown(&mut targets[target].typed)?;
-            let typed = &targets[target].typed;
-            if has_aggregate(&typed.expr) {
-                return Err(unsupported("aggregate in GROUP BY"));
+            has_sets |= !matches!(item, GroupItem::Expr(_));
+            let sets = self.grouping_sets(level, targets, item, &mut groups.expressions)?;
+            if product.len() * sets.len() > GROUPING_SETS_MAX {
+                return Err(unsupported("too many grouping sets"));
             }
-            check_groupable(typed.expr_type, "GROUP BY")?;
-            if !groups.iter().any(|earlier| is_same(earlier, &typed.expr)) {
-                groups.push(typed.expr.clone());
-            }
+            let combined = product.iter().flat_map(|before| {
+                sets.iter().map(|set| {
+                    let mut both = before.clone();
+                    set.iter().for_each(|group| {
+                        if !both.contains(group) {
+                            both.push(*group);
+                        }
+                    });
+                    both
+                })
+            });
+            product = combined.collect();
         }
+        groups.sets = has_sets.then_some(product);
         Ok(groups)
+    }
+
+    /// expand_grouping_sets.
+    fn grouping_sets(
+        &mut self,
+        level: &mut Level,
+        targets: &mut Vec<Entry>,
+        item: &GroupItem,
+        groups: &mut Vec<BoundExpr>,
+    ) -> Bound<Vec<Vec<usize>>> {
+        let mut all = |binder: &mut Self, items: &[Expr]| {
+            items.iter().map(|item| binder.group(level, targets, item, groups)).collect::<Bound<Vec<usize>>>()
+        };
+        Ok(match item {
+            GroupItem::Expr(Expr::Row(items)) => vec![all(self, items)?],
+            GroupItem::Expr(single) => vec![all(self, std::slice::from_ref(single))?],
+            GroupItem::Empty => vec![Vec::new()],
+            GroupItem::Rollup(elements) => {
+                let elements = elements.iter().map(|items| all(self, items)).collect::<Bound<Vec<_>>>()?;
+                (0..=elements.len()).rev().map(|count| elements[..count].concat()).collect()
+            }
+            GroupItem::Cube(elements) => {
+                if elements.len() > 12 {
+                    return Err(unsupported("too many grouping sets"));
+                }
+                let elements = elements.iter().map(|items| all(self, items)).collect::<Bound<Vec<_>>>()?;
+                let chosen = |set: usize| {
+                    let kept = elements.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
+                    kept.flat_map(|(_, element)| element.iter().copied()).collect()
+                };
+                (0..1_usize << elements.len()).rev().map(chosen).collect()
+            }
+            GroupItem::Sets(items) => {
+                let mut sets = Vec::new();
+                for item in items {
+                    sets.extend(self.grouping_sets(level, targets, item, groups)?);
+                }
+                sets
+            }
+        })
+    }
+
+    /// The position of a group expression.
+    fn group(
+        &mut self,
+        level: &mut Level,
+        targets: &mut Vec<Entry>,
+        item: &Expr,
+        groups: &mut Vec<BoundExpr>,
+    ) -> Bound<usize> {
+        let target = self.target_of(level, targets, item)?;
+        self.resolve_unknown(&mut targets[target].typed)?;
+        let typed = &targets[target].typed;
+        if has_aggregate(&typed.expr) || any_column(&typed.expr, &|index| (WINDOW_BASE..SUBQUERY_BASE).contains(&index))
+        {
+            return Err(unsupported("aggregate in GROUP BY"));
+        }
+        check_groupable(typed.expr_type, "GROUP BY")?;
+        let known = groups.iter().position(|earlier| is_same(earlier, &typed.expr));
+        Ok(known.unwrap_or_else(|| {
+            groups.push(typed.expr.clone());
+            groups.len() - 1
+        }))
     }
 
     /// findTargetlistEntrySQL92, then ...SQL99: an output name, a position, or an expression, which may be added.
@@ -189,7 +311,9 @@ impl Binder<'_> {
                     return Ok(found);
                 }
             }
-            Expr::Number(digits) => return position_of(targets, digits),
+            Expr::Number(digits) => {
+                return position_of(targets.iter().filter(|target| !target.is_junk).count(), digits);
+            }
             Expr::String(_) | Expr::Null => return Err(unsupported("constant in ORDER BY or GROUP BY")),
             _ => {}
         }
@@ -201,46 +325,83 @@ impl Binder<'_> {
         Ok(targets.len() - 1)
     }
 
-    /// transformLimitClause. None: no limit.
-    fn count(&mut self, expr: Option<&Expr>) -> Bound<Option<BoundExpr>> {
-        let Some(expr) = expr else { return Ok(None) };
-        let mut level = Level::new(Scope::default(), Clause::Limit);
-        let typed = self.expression(&mut level, expr)?;
-        // The usual constant is widened here, so that the planner sees the number.
-        let count = match typed.expr {
-            BoundExpr::Literal { value: Value::Int4(count), .. } => {
-                let (expr_type, _) = self.plain_type(PgType::Int8)?;
-                BoundExpr::Literal { value: Value::Int8(count.into()), expr_type }
-            }
-            _ => self.coerce(typed, PgType::Int8, CastContext::Assignment)?.expr,
-        };
-        match &count {
-            BoundExpr::Literal { value: Value::Null, .. } => Ok(None),
-            BoundExpr::Literal { value: Value::Int8(..0), .. } => {
-                Err(UpstreamReason::LocalError("LIMIT or OFFSET must not be negative".into()))
-            }
-            _ => Ok(Some(count)),
-        }
-    }
-
     fn grouped(
         &mut self,
         relation: BoundRelation,
-        level: Level,
-        groups: Vec<BoundExpr>,
+        level: &mut Level,
+        groups: Groups,
         mut having: Option<BoundExpr>,
         targets: &mut [Entry],
     ) -> Bound<BoundRelation> {
-        let mut grouping = Grouping::new(groups, &level.scope);
-        for expr in targets.iter().map(|target| &target.typed.expr).chain(&having) {
-            grouping.add_dependent_columns(self, expr)?;
+        // What is asked below the grouping.
+        let mut expressions = groups.expressions;
+        let mut aggregates = std::mem::take(&mut level.aggregates);
+        let asked_below = expressions.clone();
+        let used = aggregates.iter_mut().flat_map(|call| {
+            let own = call.argument.iter_mut().chain(&mut call.extra).chain(&mut call.filter);
+            own.chain(call.order.iter_mut().map(|key| &mut key.expr))
+        });
+        let input = self.attached(relation, level, used.chain(&mut expressions).collect())?;
+        let mut grouping = Grouping::new(asked_below, aggregates.len(), &level.scope);
+        let mut above: Vec<&mut BoundExpr> = targets.iter_mut().map(|target| &mut target.typed.expr).collect();
+        above.extend(&mut having);
+        above.extend(level.windows.iter_mut().flat_map(WindowCall::expressions_mut));
+        if groups.sets.is_none() {
+            for expr in &above {
+                grouping.add_dependent_columns(self, expr)?;
+            }
+            // A subquery that is a group itself is answered below.
+            let mut trial: Vec<BoundExpr> = above.iter().map(|expr| (**expr).clone()).collect();
+            trial.iter_mut().try_for_each(|expr| grouping.rewrite(expr))?;
+            for number in asked(trial.iter(), &level.subqueries) {
+                grouping.add_subquery(self, &mut level.subqueries[number])?;
+            }
         }
-        for expr in targets.iter_mut().map(|target| &mut target.typed.expr).chain(&mut having) {
+        for expr in &mut above {
             grouping.rewrite(expr)?;
         }
-        Ok(filtered(grouping.relation(relation, level.aggregates), having))
+        // The groups are as the rows below have them; what was asked there has its place now.
+        for number in asked(above.iter().map(|expr| &**expr), &level.subqueries) {
+            grouping.rewrite_subquery(&mut level.subqueries[number])?;
+        }
+        let questions = std::mem::take(&mut level.groupings);
+        if groups.sets.is_none() && !questions.is_empty() {
+            for question in &questions {
+                if !question.iter().all(|item| grouping.is_group(item)) {
+                    return Err(UpstreamReason::UnknownColumn("arguments to GROUPING must be grouped".into()));
+                }
+            }
+        }
+        let sets = match groups.sets {
+            Some(sets) => sets,
+            None if questions.is_empty() => {
+                let relation = grouping.with_definitions(expressions).relation(input, aggregates);
+                return self.having(relation, level, having);
+            }
+            None => vec![(0..grouping.len()).collect()],
+        };
+        let shared = if sets.len() > 1 { self.shared(input)? } else { input };
+        let relation =
+            grouping.with_definitions(expressions).relation_of_sets(&shared, &aggregates, &sets, &questions)?;
+        self.having(relation, level, having)
+    }
+
+    fn having(&mut self, relation: BoundRelation, level: &Level, having: Option<BoundExpr>) -> Bound<BoundRelation> {
+        match having {
+            Some(having) => self.filtered(relation, level, having),
+            None => Ok(relation),
+        }
     }
 }
+
+/// GROUP BY: its expressions, and which of them each grouping set has.
+#[derive(Default)]
+struct Groups {
+    expressions: Vec<BoundExpr>,
+    sets: Option<Vec<Vec<usize>>>,
+}
+
+const GROUPING_SETS_MAX: usize = 4_096;
 
 /// The output column of that name; two different ones are ambiguous.
 fn target_named(targets: &[Entry], name: &str) -> Bound<Option<usize>> {
@@ -256,18 +417,10 @@ fn target_named(targets: &[Entry], name: &str) -> Bound<Option<usize>> {
 }
 
 /// An integer constant counts the output columns from 1; another constant is an error.
-fn position_of(targets: &[Entry], digits: &str) -> Bound<usize> {
-    let outputs = targets.iter().filter(|target| !target.is_junk).count();
+pub(super) fn position_of(outputs: usize, digits: &str) -> Bound<usize> {
     match digits.parse::<usize>() {
         Ok(position) if (1..=outputs).contains(&position) => Ok(position - 1),
         _ => Err(UpstreamReason::UnknownColumn(format!("position {digits} is not in select list").into())),
-    }
-}
-
-fn filtered(input: BoundRelation, predicate: Option<BoundExpr>) -> BoundRelation {
-    match predicate {
-        Some(predicate) => BoundRelation::Filter { input: Box::new(input), predicate },
-        None => input,
     }
 }
 
@@ -275,30 +428,32 @@ fn filtered(input: BoundRelation, predicate: Option<BoundExpr>) -> BoundRelation
 /// computed before sorting, as PostgreSQL does, so that an error in any row is met.
 fn finished(
     input: BoundRelation,
-    quantifier: Quantifier,
+    quantifier: &Quantifier,
     targets: &[Entry],
     order: Vec<Order>,
+    on: Vec<usize>,
     limit: Option<BoundExpr>,
     offset: Option<BoundExpr>,
 ) -> Bound<BoundRelation> {
     // Junk that ORDER BY does not use served GROUP BY.
     let mut kept: Vec<usize> = Vec::new();
     for (index, target) in targets.iter().enumerate() {
-        if !target.is_junk || order.iter().any(|key| key.target == index) {
+        if !target.is_junk || order.iter().any(|key| key.target == index) || on.contains(&index) {
             kept.push(index);
         }
     }
     let expressions = kept.iter().map(|index| targets[*index].typed.expr.clone()).collect();
     let mut relation = BoundRelation::Project { input: Box::new(input), expressions };
     let outputs = targets.iter().filter(|target| !target.is_junk).count();
-    if quantifier == Quantifier::Distinct {
+    if *quantifier == Quantifier::Distinct {
         if kept.len() > outputs {
             return Err(UpstreamReason::UnknownColumn("ORDER BY of SELECT DISTINCT must be in the select list".into()));
         }
         for target in targets.iter().filter(|target| !target.is_junk) {
             check_groupable(target.typed.expr_type, "DISTINCT")?;
         }
-        relation = BoundRelation::Distinct { input: Box::new(relation) };
+        let columns = kept.iter().map(|index| targets[*index].typed.expr_type).collect();
+        relation = BoundRelation::Distinct { input: Box::new(relation), columns };
     }
     let column = |index: usize, target: usize| BoundExpr::Column { index, expr_type: targets[target].typed.expr_type };
     if !order.is_empty() {
@@ -312,6 +467,11 @@ fn finished(
             });
         }
         relation = BoundRelation::Sort { input: Box::new(relation), keys };
+    }
+    if !on.is_empty() {
+        let place = |target: &usize| kept.iter().position(|index| index == target).map(|index| column(index, *target));
+        let keys = on.iter().filter_map(place).collect();
+        relation = BoundRelation::DistinctOn { input: Box::new(relation), keys };
     }
     if limit.is_some() || offset.is_some() {
         relation = BoundRelation::Limit { input: Box::new(relation), limit, offset };

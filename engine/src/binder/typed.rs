@@ -1,5 +1,6 @@
 //! An expression while it is being bound: with its type, where its collation comes from, and whether it still is a bare column.
 
+use crate::binder::relation::as_outer;
 use crate::binder::{BoundExpr, ExprType};
 use crate::catalog::{Collation, RelationId};
 use crate::types::{PgType, Value};
@@ -138,9 +139,10 @@ pub(super) fn size(expr: &BoundExpr) -> usize {
     1 + children(expr).into_iter().map(size).sum::<usize>()
 }
 
-/// Whether any part is a column (contain_vars_of_level); an aggregate's result counts as one.
+/// Whether any part is a column of the level itself (contain_vars_of_level); an aggregate's result counts as one.
 pub(super) fn has_column(expr: &BoundExpr) -> bool {
-    matches!(expr, BoundExpr::Column { .. }) || children(expr).into_iter().any(has_column)
+    matches!(expr, BoundExpr::Column { index, .. } if as_outer(*index).is_none())
+        || children(expr).into_iter().any(has_column)
 }
 
 /// equal(): the same expression over the same input.

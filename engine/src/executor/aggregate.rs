@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, UInt32Array};
 use arrow::compute::take;
 
 use super::accumulate::{Accumulator, Groups, accumulator};
@@ -11,12 +11,13 @@ use super::arrays::{concatenate, internal};
 use super::batch::{Batch, Kept, kept_rows};
 use super::eval::is_bool;
 use super::key_table::{KeyTable, Purpose, first_rows};
+use super::order::{Direction, codes, sorted_rows};
 use super::{Batching, Flow, Run, Sink};
 use crate::catalog::functions::AggregateFunction;
 use crate::catalog::functions::EvalError;
-use crate::planner::expression::type_of;
+use crate::planner::expression::{is_row_independent, type_of};
 use crate::planner::node::{Aggregate, Call};
-use crate::types::PgType;
+use crate::types::{PgType, Value};
 
 impl Run<'_> {
     pub(super) fn aggregate(&self, aggregate: &Aggregate, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
@@ -44,8 +45,20 @@ struct Grouping<'a> {
     key_bytes: usize,
 }
 
+/// Rows that are taken in at the end, batch by batch.
+#[derive(Default)]
+struct Waiting {
+    ids: Vec<u32>,
+    /// For each batch its sort keys, and its arguments.
+    keys: Vec<ArrayRef>,
+    values: Vec<ArrayRef>,
+    batches: usize,
+}
+
 struct CallState {
     accumulator: Box<dyn Accumulator>,
+    /// For calls that take rows in in an order of their own.
+    waiting: Option<Waiting>,
     /// For DISTINCT: which (group, value) have been taken in.
     taken: Option<KeyTable>,
 }
@@ -59,7 +72,7 @@ impl<'a> Grouping<'a> {
             false => Some(KeyTable::new(&key_types, Purpose::Groups, rows)?),
         };
         let states =
-            aggregate.calls.iter().map(|call| CallState::new(aggregate, call, rows)).collect::<Result<_, _>>()?;
+            aggregate.calls.iter().map(|call| CallState::new(run, aggregate, call, rows)).collect::<Result<_, _>>()?;
         let keys = vec![Vec::new(); key_types.len()];
         Ok(Self { run, aggregate, key_types, table, keys, states, charged_bytes: 0, key_bytes: 0 })
     }
@@ -72,28 +85,28 @@ impl<'a> Grouping<'a> {
         let mut arguments: Vec<Option<ArrayRef>> = vec![None; self.aggregate.arguments.len()];
         for (call, state) in self.aggregate.calls.iter().zip(&mut self.states) {
             let whole = Groups { ids: ids.as_deref(), rows: batch.rows, count, before, is_complete: true };
+            let expressions = call.argument.iter().chain(&call.extra).copied();
             if let Some(filter) = &call.filter {
                 let keep = self.run.environment.evaluate_booleans(filter, batch)?;
                 let keep = BooleanArray::new(is_bool(&keep, Some(true)), None);
                 let part = batch.filter(&keep)?;
                 let part_ids = ids.as_deref().map(|ids| kept_ids(ids, &keep));
                 let groups = Groups { ids: part_ids.as_deref(), rows: part.rows, is_complete: false, ..whole };
-                let argument = call.argument.map(|argument| &self.aggregate.arguments[argument]);
-                let values = argument.map(|expr| self.run.environment.evaluate_column(expr, &part)).transpose()?;
-                state.update(&groups, values.as_ref())?;
+                let values = expressions
+                    .map(|argument| self.run.environment.evaluate_column(&self.aggregate.arguments[argument], &part))
+                    .collect::<Result<Vec<_>, _>>()?;
+                state.take_in(self.run, call, &groups, values, &part)?;
                 continue;
             }
-            let values = match call.argument {
-                None => None,
-                Some(argument) => {
-                    if arguments[argument].is_none() {
-                        let expr = &self.aggregate.arguments[argument];
-                        arguments[argument] = Some(self.run.environment.evaluate_column(expr, batch)?);
-                    }
-                    arguments[argument].as_ref()
+            let mut values = Vec::with_capacity(1 + call.extra.len());
+            for argument in expressions {
+                if arguments[argument].is_none() {
+                    let expr = &self.aggregate.arguments[argument];
+                    arguments[argument] = Some(self.run.environment.evaluate_column(expr, batch)?);
                 }
-            };
-            state.update(&whole, values)?;
+                values.extend(arguments[argument].clone());
+            }
+            state.take_in(self.run, call, &whole, values, batch)?;
         }
         let bytes = self.bytes();
         self.run.charge_growth(&mut self.charged_bytes, bytes)
@@ -132,7 +145,8 @@ impl<'a> Grouping<'a> {
         for (pg_type, pieces) in self.key_types.iter().zip(&self.keys) {
             columns.push(concatenate(*pg_type, pieces)?);
         }
-        for state in self.states {
+        for (mut state, call) in self.states.into_iter().zip(&self.aggregate.calls) {
+            state.settle(self.run, self.aggregate, call, groups)?;
             columns.push(state.accumulator.finish(groups)?);
         }
         Ok(Batch::new(columns, groups))
@@ -147,43 +161,118 @@ fn kept_ids(ids: &[u32], keep: &BooleanArray) -> Vec<u32> {
 }
 
 impl CallState {
-    fn new(aggregate: &Aggregate, call: &Call, rows: usize) -> Result<Self, EvalError> {
+    fn new(run: &Run<'_>, aggregate: &Aggregate, call: &Call, rows: usize) -> Result<Self, EvalError> {
         let argument = call.argument.map(|argument| type_of(&aggregate.arguments[argument]));
-        let accumulator = accumulator(call.function, argument)?;
+        let extra = call.extra.iter().map(|extra| match &aggregate.arguments[*extra] {
+            row_independent if is_row_independent(row_independent) => run.constant(row_independent),
+            _ => Ok(Value::Null),
+        });
+        let accumulator = accumulator(call.function, argument, &extra.collect::<Result<Vec<_>, _>>()?)?;
+        let waiting = (!call.order.is_empty()).then(Waiting::default);
         let is_distinct = call.is_distinct && depends_on_repetition(call.function);
         let taken = match argument.filter(|_| is_distinct) {
             None => None,
             Some(pg_type) => Some(distinct_table(call.function, pg_type, !aggregate.groups.is_empty(), rows)?),
         };
-        Ok(Self { accumulator, taken })
+        Ok(Self { accumulator, waiting, taken })
     }
 
-    fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
-        let (Some(taken), Some(values)) = (&mut self.taken, values) else {
-            return self.accumulator.update(groups, values);
+    /// Rows of a batch: now, or at the end in their order.
+    fn take_in(
+        &mut self,
+        run: &Run<'_>,
+        call: &Call,
+        groups: &Groups<'_>,
+        values: Vec<ArrayRef>,
+        batch: &Batch,
+    ) -> Result<(), EvalError> {
+        let Some(waiting) = &mut self.waiting else { return self.update(groups, &values) };
+        let ids = groups.ids.map_or_else(|| vec![0; groups.rows], <[u32]>::to_vec);
+        run.charge(groups.rows * (4 + 8 * (values.len() + call.order.len())))?;
+        waiting.ids.extend(ids);
+        for key in &call.order {
+            waiting.keys.push(run.environment.evaluate_column(&key.expr, batch)?);
+        }
+        waiting.values.extend(values);
+        waiting.batches += 1;
+        Ok(())
+    }
+
+    /// Takes in what waits, group by group in the order asked for.
+    fn settle(&mut self, run: &Run<'_>, aggregate: &Aggregate, call: &Call, groups: usize) -> Result<(), EvalError> {
+        let Some(waiting) = self.waiting.take().filter(|waiting| !waiting.ids.is_empty()) else { return Ok(()) };
+        run.check_cancelled()?;
+        let rows = waiting.ids.len();
+        if u32::try_from(rows).is_err() {
+            return Err(EvalError::OverBudget("rows of one ordered aggregate"));
+        }
+        let column = |pieces: &[ArrayRef], count: usize, at: usize, pg_type: PgType| {
+            let own: Vec<ArrayRef> = (0..waiting.batches).map(|batch| pieces[batch * count + at].clone()).collect();
+            concatenate(pg_type, &own)
+        };
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(waiting.ids.iter().map(|id| i64::from(*id))));
+        let mut keys = vec![codes(&ids, PgType::Int8, Direction { descending: false, nulls_first: false })?];
+        for (at, key) in call.order.iter().enumerate() {
+            let pg_type = type_of(&key.expr);
+            let values = column(&waiting.keys, call.order.len(), at, pg_type)?;
+            let direction = Direction { descending: key.descending, nulls_first: key.nulls_first };
+            keys.push(codes(&values, pg_type, direction)?);
+        }
+        let order = UInt32Array::from(sorted_rows(keys, rows));
+        let arguments: Vec<usize> = call.argument.iter().chain(&call.extra).copied().collect();
+        let mut values = Vec::with_capacity(arguments.len());
+        for (at, argument) in arguments.iter().enumerate() {
+            let whole = column(&waiting.values, arguments.len(), at, type_of(&aggregate.arguments[*argument]))?;
+            values.push(take(&whole, &order, None).map_err(internal)?);
+        }
+        let ids: Vec<u32> = order.values().iter().map(|row| waiting.ids[*row as usize]).collect();
+        let is_one = aggregate.groups.is_empty();
+        let own = Groups {
+            ids: (!is_one).then_some(ids.as_slice()),
+            rows,
+            count: groups,
+            before: groups,
+            is_complete: false,
+        };
+        self.update(&own, &values)
+    }
+
+    fn update(&mut self, groups: &Groups<'_>, arguments: &[ArrayRef]) -> Result<(), EvalError> {
+        let (Some(taken), Some(values)) = (&mut self.taken, arguments.first()) else {
+            return self.accumulator.update_all(groups, arguments);
         };
         let known = taken.len();
         let pairs = match groups.ids {
             None => taken.assign(std::slice::from_ref(values), groups.rows)?,
             Some(ids) => {
-                let ids: arrow::array::Int64Array = ids.iter().map(|id| i64::from(*id)).collect::<Vec<_>>().into();
+                let ids: Int64Array = ids.iter().map(|id| i64::from(*id)).collect::<Vec<_>>().into();
                 let columns = [values.clone(), Arc::new(ids) as ArrayRef];
                 taken.assign(&columns, groups.rows)?
             }
         };
         let rows = first_rows(&pairs, known, taken.len());
         let ids = groups.ids.map(|ids| rows.iter().map(|row| ids[*row as usize]).collect::<Vec<u32>>());
-        let values = take(values, &UInt32Array::from(rows), None).map_err(internal)?;
-        let new = Groups { ids: ids.as_deref(), rows: values.len(), is_complete: false, ..*groups };
-        self.accumulator.update(&new, Some(&values))
+        let rows = UInt32Array::from(rows);
+        let values = arguments.iter().map(|values| take(values, &rows, None).map_err(internal));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        let new = Groups { ids: ids.as_deref(), rows: rows.len(), is_complete: false, ..*groups };
+        self.accumulator.update_all(&new, &values)
     }
 }
 
 fn depends_on_repetition(function: AggregateFunction) -> bool {
     match function {
-        AggregateFunction::CountStar | AggregateFunction::Count | AggregateFunction::Sum | AggregateFunction::Avg => {
-            true
-        }
+        AggregateFunction::CountStar
+        | AggregateFunction::Count
+        | AggregateFunction::Sum
+        | AggregateFunction::Avg
+        | AggregateFunction::Spread(_)
+        | AggregateFunction::StringAgg
+        | AggregateFunction::PercentileCont
+        | AggregateFunction::PercentileDisc
+        | AggregateFunction::Mode
+        | AggregateFunction::RegrCount
+        | AggregateFunction::Regression(_) => true,
         AggregateFunction::Min | AggregateFunction::Max | AggregateFunction::BoolAnd | AggregateFunction::BoolOr => {
             false
         }
@@ -196,11 +285,7 @@ fn distinct_table(
     has_groups: bool,
     rows: usize,
 ) -> Result<KeyTable, EvalError> {
-    let is_sum = matches!(function, AggregateFunction::Sum | AggregateFunction::Avg);
-    if is_sum && matches!(pg_type, PgType::Float4 | PgType::Float8) {
-        // PostgreSQL adds the distinct values in sorted order.
-        return Err(EvalError::Beyond("sum of distinct floats".to_owned()));
-    }
+    let is_sum = function != AggregateFunction::Count;
     // Which of 1.0 and 1.00 is taken decides a sum's scale; a count is the same either way.
     let purpose = if is_sum { Purpose::Arguments } else { Purpose::Matches };
     let with_group = [pg_type, PgType::Int8];

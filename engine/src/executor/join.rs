@@ -5,18 +5,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
-use arrow::buffer::{NullBuffer, ScalarBuffer};
+use arrow::array::{Array, ArrayRef, UInt32Array};
 
-use super::batch::{Batch, Kept, kept_rows};
-use super::eval::is_bool;
-use super::key_table::KeyTable;
+use super::batch::Batch;
+use super::key_table::{KeyTable, Purpose};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::join_cache::JoinKey;
 use crate::planner::expression::{columns_of, type_of};
-use crate::planner::node::{Join, LeftJoin, PlanNode};
+use crate::planner::node::{Join, PlanNode};
 use crate::types::{PgType, Value};
 
 /// Pairs that one batch of a join has at most, so that a cancelled statement stops soon.
@@ -35,10 +33,10 @@ impl Run<'_> {
             let (mut probe_keys, mut build_keys) = (Vec::new(), Vec::new());
             for equality in &join.equalities {
                 if equality.left_input == *input && attached.contains(&equality.right_input) {
-                    build_keys.push(&equality.left);
+                    build_keys.push((&equality.left, equality.is_null_safe));
                     probe_keys.push(&equality.right);
                 } else if equality.right_input == *input && attached.contains(&equality.left_input) {
-                    build_keys.push(&equality.right);
+                    build_keys.push((&equality.right, equality.is_null_safe));
                     probe_keys.push(&equality.left);
                 }
             }
@@ -86,71 +84,21 @@ impl Run<'_> {
         Ok(Flow::Continue(()))
     }
 
-    fn find_keys(&self, batch: &Batch, keys: &[&BoundExpr], side: &BuildSide) -> Result<Vec<u32>, EvalError> {
+    pub(super) fn find_keys(
+        &self,
+        batch: &Batch,
+        keys: &[&BoundExpr],
+        side: &BuildSide,
+    ) -> Result<Vec<u32>, EvalError> {
         let keys = keys.iter().map(|key| self.environment.evaluate_column(key, batch));
         side.table.find(&keys.collect::<Result<Vec<_>, _>>()?, batch.rows)
     }
 
-    pub(super) fn left_join(&self, join: &LeftJoin, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
-        let left_width = join.left.width();
-        let width = left_width + join.right.width();
-        let build_keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.right).collect();
-        let probe_keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.left).collect();
-        let side = self.build_side(&join.right, &build_keys, left_width, width)?;
-        self.run(&join.left, Batching::Small, &mut |batch| {
-            let batch = batch.placed(0, width);
-            let ids = self.find_keys(&batch, &probe_keys, &side)?;
-            let mut start = 0;
-            while start < ids.len() {
-                self.check_cancelled()?;
-                let first = start;
-                let mut pairs = side.pairs(&ids, &mut start);
-                self.count_join_rows(pairs.build.len())?;
-                if !join.filters.is_empty() && !pairs.build.is_empty() {
-                    self.keep_matches(&batch, &mut pairs, join, &side)?;
-                }
-                let (probe, build) = padded(pairs, first as u32..start as u32);
-                let mut joined = batch.select(&Arc::new(UInt32Array::from(probe)))?;
-                joined.attach(left_width, &side.columns, Some(Arc::new(build)));
-                if sink(joined)?.is_break() {
-                    return Ok(Flow::Break(()));
-                }
-            }
-            Ok(Flow::Continue(()))
-        })
-    }
-
-    /// Drops the pairs on which the rest of the join condition is not true.
-    fn keep_matches(
-        &self,
-        batch: &Batch,
-        pairs: &mut Pairs,
-        join: &LeftJoin,
-        side: &BuildSide,
-    ) -> Result<(), EvalError> {
-        let probe = pairs.probe_rows();
-        let mut joined = batch.select(&Arc::new(UInt32Array::from(probe.clone())))?;
-        joined.attach(join.left.width(), &side.columns, Some(Arc::new(UInt32Array::from(pairs.build.clone()))));
-        let mut kept: Vec<u32> = (0..pairs.build.len() as u32).collect();
-        for filter in &join.filters {
-            let keep = self.environment.evaluate_booleans(filter, &joined)?;
-            let keep = BooleanArray::new(is_bool(&keep, Some(true)), None);
-            kept = match kept_rows(&keep) {
-                Kept::Run { start, length } => kept[start..start + length].to_vec(),
-                Kept::Rows(rows) => rows.iter().map(|row| kept[*row as usize]).collect(),
-            };
-            joined = joined.filter(&keep)?;
-        }
-        pairs.probe = Some(kept.iter().map(|at| probe[*at as usize]).collect());
-        pairs.build = kept.iter().map(|at| pairs.build[*at as usize]).collect();
-        Ok(())
-    }
-
-    /// `keys` are numbered as in the join's output, where the input's columns start at `base`.
-    fn build_side(
+    /// `keys` are numbered as in the join's output, where the input's columns start at `base`; true: NULL equals NULL.
+    pub(super) fn build_side(
         &self,
         input: &PlanNode,
-        keys: &[&BoundExpr],
+        keys: &[(&BoundExpr, bool)],
         base: usize,
         width: usize,
     ) -> Result<Arc<BuildSide>, EvalError> {
@@ -175,10 +123,10 @@ impl Run<'_> {
     }
 
     /// What names the build side in the join cache; None if it depends on more than the table version.
-    fn identity<'n>(&self, input: &'n PlanNode, keys: &[&BoundExpr], base: usize) -> Option<Identity<'n>> {
+    fn identity<'n>(&self, input: &'n PlanNode, keys: &[(&BoundExpr, bool)], base: usize) -> Option<Identity<'n>> {
         let PlanNode::Scan(scan) = input else { return None };
-        let key_column = |key: &&BoundExpr| match key {
-            BoundExpr::Column { index, .. } => Some(index - base),
+        let key_column = |key: &(&BoundExpr, bool)| match key {
+            (BoundExpr::Column { index, .. }, false) => Some(index - base),
             _ => None,
         };
         Some(Identity {
@@ -192,8 +140,14 @@ impl Run<'_> {
         })
     }
 
-    fn build(&self, input: &PlanNode, keys: &[&BoundExpr], base: usize, width: usize) -> Result<BuildSide, EvalError> {
-        let types: Vec<PgType> = keys.iter().map(|key| type_of(key)).collect();
+    fn build(
+        &self,
+        input: &PlanNode,
+        keys: &[(&BoundExpr, bool)],
+        base: usize,
+        width: usize,
+    ) -> Result<BuildSide, EvalError> {
+        let types: Vec<(PgType, bool)> = keys.iter().map(|(key, is_null_safe)| (type_of(key), *is_null_safe)).collect();
         let collected = self.collect(input)?;
         let Some(all) = self.concatenate(input, collected)? else {
             let columns = self.output_types(input)?.into_iter().map(crate::types::access::empty_array).collect();
@@ -202,7 +156,7 @@ impl Run<'_> {
         let gathered = all.into_row_batch()?;
         let rows = gathered.rows;
         let placed = Batch::new(gathered.columns.clone(), rows).placed(base, width);
-        let keys = keys.iter().map(|key| self.environment.evaluate_column(key, &placed));
+        let keys = keys.iter().map(|(key, _)| self.environment.evaluate_column(key, &placed));
         let side = BuildSide::new(gathered.columns, rows, &types, &keys.collect::<Result<Vec<_>, _>>()?)?;
         self.charge(side.index_bytes())?;
         Ok(side)
@@ -246,9 +200,9 @@ fn join_order(join: &Join, sizes: &[usize]) -> Vec<usize> {
 
 /// Rows to join with, by key.
 #[derive(Debug)]
-struct BuildSide {
-    columns: Vec<ArrayRef>,
-    rows: usize,
+pub(super) struct BuildSide {
+    pub(super) columns: Vec<ArrayRef>,
+    pub(super) rows: usize,
     table: KeyTable,
     matches: Matches,
 }
@@ -265,22 +219,35 @@ enum Matches {
 }
 
 /// Which row of the batch meets which row of the build side.
-struct Pairs {
+pub(super) struct Pairs {
     /// Ascending. None: all rows of the batch, once each.
-    probe: Option<Vec<u32>>,
-    build: Vec<u32>,
+    pub(super) probe: Option<Vec<u32>>,
+    pub(super) build: Vec<u32>,
 }
 
 impl Pairs {
-    fn probe_rows(&self) -> Vec<u32> {
+    pub(super) fn probe_rows(&self) -> Vec<u32> {
         self.probe.clone().unwrap_or_else(|| (0..self.build.len() as u32).collect())
+    }
+
+    /// Whether a row of the batch meets several.
+    pub(super) fn has_repetition(&self) -> bool {
+        self.probe.as_ref().is_some_and(|rows| rows.windows(2).any(|pair| pair[0] == pair[1]))
     }
 }
 
 impl BuildSide {
     /// Without keys every row matches every other.
-    fn new(columns: Vec<ArrayRef>, rows: usize, types: &[PgType], keys: &[ArrayRef]) -> Result<Self, EvalError> {
-        let mut table = KeyTable::new(types, super::key_table::Purpose::Matches, rows)?;
+    fn new(
+        columns: Vec<ArrayRef>,
+        rows: usize,
+        types: &[(PgType, bool)],
+        keys: &[ArrayRef],
+    ) -> Result<Self, EvalError> {
+        let purpose = |is_null_safe: bool| if is_null_safe { Purpose::Same } else { Purpose::Matches };
+        let purposes = types.iter().map(|(_, is_null_safe)| purpose(*is_null_safe)).collect();
+        let types: Vec<PgType> = types.iter().map(|(pg_type, _)| *pg_type).collect();
+        let mut table = KeyTable::with_purposes(&types, purposes, rows)?;
         let ids = table.assign(keys, rows)?;
         let count = if types.is_empty() { rows.min(1) } else { table.len() };
         let matches = if count == rows {
@@ -294,6 +261,15 @@ impl BuildSide {
             grouped(&ids, count)
         };
         Ok(Self { columns, rows, table, matches })
+    }
+
+    /// Number of distinct keys; without keys there is one.
+    pub(super) fn key_count(&self) -> usize {
+        self.table.len().max(1)
+    }
+
+    pub(super) fn find(&self, keys: &[ArrayRef], rows: usize) -> Result<Vec<u32>, EvalError> {
+        self.table.find(keys, rows)
     }
 
     fn index_bytes(&self) -> usize {
@@ -311,7 +287,7 @@ impl BuildSide {
 
     /// The pairs of the batch rows from `start` on, whose keys are `ids`; as many rows as give a batch of bounded size.
     /// `start` moves behind them.
-    fn pairs(&self, ids: &[u32], start: &mut usize) -> Pairs {
+    pub(super) fn pairs(&self, ids: &[u32], start: &mut usize) -> Pairs {
         match &self.matches {
             Matches::Same => self.single_pairs(ids, start, |id| id),
             Matches::One(rows) => self.single_pairs(ids, start, |id| rows[id as usize]),
@@ -363,30 +339,4 @@ fn grouped(ids: &[u32], count: usize) -> Matches {
         *place += 1;
     }
     Matches::Many { starts, rows }
-}
-
-/// The pairs, with every row of the range that is in none added beside a row of NULLs, in order of the batch.
-fn padded(pairs: Pairs, range: std::ops::Range<u32>) -> (Vec<u32>, UInt32Array) {
-    let Some(matched) = pairs.probe else {
-        return (range.collect(), UInt32Array::from(pairs.build));
-    };
-    let mut probe = Vec::with_capacity(matched.len() + range.len());
-    let mut build = Vec::with_capacity(probe.capacity());
-    let mut valid = Vec::with_capacity(probe.capacity());
-    let mut next = 0;
-    for row in range {
-        let first = next;
-        while next < matched.len() && matched[next] == row {
-            probe.push(row);
-            build.push(pairs.build[next]);
-            valid.push(true);
-            next += 1;
-        }
-        if next == first {
-            probe.push(row);
-            build.push(0);
-            valid.push(false);
-        }
-    }
-    (probe, UInt32Array::new(ScalarBuffer::from(build), Some(NullBuffer::from(valid))))
 }

@@ -15,11 +15,15 @@ mod join;
 mod key_table;
 mod order;
 mod scan;
+mod sets;
+mod side;
 mod sort;
 #[cfg(test)]
 mod tests;
+mod window;
 
-use std::cell::Cell;
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,16 +31,17 @@ use arrow::array::ArrayRef;
 
 use self::batch::Batch;
 use self::eval::Environment;
-use crate::binder::BoundQuery;
+use crate::binder::{BoundQuery, ScalarKind};
 use crate::catalog::RelationId;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::join_cache::JoinCache;
 use crate::planner::expression::type_of;
-use crate::planner::node::PlanNode;
-use crate::planner::{self, Abilities, Plan};
+use crate::planner::node::{PlanNode, SideKind};
+use crate::planner::{self, Abilities, Plan, Scalar};
 use crate::reason::UpstreamReason;
 use crate::snapshot::Snapshot;
 use crate::table::TableVersion;
+use crate::types::access::value_at;
 use crate::types::{PgType, Value};
 
 /// Some rows of a result or between two operators; every column has `rows` entries.
@@ -90,7 +95,7 @@ fn check(node: &PlanNode) -> Result<(), EvalError> {
             }
             for call in &aggregate.calls {
                 let argument = call.argument.map(|argument| type_of(&aggregate.arguments[argument]));
-                accumulate::accumulator(call.function, argument)?;
+                accumulate::accumulator(call.function, argument, &[])?;
                 if call.is_distinct
                     && let Some(pg_type) = argument
                 {
@@ -100,27 +105,40 @@ fn check(node: &PlanNode) -> Result<(), EvalError> {
             Ok(())
         }
         PlanNode::Sort { keys, .. } => keys.iter().try_for_each(|key| order::check(type_of(&key.expr))),
+        PlanNode::DistinctOn { keys, .. } => keys.iter().try_for_each(|key| key_table::check(type_of(key))),
+        PlanNode::SetOperation { types, .. } => types.iter().try_for_each(|pg_type| key_table::check(*pg_type)),
+        PlanNode::Window { calls, .. } => calls.iter().try_for_each(window::check),
+        // PostgreSQL has no plan for it either.
+        PlanNode::SideJoin(join) if join.kind == SideKind::Full && join.equalities.is_empty() => {
+            Err(EvalError::Beyond("full join without an equality".to_owned()))
+        }
         PlanNode::OneRow
         | PlanNode::Scan(_)
         | PlanNode::Filter { .. }
         | PlanNode::Project { .. }
         | PlanNode::Join(_)
-        | PlanNode::LeftJoin(_)
+        | PlanNode::SideJoin(_)
+        | PlanNode::Append { .. }
+        | PlanNode::Values { .. }
+        | PlanNode::Common { .. }
+        | PlanNode::Series { .. }
         | PlanNode::Limit { .. } => Ok(()),
     }
 }
 
 /// The rows of the answer, in order where the query asks for one.
 pub fn execute(plan: &Plan, context: &RunContext<'_>) -> Result<Vec<RowBatch>, EvalError> {
-    let run = Run {
-        snapshot: context.snapshot,
-        environment: Environment { parameters: context.parameters, context: &context.eval },
-        limits: context.limits,
-        join_cache: context.join_cache,
-        cancelled: context.cancelled,
+    let state = State {
         memory_bytes: Cell::new(0),
         join_rows: Cell::new(0),
+        commons: plan.commons.iter().map(|_| OnceCell::new()).collect(),
     };
+    let mut parameters = Cow::Borrowed(context.parameters);
+    for scalar in &plan.scalars {
+        let value = Run::new(plan, context, &parameters, &state).scalar(scalar)?;
+        parameters.to_mut().push(value);
+    }
+    let run = Run::new(plan, context, &parameters, &state);
     let mut batches = Vec::new();
     let mut rows = 0;
     // Nothing below computes on the result's columns batch by batch unless an operator asks for small batches.
@@ -161,18 +179,60 @@ impl Batching {
     }
 }
 
-/// The state of one execution.
+/// What one execution has used and computed so far.
+struct State {
+    memory_bytes: Cell<usize>,
+    join_rows: Cell<usize>,
+    commons: Vec<OnceCell<Batch>>,
+}
+
+/// One execution.
 struct Run<'a> {
     snapshot: &'a Snapshot,
     environment: Environment<'a>,
     limits: &'a Limits,
     join_cache: &'a JoinCache,
     cancelled: &'a AtomicBool,
-    memory_bytes: Cell<usize>,
-    join_rows: Cell<usize>,
+    commons: &'a [PlanNode],
+    state: &'a State,
+}
+
+impl<'a> Run<'a> {
+    /// `parameters`: the statement's, then the values of the scalar subqueries that are known.
+    fn new(plan: &'a Plan, context: &'a RunContext<'_>, parameters: &'a [Value], state: &'a State) -> Self {
+        Self {
+            snapshot: context.snapshot,
+            environment: Environment { parameters, context: &context.eval },
+            limits: context.limits,
+            join_cache: context.join_cache,
+            cancelled: context.cancelled,
+            commons: &plan.commons,
+            state,
+        }
+    }
 }
 
 impl Run<'_> {
+    /// The value of a subquery that depends on nothing.
+    fn scalar(&self, scalar: &Scalar) -> Result<Value, EvalError> {
+        let mut rows = 0;
+        let mut value = Value::Null;
+        let _ = self.run(&scalar.node, Batching::Small, &mut |batch| {
+            if rows == 0 && scalar.kind == ScalarKind::Value && batch.rows > 0 {
+                value = value_at(batch.column(0)?.as_ref(), scalar.pg_type, 0);
+            }
+            rows += batch.rows;
+            Ok(Flow::Continue(()))
+        })?;
+        match scalar.kind {
+            ScalarKind::Exists => Ok(Value::Bool(rows > 0)),
+            ScalarKind::Value if rows > 1 => {
+                Err(EvalError::Raises("more than one row returned by a subquery used as an expression".to_owned()))
+            }
+            ScalarKind::Value => Ok(value),
+        }
+    }
+
     /// Pushes the node's rows into `sink` until it breaks off. No batch is empty.
     fn run(&self, node: &PlanNode, batching: Batching, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
         match node {
@@ -189,8 +249,17 @@ impl Run<'_> {
                 self.run(input, batching, &mut |batch| sink(self.project(&batch, expressions)?))
             }
             PlanNode::Join(join) => self.join(join, sink),
-            PlanNode::LeftJoin(join) => self.left_join(join, sink),
+            PlanNode::SideJoin(join) => self.side_join(join, sink),
             PlanNode::Aggregate(aggregate) => self.aggregate(aggregate, sink),
+            PlanNode::DistinctOn { input, keys } => self.distinct_on(input, keys, sink),
+            PlanNode::Append { inputs, .. } => self.append(inputs, batching, sink),
+            PlanNode::SetOperation { operation, is_all, left, right, types } => {
+                self.set_operation(*operation, *is_all, [left, right], types, sink)
+            }
+            PlanNode::Values { rows, types } => self.values(rows, types, sink),
+            PlanNode::Window { input, calls } => self.window(input, calls, sink),
+            PlanNode::Common { index, columns } => self.common(*index, columns, batching, sink),
+            PlanNode::Series { bounds, pg_type } => self.series(bounds, *pg_type, sink),
             PlanNode::Sort { input, keys, limit, offset } => {
                 let bounds = self.bounds(limit.as_ref(), offset.as_ref())?;
                 self.sort(input, keys, &bounds, sink)
@@ -224,8 +293,8 @@ impl Run<'_> {
 
     /// Counts memory against the statement's budget. Nothing is given back before the statement ends.
     fn charge(&self, bytes: usize) -> Result<(), EvalError> {
-        let total = self.memory_bytes.get().saturating_add(bytes);
-        self.memory_bytes.set(total);
+        let total = self.state.memory_bytes.get().saturating_add(bytes);
+        self.state.memory_bytes.set(total);
         if total > self.limits.memory_bytes_max { Err(EvalError::OverBudget("memory")) } else { Ok(()) }
     }
 
@@ -237,8 +306,8 @@ impl Run<'_> {
     }
 
     fn count_join_rows(&self, rows: usize) -> Result<(), EvalError> {
-        let total = self.join_rows.get().saturating_add(rows);
-        self.join_rows.set(total);
+        let total = self.state.join_rows.get().saturating_add(rows);
+        self.state.join_rows.set(total);
         if total > self.limits.rows_max { Err(EvalError::OverBudget("joined rows")) } else { Ok(()) }
     }
 
@@ -270,18 +339,38 @@ impl Run<'_> {
                 }
                 Ok(types)
             }
-            PlanNode::LeftJoin(join) => {
+            PlanNode::SideJoin(join) => {
                 let mut types = self.output_types(&join.left)?;
-                types.extend(self.output_types(&join.right)?);
+                match join.kind {
+                    SideKind::Left | SideKind::Full | SideKind::Single => {
+                        types.extend(self.output_types(&join.right)?);
+                    }
+                    SideKind::Mark => types.push(PgType::Bool),
+                    SideKind::Semi | SideKind::Anti => {}
+                }
                 Ok(types)
             }
+            PlanNode::Append { types, .. } | PlanNode::SetOperation { types, .. } | PlanNode::Values { types, .. } => {
+                Ok(types.clone())
+            }
+            PlanNode::Window { input, calls } => {
+                let mut types = self.output_types(input)?;
+                types.extend(calls.iter().map(|call| call.expr_type.pg_type));
+                Ok(types)
+            }
+            PlanNode::Common { index, columns } => {
+                let all = self.output_types(&self.commons[*index])?;
+                Ok(columns.iter().map(|column| all[*column]).collect())
+            }
+            PlanNode::Series { pg_type, .. } => Ok(vec![*pg_type]),
             PlanNode::Aggregate(aggregate) => {
                 let calls = aggregate.calls.iter().map(|call| call.result);
                 Ok(aggregate.groups.iter().map(type_of).chain(calls).collect())
             }
-            PlanNode::Filter { input, .. } | PlanNode::Sort { input, .. } | PlanNode::Limit { input, .. } => {
-                self.output_types(input)
-            }
+            PlanNode::Filter { input, .. }
+            | PlanNode::DistinctOn { input, .. }
+            | PlanNode::Sort { input, .. }
+            | PlanNode::Limit { input, .. } => self.output_types(input),
         }
     }
 
@@ -298,11 +387,25 @@ impl Run<'_> {
                 filtered(rows, scan.filters.len() + scan.look_ups.len())
             }
             PlanNode::Filter { input, predicates } => filtered(self.estimate(input), predicates.len()),
-            PlanNode::Project { input, .. } | PlanNode::Sort { input, .. } | PlanNode::Limit { input, .. } => {
-                self.estimate(input)
-            }
+            PlanNode::Project { input, .. }
+            | PlanNode::DistinctOn { input, .. }
+            | PlanNode::Window { input, .. }
+            | PlanNode::Sort { input, .. }
+            | PlanNode::Limit { input, .. } => self.estimate(input),
+            PlanNode::Append { inputs, .. } => inputs.iter().map(|input| self.estimate(input)).sum(),
+            PlanNode::SetOperation { left, .. } => self.estimate(left),
+            PlanNode::Values { rows, .. } => rows.len(),
+            PlanNode::Common { index, .. } => match self.state.commons[*index].get() {
+                Some(known) => known.rows,
+                None => self.estimate(&self.commons[*index]),
+            },
+            PlanNode::Series { .. } => 1_000,
             PlanNode::Join(join) => join.inputs.iter().map(|input| self.estimate(input)).max().unwrap_or(0),
-            PlanNode::LeftJoin(join) => self.estimate(&join.left).max(self.estimate(&join.right)),
+            PlanNode::SideJoin(join) => match join.kind {
+                SideKind::Left | SideKind::Full => self.estimate(&join.left).max(self.estimate(&join.right)),
+                SideKind::Semi | SideKind::Anti => self.estimate(&join.left) / 2,
+                SideKind::Mark | SideKind::Single => self.estimate(&join.left),
+            },
             PlanNode::Aggregate(aggregate) if aggregate.groups.is_empty() => 1,
             PlanNode::Aggregate(aggregate) => self.estimate(&aggregate.input) / 8,
         }

@@ -186,7 +186,15 @@ fn aggregate(input: BoundRelation, groups: Vec<BoundExpr>, aggregates: Vec<Aggre
 }
 
 fn agg(function: AggregateFunction, argument: Option<BoundExpr>, result: PgType) -> AggregateCall {
-    AggregateCall { function, argument, is_distinct: false, filter: None, expr_type: of(result) }
+    AggregateCall {
+        function,
+        argument,
+        extra: vec![],
+        is_distinct: false,
+        order: vec![],
+        filter: None,
+        expr_type: of(result),
+    }
 }
 
 fn sort(input: BoundRelation, keys: Vec<(BoundExpr, bool)>) -> BoundRelation {
@@ -221,6 +229,8 @@ fn run_as(
         root,
         output: output.collect(),
         parameters: vec![],
+        commons: vec![],
+        scalars: vec![],
         tables: vec![],
         uses_time: false,
         folds_settings: false,
@@ -412,6 +422,7 @@ fn several_keys_mixed_text_forms_and_distinct_aggregates() {
     let whole = aggregate(scan(4, &[0, 1]), vec![], vec![distinct]);
     assert_eq!(rows_of(whole, &[Int8]), ["3"]);
     let by_both = BoundRelation::Distinct {
+        columns: vec![of(Text), of(Int4)],
         input: Box::new(BoundRelation::Project {
             input: Box::new(scan(4, &[0, 1])),
             expressions: vec![column(1, Text), column(0, Int4)],
@@ -556,6 +567,8 @@ fn memory_is_limited_and_cancelling_stops() {
         root: scan(1, &[0]),
         output: vec![],
         parameters: vec![],
+        commons: vec![],
+        scalars: vec![],
         tables: vec![],
         uses_time: false,
         folds_settings: false,
@@ -579,6 +592,8 @@ fn build_sides_are_reused_for_the_same_version_only() {
         root: join(JoinKind::Inner, scan(1, &[0, 1]), scan(2, &[0]), Some(condition())),
         output: vec![],
         parameters: vec![],
+        commons: vec![],
+        scalars: vec![],
         tables: vec![],
         uses_time: false,
         folds_settings: false,

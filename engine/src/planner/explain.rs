@@ -12,6 +12,14 @@ use crate::types::Value;
 pub fn explain(plan: &Plan, catalog: &Catalog) -> String {
     let mut text = String::new();
     write_node(&plan.root, catalog, 0, &mut text);
+    for (index, common) in plan.commons.iter().enumerate() {
+        let _ = writeln!(text, "Common rows {index}:");
+        write_node(common, catalog, 1, &mut text);
+    }
+    for (index, scalar) in plan.scalars.iter().enumerate() {
+        let _ = writeln!(text, "${}, {:?}:", plan.parameters.len() + index + 1, scalar.kind);
+        write_node(&scalar.node, catalog, 1, &mut text);
+    }
     text
 }
 
@@ -32,10 +40,35 @@ fn write_node(node: &PlanNode, catalog: &Catalog, depth: usize, text: &mut Strin
             text.push_str("Join");
             write_condition(&join.equalities, &join.filters, text);
         }
-        PlanNode::LeftJoin(join) => {
-            text.push_str("Left join");
+        PlanNode::SideJoin(join) => {
+            let _ = write!(text, "{:?} join", join.kind);
             write_condition(&join.equalities, &join.filters, text);
+            if let Some(test) = &join.test {
+                text.push_str("; test ");
+                write_expression(test, text);
+            }
         }
+        PlanNode::DistinctOn { keys, .. } => {
+            text.push_str("First of each ");
+            write_list(keys, ", ", text);
+        }
+        PlanNode::Append { .. } => text.push_str("Append"),
+        PlanNode::SetOperation { operation, is_all, .. } => {
+            let _ = write!(text, "{operation:?}{}", if *is_all { " all" } else { "" });
+        }
+        PlanNode::Values { rows, .. } => {
+            let _ = write!(text, "Values, {} rows", rows.len());
+        }
+        PlanNode::Window { calls, .. } => {
+            text.push_str("Window");
+            for call in calls {
+                let _ = write!(text, " {:?}", call.function);
+            }
+        }
+        PlanNode::Common { index, .. } => {
+            let _ = write!(text, "Common rows {index}");
+        }
+        PlanNode::Series { .. } => text.push_str("Series"),
         PlanNode::Aggregate(aggregate) => {
             text.push_str("Aggregate");
             if !aggregate.groups.is_empty() {
@@ -71,16 +104,27 @@ fn write_node(node: &PlanNode, catalog: &Catalog, depth: usize, text: &mut Strin
 
 fn for_each_input<'n>(node: &'n PlanNode, visit: &mut dyn FnMut(&'n PlanNode)) {
     match node {
-        PlanNode::OneRow | PlanNode::Scan(_) => {}
+        PlanNode::OneRow
+        | PlanNode::Scan(_)
+        | PlanNode::Values { .. }
+        | PlanNode::Common { .. }
+        | PlanNode::Series { .. } => {}
         PlanNode::Filter { input, .. }
         | PlanNode::Project { input, .. }
+        | PlanNode::DistinctOn { input, .. }
+        | PlanNode::Window { input, .. }
         | PlanNode::Sort { input, .. }
         | PlanNode::Limit { input, .. } => visit(input),
         PlanNode::Aggregate(aggregate) => visit(&aggregate.input),
         PlanNode::Join(join) => join.inputs.iter().for_each(visit),
-        PlanNode::LeftJoin(join) => {
+        PlanNode::Append { inputs, .. } => inputs.iter().for_each(visit),
+        PlanNode::SideJoin(join) => {
             visit(&join.left);
             visit(&join.right);
+        }
+        PlanNode::SetOperation { left, right, .. } => {
+            visit(left);
+            visit(right);
         }
     }
 }

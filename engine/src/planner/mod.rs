@@ -9,10 +9,14 @@ pub mod expression;
 pub mod node;
 mod rules;
 
-use crate::binder::{AggregateCall, BoundExpr, BoundQuery, BoundRelation, ExprType, JoinKind, OutputColumn, TableUse};
+use crate::binder::{
+    AggregateCall, BoundExpr, BoundQuery, BoundRelation, ExprType, JoinKind, MatchKind, OutputColumn, ScalarKind,
+    TableUse,
+};
+use crate::catalog::Collation;
 use crate::catalog::functions::{EvalContext, EvalError};
-use crate::planner::expression::{conjuncts, expr_type_of, is_same};
-use crate::planner::node::{Aggregate, Call, Join, LeftJoin, PlanNode, Scan};
+use crate::planner::expression::{conjuncts, is_same};
+use crate::planner::node::{Aggregate, Call, Join, PlanNode, Scan, SideJoin, SideKind};
 use crate::reason::UpstreamReason;
 use crate::types::{PgType, Value};
 
@@ -20,12 +24,24 @@ use crate::types::{PgType, Value};
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub root: PlanNode,
+    /// What several parts read, computed when it is first read.
+    pub commons: Vec<PlanNode>,
+    /// Values computed before anything else, in order; parameters behind the statement's own.
+    pub scalars: Vec<Scalar>,
     pub output: Vec<OutputColumn>,
     /// Type of each `$n`.
     pub parameters: Vec<PgType>,
     pub tables: Vec<TableUse>,
     pub uses_time: bool,
     pub folds_settings: bool,
+}
+
+/// A subquery that is one value.
+#[derive(Clone, Debug)]
+pub struct Scalar {
+    pub node: PlanNode,
+    pub kind: ScalarKind,
+    pub pg_type: PgType,
 }
 
 /// What the planner asks of the executor, which knows plans but is not known here.
@@ -39,20 +55,26 @@ pub struct Abilities {
 
 /// Fails if a constant expression of the query raises an error, or an aggregate, grouping or order is not known here.
 pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamReason> {
-    let output_types: Vec<ExprType> = query.output.iter().map(|column| column.expr_type).collect();
-    let mut root = translate(query.root, Some(&output_types))?;
-    rules::fold::fold(&mut root, abilities)?;
-    root = rules::pushdown::push(root, Vec::new());
-    root = rules::merge::merge(root);
-    // Merged joins see each other's inputs only now.
-    root = rules::pushdown::push(root, Vec::new());
-    rules::prune::prune(&mut root);
-    rules::joins::find_equalities(&mut root)?;
-    rules::order::order(&mut root)?;
-    rules::scans::prepare(&mut root)?;
-    check(&mut root, abilities)?;
+    let mut root = translate(query.root)?;
+    let mut commons = query.commons.into_iter().map(translate).collect::<Result<Vec<_>, _>>()?;
+    let mut scalars = Vec::with_capacity(query.scalars.len());
+    for scalar in query.scalars {
+        let root = translate(scalar.relation)?;
+        // Whether there is any row, and whether there is a second one, shows early.
+        let limit = match scalar.kind {
+            ScalarKind::Exists => 1,
+            ScalarKind::Value => 2,
+        };
+        let node = PlanNode::Limit { input: Box::new(root), limit: Some(count(limit)), offset: None };
+        scalars.push(Scalar { node, kind: scalar.kind, pg_type: scalar.pg_type });
+    }
+    all(&mut root, &mut commons, &mut scalars).try_for_each(|node| simplify(node, abilities))?;
+    prune(&mut root, &mut commons, &mut scalars);
+    all(&mut root, &mut commons, &mut scalars).try_for_each(|node| finish(node, abilities))?;
     Ok(Plan {
         root,
+        commons,
+        scalars,
         output: query.output,
         parameters: query.parameters,
         tables: query.tables,
@@ -61,113 +83,169 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
     })
 }
 
+/// The statement's trees.
+fn all<'n>(
+    root: &'n mut PlanNode,
+    commons: &'n mut [PlanNode],
+    scalars: &'n mut [Scalar],
+) -> impl Iterator<Item = &'n mut PlanNode> {
+    std::iter::once(root).chain(commons).chain(scalars.iter_mut().map(|scalar| &mut scalar.node))
+}
+
+/// A row count, as a literal.
+fn count(rows: i64) -> BoundExpr {
+    let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
+    BoundExpr::Literal { value: Value::Int8(rows), expr_type }
+}
+
+fn simplify(node: &mut PlanNode, abilities: &Abilities) -> Result<(), UpstreamReason> {
+    rules::fold::fold(node, abilities)?;
+    let mut root = std::mem::replace(node, PlanNode::OneRow);
+    root = rules::pushdown::push(root, Vec::new());
+    root = rules::merge::merge(root);
+    // Merged joins see each other's inputs only now.
+    *node = rules::pushdown::push(root, Vec::new());
+    Ok(())
+}
+
+/// Common rows keep the columns that any reader wants; readers come after what they read.
+fn prune(root: &mut PlanNode, commons: &mut [PlanNode], scalars: &mut [Scalar]) {
+    rules::prune::prune(root);
+    scalars.iter_mut().for_each(|scalar| rules::prune::prune(&mut scalar.node));
+    for index in (0..commons.len()).rev() {
+        let (before, from) = commons.split_at_mut(index);
+        let Some((common, after)) = from.split_first_mut() else { continue };
+        let mut readers: Vec<&mut PlanNode> = std::iter::once(&mut *root).chain(after).collect();
+        readers.extend(scalars.iter_mut().map(|scalar| &mut scalar.node));
+        rules::prune::prune_common(index, common, &mut readers);
+        debug_assert!(before.len() == index, "those before it are read by it");
+    }
+}
+
+fn finish(node: &mut PlanNode, abilities: &Abilities) -> Result<(), UpstreamReason> {
+    rules::joins::find_equalities(node)?;
+    rules::order::order(node)?;
+    rules::scans::prepare(node)?;
+    check(node, abilities)
+}
+
 fn check(node: &mut PlanNode, abilities: &Abilities) -> Result<(), UpstreamReason> {
     (abilities.check)(node).map_err(|error| UpstreamReason::Unsupported(error.to_string().into()))?;
     rules::for_each_input_mut(node, &mut |input| check(input, abilities))
 }
 
-/// `types`: the types of the relation's columns, where the one above knows them.
-fn translate(relation: BoundRelation, types: Option<&[ExprType]>) -> Result<PlanNode, UpstreamReason> {
+fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
+    let types = |columns: &[ExprType]| columns.iter().map(|column| column.pg_type).collect::<Vec<_>>();
     Ok(match relation {
         BoundRelation::OneRow => PlanNode::OneRow,
         BoundRelation::Scan { table, columns } => PlanNode::Scan(Scan::new(table, columns)),
         BoundRelation::Filter { input, predicate } => {
-            let mut predicates = Vec::new();
-            conjuncts(predicate, &mut predicates);
-            PlanNode::Filter { input: Box::new(translate(*input, types)?), predicates }
+            PlanNode::Filter { input: Box::new(translate(*input)?), predicates: split(Some(predicate)) }
         }
         BoundRelation::Project { input, expressions } => {
-            PlanNode::Project { input: Box::new(translate(*input, None)?), expressions }
+            PlanNode::Project { input: Box::new(translate(*input)?), expressions }
         }
         BoundRelation::Join { kind, left, right, condition } => {
-            let (left, right) = (translate(*left, None)?, translate(*right, None)?);
-            let mut filters = Vec::new();
-            if let Some(condition) = condition {
-                conjuncts(condition, &mut filters);
-            }
-            match kind {
+            let (left, right) = (translate(*left)?, translate(*right)?);
+            let filters = split(condition);
+            let kind = match kind {
                 JoinKind::Inner | JoinKind::Cross => {
-                    PlanNode::Join(Join { inputs: vec![left, right], equalities: Vec::new(), filters })
+                    return Ok(PlanNode::Join(Join { inputs: vec![left, right], equalities: Vec::new(), filters }));
                 }
-                JoinKind::Left => PlanNode::LeftJoin(LeftJoin {
-                    left: Box::new(left),
-                    right: Box::new(right),
-                    equalities: Vec::new(),
-                    filters,
-                }),
-            }
+                JoinKind::Left => SideKind::Left,
+                JoinKind::Full => SideKind::Full,
+            };
+            side_join(kind, left, right, filters, None)
+        }
+        BoundRelation::Match { kind, left, right, condition, test } => {
+            let kind = match kind {
+                MatchKind::Semi => SideKind::Semi,
+                MatchKind::Anti => SideKind::Anti,
+                MatchKind::Mark => SideKind::Mark,
+                MatchKind::Single => SideKind::Single,
+            };
+            side_join(kind, translate(*left)?, translate(*right)?, split(condition), test)
         }
         BoundRelation::Aggregate { input, groups, aggregates } => {
-            let input = Box::new(translate(*input, None)?);
+            let input = Box::new(translate(*input)?);
             let mut arguments = Vec::new();
             let calls = aggregates.into_iter().map(|call| translate_call(call, &mut arguments)).collect();
             PlanNode::Aggregate(Aggregate { input, groups, calls, arguments })
         }
-        BoundRelation::Distinct { input } => {
-            let known = types.map(<[ExprType]>::to_vec).or_else(|| output_types(&input));
-            let Some(known) = known else {
-                return Err(UpstreamReason::Unsupported("DISTINCT over a whole table in a subquery".into()));
-            };
-            let groups = known.iter().enumerate();
+        BoundRelation::Distinct { input, columns } => {
+            let groups = columns.iter().enumerate();
             let groups = groups.map(|(index, expr_type)| BoundExpr::Column { index, expr_type: *expr_type }).collect();
-            let input = Box::new(translate(*input, types)?);
+            let input = Box::new(translate(*input)?);
             PlanNode::Aggregate(Aggregate { input, groups, calls: Vec::new(), arguments: Vec::new() })
         }
+        BoundRelation::DistinctOn { input, keys } => PlanNode::DistinctOn { input: Box::new(translate(*input)?), keys },
+        BoundRelation::Append { inputs, columns } => {
+            let inputs = inputs.into_iter().map(translate).collect::<Result<_, _>>()?;
+            PlanNode::Append { inputs, types: types(&columns) }
+        }
+        BoundRelation::SetOperation { operation, is_all, left, right, columns } => PlanNode::SetOperation {
+            operation,
+            is_all,
+            left: Box::new(translate(*left)?),
+            right: Box::new(translate(*right)?),
+            types: types(&columns),
+        },
+        BoundRelation::Values { rows, columns } => PlanNode::Values { rows, types: types(&columns) },
+        BoundRelation::Window { input, calls } => PlanNode::Window { input: Box::new(translate(*input)?), calls },
+        BoundRelation::Common { index, width } => PlanNode::Common { index, columns: (0..width).collect() },
+        BoundRelation::Series { bounds, expr_type } => PlanNode::Series { bounds, pg_type: expr_type.pg_type },
         BoundRelation::Sort { input, keys } => {
-            PlanNode::Sort { input: Box::new(translate(*input, types)?), keys, limit: None, offset: None }
+            PlanNode::Sort { input: Box::new(translate(*input)?), keys, limit: None, offset: None }
         }
         BoundRelation::Limit { input, limit, offset } => {
-            PlanNode::Limit { input: Box::new(translate(*input, types)?), limit, offset }
+            PlanNode::Limit { input: Box::new(translate(*input)?), limit, offset }
         }
     })
 }
 
+fn split(condition: Option<BoundExpr>) -> Vec<BoundExpr> {
+    let mut parts = Vec::new();
+    condition.into_iter().for_each(|condition| conjuncts(condition, &mut parts));
+    parts
+}
+
+fn side_join(
+    kind: SideKind,
+    left: PlanNode,
+    right: PlanNode,
+    filters: Vec<BoundExpr>,
+    test: Option<BoundExpr>,
+) -> PlanNode {
+    let (left, right) = (Box::new(left), Box::new(right));
+    PlanNode::SideJoin(SideJoin { kind, left, right, equalities: Vec::new(), filters, test, test_key: None })
+}
+
 fn translate_call(call: AggregateCall, arguments: &mut Vec<BoundExpr>) -> Call {
-    let argument = call.argument.map(|expr| {
+    let mut place = |expr: BoundExpr| {
         let known = arguments.iter().position(|known| is_same(known, &expr));
         known.unwrap_or_else(|| {
             arguments.push(expr);
             arguments.len() - 1
         })
-    });
+    };
     Call {
         function: call.function,
-        argument,
+        argument: call.argument.map(&mut place),
+        extra: call.extra.into_iter().map(&mut place).collect(),
         is_distinct: call.is_distinct,
+        order: call.order,
         filter: call.filter,
         result: call.expr_type.pg_type,
-    }
-}
-
-/// The types of the output columns, unless they are a table's own, which no expression names.
-fn output_types(relation: &BoundRelation) -> Option<Vec<ExprType>> {
-    match relation {
-        BoundRelation::OneRow => Some(Vec::new()),
-        BoundRelation::Scan { .. } => None,
-        BoundRelation::Project { expressions, .. } => Some(expressions.iter().map(expr_type_of).collect()),
-        BoundRelation::Join { left, right, .. } => {
-            let mut types = output_types(left)?;
-            types.extend(output_types(right)?);
-            Some(types)
-        }
-        BoundRelation::Aggregate { groups, aggregates, .. } => {
-            let calls = aggregates.iter().map(|call| call.expr_type);
-            Some(groups.iter().map(expr_type_of).chain(calls).collect())
-        }
-        BoundRelation::Filter { input, .. }
-        | BoundRelation::Distinct { input }
-        | BoundRelation::Sort { input, .. }
-        | BoundRelation::Limit { input, .. } => output_types(input),
     }
 }
 
 /// The query's own operators, no rule applied: what every rule must agree with.
 #[cfg(test)]
 pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason> {
-    let output_types: Vec<ExprType> = query.output.iter().map(|column| column.expr_type).collect();
-    let root = translate(query.root, Some(&output_types))?;
+    let root = translate(query.root)?;
+    let commons = query.commons.into_iter().map(translate).collect::<Result<_, _>>()?;
     let BoundQuery { output, parameters, tables, uses_time, folds_settings, .. } = query;
-    Ok(Plan { root, output, parameters, tables, uses_time, folds_settings })
+    Ok(Plan { root, commons, scalars: Vec::new(), output, parameters, tables, uses_time, folds_settings })
 }
 
 #[cfg(test)]

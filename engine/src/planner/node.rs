@@ -1,8 +1,9 @@
 //! The operators of a [`Plan`](super::Plan): what the executor walks. Columns are positions in the input's output.
 
-use crate::binder::{BoundExpr, SortKey};
+use crate::binder::{BoundExpr, SortKey, WindowCall};
 use crate::catalog::RelationId;
 use crate::catalog::functions::AggregateFunction;
+use crate::statement::ast::SetOperation;
 use crate::types::PgType;
 
 #[derive(Clone, Debug)]
@@ -20,8 +21,44 @@ pub enum PlanNode {
         expressions: Vec<BoundExpr>,
     },
     Join(Join),
-    LeftJoin(LeftJoin),
+    SideJoin(SideJoin),
     Aggregate(Aggregate),
+    /// The first row of each key, in order of the input.
+    DistinctOn {
+        input: Box<Self>,
+        keys: Vec<BoundExpr>,
+    },
+    /// All rows of all inputs, whose columns agree.
+    Append {
+        inputs: Vec<Self>,
+        types: Vec<PgType>,
+    },
+    SetOperation {
+        operation: SetOperation,
+        is_all: bool,
+        left: Box<Self>,
+        right: Box<Self>,
+        types: Vec<PgType>,
+    },
+    Values {
+        rows: Vec<Vec<BoundExpr>>,
+        types: Vec<PgType>,
+    },
+    /// Output: the input's columns, then the calls'.
+    Window {
+        input: Box<Self>,
+        calls: Vec<WindowCall>,
+    },
+    /// These columns of the plan's common rows of that number.
+    Common {
+        index: usize,
+        columns: Vec<usize>,
+    },
+    /// generate_series.
+    Series {
+        bounds: Vec<BoundExpr>,
+        pg_type: PgType,
+    },
     /// With a limit or offset: only those rows of the order.
     Sort {
         input: Box<Self>,
@@ -82,17 +119,40 @@ pub struct Equality {
     pub left: BoundExpr,
     pub right_input: usize,
     pub right: BoundExpr,
+    /// IS NOT DISTINCT FROM: NULL equals NULL.
+    pub is_null_safe: bool,
 }
 
-/// Every row of `left`, with the matching rows of `right` or NULLs; output: left's columns, then right's.
+/// What a [`SideJoin`] makes of the rows of `left` and those of `right` that match them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideKind {
+    /// Every row of `left`, with the matching rows of `right` or NULLs; output: left's columns, then right's.
+    Left,
+    /// Likewise, and then the rows of `right` that matched none, with NULLs.
+    Full,
+    /// The rows of `left` that have a match.
+    Semi,
+    /// Those that have none.
+    Anti,
+    /// Every row of `left` and a boolean: whether there is a match on which `test` is true.
+    Mark,
+    /// As `Left`, with at most one match.
+    Single,
+}
+
 #[derive(Clone, Debug)]
-pub struct LeftJoin {
+pub struct SideJoin {
+    pub kind: SideKind,
     pub left: Box<PlanNode>,
     pub right: Box<PlanNode>,
     /// `left_input` is 0, `right_input` 1.
     pub equalities: Vec<Equality>,
-    /// The rest of the join condition, over the output: decides on matches, not on rows.
+    /// The rest of the join condition, over left's columns, then right's: decides on matches, not on rows.
     pub filters: Vec<BoundExpr>,
+    /// IN's comparison; three-valued, unlike the rest.
+    pub test: Option<BoundExpr>,
+    /// The same, if it is an equality that can be hashed.
+    pub test_key: Option<Equality>,
 }
 
 /// Output: the groups, then the calls. Without groups: one row.
@@ -110,7 +170,11 @@ pub struct Call {
     pub function: AggregateFunction,
     /// Index into [`Aggregate::arguments`]; None: count(*).
     pub argument: Option<usize>,
+    /// Likewise, of further arguments.
+    pub extra: Vec<usize>,
     pub is_distinct: bool,
+    /// The order in which rows are taken in, if that matters.
+    pub order: Vec<SortKey>,
     pub filter: Option<BoundExpr>,
     pub result: PgType,
 }
@@ -137,9 +201,20 @@ impl PlanNode {
             Self::Scan(scan) => scan.outputs,
             Self::Project { expressions, .. } => expressions.len(),
             Self::Join(join) => join.inputs.iter().map(Self::width).sum(),
-            Self::LeftJoin(join) => join.left.width() + join.right.width(),
+            Self::SideJoin(join) => match join.kind {
+                SideKind::Left | SideKind::Full | SideKind::Single => join.left.width() + join.right.width(),
+                SideKind::Semi | SideKind::Anti => join.left.width(),
+                SideKind::Mark => join.left.width() + 1,
+            },
+            Self::Append { types, .. } | Self::SetOperation { types, .. } | Self::Values { types, .. } => types.len(),
+            Self::Window { input, calls } => input.width() + calls.len(),
+            Self::Common { columns, .. } => columns.len(),
+            Self::Series { .. } => 1,
             Self::Aggregate(aggregate) => aggregate.groups.len() + aggregate.calls.len(),
-            Self::Filter { input, .. } | Self::Sort { input, .. } | Self::Limit { input, .. } => input.width(),
+            Self::DistinctOn { input, .. }
+            | Self::Filter { input, .. }
+            | Self::Sort { input, .. }
+            | Self::Limit { input, .. } => input.width(),
         }
     }
 

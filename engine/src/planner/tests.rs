@@ -66,6 +66,8 @@ fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
         root: *root,
         output: vec![output; outputs],
         parameters: vec![],
+        commons: vec![],
+        scalars: vec![],
         tables: vec![],
         uses_time: false,
         folds_settings: false,
@@ -123,7 +125,9 @@ fn having_on_a_group_key_filters_before_grouping_and_unread_sums_go() {
     let sum = |index| AggregateCall {
         function: AggregateFunction::Sum,
         argument: Some(call(&TIMES, column(index), column(2))),
+        extra: vec![],
         is_distinct: false,
+        order: vec![],
         filter: None,
         expr_type: of(PgType::Int8),
     };

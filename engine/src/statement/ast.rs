@@ -6,26 +6,108 @@
 /// A name after folding and unquoting.
 pub type Name = String;
 
-/// `SELECT ...` with its WITH list and the clauses that follow it.
+/// A query expression: WITH list, body, and the clauses that apply to the whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     pub with: Vec<CommonTable>,
-    pub quantifier: Quantifier,
-    pub targets: Vec<Target>,
-    /// The comma list.
-    pub from: Vec<TableRef>,
-    pub filter: Option<Expr>,
-    pub group_by: Vec<Expr>,
-    pub having: Option<Expr>,
+    pub is_recursive: bool,
+    pub body: Body,
     pub order_by: Vec<OrderItem>,
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
 }
 
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    Select(Box<Select>),
+    /// Rows of equal length.
+    Values(Vec<Vec<Expr>>),
+    Set {
+        operation: SetOperation,
+        /// ALL: without removing duplicates.
+        is_all: bool,
+        left: Box<Query>,
+        right: Box<Query>,
+    },
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetOperation {
+    Union,
+    Intersect,
+    Except,
+}
+
+/// `SELECT ...` (simple_select).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Select {
+    pub quantifier: Quantifier,
+    pub targets: Vec<Target>,
+    /// The comma list.
+    pub from: Vec<TableRef>,
+    pub filter: Option<Expr>,
+    pub group_by: Vec<GroupItem>,
+    pub having: Option<Expr>,
+    /// WINDOW.
+    pub windows: Vec<(Name, Window)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub enum Quantifier {
     All,
     Distinct,
+    DistinctOn(Vec<Expr>),
+}
+
+/// group_by_item. The lists of ROLLUP and CUBE have one entry per element, which may be several expressions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GroupItem {
+    Expr(Expr),
+    /// `()`.
+    Empty,
+    Rollup(Vec<Vec<Expr>>),
+    Cube(Vec<Vec<Expr>>),
+    Sets(Vec<Self>),
+}
+
+/// window_specification.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// The window that it is built on.
+    pub base: Option<Name>,
+    pub partition_by: Vec<Expr>,
+    pub order_by: Vec<OrderItem>,
+    pub frame: Option<Frame>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    pub unit: FrameUnit,
+    pub start: FrameBound,
+    pub end: FrameBound,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameUnit {
+    Rows,
+    Range,
+    Groups,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Box<Expr>),
+    CurrentRow,
+    Following(Box<Expr>),
+    UnboundedFollowing,
+}
+
+/// What stands after OVER.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Over {
+    Name(Name),
+    Window(Window),
 }
 
 /// `name [(columns)] AS [[NOT] MATERIALIZED] (query)`.
@@ -33,6 +115,8 @@ pub enum Quantifier {
 pub struct CommonTable {
     pub name: Name,
     pub columns: Vec<Name>,
+    /// None: PostgreSQL decides.
+    pub is_materialized: Option<bool>,
     pub query: Query,
 }
 
@@ -56,6 +140,13 @@ pub enum TableRef {
     Subquery {
         query: Box<Query>,
         alias: Alias,
+        is_lateral: bool,
+    },
+    /// A function's rows.
+    Function {
+        call: Call,
+        alias: Option<Alias>,
+        is_lateral: bool,
     },
     Join {
         kind: JoinType,
@@ -76,6 +167,8 @@ pub struct Alias {
 pub enum JoinType {
     Inner,
     Left,
+    Right,
+    Full,
     Cross,
 }
 
@@ -85,6 +178,7 @@ pub enum JoinCondition {
     None,
     On(Expr),
     Using(Vec<Name>),
+    Natural,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -147,6 +241,19 @@ pub enum Expr {
         list: Vec<Self>,
         negated: bool,
     },
+    /// `(a, b)`: an implicit row.
+    Row(Vec<Self>),
+    /// `(SELECT ...)` as a value.
+    Subquery(Box<Query>),
+    Exists(Box<Query>),
+    /// `operand [NOT] IN (SELECT ...)`; `= ANY` and `<> ALL` mean the same.
+    InSubquery {
+        operand: Box<Self>,
+        query: Box<Query>,
+        negated: bool,
+    },
+    /// `GROUPING(...)`.
+    Grouping(Vec<Self>),
     Case {
         operand: Option<Box<Self>>,
         branches: Vec<(Self, Self)>,
@@ -159,7 +266,7 @@ pub enum Expr {
         arguments: Vec<Self>,
     },
     NullIf(Box<Self>, Box<Self>),
-    Call(Call),
+    Call(Box<Call>),
     /// CURRENT_DATE and its kin.
     SqlValue {
         function: SqlValueFunction,
@@ -180,7 +287,29 @@ pub struct Call {
     /// `name(*)`.
     pub is_star: bool,
     pub is_distinct: bool,
+    /// `name(... ORDER BY ...)`.
+    pub order_by: Vec<OrderItem>,
+    /// `WITHIN GROUP (ORDER BY ...)`.
+    pub within_group: Vec<OrderItem>,
     pub filter: Option<Box<Expr>>,
+    pub over: Option<Over>,
+}
+
+impl Call {
+    /// With nothing but arguments.
+    pub fn plain(name: impl Into<Name>, schema: CallSchema, arguments: Vec<Expr>) -> Self {
+        Self {
+            name: name.into(),
+            schema,
+            arguments,
+            is_star: false,
+            is_distinct: false,
+            order_by: Vec::new(),
+            within_group: Vec::new(),
+            filter: None,
+            over: None,
+        }
+    }
 }
 
 /// Where a call's name is looked up.

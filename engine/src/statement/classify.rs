@@ -419,12 +419,28 @@ fn column_lists(tokens: &[Token<'_>]) -> HashSet<usize> {
             found.insert(at);
         } else {
             let precedes_alias = ["as", "with", "recursive"].iter().any(|word| token.is_word(word));
-            if precedes_alias || (token.is_symbol(")") && closes_alias_position(tokens, index)) {
+            let continues_with = token.is_symbol(",") && names_with_query(tokens, at);
+            if precedes_alias || continues_with || (token.is_symbol(")") && closes_alias_position(tokens, index)) {
                 found.insert(at);
             }
         }
     }
     found
+}
+
+/// `name (columns) AS [[NOT] MATERIALIZED] (SELECT` at this token: after the first, a WITH query follows a comma. A function
+/// in FROM may be followed by `AS (`, too, but then by names of columns, which are no reserved words.
+fn names_with_query(tokens: &[Token<'_>], at: usize) -> bool {
+    if !tokens.get(at + 1).is_some_and(|token| token.is_symbol("(")) {
+        return false;
+    }
+    let mut rest = tokens[at + 1..].iter().skip_while(|token| !token.is_symbol(")")).skip(1);
+    if !rest.next().is_some_and(|token| token.is_word("as")) {
+        return false;
+    }
+    let mut rest = rest.skip_while(|token| token.is_word("not") || token.is_word("materialized"));
+    let opens = rest.next().is_some_and(|token| token.is_symbol("("));
+    opens && rest.next().is_some_and(|token| ["select", "with", "values"].iter().any(|word| token.is_word(word)))
 }
 
 /// `) alias (columns)` in FROM, `), name (columns) AS (` in WITH: after a closing parenthesis no function is called.

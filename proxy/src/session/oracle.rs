@@ -9,6 +9,7 @@ use freshet_engine::Prepared;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::EvalContext;
 use freshet_engine::planner::Plan;
+use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
@@ -241,6 +242,11 @@ fn judge(
     }
     match compare(&columns, &freedom, &theirs, &ours, all.as_deref()) {
         Ok(()) => local.audit.agreed(&prepared.identity, is_described),
+        // Another choice among equals may be the difference; it decides nothing.
+        Err(_) if prepared.has_choice => {
+            let reason = UpstreamReason::Unsupported("rows that no ORDER BY tells apart decide the answer".into());
+            local.audit.refused(&prepared.identity, reason);
+        }
         Err(difference) => {
             report(prepared, &difference, &theirs, &ours);
             local.audit.differed(&prepared.identity);

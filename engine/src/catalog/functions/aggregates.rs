@@ -16,6 +16,72 @@ pub enum AggregateFunction {
     Max,
     BoolAnd,
     BoolOr,
+    /// variance and stddev.
+    Spread(Spread),
+    StringAgg,
+    PercentileCont,
+    PercentileDisc,
+    Mode,
+    RegrCount,
+    Regression(Regression),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Spread {
+    VarSamp,
+    VarPop,
+    StddevSamp,
+    StddevPop,
+}
+
+/// Of pairs (Y, X).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Regression {
+    Corr,
+    CovarPop,
+    CovarSamp,
+    AvgX,
+    AvgY,
+    Intercept,
+    R2,
+    Slope,
+    Sxx,
+    Sxy,
+    Syy,
+}
+
+/// What is computed over a window and is no aggregate (PostgreSQL: windowfuncs.c).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WindowFunction {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+    Lag,
+    Lead,
+    FirstValue,
+    LastValue,
+    NthValue,
+}
+
+/// The window function of that name.
+pub fn window_function(name: &str) -> Option<WindowFunction> {
+    Some(match name {
+        "row_number" => WindowFunction::RowNumber,
+        "rank" => WindowFunction::Rank,
+        "dense_rank" => WindowFunction::DenseRank,
+        "percent_rank" => WindowFunction::PercentRank,
+        "cume_dist" => WindowFunction::CumeDist,
+        "ntile" => WindowFunction::Ntile,
+        "lag" => WindowFunction::Lag,
+        "lead" => WindowFunction::Lead,
+        "first_value" => WindowFunction::FirstValue,
+        "last_value" => WindowFunction::LastValue,
+        "nth_value" => WindowFunction::NthValue,
+        _ => return None,
+    })
 }
 
 /// One aggregate over one type.
@@ -25,34 +91,25 @@ pub struct Aggregate {
     pub function: AggregateFunction,
     /// None: any type (`count(x)`), or no argument at all (`count(*)`, [`AggregateFunction::CountStar`]).
     pub argument: Option<PgType>,
+    /// Further arguments.
+    pub extra: &'static [PgType],
     pub result: PgType,
+}
+
+impl Aggregate {
+    /// Written with WITHIN GROUP.
+    pub fn is_ordered_set(&self) -> bool {
+        matches!(
+            self.function,
+            AggregateFunction::PercentileCont | AggregateFunction::PercentileDisc | AggregateFunction::Mode
+        )
+    }
 }
 
 /// The aggregates of that name, each type that the engine holds; empty if it is none, or none that is computed here.
 /// Over other types PostgreSQL has more (money, oid, arrays...): an argument that is an untyped literal goes upstream.
 pub fn aggregates(name: &str) -> &'static [&'static Aggregate] {
-    match name {
-        "count" => BY_NAME.count,
-        "sum" => BY_NAME.sum,
-        "avg" => BY_NAME.avg,
-        "min" => BY_NAME.min,
-        "max" => BY_NAME.max,
-        "bool_and" => BY_NAME.bool_and,
-        "every" => BY_NAME.every,
-        "bool_or" => BY_NAME.bool_or,
-        _ => &[],
-    }
-}
-
-struct ByName {
-    count: &'static [&'static Aggregate],
-    sum: &'static [&'static Aggregate],
-    avg: &'static [&'static Aggregate],
-    min: &'static [&'static Aggregate],
-    max: &'static [&'static Aggregate],
-    bool_and: &'static [&'static Aggregate],
-    every: &'static [&'static Aggregate],
-    bool_or: &'static [&'static Aggregate],
+    LISTS.iter().find(|list| list.first().is_some_and(|first| first.name == name)).copied().unwrap_or(&[])
 }
 
 macro_rules! aggregate_list {
@@ -61,34 +118,114 @@ macro_rules! aggregate_list {
             name: $name,
             function: AggregateFunction::$function,
             argument: Some(PgType::$argument),
+            extra: &[],
             result: PgType::$result,
         }),+]
     };
 }
 
-static BY_NAME: ByName = ByName {
-    count: &[
-        &Aggregate { name: "count", function: AggregateFunction::CountStar, argument: None, result: PgType::Int8 },
-        &Aggregate { name: "count", function: AggregateFunction::Count, argument: None, result: PgType::Int8 },
+/// float8 or numeric, by the argument.
+macro_rules! spread_list {
+    ($name:literal, $spread:ident) => {
+        &[
+            &spread($name, Spread::$spread, PgType::Int8, PgType::Numeric),
+            &spread($name, Spread::$spread, PgType::Int4, PgType::Numeric),
+            &spread($name, Spread::$spread, PgType::Int2, PgType::Numeric),
+            &spread($name, Spread::$spread, PgType::Float4, PgType::Float8),
+            &spread($name, Spread::$spread, PgType::Float8, PgType::Float8),
+            &spread($name, Spread::$spread, PgType::Numeric, PgType::Numeric),
+        ]
+    };
+}
+
+const fn spread(name: &'static str, spread: Spread, argument: PgType, result: PgType) -> Aggregate {
+    Aggregate { name, function: AggregateFunction::Spread(spread), argument: Some(argument), extra: &[], result }
+}
+
+const fn pair(name: &'static str, function: AggregateFunction, result: PgType) -> Aggregate {
+    Aggregate { name, function, argument: Some(PgType::Float8), extra: &[PgType::Float8], result }
+}
+
+macro_rules! regression_list {
+    ($name:literal, $regression:ident) => {
+        &[&pair($name, AggregateFunction::Regression(Regression::$regression), PgType::Float8)]
+    };
+}
+
+/// Of every type that has an order, with a value of the same type as the result.
+macro_rules! ordered_list {
+    ($name:literal, $function:ident) => {
+        aggregate_list!($name, $function:
+            Int2 => Int2, Int4 => Int4, Int8 => Int8, Float4 => Float4, Float8 => Float8, Numeric => Numeric,
+            Text => Text, Varchar => Varchar, Bpchar => Bpchar, Date => Date, Time => Time, Timestamp => Timestamp,
+            Timestamptz => Timestamptz, Interval => Interval, Bool => Bool, Uuid => Uuid)
+    };
+}
+
+/// One list per name.
+static LISTS: &[&[&Aggregate]] = &[
+    &[
+        &Aggregate {
+            name: "count",
+            function: AggregateFunction::CountStar,
+            argument: None,
+            extra: &[],
+            result: PgType::Int8,
+        },
+        &Aggregate {
+            name: "count",
+            function: AggregateFunction::Count,
+            argument: None,
+            extra: &[],
+            result: PgType::Int8,
+        },
     ],
-    sum: aggregate_list!("sum", Sum:
+    aggregate_list!("sum", Sum:
         Int8 => Numeric, Int4 => Int8, Int2 => Int8, Float4 => Float4, Float8 => Float8, Interval => Interval,
         Numeric => Numeric),
-    avg: aggregate_list!("avg", Avg:
+    aggregate_list!("avg", Avg:
         Int8 => Numeric, Int4 => Numeric, Int2 => Numeric, Numeric => Numeric, Float4 => Float8, Float8 => Float8,
         Interval => Interval),
-    min: aggregate_list!("min", Min:
+    aggregate_list!("min", Min:
         Int8 => Int8, Int4 => Int4, Int2 => Int2, Float4 => Float4, Float8 => Float8, Date => Date, Time => Time,
         Timestamp => Timestamp, Timestamptz => Timestamptz, Interval => Interval, Text => Text, Numeric => Numeric,
         Bpchar => Bpchar),
-    max: aggregate_list!("max", Max:
+    aggregate_list!("max", Max:
         Int8 => Int8, Int4 => Int4, Int2 => Int2, Float4 => Float4, Float8 => Float8, Date => Date, Time => Time,
         Timestamp => Timestamp, Timestamptz => Timestamptz, Interval => Interval, Text => Text, Numeric => Numeric,
         Bpchar => Bpchar),
-    bool_and: aggregate_list!("bool_and", BoolAnd: Bool => Bool),
-    every: aggregate_list!("every", BoolAnd: Bool => Bool),
-    bool_or: aggregate_list!("bool_or", BoolOr: Bool => Bool),
-};
+    aggregate_list!("bool_and", BoolAnd: Bool => Bool),
+    aggregate_list!("every", BoolAnd: Bool => Bool),
+    aggregate_list!("bool_or", BoolOr: Bool => Bool),
+    &[&Aggregate {
+        name: "string_agg",
+        function: AggregateFunction::StringAgg,
+        argument: Some(PgType::Text),
+        extra: &[PgType::Text],
+        result: PgType::Text,
+    }],
+    spread_list!("variance", VarSamp),
+    spread_list!("var_samp", VarSamp),
+    spread_list!("var_pop", VarPop),
+    spread_list!("stddev", StddevSamp),
+    spread_list!("stddev_samp", StddevSamp),
+    spread_list!("stddev_pop", StddevPop),
+    aggregate_list!("percentile_cont", PercentileCont: Float8 => Float8, Interval => Interval),
+    ordered_list!("percentile_disc", PercentileDisc),
+    ordered_list!("mode", Mode),
+    &[&pair("regr_count", AggregateFunction::RegrCount, PgType::Int8)],
+    regression_list!("corr", Corr),
+    regression_list!("covar_pop", CovarPop),
+    regression_list!("covar_samp", CovarSamp),
+    regression_list!("regr_avgx", AvgX),
+    regression_list!("regr_avgy", AvgY),
+    regression_list!("regr_intercept", Intercept),
+    regression_list!("regr_r2", R2),
+    regression_list!("regr_slope", Slope),
+    regression_list!("regr_sxx", Sxx),
+    regression_list!("regr_sxy", Sxy),
+    regression_list!("regr_syy", Syy),
+];
 
 #[cfg(test)]
 mod tests {
@@ -104,6 +241,7 @@ mod tests {
         assert_eq!(result("max", PgType::Bpchar), Some(PgType::Bpchar));
         assert_eq!(result("max", PgType::Bool), None);
         assert_eq!(aggregates("count").len(), 2);
-        assert!(aggregates("string_agg").is_empty());
+        assert!(aggregates("array_agg").is_empty());
+        assert_eq!(result("stddev", PgType::Int4), Some(PgType::Numeric));
     }
 }

@@ -22,7 +22,7 @@ mod text;
 mod text_comparison;
 mod vector;
 
-pub use aggregates::{Aggregate, AggregateFunction, aggregates};
+pub use aggregates::{Aggregate, AggregateFunction, Regression, Spread, WindowFunction, aggregates, window_function};
 pub use registry::{
     ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, cast, function_candidates, functions,
     length_coercion, operator_candidates, operators, output_function,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array};
 use arrow::buffer::BooleanBuffer;
 
-use super::{Accumulator, Groups, Seen, for_each_valid, nulls_of};
+use super::{Accumulator, Groups, Running, Seen, for_each_valid, nulls_of};
 use crate::catalog::functions::EvalError;
 
 /// int8inc and int8inc_any: all rows, or those that are not NULL.
@@ -24,6 +24,11 @@ impl Accumulator for Count {
             Some(_) => for_each_valid(groups, nulls, |group, _| counts[group] += 1),
         }
         Ok(())
+    }
+
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        running.run(&mut self.counts, &0, values.and_then(nulls_of), |count, _| *count += 1);
+        Ok(true)
     }
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {

@@ -9,7 +9,7 @@ use arrow::datatypes::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
 };
 
-use super::{Accumulator, Groups, Seen, for_each_valid, nulls_of};
+use super::{Accumulator, Groups, Running, Seen, for_each_valid, nulls_of};
 use crate::catalog::functions::EvalError;
 use crate::executor::order::{compare_floats, interval_span};
 use crate::types::access::{TextColumn, interval_native, interval_of};
@@ -84,6 +84,23 @@ impl<T: ArrowPrimitiveType<Native: Ord>> Accumulator for Integers<T> {
             }
         }
         Ok(())
+    }
+
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        use arrow::datatypes::ArrowNativeTypeOp;
+        let Some(values) = values else { return Ok(false) };
+        let nulls = nulls_of(values);
+        self.seen.run(running, nulls);
+        let numbers = values.as_primitive::<T>().values();
+        match self.which {
+            Which::Min => running.run(&mut self.best, &T::Native::MAX_TOTAL_ORDER, nulls, |best, row| {
+                *best = (*best).min(numbers[row]);
+            }),
+            Which::Max => running.run(&mut self.best, &T::Native::MIN_TOTAL_ORDER, nulls, |best, row| {
+                *best = (*best).max(numbers[row]);
+            }),
+        }
+        Ok(true)
     }
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {

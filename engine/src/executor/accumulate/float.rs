@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::{Accumulator, Groups, Seen, for_each_valid, nulls_of};
+use super::{Accumulator, Groups, Running, Seen, for_each_valid, nulls_of};
 use crate::catalog::functions::EvalError;
+use crate::catalog::functions::Spread;
 
 fn overflow() -> EvalError {
     EvalError::Raises("value out of range: overflow".to_owned())
@@ -34,6 +35,20 @@ impl Accumulator for SumDouble {
             sums[group] = sum;
         });
         if overflowed { Err(overflow()) } else { Ok(()) }
+    }
+
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        let Some(values) = values else { return Ok(false) };
+        let nulls = nulls_of(values);
+        self.seen.run(running, nulls);
+        let numbers = values.as_primitive::<Float64Type>().values();
+        let mut overflowed = false;
+        running.run(&mut self.sums, &-0.0, nulls, |sum, row| {
+            let next = *sum + numbers[row];
+            overflowed |= next.is_infinite() && !sum.is_infinite() && !numbers[row].is_infinite();
+            *sum = next;
+        });
+        if overflowed { Err(overflow()) } else { Ok(true) }
     }
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
@@ -116,21 +131,81 @@ impl State {
     }
 }
 
+/// Adds a column to the states.
+fn add_floats(states: &mut Vec<State>, groups: &Groups<'_>, values: &ArrayRef) -> Result<(), EvalError> {
+    let nulls = nulls_of(values);
+    states.resize(groups.count, State::default());
+    let mut fits = true;
+    if *values.data_type() == DataType::Float32 {
+        let numbers = values.as_primitive::<Float32Type>().values();
+        for_each_valid(groups, nulls, |group, row| fits &= states[group].add(f64::from(numbers[row])));
+    } else {
+        let numbers = values.as_primitive::<Float64Type>().values();
+        for_each_valid(groups, nulls, |group, row| fits &= states[group].add(numbers[row]));
+    }
+    if fits { Ok(()) } else { Err(overflow()) }
+}
+
+fn run_floats(states: &mut Vec<State>, running: &Running<'_>, values: &ArrayRef) -> Result<(), EvalError> {
+    let mut fits = true;
+    let initial = State::default();
+    if *values.data_type() == DataType::Float32 {
+        let numbers = values.as_primitive::<Float32Type>().values();
+        running.run(states, &initial, nulls_of(values), |state, row| fits &= state.add(f64::from(numbers[row])));
+    } else {
+        let numbers = values.as_primitive::<Float64Type>().values();
+        running.run(states, &initial, nulls_of(values), |state, row| fits &= state.add(numbers[row]));
+    }
+    if fits { Ok(()) } else { Err(overflow()) }
+}
+
+/// Variance and standard deviation of floats (PostgreSQL: float.c float8_var_samp and its kin).
+#[derive(Debug)]
+pub(super) struct Spreads {
+    which: Spread,
+    states: Vec<State>,
+}
+
+impl Spreads {
+    pub(super) fn new(which: Spread) -> Self {
+        Self { which, states: Vec::new() }
+    }
+}
+
+impl Accumulator for Spreads {
+    fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
+        values.map_or(Ok(()), |values| add_floats(&mut self.states, groups, values))
+    }
+
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        values.map_or(Ok(()), |values| run_floats(&mut self.states, running, values))?;
+        Ok(true)
+    }
+
+    fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
+        self.states.resize(groups, State::default());
+        let spread = |state: &State| match self.which {
+            Spread::VarPop => (state.count > 0.0).then(|| state.squares / state.count),
+            Spread::VarSamp => (state.count > 1.0).then(|| state.squares / (state.count - 1.0)),
+            Spread::StddevPop => (state.count > 0.0).then(|| (state.squares / state.count).sqrt()),
+            Spread::StddevSamp => (state.count > 1.0).then(|| (state.squares / (state.count - 1.0)).sqrt()),
+        };
+        Ok(Arc::new(self.states.iter().map(spread).collect::<Float64Array>()))
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.len() * size_of::<State>()
+    }
+}
+
 impl Accumulator for Average {
     fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
-        let Some(values) = values else { return Ok(()) };
-        let nulls = nulls_of(values);
-        self.states.resize(groups.count, State::default());
-        let states = &mut self.states;
-        let mut fits = true;
-        if *values.data_type() == DataType::Float32 {
-            let numbers = values.as_primitive::<Float32Type>().values();
-            for_each_valid(groups, nulls, |group, row| fits &= states[group].add(f64::from(numbers[row])));
-        } else {
-            let numbers = values.as_primitive::<Float64Type>().values();
-            for_each_valid(groups, nulls, |group, row| fits &= states[group].add(numbers[row]));
-        }
-        if fits { Ok(()) } else { Err(overflow()) }
+        values.map_or(Ok(()), |values| add_floats(&mut self.states, groups, values))
+    }
+
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        values.map_or(Ok(()), |values| run_floats(&mut self.states, running, values))?;
+        Ok(true)
     }
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 
-use super::{Accumulator, Groups, Seen, for_each_valid, nulls_of};
+use super::{Accumulator, Groups, Running, Seen, for_each_valid, nulls_of};
 use crate::catalog::functions::EvalError;
 use crate::types::Numeric;
 use crate::types::numeric::{NumericBuilder, NumericError};
@@ -24,6 +24,14 @@ impl Accumulator for SumSmall {
         self.sums.resize(groups.count, 0);
         add_small(&mut self.sums, groups, values);
         Ok(())
+    }
+
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        let Some(values) = values else { return Ok(false) };
+        let (nulls, value) = (nulls_of(values), integers(values));
+        self.seen.run(running, nulls);
+        running.run(&mut self.sums, &0, nulls, |sum, row| *sum += value(row));
+        Ok(true)
     }
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
@@ -80,6 +88,14 @@ impl Accumulator for SumBig {
         Ok(())
     }
 
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        let Some(values) = values else { return Ok(false) };
+        let (nulls, value) = (nulls_of(values), integers(values));
+        self.seen.run(running, nulls);
+        running.run(&mut self.sums, &0, nulls, |sum, row| *sum += i128::from(value(row)));
+        Ok(true)
+    }
+
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
         self.sums.resize(groups, 0);
         let mut results = NumericBuilder::with_capacity(groups);
@@ -121,6 +137,14 @@ impl Accumulator for Average {
         Ok(())
     }
 
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        let Some(values) = values else { return Ok(false) };
+        let (nulls, value) = (nulls_of(values), integers(values));
+        running.run(&mut self.counts, &0, nulls, |count, _| *count += 1);
+        running.run(&mut self.big, &0, nulls, |sum, row| *sum += i128::from(value(row)));
+        Ok(true)
+    }
+
     fn finish(self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
         let mut results = NumericBuilder::with_capacity(groups);
         for group in 0..groups {
@@ -138,6 +162,24 @@ impl Accumulator for Average {
 
     fn bytes(&self) -> usize {
         self.small.len() * 8 + self.big.len() * 16 + self.counts.len() * 8
+    }
+}
+
+/// The integers of a column of any width.
+pub(super) fn integers(values: &ArrayRef) -> Box<dyn Fn(usize) -> i64 + '_> {
+    match values.data_type() {
+        DataType::Int16 => {
+            let values = values.as_primitive::<Int16Type>().values();
+            Box::new(|row| i64::from(values[row]))
+        }
+        DataType::Int32 => {
+            let values = values.as_primitive::<Int32Type>().values();
+            Box::new(|row| i64::from(values[row]))
+        }
+        _ => {
+            let values = values.as_primitive::<Int64Type>().values();
+            Box::new(|row| values[row])
+        }
     }
 }
 

@@ -7,15 +7,18 @@ mod float;
 mod integer;
 mod interval;
 mod numeric;
+mod ordered;
+mod regression;
+mod spread;
 #[cfg(test)]
 mod tests;
 
 use arrow::array::{Array, ArrayRef};
-use arrow::buffer::NullBuffer;
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 
 use crate::catalog::functions::AggregateFunction;
 use crate::catalog::functions::EvalError;
-use crate::types::PgType;
+use crate::types::{PgType, Value};
 
 /// Which group each row of an update belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +34,55 @@ pub(super) struct Groups<'a> {
     pub(super) is_complete: bool,
 }
 
+/// Sorted rows whose groups take in what the groups before them in the partition have, too.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running<'a> {
+    /// The group of each row, from 0 on without gaps.
+    pub(super) groups: &'a [u32],
+    /// By group: whether it begins a partition.
+    pub(super) starts: &'a [bool],
+    /// Set bit: the row passes FILTER. None: all do.
+    pub(super) kept: Option<&'a BooleanBuffer>,
+}
+
+impl Running<'_> {
+    /// Carries the states on from group to group and adds the rows that count.
+    fn run<S: Clone>(
+        &self,
+        states: &mut Vec<S>,
+        initial: &S,
+        nulls: Option<&NullBuffer>,
+        mut add: impl FnMut(&mut S, usize),
+    ) {
+        states.clear();
+        states.reserve(self.starts.len());
+        for (row, group) in self.groups.iter().enumerate() {
+            let group = *group as usize;
+            if group == states.len() {
+                states.push(match states.last() {
+                    Some(before) if !self.starts[group] => before.clone(),
+                    _ => initial.clone(),
+                });
+            }
+            let counts = nulls.is_none_or(|nulls| nulls.is_valid(row)) && self.kept.is_none_or(|kept| kept.value(row));
+            if counts {
+                add(&mut states[group], row);
+            }
+        }
+    }
+}
+
 pub(super) trait Accumulator {
     /// `values` has one entry per row; only count(*) is without.
     fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError>;
+    /// All rows at once, each group with those before it. False: not known how.
+    fn run(&mut self, _running: &Running<'_>, _values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        Ok(false)
+    }
+    /// As `update`, for aggregates of several arguments.
+    fn update_all(&mut self, groups: &Groups<'_>, values: &[ArrayRef]) -> Result<(), EvalError> {
+        self.update(groups, values.first())
+    }
     /// One result per group, `groups` of them.
     fn finish(self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError>;
     /// About what the states occupy.
@@ -44,6 +93,7 @@ pub(super) trait Accumulator {
 pub(super) fn accumulator(
     function: AggregateFunction,
     argument: Option<PgType>,
+    extra: &[Value],
 ) -> Result<Box<dyn Accumulator>, EvalError> {
     let unknown = || Err(EvalError::Beyond(format!("{function:?} of {argument:?}")));
     Ok(match (function, argument) {
@@ -62,15 +112,22 @@ pub(super) fn accumulator(
         (AggregateFunction::Sum, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::sum()),
         (AggregateFunction::Avg, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::average()),
         (AggregateFunction::Sum, Some(PgType::Interval)) => Box::new(interval::SumIntervals::default()),
-        (AggregateFunction::Sum | AggregateFunction::Avg, _) => return unknown(),
         (AggregateFunction::Min, Some(pg_type)) => extreme::extreme(extreme::Which::Min, pg_type)?,
         (AggregateFunction::Max, Some(pg_type)) => extreme::extreme(extreme::Which::Max, pg_type)?,
-        (
-            AggregateFunction::BoolAnd | AggregateFunction::BoolOr | AggregateFunction::Min | AggregateFunction::Max,
-            _,
-        ) => {
-            return unknown();
+        (AggregateFunction::Spread(spread), Some(PgType::Float4 | PgType::Float8)) => {
+            Box::new(float::Spreads::new(spread))
         }
+        (AggregateFunction::Spread(spread), Some(PgType::Int2 | PgType::Int4 | PgType::Int8 | PgType::Numeric)) => {
+            Box::new(spread::ExactSpreads::new(spread))
+        }
+        (AggregateFunction::StringAgg, Some(PgType::Text)) => Box::new(ordered::Joined::default()),
+        (AggregateFunction::RegrCount, _) => Box::new(regression::Regressions::count()),
+        (AggregateFunction::Regression(which), _) => Box::new(regression::Regressions::new(which)),
+        (
+            AggregateFunction::PercentileCont | AggregateFunction::PercentileDisc | AggregateFunction::Mode,
+            Some(pg_type),
+        ) => Box::new(ordered::Chosen::new(function, pg_type, extra)?),
+        _ => return unknown(),
     })
 }
 
@@ -108,6 +165,12 @@ impl Seen {
         let flags = self.flags.get_or_insert_with(|| vec![true; before]);
         flags.resize(groups.count, false);
         for_each_valid(groups, nulls, |group, _| flags[group] = true);
+    }
+
+    fn run(&mut self, running: &Running<'_>, nulls: Option<&NullBuffer>) {
+        let mut flags = Vec::new();
+        running.run(&mut flags, &false, nulls, |seen, _| *seen = true);
+        self.flags = Some(flags);
     }
 
     fn has(&self, group: usize) -> bool {

@@ -4,7 +4,7 @@
 use arrow::array::ArrayRef;
 
 use super::integer::{numeric_error, quotient};
-use super::{Accumulator, Groups, for_each_valid, nulls_of};
+use super::{Accumulator, Groups, Running, for_each_valid, nulls_of};
 use crate::catalog::functions::EvalError;
 use crate::types::Numeric;
 use crate::types::numeric::{NumericBuilder, NumericColumn, POWERS_OF_TEN};
@@ -121,6 +121,13 @@ impl Accumulator for NumericSums {
             }
         }
         Ok(())
+    }
+
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        let Some(values) = values else { return Ok(false) };
+        let column = NumericColumn::of(values.as_ref());
+        running.run(&mut self.states, &State::default(), nulls_of(values), |state, row| state.add(column.get(row)));
+        Ok(true)
     }
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {

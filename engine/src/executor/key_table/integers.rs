@@ -116,7 +116,7 @@ impl IntegerMap {
     }
 
     fn null_id(&mut self, rows: usize, purpose: Purpose) -> u32 {
-        if purpose != Purpose::Groups || rows == 0 {
+        if !purpose.takes_null() || rows == 0 {
             return KeyTable::NONE;
         }
         let next = &mut self.next;

@@ -28,7 +28,6 @@ pub(super) struct KeyTable {
     columns: Vec<KeyColumn>,
     /// `pairs[i]` folds column i + 1 onto the id of the columns before it.
     pairs: Vec<PairMap>,
-    purpose: Purpose,
 }
 
 /// What ids are for.
@@ -36,15 +35,30 @@ pub(super) struct KeyTable {
 pub(super) enum Purpose {
     /// NULL is a key like others. Keys are shown, so equal keys that print differently are refused.
     Groups,
+    /// Likewise, of keys that nobody sees.
+    Same,
     /// NULL equals nothing, not even NULL.
     Matches,
     /// What a DISTINCT aggregate takes in: NULL does not count, equal values that print differently are refused.
     Arguments,
 }
 
+impl Purpose {
+    /// Whether NULL is a key.
+    fn takes_null(self) -> bool {
+        matches!(self, Self::Groups | Self::Same)
+    }
+
+    /// Whether it matters how a key prints.
+    fn shows(self) -> bool {
+        matches!(self, Self::Groups | Self::Arguments)
+    }
+}
+
 #[derive(Debug)]
 struct KeyColumn {
     pg_type: PgType,
+    purpose: Purpose,
     map: ColumnMap,
 }
 
@@ -70,10 +84,17 @@ impl KeyTable {
 
     /// `rows`: about how many will be added; bounds what is allocated for direct addressing.
     pub(super) fn new(types: &[PgType], purpose: Purpose, rows: usize) -> Result<Self, EvalError> {
-        let column = |pg_type: &PgType| Ok(KeyColumn { pg_type: *pg_type, map: ColumnMap::new(*pg_type, rows)? });
-        let columns = types.iter().map(column).collect::<Result<Vec<_>, EvalError>>()?;
+        Self::with_purposes(types, vec![purpose; types.len()], rows)
+    }
+
+    /// Each column with a purpose of its own.
+    pub(super) fn with_purposes(types: &[PgType], purposes: Vec<Purpose>, rows: usize) -> Result<Self, EvalError> {
+        let column = |(pg_type, purpose): (&PgType, Purpose)| {
+            Ok(KeyColumn { pg_type: *pg_type, purpose, map: ColumnMap::new(*pg_type, rows)? })
+        };
+        let columns = types.iter().zip(purposes).map(column).collect::<Result<Vec<_>, EvalError>>()?;
         let pairs = (1..types.len()).map(|_| PairMap::default()).collect();
-        Ok(Self { columns, pairs, purpose })
+        Ok(Self { columns, pairs })
     }
 
     /// A table of these keys, to find others in.
@@ -102,7 +123,7 @@ impl KeyTable {
     pub(super) fn assign(&mut self, keys: &[ArrayRef], rows: usize) -> Result<Vec<u32>, EvalError> {
         let mut ids: Option<Vec<u32>> = None;
         for (at, (column, array)) in self.columns.iter_mut().zip(keys).enumerate() {
-            let own = column.assign(array, self.purpose)?;
+            let own = column.assign(array, column.purpose)?;
             debug_assert_eq!(own.len(), rows, "one id per row");
             ids = Some(match ids {
                 None => own,
@@ -211,7 +232,7 @@ impl KeyColumn {
             },
             ColumnMap::Floats(map, zeros) => {
                 let codes = float_codes(array, self.pg_type, zeros);
-                if purpose != Purpose::Matches && zeros.positive && zeros.negative {
+                if purpose.shows() && zeros.positive && zeros.negative {
                     return Err(EvalError::Beyond("grouping by 0 and -0".to_owned()));
                 }
                 Ok(map.assign(&codes, nulls, purpose))

@@ -147,7 +147,7 @@ impl ValueMap {
     fn id_of(&mut self, value: Option<Numeric>, purpose: Purpose) -> Result<u32, EvalError> {
         let next = self.shown.len() as u32;
         let Some(value) = value else {
-            if purpose != Purpose::Groups {
+            if !purpose.takes_null() {
                 return Ok(KeyTable::NONE);
             }
             if self.null.is_none() {
@@ -159,7 +159,7 @@ impl ValueMap {
         let id = *self.ids.entry(Key::of(value)).or_insert(next);
         if id == next {
             self.shown.push(value);
-        } else if purpose != Purpose::Matches && self.shown[id as usize] != value {
+        } else if purpose.shows() && self.shown[id as usize] != value {
             // 1.0 and 1.00 are one group; which of them PostgreSQL shows depends on its plan.
             return Err(EvalError::Beyond("grouping by equal numerics that print differently".to_owned()));
         }

@@ -144,7 +144,7 @@ impl TextMap {
     }
 
     fn null_id(&mut self, purpose: Purpose) -> u32 {
-        if purpose != Purpose::Groups {
+        if !purpose.takes_null() {
             return KeyTable::NONE;
         }
         let next = &mut self.next;

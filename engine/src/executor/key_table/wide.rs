@@ -50,7 +50,7 @@ impl WideMap {
                 self.shown.resize(id as usize + 1, interval);
             }
             // '1 mon' and '30 days' are one group; which of them PostgreSQL shows depends on its plan.
-            if purpose != Purpose::Matches && self.shown[id as usize] != interval {
+            if purpose.shows() && self.shown[id as usize] != interval {
                 return Err(EvalError::Beyond("grouping by equal intervals that print differently".to_owned()));
             }
             ids.push(id);
@@ -69,7 +69,7 @@ impl WideMap {
     }
 
     fn null_id(&mut self, purpose: Purpose) -> u32 {
-        if purpose != Purpose::Groups {
+        if !purpose.takes_null() {
             return KeyTable::NONE;
         }
         let next = &mut self.next;

@@ -2,7 +2,7 @@
 
 use crate::binder::BoundExpr;
 use crate::catalog::functions::Function;
-use crate::planner::expression::columns_of;
+use crate::planner::expression::{columns_of, is_same};
 use crate::planner::node::{Equality, PlanNode};
 use crate::planner::rules::for_each_input_mut;
 use crate::planner::rules::pushdown::only_input;
@@ -16,11 +16,13 @@ pub(in crate::planner) fn find_equalities(node: &mut PlanNode) -> Result<(), Ups
             let bases = join.bases();
             split(&mut join.filters, &mut join.equalities, &bases);
         }
-        PlanNode::LeftJoin(join) => {
+        PlanNode::SideJoin(join) => {
             let left_width = join.left.width();
             let bases = [0, left_width, left_width + join.right.width()];
             split(&mut join.filters, &mut join.equalities, &bases);
-            for equality in &mut join.equalities {
+            join.test_key =
+                join.test.as_ref().and_then(|test| as_equality(test, &bases)).filter(|key| !key.is_null_safe);
+            for equality in join.equalities.iter_mut().chain(&mut join.test_key) {
                 if equality.left_input != 0 {
                     std::mem::swap(&mut equality.left, &mut equality.right);
                     (equality.left_input, equality.right_input) = (0, 1);
@@ -42,14 +44,39 @@ fn split(filters: &mut Vec<BoundExpr>, equalities: &mut Vec<Equality>, bases: &[
 }
 
 fn as_equality(filter: &BoundExpr, bases: &[usize]) -> Option<Equality> {
-    let BoundExpr::Call { function, arguments, .. } = filter else { return None };
-    let [left, right] = &arguments[..] else { return None };
+    let (function, left, right, is_null_safe) = match filter {
+        BoundExpr::Call { function, arguments, .. } => {
+            let [left, right] = &arguments[..] else { return None };
+            (*function, left, right, false)
+        }
+        BoundExpr::IsDistinct { equal, left, right, negated: true } => (*equal, &**left, &**right, true),
+        BoundExpr::Or(parts) => {
+            let (function, left, right) = equal_or_both_null(parts)?;
+            (function, left, right, true)
+        }
+        _ => return None,
+    };
     if !is_hashable(function) || columns_of(left).is_empty() || columns_of(right).is_empty() {
         return None;
     }
     let (left_input, right_input) = (only_input(left, bases)?, only_input(right, bases)?);
-    let equality = Equality { left_input, left: left.clone(), right_input, right: right.clone() };
+    let equality = Equality { left_input, left: left.clone(), right_input, right: right.clone(), is_null_safe };
     (left_input != right_input).then_some(equality)
+}
+
+/// `a = b OR a IS NULL AND b IS NULL`, as some layers spell IS NOT DISTINCT FROM.
+fn equal_or_both_null(parts: &[BoundExpr]) -> Option<(&'static Function, &BoundExpr, &BoundExpr)> {
+    let ([equal @ BoundExpr::Call { .. }, BoundExpr::And(nulls)]
+    | [BoundExpr::And(nulls), equal @ BoundExpr::Call { .. }]) = parts
+    else {
+        return None;
+    };
+    let BoundExpr::Call { function, arguments, .. } = equal else { return None };
+    let ([left, right], [first, second]) = (&arguments[..], &nulls[..]) else { return None };
+    let is_null_of = |test: &BoundExpr, side: &BoundExpr| matches!(test, BoundExpr::IsNull { operand, negated: false } if is_same(operand, side));
+    let fits = (is_null_of(first, left) && is_null_of(second, right))
+        || (is_null_of(first, right) && is_null_of(second, left));
+    fits.then_some((*function, left, right))
 }
 
 /// Whether equal values have equal keys (see [`crate::executor::key_table`]): one type on both sides, or one family whose members

@@ -7,7 +7,20 @@ use crate::planner::node::{Join, PlanNode};
 
 pub(in crate::planner) fn merge(node: PlanNode) -> PlanNode {
     match node {
-        PlanNode::OneRow | PlanNode::Scan(_) => node,
+        PlanNode::OneRow
+        | PlanNode::Scan(_)
+        | PlanNode::Values { .. }
+        | PlanNode::Common { .. }
+        | PlanNode::Series { .. } => node,
+        PlanNode::DistinctOn { input, keys } => PlanNode::DistinctOn { input: Box::new(merge(*input)), keys },
+        PlanNode::Window { input, calls } => PlanNode::Window { input: Box::new(merge(*input)), calls },
+        PlanNode::Append { inputs, types } => {
+            PlanNode::Append { inputs: inputs.into_iter().map(merge).collect(), types }
+        }
+        PlanNode::SetOperation { operation, is_all, left, right, types } => {
+            let (left, right) = (Box::new(merge(*left)), Box::new(merge(*right)));
+            PlanNode::SetOperation { operation, is_all, left, right, types }
+        }
         PlanNode::Filter { input, predicates } => PlanNode::Filter { input: Box::new(merge(*input)), predicates },
         PlanNode::Project { input, expressions } => merge_project(merge(*input), expressions),
         PlanNode::Sort { input, keys, limit, offset } => {
@@ -20,8 +33,10 @@ pub(in crate::planner) fn merge(node: PlanNode) -> PlanNode {
                 if is_repeatable(&expressions) {
                     let own = aggregate.groups.iter_mut().chain(&mut aggregate.arguments);
                     own.for_each(|expr| substitute(expr, &expressions));
-                    let filters = aggregate.calls.iter_mut().filter_map(|call| call.filter.as_mut());
-                    filters.for_each(|expr| substitute(expr, &expressions));
+                    for call in &mut aggregate.calls {
+                        let order = call.order.iter_mut().map(|key| &mut key.expr);
+                        call.filter.iter_mut().chain(order).for_each(|expr| substitute(expr, &expressions));
+                    }
                     aggregate.input = input;
                 } else {
                     aggregate.input = Box::new(PlanNode::Project { input, expressions });
@@ -29,10 +44,10 @@ pub(in crate::planner) fn merge(node: PlanNode) -> PlanNode {
             }
             PlanNode::Aggregate(aggregate)
         }
-        PlanNode::LeftJoin(mut join) => {
+        PlanNode::SideJoin(mut join) => {
             join.left = Box::new(merge(*join.left));
             join.right = Box::new(merge(*join.right));
-            PlanNode::LeftJoin(join)
+            PlanNode::SideJoin(join)
         }
         PlanNode::Join(join) => merge_join(join),
     }
@@ -116,7 +131,7 @@ fn relocate(expr: &mut BoundExpr, definitions: &[BoundExpr]) {
 }
 
 /// A column whose type nobody asks for: projections of plain columns pass arrays on.
-fn placeholder(index: usize) -> BoundExpr {
+pub(super) fn placeholder(index: usize) -> BoundExpr {
     use crate::binder::ExprType;
     use crate::catalog::Collation;
     use crate::types::PgType;

@@ -17,16 +17,27 @@ pub(super) fn for_each_input_mut(
     visit: &mut dyn FnMut(&mut PlanNode) -> Result<(), crate::reason::UpstreamReason>,
 ) -> Result<(), crate::reason::UpstreamReason> {
     match node {
-        PlanNode::OneRow | PlanNode::Scan(_) => Ok(()),
+        PlanNode::OneRow
+        | PlanNode::Scan(_)
+        | PlanNode::Values { .. }
+        | PlanNode::Common { .. }
+        | PlanNode::Series { .. } => Ok(()),
         PlanNode::Filter { input, .. }
+        | PlanNode::DistinctOn { input, .. }
+        | PlanNode::Window { input, .. }
         | PlanNode::Project { input, .. }
         | PlanNode::Sort { input, .. }
         | PlanNode::Limit { input, .. } => visit(input),
         PlanNode::Aggregate(aggregate) => visit(&mut aggregate.input),
         PlanNode::Join(join) => join.inputs.iter_mut().try_for_each(visit),
-        PlanNode::LeftJoin(join) => {
+        PlanNode::Append { inputs, .. } => inputs.iter_mut().try_for_each(visit),
+        PlanNode::SideJoin(join) => {
             visit(&mut join.left)?;
             visit(&mut join.right)
+        }
+        PlanNode::SetOperation { left, right, .. } => {
+            visit(left)?;
+            visit(right)
         }
     }
 }
@@ -37,7 +48,13 @@ pub(super) fn for_each_expression_mut(
     visit: &mut dyn FnMut(&mut BoundExpr) -> Result<(), crate::reason::UpstreamReason>,
 ) -> Result<(), crate::reason::UpstreamReason> {
     match node {
-        PlanNode::OneRow => Ok(()),
+        PlanNode::OneRow | PlanNode::Append { .. } | PlanNode::SetOperation { .. } | PlanNode::Common { .. } => Ok(()),
+        PlanNode::DistinctOn { keys, .. } => keys.iter_mut().try_for_each(visit),
+        PlanNode::Values { rows, .. } => rows.iter_mut().flatten().try_for_each(visit),
+        PlanNode::Window { calls, .. } => {
+            calls.iter_mut().flat_map(crate::binder::WindowCall::expressions_mut).try_for_each(visit)
+        }
+        PlanNode::Series { bounds, .. } => bounds.iter_mut().try_for_each(visit),
         PlanNode::Scan(scan) => scan.filters.iter_mut().try_for_each(visit),
         PlanNode::Filter { predicates, .. } => predicates.iter_mut().try_for_each(visit),
         PlanNode::Project { expressions, .. } => expressions.iter_mut().try_for_each(visit),
@@ -48,17 +65,21 @@ pub(super) fn for_each_expression_mut(
             }
             join.filters.iter_mut().try_for_each(visit)
         }
-        PlanNode::LeftJoin(join) => {
-            for equality in &mut join.equalities {
+        PlanNode::SideJoin(join) => {
+            for equality in join.equalities.iter_mut().chain(&mut join.test_key) {
                 visit(&mut equality.left)?;
                 visit(&mut equality.right)?;
             }
-            join.filters.iter_mut().try_for_each(visit)
+            join.filters.iter_mut().chain(&mut join.test).try_for_each(visit)
         }
         PlanNode::Aggregate(aggregate) => {
             aggregate.groups.iter_mut().try_for_each(&mut *visit)?;
             aggregate.arguments.iter_mut().try_for_each(&mut *visit)?;
-            aggregate.calls.iter_mut().filter_map(|call| call.filter.as_mut()).try_for_each(visit)
+            for call in &mut aggregate.calls {
+                call.filter.iter_mut().try_for_each(&mut *visit)?;
+                call.order.iter_mut().try_for_each(|key| visit(&mut key.expr))?;
+            }
+            Ok(())
         }
         PlanNode::Sort { keys, limit, offset, .. } => {
             keys.iter_mut().try_for_each(|key| visit(&mut key.expr))?;

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::binder::BoundExpr;
+use crate::binder::{BoundExpr, WindowCall};
 use crate::planner::expression::{collect_columns, renumber};
-use crate::planner::node::PlanNode;
+use crate::planner::node::{PlanNode, SideKind};
+use crate::planner::rules::for_each_input_mut;
+use crate::planner::rules::merge::placeholder;
 
 /// Keeps every output column of the root.
 pub(in crate::planner) fn prune(root: &mut PlanNode) {
@@ -55,31 +57,46 @@ fn prune_node(node: &mut PlanNode, needed: &BTreeSet<usize>) -> Positions {
             move_columns(&mut join.filters, &positions);
             positions
         }
-        PlanNode::LeftJoin(join) => {
-            let mut needed = needed.clone();
-            join.filters.iter().for_each(|filter| collect_columns(filter, &mut needed));
-            let positions = prune_inputs([&mut *join.left, &mut *join.right].into_iter(), &needed);
+        PlanNode::SideJoin(join) => {
+            let left_width = join.left.width();
+            let gives_right = matches!(join.kind, SideKind::Left | SideKind::Full | SideKind::Single);
+            let mut below: BTreeSet<usize> =
+                needed.iter().copied().filter(|column| gives_right || *column < left_width).collect();
+            join.filters.iter().chain(&join.test).for_each(|filter| collect_columns(filter, &mut below));
+            let mut positions = prune_inputs([&mut *join.left, &mut *join.right].into_iter(), &below);
             move_columns(&mut join.filters, &positions);
+            move_columns(join.test.as_mut_slice(), &positions);
+            if !gives_right {
+                positions.truncate(left_width);
+                if join.kind == SideKind::Mark {
+                    positions.push(Some(join.left.width()));
+                }
+            }
             positions
         }
         PlanNode::Aggregate(aggregate) => {
             let groups = aggregate.groups.len();
             let calls = needed.iter().filter_map(|column| column.checked_sub(groups)).collect();
             let call_positions = keep(&mut aggregate.calls, &calls);
-            let arguments = aggregate.calls.iter().filter_map(|call| call.argument).collect();
+            let arguments = aggregate.calls.iter().flat_map(|call| call.argument.iter().chain(&call.extra)).copied();
+            let arguments = arguments.collect();
             let argument_positions = keep(&mut aggregate.arguments, &arguments);
             for call in &mut aggregate.calls {
                 call.argument = call.argument.and_then(|argument| argument_positions[argument]);
+                let moved = |argument: &usize| argument_positions[*argument].expect("an argument in use was kept");
+                call.extra = call.extra.iter().map(moved).collect();
             }
             let mut below = BTreeSet::new();
             let filters = aggregate.calls.iter().filter_map(|call| call.filter.as_ref());
-            let own = aggregate.groups.iter().chain(&aggregate.arguments).chain(filters);
+            let order = aggregate.calls.iter().flat_map(|call| &call.order).map(|key| &key.expr);
+            let own = aggregate.groups.iter().chain(&aggregate.arguments).chain(filters).chain(order);
             own.for_each(|expr| collect_columns(expr, &mut below));
             let moved = prune_node(&mut aggregate.input, &below);
             move_columns(&mut aggregate.groups, &moved);
             move_columns(&mut aggregate.arguments, &moved);
-            for filter in aggregate.calls.iter_mut().filter_map(|call| call.filter.as_mut()) {
-                move_columns(std::slice::from_mut(filter), &moved);
+            for call in &mut aggregate.calls {
+                move_columns(call.filter.as_mut_slice(), &moved);
+                call.order.iter_mut().for_each(|key| move_columns(std::slice::from_mut(&mut key.expr), &moved));
             }
             let after_groups = call_positions.iter().map(|position| position.map(|at| at + groups));
             (0..groups).map(Some).chain(after_groups).collect()
@@ -94,7 +111,87 @@ fn prune_node(node: &mut PlanNode, needed: &BTreeSet<usize>) -> Positions {
             positions
         }
         PlanNode::Limit { input, .. } => prune_node(input, needed),
+        PlanNode::DistinctOn { input, keys } => {
+            let mut needed = needed.clone();
+            keys.iter().for_each(|key| collect_columns(key, &mut needed));
+            let positions = prune_node(input, &needed);
+            move_columns(keys, &positions);
+            positions
+        }
+        PlanNode::Append { inputs, types } => {
+            inputs.iter_mut().for_each(|input| prune_exactly(input, needed));
+            keep(types, needed)
+        }
+        PlanNode::SetOperation { left, right, types, .. } => {
+            // Every column tells rows apart.
+            let all = (0..types.len()).collect();
+            prune_exactly(left, &all);
+            prune_exactly(right, &all);
+            (0..types.len()).map(Some).collect()
+        }
+        PlanNode::Values { rows, types } => {
+            for row in rows {
+                keep(row, needed);
+            }
+            keep(types, needed)
+        }
+        PlanNode::Window { input, calls } => {
+            let width = input.width();
+            let wanted = needed.iter().filter_map(|column| column.checked_sub(width)).collect();
+            let call_positions = keep(calls, &wanted);
+            let mut below: BTreeSet<usize> = needed.range(..width).copied().collect();
+            for expr in calls.iter_mut().flat_map(WindowCall::expressions_mut) {
+                collect_columns(expr, &mut below);
+            }
+            let mut positions = prune_node(input, &below);
+            for expr in calls.iter_mut().flat_map(WindowCall::expressions_mut) {
+                move_columns(std::slice::from_mut(expr), &positions);
+            }
+            let base = input.width();
+            positions.extend(call_positions.iter().map(|position| position.map(|at| at + base)));
+            positions
+        }
+        PlanNode::Common { columns, .. } => keep(columns, needed),
+        PlanNode::Series { .. } => vec![Some(0)],
     }
+}
+
+/// Afterwards the node puts out the needed columns, in order, and nothing else.
+fn prune_exactly(node: &mut PlanNode, needed: &BTreeSet<usize>) {
+    let positions = prune_node(node, needed);
+    let places: Vec<usize> =
+        needed.iter().map(|column| positions[*column].expect("a needed column was kept")).collect();
+    if places.len() == node.width() && places.iter().enumerate().all(|(at, place)| at == *place) {
+        return;
+    }
+    let input = Box::new(std::mem::replace(node, PlanNode::OneRow));
+    *node = PlanNode::Project { input, expressions: places.into_iter().map(placeholder).collect() };
+}
+
+/// Drops the columns of the common rows that none of its readers, pruned already, reads.
+pub(in crate::planner) fn prune_common(index: usize, common: &mut PlanNode, readers: &mut [&mut PlanNode]) {
+    let mut needed = BTreeSet::new();
+    for reader in readers.iter_mut() {
+        for_each_common(reader, index, &mut |columns| needed.extend(columns.iter().copied()));
+    }
+    prune_exactly(common, &needed);
+    let place = |column: &usize| needed.range(..*column).count();
+    for reader in readers.iter_mut() {
+        for_each_common(reader, index, &mut |columns| columns.iter_mut().for_each(|column| *column = place(column)));
+    }
+}
+
+fn for_each_common(node: &mut PlanNode, number: usize, visit: &mut dyn FnMut(&mut Vec<usize>)) {
+    if let PlanNode::Common { index, columns } = node
+        && *index == number
+    {
+        visit(columns);
+    }
+    let outcome = for_each_input_mut(node, &mut |input| {
+        for_each_common(input, number, visit);
+        Ok(())
+    });
+    debug_assert!(outcome.is_ok(), "the visit raises no error");
 }
 
 fn prune_inputs<'n>(inputs: impl Iterator<Item = &'n mut PlanNode>, needed: &BTreeSet<usize>) -> Positions {

@@ -2,9 +2,9 @@
 //! joins, down into the scans. PostgreSQL does the same (initsplan.c distribute_qual_to_rels, allpaths.c
 //! subquery_push_qual), so an expression that can raise sees about the rows that it would see there.
 
-use crate::binder::BoundExpr;
+use crate::binder::{BoundExpr, WindowCall};
 use crate::planner::expression::{columns_of, conjuncts, rejects_nulls, renumber, substitute};
-use crate::planner::node::{Aggregate, Join, LeftJoin, PlanNode};
+use crate::planner::node::{Aggregate, Join, PlanNode, SideJoin, SideKind};
 
 /// Puts `predicates`, over the node's output, as far down as they go.
 pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -> PlanNode {
@@ -35,7 +35,20 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
         }
         PlanNode::Aggregate(aggregate) => push_into_groups(aggregate, predicates),
         PlanNode::Join(join) => push_into_join(join, predicates),
-        PlanNode::LeftJoin(join) => push_into_left_join(join, predicates),
+        PlanNode::SideJoin(join) => push_into_side_join(join, predicates),
+        PlanNode::Append { inputs, types } => {
+            let inputs = inputs.into_iter().map(|input| push(input, predicates.clone())).collect();
+            PlanNode::Append { inputs, types }
+        }
+        PlanNode::Window { input, calls } => push_into_window(*input, calls, predicates),
+        PlanNode::DistinctOn { input, keys } => {
+            PlanNode::DistinctOn { input: Box::new(push(*input, Vec::new())), keys }.filtered(predicates)
+        }
+        PlanNode::SetOperation { operation, is_all, left, right, types } => {
+            let (left, right) = (Box::new(push(*left, Vec::new())), Box::new(push(*right, Vec::new())));
+            PlanNode::SetOperation { operation, is_all, left, right, types }.filtered(predicates)
+        }
+        PlanNode::Values { .. } | PlanNode::Common { .. } | PlanNode::Series { .. } => node.filtered(predicates),
     }
 }
 
@@ -132,27 +145,52 @@ fn column_equals_constant(predicate: &BoundExpr) -> Option<(Operator, usize, &Bo
     }
 }
 
-fn push_into_left_join(mut join: LeftJoin, predicates: Vec<BoundExpr>) -> PlanNode {
+/// A predicate that is the same for a whole partition of every call keeps or drops whole partitions.
+fn push_into_window(input: PlanNode, calls: Vec<WindowCall>, predicates: Vec<BoundExpr>) -> PlanNode {
+    let is_partitioned = |column: &usize| {
+        calls.iter().all(|call| {
+            call.partition.iter().any(|expr| matches!(expr, BoundExpr::Column { index, .. } if index == column))
+        })
+    };
+    let (below, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(|predicate| {
+        let columns = columns_of(predicate);
+        !columns.is_empty() && columns.iter().all(is_partitioned)
+    });
+    PlanNode::Window { input: Box::new(push(input, below)), calls }.filtered(above)
+}
+
+fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNode {
     let left_width = join.left.width();
     let is_right = |column: usize| column >= left_width;
-    if predicates.iter().any(|predicate| rejects_nulls(predicate, &is_right)) {
+    let pads = join.kind == SideKind::Left;
+    if pads && predicates.iter().any(|predicate| rejects_nulls(predicate, &is_right)) {
         // The padded rows would not survive (PostgreSQL: prepjointree.c reduce_outer_joins).
         let inner = Join { inputs: vec![*join.left, *join.right], equalities: Vec::new(), filters: join.filters };
         return push_into_join(inner, predicates);
     }
-    let (left_only, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(|predicate| {
+    // A full join makes rows of its own on both sides.
+    let keeps_left = join.kind != SideKind::Full;
+    let (mut left_only, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(|predicate| {
         let columns = columns_of(predicate);
-        !columns.is_empty() && !columns.iter().any(|column| is_right(*column))
+        keeps_left && !columns.is_empty() && !columns.iter().any(|column| is_right(*column))
     });
     let mut conditions = Vec::new();
     std::mem::take(&mut join.filters).into_iter().for_each(|condition| conjuncts(condition, &mut conditions));
+    if join.kind == SideKind::Semi {
+        let (on_left, rest): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
+            let columns = columns_of(condition);
+            !columns.is_empty() && !columns.iter().any(|column| is_right(*column))
+        });
+        left_only.extend(on_left);
+        conditions = rest;
+    }
     let (mut right_only, rest): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
         let columns = columns_of(condition);
-        !columns.is_empty() && columns.iter().all(|column| is_right(*column))
+        keeps_left && !columns.is_empty() && columns.iter().all(|column| is_right(*column))
     });
     right_only.iter_mut().for_each(|condition| renumber(condition, &|column| column - left_width));
     join.filters = rest;
     join.left = Box::new(push(*join.left, left_only));
     join.right = Box::new(push(*join.right, right_only));
-    PlanNode::LeftJoin(join).filtered(above)
+    PlanNode::SideJoin(join).filtered(above)
 }

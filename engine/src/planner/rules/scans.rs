@@ -15,7 +15,7 @@ pub(in crate::planner) fn prepare(node: &mut PlanNode) -> Result<(), UpstreamRea
         PlanNode::Scan(scan) => prepare_scan(scan),
         PlanNode::Filter { predicates, .. } => in_evaluation_order(predicates),
         PlanNode::Join(join) => in_evaluation_order(&mut join.filters),
-        PlanNode::LeftJoin(join) => in_evaluation_order(&mut join.filters),
+        PlanNode::SideJoin(join) => in_evaluation_order(&mut join.filters),
         _ => {}
     }
     Ok(())

@@ -100,6 +100,7 @@ fn read_only_needs_known_functions_only() {
         "WITH x (a) AS (SELECT 1) SELECT pg_catalog.lower('A') FROM x",
         "SELECT substring(a FROM 1 FOR 2), extract(year FROM d), CAST(a AS numeric(10, 2)) FROM t",
         "VALUES (1), (2)",
+        "WITH x AS (SELECT 1), y (a, b) AS MATERIALIZED (SELECT 1, 2) SELECT * FROM y",
     ] {
         assert!(of(sql).is_read_only(), "{sql}: {:?}", of(sql));
     }

@@ -1,8 +1,9 @@
 //! a_expr, b_expr and c_expr of gram.y: precedence climbing over PostgreSQL's own precedence table.
 
+use super::call::system_call;
 use super::name::{WordClass, word_class};
 use super::{Parsed, Parser, unsupported};
-use crate::statement::ast::{Call, CallSchema, Expr, SqlValueFunction};
+use crate::statement::ast::{Expr, SqlValueFunction};
 use crate::statement::keywords::KeywordClass;
 use crate::statement::lexer::{Token, TokenKind, fold};
 
@@ -27,7 +28,7 @@ mod precedence {
 
 /// b_expr is a_expr without the constructs that would swallow the AND of BETWEEN.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     A,
     B,
 }
@@ -81,7 +82,7 @@ impl<'a> Parser<'_, 'a> {
         self.climb(0, Form::A)
     }
 
-    fn climb(&mut self, minimum: u8, form: Form) -> Parsed<Expr> {
+    pub(super) fn climb(&mut self, minimum: u8, form: Form) -> Parsed<Expr> {
         self.nest()?;
         let mut left = self.prefix(form)?;
         // After a %nonassoc operator another one of its level is a syntax error.
@@ -215,7 +216,7 @@ impl<'a> Parser<'_, 'a> {
             Infix::Subscript => return Err(unsupported("subscript")),
             Infix::Symbol(symbol) => {
                 if ["any", "some", "all"].iter().any(|word| self.peek_is_word(word)) {
-                    return Err(unsupported("ANY or ALL"));
+                    return Ok((self.quantified(left, symbol)?, (level == precedence::COMPARISON).then_some(level)));
                 }
                 let right = Box::new(self.climb(level + 1, form)?);
                 let symbol = if symbol == "!=" { "<>" } else { symbol }.to_owned();
@@ -277,18 +278,29 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn in_list(&mut self, left: Expr, negated: bool) -> Parsed<Expr> {
+        let operand = Box::new(left);
+        if let Some(query) = self.query_or_nothing()? {
+            return Ok(Expr::InSubquery { operand, query: Box::new(query), negated });
+        }
         self.expect_symbol("(")?;
-        self.refuse_subquery()?;
         let list = self.list(Self::expression)?;
         self.expect_symbol(")")?;
-        Ok(Expr::In { operand: Box::new(left), list, negated })
+        Ok(Expr::In { operand, list, negated })
     }
 
-    fn refuse_subquery(&self) -> Parsed<()> {
-        let opened = self.tokens[self.at..].iter().find(|token| !token.is_symbol("("));
-        let is_query =
-            opened.is_some_and(|token| ["select", "with", "values", "table"].iter().any(|word| token.is_word(word)));
-        if is_query { Err(unsupported("subquery in an expression")) } else { Ok(()) }
+    /// `= ANY (SELECT ...)` is IN, `<> ALL (SELECT ...)` is NOT IN.
+    fn quantified(&mut self, left: Expr, symbol: &str) -> Parsed<Expr> {
+        let is_all = self.peek_is_word("all");
+        let negated = match symbol {
+            "=" if !is_all => false,
+            "<>" | "!=" if is_all => true,
+            _ => return Err(unsupported("ANY or ALL")),
+        };
+        self.at += 1;
+        match self.query_or_nothing()? {
+            Some(query) => Ok(Expr::InSubquery { operand: Box::new(left), query: Box::new(query), negated }),
+            None => Err(unsupported("ANY or ALL of an array")),
+        }
     }
 
     /// c_expr.
@@ -315,7 +327,7 @@ impl<'a> Parser<'_, 'a> {
         }
     }
 
-    fn string_constant(&mut self) -> Parsed<Expr> {
+    pub(super) fn string_constant(&mut self) -> Parsed<Expr> {
         let token = self.peek().ok_or_else(|| self.unexpected())?;
         let value = token.string_value().ok_or_else(|| unsupported("escape or continuation in a string"))?;
         self.at += 1;
@@ -323,17 +335,19 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn parenthesised(&mut self) -> Parsed<Expr> {
-        self.refuse_subquery()?;
-        self.expect_symbol("(")?;
-        let expr = self.expression()?;
-        if self.peek_is_symbol(",") {
-            return Err(unsupported("row constructor"));
+        if let Some(query) = self.query_or_nothing()? {
+            if self.peek_is_symbol(".") {
+                return Err(unsupported("field selection"));
+            }
+            return Ok(Expr::Subquery(Box::new(query)));
         }
+        self.expect_symbol("(")?;
+        let mut items = self.list(Self::expression)?;
         self.expect_symbol(")")?;
         if self.peek_is_symbol(".") {
             return Err(unsupported("field selection"));
         }
-        Ok(expr)
+        Ok(if items.len() == 1 { items.remove(0) } else { Expr::Row(items) })
     }
 
     /// Keywords that begin an expression of their own, typed literals of keyword types, else a name.
@@ -358,6 +372,12 @@ impl<'a> Parser<'_, 'a> {
                 let [left, right]: [Expr; 2] = self.plain_arguments()?.try_into().map_err(|_| self.unexpected())?;
                 Ok(Expr::NullIf(Box::new(left), Box::new(right)))
             }
+            "exists" if is_call => {
+                self.at += 1;
+                let query = self.query_or_nothing()?.ok_or_else(|| self.unexpected())?;
+                Ok(Expr::Exists(Box::new(query)))
+            }
+            "grouping" if is_call => Ok(Expr::Grouping(self.plain_arguments()?)),
             "extract" if is_call => self.extract(),
             "position" if is_call => self.position(),
             "substring" if is_call => self.substring(),
@@ -406,7 +426,7 @@ impl<'a> Parser<'_, 'a> {
     }
 
     /// A column, a function call, or a typed literal of a named type.
-    fn named(&mut self) -> Parsed<Expr> {
+    pub(super) fn named(&mut self) -> Parsed<Expr> {
         let class = self.peek().and_then(word_class).ok_or_else(|| self.unexpected())?;
         if class == WordClass::Keyword(KeywordClass::Reserved) {
             return Err(self.unexpected());
@@ -437,52 +457,6 @@ impl<'a> Parser<'_, 'a> {
         let name = names.pop().ok_or_else(|| self.unexpected())?;
         let to = crate::statement::ast::TypeName { name, is_system, modifiers: Vec::new() };
         Ok(Expr::Cast { operand: Box::new(self.string_constant()?), to })
-    }
-
-    /// func_expr from its opening parenthesis.
-    fn call(&mut self, mut names: Vec<String>) -> Parsed<Expr> {
-        let schema = match names.as_slice() {
-            [_] => CallSchema::SearchPath,
-            [schema, _] if schema == "pg_catalog" => CallSchema::PgCatalog,
-            _ => return Err(unsupported("schema-qualified function")),
-        };
-        let name = names.pop().ok_or_else(|| self.unexpected())?;
-        self.expect_symbol("(")?;
-        let mut call = Call { name, schema, arguments: Vec::new(), is_star: false, is_distinct: false, filter: None };
-        if self.accept_symbol("*") {
-            call.is_star = true;
-        } else if !self.peek_is_symbol(")") {
-            call.is_distinct = self.accept_word("distinct");
-            if !call.is_distinct {
-                self.accept_word("all");
-            }
-            if self.peek_is_word("variadic") {
-                return Err(unsupported("VARIADIC"));
-            }
-            self.refuse_subquery()?;
-            call.arguments = self.list(Self::expression)?;
-            if self.peek_is_word("order") {
-                return Err(unsupported("ORDER BY in an aggregate"));
-            }
-        }
-        self.expect_symbol(")")?;
-        self.call_clauses(call)
-    }
-
-    fn call_clauses(&mut self, mut call: Call) -> Parsed<Expr> {
-        if self.peek_is_word("within") {
-            return Err(unsupported("WITHIN GROUP"));
-        }
-        if self.accept_word("filter") {
-            self.expect_symbol("(")?;
-            self.expect_word("where")?;
-            call.filter = Some(Box::new(self.expression()?));
-            self.expect_symbol(")")?;
-        }
-        if self.peek_is_word("over") {
-            return Err(unsupported("window function"));
-        }
-        Ok(Expr::Call(call))
     }
 
     fn case(&mut self) -> Parsed<Expr> {
@@ -519,111 +493,6 @@ impl<'a> Parser<'_, 'a> {
         let arguments = self.list(Self::expression)?;
         self.expect_symbol(")")?;
         Ok(arguments)
-    }
-
-    /// `EXTRACT(field FROM x)`; the field is a word or a string (extract_arg).
-    fn extract(&mut self) -> Parsed<Expr> {
-        self.at += 2;
-        let field = match self.peek() {
-            Some(token) if token.kind == TokenKind::Word || token.kind == TokenKind::QuotedName => {
-                let is_field = word_class(token).is_some_and(|class| class == WordClass::Plain)
-                    || ["year", "month", "day", "hour", "minute", "second"].iter().any(|word| token.is_word(word));
-                if !is_field {
-                    return Err(self.unexpected());
-                }
-                Expr::String(self.any_name()?)
-            }
-            _ => self.string_constant()?,
-        };
-        self.expect_word("from")?;
-        let operand = self.expression()?;
-        self.expect_symbol(")")?;
-        Ok(system_call("extract", vec![field, operand]))
-    }
-
-    /// `POSITION(a IN b)` is position(b, a).
-    fn position(&mut self) -> Parsed<Expr> {
-        self.at += 2;
-        let needle = self.climb(0, Form::B)?;
-        self.expect_word("in")?;
-        let haystack = self.climb(0, Form::B)?;
-        self.expect_symbol(")")?;
-        Ok(system_call("position", vec![haystack, needle]))
-    }
-
-    /// substr_list, or an ordinary call.
-    fn substring(&mut self) -> Parsed<Expr> {
-        self.at += 2;
-        if self.peek_is_symbol(")") {
-            return Err(self.unexpected());
-        }
-        let mut arguments = self.list(Self::expression)?;
-        if self.peek_is_symbol(")") {
-            self.at += 1;
-            let call = Call {
-                name: "substring".into(),
-                schema: CallSchema::SearchPath,
-                arguments,
-                is_star: false,
-                is_distinct: false,
-                filter: None,
-            };
-            return Ok(Expr::Call(call));
-        }
-        if arguments.len() != 1 || self.peek_is_word("similar") {
-            return Err(unsupported("SUBSTRING form"));
-        }
-        let (mut from, mut count) = (None, None);
-        for _ in 0..2 {
-            if from.is_none() && self.accept_word("from") {
-                from = Some(self.expression()?);
-            } else if count.is_none() && self.accept_word("for") {
-                count = Some(self.expression()?);
-            }
-        }
-        self.expect_symbol(")")?;
-        match (from, count) {
-            (Some(from), None) => arguments.push(from),
-            (Some(from), Some(count)) => arguments.extend([from, count]),
-            (None, Some(count)) => {
-                // gram.y casts the count so that substring(text, text, text) is not chosen.
-                let to =
-                    crate::statement::ast::TypeName { name: "int4".into(), is_system: true, modifiers: Vec::new() };
-                arguments.extend([Expr::Number("1".into()), Expr::Cast { operand: Box::new(count), to }]);
-            }
-            (None, None) => return Err(self.unexpected()),
-        }
-        Ok(system_call("substring", arguments))
-    }
-
-    /// `TRIM([BOTH | LEADING | TRAILING] [characters] FROM x)`: btrim, ltrim, rtrim (x, characters).
-    fn trim(&mut self) -> Parsed<Expr> {
-        self.at += 2;
-        let name = if self.accept_word("leading") {
-            "ltrim"
-        } else if self.accept_word("trailing") {
-            "rtrim"
-        } else {
-            self.accept_word("both");
-            "btrim"
-        };
-        let arguments = if self.accept_word("from") {
-            self.list(Self::expression)?
-        } else {
-            let mut first = self.list(Self::expression)?;
-            if self.accept_word("from") {
-                if first.len() != 1 {
-                    return Err(self.unexpected());
-                }
-                let mut arguments = self.list(Self::expression)?;
-                arguments.append(&mut first);
-                arguments
-            } else {
-                first
-            }
-        };
-        self.expect_symbol(")")?;
-        Ok(system_call(name, arguments))
     }
 
     /// select_fetch_first_value: c_expr, or a signed number.
@@ -668,18 +537,6 @@ fn flattened(left: Expr, right: Expr, items_of: fn(Expr) -> Result<Vec<Expr>, Ex
         }
         Err(left) => vec![left, right],
     }
-}
-
-/// An SQL form that gram.y turns into a call of a pg_catalog function (SystemFuncName).
-fn system_call(name: &str, arguments: Vec<Expr>) -> Expr {
-    Expr::Call(Call {
-        name: name.to_owned(),
-        schema: CallSchema::PgCatalog,
-        arguments,
-        is_star: false,
-        is_distinct: false,
-        filter: None,
-    })
 }
 
 fn sql_value(function: SqlValueFunction) -> Expr {

@@ -1,15 +1,23 @@
 //! Tests of `parse`.
 
 use super::*;
+use crate::statement::ast::{Body, Expr, Quantifier, Select, SetOperation, TableRef, Target};
 use crate::statement::lexer::tokens;
 
 fn parse(sql: &str) -> Result<Query, UpstreamReason> {
     parse_query(&tokens(sql).expect("lexes"))
 }
 
+fn select(query: Query) -> Select {
+    match query.body {
+        Body::Select(select) => *select,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn expr(text: &str) -> String {
     let query = parse(&format!("SELECT {text} AS x")).unwrap_or_else(|reason| panic!("{text}: {reason}"));
-    match query.targets.into_iter().next() {
+    match select(query).targets.into_iter().next() {
         Some(Target::Expr { expr, .. }) => show(&expr),
         other => panic!("{other:?}"),
     }
@@ -109,6 +117,7 @@ fn joins_associate_as_in_gram_y() {
     fn show_table(table: &TableRef) -> String {
         match table {
             TableRef::Table { name, .. } => name.join("."),
+            TableRef::Function { call, .. } => format!("{}()", call.name),
             TableRef::Subquery { alias, .. } => format!("[{}]", alias.name),
             TableRef::Join { left, right, kind, .. } => {
                 format!("({} {kind:?} {})", show_table(left), show_table(right))
@@ -121,9 +130,12 @@ fn joins_associate_as_in_gram_y() {
         ("a CROSS JOIN b JOIN c ON x", "((a Cross b) Inner c)"),
         ("a JOIN (b CROSS JOIN c) ON x", "(a Inner (b Cross c))"),
         ("(SELECT 1) s JOIN public.t ON true", "([s] Inner public.t)"),
+        ("((SELECT 1) s NATURAL LEFT JOIN t) FULL OUTER JOIN u USING (a)", "(([s] Left t) Full u)"),
+        ("a RIGHT JOIN LATERAL (SELECT 1) s ON true", "(a Right [s])"),
+        ("((SELECT 1) UNION (SELECT 2)) s CROSS JOIN generate_series(1, 2) g", "([s] Cross generate_series())"),
     ] {
         let query = parse(&format!("SELECT 1 FROM {from}")).unwrap_or_else(|reason| panic!("{from}: {reason}"));
-        assert_eq!(show_table(&query.from[0]), expected);
+        assert_eq!(show_table(&select(query).from[0]), expected);
     }
 }
 
@@ -132,33 +144,17 @@ fn whatever_is_not_known_is_refused() {
     for sql in [
         "SELECT",
         "SELECT FROM t",
-        "SELECT 1 UNION SELECT 2",
         "SELECT 1 INTO t",
         "SELECT * FROM t FOR UPDATE",
         "SELECT * FROM t TABLESAMPLE system (1)",
         "SELECT * FROM ONLY t",
-        "SELECT * FROM f(1)",
         "SELECT * FROM (SELECT 1)",
-        "SELECT * FROM (VALUES (1)) v",
-        "SELECT * FROM a NATURAL JOIN b",
         "SELECT * FROM a JOIN b",
-        "SELECT DISTINCT ON (a) b FROM t",
-        "SELECT a FROM t GROUP BY ROLLUP (a)",
-        "SELECT a FROM t GROUP BY a, CUBE (b)",
-        "SELECT a FROM t GROUP BY GROUPING SETS ((a))",
         "SELECT a FROM t LIMIT 1 LIMIT 2",
         "SELECT a FROM t LIMIT 1, 2",
         "SELECT a FROM t FETCH FIRST 3 ROWS WITH TIES",
-        "SELECT a FROM t WINDOW w AS ()",
-        "SELECT sum(a) OVER () FROM t",
-        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY a) FROM t",
-        "SELECT string_agg(a, ',' ORDER BY a) FROM t",
         "SELECT a < b < c FROM t",
-        "SELECT (SELECT 1)",
-        "SELECT a IN (SELECT 1) FROM t",
-        "SELECT EXISTS (SELECT 1)",
         "SELECT ROW(1, 2)",
-        "SELECT (1, 2)",
         "SELECT ARRAY[1]",
         "SELECT a[1] FROM t",
         "SELECT a = ANY ('{1}') FROM t",
@@ -171,17 +167,25 @@ fn whatever_is_not_known_is_refused() {
         "SELECT s.f(1)",
         "SELECT f(VARIADIC a) FROM t",
         "SELECT f(a => 1)",
-        "WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x",
-        "(SELECT 1) LIMIT 1",
         "SELECT a year FROM t",
         "SELECT select FROM t",
         "SELECT left FROM t",
         "SELECT 1;",
-        "VALUES (1)",
-        "TABLE t",
         "SELECT 'a' 'b'",
         "SELECT * FROM (a JOIN b ON true) AS j",
         "SELECT * FROM a.b.c",
+        "SELECT 1 UNION",
+        "SELECT 1 ORDER BY 1 UNION SELECT 2",
+        "(SELECT 1 LIMIT 1) LIMIT 1",
+        "SELECT 1 UNION SELECT 2 FOR UPDATE",
+        "SELECT a > ANY (SELECT 1) FROM t",
+        "SELECT * FROM f(1) WITH ORDINALITY",
+        "SELECT * FROM f(1) AS (a int)",
+        "SELECT sum(a) OVER (ROWS 1 PRECEDING EXCLUDE TIES) FROM t",
+        "SELECT sum(a) OVER (PARTITION BY) FROM t",
+        "SELECT 1 FROM a NATURAL CROSS JOIN b",
+        "WITH x AS (DELETE FROM t RETURNING 1) SELECT * FROM x",
+        "TABLE t x",
     ] {
         assert!(parse(sql).is_err(), "{sql}");
     }
@@ -212,14 +216,73 @@ fn clauses_arrive_whole() {
     )
     .expect("parses");
     assert_eq!(query.with[0].columns, ["k"]);
-    assert_eq!(query.quantifier, Quantifier::Distinct);
-    assert_eq!(query.targets[0], Target::Star(vec!["s".into()]));
-    assert!(matches!(&query.targets[1], Target::Expr { label: Some(label), .. } if label == "K"));
-    assert!(matches!(&query.targets[2], Target::Expr { expr: Expr::Call(call), .. } if call.filter.is_some()));
-    assert_eq!(query.from.len(), 2);
-    assert_eq!(query.group_by.len(), 2);
-    assert!(query.having.is_some());
+    assert_eq!(query.with[0].is_materialized, Some(false));
+    let body = select(query.clone());
+    assert_eq!(body.quantifier, Quantifier::Distinct);
+    assert_eq!(body.targets[0], Target::Star(vec!["s".into()]));
+    assert!(matches!(&body.targets[1], Target::Expr { label: Some(label), .. } if label == "K"));
+    assert!(matches!(&body.targets[2], Target::Expr { expr: Expr::Call(call), .. } if call.filter.is_some()));
+    assert_eq!(body.from.len(), 2);
+    assert_eq!(body.group_by.len(), 2);
+    assert!(body.having.is_some());
     assert_eq!((query.order_by[0].descending, query.order_by[0].nulls_first), (true, Some(false)));
     assert_eq!(query.limit, Some(Expr::Number("5".into())));
     assert_eq!(query.offset, Some(Expr::Number("2".into())));
+}
+
+#[test]
+fn set_operations_bind_as_in_gram_y() {
+    fn show_query(query: &Query) -> String {
+        match &query.body {
+            Body::Select(select) => match &select.targets[0] {
+                Target::Expr { expr, .. } => show(expr),
+                Target::Star(_) => "*".into(),
+            },
+            Body::Values(rows) => format!("{} rows", rows.len()),
+            Body::Set { operation, is_all, left, right } => {
+                let sign = match operation {
+                    SetOperation::Union => "+",
+                    SetOperation::Intersect => "&",
+                    SetOperation::Except => "-",
+                };
+                let all = if *is_all { sign } else { "" };
+                format!("({} {sign}{all} {})", show_query(left), show_query(right))
+            }
+        }
+    }
+    for (sql, expected) in [
+        ("SELECT 1 UNION SELECT 2 UNION ALL SELECT 3", "((1 + 2) ++ 3)"),
+        ("SELECT 1 UNION SELECT 2 INTERSECT SELECT 3", "(1 + (2 & 3))"),
+        ("SELECT 1 INTERSECT SELECT 2 EXCEPT DISTINCT SELECT 3", "((1 & 2) - 3)"),
+        ("(SELECT 1 UNION SELECT 2) INTERSECT ALL SELECT 3", "((1 + 2) && 3)"),
+        ("SELECT 1 EXCEPT (SELECT 2 EXCEPT VALUES (3), (4))", "(1 - (2 - 2 rows))"),
+        ("((SELECT 1)) UNION TABLE t", "(1 + *)"),
+    ] {
+        let query = parse(sql).unwrap_or_else(|reason| panic!("{sql}: {reason}"));
+        assert_eq!(show_query(&query), expected, "{sql}");
+    }
+    let query = parse("(SELECT 1 AS a LIMIT 3) ORDER BY a OFFSET 2").expect("parses");
+    assert_eq!((query.limit.is_some(), query.offset.is_some(), query.order_by.len()), (true, true, 1));
+    let query = parse("SELECT 1 AS a UNION (SELECT 2 LIMIT 1) ORDER BY a LIMIT 5").expect("parses");
+    let Body::Set { right, .. } = &query.body else { panic!("a set operation") };
+    assert!(right.limit.is_some() && right.order_by.is_empty() && query.order_by.len() == 1);
+}
+
+#[test]
+fn parentheses_hold_a_query_or_something_else() {
+    for (text, expected) in [
+        ("((SELECT 1) + 1)", "(Subquery"),
+        ("((SELECT 1) UNION (SELECT 2))", "Subquery"),
+        ("a IN ((SELECT 1), 2)", "(a in "),
+        ("a IN ((SELECT 1))", "InSubquery"),
+        ("EXISTS ((SELECT 1))", "Exists"),
+        ("a = ANY (SELECT 1)", "InSubquery"),
+        ("(a, b) IN (SELECT 1, 2)", "InSubquery"),
+        ("(1, 2)", "Row"),
+    ] {
+        let shown = expr(text);
+        assert!(shown.starts_with(expected), "{text}: {shown}");
+    }
+    let deep = format!("SELECT {}SELECT 1{} + 1", "(".repeat(60), ")".repeat(60));
+    let _ = parse(&deep);
 }

@@ -1,0 +1,313 @@
+//! Aggregates: transformAggregateCall.
+
+use crate::binder::coerce::{Needs, check_comparable, check_groupable};
+use crate::binder::expression::{Level, unknown_function};
+use crate::binder::relation::{AGGREGATE_BASE, any_column, as_outer};
+use crate::binder::resolve;
+use crate::binder::typed::{CollationStrength, Typed, has_column, is_same};
+use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, SortKey, unsupported};
+use crate::catalog::Collation;
+use crate::catalog::functions::{Aggregate, AggregateFunction, CastContext};
+use crate::statement::ast::{Call, Expr, OrderItem};
+use crate::types::PgType;
+
+impl Binder<'_> {
+    /// Equal aggregates are computed once.
+    pub(super) fn aggregate(
+        &mut self,
+        level: &mut Level,
+        call: &Call,
+        known: &'static [&'static Aggregate],
+    ) -> Bound<Typed> {
+        if !level.clause.allows_aggregates() {
+            return Err(unsupported("aggregate in this place"));
+        }
+        let (aggregate, strength) = self.aggregate_call(level, call, known)?;
+        let expr_type = aggregate.expr_type;
+        let position = match level.aggregates.iter().position(|earlier| is_same_aggregate(earlier, &aggregate)) {
+            Some(position) => position,
+            None => {
+                level.aggregates.push(aggregate);
+                level.aggregates.len() - 1
+            }
+        };
+        let expr = BoundExpr::Column { index: AGGREGATE_BASE + position, expr_type };
+        Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// The call with its arguments as the aggregate takes them.
+    pub(super) fn aggregate_call(
+        &mut self,
+        level: &mut Level,
+        call: &Call,
+        known: &'static [&'static Aggregate],
+    ) -> Bound<(AggregateCall, CollationStrength)> {
+        // Over a window the arguments may be aggregates of the grouped rows.
+        let is_window = call.over.is_some();
+        if level.inside_aggregate {
+            return Err(unsupported("aggregate in this place"));
+        }
+        level.inside_aggregate = !is_window;
+        let arguments = self.expressions(level, &call.arguments)?;
+        let filter = call.filter.as_ref().map(|filter| self.condition(level, filter)).transpose()?;
+        let order =
+            self.order_within(level, if call.within_group.is_empty() { &call.order_by } else { &call.within_group })?;
+        level.inside_aggregate = false;
+        let is_of_outer = |expr: &BoundExpr| any_column(expr, &|index| as_outer(index).is_some()) && !has_column(expr);
+        if arguments.iter().any(|argument| is_of_outer(&argument.expr)) {
+            return Err(unsupported("aggregate of an outer query"));
+        }
+        let mut bound = match call.within_group.is_empty() {
+            true => self.plain_aggregate(call, arguments, order, known)?,
+            false => self.ordered_set(call, arguments, order, known)?,
+        };
+        bound.0.filter = filter;
+        Ok(bound)
+    }
+
+    fn order_within(&mut self, level: &mut Level, items: &[OrderItem]) -> Bound<Vec<(Typed, SortKey)>> {
+        let mut keys = Vec::new();
+        for item in items {
+            let typed = self.expression(level, &item.expr)?;
+            let typed =
+                if typed.is_unknown() { self.coerce(typed, PgType::Text, CastContext::Implicit)? } else { typed };
+            check_comparable(typed.expr_type, Needs::Order, "ORDER BY of an aggregate")?;
+            let key = SortKey {
+                expr: typed.expr.clone(),
+                descending: item.descending,
+                nulls_first: item.nulls_first.unwrap_or(item.descending),
+            };
+            keys.push((typed, key));
+        }
+        Ok(keys)
+    }
+
+    fn plain_aggregate(
+        &mut self,
+        call: &Call,
+        arguments: Vec<Typed>,
+        order: Vec<(Typed, SortKey)>,
+        known: &'static [&'static Aggregate],
+    ) -> Bound<(AggregateCall, CollationStrength)> {
+        let chosen =
+            self.chosen_aggregate(call, &arguments, known).ok_or_else(|| unknown_function(call, &arguments))?;
+        let mut arguments = arguments.into_iter();
+        let argument = match (arguments.next(), chosen.argument) {
+            (Some(argument), Some(to)) => Some(self.coerce(argument, to, CastContext::Implicit)?),
+            (argument, _) => argument,
+        };
+        let mut extra = Vec::new();
+        for (argument, to) in arguments.zip(chosen.extra) {
+            extra.push(self.coerce(argument, *to, CastContext::Implicit)?);
+        }
+        let inputs: Vec<&Typed> = argument.iter().chain(&extra).collect();
+        let (collation, strength) = match inputs.is_empty() {
+            true => (Collation::None, CollationStrength::None),
+            false => self.input_collation(&inputs, chosen.result)?,
+        };
+        let mut keys: Vec<SortKey> = order.into_iter().map(|(_, key)| key).collect();
+        if let Some(argument) = &argument {
+            if call.is_distinct {
+                check_groupable(argument.expr_type, "DISTINCT aggregate")?;
+            }
+            if matches!(chosen.function, AggregateFunction::Min | AggregateFunction::Max) {
+                check_comparable(argument.expr_type, Needs::Order, "aggregate")?;
+            }
+            self.order_distinct(call, chosen, argument, &extra, &mut keys)?;
+        }
+        if !depends_on_order(chosen) {
+            keys.clear();
+        }
+        let expr_type = ExprType { pg_type: chosen.result, typmod: -1, collation };
+        let aggregate = AggregateCall {
+            function: chosen.function,
+            argument: argument.map(|argument| argument.expr),
+            extra: extra.into_iter().map(|argument| argument.expr).collect(),
+            is_distinct: call.is_distinct,
+            order: keys,
+            filter: None,
+            expr_type,
+        };
+        Ok((aggregate, strength))
+    }
+
+    /// DISTINCT sorts by the arguments, those that ORDER BY names first (transformDistinctClause), and takes the values in
+    /// in that order.
+    fn order_distinct(
+        &self,
+        call: &Call,
+        chosen: &Aggregate,
+        argument: &Typed,
+        extra: &[Typed],
+        keys: &mut Vec<SortKey>,
+    ) -> Bound<()> {
+        if !call.is_distinct || !depends_on_order(chosen) {
+            return Ok(());
+        }
+        let is_argument =
+            |key: &SortKey| is_same(&key.expr, &argument.expr) || extra.iter().any(|e| is_same(&key.expr, &e.expr));
+        if !keys.iter().all(is_argument) {
+            return Err(unsupported("DISTINCT aggregate in another order than its arguments'"));
+        }
+        if extra.iter().any(|extra| has_column(&extra.expr)) {
+            return Err(unsupported("DISTINCT aggregate of several columns"));
+        }
+        if !keys.iter().any(|key| is_same(&key.expr, &argument.expr)) {
+            check_comparable(argument.expr_type, Needs::Order, "DISTINCT aggregate")?;
+            keys.push(SortKey { expr: argument.expr.clone(), descending: false, nulls_first: false });
+        }
+        Ok(())
+    }
+
+    /// `name(direct) WITHIN GROUP (ORDER BY value)`.
+    fn ordered_set(
+        &mut self,
+        call: &Call,
+        direct: Vec<Typed>,
+        mut order: Vec<(Typed, SortKey)>,
+        known: &'static [&'static Aggregate],
+    ) -> Bound<(AggregateCall, CollationStrength)> {
+        let (Some((value, key)), true) = (order.pop(), order.is_empty()) else {
+            return Err(unsupported("WITHIN GROUP of several columns"));
+        };
+        if call.is_distinct || !call.order_by.is_empty() || self.is_contested(call) {
+            return Err(unsupported("ordered-set aggregate in this form"));
+        }
+        let fractions = if call.name == "mode" { 0 } else { 1 };
+        let from = value.pg_type();
+        let exact = known.iter().find(|aggregate| aggregate.argument == Some(from));
+        let by_cast = || {
+            let takes = |aggregate: &&&Aggregate| {
+                aggregate.argument.is_some_and(|to| resolve::is_implicitly_coercible(from, to))
+            };
+            let mut fitting = known.iter().filter(takes);
+            fitting.next().filter(|_| fitting.next().is_none())
+        };
+        let chosen = exact.or_else(by_cast).copied().filter(|_| direct.len() == fractions);
+        let chosen = chosen.ok_or_else(|| unknown_function(call, std::slice::from_ref(&value)))?;
+        let argument = self.coerce(value, chosen.argument.unwrap_or(from), CastContext::Implicit)?;
+        let mut extra = Vec::new();
+        for fraction in direct {
+            let fraction = self.coerce(fraction, PgType::Float8, CastContext::Implicit)?;
+            if any_column(&fraction.expr, &|_| true) {
+                return Err(unsupported("percentile that differs by row"));
+            }
+            extra.push(fraction.expr);
+        }
+        let (collation, strength) = self.input_collation(&[&argument], chosen.result)?;
+        let aggregate = AggregateCall {
+            function: chosen.function,
+            order: vec![SortKey { expr: argument.expr.clone(), ..key }],
+            argument: Some(argument.expr),
+            extra,
+            is_distinct: false,
+            filter: None,
+            expr_type: ExprType { pg_type: chosen.result, typmod: -1, collation },
+        };
+        Ok((aggregate, strength))
+    }
+
+    /// The resolution for functions, decided by the first argument; the others have one type in all candidates.
+    fn chosen_aggregate(
+        &self,
+        call: &Call,
+        arguments: &[Typed],
+        known: &'static [&'static Aggregate],
+    ) -> Option<&'static Aggregate> {
+        let known = known.iter().copied();
+        if call.is_star {
+            let is_plain = arguments.is_empty() && !call.is_distinct && call.order_by.is_empty();
+            return known.into_iter().find(|aggregate| is_plain && aggregate.function == AggregateFunction::CountStar);
+        }
+        let (argument, others) = arguments.split_first()?;
+        let fits_others = |aggregate: &&'static Aggregate| {
+            aggregate.extra.len() == others.len()
+                && !aggregate.is_ordered_set()
+                && others
+                    .iter()
+                    .zip(aggregate.extra)
+                    .all(|(other, to)| resolve::is_implicitly_coercible(other.pg_type(), *to))
+        };
+        let known = known.filter(fits_others);
+        // Over an untyped argument other candidates than those known here take part.
+        if argument.is_unknown() {
+            return None;
+        }
+        let from = argument.pg_type();
+        let is_count = |aggregate: &&Aggregate| aggregate.function == AggregateFunction::Count;
+        if let Some(exact) = known.clone().find(|aggregate| aggregate.argument == Some(from) || is_count(aggregate)) {
+            let is_safe = !self.is_contested(call) || self.is_pg_catalog_first();
+            return is_safe.then_some(exact);
+        }
+        if self.is_contested(call) {
+            return None;
+        }
+        let takes =
+            |aggregate: &&Aggregate| aggregate.argument.is_some_and(|to| resolve::is_implicitly_coercible(from, to));
+        let applicable: Vec<_> = known.filter(takes).collect();
+        let is_preferred = |aggregate: &&&Aggregate| {
+            aggregate.argument.is_some_and(|to| to.is_preferred() && to.category() == from.category())
+        };
+        let preferred: Vec<_> = applicable.iter().filter(is_preferred).copied().collect();
+        let remaining = if preferred.is_empty() { applicable } else { preferred };
+        if let [only] = remaining.as_slice() { Some(only) } else { None }
+    }
+
+    /// `GROUPING(...)`: which of the expressions a grouping set leaves out.
+    pub(super) fn grouping_call(&mut self, level: &mut Level, items: &[Expr]) -> Bound<Typed> {
+        if !level.clause.allows_aggregates() || level.inside_aggregate || items.len() > 31 {
+            return Err(unsupported("GROUPING in this place"));
+        }
+        let items = self.expressions(level, items)?.into_iter().map(|item| item.expr).collect();
+        level.groupings.push(items);
+        let expr_type = ExprType { pg_type: PgType::Int4, typmod: -1, collation: Collation::None };
+        let index = crate::binder::relation::GROUPING_BASE + level.groupings.len() - 1;
+        Ok(Typed {
+            expr: BoundExpr::Column { index, expr_type },
+            expr_type,
+            strength: CollationStrength::None,
+            origin: None,
+        })
+    }
+}
+
+/// Whether the result, to the last bit, depends on the order in which values are taken in.
+fn depends_on_order(aggregate: &Aggregate) -> bool {
+    let is_float = matches!(aggregate.argument, Some(PgType::Float4 | PgType::Float8));
+    match aggregate.function {
+        AggregateFunction::CountStar
+        | AggregateFunction::Count
+        | AggregateFunction::Min
+        | AggregateFunction::Max
+        | AggregateFunction::BoolAnd
+        | AggregateFunction::BoolOr
+        | AggregateFunction::RegrCount => false,
+        AggregateFunction::Sum | AggregateFunction::Avg => is_float,
+        AggregateFunction::Spread(_) => is_float,
+        AggregateFunction::StringAgg
+        | AggregateFunction::PercentileCont
+        | AggregateFunction::PercentileDisc
+        | AggregateFunction::Mode
+        | AggregateFunction::Regression(_) => true,
+    }
+}
+
+fn is_same_aggregate(left: &AggregateCall, right: &AggregateCall) -> bool {
+    let same = |left: &Option<BoundExpr>, right: &Option<BoundExpr>| match (left, right) {
+        (Some(left), Some(right)) => is_same(left, right),
+        (None, None) => true,
+        _ => false,
+    };
+    let same_key = |(a, b): (&SortKey, &SortKey)| {
+        a.descending == b.descending && a.nulls_first == b.nulls_first && is_same(&a.expr, &b.expr)
+    };
+    left.function == right.function
+        && left.is_distinct == right.is_distinct
+        && left.expr_type == right.expr_type
+        && same(&left.argument, &right.argument)
+        && same(&left.filter, &right.filter)
+        && left.extra.len() == right.extra.len()
+        && left.extra.iter().zip(&right.extra).all(|(a, b)| is_same(a, b))
+        && left.order.len() == right.order.len()
+        && left.order.iter().zip(&right.order).all(same_key)
+}

@@ -1,0 +1,743 @@
+//! Subqueries that depend on the rows around them, made joins.
+//!
+//! Conditions that mention the outer row move up, out of the subquery, until they are conditions of a join with these rows;
+//! what lies between (grouping, DISTINCT, LIMIT) is then done for each value of the inner side at once. Only equalities
+//! can pass such a place. A subquery that resists is PostgreSQL's: it runs it again for every row.
+
+use crate::binder::coerce::check_groupable;
+use crate::binder::relation::{AGGREGATE_BASE, RIGHT_BASE, any_column, as_outer, map_columns};
+use crate::binder::subquery::{Asked, Subquery, all_of, conjuncts, placed};
+use crate::binder::typed::children_mut;
+use crate::binder::{
+    AggregateCall, Binder, Bound, BoundExpr, BoundRelation, ExprType, FrameBound, JoinKind, MatchKind, SortKey,
+    WindowCall, WindowFrame, WindowKind, unsupported,
+};
+use crate::catalog::Collation;
+use crate::catalog::functions::{self, AggregateFunction, Function, WindowFunction};
+use crate::statement::ast::FrameUnit;
+use crate::types::{PgType, Value};
+
+/// What is left of a subquery, whose first columns are its own, and the conditions that it is to be joined by: over its
+/// columns and those of outer levels.
+struct Pulled {
+    relation: BoundRelation,
+    conditions: Vec<BoundExpr>,
+}
+
+impl Pulled {
+    fn untouched(relation: BoundRelation) -> Self {
+        Self { relation, conditions: Vec::new() }
+    }
+}
+
+const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
+const INT8: ExprType = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
+
+impl Binder<'_> {
+    /// The rows of `left` that a Semi or Anti keeps.
+    pub(super) fn matched(&mut self, left: BoundRelation, subquery: Subquery, kind: MatchKind) -> Bound<BoundRelation> {
+        let (left_width, level) = (left.width(), subquery.level);
+        let (pulled, test) = self.questioned(subquery)?;
+        let all = pulled.conditions.into_iter().chain(test);
+        let condition = all_of(all.map(|part| placed_test(part, level, left_width)).collect());
+        let (left, right) = (Box::new(left), Box::new(pulled.relation));
+        Ok(BoundRelation::Match { kind, left, right, condition, test: None })
+    }
+
+    /// The left side with what the subquery says to each of its rows, and that.
+    pub(super) fn answered(&mut self, left: BoundRelation, subquery: Subquery) -> Bound<(BoundRelation, BoundExpr)> {
+        let (left_width, level) = (left.width(), subquery.level);
+        if matches!(subquery.kind, Asked::Value) {
+            return self.value(left, subquery);
+        }
+        let (pulled, test) = self.questioned(subquery)?;
+        let place = |part| placed_test(part, level, left_width);
+        let relation = BoundRelation::Match {
+            kind: MatchKind::Mark,
+            left: Box::new(left),
+            right: Box::new(pulled.relation),
+            condition: all_of(pulled.conditions.into_iter().map(place).collect()),
+            test: test.map(place),
+        };
+        Ok((relation, BoundExpr::Column { index: left_width, expr_type: BOOL }))
+    }
+
+    /// What IN or EXISTS asks: the rows, and the comparison of IN.
+    fn questioned(&mut self, subquery: Subquery) -> Bound<(Pulled, Option<BoundExpr>)> {
+        let Subquery { relation, kind, level } = subquery;
+        let (relation, test) = match kind {
+            Asked::In(test) => {
+                let mut relation = unordered(relation);
+                let mut test = test;
+                if let BoundRelation::Project { expressions, .. } = &relation
+                    && expressions.iter().any(|expr| mentions(expr, level))
+                {
+                    put_columns(&mut test, &|index| {
+                        index.checked_sub(RIGHT_BASE).filter(|_| index < AGGREGATE_END).map(|column| {
+                            let mut definition = expressions[column].clone();
+                            map_columns(&mut definition, &|index| shifted(index));
+                            definition
+                        })
+                    });
+                    let BoundRelation::Project { input, .. } = relation else { unreachable!("looked at above") };
+                    relation = *input;
+                }
+                (relation, Some(test))
+            }
+            Asked::Exists | Asked::Value => (existence(relation)?, None),
+        };
+        Ok((self.pull(relation, level)?, test))
+    }
+
+    /// A subquery as a value: NULL where it has no row.
+    fn value(&mut self, left: BoundRelation, subquery: Subquery) -> Bound<(BoundRelation, BoundExpr)> {
+        let (left_width, level) = (left.width(), subquery.level);
+        let mut wrappers = Vec::new();
+        let inner = match one_row_aggregate(unwrapped(subquery.relation, &mut wrappers)) {
+            Ok((input, aggregates)) => {
+                let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level)?;
+                let (columns, guards) = rewrapped(columns, wrappers, level);
+                let value = columns.into_iter().next().ok_or_else(|| unsupported("subquery without columns"))?;
+                let expr_type = value.expr_type();
+                let null = BoundExpr::Literal { value: Value::Null, expr_type };
+                let value = match all_of(guards) {
+                    None => value,
+                    Some(guard) => {
+                        BoundExpr::Case { branches: vec![(guard, value)], otherwise: Box::new(null), expr_type }
+                    }
+                };
+                return Ok((relation, value));
+            }
+            Err(other) => *other,
+        };
+        let mut relation = restored(inner, wrappers);
+        // What is computed from the outer row too is computed beside it.
+        let mut computed = None;
+        if let BoundRelation::Project { input, expressions } = relation {
+            if expressions.iter().any(|expr| mentions(expr, level)) {
+                let width = input.width();
+                let mut kept: Vec<BoundExpr> = (0..width).map(placeholder).collect();
+                kept.push(BoundExpr::Literal { value: Value::Bool(true), expr_type: BOOL });
+                computed = Some((expressions, width));
+                relation = BoundRelation::Project { input, expressions: kept };
+            } else {
+                relation = BoundRelation::Project { input, expressions };
+            }
+        }
+        let first_type = first_column_type(&relation);
+        let pulled = self.pull(relation, level)?;
+        let condition = all_of(pulled.conditions.into_iter().map(|part| placed(part, level, left_width)).collect());
+        let right = Box::new(pulled.relation);
+        let relation =
+            BoundRelation::Match { kind: MatchKind::Single, left: Box::new(left), right, condition, test: None };
+        let value = match computed {
+            None => {
+                let expr_type = first_type.ok_or_else(|| unsupported("subquery of unknown type"))?;
+                BoundExpr::Column { index: left_width, expr_type }
+            }
+            Some((expressions, width)) => {
+                let value = expressions.into_iter().next().ok_or_else(|| unsupported("subquery without columns"))?;
+                let expr_type = value.expr_type();
+                let is_there = BoundExpr::Column { index: left_width + width, expr_type: BOOL };
+                let null = BoundExpr::Literal { value: Value::Null, expr_type };
+                let value = placed(value, level, left_width);
+                BoundExpr::Case { branches: vec![(is_there, value)], otherwise: Box::new(null), expr_type }
+            }
+        };
+        Ok((relation, value))
+    }
+
+    /// An aggregate over rows that depend on the outer row: grouped by what ties them to it and joined. Then the columns of
+    /// the aggregate; where there is no row, as an aggregate has them over no rows.
+    fn grouped_by_outer(
+        &mut self,
+        left: BoundRelation,
+        input: BoundRelation,
+        aggregates: Vec<AggregateCall>,
+        level: usize,
+    ) -> Bound<(BoundRelation, Vec<BoundExpr>)> {
+        let left_width = left.width();
+        let aggregate = BoundRelation::Aggregate { input: Box::new(input), groups: Vec::new(), aggregates };
+        let columns = match &aggregate {
+            BoundRelation::Aggregate { aggregates, .. } => aggregates.iter().enumerate().map(|(index, call)| {
+                let column = BoundExpr::Column { index: left_width + index, expr_type: call.expr_type };
+                if !counts(call.function) {
+                    return column;
+                }
+                let zero = BoundExpr::Literal { value: Value::Int8(0), expr_type: INT8 };
+                BoundExpr::Coalesce { arguments: vec![column, zero], expr_type: call.expr_type }
+            }),
+            _ => unreachable!("made above"),
+        }
+        .collect();
+        let pulled = self.pull(aggregate, level)?;
+        let condition = all_of(pulled.conditions.into_iter().map(|part| placed(part, level, left_width)).collect());
+        let kind = if condition.is_some() { JoinKind::Left } else { JoinKind::Cross };
+        let (left, right) = (Box::new(left), Box::new(pulled.relation));
+        Ok((BoundRelation::Join { kind, left, right, condition }, columns))
+    }
+
+    /// JOIN LATERAL: `right` may depend on the rows of `left`. Output: left's columns, right's, and maybe more.
+    pub(super) fn lateral(
+        &mut self,
+        left: BoundRelation,
+        right: BoundRelation,
+        level: usize,
+        kind: JoinKind,
+        condition: Option<BoundExpr>,
+    ) -> Bound<BoundRelation> {
+        let (left_width, right_width) = (left.width(), right.width());
+        let mut wrappers = Vec::new();
+        let inner = match one_row_aggregate(unwrapped(right, &mut wrappers)) {
+            Ok((input, aggregates)) => {
+                let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level)?;
+                let (columns, guards) = rewrapped(columns, wrappers, level);
+                if kind == JoinKind::Left && (!guards.is_empty() || condition.is_some()) {
+                    return Err(unsupported("LEFT JOIN LATERAL with a condition"));
+                }
+                let expressions = (0..left_width).map(placeholder).chain(columns).collect();
+                let relation = match all_of(guards) {
+                    Some(predicate) => BoundRelation::Filter { input: Box::new(relation), predicate },
+                    None => relation,
+                };
+                let relation = BoundRelation::Project { input: Box::new(relation), expressions };
+                return Ok(match condition {
+                    Some(predicate) => BoundRelation::Filter { input: Box::new(relation), predicate },
+                    None => relation,
+                });
+            }
+            Err(other) => *other,
+        };
+        let mut right = restored(inner, wrappers);
+        let mut computed = None;
+        if let BoundRelation::Project { input, expressions } = right {
+            if expressions.iter().any(|expr| mentions(expr, level)) {
+                if kind == JoinKind::Left || condition.is_some() {
+                    return Err(unsupported("LATERAL columns computed from outer ones"));
+                }
+                computed = Some(expressions);
+                right = *input;
+            } else {
+                right = BoundRelation::Project { input, expressions };
+            }
+        }
+        let pulled = self.pull(right, level)?;
+        let own = pulled.conditions.into_iter().map(|part| placed(part, level, left_width));
+        let condition = all_of(own.chain(condition.into_iter().flat_map(conjuncts)).collect());
+        let kind = match (kind, &condition) {
+            (JoinKind::Cross, Some(_)) => JoinKind::Inner,
+            (JoinKind::Left, None) => return Err(unsupported("LEFT JOIN LATERAL without a condition")),
+            (kind, _) => kind,
+        };
+        let (left, right) = (Box::new(left), Box::new(pulled.relation));
+        let joined = BoundRelation::Join { kind, left, right, condition };
+        Ok(match computed {
+            None => joined,
+            Some(expressions) => {
+                let columns = expressions.into_iter().map(|expr| placed(expr, level, left_width));
+                let expressions: Vec<BoundExpr> = (0..left_width).map(placeholder).chain(columns).collect();
+                debug_assert_eq!(expressions.len(), left_width + right_width, "left's columns and right's");
+                BoundRelation::Project { input: Box::new(joined), expressions }
+            }
+        })
+    }
+
+    /// Moves the conditions that mention `level` out of the relation.
+    fn pull(&mut self, mut relation: BoundRelation, level: usize) -> Bound<Pulled> {
+        if !relation.any_expression(&|expr| mentions(expr, level)) {
+            return Ok(Pulled::untouched(relation));
+        }
+        let refuse = |what: &str| Err(unsupported(format!("correlated subquery: {what}")));
+        match relation {
+            BoundRelation::Filter { input, predicate } => {
+                let mut pulled = self.pull(*input, level)?;
+                let (outer, own): (Vec<_>, Vec<_>) =
+                    conjuncts(predicate).into_iter().partition(|part| mentions(part, level));
+                pulled.conditions.extend(outer);
+                if let Some(predicate) = all_of(own) {
+                    pulled.relation = BoundRelation::Filter { input: Box::new(pulled.relation), predicate };
+                }
+                Ok(pulled)
+            }
+            BoundRelation::Project { input, mut expressions } => {
+                if expressions.iter().any(|expr| mentions(expr, level)) {
+                    return refuse("column computed from outer ones");
+                }
+                let mut pulled = self.pull(*input, level)?;
+                for condition in &mut pulled.conditions {
+                    keep_columns(condition, &mut expressions);
+                }
+                pulled.relation = BoundRelation::Project { input: Box::new(pulled.relation), expressions };
+                Ok(pulled)
+            }
+            BoundRelation::Join { kind, left, right, condition } => {
+                self.pull_join(kind, *left, *right, condition, level)
+            }
+            BoundRelation::Match { kind, left, right, condition, test } => {
+                let mut others = vec![*right];
+                let parts = condition.iter().chain(&test);
+                if others[0].any_expression(&|expr| mentions(expr, level))
+                    || parts.into_iter().any(|part| mentions(part, level))
+                {
+                    return refuse("a subquery in it depends on a level further out");
+                }
+                let width = left.width();
+                let pulled = self.pull(*left, level)?;
+                if pulled.relation.width() != width {
+                    return refuse("a subquery beside joined rows");
+                }
+                let right = Box::new(others.remove(0));
+                let left = Box::new(pulled.relation);
+                let relation = BoundRelation::Match { kind, left, right, condition, test };
+                Ok(Pulled { relation, conditions: pulled.conditions })
+            }
+            BoundRelation::Aggregate { input, groups, aggregates } => {
+                self.pull_aggregate(*input, groups, aggregates, level)
+            }
+            BoundRelation::Distinct { input, mut columns } => {
+                let mut pulled = self.pull(*input, level)?;
+                let known = columns.len();
+                // The other columns tell rows apart that are to be one; those of an equality do not.
+                for condition in &pulled.conditions {
+                    let (inner, _) = tie(condition, level).ok_or_else(|| unsupported(TIED))?;
+                    check_groupable(inner.expr_type(), "correlated DISTINCT")?;
+                }
+                let mut extra: Vec<Option<ExprType>> = vec![None; pulled.relation.width() - known];
+                for condition in &pulled.conditions {
+                    collect_types(condition, known, &mut extra);
+                }
+                for found in extra {
+                    columns.push(found.ok_or_else(|| unsupported(TIED))?);
+                }
+                pulled.relation = BoundRelation::Distinct { input: Box::new(pulled.relation), columns };
+                Ok(pulled)
+            }
+            BoundRelation::Window { input, mut calls } => {
+                let width = input.width();
+                let mut pulled = self.pull(*input, level)?;
+                let extra = pulled.relation.width() - width;
+                for condition in &pulled.conditions {
+                    let (inner, _) = tie(condition, level).ok_or_else(|| unsupported(TIED))?;
+                    calls.iter_mut().for_each(|call| call.partition.push(inner.clone()));
+                }
+                let calls_count = calls.len();
+                let relation = BoundRelation::Window { input: Box::new(pulled.relation), calls };
+                // Behind the input's own columns come the calls', then what was added.
+                let order: Vec<usize> =
+                    (0..width).chain(width + extra..width + extra + calls_count).chain(width..width + extra).collect();
+                pulled.relation = reordered(relation, &order);
+                for condition in &mut pulled.conditions {
+                    map_columns(condition, &|index| {
+                        if (width..width + extra).contains(&index) { index + calls_count } else { index }
+                    });
+                }
+                Ok(pulled)
+            }
+            // Nobody sees the order.
+            BoundRelation::Sort { input, .. } => self.pull(*input, level),
+            BoundRelation::Limit { input, limit, offset } => {
+                let (input, keys) = match *input {
+                    BoundRelation::Sort { input, keys } => (*input, keys),
+                    other => (other, Vec::new()),
+                };
+                let mut pulled = self.pull(input, level)?;
+                let mut partition = Vec::new();
+                for condition in &pulled.conditions {
+                    partition.push(tie(condition, level).ok_or_else(|| unsupported(TIED))?.0.clone());
+                }
+                pulled.relation = first_of_each(pulled.relation, partition, keys, limit, offset)?;
+                Ok(pulled)
+            }
+            BoundRelation::DistinctOn { input, mut keys } => {
+                let (input, order) = match *input {
+                    BoundRelation::Sort { input, keys } => (*input, Some(keys)),
+                    other => (other, None),
+                };
+                let mut pulled = self.pull(input, level)?;
+                for condition in &pulled.conditions {
+                    keys.push(tie(condition, level).ok_or_else(|| unsupported(TIED))?.0.clone());
+                }
+                if let Some(order) = order {
+                    pulled.relation = BoundRelation::Sort { input: Box::new(pulled.relation), keys: order };
+                }
+                pulled.relation = BoundRelation::DistinctOn { input: Box::new(pulled.relation), keys };
+                Ok(pulled)
+            }
+            BoundRelation::OneRow
+            | BoundRelation::Scan { .. }
+            | BoundRelation::Append { .. }
+            | BoundRelation::SetOperation { .. }
+            | BoundRelation::Values { .. }
+            | BoundRelation::Common { .. }
+            | BoundRelation::Series { .. } => refuse("set operation, VALUES or function"),
+        }
+    }
+
+    fn pull_join(
+        &mut self,
+        kind: JoinKind,
+        left: BoundRelation,
+        mut right: BoundRelation,
+        condition: Option<BoundExpr>,
+        level: usize,
+    ) -> Bound<Pulled> {
+        let (left_width, right_width) = (left.width(), right.width());
+        let is_inner = matches!(kind, JoinKind::Inner | JoinKind::Cross);
+        let (outer, own): (Vec<_>, Vec<_>) =
+            condition.into_iter().flat_map(conjuncts).partition(|part| mentions(part, level));
+        let is_right_tied = right.any_expression(&|expr| mentions(expr, level));
+        if !is_inner && (kind == JoinKind::Full || is_right_tied || !outer.is_empty()) {
+            return Err(unsupported("correlated subquery: outer join"));
+        }
+        let left = self.pull(left, level)?;
+        let right = self.pull(right, level)?;
+        let (new_left, new_right) = (left.relation.width(), right.relation.width());
+        let shift = |index: usize| {
+            if index >= left_width && index < AGGREGATE_BASE { index - left_width + new_left } else { index }
+        };
+        let mut own = own;
+        own.iter_mut().for_each(|part| map_columns(part, &shift));
+        let kind = if is_inner && !own.is_empty() { JoinKind::Inner } else { kind };
+        let kind = if is_inner && own.is_empty() { JoinKind::Cross } else { kind };
+        let joined = BoundRelation::Join {
+            kind,
+            left: Box::new(left.relation),
+            right: Box::new(right.relation),
+            condition: all_of(own),
+        };
+        // The original columns first.
+        let order: Vec<usize> = (0..left_width)
+            .chain(new_left..new_left + right_width)
+            .chain(left_width..new_left)
+            .chain(new_left + right_width..new_left + new_right)
+            .collect();
+        let place = |at: usize| order.iter().position(|old| *old == at).unwrap_or(at);
+        let mut conditions = outer;
+        for mut part in left.conditions {
+            map_columns(&mut part, &|index| if index < AGGREGATE_BASE { place(index) } else { index });
+            conditions.push(part);
+        }
+        for mut part in right.conditions {
+            map_columns(&mut part, &|index| if index < AGGREGATE_BASE { place(index + new_left) } else { index });
+            conditions.push(part);
+        }
+        Ok(Pulled { relation: reordered(joined, &order), conditions })
+    }
+
+    fn pull_aggregate(
+        &mut self,
+        input: BoundRelation,
+        mut groups: Vec<BoundExpr>,
+        aggregates: Vec<AggregateCall>,
+        level: usize,
+    ) -> Bound<Pulled> {
+        let pulled = self.pull(input, level)?;
+        let (known, calls) = (groups.len(), aggregates.len());
+        let mut conditions = Vec::new();
+        for condition in pulled.conditions {
+            let (inner, _) = tie(&condition, level).ok_or_else(|| unsupported(TIED))?;
+            check_groupable(inner.expr_type(), "correlated aggregate")?;
+            let expr_type = inner.expr_type();
+            groups.push(inner.clone());
+            // Behind the groups and the calls.
+            let column = BoundExpr::Column { index: known + calls + conditions.len(), expr_type };
+            conditions.push(retied(condition, level, column));
+        }
+        let added = groups.len() - known;
+        let relation = BoundRelation::Aggregate { input: Box::new(pulled.relation), groups, aggregates };
+        let order: Vec<usize> =
+            (0..known).chain(known + added..known + added + calls).chain(known..known + added).collect();
+        Ok(Pulled { relation: reordered(relation, &order), conditions })
+    }
+}
+
+const TIED: &str = "correlated subquery: tied to the outer row by more than equalities";
+const AGGREGATE_END: usize = RIGHT_BASE << 1;
+
+/// Whether an expression mentions a column of that level.
+pub(super) fn mentions(expr: &BoundExpr, level: usize) -> bool {
+    any_column(expr, &|index| as_outer(index).is_some_and(|(of, _)| of == level))
+}
+
+/// The inner and the outer side of an equality between them whose equal values are interchangeable as keys.
+fn tie(condition: &BoundExpr, level: usize) -> Option<(&BoundExpr, &BoundExpr)> {
+    let BoundExpr::Call { function, arguments, .. } = condition else { return None };
+    let [left, right] = arguments.as_slice() else { return None };
+    let is_integer = |t: PgType| matches!(t, PgType::Int2 | PgType::Int4 | PgType::Int8);
+    let [a, b] = function.arguments else { return None };
+    if function.name != "=" || !(a == b || (is_integer(*a) && is_integer(*b))) {
+        return None;
+    }
+    let is_inner = |expr: &BoundExpr| !any_column(expr, &|index| as_outer(index).is_some());
+    let is_outer = |expr: &BoundExpr| {
+        mentions(expr, level) && !any_column(expr, &|index| as_outer(index).is_none_or(|(of, _)| of != level))
+    };
+    if is_inner(left) && is_outer(right) {
+        Some((left, right))
+    } else if is_inner(right) && is_outer(left) {
+        Some((right, left))
+    } else {
+        None
+    }
+}
+
+/// The equality with another inner side.
+fn retied(condition: BoundExpr, level: usize, inner: BoundExpr) -> BoundExpr {
+    let BoundExpr::Call { function, arguments, expr_type } = condition else { return condition };
+    let arguments = arguments.into_iter().map(|side| if mentions(&side, level) { side } else { inner.clone() });
+    BoundExpr::Call { function, arguments: arguments.collect(), expr_type }
+}
+
+fn counts(function: AggregateFunction) -> bool {
+    matches!(function, AggregateFunction::CountStar | AggregateFunction::Count | AggregateFunction::RegrCount)
+}
+
+/// Makes the condition, over the input of a projection, one over its output: columns that it needs are kept.
+fn keep_columns(condition: &mut BoundExpr, expressions: &mut Vec<BoundExpr>) {
+    if let BoundExpr::Column { index, .. } = condition {
+        if *index >= AGGREGATE_BASE {
+            return;
+        }
+        let known =
+            expressions.iter().position(|expr| matches!(expr, BoundExpr::Column { index: of, .. } if of == index));
+        let position = known.unwrap_or_else(|| {
+            expressions.push(condition.clone());
+            expressions.len() - 1
+        });
+        if let BoundExpr::Column { index, .. } = condition {
+            *index = position;
+        }
+        return;
+    }
+    children_mut(condition).into_iter().for_each(|child| keep_columns(child, expressions));
+}
+
+/// The types of the columns from `base` on, as the condition reads them.
+fn collect_types(condition: &BoundExpr, base: usize, types: &mut [Option<ExprType>]) {
+    if let BoundExpr::Column { index, expr_type } = condition
+        && let Some(slot) = index.checked_sub(base).and_then(|at| types.get_mut(at))
+    {
+        *slot = Some(*expr_type);
+    }
+    super::typed::children(condition).into_iter().for_each(|child| collect_types(child, base, types));
+}
+
+/// A column whose type nobody asks for: projections of plain columns pass arrays on.
+pub(super) fn placeholder(index: usize) -> BoundExpr {
+    BoundExpr::Column {
+        index,
+        expr_type: ExprType { pg_type: PgType::Unknown, typmod: -1, collation: Collation::None },
+    }
+}
+
+fn reordered(relation: BoundRelation, order: &[usize]) -> BoundRelation {
+    if order.iter().enumerate().all(|(new, old)| new == *old) {
+        return relation;
+    }
+    let expressions = order.iter().map(|index| placeholder(*index)).collect();
+    BoundRelation::Project { input: Box::new(relation), expressions }
+}
+
+/// The relation where only a row's being there, or being equal to something, counts.
+fn unordered(relation: BoundRelation) -> BoundRelation {
+    match relation {
+        BoundRelation::Sort { input, .. } | BoundRelation::Distinct { input, .. } => unordered(*input),
+        BoundRelation::Project { input, expressions } => {
+            let is_ordered = matches!(*input, BoundRelation::Sort { .. });
+            let input = if is_ordered { unordered(*input) } else { *input };
+            BoundRelation::Project { input: Box::new(input), expressions }
+        }
+        other => other,
+    }
+}
+
+/// The relation where only its having a row counts.
+fn existence(relation: BoundRelation) -> Bound<BoundRelation> {
+    Ok(match relation {
+        BoundRelation::Project { input, .. }
+        | BoundRelation::Sort { input, .. }
+        | BoundRelation::Distinct { input, .. }
+        | BoundRelation::DistinctOn { input, .. } => existence(*input)?,
+        BoundRelation::Limit {
+            input,
+            limit: Some(BoundExpr::Literal { value: Value::Int8(1..), .. }),
+            offset: None,
+        } => existence(*input)?,
+        BoundRelation::Aggregate { groups, .. } if groups.is_empty() => {
+            return Err(unsupported("EXISTS of an aggregate"));
+        }
+        BoundRelation::Aggregate { input, .. } => existence(*input)?,
+        other => other,
+    })
+}
+
+/// What is done to the one row of an aggregate without groups.
+enum Wrapper {
+    Project(Vec<BoundExpr>),
+    Filter(BoundExpr),
+}
+
+/// The relation without the projections and filters on top, if an aggregate without groups is below them; outermost first.
+fn unwrapped(relation: BoundRelation, wrappers: &mut Vec<Wrapper>) -> BoundRelation {
+    if !is_aggregate(&relation) {
+        return relation;
+    }
+    match relation {
+        BoundRelation::Project { input, expressions } => {
+            wrappers.push(Wrapper::Project(expressions));
+            unwrapped(*input, wrappers)
+        }
+        BoundRelation::Filter { input, predicate } => {
+            wrappers.push(Wrapper::Filter(predicate));
+            unwrapped(*input, wrappers)
+        }
+        BoundRelation::Sort { input, .. } | BoundRelation::Limit { input, .. } => unwrapped(*input, wrappers),
+        other => other,
+    }
+}
+
+/// The input and the calls of an aggregate without groups, or the relation back.
+fn one_row_aggregate(relation: BoundRelation) -> Result<(BoundRelation, Vec<AggregateCall>), Box<BoundRelation>> {
+    match relation {
+        BoundRelation::Aggregate { input, groups, aggregates } if groups.is_empty() => Ok((*input, aggregates)),
+        other => Err(Box::new(other)),
+    }
+}
+
+fn is_aggregate(relation: &BoundRelation) -> bool {
+    match relation {
+        BoundRelation::Project { input, .. }
+        | BoundRelation::Filter { input, .. }
+        | BoundRelation::Sort { input, .. } => is_aggregate(input),
+        BoundRelation::Limit {
+            input,
+            limit: Some(BoundExpr::Literal { value: Value::Int8(1..), .. }),
+            offset: None,
+        } => is_aggregate(input),
+        BoundRelation::Aggregate { groups, .. } => groups.is_empty(),
+        _ => false,
+    }
+}
+
+fn restored(relation: BoundRelation, wrappers: Vec<Wrapper>) -> BoundRelation {
+    wrappers.into_iter().rev().fold(relation, |input, wrapper| match wrapper {
+        Wrapper::Project(expressions) => BoundRelation::Project { input: Box::new(input), expressions },
+        Wrapper::Filter(predicate) => BoundRelation::Filter { input: Box::new(input), predicate },
+    })
+}
+
+/// What the wrappers make of the columns, and the conditions under which there is a row.
+fn rewrapped(mut columns: Vec<BoundExpr>, wrappers: Vec<Wrapper>, level: usize) -> (Vec<BoundExpr>, Vec<BoundExpr>) {
+    let mut guards = Vec::new();
+    let computed = |mut expr: BoundExpr, columns: &[BoundExpr]| {
+        put_columns(&mut expr, &|index| match as_outer(index) {
+            Some((of, column)) if of == level => Some(placeholder(column)),
+            Some(_) => None,
+            None => columns.get(index).cloned(),
+        });
+        expr
+    };
+    for wrapper in wrappers.into_iter().rev() {
+        match wrapper {
+            Wrapper::Filter(predicate) => guards.push(computed(predicate, &columns)),
+            Wrapper::Project(expressions) => {
+                columns = expressions.into_iter().map(|expr| computed(expr, &columns)).collect();
+            }
+        }
+    }
+    (columns, guards)
+}
+
+/// Replaces columns; a reference that becomes another column keeps the type it was bound with.
+fn put_columns(expr: &mut BoundExpr, definition: &dyn Fn(usize) -> Option<BoundExpr>) {
+    if let BoundExpr::Column { index, .. } = expr {
+        match definition(*index) {
+            Some(BoundExpr::Column { index: new, .. }) => *index = new,
+            Some(other) => *expr = other,
+            None => {}
+        }
+        return;
+    }
+    children_mut(expr).into_iter().for_each(|child| put_columns(child, definition));
+}
+
+/// A column of the subquery in the comparison of IN.
+fn shifted(index: usize) -> usize {
+    if index < AGGREGATE_BASE { index + RIGHT_BASE } else { index }
+}
+
+/// The comparison of IN: columns of the level stay, the subquery's follow them; or a condition that was pulled.
+fn placed_test(mut part: BoundExpr, level: usize, left_width: usize) -> BoundExpr {
+    let is_test = any_column(&part, &|index| (RIGHT_BASE..AGGREGATE_END).contains(&index));
+    if !is_test {
+        return placed(part, level, left_width);
+    }
+    map_columns(&mut part, &|index| match as_outer(index) {
+        Some((of, column)) if of == level => column,
+        Some(_) => index,
+        None if index >= RIGHT_BASE => index - RIGHT_BASE + left_width,
+        None => index,
+    });
+    part
+}
+
+fn first_column_type(relation: &BoundRelation) -> Option<ExprType> {
+    match relation {
+        BoundRelation::Project { expressions, .. } => expressions.first().map(BoundExpr::expr_type),
+        BoundRelation::Distinct { columns, .. }
+        | BoundRelation::Append { columns, .. }
+        | BoundRelation::SetOperation { columns, .. }
+        | BoundRelation::Values { columns, .. } => columns.first().copied(),
+        BoundRelation::Sort { input, .. }
+        | BoundRelation::Limit { input, .. }
+        | BoundRelation::DistinctOn { input, .. }
+        | BoundRelation::Filter { input, .. } => first_column_type(input),
+        _ => None,
+    }
+}
+
+/// LIMIT and OFFSET for each value of `partition`.
+fn first_of_each(
+    input: BoundRelation,
+    partition: Vec<BoundExpr>,
+    order: Vec<SortKey>,
+    limit: Option<BoundExpr>,
+    offset: Option<BoundExpr>,
+) -> Bound<BoundRelation> {
+    let width = input.width();
+    let frame =
+        WindowFrame { unit: FrameUnit::Rows, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow };
+    let number = WindowCall {
+        function: WindowKind::Function(WindowFunction::RowNumber),
+        arguments: Vec::new(),
+        filter: None,
+        partition,
+        order,
+        frame,
+        expr_type: INT8,
+    };
+    let numbered = BoundRelation::Window { input: Box::new(input), calls: vec![number] };
+    let column = || BoundExpr::Column { index: width, expr_type: INT8 };
+    let call = |function: &'static Function, arguments, expr_type| BoundExpr::Call { function, arguments, expr_type };
+    let compare = |symbol, bound| Ok(call(int8_operator(symbol)?, vec![column(), bound], BOOL));
+    let mut parts = Vec::new();
+    if let Some(limit) = limit {
+        let last = match &offset {
+            None => limit,
+            Some(offset) => call(int8_operator("+")?, vec![limit, offset.clone()], INT8),
+        };
+        parts.push(compare("<=", last)?);
+    }
+    if let Some(offset) = offset {
+        parts.push(compare(">", offset)?);
+    }
+    Ok(match all_of(parts) {
+        Some(predicate) => BoundRelation::Filter { input: Box::new(numbered), predicate },
+        None => numbered,
+    })
+}
+
+fn int8_operator(symbol: &str) -> Bound<&'static Function> {
+    let known = functions::operators(symbol).iter().find(|function| function.arguments == [PgType::Int8; 2]);
+    known.copied().ok_or_else(|| unsupported("arithmetic of bigint"))
+}

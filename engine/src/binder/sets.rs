@@ -1,0 +1,86 @@
+//! UNION, INTERSECT and EXCEPT (transformSetOperationTree): the sides' columns brought to common types.
+
+use crate::binder::coerce::{check_groupable, common_type};
+use crate::binder::query::Unknowns;
+use crate::binder::select::{Selected, SelectedColumn};
+use crate::binder::typed::{CollationStrength, Typed};
+use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, unsupported};
+use crate::catalog::Collation;
+use crate::catalog::functions::CastContext;
+use crate::reason::UpstreamReason;
+use crate::statement::ast::{Query, SetOperation};
+use crate::types::PgType;
+
+impl Binder<'_> {
+    pub(super) fn set_operation(
+        &mut self,
+        operation: SetOperation,
+        is_all: bool,
+        left: &Query,
+        right: &Query,
+    ) -> Bound<Selected> {
+        let left = self.query(left, Unknowns::Stay)?;
+        let right = self.query(right, Unknowns::Stay)?;
+        if left.columns.len() != right.columns.len() {
+            return Err(UpstreamReason::UnknownColumn("sides of a set operation differ in columns".into()));
+        }
+        let mut columns = Vec::with_capacity(left.columns.len());
+        let (mut left_cells, mut right_cells) = (Vec::new(), Vec::new());
+        for (index, (ours, theirs)) in left.columns.iter().zip(&right.columns).enumerate() {
+            let (ours_typed, theirs_typed) = (cell(index, ours), cell(index, theirs));
+            let common = common_type(&[ours_typed.pg_type(), theirs_typed.pg_type()])
+                .ok_or_else(|| UpstreamReason::UnknownFunction("no common type of a set operation".into()))?;
+            let ours_typed = self.coerce(ours_typed, common, CastContext::Implicit)?;
+            let theirs_typed = self.coerce(theirs_typed, common, CastContext::Implicit)?;
+            let (collation, _) = self.input_collation(&[&ours_typed, &theirs_typed], common)?;
+            let (a, b) = (ours_typed.expr_type.typmod, theirs_typed.expr_type.typmod);
+            let expr_type = ExprType { pg_type: common, typmod: if a == b { a } else { -1 }, collation };
+            if !(is_all && operation == SetOperation::Union) {
+                check_groupable(expr_type, "set operation")?;
+            }
+            left_cells.push(ours_typed.expr);
+            right_cells.push(theirs_typed.expr);
+            columns.push(SelectedColumn { name: ours.name.clone(), expr_type, origin: None, untyped: None });
+        }
+        let types: Vec<ExprType> = columns.iter().map(|column| column.expr_type).collect();
+        let left = BoundRelation::Project { input: Box::new(left.relation), expressions: left_cells };
+        let right = BoundRelation::Project { input: Box::new(right.relation), expressions: right_cells };
+        let relation = match operation {
+            SetOperation::Union => {
+                let all = BoundRelation::Append { inputs: vec![left, right], columns: types.clone() };
+                match is_all {
+                    true => all,
+                    false => BoundRelation::Distinct { input: Box::new(all), columns: types },
+                }
+            }
+            SetOperation::Intersect | SetOperation::Except => BoundRelation::SetOperation {
+                operation,
+                is_all,
+                left: Box::new(left),
+                right: Box::new(right),
+                columns: types,
+            },
+        };
+        Ok(Selected { relation, columns })
+    }
+}
+
+/// A side's column for the common one; an untyped literal as itself.
+fn cell(index: usize, column: &SelectedColumn) -> Typed {
+    if let Some(untyped) = &column.untyped {
+        return untyped.clone();
+    }
+    let expr_type = column.expr_type;
+    let strength =
+        if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
+    Typed { expr: BoundExpr::Column { index, expr_type }, expr_type, strength, origin: None }
+}
+
+/// Whether a side's column is still untyped.
+pub(super) fn untyped(typed: &Typed) -> Bound<Option<Typed>> {
+    match &typed.expr {
+        _ if typed.pg_type() != PgType::Unknown => Ok(None),
+        BoundExpr::Literal { .. } | BoundExpr::Parameter { .. } => Ok(Some(typed.clone())),
+        _ => Err(unsupported("untyped column of a set operation")),
+    }
+}

@@ -1,0 +1,258 @@
+//! Subqueries in expressions (transformSubLink): bound within the levels around them, then put beside the rows that they
+//! are asked for. What depends on no row is a value computed once.
+
+use crate::binder::expression::Level;
+use crate::binder::query::Unknowns;
+use crate::binder::relation::{
+    AGGREGATE_BASE, GROUPING_BASE, RIGHT_BASE, SCALAR_BASE, SUBQUERY_BASE, any_column, as_outer, has_outer, map_columns,
+};
+use crate::binder::select::Selected;
+use crate::binder::typed::{CollationStrength, Typed, children_mut};
+use crate::binder::{
+    Binder, Bound, BoundExpr, BoundRelation, ExprType, MatchKind, ScalarKind, ScalarQuery, unsupported,
+};
+use crate::catalog::Collation;
+use crate::reason::UpstreamReason;
+use crate::statement::ast::{Expr, Query};
+use crate::types::PgType;
+
+/// One that waits for the rows that it is asked for.
+#[derive(Clone)]
+pub(super) struct Subquery {
+    pub(super) relation: BoundRelation,
+    pub(super) kind: Asked,
+    /// The number that its expressions know this level by.
+    pub(super) level: usize,
+}
+
+#[derive(Clone)]
+pub(super) enum Asked {
+    Value,
+    Exists,
+    /// The comparison over the level's columns and, from `RIGHT_BASE` on, the subquery's.
+    In(BoundExpr),
+}
+
+const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
+
+impl Binder<'_> {
+    fn inner(&mut self, level: &Level, query: &Query) -> Bound<Selected> {
+        self.outer.push(level.scope.clone());
+        let selected = self.query(query, Unknowns::BecomeText)?;
+        self.outer.pop();
+        Ok(selected)
+    }
+
+    pub(super) fn scalar_subquery(&mut self, level: &mut Level, query: &Query) -> Bound<Typed> {
+        let mut selected = self.inner(level, query)?;
+        let [column] = selected.columns.as_slice() else {
+            return Err(UpstreamReason::UnknownColumn("subquery must return only one column".into()));
+        };
+        let expr_type = column.expr_type;
+        let strength =
+            if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
+        let expr = match selected.relation.is_correlated() {
+            false => self.scalar(selected.relation, ScalarKind::Value, expr_type),
+            true => self.pending(level, selected.relation, Asked::Value, expr_type),
+        };
+        Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    pub(super) fn exists(&mut self, level: &mut Level, query: &Query) -> Bound<Typed> {
+        let mut selected = self.inner(level, query)?;
+        let expr = match selected.relation.is_correlated() {
+            false => self.scalar(selected.relation, ScalarKind::Exists, BOOL),
+            true => self.pending(level, selected.relation, Asked::Exists, BOOL),
+        };
+        Ok(Typed::bool(expr))
+    }
+
+    pub(super) fn in_subquery(
+        &mut self,
+        level: &mut Level,
+        operand: &Expr,
+        query: &Query,
+        negated: bool,
+    ) -> Bound<Typed> {
+        let operands = match operand {
+            Expr::Row(items) => self.expressions(level, items)?,
+            single => vec![self.expression(level, single)?],
+        };
+        let selected = self.inner(level, query)?;
+        if selected.columns.len() != operands.len() {
+            return Err(UpstreamReason::UnknownColumn("subquery has another number of columns".into()));
+        }
+        let is_row = operands.len() > 1;
+        let mut tests = Vec::new();
+        for (index, (operand, column)) in operands.into_iter().zip(&selected.columns).enumerate() {
+            let expr_type = column.expr_type;
+            let value = BoundExpr::Column { index: RIGHT_BASE + index, expr_type };
+            let strength = if expr_type.collation == Collation::None {
+                CollationStrength::None
+            } else {
+                CollationStrength::Implicit
+            };
+            let value = Typed { expr: value, expr_type, strength, origin: None };
+            tests.push(self.operator("=", Some(operand), value)?.expr);
+        }
+        let test = if is_row { BoundExpr::And(tests) } else { tests.remove(0) };
+        let answer = self.pending(level, selected.relation, Asked::In(test), BOOL);
+        Ok(Typed::bool(if negated { BoundExpr::Not(Box::new(answer)) } else { answer }))
+    }
+
+    fn scalar(&mut self, relation: BoundRelation, kind: ScalarKind, expr_type: ExprType) -> BoundExpr {
+        self.scalars.push(ScalarQuery { relation, kind, pg_type: expr_type.pg_type });
+        BoundExpr::Parameter { index: SCALAR_BASE + self.scalars.len() - 1, expr_type }
+    }
+
+    fn pending(&mut self, level: &mut Level, relation: BoundRelation, kind: Asked, expr_type: ExprType) -> BoundExpr {
+        level.subqueries.push(Subquery { relation, kind, level: self.outer.len() });
+        BoundExpr::Column { index: SUBQUERY_BASE + level.subqueries.len() - 1, expr_type }
+    }
+
+    /// Filters by a condition, whose conjuncts that are IN or EXISTS decide by themselves which rows stay.
+    pub(super) fn filtered(
+        &mut self,
+        mut relation: BoundRelation,
+        level: &Level,
+        condition: BoundExpr,
+    ) -> Bound<BoundRelation> {
+        let (mut plain, mut matches) = (Vec::new(), Vec::new());
+        for part in conjuncts(condition) {
+            match decides(&part, &level.subqueries) {
+                Some(decided) => matches.push(decided),
+                None => plain.push(part),
+            }
+        }
+        if !plain.is_empty() {
+            let mut predicate = if plain.len() == 1 { plain.remove(0) } else { BoundExpr::And(plain) };
+            relation = self.attached(relation, level, vec![&mut predicate])?;
+            relation = BoundRelation::Filter { input: Box::new(relation), predicate };
+        }
+        for (number, kind) in matches {
+            let mut subquery = level.subqueries[number].clone();
+            if let Asked::In(test) = &mut subquery.kind {
+                relation = self.attached(relation, level, vec![test])?;
+            }
+            relation = self.matched(relation, subquery, kind)?;
+        }
+        Ok(relation)
+    }
+
+    /// The relation with the answers of all subqueries that the expressions ask as further columns.
+    pub(super) fn attached(
+        &mut self,
+        mut relation: BoundRelation,
+        level: &Level,
+        mut expressions: Vec<&mut BoundExpr>,
+    ) -> Bound<BoundRelation> {
+        // In order: the operand of an IN may ask one that was bound before.
+        let mut answers: Vec<(usize, BoundExpr)> = Vec::new();
+        for number in asked(expressions.iter().map(|expr| &**expr), &level.subqueries) {
+            let mut subquery = level.subqueries[number].clone();
+            if let Asked::In(test) = &mut subquery.kind {
+                put(test, &answers);
+            }
+            let (with_answer, answer) = self.answered(relation, subquery)?;
+            relation = with_answer;
+            answers.push((number, answer));
+        }
+        expressions.iter_mut().for_each(|expr| put(expr, &answers));
+        Ok(relation)
+    }
+}
+
+/// The subquery that a conjunct consists of, and what it does to the rows.
+fn decides(part: &BoundExpr, subqueries: &[Subquery]) -> Option<(usize, MatchKind)> {
+    let (asked, negated) = match part {
+        BoundExpr::Not(operand) => (&**operand, true),
+        other => (other, false),
+    };
+    let BoundExpr::Column { index, .. } = asked else { return None };
+    let number = asked_number(*index)?;
+    match (&subqueries.get(number)?.kind, negated) {
+        (Asked::Exists, true) => Some((number, MatchKind::Anti)),
+        (Asked::Exists | Asked::In(_), false) => Some((number, MatchKind::Semi)),
+        // NOT IN is true only where no comparison is unknown.
+        (Asked::In(_), true) | (Asked::Value, _) => None,
+    }
+}
+
+/// The numbers of the subqueries that the expressions ask, ascending.
+pub(super) fn asked<'e>(expressions: impl Iterator<Item = &'e BoundExpr>, subqueries: &[Subquery]) -> Vec<usize> {
+    let mut numbers = Vec::new();
+    expressions.for_each(|expr| collect_asked(expr, subqueries, &mut numbers));
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+fn asked_number(index: usize) -> Option<usize> {
+    index.checked_sub(SUBQUERY_BASE).filter(|_| index < GROUPING_BASE)
+}
+
+fn collect_asked(expr: &BoundExpr, subqueries: &[Subquery], asked: &mut Vec<usize>) {
+    if let BoundExpr::Column { index, .. } = expr
+        && let Some(number) = asked_number(*index)
+    {
+        asked.push(number);
+        if let Some(Asked::In(test)) = subqueries.get(number).map(|subquery| &subquery.kind) {
+            collect_asked(test, subqueries, asked);
+        }
+    }
+    super::typed::children(expr).into_iter().for_each(|child| collect_asked(child, subqueries, asked));
+}
+
+/// Puts the answers in place of the questions.
+fn put(expr: &mut BoundExpr, answers: &[(usize, BoundExpr)]) {
+    if let BoundExpr::Column { index, .. } = expr
+        && let Some(number) = asked_number(*index)
+    {
+        if let Some((_, answer)) = answers.iter().find(|(known, _)| *known == number) {
+            *expr = answer.clone();
+        }
+        return;
+    }
+    children_mut(expr).into_iter().for_each(|child| put(child, answers));
+}
+
+pub(super) fn conjuncts(condition: BoundExpr) -> Vec<BoundExpr> {
+    match condition {
+        BoundExpr::And(parts) => parts.into_iter().flat_map(conjuncts).collect(),
+        other => vec![other],
+    }
+}
+
+pub(super) fn all_of(mut parts: Vec<BoundExpr>) -> Option<BoundExpr> {
+    if parts.len() > 1 { Some(BoundExpr::And(parts)) } else { parts.pop() }
+}
+
+/// Numbers the values of subqueries behind the parameters; refuses what still points to another level.
+pub(super) fn settle(relation: &mut BoundRelation, parameters: usize) -> Bound<()> {
+    let is_open = |expr: &BoundExpr| any_column(expr, &|index| index >= AGGREGATE_BASE) || has_outer(expr);
+    if relation.any_expression(&is_open) {
+        return Err(unsupported("reference to an outer query here"));
+    }
+    relation.for_each_expression(&mut |expr| number_scalars(expr, parameters));
+    Ok(())
+}
+
+fn number_scalars(expr: &mut BoundExpr, parameters: usize) {
+    if let BoundExpr::Parameter { index, .. } = expr
+        && *index >= SCALAR_BASE
+    {
+        *index = *index - SCALAR_BASE + parameters;
+    }
+    children_mut(expr).into_iter().for_each(|child| number_scalars(child, parameters));
+}
+
+/// Columns of the level become those of the left side, the subquery's those of the right, `left_width` further on.
+pub(super) fn placed(mut expr: BoundExpr, level: usize, left_width: usize) -> BoundExpr {
+    map_columns(&mut expr, &|index| match as_outer(index) {
+        Some((of, column)) if of == level => column,
+        Some(_) => index,
+        None if index >= AGGREGATE_BASE => index,
+        None => index + left_width,
+    });
+    expr
+}
