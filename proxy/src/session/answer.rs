@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 
 use bytes::Bytes;
 use freshet_engine::reason::UpstreamReason;
@@ -36,7 +37,7 @@ pub trait Answerer: Send + 'static {
 
     /// Second question, no wait: was this statement just refused for what its text alone decides? Asked when a local answer
     /// would be allowed.
-    fn refusal(&mut self, _unit: &Unit<'_>, _state: &SessionState) -> Option<UpstreamReason> {
+    fn refusal(&mut self, _unit: &Unit<'_>, _state: &SessionState, _now: Instant) -> Option<UpstreamReason> {
         None
     }
 

@@ -120,13 +120,13 @@ impl Answerer for LocalAnswerer {
         is_valid.then(|| hit(&kept, &served, state.freshness))
     }
 
-    fn refusal(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<UpstreamReason> {
+    fn refusal(&mut self, unit: &Unit<'_>, state: &SessionState, now: Instant) -> Option<UpstreamReason> {
         let settings = state.settings.as_ref()?;
         if !is_execution(unit) {
             return None;
         }
         let by = DecidedBy { settings: settings.id, catalog_version: state.catalog_version };
-        let (reason, statistics) = self.refusals.get(unit.sql, unit.parameter_types, by)?;
+        let (reason, statistics) = self.refusals.get(unit.sql, unit.parameter_types, by, now)?;
         statistics.count(Answered::Relay, 0);
         Some(reason.clone())
     }

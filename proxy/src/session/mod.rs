@@ -290,7 +290,7 @@ impl<A: Answerer> Session<A> {
             return self.reply(started, &reply);
         }
         let refusal = match self.machine.unit() {
-            Ok(unit) => self.answerer.refusal(&unit, &self.machine.state),
+            Ok(unit) => self.answerer.refusal(&unit, &self.machine.state, started),
             Err(_) => None,
         };
         if let Some(reason) = refusal {

@@ -2,6 +2,7 @@
 //! a look-up in a small table of the session's own instead of a plan and its checks.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use freshet_engine::reason::UpstreamReason;
 
@@ -12,8 +13,9 @@ use crate::statistics::ShapeStatistics;
 const PLACES: usize = 16;
 /// A longer text is not kept.
 const TEXT_BYTES_MAX: usize = 2_048;
-/// Uses after which the statement is looked at again: a table that upstream has not had may be there by now.
-const USES_MAX: u32 = 64;
+/// Then the statement is looked at again: a table that upstream has not had may be there by now. Short for who polls, long
+/// for who repeats a statement as fast as it can.
+const KEPT_FOR: Duration = Duration::from_millis(100);
 
 /// What, beside the text, the refusal was decided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ struct Refusal {
     sql: Box<[u8]>,
     parameter_types: Box<[u8]>,
     by: DecidedBy,
-    uses_left: u32,
+    noted_at: Instant,
     reason: UpstreamReason,
     statistics: Arc<ShapeStatistics>,
 }
@@ -42,22 +44,19 @@ struct Refusal {
 impl Refusals {
     /// Why the statement is refused again, and its counters.
     pub(super) fn get(
-        &mut self,
+        &self,
         sql: &[u8],
         parameter_types: &[u8],
         by: DecidedBy,
+        now: Instant,
     ) -> Option<(&UpstreamReason, &ShapeStatistics)> {
         if self.places.is_empty() || sql.len() > TEXT_BYTES_MAX {
             return None;
         }
         let place = self.place(sql);
-        let known = self.places[place].as_mut()?;
+        let known = self.places[place].as_ref()?;
         let is_same = known.by == by && *known.sql == *sql && *known.parameter_types == *parameter_types;
-        if !is_same || known.uses_left == 0 {
-            return None;
-        }
-        known.uses_left -= 1;
-        Some((&known.reason, &known.statistics))
+        (is_same && now.duration_since(known.noted_at) < KEPT_FOR).then_some((&known.reason, &known.statistics))
     }
 
     pub(super) fn note(
@@ -79,7 +78,7 @@ impl Refusals {
             sql: sql.into(),
             parameter_types: parameter_types.into(),
             by,
-            uses_left: USES_MAX,
+            noted_at: Instant::now(),
             reason: reason.clone(),
             statistics: Arc::clone(statistics),
         });
@@ -99,14 +98,15 @@ mod tests {
         let mut refusals = Refusals::default();
         let by = DecidedBy { settings: SettingsId(7), catalog_version: 3 };
         let statistics = Arc::default();
-        assert!(refusals.get(b"SELECT a", b"", by).is_none());
+        let begun = Instant::now();
+        assert!(refusals.get(b"SELECT a", b"", by, begun).is_none());
         refusals.note(b"SELECT a", b"", by, &UpstreamReason::FirstRun, &statistics);
-        assert_eq!(refusals.get(b"SELECT a", b"", by).map(|known| known.0.clone()), Some(UpstreamReason::FirstRun));
-        assert!(refusals.get(b"SELECT b", b"", by).is_none());
-        assert!(refusals.get(b"SELECT a", &23_u32.to_be_bytes(), by).is_none());
-        assert!(refusals.get(b"SELECT a", b"", DecidedBy { catalog_version: 4, ..by }).is_none());
-        assert!(refusals.get(b"SELECT a", b"", DecidedBy { settings: SettingsId(8), ..by }).is_none());
-        let uses = (0..1000).take_while(|_| refusals.get(b"SELECT a", b"", by).is_some()).count();
-        assert_eq!(uses, USES_MAX as usize - 1);
+        let get = |sql: &[u8], types: &[u8], by, now| refusals.get(sql, types, by, now).map(|known| known.0.clone());
+        assert_eq!(get(b"SELECT a", b"", by, begun), Some(UpstreamReason::FirstRun));
+        assert!(get(b"SELECT b", b"", by, begun).is_none());
+        assert!(get(b"SELECT a", &23_u32.to_be_bytes(), by, begun).is_none());
+        assert!(get(b"SELECT a", b"", DecidedBy { catalog_version: 4, ..by }, begun).is_none());
+        assert!(get(b"SELECT a", b"", DecidedBy { settings: SettingsId(8), ..by }, begun).is_none());
+        assert!(get(b"SELECT a", b"", by, Instant::now() + KEPT_FOR).is_none());
     }
 }
