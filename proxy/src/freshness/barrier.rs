@@ -332,11 +332,19 @@ impl Barrier {
         let wake_at = self.wake_at();
         tokio::select! {
             biased;
-            frame = self.connection.read_frame() => self.receive(frame.map_err(lost)?)?,
+            frame = self.connection.read_frame() => {
+                self.receive(frame.map_err(lost)?)?;
+                // An answer is several messages, and they come together.
+                while let Some(frame) = self.connection.buffered_frame().map_err(lost)? {
+                    self.receive(frame)?;
+                }
+            }
             changed = self.applied.changed() => {
                 changed.map_err(|_| UpstreamReason::MirrorBehind("the stream has ended".into()))?;
             }
-            reader = readers.recv() => match reader {
+            // Who comes while a statement is under way is collected when it is answered; until then there is nothing to do for
+            // them, and their own patience ends by itself.
+            reader = readers.recv(), if self.flight.is_none() => match reader {
                 Some(reader) => self.collecting.push(reader),
                 None => return Err(UpstreamReason::MirrorBehind("shutting down".into())),
             },
