@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::binder::{self, BindContext, BoundExpr, BoundQuery, BoundRelation};
+use crate::binder::{self, BindContext, BoundExpr, BoundQuery, BoundRelation, Reader};
 use crate::catalog::Catalog;
 use crate::executor;
 use crate::planner::Plan;
@@ -64,8 +64,8 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
         parameter_types: context.parameter_types,
     };
     let query = binder::bind(&statement, context.catalog, &bind)?;
-    let names =
-        query.tables.iter().filter_map(|table| context.catalog.tables.get(&table.table)).map(|schema| &*schema.name);
+    let named = query.tables.iter().chain(&query.views).filter(|table| table.reader == Reader::Session);
+    let names = named.filter_map(|table| context.catalog.described(table.table)).map(|schema| &*schema.name);
     second_reading::confirm(&statement.text, names)?;
     let shape = fingerprint::shape(&statement.text);
     let identity = identity(&shape, &query).into();
@@ -99,7 +99,7 @@ fn identity(shape: &Shape, query: &BoundQuery) -> String {
     for parameter in &query.parameters {
         let _ = write!(text, "|${}", parameter.oid());
     }
-    for table in &query.tables {
+    for table in query.tables.iter().chain(&query.views) {
         let _ = write!(text, "|t{}{:?}", table.table.0, table.columns);
     }
     for column in &query.output {

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use freshet_config::{Settings, TableChoice};
 use freshet_engine::PrepareContext;
+use freshet_engine::catalog::{RelationEntry, View};
 use freshet_engine::planner::explain::explain as show_plan;
+use freshet_engine::reason::UpstreamReason;
 use freshet_engine::types::FormatSettings;
 
 use crate::replication::catalog::{self, LoadedCatalog};
@@ -67,6 +69,7 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
         );
     }
     report.is_fine &= tables(&loaded, &settings.mirror.tables, text);
+    derived(&loaded, text);
     Ok(report)
 }
 
@@ -95,6 +98,53 @@ fn tables(loaded: &LoadedCatalog, choice: &TableChoice, text: &mut String) -> bo
         }
     }
     is_fine
+}
+
+/// A line for each relation that is made of others, and for each that statements can name but that is not answered from.
+fn derived(loaded: &LoadedCatalog, text: &mut String) {
+    let mut lines = Vec::new();
+    for (schema, entries) in &loaded.catalog.schemas {
+        if matches!(&**schema, "pg_catalog" | "information_schema") {
+            continue;
+        }
+        for (name, entry) in entries {
+            let name = format!("{schema}.{name}");
+            match entry {
+                RelationEntry::Table(table) => {
+                    if let Some(partitioned) = loaded.catalog.partitioned.get(&table.id) {
+                        lines.push(format!("table      {name}: made of {} partitions", partitioned.leaves.len()));
+                    }
+                }
+                RelationEntry::View(view) => lines.push(match can_be_read(loaded, view) {
+                    Ok(()) => format!("view       {name}: can be answered"),
+                    Err(reason) => format!("view       {name}: relayed\n           why:  {reason}"),
+                }),
+                RelationEntry::Other { kind, .. } if kind.contains("table") || kind.contains("view") => {
+                    lines.push(format!("relation   {name}: relayed\n           why:  it is a {kind}"));
+                }
+                RelationEntry::Other { .. } => {}
+            }
+        }
+    }
+    lines.sort_unstable();
+    lines.iter().for_each(|line| {
+        let _ = writeln!(text, "{line}");
+    });
+}
+
+/// Whether all of a view is understood.
+fn can_be_read(loaded: &LoadedCatalog, view: &View) -> Result<(), UpstreamReason> {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let format = FormatSettings::default();
+    let context = PrepareContext {
+        catalog: &loaded.catalog,
+        settings_id: 0,
+        search_path: &[],
+        settings: &format,
+        parameter_types: &[],
+    };
+    let sql = format!("SELECT * FROM {}.{}", quoted(&view.schema.schema), quoted(&view.schema.name));
+    freshet_engine::prepare(&sql, &context).map(drop)
 }
 
 /// How a statement would be answered, by upstream's catalog of this moment and default settings.

@@ -11,7 +11,7 @@ use freshet::replication::supervise::{MirrorOptions, uninstall};
 use freshet::upstream::address::UpstreamAddress;
 use freshet::upstream::connection::Connection;
 use freshet_config::{FreshnessMode, TableChoice};
-use freshet_engine::binder::TableUse;
+use freshet_engine::binder::{Reader, TableUse};
 use freshet_engine::catalog::{RelationEntry, RelationId};
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
@@ -59,7 +59,7 @@ impl Mirrored {
     fn relation(&self, name: &str) -> Option<RelationId> {
         match self.freshness.catalog().relation(Some("public"), name, &[])? {
             RelationEntry::Table(table) => Some(table.id),
-            RelationEntry::Other { .. } => None,
+            RelationEntry::View(_) | RelationEntry::Other { .. } => None,
         }
     }
 
@@ -554,7 +554,7 @@ async fn privileges_are_upstreams() {
     let mirror = Mirrored::start(cluster, &database, TableChoice::Auto).await;
     let t = mirror.mirrored("t").await;
     let catalog = mirror.freshness.catalog();
-    let uses = |columns: &[usize]| [TableUse { table: t, columns: columns.to_vec() }];
+    let uses = |columns: &[usize]| [TableUse { table: t, reader: Reader::Session, columns: columns.to_vec() }];
     let privileges = mirror.freshness.privileges();
     for (role, columns, allowed) in [
         ("postgres", &[0_usize, 1][..], true),
@@ -564,13 +564,13 @@ async fn privileges_are_upstreams() {
         ("reader_of_nothing", &[], false),
         ("no such role", &[0], false),
     ] {
-        let answer = privileges.check(role, &uses(columns), &catalog).await;
+        let answer = privileges.check(role, uses(columns).iter(), &catalog).await;
         assert_eq!(answer.is_ok(), allowed, "{role} {columns:?}: {answer:?}");
-        assert_eq!(privileges.check_known(role, &uses(columns), &catalog), Some(answer));
+        assert_eq!(privileges.check_known(role, uses(columns).iter(), &catalog), Some(answer));
     }
     mirror.client().await.batch_execute("REVOKE ALL ON t FROM reader_of_id").await.unwrap();
     mirror.until("the catalog is read again", |freshness| freshness.catalog().version > catalog.version).await;
-    assert!(privileges.check("reader_of_id", &uses(&[0]), &mirror.freshness.catalog()).await.is_err());
+    assert!(privileges.check("reader_of_id", uses(&[0]).iter(), &mirror.freshness.catalog()).await.is_err());
     mirror.stop().await;
 }
 

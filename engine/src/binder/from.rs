@@ -74,6 +74,10 @@ impl Binder<'_> {
                 let table = Arc::clone(table);
                 self.table(&table, alias)
             }
+            Some(RelationEntry::View(view)) => {
+                let view = Arc::clone(view);
+                self.view(&view, alias)
+            }
             Some(RelationEntry::Other { kind, .. }) => {
                 Err(UpstreamReason::UnknownRelation(format!("{table_name} is a {kind}").into()))
             }
@@ -84,7 +88,7 @@ impl Binder<'_> {
     /// Scans the columns that the engine holds; the planner drops those that nobody reads.
     fn table(&mut self, table: &TableSchema, alias: Option<&Alias>) -> Bound<FromItem> {
         let table_use = self.tables.len();
-        self.tables.push(TableUse { table: table.id, columns: Vec::new() });
+        self.tables.push(TableUse { table: table.id, reader: self.reader.clone(), columns: Vec::new() });
         let mut scanned = Vec::new();
         let mut columns = Vec::new();
         for (index, column) in table.columns.iter().enumerate() {
@@ -415,7 +419,7 @@ fn cross(left: FromItem, right: FromItem) -> Bound<FromItem> {
 }
 
 /// An alias list renames the first columns; a longer one is an error.
-fn rename(columns: &mut [ScopeColumn], names: &[String]) -> Bound<()> {
+pub(super) fn rename(columns: &mut [ScopeColumn], names: &[String]) -> Bound<()> {
     if names.len() > columns.len() {
         return Err(UpstreamReason::UnknownColumn("more column aliases than columns".into()));
     }

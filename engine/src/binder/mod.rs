@@ -24,6 +24,7 @@ mod select;
 mod sets;
 mod subquery;
 mod typed;
+mod view;
 mod window;
 
 use std::sync::Arc;
@@ -341,7 +342,10 @@ pub struct OutputColumn {
 /// One range-table entry: what privileges are checked on and what the answer depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableUse {
+    /// Of a table or, in [`BoundQuery::views`], a view.
     pub table: RelationId,
+    /// Who reads it.
+    pub reader: Reader,
     /// Indexes into the schema's columns that the statement mentions; empty: none (count(*)).
     pub columns: Vec<usize>,
 }
@@ -362,6 +366,15 @@ pub enum ScalarKind {
     Exists,
 }
 
+/// On whose behalf a relation is read, and how it was found (PostgreSQL: Rules and Privileges).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Named by the statement: its session's role, which must be able to look it up.
+    Session,
+    /// Read by a view: its owner (None: the session's role). Looked up when the view was made.
+    View { owner: Option<Arc<str>> },
+}
+
 /// A statement that is understood. Read-only; shared by all sessions.
 #[derive(Clone, Debug)]
 pub struct BoundQuery {
@@ -374,6 +387,7 @@ pub struct BoundQuery {
     /// Type of each `$n`.
     pub parameters: Vec<PgType>,
     pub tables: Vec<TableUse>,
+    pub views: Vec<TableUse>,
     /// Uses now() or its kin: never cached; needs upstream's time.
     pub uses_time: bool,
     /// Parsed a literal whose meaning depends on TimeZone, DateStyle or IntervalStyle (folded at parse time).
@@ -389,7 +403,9 @@ type Bound<T> = Result<T, UpstreamReason>;
 /// The state of one statement's binding.
 struct Binder<'a> {
     catalog: &'a Catalog,
-    context: &'a BindContext<'a>,
+    context: BindContext<'a>,
+    /// Of what is bound at the moment.
+    reader: Reader,
     /// Of `$n` at n-1; None: not determined yet.
     parameters: Vec<Option<PgType>>,
     tables: Vec<TableUse>,
@@ -406,7 +422,7 @@ struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    fn new(catalog: &'a Catalog, context: &'a BindContext<'a>) -> Bound<Self> {
+    fn new(catalog: &'a Catalog, context: &BindContext<'a>) -> Bound<Self> {
         let declared = |oid: &Oid| match *oid {
             0 => Ok(None),
             oid => match PgType::from_oid(oid) {
@@ -418,7 +434,8 @@ impl<'a> Binder<'a> {
         let parameters = context.parameter_types.iter().map(declared).collect::<Bound<_>>()?;
         Ok(Self {
             catalog,
-            context,
+            context: *context,
+            reader: Reader::Session,
             parameters,
             tables: Vec::new(),
             uses_statement_time: None,
@@ -451,13 +468,16 @@ impl<'a> Binder<'a> {
         for relation in relations {
             subquery::settle(relation, parameters.len())?;
         }
+        let is_view = |table: &TableUse| self.catalog.views.contains_key(&table.table);
+        let (views, tables) = self.tables.into_iter().partition(is_view);
         Ok(BoundQuery {
             root,
             commons,
             scalars: self.scalars,
             output,
             parameters,
-            tables: self.tables,
+            tables,
+            views,
             uses_time: self.uses_statement_time.is_some(),
             folds_settings: self.folds_settings,
         })

@@ -86,14 +86,29 @@ pub struct Leaf {
     pub columns: Vec<usize>,
 }
 
+/// A view: a stored query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Its name and columns, as a table has them.
+    pub schema: Arc<TableSchema>,
+    /// Its query, as pg_get_viewdef writes it where only pg_catalog is in the search path: other names have their schema.
+    pub definition: Arc<str>,
+    /// Whose rights count for what it reads; None: those of whoever reads it (security_invoker).
+    pub owner: Option<Arc<str>>,
+}
+
 /// What a relation name stands for.
 #[derive(Clone, Debug)]
 pub enum RelationEntry {
     /// An ordinary or partitioned table (mirrored or not; that is the snapshot's affair).
     Table(Arc<TableSchema>),
-    /// A view, sequence, foreign table, a table with row security or inheritance...: `kind` says what,
+    View(Arc<View>),
+    /// A sequence, foreign table, materialized view, a table with row security or inheritance...: `kind` says what,
     /// for the operator. Statements over it go upstream.
-    Other { id: RelationId, kind: &'static str },
+    Other {
+        id: RelationId,
+        kind: &'static str,
+    },
 }
 
 /// Upstream's catalog at one moment, as far as binding needs it.
@@ -109,6 +124,8 @@ pub struct Catalog {
     pub tables: HashMap<RelationId, Arc<TableSchema>>,
     /// Those of them that are partitioned.
     pub partitioned: HashMap<RelationId, Arc<Partitioned>>,
+    /// By OID, the views of `schemas` again.
+    pub views: HashMap<RelationId, Arc<View>>,
     /// Names of functions defined outside pg_catalog, in any schema. A call by such a name goes upstream:
     /// a better match there would win (PostgreSQL: Type Conversion, Functions).
     pub user_functions: HashSet<Arc<str>>,
@@ -120,6 +137,16 @@ pub struct Catalog {
     pub has_user_casts: bool,
     /// The database's default collation.
     pub default_collation: Option<Collation>,
+}
+
+impl RelationEntry {
+    pub fn id(&self) -> RelationId {
+        match self {
+            Self::Table(table) => table.id,
+            Self::View(view) => view.schema.id,
+            Self::Other { id, .. } => *id,
+        }
+    }
 }
 
 impl Catalog {
@@ -134,7 +161,12 @@ impl Catalog {
 
     /// Whether the relation has no rows of its own: it is made of others.
     pub fn is_derived(&self, relation: RelationId) -> bool {
-        self.partitioned.contains_key(&relation)
+        self.partitioned.contains_key(&relation) || self.views.contains_key(&relation)
+    }
+
+    /// Names and columns of a table or view.
+    pub fn described(&self, relation: RelationId) -> Option<&Arc<TableSchema>> {
+        self.tables.get(&relation).or_else(|| Some(&self.views.get(&relation)?.schema))
     }
 
     /// What answers from these relations depend on: the tables that have rows, and the relations made of them.

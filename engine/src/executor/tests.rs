@@ -232,6 +232,7 @@ fn run_as(
         commons: vec![],
         scalars: vec![],
         tables: vec![],
+        views: Vec::new(),
         uses_time: false,
         folds_settings: false,
     };
@@ -570,6 +571,7 @@ fn memory_is_limited_and_cancelling_stops() {
         commons: vec![],
         scalars: vec![],
         tables: vec![],
+        views: Vec::new(),
         uses_time: false,
         folds_settings: false,
     };
@@ -595,6 +597,7 @@ fn build_sides_are_reused_for_the_same_version_only() {
         commons: vec![],
         scalars: vec![],
         tables: vec![],
+        views: Vec::new(),
         uses_time: false,
         folds_settings: false,
     };

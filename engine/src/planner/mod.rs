@@ -13,8 +13,8 @@ use crate::binder::{
     AggregateCall, BoundExpr, BoundQuery, BoundRelation, ExprType, JoinKind, MatchKind, OutputColumn, ScalarKind,
     TableUse,
 };
-use crate::catalog::Collation;
 use crate::catalog::functions::{EvalContext, EvalError};
+use crate::catalog::{Collation, RelationId};
 use crate::planner::expression::{conjuncts, is_same};
 use crate::planner::node::{Aggregate, Call, Join, PlanNode, Scan, SideJoin, SideKind};
 use crate::reason::UpstreamReason;
@@ -32,6 +32,7 @@ pub struct Plan {
     /// Type of each `$n`.
     pub parameters: Vec<PgType>,
     pub tables: Vec<TableUse>,
+    pub views: Vec<TableUse>,
     pub uses_time: bool,
     pub folds_settings: bool,
 }
@@ -42,6 +43,13 @@ pub struct Scalar {
     pub node: PlanNode,
     pub kind: ScalarKind,
     pub pg_type: PgType,
+}
+
+impl Plan {
+    /// Everything that the answer depends on: first the tables, then the views.
+    pub fn relations(&self) -> Vec<RelationId> {
+        self.tables.iter().chain(&self.views).map(|table| table.table).collect()
+    }
 }
 
 /// What the planner asks of the executor, which knows plans but is not known here.
@@ -78,6 +86,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
         output: query.output,
         parameters: query.parameters,
         tables: query.tables,
+        views: query.views,
         uses_time: query.uses_time,
         folds_settings: query.folds_settings,
     })
@@ -244,8 +253,8 @@ fn translate_call(call: AggregateCall, arguments: &mut Vec<BoundExpr>) -> Call {
 pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason> {
     let root = translate(query.root)?;
     let commons = query.commons.into_iter().map(translate).collect::<Result<_, _>>()?;
-    let BoundQuery { output, parameters, tables, uses_time, folds_settings, .. } = query;
-    Ok(Plan { root, commons, scalars: Vec::new(), output, parameters, tables, uses_time, folds_settings })
+    let BoundQuery { output, parameters, tables, views, uses_time, folds_settings, .. } = query;
+    Ok(Plan { root, commons, scalars: Vec::new(), output, parameters, tables, views, uses_time, folds_settings })
 }
 
 #[cfg(test)]

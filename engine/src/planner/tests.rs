@@ -69,6 +69,7 @@ fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
         commons: vec![],
         scalars: vec![],
         tables: vec![],
+        views: Vec::new(),
         uses_time: false,
         folds_settings: false,
     };

@@ -18,9 +18,9 @@ pub struct CachedReply {
     /// All DataRow frames and CommandComplete.
     pub rows: Bytes,
     pub row_count: u64,
-    /// The relations read.
+    /// The relations read: the tables, then the views.
     pub relations: Vec<RelationId>,
-    /// Of each, in the snapshot that was read. Stamped from that snapshot, hence before execution.
+    /// Of each table, in the snapshot that was read. Stamped from that snapshot, hence before execution.
     pub generations: Vec<Generation>,
     pub catalog_version: u64,
     /// A literal was read under TimeZone, DateStyle or IntervalStyle: not for statements parsed under others.

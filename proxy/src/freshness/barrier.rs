@@ -175,6 +175,7 @@ async fn live(shared: &Arc<Shared>, readers: &mut mpsc::UnboundedReceiver<Reader
         nudges_needed: 0,
         found: None,
         is_suspect: true,
+        publication: None,
     };
     shared.is_up.store(true, Ordering::SeqCst);
     let ended = barrier.serve(readers).await;
@@ -267,6 +268,8 @@ struct Barrier {
     found: Option<Found>,
     /// The catalog in use has not been found in force yet (again): only full barriers count.
     is_suspect: bool,
+    /// [`Moment::publication`] when everything was found as expected last; None: it is another since.
+    publication: Option<i64>,
 }
 
 /// The last digests found, all as expected.
@@ -369,7 +372,7 @@ impl Barrier {
             return Some(Scope::Everything);
         }
         if !self.collecting.is_empty() {
-            let must_verify = self.is_suspect || exposure.wants_verification();
+            let must_verify = self.must_verify();
             let exact = self.collecting.iter().any(|reader| reader.mode != FreshnessMode::Session);
             return Some(match (must_verify, exact) {
                 (true, _) => Scope::Everything,
@@ -379,13 +382,17 @@ impl Barrier {
         }
         let has_unexposed = self.shared.replication.transactions() != self.exposed_transactions
             || exposure.wants_barrier()
-            || exposure.wants_verification();
+            || self.must_verify();
         let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
         if !(has_unexposed && is_read && self.landed.is_empty() && now >= self.last_sent + self.background_pause()) {
             return None;
         }
-        let must_verify = self.is_suspect || exposure.wants_verification();
-        Some(if must_verify { Scope::Everything } else { Scope::Moment })
+        Some(if self.must_verify() { Scope::Everything } else { Scope::Moment })
+    }
+
+    /// Only a full barrier over everything will do.
+    fn must_verify(&self) -> bool {
+        self.is_suspect || self.publication.is_none() || self.shared.exposure.wants_verification()
     }
 
     /// Twice the last round trip: barriers that nobody waits for take at most half of one upstream session.
@@ -443,7 +450,7 @@ impl Barrier {
             self.connection.send_execute("full", &parameters.as_slices())?;
             self.shared.counters.full_barriers.fetch_add(1, Ordering::Relaxed);
         } else {
-            self.connection.send_execute("light", &[])?;
+            self.connection.send_execute("light", &[&self.running.publication.oid.to_be_bytes()])?;
         }
         self.connection.flush().await?;
         self.shared.counters.barriers.fetch_add(1, Ordering::Relaxed);
@@ -527,7 +534,15 @@ impl Barrier {
         }
         if flight.is_complete {
             self.is_suspect = false;
+            self.publication = Some(moment.publication);
             self.shared.exposure.note_verified(flight.number);
+        } else if self.publication != Some(moment.publication) {
+            // A first copy has begun, or somebody else has taken a table out.
+            self.publication = None;
+            if flight.expected.is_none() {
+                self.collecting.append(&mut flight.readers);
+                return Ok(());
+            }
         }
         self.landed.push_back(Landed { flight, moment, target, landed_at: Instant::now(), was_nudged: false });
         if self.landed.len() > LANDED_MAX {
@@ -610,7 +625,8 @@ impl Barrier {
                 let known: Vec<RelationId> = mirrored.into_iter().filter(known).collect();
                 snapshot = replication.snapshot_at(&moment.visible, target, &known, catalog);
             }
-            if let (Ok(snapshot), false) = (snapshot, self.is_suspect) {
+            let is_sound = !self.is_suspect && self.publication == Some(moment.publication);
+            if let (Ok(snapshot), true) = (snapshot, is_sound) {
                 self.exposed_transactions = transactions;
                 self.shared.exposure.expose(Exposed {
                     number: flight.number,

@@ -14,6 +14,7 @@ use freshet_engine::types::Lsn;
 
 use crate::replication::catalog::{
     LoadedCatalog, common_digest_sql, membership_digest_sql, publication_digest_sql, relations_digest_sql,
+    whole_publication_sql,
 };
 use crate::replication::status::Running;
 use crate::replication::supervise::Replication;
@@ -24,20 +25,22 @@ use crate::upstream::connection::Row;
 const MOMENT: &str = "pg_current_snapshot(), pg_current_wal_insert_lsn(), statement_timestamp(), \
                       pg_postmaster_start_time(), pg_conf_load_time()";
 
-/// The moment only.
+/// The moment, and what the publication `$1` is as a whole (see [`Moment::publication`]).
 pub fn light_sql() -> String {
-    format!("SELECT {MOMENT}")
+    format!("SELECT {MOMENT}, {}", whole_publication_sql(1))
 }
 
-/// The moment and the digests of relations `$1` and publication `$2`. The digests are NULL, and not evaluated, if the
-/// snapshot is `$3`: catalog rows change by transactions only, and between two equal snapshots none has ended.
+/// The moment, the publication as a whole, and the digests of relations `$1` and publication `$2`. The digests are NULL, and
+/// not evaluated, if the snapshot is `$3`: catalog rows change by transactions only, and between two equal snapshots none
+/// has ended.
 pub fn full_sql() -> String {
     let (common, relations) = (common_digest_sql(), relations_digest_sql());
     let (membership, publication) = (membership_digest_sql(), publication_digest_sql());
     let unless_known =
         |digest: &str| format!("CASE WHEN pg_current_snapshot()::text = $3::text THEN NULL ELSE {digest} END");
     let digests = [common, relations, format!("{membership} # {publication}")];
-    format!("SELECT {MOMENT}, {}", digests.map(|digest| unless_known(&digest)).join(", "))
+    let digests = digests.map(|digest| unless_known(&digest)).join(", ");
+    format!("SELECT {MOMENT}, {}, {digests}", whole_publication_sql(2))
 }
 
 /// The parameters of [`full_sql`] in binary.
@@ -115,6 +118,9 @@ pub struct Moment {
     pub statement_time: i64,
     pub started_at: i64,
     pub configured_at: i64,
+    /// Another after every change of the publication or of its list of tables, whoever makes it: without a word in the
+    /// stream, changes of a table that was taken out are missing from then on.
+    pub publication: i64,
     /// None: a light barrier, or under the snapshot that was known.
     pub digests: Option<Digests>,
 }
@@ -122,10 +128,10 @@ pub struct Moment {
 impl Moment {
     pub fn parse(row: &Row) -> Result<Self, UpstreamError> {
         let digests = match row.len() {
-            5 => None,
-            8 if row[5].is_none() => None,
-            8 => {
-                Some(Digests { common: int8(row.get(5))?, relations: int8(row.get(6))?, membership: int8(row.get(7))? })
+            6 => None,
+            9 if row[6].is_none() => None,
+            9 => {
+                Some(Digests { common: int8(row.get(6))?, relations: int8(row.get(7))?, membership: int8(row.get(8))? })
             }
             _ => return Err(TORN),
         };
@@ -135,6 +141,7 @@ impl Moment {
             statement_time: int8(row.get(2))?,
             started_at: int8(row.get(3))?,
             configured_at: int8(row.get(4))?,
+            publication: int8(row.get(5))?,
             digests,
         })
     }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use freshet_engine::binder::TableUse;
+use freshet_engine::binder::{Reader, TableUse};
 use freshet_engine::catalog::{Catalog, RelationId};
 use freshet_engine::reason::UpstreamReason;
 use parking_lot::RwLock;
@@ -31,11 +31,17 @@ struct Known {
     count: usize,
 }
 
-/// What a role may read of a table.
+/// What a role may do with a relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Grant {
-    /// Not even its name: no USAGE on the schema.
-    Hidden,
+struct Grant {
+    /// Look it up: USAGE on its schema. What a view reads was looked up when the view was made.
+    is_visible: bool,
+    rights: Rights,
+}
+
+/// What a role may read of a relation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Rights {
     All,
     /// These columns (`attnum`).
     Columns(HashSet<i16>),
@@ -46,13 +52,19 @@ impl Privileges {
         Self { pool, known: RwLock::default() }
     }
 
-    /// Whether `role` may run a statement that uses these tables, by privileges as of `catalog`. An error is the
+    /// Whether `role` may run a statement that uses these tables and views, by privileges as of `catalog`. An error is the
     /// reason why upstream must decide.
-    pub async fn check(&self, role: &str, uses: &[TableUse], catalog: &Catalog) -> Result<(), UpstreamReason> {
-        if let Some(answer) = self.check_known(role, uses, catalog) {
+    pub async fn check<'u>(
+        &self,
+        session_role: &str,
+        uses: impl Iterator<Item = &'u TableUse> + Clone,
+        catalog: &Catalog,
+    ) -> Result<(), UpstreamReason> {
+        if let Some(answer) = self.check_known(session_role, uses.clone(), catalog) {
             return answer;
         }
-        for table_use in uses {
+        for table_use in uses.clone() {
+            let role = role_of(table_use, session_role);
             if self.grant(role, table_use.table, catalog.version, |_| ()).is_some() {
                 continue;
             }
@@ -62,12 +74,18 @@ impl Privileges {
             self.remember(role, table_use.table, catalog.version, grant);
         }
         let unknown = || Err(UpstreamReason::CatalogChanged);
-        self.check_known(role, uses, catalog).unwrap_or_else(unknown)
+        self.check_known(session_role, uses, catalog).unwrap_or_else(unknown)
     }
 
     /// The same without asking: None if not everything is known.
-    pub fn check_known(&self, role: &str, uses: &[TableUse], catalog: &Catalog) -> Option<Result<(), UpstreamReason>> {
+    pub fn check_known<'u>(
+        &self,
+        session_role: &str,
+        uses: impl Iterator<Item = &'u TableUse>,
+        catalog: &Catalog,
+    ) -> Option<Result<(), UpstreamReason>> {
         for table_use in uses {
+            let role = role_of(table_use, session_role);
             let judged = self.grant(role, table_use.table, catalog.version, |grant| grant.judge(table_use, catalog))?;
             if judged.is_err() {
                 return Some(judged);
@@ -109,32 +127,42 @@ impl Privileges {
                 &[&role, &relation.0],
             )
             .await?;
-        Ok(match row {
-            None => Grant::Hidden,
-            Some(row) if !row.get::<_, bool>(0) => Grant::Hidden,
-            Some(row) if row.get(1) => Grant::All,
-            Some(row) => Grant::Columns(row.get::<_, Vec<i16>>(2).into_iter().collect()),
-        })
+        let Some(row) = row else { return Ok(Grant { is_visible: false, rights: Rights::Columns(HashSet::new()) }) };
+        let rights = match row.get(1) {
+            true => Rights::All,
+            false => Rights::Columns(row.get::<_, Vec<i16>>(2).into_iter().collect()),
+        };
+        Ok(Grant { is_visible: row.get(0), rights })
+    }
+}
+
+/// Whose rights count.
+fn role_of<'r>(table_use: &'r TableUse, session_role: &'r str) -> &'r str {
+    match &table_use.reader {
+        Reader::View { owner: Some(owner) } => owner,
+        Reader::View { owner: None } | Reader::Session => session_role,
     }
 }
 
 impl Grant {
     fn judge(&self, table_use: &TableUse, catalog: &Catalog) -> Result<(), UpstreamReason> {
-        let Some(table) = catalog.tables.get(&table_use.table) else {
+        let Some(table) = catalog.described(table_use.table) else {
             return Err(UpstreamReason::CatalogChanged);
         };
         let refuse = |what: String| Err(UpstreamReason::Privilege(what.into()));
-        match self {
-            Self::All => Ok(()),
-            Self::Hidden => refuse(format!("schema {}", table.schema)),
-            Self::Columns(granted) if table_use.columns.is_empty() => {
+        if table_use.reader == Reader::Session && !self.is_visible {
+            return refuse(format!("schema {}", table.schema));
+        }
+        match &self.rights {
+            Rights::All => Ok(()),
+            Rights::Columns(granted) if table_use.columns.is_empty() => {
                 if granted.is_empty() {
                     refuse(format!("table {}", table.name))
                 } else {
                     Ok(())
                 }
             }
-            Self::Columns(granted) => {
+            Rights::Columns(granted) => {
                 let mut used = table_use.columns.iter().filter_map(|column| table.columns.get(*column));
                 match used.find(|column| !granted.contains(&column.attnum)) {
                     Some(column) => refuse(format!("column {}.{}", table.name, column.name)),
@@ -175,13 +203,20 @@ mod tests {
     #[test]
     fn columns_are_judged_by_attribute_number_and_count_star_needs_any() {
         let catalog = catalog();
-        let uses = |columns: &[usize]| TableUse { table: RelationId(7), columns: columns.to_vec() };
-        let granted = Grant::Columns(HashSet::from([3]));
+        let uses = |columns: &[usize]| {
+            let reader = Reader::Session;
+            TableUse { table: RelationId(7), reader, columns: columns.to_vec() }
+        };
+        let grant = |rights| Grant { is_visible: true, rights };
+        let granted = grant(Rights::Columns(HashSet::from([3])));
         assert_eq!(granted.judge(&uses(&[1]), &catalog), Ok(()));
         assert_eq!(granted.judge(&uses(&[]), &catalog), Ok(()));
         assert_eq!(granted.judge(&uses(&[0, 1]), &catalog), Err(UpstreamReason::Privilege("column t.a".into())));
-        assert!(Grant::Columns(HashSet::new()).judge(&uses(&[]), &catalog).is_err());
-        assert_eq!(Grant::All.judge(&uses(&[0, 1]), &catalog), Ok(()));
-        assert!(Grant::Hidden.judge(&uses(&[]), &catalog).is_err());
+        assert!(grant(Rights::Columns(HashSet::new())).judge(&uses(&[]), &catalog).is_err());
+        assert_eq!(grant(Rights::All).judge(&uses(&[0, 1]), &catalog), Ok(()));
+        let hidden = Grant { is_visible: false, rights: Rights::All };
+        assert!(hidden.judge(&uses(&[]), &catalog).is_err());
+        let of_view = TableUse { reader: Reader::View { owner: None }, ..uses(&[]) };
+        assert_eq!(hidden.judge(&of_view, &catalog), Ok(()), "a view has found it already");
     }
 }

@@ -210,31 +210,31 @@ impl HandOver {
     }
 
     /// Waits until every transaction that had written the table when it was published has ended (the way of
-    /// CREATE INDEX CONCURRENTLY). Locks are given up after the transaction has become visible.
+    /// CREATE INDEX CONCURRENTLY). Locks are given up after the transaction has become visible. A transaction is known by
+    /// its xid: PREPARE TRANSACTION takes its virtual one away, and it is as invisible as before. One that has no xid yet has
+    /// written nothing.
     async fn wait_for_lockers(&self) -> Result<(), HandOverError> {
-        const LOCKERS: &str = "SELECT virtualtransaction FROM pg_locks
-            WHERE relation = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-              AND granted AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')";
+        // One look at the locks: between two of them a transaction may be prepared.
+        const LOCKERS: &str = "WITH locks AS MATERIALIZED (SELECT * FROM pg_locks)
+           SELECT DISTINCT x.transactionid::text
+             FROM locks l JOIN locks x ON x.virtualtransaction = l.virtualtransaction
+            WHERE l.relation = $1 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+              AND l.granted
+              AND l.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+              AND x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock' AND x.granted";
+        const REMAINING: &str = "SELECT transactionid::text FROM pg_locks
+            WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted AND transactionid::text = ANY ($1)";
         let started = Instant::now();
-        let mut waited_for: Option<Vec<String>> = None;
-        loop {
-            let client = self.pool.connection().await?;
-            let rows = client.query(LOCKERS, &[&self.facts.schema.id.0]).await?;
-            let now: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-            let remaining = match &waited_for {
-                None => now,
-                Some(before) => before.iter().filter(|locker| now.contains(locker)).cloned().collect(),
-            };
-            if remaining.is_empty() {
-                return Ok(());
-            }
+        let texts = |rows: Vec<tokio_postgres::Row>| rows.iter().map(|row| row.get(0)).collect::<Vec<String>>();
+        let mut lockers = texts(self.pool.connection().await?.query(LOCKERS, &[&self.facts.schema.id.0]).await?);
+        while !lockers.is_empty() {
             if started.elapsed() > LOCKERS_WAIT_MAX {
                 return Err(HandOverError::LockersStayed);
             }
-            waited_for = Some(remaining);
-            drop(client);
             sleep(Duration::from_millis(20)).await;
+            lockers = texts(self.pool.connection().await?.query(REMAINING, &[&lockers]).await?);
         }
+        Ok(())
     }
 
     /// Locks the table, then takes the snapshot that the copy is made under, and checks that it is the table expected.

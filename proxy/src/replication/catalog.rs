@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use freshet_engine::catalog::{
-    Catalog, Collation, ColumnSchema, RelationEntry, RelationId, ReplicaIdentity, TableSchema,
+    Catalog, Collation, ColumnSchema, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
 };
 use freshet_engine::types::{Oid, PgType};
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
@@ -26,7 +26,8 @@ const DEFAULT_COLLATION: Oid = 100;
 const C_COLLATION: Oid = 950;
 
 /// The rows that decide what relation `r` of `$1` is: every relation of its name in any schema (a new one earlier in
-/// a search path would win), its columns, its key and identity indexes, its triggers, its partitions. One hash per row; a change of any of them
+/// a search path would win), its columns, its key and identity indexes, its triggers, its partitions, its
+/// stored query. One hash per row; a change of any of them
 /// gives it another `xmin`. In-place updates (ANALYZE, VACUUM) do not, and change nothing that counts here. Temporary
 /// relations are the affair of the session that made them. `r` is part of the hash so that a row that counts for two
 /// relations does not cancel itself out.
@@ -45,7 +46,10 @@ const RELATION_ROWS: &str = "\
       FROM unnest($1::oid[]) r JOIN pg_trigger t ON t.tgrelid = r
     UNION ALL
     SELECT r, hashint8extended(p.xmin::text::int8, r::int8 << 32 | p.inhrelid::int8 # 2), false
-      FROM unnest($1::oid[]) r JOIN pg_inherits p ON p.inhparent = r";
+      FROM unnest($1::oid[]) r JOIN pg_inherits p ON p.inhparent = r
+    UNION ALL
+    SELECT r, hashint8extended(w.xmin::text::int8, r::int8 << 32 | w.oid::int8 # 3), false
+      FROM unnest($1::oid[]) r JOIN pg_rewrite w ON w.ev_class = r";
 
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,
 /// operators, casts and collations that are not part of a fresh database, and types named like one that the engine knows.
@@ -81,6 +85,18 @@ pub fn membership_digest_sql() -> String {
         .to_string()
 }
 
+/// SQL for one int8: the publication `$parameter` and the list of its tables.
+pub fn whole_publication_sql(parameter: usize) -> String {
+    format!(
+        "(SELECT coalesce(bit_xor(h), 0) FROM (
+            SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_publication_rel
+             WHERE prpubid = ${parameter}::oid
+            UNION ALL
+            SELECT hashint8extended(xmin::text::int8, ~oid::int8) FROM pg_publication
+             WHERE oid = ${parameter}::oid) AS rows)"
+    )
+}
+
 /// SQL for one int8: the digest of the publication `$2` itself, 0 if it is gone.
 pub fn publication_digest_sql() -> &'static str {
     "coalesce((SELECT hashint8extended(xmin::text::int8, oid::int8) FROM pg_publication WHERE oid = $2::oid), 0)"
@@ -93,6 +109,8 @@ pub struct LoadedCatalog {
     pub tables: HashMap<RelationId, TableFacts>,
     /// Digests of the relations that are made of others ([`Catalog::is_derived`]).
     pub derived: HashMap<RelationId, i64>,
+    /// Of relations that are not answered from, what tells a change of them: their rows' `xmin` in pg_class.
+    pub others: HashMap<RelationId, i64>,
     /// Partitioned tables of which [`TableFacts::writes_stay`] is true, their leaves aside.
     pub quiet_roots: HashSet<RelationId>,
     /// Of the rows that count for every statement.
@@ -140,6 +158,13 @@ impl LoadedCatalog {
 pub async fn load(client: &mut Client, version: u64) -> Result<LoadedCatalog, UpstreamError> {
     let transaction = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let transaction = transaction.start().await?;
+    // For the text of views: names and literals that mean the same to everybody.
+    transaction
+        .batch_execute(
+            "SET LOCAL search_path = pg_catalog; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = postgres;
+                        SET LOCAL TimeZone = 'UTC'; SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = hex",
+        )
+        .await?;
     let common =
         transaction.query_one(&format!("SELECT {}, current_database()::text", common_digest_sql()), &[]).await?;
     let collations = load_collations(&transaction).await?;
@@ -151,17 +176,18 @@ pub async fn load(client: &mut Client, version: u64) -> Result<LoadedCatalog, Up
     };
     let columns = load_columns(&transaction, &collations).await?;
     let indexes = load_indexes(&transaction).await?;
-    let Relations { mut tables, roots, quiet_roots } =
+    let Relations { mut tables, roots, quiet_roots, others } =
         load_relations(&transaction, &mut catalog, columns, &indexes).await?;
     let children = partitioned::load_children(&transaction).await?;
     partitioned::place(&mut catalog, roots, &children);
     let mut derived: Vec<RelationId> =
         catalog.partitioned.values().flat_map(|partitioned| &partitioned.levels).copied().collect();
+    derived.extend(catalog.views.keys());
     derived.sort_unstable();
     derived.dedup();
     let derived = load_digests(&transaction, &mut tables, derived).await?;
     transaction.commit().await?;
-    Ok(LoadedCatalog { catalog: Arc::new(catalog), tables, derived, quiet_roots, digest: common.get(0) })
+    Ok(LoadedCatalog { catalog: Arc::new(catalog), tables, derived, others, quiet_roots, digest: common.get(0) })
 }
 
 /// Microseconds since 2000, as the wire carries a timestamptz.
@@ -296,7 +322,7 @@ async fn load_columns(
         .query(
             "SELECT attrelid, attname, attnum, atttypid, atttypmod, attnotnull, attcollation, attgenerated <> ''
                FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
-              WHERE relkind IN ('r', 'p') AND c.oid >= 16384 AND attnum > 0 AND NOT attisdropped
+              WHERE relkind IN ('r', 'p', 'v') AND c.oid >= 16384 AND attnum > 0 AND NOT attisdropped
               ORDER BY attrelid, attnum",
             &[],
         )
@@ -356,6 +382,7 @@ struct Relations {
     tables: HashMap<RelationId, TableFacts>,
     roots: Roots,
     quiet_roots: HashSet<RelationId>,
+    others: HashMap<RelationId, i64>,
 }
 
 /// Fills [`Catalog::schemas`] and [`Catalog::tables`], but for the partitioned tables, which it returns.
@@ -373,7 +400,9 @@ async fn load_relations(
     let rows = transaction
         .query(
             "SELECT c.oid, nspname, relname, relkind::text, relpersistence::text, relreplident::text, relrowsecurity,
-                    relhassubclass, relhasrules, relispartition, coalesce(amname, '') AS access_method,
+                    CASE WHEN relkind = 'v' AND c.oid >= 16384 THEN pg_get_viewdef(c.oid) END AS definition,
+                    EXISTS (SELECT FROM unnest(reloptions) o WHERE o ~ '^security_invoker=(t|y|on|1)') AS is_invoker,
+                    pg_get_userbyid(relowner)::text AS owner_name, c.xmin::text::int8 AS version, relhassubclass, relhasrules, relispartition, coalesce(amname, '') AS access_method,
                     format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
                     quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,
                     -- NULL for a table that was dropped since the snapshot.
@@ -406,7 +435,7 @@ async fn load_relations(
         )
         .await?;
     let mut tables = HashMap::new();
-    let (mut roots, mut quiet_roots) = (Roots::new(), HashSet::new());
+    let (mut roots, mut quiet_roots, mut others) = (Roots::new(), HashSet::new(), HashMap::new());
     for row in rows {
         let id = RelationId(row.get(0));
         let (schema, name): (Arc<str>, Arc<str>) = (row.get::<_, &str>(1).into(), row.get::<_, &str>(2).into());
@@ -422,8 +451,20 @@ async fn load_relations(
             }
             continue;
         }
+        if let Some(definition) = row.get::<_, Option<&str>>("definition") {
+            let columns = columns.remove(&id).unwrap_or_default();
+            let owner = (!row.get::<_, bool>("is_invoker")).then(|| row.get::<_, &str>("owner_name").into());
+            let table = Arc::new(table_schema(id, &schema, &name, columns, None, "n"));
+            let view = Arc::new(View { schema: table, definition: definition.into(), owner });
+            catalog.views.insert(id, Arc::clone(&view));
+            catalog.schemas.entry(schema).or_default().insert(name, RelationEntry::View(view));
+            continue;
+        }
         let entry = match special_kind(&row) {
-            Some(kind) => RelationEntry::Other { id, kind },
+            Some(kind) => {
+                others.insert(id, row.get("version"));
+                RelationEntry::Other { id, kind }
+            }
             None => {
                 let columns = columns.remove(&id).unwrap_or_default();
                 let table = table_schema(id, &schema, &name, columns, indexes.get(&id), row.get("relreplident"));
@@ -440,7 +481,7 @@ async fn load_relations(
         };
         catalog.schemas.entry(schema).or_default().insert(name, entry);
     }
-    Ok(Relations { tables, roots, quiet_roots })
+    Ok(Relations { tables, roots, quiet_roots, others })
 }
 
 /// What makes a relation something else than an ordinary table that stands for its own rows.

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use freshet_config::FreshnessMode;
-use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
@@ -292,7 +291,7 @@ impl LocalAnswerer {
         // The clock is upstream's, and only a barrier that is sent after the statement arrived tells it.
         let mode = if uses_time { FreshnessMode::Exact } else { request.mode };
         let parameters = parameters(&prepared.plan, request).map_err(refuse)?;
-        let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
+        let relations = prepared.plan.relations();
         let role = request.settings.role();
         self.check_privileges(role, &prepared).await.map_err(refuse)?;
         self.check_zones(request, &parameters).await.map_err(refuse)?;
@@ -312,8 +311,9 @@ impl LocalAnswerer {
                 return Err(relay);
             }
         }
-        let has_all =
-            |served: &Served| !uses_time && relations.iter().all(|table| served.snapshot.tables.contains_key(table));
+        let has_all = |served: &Served| {
+            !uses_time && prepared.plan.tables.iter().all(|table| served.snapshot.tables.contains_key(&table.table))
+        };
         let served = match moment.filter(has_all) {
             Some(served) => served,
             None => self.local.freshness.acquire(mode, &relations, self.required).await.map_err(refuse)?,
@@ -372,7 +372,8 @@ impl LocalAnswerer {
         if catalog.version != prepared.catalog_version {
             return Err(UpstreamReason::CatalogChanged);
         }
-        self.local.freshness.privileges().check(role, &prepared.plan.tables, &catalog).await
+        let uses = prepared.plan.tables.iter().chain(&prepared.plan.views);
+        self.local.freshness.privileges().check(role, uses, &catalog).await
     }
 
     async fn execute(
@@ -408,7 +409,7 @@ impl LocalAnswerer {
             row_description: row_description(&prepared.plan, &formats),
             rows,
             row_count,
-            relations: prepared.plan.tables.iter().map(|table| table.table).collect(),
+            relations: prepared.plan.relations(),
             generations: generations(&prepared.plan, &served.snapshot),
             catalog_version: prepared.catalog_version,
             folds_settings: prepared.plan.folds_settings,
@@ -427,7 +428,7 @@ impl LocalAnswerer {
             return Err(relay);
         }
         self.check_privileges(request.settings.role(), &prepared).await.map_err(Relay::because)?;
-        let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
+        let relations = prepared.plan.relations();
         let served = self.local.freshness.acquire(request.mode, &relations, self.required).await;
         let served = served.map_err(Relay::because)?;
         if served.snapshot.catalog.version != prepared.catalog_version {
@@ -458,7 +459,8 @@ impl LocalAnswerer {
         statistics.set_reason(&reason);
         statistics.count(Answered::Relay, 0);
         if let UpstreamReason::UnknownRelation(name) = &reason {
-            self.local.freshness.look_for_table(name);
+            // "t is a table with row security": it may not be one any more.
+            self.local.freshness.look_for_table(name.split(" is a ").next().unwrap_or(name));
         }
         Relay::because(reason)
     }

@@ -167,8 +167,9 @@ async fn compare_rows(
     reply: Vec<u8>,
     is_described: bool,
 ) {
+    let after =
+        local.freshness.acquire(FreshnessMode::Exact, &prepared.plan.relations(), BarrierNumber::default()).await;
     let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
-    let after = local.freshness.acquire(FreshnessMode::Exact, &relations, BarrierNumber::default()).await;
     let fair = after.ok().filter(|after| is_same_state(&execution.before.snapshot, &after.snapshot, &relations));
     let Some(after) = fair else { return local.audit.inconclusive() };
     let work = move || judge(&local, &prepared, &settings, &execution, after.statement_time, &reply, is_described);

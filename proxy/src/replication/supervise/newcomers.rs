@@ -15,11 +15,11 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Names looked for at a time; further ones are looked for when they are named again.
 const NAMES_MAX: usize = 64;
 
-const TABLES_OF_NAMES: &str =
-    "SELECT oid FROM pg_class WHERE relname = ANY ($1::text[]) AND relkind = 'r' AND relpersistence = 'p'";
+const TABLES_OF_NAMES: &str = "SELECT oid, relname::text, xmin::text::int8 FROM pg_class
+      WHERE relname = ANY ($1::text[]) AND relkind IN ('r', 'p', 'v') AND relpersistence = 'p'";
 
 impl Replication {
-    /// A statement named a relation that the catalog in use does not have.
+    /// A statement named a relation that the catalog in use does not have, or that is not answered from.
     pub fn look_for_table(&self, name: &str) {
         let mut names = self.shared.newcomers.lock();
         if names.len() < NAMES_MAX && names.insert(name.to_string()) {
@@ -43,6 +43,12 @@ impl Replication {
     async fn has_new_table(&self, names: &[String]) -> Result<bool, UpstreamError> {
         let rows = self.shared.pool.connection().await?.query(TABLES_OF_NAMES, &[&names]).await?;
         let loaded = self.loaded();
-        Ok(rows.iter().any(|row| !loaded.tables.contains_key(&RelationId(row.get(0)))))
+        let is_known = |row: &tokio_postgres::Row| {
+            let (id, name) = (RelationId(row.get(0)), row.get::<_, &str>(1));
+            let entries = loaded.catalog.schemas.values().filter_map(|entries| entries.get(name));
+            let is_as_it_was = || loaded.others.get(&id).is_none_or(|version| *version == row.get::<_, i64>(2));
+            entries.into_iter().any(|entry| entry.id() == id) && is_as_it_was()
+        };
+        Ok(!rows.iter().all(is_known))
     }
 }

@@ -43,6 +43,15 @@ impl Replication {
     fn derived_tables(&self, of_tables: &[TableReport]) -> Vec<TableReport> {
         let catalog = Arc::clone(&self.loaded().catalog);
         let watched = self.watched();
+        let views = watched.iter().filter_map(|relation| catalog.views.get(relation)).map(|view| TableReport {
+            schema: Arc::clone(&view.schema),
+            state: "mirrored",
+            reason: "a view: answered from what it reads".into(),
+            remedy: String::new(),
+            rows: 0,
+            bytes: 0,
+            generation: Lsn::default(),
+        });
         let partitioned = watched.iter().filter_map(|relation| catalog.partitioned.get(relation));
         partitioned
             .map(|partitioned| {
@@ -62,6 +71,7 @@ impl Replication {
                     generation: Lsn(mirrored.iter().map(|report| report.generation.0).max().unwrap_or(0)),
                 }
             })
+            .chain(views)
             .collect()
     }
 

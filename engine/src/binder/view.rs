@@ -1,0 +1,75 @@
+//! Views: their stored query in place of their name, as the rewriter puts it there (rewriteHandler.c, ApplyRetrieveRule).
+//!
+//! A view's names were resolved when it was made. Its text comes with a schema on every name that is not pg_catalog's, and
+//! is bound with nothing else in the path; its literals are read by fixed settings, whatever the session's are.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::binder::from::{FromItem, rename};
+use crate::binder::query::Unknowns;
+use crate::binder::scope::{Scope, ScopeColumn, ScopeItem};
+use crate::binder::typed::Origin;
+use crate::binder::{Binder, Bound, NODES_MAX, Reader, TableUse, unsupported};
+use crate::catalog::View;
+use crate::statement;
+use crate::statement::ast::Alias;
+use crate::types::FormatSettings;
+
+/// Views that one statement may name, those within views included.
+const VIEWS_MAX: usize = 100;
+
+static PATH: LazyLock<[Arc<str>; 1]> = LazyLock::new(|| ["pg_catalog".into()]);
+static SETTINGS: LazyLock<FormatSettings> = LazyLock::new(FormatSettings::default);
+
+impl Binder<'_> {
+    pub(super) fn view(&mut self, view: &View, alias: Option<&Alias>) -> Bound<FromItem> {
+        self.spend(NODES_MAX / VIEWS_MAX)?;
+        let mut statements = statement::parse(&view.definition)?;
+        let (Some(query), true) = (statements.pop(), statements.is_empty()) else {
+            return Err(unsupported("a view's definition that is not one query"));
+        };
+        let schema = &view.schema;
+        let table_use = self.tables.len();
+        self.tables.push(TableUse { table: schema.id, reader: self.reader.clone(), columns: Vec::new() });
+        // An invoker's view within another one is not read for that one's owner (setRuleCheckAsUser marks stored queries).
+        let reader = Reader::View { owner: view.owner.clone() };
+        let outer_reader = std::mem::replace(&mut self.reader, reader);
+        let (outer, folds_settings) = (self.context, self.folds_settings);
+        self.context.search_path = &*PATH;
+        self.context.settings = &SETTINGS;
+        // WITH queries around it are none of its own. (Levels around it are not in its way: its names are found before.)
+        let with = std::mem::take(&mut self.with);
+        let selected = query.query().and_then(|query| self.query(query, Unknowns::BecomeText));
+        self.with = with;
+        (self.context, self.folds_settings, self.reader) = (outer, folds_settings, outer_reader);
+        let selected = selected?;
+        if selected.columns.len() != schema.columns.len() {
+            return Err(unsupported("a view whose text has other columns"));
+        }
+        let mut columns = Vec::with_capacity(schema.columns.len());
+        for (index, (column, of)) in selected.columns.iter().zip(&schema.columns).enumerate() {
+            let expr_type = column.expr_type;
+            // A text that does not mean what was stored would be found here.
+            let is_same = of.pg_type == Some(expr_type.pg_type)
+                && of.typmod == expr_type.typmod
+                && of.collation == expr_type.collation;
+            if !is_same {
+                return Err(unsupported(format!("column {} of view {} reads otherwise", of.name, schema.name)));
+            }
+            columns.push(ScopeColumn {
+                name: Arc::clone(&of.name),
+                index,
+                merged: None,
+                expr_type: Some(expr_type),
+                origin: Some(Origin { table: schema.id, attnum: of.attnum }),
+                uses: vec![(table_use, index)],
+            });
+        }
+        let name = alias.map_or_else(|| schema.name.to_string(), |alias| alias.name.clone());
+        let of_schema = alias.is_none().then(|| Arc::clone(&schema.schema));
+        rename(&mut columns, alias.map_or(&[], |alias| &alias.columns))?;
+        let width = columns.len();
+        let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible: true, columns };
+        Ok(FromItem { relation: selected.relation, width, scope: Scope { items: vec![item] } })
+    }
+}

@@ -1,0 +1,228 @@
+//! Views are answered by their stored query, with their owner's rights, and every change of them counts at once.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use freshet_config::FreshnessMode;
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+use freshet_tests::raw::RawClient;
+
+const SCHEMA: &str = "
+    CREATE ROLE joe LOGIN; CREATE ROLE ann LOGIN; CREATE SCHEMA hidden; GRANT CREATE ON SCHEMA public TO ann;
+    CREATE TABLE orders (id int PRIMARY KEY, customer int, placed timestamptz, amount numeric(10, 2), note varchar(20));
+    CREATE TABLE hidden.customers (id int PRIMARY KEY, name text, since date);
+    INSERT INTO orders SELECT n, n % 7, '2013-01-01 00:00+00'::timestamptz + n * interval '7 hours', n * 1.5, 'note ' || n
+      FROM generate_series(1, 200) n;
+    INSERT INTO hidden.customers SELECT n, 'Customer ' || n, '2012-06-01'::date + n FROM generate_series(0, 6) n;
+    CREATE VIEW large AS SELECT id, customer, amount FROM orders WHERE amount > 100;
+    CREATE VIEW per_customer (who, orders, total) AS
+      SELECT c.name, count(*), sum(o.amount) FROM orders o JOIN hidden.customers c ON c.id = o.customer
+       WHERE o.placed >= '2013-01-05 12:00+02' AND c.since > DATE '2012-06-02' GROUP BY c.name;
+    CREATE VIEW top AS SELECT who, total FROM per_customer ORDER BY total DESC, who LIMIT 3;
+    CREATE VIEW typed AS SELECT id, note, lower(note) AS low, amount::int AS whole, CASE WHEN id > 5 THEN 'a' ELSE 'b' END AS kind,
+      coalesce(customer, 0) + 1 AS next, placed AT TIME ZONE 'UTC' AS utc FROM orders;
+    CREATE VIEW lots AS SELECT DISTINCT customer % 3 AS rest FROM large;
+    CREATE VIEW invoking WITH (security_invoker = true) AS SELECT id, amount FROM orders;
+    CREATE VIEW over_invoking AS SELECT id FROM invoking;
+    GRANT SELECT ON large, top, invoking, over_invoking TO joe; GRANT SELECT (who) ON per_customer TO joe;
+    GRANT SELECT ON orders TO ann; SET ROLE ann; CREATE VIEW anns AS SELECT id, amount FROM orders; GRANT SELECT ON anns TO joe;";
+
+const QUERIES: &[&str] = &[
+    "SELECT * FROM large ORDER BY id",
+    "SELECT l.amount, count(*) FROM large l GROUP BY l.amount ORDER BY 1 LIMIT 7",
+    "SELECT * FROM per_customer ORDER BY who",
+    "SELECT who FROM per_customer WHERE total > 500 ORDER BY 1",
+    "SELECT * FROM top",
+    "SELECT t.who, p.orders FROM top t JOIN per_customer AS p (who, orders) ON p.who = t.who ORDER BY 1",
+    "SELECT * FROM typed WHERE id < 9 ORDER BY id",
+    "SELECT rest FROM lots ORDER BY rest",
+    "SELECT count(*) FROM public.invoking",
+    "SELECT max(id) FROM over_invoking",
+    "SELECT sum(amount) FROM anns",
+];
+
+struct Both {
+    through: RawClient,
+    direct: RawClient,
+}
+
+impl Both {
+    fn open(freshet: &Freshet, cluster: &Cluster, user: &str, database: &str) -> Self {
+        let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+        Self {
+            through: RawClient::connect(freshet.address(), user, database).expect("connects"),
+            direct: RawClient::connect(direct, user, database).expect("connects"),
+        }
+    }
+
+    /// Compares one statement's frames; why it was relayed, if it was.
+    fn compare(&mut self, after: &str, sql: &str) -> Option<String> {
+        let here = self.through.simple(sql).expect("answers");
+        let upstream = self.direct.simple(sql).expect("answers");
+        let (route, reason) = self.through.last().expect("answers");
+        assert_eq!(here, upstream, "after {after}: {sql} ({route} {reason})");
+        (route == "relay").then_some(reason)
+    }
+
+    /// Until all queries that upstream answers are answered here.
+    fn settle(&mut self, after: &str) {
+        let limit = Instant::now() + Duration::from_secs(30);
+        loop {
+            let mut relayed = Vec::new();
+            for sql in QUERIES {
+                let is_error = self.direct.simple(sql).expect("answers").error().is_some();
+                relayed.extend(self.compare(after, sql).filter(|_| !is_error).map(|reason| (*sql, reason)));
+            }
+            if relayed.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < limit, "after {after}: relayed {relayed:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Each statement is compared at once, by the superuser and by joe.
+const CHANGES: &[&str] = &[
+    "UPDATE orders SET amount = amount + 1 WHERE id % 3 = 0",
+    "CREATE OR REPLACE VIEW large AS SELECT id, customer, amount FROM orders WHERE amount > 200",
+    "CREATE OR REPLACE VIEW large AS SELECT id, customer, amount, note FROM orders WHERE amount > 100",
+    "ALTER VIEW typed RENAME COLUMN low TO lower_note",
+    "ALTER TABLE orders RENAME COLUMN amount TO price",
+    "ALTER TABLE hidden.customers RENAME TO clients",
+    "ALTER TABLE hidden.clients SET SCHEMA public",
+    "ALTER VIEW top RENAME TO topmost",
+    "CREATE VIEW top AS SELECT 'nobody'::text AS who, 1.5 AS total",
+    "DROP VIEW top; ALTER VIEW topmost RENAME TO top",
+    "REVOKE SELECT ON orders FROM ann",
+    "GRANT SELECT (id) ON orders TO ann",
+    "GRANT SELECT (price) ON orders TO ann",
+    "GRANT SELECT ON orders TO joe",
+    "REVOKE SELECT ON orders FROM joe",
+    "ALTER VIEW invoking SET (security_invoker = false)",
+    "ALTER VIEW invoking RESET (security_invoker)",
+    "REVOKE SELECT ON large FROM joe",
+    "ALTER VIEW anns OWNER TO postgres",
+    "ALTER TABLE orders ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE orders DISABLE ROW LEVEL SECURITY",
+    "CREATE FUNCTION public.lower(varchar) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'x' $$",
+    "DROP FUNCTION public.lower(varchar)",
+    "DROP VIEW lots",
+    "CREATE VIEW lots AS SELECT DISTINCT customer % 2 AS rest FROM large",
+    "BEGIN; ALTER VIEW large RENAME TO l2; CREATE VIEW large AS SELECT 7 AS id; DROP VIEW large; ALTER VIEW l2 RENAME TO large; COMMIT",
+];
+
+fn follow(mode: FreshnessMode) {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(&database, SCHEMA);
+    let freshet = Freshet::start(&cluster.url(&database), |settings| {
+        settings.freshness.mode = mode;
+        settings.audit.sample_one_in = 1_000_000;
+    });
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
+    let mut joe = Both::open(&freshet, &cluster, "joe", &database);
+    // In session mode changes past freshet take a moment; through it they count at once.
+    let mut writer = Both::open(&freshet, &cluster, "postgres", &database);
+    both.settle("the start");
+    joe.settle("the start");
+    for change in CHANGES {
+        let reply =
+            if mode == FreshnessMode::Exact { writer.direct.simple(change) } else { writer.through.simple(change) };
+        assert_eq!(reply.expect("answers").error(), None, "{change}");
+        for sql in QUERIES {
+            both.compare(change, sql);
+            joe.compare(change, sql);
+        }
+        // Two changes make some of them upstream's for a while.
+        if !change.contains("ENABLE ROW") && !change.contains("CREATE FUNCTION") {
+            both.settle(change);
+            joe.settle(change);
+        }
+    }
+    assert_eq!(freshet.status(&database, "wrong_answers"), "0");
+}
+
+#[test]
+fn every_change_of_a_view_counts_at_once() {
+    follow(FreshnessMode::Exact);
+}
+
+#[test]
+fn in_session_mode_changes_through_freshet_count_at_once() {
+    follow(FreshnessMode::Session);
+}
+
+#[test]
+fn a_view_means_what_it_meant_when_it_was_made_whatever_the_session_sets() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(&database, SCHEMA);
+    cluster.psql(
+        &database,
+        "CREATE SCHEMA mine; CREATE TABLE mine.orders (id int PRIMARY KEY, customer int, placed timestamptz, amount numeric(10, 2));
+         CREATE VIEW at_times AS SELECT id, placed FROM orders WHERE placed < '2013-01-03 00:00+05' AND placed > '2013-01-01'::timestamptz;
+         CREATE VIEW long AS SELECT id FROM orders WHERE placed - interval '-1 day +2:03' > '2013-02-01'::timestamptz",
+    );
+    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 1_000_000);
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
+    let queries = [
+        "SELECT * FROM public.large ORDER BY id LIMIT 3",
+        "SELECT * FROM public.at_times ORDER BY id",
+        "SELECT count(*) FROM public.long",
+        "SELECT who, total FROM public.per_customer ORDER BY who",
+        "SELECT id, utc FROM public.typed WHERE id < 4 ORDER BY id",
+    ];
+    let mut local = 0;
+    for settings in [
+        "SET search_path = mine, public",
+        "SET search_path = mine",
+        "SET TimeZone = 'America/New_York'",
+        "SET DateStyle = 'SQL, DMY'",
+        "SET IntervalStyle = sql_standard",
+        "SET DateStyle = 'German'",
+    ] {
+        both.through.simple(settings).expect("answers");
+        both.direct.simple(settings).expect("answers");
+        for _ in 0..40 {
+            local += queries.iter().filter(|sql| both.compare(settings, sql).is_none()).count();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    assert!(local > 400, "{local} of 1200 answered here");
+}
+
+#[test]
+fn the_operator_is_told_what_is_answered_and_why_not() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(&database, SCHEMA);
+    cluster.psql(
+        &database,
+        "CREATE VIEW sampled AS SELECT id FROM orders TABLESAMPLE bernoulli (50);
+         CREATE MATERIALIZED VIEW kept AS SELECT 1 AS one;
+         CREATE TABLE parts (id int) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF parts FOR VALUES FROM (1) TO (9);
+         CREATE TABLE odd (id int) PARTITION BY RANGE (id); CREATE UNLOGGED TABLE odd_part PARTITION OF odd DEFAULT;",
+    );
+    let mut settings = freshet_config::Settings::default();
+    settings.upstream.url = cluster.url(&database);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let report = runtime.block_on(freshet::check::check(&settings)).expect("upstream answers").text;
+    for line in [
+        "view       public.large: can be answered",
+        "view       public.sampled: relayed\n           why:  ",
+        "relation   public.kept: relayed\n           why:  it is a materialized view",
+        "table      public.parts: made of 1 partitions",
+        "relation   public.odd: relayed\n           why:  it is a partitioned table with a partition that is no ordinary table",
+    ] {
+        assert!(report.contains(line), "{line}: {report}");
+    }
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
+    both.settle("the start");
+    let rows = both.through.simple("SELECT name, state FROM freshet.tables").expect("answers").rows();
+    let is_told =
+        |name: &[u8]| rows.iter().any(|row| row[0].as_deref() == Some(name) && row[1].as_deref() == Some(b"mirrored"));
+    assert!(is_told(b"public.orders") && is_told(b"public.large"), "{rows:?}");
+}
