@@ -391,9 +391,10 @@ async fn catalog_changes_are_in_force_for_the_next_read_and_copy_only_what_chang
         for sql in [
             "ANALYZE a",
             "VACUUM a",
-            "CREATE TEMP TABLE IF NOT EXISTS a (i int)",
+            "CREATE TEMP TABLE a (i int)",
             "CREATE INDEX ON public.a (y)",
             "COMMENT ON TABLE b IS 'x'",
+            "DROP TABLE pg_temp.a",
         ] {
             client.batch_execute(sql).await.unwrap();
             assert!(exact().await.is_ok(), "{sql}");
