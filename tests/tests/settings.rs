@@ -541,3 +541,34 @@ fn pipelines_keep_settings_apart() {
         pair.reads("local");
     }
 }
+
+/// Whoever listens is answered by upstream, which sends notifications with its answers (PostgreSQL: async.c).
+#[test]
+fn listening_begins_and_ends_with_its_transaction() {
+    let mut pair = Pair::start(Cluster::shared());
+    let listens = "relay opaque_session: it listens for notifications";
+    for (statements, expected) in [
+        (&["LISTEN a"][..], listens),
+        (&["UNLISTEN b"], listens),
+        (&["UNLISTEN a"], "local"),
+        (&["BEGIN", "LISTEN a", "ROLLBACK"], "local"),
+        (&["BEGIN", "SAVEPOINT s", "LISTEN a", "ROLLBACK TO s", "COMMIT"], "local"),
+        (&["BEGIN", "LISTEN a", "COMMIT"], listens),
+        (&["BEGIN", "UNLISTEN *", "ROLLBACK"], listens),
+        (&["DISCARD ALL"], "local"),
+        (&["DO $$ BEGIN LISTEN a; END $$"], listens),
+        (&["LISTEN b", "UNLISTEN *"], "local"),
+        (&["SELECT 'LISTEN a'", "/* LISTEN a */ SELECT 2"], "local"),
+    ] {
+        for sql in statements {
+            pair.run(sql);
+        }
+        pair.run("SET search_path = public");
+        pair.reads_path(expected);
+    }
+    // The string's implicit transaction has become the block.
+    pair.run("LISTEN a; BEGIN; SET LOCAL search_path = public");
+    pair.reads_path("local");
+    pair.run("COMMIT");
+    pair.reads_path(listens);
+}

@@ -129,13 +129,11 @@ pub struct Relay {
     pub reason: UpstreamReason,
     /// Gets upstream's reply to this unit.
     pub observer: Option<Box<dyn Observer>>,
-    /// What the statement may do, where the answerer knows better than its text tells.
-    pub effect: Option<Effect>,
 }
 
 impl Relay {
     pub fn because(reason: UpstreamReason) -> Self {
-        Self { reason, observer: None, effect: None }
+        Self { reason, observer: None }
     }
 }
 
@@ -206,6 +204,16 @@ pub struct TextTable {
 pub struct TextColumn {
     pub name: &'static str,
     pub kind: TextKind,
+}
+
+impl TextColumn {
+    pub const fn text(name: &'static str) -> Self {
+        Self { name, kind: TextKind::Text }
+    }
+
+    pub const fn number(name: &'static str) -> Self {
+        Self { name, kind: TextKind::Int8 }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

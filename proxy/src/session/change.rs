@@ -56,6 +56,11 @@ pub enum Change {
     SessionAuthorization,
     /// Temporary objects may have come or gone.
     Temporary,
+    /// From the end of the transaction on, if it commits (PostgreSQL: async.c).
+    Listen,
+    /// From one channel; there may be others.
+    Unlisten,
+    UnlistenAll,
     /// A call of set_config with parameters, before they are known.
     Call(SetConfig),
     /// Every setting may have changed. The kind of statement, for the operator.
@@ -115,6 +120,9 @@ pub fn of(tokens: &[Token<'_>], classification: &Classification, schema: &str) -
         K::Reset { name: None } => one(Change::ResetAll),
         K::SetSessionAuthorization => one(Change::SessionAuthorization),
         K::DiscardAll => one(Change::DiscardAll),
+        K::Listen => one(Change::Listen),
+        K::Unlisten if tokens.last().is_some_and(|last| last.is_symbol("*")) => one(Change::UnlistenAll),
+        K::Unlisten => one(Change::Unlisten),
         K::DiscardSome if tokens.last().is_some_and(|t| t.is_word("temp") || t.is_word("temporary")) => {
             one(Change::DiscardTemporary)
         }

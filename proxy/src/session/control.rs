@@ -8,7 +8,8 @@
 use freshet_engine::statement::keywords::is_keyword;
 use freshet_engine::statement::lexer;
 
-use crate::session::state::Isolation;
+use crate::session::state::{Isolation, SessionState, Transaction};
+use crate::wire::query::TransactionStatus;
 
 /// A statement whose reply is known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,42 @@ impl Control {
     }
 }
 
+/// What becomes of a [`Control`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// From here, at once.
+    Answer,
+    Relay,
+    /// The settings must be known first: the default isolation level is one.
+    Ask,
+}
+
+/// Where the state is what the statement expects, its reply is known, and `state` becomes what it makes of it.
+/// `knows_savepoint`: the one that it names exists.
+pub fn decide(control: Control, state: &mut SessionState, knows_savepoint: impl FnOnce() -> bool) -> Decision {
+    match (control, state.status) {
+        (Control::Begin { isolation, .. }, TransactionStatus::Idle) => {
+            let Some(settings) = &state.settings else { return Decision::Ask };
+            let isolation = isolation.or(settings.default_isolation);
+            if !isolation.is_some_and(Isolation::is_per_statement) {
+                return Decision::Relay;
+            }
+            state.transaction = Transaction { isolation, is_tainted: false, has_relayed: false };
+            state.status = TransactionStatus::InTransaction;
+        }
+        (Control::Commit | Control::Rollback, TransactionStatus::InTransaction)
+            if !state.transaction.has_relayed && !state.transaction.is_tainted =>
+        {
+            state.transaction = Transaction::default();
+            state.status = TransactionStatus::Idle;
+        }
+        (Control::Savepoint, TransactionStatus::InTransaction) => {}
+        (Control::Release, TransactionStatus::InTransaction) if knows_savepoint() => {}
+        _ => return Decision::Relay,
+    }
+    Decision::Answer
+}
+
 const FIRST_WORDS: [&[u8]; 8] =
     [b"begin", b"start", b"commit", b"end", b"rollback", b"abort", b"savepoint", b"release"];
 
@@ -51,14 +88,8 @@ pub fn read(sql: &[u8]) -> Option<Control> {
     if savepoint_name(sql).is_some() {
         return Some(if begins(&b"savepoint".as_slice()) { Control::Savepoint } else { Control::Release });
     }
-    let tokens = lexer::tokens(std::str::from_utf8(sql).ok()?).ok()?;
-    let tokens = without_end(&tokens);
-    if !tokens.iter().all(|token| token.kind == lexer::TokenKind::Word) {
-        return None;
-    }
-    let words: Vec<String> = tokens.iter().map(|token| token.text.to_ascii_lowercase()).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
+    let words = words(sql)?;
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["commit" | "end"] | ["commit" | "end", "work" | "transaction"] => Some(Control::Commit),
         ["rollback" | "abort"] | ["rollback" | "abort", "work" | "transaction"] => Some(Control::Rollback),
         ["start", "transaction", modes @ ..] => begin("START TRANSACTION", modes),
@@ -80,6 +111,22 @@ pub fn savepoint_name(sql: &[u8]) -> Option<Box<str>> {
         return None;
     }
     name.name().filter(|name| name.len() <= lexer::NAME_BYTES_MAX).map(|name| name.as_ref().into())
+}
+
+/// The words of a statement that has nothing else, in lower case; without the semicolon that may end it.
+pub(super) fn words(sql: &[u8]) -> Option<Vec<String>> {
+    let tokens = lexer::tokens(std::str::from_utf8(sql).ok()?).ok()?;
+    let word = |token: &lexer::Token<'_>| match token.kind {
+        lexer::TokenKind::Word => Some(token.text.to_ascii_lowercase()),
+        _ => None,
+    };
+    without_end(&tokens).iter().map(word).collect()
+}
+
+/// A text without the space and the semicolon that may end it.
+pub(super) fn trimmed(sql: &[u8]) -> &[u8] {
+    let sql = sql.trim_ascii();
+    sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end()
 }
 
 fn without_end<'a>(tokens: &'a [lexer::Token<'a>]) -> &'a [lexer::Token<'a>] {

@@ -157,25 +157,6 @@ pub fn drops_all_statements(sql: &[u8]) -> bool {
     matches!(words.as_slice(), ["discard" | "deallocate", "all"] | ["deallocate", "prepare", "all"])
 }
 
-/// Whether a text makes the session listen for notifications (or may), or ends all listening; None: neither.
-pub fn listens(text: &[u8]) -> Option<bool> {
-    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
-    if !has(b"listen") && !has(b"discard") {
-        return None;
-    }
-    let text = text.split(|byte| *byte == 0).find(|piece| !piece.is_empty()).unwrap_or_default();
-    let Ok(tokens) = std::str::from_utf8(text).map_err(drop).and_then(|text| lexer::tokens(text).map_err(drop)) else {
-        return Some(true);
-    };
-    let judge = |statement: &[lexer::Token<'_>]| match statement {
-        [verb, ..] if verb.is_word("listen") => Some(true),
-        [verb, all] if verb.is_word("unlisten") && all.is_symbol("*") => Some(false),
-        [verb, all] if verb.is_word("discard") && all.is_word("all") => Some(false),
-        _ => None,
-    };
-    tokens.split(|token| token.is_symbol(";")).filter_map(judge).next_back()
-}
-
 /// The worst of several; of none, [`Effect::Neutral`].
 pub fn worst(effects: &[Effect]) -> Effect {
     effects.iter().copied().max_by_key(|effect| effect.rank()).unwrap_or(Effect::Neutral)
@@ -275,21 +256,6 @@ mod tests {
     }
 
     #[test]
-    fn listening_is_noticed() {
-        for (text, expected) in [
-            (&b"LISTEN a\0"[..], Some(true)),
-            (b"begin; listen \"A\"; commit", Some(true)),
-            (b"SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;", Some(false)),
-            (b"DISCARD ALL", Some(false)),
-            (b"UNLISTEN *; LISTEN b", Some(true)),
-            (b"UNLISTEN a", None),
-            (b"SELECT listened FROM t", None),
-        ] {
-            assert_eq!(listens(text), expected, "{}", String::from_utf8_lossy(text));
-        }
-    }
-
-    #[test]
     fn the_worst_of_several_stands_for_all() {
         assert_eq!(worst(&effects(b"begin; update t set a = 1; end")), Effect::Write);
         assert_eq!(worst(&[]), Effect::Neutral);
@@ -345,7 +311,21 @@ mod tests {
         }
         assert_eq!(of("CREATE TEMP TABLE t (a int)"), Some([Box::new([Change::Temporary]) as Box<[Change]>].into()));
         assert_eq!(of("select 'open"), Judged::unread().changes);
-        for sql in ["SELECT nextval('s')", "SELECT pg_advisory_lock(1)", "SET request.x = '1'", "TRUNCATE t"] {
+        for (sql, change) in [
+            ("LISTEN a", Change::Listen),
+            ("listen \"A\"", Change::Listen),
+            ("UNLISTEN *", Change::UnlistenAll),
+            ("UNLISTEN a", Change::Unlisten),
+        ] {
+            assert_eq!(of(sql), Some([Box::new([change]) as Box<[Change]>].into()), "{sql}");
+        }
+        for sql in [
+            "SELECT listened FROM t",
+            "SELECT nextval('s')",
+            "SELECT pg_advisory_lock(1)",
+            "SET request.x = '1'",
+            "TRUNCATE t",
+        ] {
             assert_eq!(of(sql), None, "{sql}");
         }
     }

@@ -7,12 +7,12 @@ use std::time::Instant;
 use freshet_engine::reason::UpstreamReason;
 
 use crate::session::answer::{Answerer, Form, ObservedReply, Observer, Outcome, Relay, Unit};
-use crate::session::control::{self, Control};
-use crate::session::effect::{Effect, effects, worst};
+use crate::session::control::{self, Control, Decision};
+use crate::session::effect::{Effect, worst};
 use crate::session::intercept::{self, Request};
 use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, Item};
-use crate::session::state::{Isolation, RouteSetting, SessionState, Transaction};
+use crate::session::state::{Isolation, RouteSetting, SessionState};
 use crate::session::{Session, preamble};
 use crate::wire::frame::Frames;
 use crate::wire::query::TransactionStatus;
@@ -58,12 +58,13 @@ impl<A: Answerer> Session<A> {
         };
         let mut state = self.machine.state.clone();
         state.shares_transaction = group.executions() > 1;
-        if let Some(reason) = self.common_obstacle(&group, &state) {
+        let effects: Vec<Effect> = group.items.iter().map(|item| self.effect(item)).collect();
+        if let Some(reason) = self.common_obstacle(&group, &effects, &state) {
             return self.relay(started, Relay::because(reason));
         }
         let mut answers = Vec::with_capacity(group.items.len());
         for (at, item) in group.items.iter().enumerate() {
-            match self.decide_item(item, &mut state, group.executions() <= 1).await? {
+            match self.decide_item(item, effects[at], &mut state, group.executions() <= 1).await? {
                 Decided::Answer(answer) => answers.push(answer),
                 Decided::Probe => {
                     self.refresh_settings();
@@ -105,7 +106,7 @@ impl<A: Answerer> Session<A> {
     }
 
     /// What stands against the whole group, seen without asking anybody.
-    fn common_obstacle(&self, group: &Group<'_>, state: &SessionState) -> Option<UpstreamReason> {
+    fn common_obstacle(&self, group: &Group<'_>, effects: &[Effect], state: &SessionState) -> Option<UpstreamReason> {
         if state.status == TransactionStatus::Failed {
             return Some(UpstreamReason::FailedTransaction);
         }
@@ -115,14 +116,13 @@ impl<A: Answerer> Session<A> {
         if shares && default.is_some_and(|default| !default.is_some_and(Isolation::is_per_statement)) {
             return Some(UpstreamReason::IsolationLevel);
         }
-        for item in &group.items {
+        for (item, effect) in group.items.iter().zip(effects) {
             let Some(unit) = item.question() else { continue };
             if control::read(unit.sql).is_some() || self.is_addressed(&unit) {
                 continue;
             }
-            let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
-            if effect != Effect::Neutral
-                && let Some(reason) = self.obstacle(effect, state)
+            if *effect != Effect::Neutral
+                && let Some(reason) = self.obstacle(*effect, state)
             {
                 return Some(reason);
             }
@@ -135,7 +135,19 @@ impl<A: Answerer> Session<A> {
         intercept::is_for_freshet(unit.sql, self.context.limits.schema)
     }
 
-    async fn decide_item(&mut self, item: &Item<'_>, state: &mut SessionState, is_alone: bool) -> io::Result<Decided> {
+    /// What an item may do, judged once.
+    fn effect(&self, item: &Item<'_>) -> Effect {
+        let Some(unit) = item.question() else { return Effect::Neutral };
+        unit.prepared.map_or_else(|| worst(&self.machine.judge(unit.sql).effects), |prepared| prepared.effect)
+    }
+
+    async fn decide_item(
+        &mut self,
+        item: &Item<'_>,
+        effect: Effect,
+        state: &mut SessionState,
+        is_alone: bool,
+    ) -> io::Result<Decided> {
         let Some(unit) = item.question() else { return Ok(Decided::Answer(Answer::None)) };
         if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
             return Ok(self.answer_item_for_freshet(&unit, request, is_alone));
@@ -147,7 +159,6 @@ impl<A: Answerer> Session<A> {
             let reason = UpstreamReason::UnitForm("a cursor outside of a transaction block");
             return Ok(Decided::Relay(Relay::because(reason)));
         }
-        let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
         if let Some(reason) = self.obstacle(effect, state) {
             return Ok(Decided::Relay(Relay::because(reason)));
         }
@@ -215,29 +226,11 @@ impl<A: Answerer> Session<A> {
         if !self.may_answer_beforehand() {
             return relayed();
         }
-        match (control, state.status) {
-            (Control::Begin { isolation, .. }, TransactionStatus::Idle) => {
-                let Some(settings) = &state.settings else {
-                    return if self.may_ask() { Decided::Probe } else { relayed() };
-                };
-                let isolation = isolation.or(settings.default_isolation);
-                if !isolation.is_some_and(Isolation::is_per_statement) {
-                    return relayed();
-                }
-                state.transaction = Transaction { isolation, is_tainted: false, has_relayed: false };
-                state.status = TransactionStatus::InTransaction;
-            }
-            (Control::Commit | Control::Rollback, TransactionStatus::InTransaction)
-                if !state.transaction.has_relayed && !state.transaction.is_tainted =>
-            {
-                state.transaction = Transaction::default();
-                state.status = TransactionStatus::Idle;
-            }
-            (Control::Savepoint, TransactionStatus::InTransaction) => {}
-            (Control::Release, TransactionStatus::InTransaction) if self.machine.knows_savepoint(unit.sql) => {}
-            _ => return relayed(),
+        match control::decide(control, state, || self.machine.knows_savepoint(unit.sql)) {
+            Decision::Answer => Decided::Answer(Answer::Control(control)),
+            Decision::Ask if self.may_ask() => Decided::Probe,
+            Decision::Ask | Decision::Relay => relayed(),
         }
-        Decided::Answer(Answer::Control(control))
     }
 
     /// The whole group goes upstream; what item `at` wanted to see of the reply, it sees.
@@ -255,7 +248,7 @@ impl<A: Answerer> Session<A> {
             });
         }
         self.relaying = Some((started, relay.reason));
-        self.machine.relay_group(observer, None, end, skip);
+        self.machine.relay_group(observer, end, skip);
         Ok(())
     }
 }

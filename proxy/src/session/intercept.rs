@@ -11,7 +11,7 @@ use crate::session::answer::{Account, Reply, TextColumn, TextKind, TextTable};
 use crate::session::state::RouteSetting;
 use crate::session::{Last, answer};
 use crate::statistics::Answered;
-use crate::wire::error::{ErrorFields, write_warning};
+use crate::wire::error::{ErrorFields, FAILED_TRANSACTION, write_warning};
 use crate::wire::extended::{format_at, write_parameter_description};
 use crate::wire::query::{Field, write_command_complete, write_data_row, write_row_description, write_value};
 
@@ -87,7 +87,7 @@ impl Refused {
     }
 
     pub fn failed_transaction() -> Self {
-        Self::new("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+        Self::new(FAILED_TRANSACTION.sqlstate, FAILED_TRANSACTION.message)
     }
 
     pub fn fields(&self) -> ErrorFields<'_> {
@@ -434,7 +434,7 @@ impl Select {
             });
         }
         if let [SelectItem::Count { .. }] = self.columns.as_slice() {
-            let columns = vec![TextColumn { name: "count", kind: TextKind::Int8 }];
+            let columns = vec![TextColumn::number("count")];
             return Ok(TextTable { columns, rows: vec![vec![Some(rows.len().to_string())]] });
         }
         rows.truncate(self.limit.unwrap_or(usize::MAX));
@@ -465,16 +465,14 @@ impl Select {
 
 /// The one row of `SHOW freshet.last`.
 pub fn last_table(last: &Last) -> TextTable {
-    let text = |name| TextColumn { name, kind: TextKind::Text };
-    let number = |name| TextColumn { name, kind: TextKind::Int8 };
     let columns = vec![
-        text("route"),
-        text("reason"),
-        text("freshness"),
-        text("lsn"),
-        number("wait_us"),
-        number("elapsed_us"),
-        number("rows"),
+        TextColumn::text("route"),
+        TextColumn::text("reason"),
+        TextColumn::text("freshness"),
+        TextColumn::text("lsn"),
+        TextColumn::number("wait_us"),
+        TextColumn::number("elapsed_us"),
+        TextColumn::number("rows"),
     ];
     let Account { route, freshness, lsn, wait_us, rows } = &last.account;
     let route =
@@ -493,7 +491,7 @@ pub fn last_table(last: &Last) -> TextTable {
 
 /// One value under one name, as SHOW returns it.
 pub fn single_value(name: &'static str, value: &str) -> TextTable {
-    let columns = vec![TextColumn { name, kind: TextKind::Text }];
+    let columns = vec![TextColumn::text(name)];
     TextTable { columns, rows: vec![vec![Some(value.to_string())]] }
 }
 
@@ -633,10 +631,7 @@ mod tests {
     #[test]
     fn selects_filter_sort_and_project() {
         let table = TextTable {
-            columns: vec![
-                TextColumn { name: "name", kind: TextKind::Text },
-                TextColumn { name: "size", kind: TextKind::Int8 },
-            ],
+            columns: vec![TextColumn::text("name"), TextColumn::number("size")],
             rows: [("a", Some("9")), ("b", Some("10")), ("c", None), ("b", Some("2"))]
                 .map(|(name, size)| vec![Some(name.to_string()), size.map(str::to_string)])
                 .to_vec(),

@@ -279,21 +279,17 @@ impl<A: Answerer> Session<A> {
         if let Some(reason) = self.obstacle(effect, &self.machine.state) {
             return self.relay(started, Relay::because(reason));
         }
-        if self.machine.unit().is_ok_and(|unit| preamble::asks_for_life(unit.sql)) {
+        if preamble::asks_for_life(unit.sql) {
             return self.relay(started, Relay::because(UpstreamReason::NotAQuery("a sign of life")));
         }
         if self.machine.state.settings.is_none() {
             self.probe();
             return Ok(());
         }
-        if let Some(reply) = self.machine.unit().ok().and_then(|unit| preamble::answer(&unit, &self.machine.state)) {
+        if let Some(reply) = preamble::answer(&unit, &self.machine.state) {
             return self.reply(started, &reply);
         }
-        let refusal = match self.machine.unit() {
-            Ok(unit) => self.answerer.refusal(&unit, &self.machine.state, started),
-            Err(_) => None,
-        };
-        if let Some(reason) = refusal {
+        if let Some(reason) = self.answerer.refusal(&unit, &self.machine.state, started) {
             return self.relay(started, Relay::because(reason));
         }
         match self.answer().await? {
@@ -324,6 +320,7 @@ impl<A: Answerer> Session<A> {
         }
         if state.settings.is_none() {
             state.settings = tracker.settings(&self.context.interner, version);
+            state.listens = tracker.listens();
         }
     }
 
@@ -605,7 +602,7 @@ impl<A: Answerer> Session<A> {
     fn relay(&mut self, started: Instant, relay: Relay) -> io::Result<()> {
         self.relaying = Some((started, relay.reason));
         self.upstream_used = started;
-        self.machine.relay_unit(relay.observer, relay.effect);
+        self.machine.relay_unit(relay.observer);
         Ok(())
     }
 

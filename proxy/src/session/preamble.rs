@@ -3,9 +3,8 @@
 //! Only `SHOW` of settings that the session's state holds, and `version()`: their values cannot differ upstream as long as the
 //! state is certain, and they read nothing. Everything else of a preamble reads the catalog and is the engine's or upstream's.
 
-use freshet_engine::statement::lexer::{self, TokenKind};
-
 use crate::session::answer::{Account, Form, Reply, Unit};
+use crate::session::control::{trimmed, words};
 use crate::session::settings::SessionSettings;
 use crate::session::state::SessionState;
 use crate::statistics::Answered;
@@ -40,8 +39,7 @@ pub(super) fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
 
 /// `SELECT version()`; true where the function is named with its schema.
 fn asks_for_version(sql: &[u8]) -> Option<bool> {
-    let sql = sql.trim_ascii();
-    let sql = sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end();
+    let sql = trimmed(sql);
     if sql.eq_ignore_ascii_case(b"select version()") {
         Some(false)
     } else if sql.eq_ignore_ascii_case(b"select pg_catalog.version()") {
@@ -54,9 +52,7 @@ fn asks_for_version(sql: &[u8]) -> Option<bool> {
 /// `SELECT 1`, by which pools and frameworks find out whether the connection still lives: an answer from here would
 /// not tell them.
 pub(super) fn asks_for_life(sql: &[u8]) -> bool {
-    let sql = sql.trim_ascii();
-    let sql = sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end();
-    let Some((verb, rest)) = sql.split_at_checked(6) else { return false };
+    let Some((verb, rest)) = trimmed(sql).split_at_checked(6) else { return false };
     verb.eq_ignore_ascii_case(b"select") && rest.starts_with(b" ") && rest.trim_ascii_start() == b"1"
 }
 
@@ -66,16 +62,7 @@ fn shown(sql: &[u8]) -> Option<String> {
     if !sql.get(start..start + 4)?.eq_ignore_ascii_case(b"show") || sql.len() > 200 {
         return None;
     }
-    let tokens = lexer::tokens(std::str::from_utf8(sql).ok()?).ok()?;
-    let tokens = match tokens.split_last() {
-        Some((last, rest)) if last.is_symbol(";") => rest,
-        _ => &tokens,
-    };
-    if !tokens.iter().all(|token| token.kind == TokenKind::Word) {
-        return None;
-    }
-    let words: Vec<String> = tokens.iter().map(|token| token.text.to_ascii_lowercase()).collect();
-    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    match words(sql)?.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["show", "time", "zone"] => Some("TimeZone".to_string()),
         ["show", "transaction", "isolation", "level"] => Some("transaction_isolation".to_string()),
         ["show", name] => {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use freshet_engine::reason::UpstreamReason;
 use parking_lot::Mutex;
 
-use crate::session::answer::{TextColumn, TextKind, TextTable};
+use crate::session::answer::{TextColumn, TextTable};
 use crate::session::state::{Login, RouteSetting, SessionState};
 use crate::statistics::Answered;
 use crate::wire::query::TransactionStatus;
@@ -78,25 +78,23 @@ impl Sessions {
 
     /// The rows of `freshet.sessions`, oldest session first.
     pub fn table(&self) -> TextTable {
-        let text = |name| TextColumn { name, kind: TextKind::Text };
-        let number = |name| TextColumn { name, kind: TextKind::Int8 };
         let columns = vec![
-            number("pid"),
-            text("user"),
-            text("database"),
-            text("application_name"),
-            text("client"),
-            text("started"),
-            text("state"),
-            text("route"),
-            text("reason"),
-            text("opaque"),
-            number("hits"),
-            number("local"),
-            number("captures"),
-            number("relayed"),
-            text("freshness"),
-            text("route_setting"),
+            TextColumn::number("pid"),
+            TextColumn::text("user"),
+            TextColumn::text("database"),
+            TextColumn::text("application_name"),
+            TextColumn::text("client"),
+            TextColumn::text("started"),
+            TextColumn::text("state"),
+            TextColumn::text("route"),
+            TextColumn::text("reason"),
+            TextColumn::text("opaque"),
+            TextColumn::number("hits"),
+            TextColumn::number("local"),
+            TextColumn::number("captures"),
+            TextColumn::number("relayed"),
+            TextColumn::text("freshness"),
+            TextColumn::text("route_setting"),
         ];
         let records: Vec<Arc<Record>> = self.open.lock().records.values().cloned().collect();
         TextTable { columns, rows: records.iter().map(|record| record.row()).collect() }

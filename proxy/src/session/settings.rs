@@ -67,6 +67,8 @@ pub struct Probed {
     /// As [`SettingsValues::search_path`].
     pub search_path: Path,
     pub has_temporary_objects: bool,
+    /// It listens on some channel.
+    pub listens: bool,
     /// In the order of [`NAMES`].
     pub values: Vec<Arc<str>>,
 }
@@ -177,7 +179,7 @@ pub fn write_probe(out: &mut Vec<u8>) {
          WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
          pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) OR EXISTS \
          (SELECT 1 FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
-         END, {})",
+         END, EXISTS (SELECT 1 FROM pg_catalog.pg_listening_channels()), {})",
         settings.join(", ")
     );
     write_parse(out, PROBE_NAME, sql.as_bytes());
@@ -193,7 +195,7 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
     let row = Frames::new(reply).find(|frame| frame.tag == b'D')?;
     let json = data_row(row.body).next()??;
     let items: Vec<serde_json::Value> = serde_json::from_slice(json).ok()?;
-    let [role, session_user, version, path, has_temporary, values @ ..] = items.as_slice() else {
+    let [role, session_user, version, path, has_temporary, listens, values @ ..] = items.as_slice() else {
         return None;
     };
     let text = |value: &serde_json::Value| value.as_str().map(Arc::<str>::from);
@@ -207,6 +209,7 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
         // No schema that a user makes is called so. It counts where it holds something, see `has_temporary_objects`.
         search_path: path.into_iter().filter(|schema| !schema.starts_with("pg_temp_")).collect(),
         has_temporary_objects: has_temporary.as_bool()?,
+        listens: listens.as_bool()?,
         values,
     })
 }
@@ -285,7 +288,7 @@ pub(crate) mod tests {
 
     fn reply(time_zone: &str, temporary: bool) -> Vec<u8> {
         let json = format!(
-            r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
+            r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
             "1", "hex", "on", "off", "Default", "on", "content", "C", "C", "C", "UTF8", "notice", "read committed",
             "\"$user\", public", "0"]"#
         );

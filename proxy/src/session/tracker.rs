@@ -16,8 +16,8 @@ use crate::session::change::{Change, Name, NewValue, UNREAD};
 use crate::session::settings::{Interner, PathKey, Probed, SessionSettings, SettingsValues};
 use crate::session::state::{Isolation, RouteSetting, Transaction};
 use crate::session::variables::{
-    ASKED, CLIENT_ENCODING, CONFORMING_STRINGS, COUNT, DEFAULT_ISOLATION, KEYED, NAMES, REPORTED, ROLE, SEARCH_PATH,
-    SESSION_USER, STATEMENT_TIMEOUT, TEMPORARY, UNLISTED, timeout_ms,
+    ASKED, CLIENT_ENCODING, CONFORMING_STRINGS, COUNT, DEFAULT_ISOLATION, KEYED, LISTENS, NAMES, REPORTED, ROLE,
+    SEARCH_PATH, SESSION_USER, STATEMENT_TIMEOUT, TEMPORARY, UNLISTED, timeout_ms,
 };
 use crate::wire::query::TransactionStatus;
 
@@ -96,6 +96,7 @@ impl Tracker {
     pub fn new(database: &str) -> Self {
         let mut slots = [const { Value::Default }; COUNT];
         slots[TEMPORARY] = Value::Unknown;
+        slots[LISTENS] = Value::Unknown;
         slots[UNLISTED] = Value::Known("".into());
         Self {
             database: database.into(),
@@ -149,6 +150,7 @@ impl Tracker {
                 let is_plain = self.defaults[ROLE].is_some() && self.defaults[ROLE] == self.defaults[SESSION_USER];
                 self.set(ROLE, if is_plain { &Value::Default } else { &Value::Unknown }, false);
                 self.set(TEMPORARY, &Value::Known("f".into()), false);
+                self.set(LISTENS, &Value::Known("f".into()), false);
             }
             Change::DiscardTemporary => self.set(TEMPORARY, &Value::Known("f".into()), false),
             Change::SessionAuthorization => {
@@ -157,6 +159,14 @@ impl Tracker {
                 self.forget(SESSION_USER);
             }
             Change::Temporary => self.set(TEMPORARY, &Value::Unknown, false),
+            Change::Listen => self.set_after(LISTENS, Value::Known("t".into())),
+            Change::UnlistenAll => self.set_after(LISTENS, Value::Known("f".into())),
+            Change::Unlisten => {
+                let after = &self.open().after.slots[LISTENS];
+                if *after != Value::Known("f".into()) {
+                    self.set_after(LISTENS, Value::Unknown);
+                }
+            }
             Change::Call(_) => self.forget_all("calls set_config"),
             Change::Opaque(reason) => self.forget_all(reason),
             Change::Unread => {
@@ -235,7 +245,9 @@ impl Tracker {
         }
         self.learn(ROLE, Arc::clone(&probed.role));
         self.learn(SESSION_USER, Arc::clone(&probed.session_user));
-        self.learn(TEMPORARY, if probed.has_temporary_objects { "t".into() } else { "f".into() });
+        let flag = |is_set: bool| -> Arc<str> { if is_set { "t".into() } else { "f".into() } };
+        self.learn(TEMPORARY, flag(probed.has_temporary_objects));
+        self.learn(LISTENS, flag(probed.listens));
         self.opaque = None;
     }
 
@@ -270,6 +282,7 @@ impl Tracker {
         let has_temporary_objects = &*self.value(TEMPORARY)? != "f";
         let search_path = interner.path(&self.path_key(&role, &asked[SEARCH_PATH]), catalog_version)?;
         let unlisted = self.value(UNLISTED)?;
+        self.value(LISTENS)?;
         let values =
             SettingsValues { role, search_path, has_temporary_objects, unlisted, values: asked[..KEYED].to_vec() };
         let settings = interner.intern(values);
@@ -296,7 +309,11 @@ impl Tracker {
         }
     }
 
-    /// What made the settings unknown.
+    /// The session listens for notifications, as far as is known.
+    pub fn listens(&self) -> bool {
+        self.value(LISTENS).is_some_and(|listens| &*listens == "t")
+    }
+
     /// Savepoints of the open block.
     pub fn savepoints(&self) -> usize {
         self.open.as_ref().map_or(0, |open| open.savepoints.len())
@@ -306,6 +323,7 @@ impl Tracker {
         self.open.as_ref().is_some_and(|open| open.savepoints.iter().any(|savepoint| *savepoint.name == *name))
     }
 
+    /// What made the settings unknown.
     pub fn opaque(&self) -> Option<&Arc<str>> {
         self.opaque.as_ref()
     }
@@ -418,6 +436,14 @@ impl Tracker {
             Arc::make_mut(&mut open.after).slots[slot] = value.clone();
             open.local &= !(1 << slot);
         }
+    }
+
+    /// In force once the transaction has committed.
+    fn set_after(&mut self, slot: usize, value: Value) {
+        let open = self.open();
+        Arc::make_mut(&mut open.after).slots[slot] = value;
+        // What is found out meanwhile is no news of it.
+        open.local |= 1 << slot;
     }
 
     /// Names add up until RESET ALL; a RESET takes back only one that stands alone.

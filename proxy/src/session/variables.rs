@@ -49,8 +49,10 @@ pub const SESSION_USER: usize = 21;
 pub const TEMPORARY: usize = 22;
 /// The names of settings that the session changed and that are not known here; empty if there are none.
 pub const UNLISTED: usize = 23;
+/// `t` if notifications are listened for.
+pub const LISTENS: usize = 24;
 /// All of them.
-pub const COUNT: usize = 24;
+pub const COUNT: usize = 25;
 
 /// The slot of a setting, case-insensitively.
 pub fn slot(name: &str) -> Option<usize> {

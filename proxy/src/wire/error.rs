@@ -28,6 +28,10 @@ impl<'a> ErrorFields<'a> {
     }
 }
 
+/// What PostgreSQL says to a statement in a failed block.
+pub const FAILED_TRANSACTION: ErrorFields<'static> =
+    ErrorFields::error("25P02", "current transaction is aborted, commands ignored until end of transaction block");
+
 /// ErrorResponse.
 pub fn write_error(out: &mut Vec<u8>, fields: &ErrorFields<'_>) {
     let severity = match fields.severity {

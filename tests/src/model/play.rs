@@ -2,12 +2,12 @@
 //! chance, under the conditions of `session::Session`: whatever may be answered locally is, or is relayed.
 
 use freshet::session::answer::{Form, ObservedReply, Observer, Reply, Unit};
-use freshet::session::control::{self, Control};
+use freshet::session::control::{self, Decision};
 use freshet::session::effect::{Effect, effects, worst};
 use freshet::session::machine::group::{Answer, Group, Item, is_several};
 use freshet::session::machine::{Event, Machine, MachineLimits, Step, WatchEnd};
 use freshet::session::settings::Interner;
-use freshet::session::state::{Isolation, Login, SessionState, Transaction};
+use freshet::session::state::{Login, SessionState};
 use freshet::wire::extended::write_parameter_description;
 use freshet::wire::frame::{Frames, write_frame};
 use freshet::wire::query::{TransactionStatus, write_command_complete};
@@ -288,7 +288,7 @@ impl Play {
 
     fn relay(&mut self) {
         let observer = self.observer();
-        self.machine.relay_unit(observer, None);
+        self.machine.relay_unit(observer);
     }
 
     /// Sometimes somebody watches.
@@ -309,14 +309,15 @@ impl Play {
         }
         let mut answers = Vec::new();
         for (at, item) in group.items.iter().enumerate() {
-            match decide_item(item, &mut state, wants, may_probe) {
+            let knows_savepoint = |sql: &[u8]| self.machine.knows_savepoint(sql);
+            match decide_item(item, &mut state, wants, may_probe, knows_savepoint) {
                 Decided::Answer(answer) => answers.push(answer),
                 Decided::Probe => return self.probe(),
                 Decided::Relay => {
                     let is_description = matches!(item, Item::DescribeStatement { .. });
                     let end = if is_description { WatchEnd::Description } else { WatchEnd::Execution };
                     let observer = self.observer();
-                    return self.machine.relay_group(observer, None, end, group.executions_before(at));
+                    return self.machine.relay_group(observer, end, group.executions_before(at));
                 }
             }
         }
@@ -345,13 +346,25 @@ enum Decided {
     Probe,
 }
 
-fn decide_item(item: &Item<'_>, state: &mut SessionState, wants: bool, may_probe: bool) -> Decided {
+fn decide_item(
+    item: &Item<'_>,
+    state: &mut SessionState,
+    wants: bool,
+    may_probe: bool,
+    knows_savepoint: impl FnOnce(&[u8]) -> bool,
+) -> Decided {
     let Some(unit) = item.question() else { return Decided::Answer(Answer::None) };
     if let Some(control) = control::read(unit.sql) {
-        return if wants || unit.form == Form::Prepare {
-            decide_control(control, &unit, state)
-        } else {
-            Decided::Relay
+        if unit.form == Form::Prepare {
+            return Decided::Answer(Answer::None);
+        }
+        if !wants {
+            return Decided::Relay;
+        }
+        return match control::decide(control, state, || knows_savepoint(unit.sql)) {
+            Decision::Answer => Decided::Answer(Answer::Control(control)),
+            Decision::Ask => Decided::Probe,
+            Decision::Relay => Decided::Relay,
         };
     }
     let effect = unit.prepared.map_or_else(|| worst(&effects(unit.sql)), |prepared| prepared.effect);
@@ -365,32 +378,6 @@ fn decide_item(item: &Item<'_>, state: &mut SessionState, wants: bool, may_probe
         Some(reply) => Decided::Answer(Answer::Reply(reply)),
         None => Decided::Relay,
     }
-}
-
-/// As in `session::group`.
-fn decide_control(control: Control, unit: &Unit<'_>, state: &mut SessionState) -> Decided {
-    if unit.form == Form::Prepare {
-        return Decided::Answer(Answer::None);
-    }
-    match (control, state.status) {
-        (Control::Begin { isolation, .. }, TransactionStatus::Idle) => {
-            let Some(settings) = &state.settings else { return Decided::Probe };
-            let isolation = isolation.or(settings.default_isolation);
-            if !isolation.is_some_and(Isolation::is_per_statement) {
-                return Decided::Relay;
-            }
-            state.transaction = Transaction { isolation, is_tainted: false, has_relayed: false };
-            state.status = TransactionStatus::InTransaction;
-        }
-        (Control::Commit | Control::Rollback, TransactionStatus::InTransaction)
-            if !state.transaction.has_relayed && !state.transaction.is_tainted =>
-        {
-            state.transaction = Transaction::default();
-            state.status = TransactionStatus::Idle;
-        }
-        _ => return Decided::Relay,
-    }
-    Decided::Answer(Answer::Control(control))
 }
 
 fn common_obstacle(group: &Group<'_>, state: &SessionState, may_probe: bool) -> bool {

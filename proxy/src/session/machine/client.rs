@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, of_call};
-use crate::session::effect::{self, Effect, Judged, Written, drops_all_statements, judge, worst};
+use crate::session::effect::{Effect, Judged, Written, drops_all_statements, judge, worst};
 use crate::session::intercept;
 use crate::session::machine::{
     CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
@@ -234,7 +234,8 @@ impl Machine {
             return false;
         }
         let count = length.min(rest.len());
-        if self.may_be_skipped(tag, &rest[..count]) && !self.is_in_turn() {
+        let must_be_in_turn = self.may_be_skipped(tag, &rest[..count]) || self.wants_portals(tag, &rest[..count]);
+        if must_be_in_turn && !self.is_in_turn() {
             return false;
         }
         self.note_relayed(tag, &rest[..count], length <= count);
@@ -274,6 +275,19 @@ impl Machine {
             && of_unit().any(|entry| may_fail(&entry.kind))
     }
 
+    /// Whether upstream gets the portals that live here before this message: it must be known then that the block has not
+    /// failed, or they would be neither here nor there.
+    fn wants_portals(&self, tag: u8, frame: &[u8]) -> bool {
+        let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
+        let sql = match tag {
+            _ if self.portals.is_empty() || self.is_skipping => return false,
+            b'Q' => query(body),
+            b'P' => Parse::view(body).map(|parse| parse.sql),
+            _ => return false,
+        };
+        sql.is_none_or(|sql| self.restores_portals(sql, worst(&self.judge(sql).effects)))
+    }
+
     /// Forwards what is held, without waiting for the rest of the unit.
     pub fn release(&mut self) {
         let incoming = std::mem::take(&mut self.incoming);
@@ -310,21 +324,13 @@ impl Machine {
         &self.incoming[self.taken..self.scanned]
     }
 
-    /// Upstream answers the unit; `observer` sees the reply. `effect` replaces what the text tells.
-    pub fn relay_unit(&mut self, observer: Option<Box<dyn Observer>>, effect: Option<Effect>) {
-        self.relay_group(observer, effect, WatchEnd::Ready, 0);
+    /// Upstream answers the unit; `observer` sees the reply.
+    pub fn relay_unit(&mut self, observer: Option<Box<dyn Observer>>) {
+        self.relay_group(observer, WatchEnd::Ready, 0);
     }
 
     /// Like [`Machine::relay_unit`]; the observer sees one part of the reply, after `skip` executions and up to `end`.
-    pub fn relay_group(
-        &mut self,
-        observer: Option<Box<dyn Observer>>,
-        effect: Option<Effect>,
-        end: WatchEnd,
-        skip: usize,
-    ) {
-        let settings = self.state.settings.clone();
-        let transaction = self.state.transaction;
+    pub fn relay_group(&mut self, observer: Option<Box<dyn Observer>>, end: WatchEnd, skip: usize) {
         self.watch = observer.map(|observer| Watch {
             bytes_max: observer.bytes_max(),
             observer,
@@ -340,16 +346,6 @@ impl Machine {
             skip,
         });
         self.release();
-        if effect == Some(Effect::Neutral) {
-            self.state.settings = settings;
-            self.state.transaction = transaction;
-            if let Some(last) = self.expected.back_mut()
-                && let ExpectedKind::Query(found) | ExpectedKind::Sync(found) = &mut last.kind
-            {
-                *found = Effect::Neutral;
-            }
-            self.expected.iter_mut().for_each(|entry| entry.due = None);
-        }
     }
 
     /// Books a message that goes upstream: what it will answer, what it may change, what must go before it.
@@ -384,7 +380,6 @@ impl Machine {
         match tag {
             b'Q' => {
                 self.mind_cursors(body);
-                self.mind_listening(body);
                 let judged = if is_whole { query(body).map(|sql| self.judge(sql)) } else { None };
                 let Judged { effects, changes, written } = judged.unwrap_or_else(Judged::unread);
                 self.written.add(&written);
@@ -455,16 +450,7 @@ impl Machine {
         }
     }
 
-    /// LISTEN counts from when it is seen, UNLISTEN * and DISCARD ALL from when the transaction that has them is over.
-    fn mind_listening(&mut self, text: &[u8]) {
-        if let Some(listens) = effect::listens(text) {
-            self.state.listens |= listens;
-            self.unlistens = !listens;
-        }
-    }
-
     fn note_parse(&mut self, body: &[u8], is_whole: bool) {
-        self.mind_listening(Parse::view(body).map_or(body, |parse| parse.sql));
         self.is_unsynced = true;
         let name = body.split(|byte| *byte == 0).next().unwrap_or_default();
         let statement = if is_whole { Parse::view(body).map(|parse| self.prepare(&parse)) } else { None };

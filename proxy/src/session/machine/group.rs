@@ -13,7 +13,7 @@ use crate::session::intercept;
 use crate::session::machine::local::write_own_execution;
 use crate::session::machine::portal::{Executed, Portal};
 use crate::session::machine::{ExpectedKind, Machine, Named, Unnamed, UnnamedPortal};
-use crate::wire::error::{ErrorFields, Severity, write_error};
+use crate::wire::error::{FAILED_TRANSACTION, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_close,
 };
@@ -564,7 +564,7 @@ impl Machine {
     pub(super) fn answer_portal_message(&mut self, tag: u8, body: &[u8]) -> bool {
         let has_failed = self.state.status == TransactionStatus::Failed;
         if has_failed && matches!(tag, b'E' | b'D') {
-            self.to_client.write(|out| write_error(out, &ABORTED));
+            self.to_client.write(|out| write_error(out, &FAILED_TRANSACTION));
             self.has_open_group |= !self.is_unsynced;
             self.ignores_group = true;
             return true;
@@ -630,15 +630,6 @@ fn judge(items: &mut [Item<'_>], stays: bool) {
         }
     }
 }
-
-/// What PostgreSQL says to a message about a portal in a failed block.
-const ABORTED: ErrorFields<'static> = ErrorFields {
-    severity: Severity::Error,
-    sqlstate: "25P02",
-    message: "current transaction is aborted, commands ignored until end of transaction block",
-    detail: None,
-    hint: None,
-};
 
 const NO_PARAMETERS: &[u8] = b"t\0\0\0\x06\0\0";
 

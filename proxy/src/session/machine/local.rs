@@ -447,8 +447,7 @@ impl Machine {
     /// Before a text goes upstream that may name cursors, which to PostgreSQL portals are: upstream gets those that live here,
     /// each where it stands. Their further rows are of upstream's present.
     pub(super) fn restore_portals(&mut self, text: &[u8], effect: Effect, is_query: bool) {
-        let is_open = self.state.status == TransactionStatus::InTransaction;
-        if self.portals.is_empty() || !is_open || !(effect == Effect::Opaque || may_name_cursors(text)) {
+        if self.portals.is_empty() || !self.restores_portals(text, effect) {
             return;
         }
         let origins = self.portals.take_origins();
@@ -464,6 +463,11 @@ impl Machine {
             self.to_upstream.push(SYNC);
             self.expect_quiet(ExpectedKind::QuietSync);
         }
+    }
+
+    pub(super) fn restores_portals(&self, text: &[u8], effect: Effect) -> bool {
+        let is_open = self.state.status == TransactionStatus::InTransaction;
+        is_open && (effect == Effect::Opaque || may_name_cursors(text))
     }
 
     /// Likewise the unnamed portal: bound again and run to its end, where the client left it.

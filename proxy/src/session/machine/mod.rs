@@ -276,8 +276,6 @@ pub struct Machine {
     has_error: bool,
     /// It had the tag of a COMMIT that was one.
     has_committed: bool,
-    /// The open transaction ends what the session listens to.
-    unlistens: bool,
     watch: Option<Watch>,
     probe_reply: Option<Vec<u8>>,
     /// The messages of the last [`ExpectedKind::Answered`].
@@ -336,7 +334,6 @@ impl Machine {
             written: Written::NOTHING,
             has_error: false,
             has_committed: false,
-            unlistens: false,
             watch: None,
             probe_reply: None,
             answered: Vec::new(),

@@ -66,7 +66,7 @@ fn tags(bytes: &[u8]) -> String {
 fn relayed(machine: &mut Machine, bytes: &[u8]) -> Vec<u8> {
     machine.receive_client(bytes);
     while machine.advance() == Step::Decide {
-        machine.relay_unit(None, None);
+        machine.relay_unit(None);
     }
     machine.to_upstream.take()
 }
@@ -272,7 +272,7 @@ fn the_probe_is_invisible_and_its_failure_too() {
     assert_eq!(upstream_says(&mut machine, &pieces), b"");
     assert!(matches!(machine.take_events().as_slice(), [Event::Probed(Err(None))]));
     assert_eq!(machine.advance(), Step::Decide, "the unit is looked at again");
-    machine.relay_unit(None, None);
+    machine.relay_unit(None);
     upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
     machine.to_upstream.take();
     machine.take_events();
@@ -497,7 +497,7 @@ fn an_observer_gets_the_whole_reply_and_nothing_else() {
         let mut machine = machine();
         machine.receive_client(&[sql("SELECT 1"), sql("SELECT 2")].concat());
         assert_eq!(machine.advance(), Step::Decide);
-        machine.relay_unit(Some(Box::new(Keep(Arc::clone(&seen), max))), None);
+        machine.relay_unit(Some(Box::new(Keep(Arc::clone(&seen), max))));
         assert_eq!(machine.advance(), Step::Wait);
         let one = [message(b'T', b"\0\0"), complete(), ready(b'I')].concat();
         upstream_says(&mut machine, &[&one, &one]);
@@ -518,7 +518,7 @@ fn a_malformed_message_goes_upstream_as_it_is() {
     let broken = [sql("SELECT 1"), vec![b'Q', 0, 0, 0, 1, 9, 9]].concat();
     machine.receive_client(&broken);
     while machine.advance() == Step::Decide {
-        machine.relay_unit(None, None);
+        machine.relay_unit(None);
     }
     machine.advance();
     assert_eq!(machine.to_upstream.take(), broken);
@@ -604,7 +604,7 @@ proptest! {
             loop {
                 match machine.advance() {
                     Step::Decide if local[units % local.len()] && machine.unit().is_ok_and(|unit| matches!(unit.form, Form::Simple | Form::Execute | Form::Prepare)) => machine.answer_locally(&reply()),
-                    Step::Decide => machine.relay_unit(None, None),
+                    Step::Decide => machine.relay_unit(None),
                     Step::Wait | Step::Held => break,
                 }
                 units += 1;
@@ -626,7 +626,7 @@ proptest! {
             }
             prop_assert!(machine.receive_upstream(&std::mem::take(&mut waiting)));
             while machine.advance() == Step::Decide {
-                machine.relay_unit(None, None);
+                machine.relay_unit(None);
             }
             readies += tags(&machine.to_client.take()).matches('Z').count();
         }
@@ -645,11 +645,11 @@ proptest! {
         let mut machine = machine();
         machine.receive_client(&client);
         while machine.advance() == Step::Decide {
-            machine.relay_unit(None, None);
+            machine.relay_unit(None);
         }
         machine.client_closed();
         while machine.advance() == Step::Decide {
-            machine.relay_unit(None, None);
+            machine.relay_unit(None);
         }
         let sent = machine.to_upstream.take();
         prop_assert!(client.starts_with(&sent));

@@ -300,9 +300,16 @@ impl Machine {
     /// A statement is acknowledged: what it changes is so.
     fn apply_due(&mut self, due: &mut Due) {
         for change in due.as_mut().and_then(|due| due.pop_front()).unwrap_or_default() {
-            if let Change::Commit { chain: true } = change {
+            match change {
                 // No ReadyForQuery tells of the commit: the next block is open.
-                self.events.push(Event::WriteAcknowledged(Effect::Opaque, Written::Anything));
+                Change::Commit { chain: true } => {
+                    self.events.push(Event::WriteAcknowledged(Effect::Opaque, Written::Anything));
+                }
+                // ReadyForQuery may come later, after a Sync that the client has not sent yet.
+                Change::Commit { chain: false } if self.is_unsynced && self.written != Written::NOTHING => {
+                    self.events.push(Event::WriteAcknowledged(Effect::Opaque, self.written.clone()));
+                }
+                _ => {}
             }
             self.apply_change(&change);
         }
@@ -375,13 +382,13 @@ impl Machine {
         }
         // An own Parse that fails does so in the place of the client's message that needs it: PostgreSQL, too, analyses a
         // statement again when it is bound. The probe's failure is the probe's.
-        let is_quiet = self.expected.front().is_some_and(|front| front.is_quiet);
-        let is_for_nobody = is_quiet || is_own && self.probe_reply.is_some();
         let is_sync = |kind: &ExpectedKind| matches!(kind, ExpectedKind::Sync(_) | ExpectedKind::QuietSync);
         let mut skipped = Vec::new();
         while self.expected.front().is_some_and(|front| !is_sync(&front.kind)) {
             skipped.extend(self.pop_expected());
         }
+        let is_alone = self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::QuietSync));
+        let is_for_nobody = is_own && (is_alone || self.probe_reply.is_some());
         let has_own = skipped.iter().any(|e| e.is_own && matches!(e.kind, ExpectedKind::Bind | ExpectedKind::Execute));
         // The first is the one that failed. Parse of the unnamed statement drops the one before even then.
         if let Some(Expected { kind: ExpectedKind::Parse(None), is_own: false, undo, .. }) = skipped.first_mut() {
@@ -470,9 +477,6 @@ impl Machine {
                 self.written = Written::NOTHING;
             }
             let is_committed = std::mem::take(&mut self.has_committed);
-            if std::mem::take(&mut self.unlistens) && !self.has_error {
-                self.state.listens = false;
-            }
             self.end_of_transaction(is_committed);
             self.portal_changes.clear();
         }
@@ -490,6 +494,7 @@ impl Machine {
         let transaction = self.tracker.transaction();
         self.state.transaction.isolation = transaction.isolation;
         self.state.transaction.is_tainted = transaction.is_tainted;
+        self.state.listens = self.tracker.listens();
         self.state.settings = self.tracker.still_resolved().cloned();
         self.state.take_own(self.tracker.own());
     }
