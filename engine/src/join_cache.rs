@@ -18,7 +18,7 @@ pub struct JoinKey<'a> {
     pub table: RelationId,
     /// Compared by identity: another version of the same generation may hold its rows elsewhere.
     pub version: &'a Arc<TableVersion>,
-    /// Indexes into the schema: what the build side holds, and what it is keyed by (positions in `columns`).
+    /// Indexes into the schema: what the build side and its filters read, and what it is keyed by (positions in `columns`).
     pub columns: &'a [usize],
     pub key_columns: &'a [usize],
     /// Names the filters, with the values of the parameters they read.

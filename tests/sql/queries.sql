@@ -111,6 +111,8 @@ SELECT p.id, t.title, v.n FROM people p LEFT JOIN teams t ON t.id = p.team LEFT 
 SELECT p.id, x.id FROM people p JOIN (teams t JOIN holes h ON h.id = t.id) ON t.id = p.team JOIN holes x ON x.v = h.v ORDER BY 1, 2;
 SELECT count(*) FROM people a, people b, teams t WHERE a.team = t.id AND b.team = t.id AND a.id <> b.id;
 SELECT a.id FROM people a LEFT JOIN tags g ON g.person = a.id WHERE g.person IS NULL ORDER BY 1;
+SELECT p.id, v.id FROM people p JOIN visits v ON v.person = p.id WHERE v.took = 37 ORDER BY 1, 2;
+SELECT p.id, v.id FROM people p JOIN visits v ON v.person = p.id WHERE v.id = 37 ORDER BY 1, 2;
 -- WITH
 WITH t AS (SELECT team, sum(salary) AS s FROM people GROUP BY team) SELECT a.team, a.s, b.s FROM t a LEFT JOIN t b ON b.team = a.team + 1 ORDER BY 1;
 WITH a AS (SELECT * FROM visits), b AS (SELECT person, count(*) AS n FROM a GROUP BY person), c AS (SELECT max(n) AS m FROM b) SELECT b.* FROM b, c WHERE b.n = c.m ORDER BY 1;

@@ -109,7 +109,8 @@ impl Run<'_> {
         let key = JoinKey {
             table: scan.table,
             version: self.table(scan.table)?,
-            columns: &scan.columns[..scan.outputs],
+            // Those that only the filters read, too: the filters name them by position.
+            columns: &scan.columns,
             key_columns: &identity.key_columns,
             filters: identity.filters,
             parameters: &identity.parameters,

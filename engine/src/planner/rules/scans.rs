@@ -32,7 +32,7 @@ fn prepare_scan(scan: &mut Scan) {
     if scan.filters.iter().all(is_immutable) {
         let mut parameters = BTreeSet::new();
         scan.filters.iter().for_each(|filter| collect_parameters(filter, &mut parameters));
-        scan.fingerprint = Some(format!("{:?}", scan.filters));
+        scan.fingerprint = Some(format!("{}|{:?}", scan.outputs, scan.filters));
         scan.fingerprint_parameters = parameters.into_iter().collect();
     }
 }
