@@ -59,6 +59,14 @@ SELECT (SELECT id FROM people);
 SELECT id, (SELECT tag FROM tags t WHERE t.person = p.id) FROM people p;
 -- relay: tied by more than equalities
 SELECT id, (SELECT count(*) FROM visits v WHERE v.took < p.salary) FROM people p ORDER BY id;
+SELECT id FROM people WHERE team = ANY ('{1, 3}') ORDER BY id;
+SELECT id FROM people WHERE team = ANY (ARRAY[1, 3]) OR name = ANY (ARRAY['hal', 'x']) ORDER BY id;
+SELECT id, team = ANY ('{1,NULL}') AS a, team <> ALL ('{1,NULL}') AS b, team <> ALL ('{}') AS c, team = ANY ('{}'::int[]) AS d FROM people ORDER BY id;
+SELECT id FROM people WHERE name LIKE ANY (ARRAY['a%', '%y']) AND name NOT LIKE ALL ('{x%,"fa%"}') ORDER BY id;
+SELECT id FROM people WHERE salary > ALL (ARRAY[100, 299.5]) AND salary < ANY ('{1000,1100}'::numeric[]) ORDER BY id;
+SELECT id FROM people WHERE born = ANY ('{1980-01-01,1999-09-09}'::date[]) AND name = ANY ('{ann,eve}'::varchar(10)[]) ORDER BY id;
+-- relay: no such operator
+SELECT id FROM people WHERE team = ANY (ARRAY['1', '2']) ORDER BY id;
 -- set operations
 SELECT id FROM people UNION SELECT id FROM teams ORDER BY id;
 SELECT team FROM people UNION ALL SELECT id FROM teams ORDER BY 1 NULLS FIRST;

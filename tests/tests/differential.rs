@@ -200,6 +200,36 @@ fn structured_queries_have_upstreams_answers() {
     report(&problems, cases.len() * 2);
 }
 
+/// Which of the shapes that tools send are answered here, and why the others are not.
+#[test]
+fn templates_of_tools_are_answered_here() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, include_str!("../sql/queries.setup.sql"));
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
+    let mut pair = Pair::new(direct(cluster), freshet.address(), &database, &[]);
+    let text = include_str!("../sql/templates.sql");
+    let classes = text.lines().filter_map(|line| line.strip_prefix("-- ").filter(|c| ["must", "should"].contains(c)));
+    let cases = script(text);
+    assert_eq!(classes.clone().count(), cases.len(), "a class for each statement");
+    let mut shares: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    let (mut relayed, mut wrong) = (Vec::new(), Vec::new());
+    for (class, case) in classes.zip(&cases) {
+        let share = shares.entry(class).or_default();
+        share.1 += 1;
+        match pair.check(Protocol::Simple, case) {
+            None => share.0 += 1,
+            Some(problem) if problem.contains("answered by relay") => relayed.push(format!("{class} {problem}")),
+            Some(problem) => wrong.push(problem),
+        }
+    }
+    println!("{shares:?}\n{}", relayed.join("\n"));
+    report(&wrong, cases.len());
+    let percent = |class| shares.get(class).map_or(0, |(here, all)| here * 100 / all);
+    assert!(percent("must") >= 95, "{shares:?}\n{}", relayed.join("\n"));
+    assert!(percent("should") >= 70, "{shares:?}\n{}", relayed.join("\n"));
+}
+
 #[test]
 fn parameters_are_read_as_upstream_reads_them() {
     let (cluster, database, freshet) = setup();

@@ -1,7 +1,7 @@
 //! Random queries over small tables with NULLs and duplicates, against PostgreSQL and through freshet: the same rows, however
 //! the query is nested. Each is asked twice, so that the second answer is freshet's own.
 //!
-//! `FRESHET_TEST_QUERIES` sets how many (default 400), `FRESHET_TEST_SEED` the first random number.
+//! `FRESHET_TEST_QUERIES` sets how many (default 200), `FRESHET_TEST_SEED` the first random number.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -310,7 +310,7 @@ fn random_queries_have_upstreams_answers() {
         }
         through.simple("BEGIN; SELECT 1; COMMIT").expect("answers");
     }
-    let count = setting("FRESHET_TEST_QUERIES", 400);
+    let count = setting("FRESHET_TEST_QUERIES", 200);
     let mut reasons: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let (mut local, mut problems) = (0, Vec::new());
     for _ in 0..count {

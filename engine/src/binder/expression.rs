@@ -9,7 +9,7 @@ use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, WindowCal
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, ArgumentType, Candidate, CastContext, CastMethod, Function};
 use crate::reason::UpstreamReason;
-use crate::statement::ast::{Call, CallSchema, Expr, SqlValueFunction};
+use crate::statement::ast::{ArrayItems, ArrayLiteral, Call, CallSchema, Expr, SqlValueFunction};
 use crate::types::{PgType, Value};
 
 /// Which clause an expression stands in (ParseExprKind).
@@ -133,6 +133,9 @@ impl Binder<'_> {
             Expr::Subquery(query) => self.scalar_subquery(level, query),
             Expr::Exists(query) => self.exists(level, query),
             Expr::InSubquery { operand, query, negated } => self.in_subquery(level, operand, query, *negated),
+            Expr::Quantified { operand, symbol, is_all, array } => {
+                self.quantified(level, operand, symbol, *is_all, array)
+            }
             Expr::Grouping(items) => self.grouping_call(level, items),
         }
     }
@@ -305,6 +308,58 @@ impl Binder<'_> {
         }))
     }
 
+    /// make_scalar_array_op: the comparison with each item; a NULL among them keeps its meaning.
+    fn quantified(
+        &mut self,
+        level: &mut Level,
+        operand: &Expr,
+        symbol: &str,
+        is_all: bool,
+        array: &ArrayLiteral,
+    ) -> Bound<Typed> {
+        let operand = self.expression(level, operand)?;
+        let mut items = match &array.items {
+            // transformArrayExpr: the items have one type among themselves, text if none is typed.
+            ArrayItems::Listed(items) => {
+                let items = self.expressions(level, items)?;
+                if array.to.is_some() { items } else { self.unify(items)?.0 }
+            }
+            ArrayItems::Text(items) => items
+                .iter()
+                .map(|item| unknown(item.as_ref().map_or(Value::Null, |text| Value::Text(text.as_str().into()))))
+                .collect(),
+        };
+        if let Some(to) = &array.to {
+            let (to, typmod) = self.type_named(to)?;
+            items = items.into_iter().map(|item| self.cast(item, to, typmod)).collect::<Bound<_>>()?;
+        }
+        if items.is_empty() {
+            let (expr_type, strength) = self.plain_type(PgType::Bool)?;
+            return Ok(Typed::literal(Value::Bool(is_all), expr_type, strength));
+        }
+        let is_untyped = items.iter().all(Typed::is_unknown);
+        if operand.is_unknown() && is_untyped {
+            return Err(unsupported("array of unknown type"));
+        }
+        // Membership, as IN has it.
+        if (symbol == "=" && !is_all) || (symbol == "<>" && is_all) {
+            let negated = is_all;
+            let (equal, operand, first) = self.equality(operand, items.remove(0))?;
+            let element = equal.arguments.last().copied().unwrap_or(PgType::Text);
+            let mut list = vec![first.expr];
+            for item in items {
+                list.push(self.coerce(item, element, CastContext::Implicit)?.expr);
+            }
+            return Ok(Typed::bool(self.membership(equal, operand.expr, list, negated)?));
+        }
+        let mut parts = Vec::with_capacity(items.len());
+        for item in items {
+            let operand = self.repeat(&operand)?;
+            parts.push(self.operator(symbol, Some(operand), item)?.expr);
+        }
+        Ok(Typed::bool(if is_all { BoundExpr::And(parts) } else { BoundExpr::Or(parts) }))
+    }
+
     fn array_membership(&mut self, operand: Typed, items: Vec<Typed>, negated: bool) -> Bound<BoundExpr> {
         let mut all = vec![operand];
         all.extend(items);
@@ -328,15 +383,26 @@ impl Binder<'_> {
         for item in items {
             list.push(self.coerce(item, element, CastContext::Implicit)?.expr);
         }
+        self.membership(equal, operand.expr, list, negated)
+    }
+
+    /// Whether the operand equals one of the list, all of it coerced already.
+    fn membership(
+        &mut self,
+        equal: &'static Function,
+        operand: BoundExpr,
+        list: Vec<BoundExpr>,
+        negated: bool,
+    ) -> Bound<BoundExpr> {
         let is_constant = |item: &BoundExpr| matches!(item, BoundExpr::Literal { .. } | BoundExpr::Parameter { .. });
         if list.iter().all(is_constant) {
-            return Ok(BoundExpr::InList { equal, operand: Box::new(operand.expr), list, negated });
+            return Ok(BoundExpr::InList { equal, operand: Box::new(operand), list, negated });
         }
-        self.spend(list.len() * size(&operand.expr))?;
+        self.spend(list.len() * size(&operand))?;
         let expr_type = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
         let equals = list.into_iter().map(|item| BoundExpr::Call {
             function: equal,
-            arguments: vec![operand.expr.clone(), item],
+            arguments: vec![operand.clone(), item],
             expr_type,
         });
         let any = BoundExpr::Or(equals.collect());

@@ -48,6 +48,7 @@ fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
             None => strong("column1"),
         },
         Expr::InSubquery { .. }
+        | Expr::Quantified { .. }
         | Expr::Number(_)
         | Expr::String(_)
         // Before PostgreSQL 15 it is a cast, named bool; upstream's description of the shape tells.

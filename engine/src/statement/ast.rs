@@ -252,6 +252,13 @@ pub enum Expr {
         query: Box<Query>,
         negated: bool,
     },
+    /// `operand symbol ANY | ALL (array)`.
+    Quantified {
+        operand: Box<Self>,
+        symbol: String,
+        is_all: bool,
+        array: ArrayLiteral,
+    },
     /// `GROUPING(...)`.
     Grouping(Vec<Self>),
     Case {
@@ -276,6 +283,22 @@ pub enum Expr {
         operand: Box<Self>,
         collation: Vec<Name>,
     },
+}
+
+/// An array that is compared with, item by item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArrayLiteral {
+    pub items: ArrayItems,
+    /// The element type that it is cast to.
+    pub to: Option<TypeName>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArrayItems {
+    /// `ARRAY[...]`.
+    Listed(Vec<Expr>),
+    /// `'{...}'`: None is NULL.
+    Text(Vec<Option<String>>),
 }
 
 /// `name(arguments)`, or the SQL forms that mean one.

@@ -3,7 +3,7 @@
 use super::call::system_call;
 use super::name::{WordClass, word_class};
 use super::{Parsed, Parser, unsupported};
-use crate::statement::ast::{Expr, SqlValueFunction};
+use crate::statement::ast::{ArrayItems, ArrayLiteral, Expr, SqlValueFunction};
 use crate::statement::keywords::KeywordClass;
 use crate::statement::lexer::{Token, TokenKind, fold};
 
@@ -256,7 +256,7 @@ impl<'a> Parser<'_, 'a> {
     /// After LIKE or ILIKE. With ESCAPE the pattern is `like_escape(pattern, escape)`, as in gram.y.
     fn like(&mut self, left: Expr, symbol: &str) -> Parsed<Expr> {
         if ["any", "some", "all"].iter().any(|word| self.peek_is_word(word)) {
-            return Err(unsupported("ANY or ALL"));
+            return self.quantified(left, symbol);
         }
         let mut pattern = self.climb(precedence::ESCAPE, Form::A)?;
         if self.accept_word("escape") {
@@ -288,19 +288,46 @@ impl<'a> Parser<'_, 'a> {
         Ok(Expr::In { operand, list, negated })
     }
 
-    /// `= ANY (SELECT ...)` is IN, `<> ALL (SELECT ...)` is NOT IN.
+    /// ANY, SOME or ALL of a subquery or an array. `= ANY (SELECT ...)` is IN, `<> ALL (SELECT ...)` is NOT IN.
     fn quantified(&mut self, left: Expr, symbol: &str) -> Parsed<Expr> {
         let is_all = self.peek_is_word("all");
-        let negated = match symbol {
-            "=" if !is_all => false,
-            "<>" | "!=" if is_all => true,
-            _ => return Err(unsupported("ANY or ALL")),
-        };
+        let symbol = if symbol == "!=" { "<>" } else { symbol };
         self.at += 1;
-        match self.query_or_nothing()? {
-            Some(query) => Ok(Expr::InSubquery { operand: Box::new(left), query: Box::new(query), negated }),
-            None => Err(unsupported("ANY or ALL of an array")),
+        let operand = Box::new(left);
+        let Some(query) = self.query_or_nothing()? else {
+            let array = self.array_literal()?;
+            return Ok(Expr::Quantified { operand, symbol: symbol.to_owned(), is_all, array });
+        };
+        match (symbol, is_all) {
+            ("=", false) => Ok(Expr::InSubquery { operand, query: Box::new(query), negated: false }),
+            ("<>", true) => Ok(Expr::InSubquery { operand, query: Box::new(query), negated: true }),
+            _ => Err(unsupported("ANY or ALL of a subquery")),
         }
+    }
+
+    /// `(ARRAY[...])` or `('{...}')`, with or without a cast.
+    fn array_literal(&mut self) -> Parsed<ArrayLiteral> {
+        let unknown = || unsupported("ANY or ALL of an array");
+        self.expect_symbol("(")?;
+        let items = if self.accept_word("array") {
+            self.expect_symbol("[").map_err(|_| unknown())?;
+            let items = self.list(Self::expression)?;
+            self.expect_symbol("]")?;
+            ArrayItems::Listed(items)
+        } else {
+            let Ok(Expr::String(text)) = self.string_constant() else { return Err(unknown()) };
+            ArrayItems::Text(array_items(&text).ok_or_else(unknown)?)
+        };
+        let to = if self.accept_symbol("::") {
+            let element = self.element_type()?;
+            self.expect_symbol("[").map_err(|_| unknown())?;
+            self.expect_symbol("]").map_err(|_| unknown())?;
+            Some(element)
+        } else {
+            None
+        };
+        self.expect_symbol(")").map_err(|_| unknown())?;
+        Ok(ArrayLiteral { items, to })
     }
 
     /// c_expr.
@@ -507,6 +534,40 @@ impl<'a> Parser<'_, 'a> {
 fn is_operator(token: &Token<'_>) -> bool {
     token.kind == TokenKind::Symbol
         && !matches!(token.text, "(" | ")" | "[" | "]" | "," | ";" | ":" | "::" | ":=" | "." | ".." | "=>")
+}
+
+/// The items of a one-dimensional array literal (PostgreSQL: array_in), None if it is anything but a plain one.
+fn array_items(text: &str) -> Option<Vec<Option<String>>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    if inner.trim().is_empty() {
+        return Some(Vec::new());
+    }
+    let mut items = Vec::new();
+    let mut rest = inner;
+    loop {
+        rest = rest.trim_start();
+        let item = if let Some(quoted) = rest.strip_prefix('"') {
+            let end = quoted.find(['"', '\\'])?;
+            if !quoted[end..].starts_with('"') {
+                return None;
+            }
+            rest = quoted[end + 1..].trim_start();
+            Some(quoted[..end].to_owned())
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            let bare = rest[..end].trim_end();
+            rest = &rest[end..];
+            if bare.is_empty() || bare.contains(['{', '}', '"', '\\']) {
+                return None;
+            }
+            (!bare.eq_ignore_ascii_case("null")).then(|| bare.to_owned())
+        };
+        items.push(item);
+        match rest.strip_prefix(',') {
+            Some(next) => rest = next,
+            None => return rest.is_empty().then_some(items),
+        }
+    }
 }
 
 fn precedence_of(symbol: &str) -> u8 {

@@ -78,18 +78,23 @@ impl Parser<'_, '_> {
 
     /// Typename, without arrays and SETOF.
     pub(super) fn type_name(&mut self) -> Parsed<TypeName> {
-        let simple = match self.keyword_type()? {
+        let simple = self.element_type()?;
+        if self.peek_is_symbol("[") || self.peek_is_word("array") {
+            return Err(unsupported("array type"));
+        }
+        Ok(simple)
+    }
+
+    /// SimpleTypename.
+    pub(super) fn element_type(&mut self) -> Parsed<TypeName> {
+        Ok(match self.keyword_type()? {
             Some(TypeName { name, is_system, modifiers }) if name == "bpchar" && modifiers.is_empty() => {
                 // CharacterWithoutLength: CHAR is CHAR(1) as a type, unlimited in a typed literal.
                 TypeName { name, is_system, modifiers: vec![1] }
             }
             Some(simple) => simple,
             None => self.generic_type()?,
-        };
-        if self.peek_is_symbol("[") || self.peek_is_word("array") {
-            return Err(unsupported("array type"));
-        }
-        Ok(simple)
+        })
     }
 
     /// GenericType.
