@@ -225,8 +225,9 @@ impl Changer<'_> {
             let is_through = self.random.one_in(3);
             let gate = self.world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
             let client = if is_through { &mut self.writer } else { &mut self.past };
-            let began = Instant::now();
             let changed = client.run(step);
+            // Acknowledged: it may have waited for locks.
+            let began = Instant::now();
             drop(gate);
             changed?;
             self.world.count(if is_through { "catalog changes through freshet" } else { "catalog changes past it" });
@@ -276,8 +277,14 @@ impl Changer<'_> {
                         continue;
                     }
                     let texts = [&upstream, &read.reply].map(text);
-                    let text =
-                        format!("after {step}: {query}: upstream {}, here {} ({:?})", texts[0], texts[1], read.route);
+                    let how = if is_through { "through freshet" } else { "past it" };
+                    let text = format!(
+                        "after {step} ({how}, {:.3?} ago): {query}: upstream {}, here {} ({:?})",
+                        began.elapsed(),
+                        texts[0],
+                        texts[1],
+                        read.route
+                    );
                     self.world.violated(Kind::Wrong, text);
                     break;
                 }
