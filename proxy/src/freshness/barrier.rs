@@ -593,27 +593,7 @@ impl Barrier {
         let catalog = &flight.catalog.catalog;
         // Counted before looking: what is applied after this is exposed by a later barrier.
         let transactions = replication.transactions();
-        for mut reader in flight.readers {
-            match replication.snapshot_at(&moment.visible, target, &reader.relations, catalog) {
-                Ok(snapshot) => {
-                    let waited = reader.arrived.elapsed();
-                    self.shared.counters.note_wait(waited);
-                    let statement_time = Some(moment.statement_time);
-                    let snapshot = Arc::new(snapshot);
-                    reader.answer(Ok(Served { snapshot, statement_time, wait_us: waited.as_micros() as u64 }));
-                }
-                Err(UpstreamReason::NotAPrefix) if !reader.is_second_try => {
-                    reader.is_second_try = true;
-                    self.collecting.push(reader);
-                }
-                Err(reason) => {
-                    if reason == UpstreamReason::NotAPrefix {
-                        self.shared.counters.not_a_prefix.fetch_add(1, Ordering::Relaxed);
-                    }
-                    reader.answer(Err(reason));
-                }
-            }
-        }
+        // Before its readers are answered: what they ask next must not be answered from an older moment.
         if flight.is_complete || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT) {
             let mirrored = replication.mirrored();
             let mut snapshot = replication.snapshot_at(&moment.visible, target, &mirrored, catalog);
@@ -625,7 +605,9 @@ impl Barrier {
                 let known: Vec<RelationId> = mirrored.into_iter().filter(known).collect();
                 snapshot = replication.snapshot_at(&moment.visible, target, &known, catalog);
             }
-            let is_sound = !self.is_suspect && self.publication == Some(moment.publication);
+            // A catalog that was read since, or found not to be in force, counts for nobody who comes now.
+            let is_in_use = Arc::ptr_eq(&flight.catalog, &replication.loaded());
+            let is_sound = is_in_use && !self.is_suspect && self.publication == Some(moment.publication);
             if let (Ok(snapshot), true) = (snapshot, is_sound) {
                 self.exposed_transactions = transactions;
                 self.shared.exposure.expose(Exposed {
@@ -634,6 +616,28 @@ impl Barrier {
                     epoch: self.running.epoch,
                     snapshot: Arc::new(snapshot),
                 });
+            }
+        }
+        for mut reader in flight.readers {
+            match replication.snapshot_at(&moment.visible, target, &reader.relations, catalog) {
+                Ok(snapshot) => {
+                    let waited = reader.arrived.elapsed();
+                    self.shared.counters.note_wait(waited);
+                    let statement_time = Some(moment.statement_time);
+                    let snapshot = Arc::new(snapshot);
+                    let wait_us = waited.as_micros() as u64;
+                    reader.answer(Ok(Served { snapshot, statement_time, wait_us, barrier: flight.number }));
+                }
+                Err(UpstreamReason::NotAPrefix) if !reader.is_second_try => {
+                    reader.is_second_try = true;
+                    self.collecting.push(reader);
+                }
+                Err(reason) => {
+                    if reason == UpstreamReason::NotAPrefix {
+                        self.shared.counters.not_a_prefix.fetch_add(1, Ordering::Relaxed);
+                    }
+                    reader.answer(Err(reason));
+                }
             }
         }
         replication.retire(&moment.visible);

@@ -103,7 +103,7 @@ impl Exposure {
         relations: &[RelationId],
         required: BarrierNumber,
         lag_max: Duration,
-    ) -> Option<Arc<Snapshot>> {
+    ) -> Option<(BarrierNumber, Arc<Snapshot>)> {
         self.readers.fetch_add(1, Ordering::Relaxed);
         let exposed = self.exposed.load();
         let exposed = exposed.as_ref()?;
@@ -118,11 +118,12 @@ impl Exposure {
         let has =
             |relation: &RelationId| snapshot.tables.contains_key(relation) || snapshot.catalog.is_derived(*relation);
         let has_all = || relations.iter().all(has);
-        (is_new_enough && has_all()).then(|| Arc::clone(&exposed.snapshot))
+        (is_new_enough && has_all()).then(|| (exposed.number, Arc::clone(&exposed.snapshot)))
     }
 
     /// Puts a newer moment in place.
     pub fn expose(&self, exposed: Exposed) {
+        debug_assert!(self.exposed.load().as_ref().is_none_or(|before| before.number < exposed.number));
         self.exposed.store(Some(Arc::new(exposed)));
     }
 

@@ -63,6 +63,8 @@ pub struct Served {
     /// a statement that uses the time asks in exact mode.
     pub statement_time: Option<i64>,
     pub wait_us: u64,
+    /// What a session that has seen this must require from then on, or it may see an older state next.
+    pub barrier: BarrierNumber,
 }
 
 /// For the admin endpoint and `freshet.status`.
@@ -229,8 +231,9 @@ impl Freshness {
     fn look(&self, relations: &[RelationId], session_requires: BarrierNumber) -> Option<Served> {
         let shared = &self.shared;
         let running = shared.replication.running().ok()?;
-        let snapshot = shared.exposure.look(running.epoch, relations, session_requires, shared.options.lag_max)?;
-        Some(Served { snapshot, statement_time: None, wait_us: 0 })
+        let (barrier, snapshot) =
+            shared.exposure.look(running.epoch, relations, session_requires, shared.options.lag_max)?;
+        Some(Served { snapshot, statement_time: None, wait_us: 0, barrier })
     }
 
     /// A session of this freshet got an acknowledgement for something that may have changed anything: rows, tables,

@@ -26,11 +26,11 @@ const DEFAULT_COLLATION: Oid = 100;
 const C_COLLATION: Oid = 950;
 
 /// The rows that decide what relation `r` of `$1` is: every relation of its name in any schema (a new one earlier in
-/// a search path would win), its columns, its key and identity indexes, its triggers, its partitions, its
-/// stored query. One hash per row; a change of any of them
-/// gives it another `xmin`. In-place updates (ANALYZE, VACUUM) do not, and change nothing that counts here. Temporary
+/// a search path would win), its columns, its key and identity indexes, its triggers, its partitions, its stored query. One
+/// hash per row; a change of any of them gives it another `xmin`. In-place updates (ANALYZE, VACUUM) do not, and change nothing that counts here. Temporary
 /// relations are the affair of the session that made them. `r` is part of the hash so that a row that counts for two
-/// relations does not cancel itself out.
+/// relations does not cancel itself out, and rows of different catalogs are kept apart by large numbers: neighbouring OIDs
+/// that changed in one transaction would else hash alike and cancel each other out.
 const RELATION_ROWS: &str = "\
     SELECT r, hashint8extended(n.xmin::text::int8, r::int8 << 32 | n.oid::int8) AS h, false AS is_column
       FROM unnest($1::oid[]) r JOIN pg_class c ON c.oid = r
@@ -42,13 +42,13 @@ const RELATION_ROWS: &str = "\
     SELECT r, hashint8extended(i.xmin::text::int8, ~(r::int8 << 32 | i.indexrelid::int8)), false
       FROM unnest($1::oid[]) r JOIN pg_index i ON i.indrelid = r WHERE i.indisprimary OR i.indisreplident
     UNION ALL
-    SELECT r, hashint8extended(t.xmin::text::int8, r::int8 << 32 | t.oid::int8 # 1), false
+    SELECT r, hashint8extended(t.xmin::text::int8, (r::int8 << 32 | t.oid::int8) # 4294967296000000001), false
       FROM unnest($1::oid[]) r JOIN pg_trigger t ON t.tgrelid = r
     UNION ALL
-    SELECT r, hashint8extended(p.xmin::text::int8, r::int8 << 32 | p.inhrelid::int8 # 2), false
+    SELECT r, hashint8extended(p.xmin::text::int8, (r::int8 << 32 | p.inhrelid::int8) # 6148914691236517205), false
       FROM unnest($1::oid[]) r JOIN pg_inherits p ON p.inhparent = r
     UNION ALL
-    SELECT r, hashint8extended(w.xmin::text::int8, r::int8 << 32 | w.oid::int8 # 3), false
+    SELECT r, hashint8extended(w.xmin::text::int8, (r::int8 << 32 | w.oid::int8) # 3689348814741910323), false
       FROM unnest($1::oid[]) r JOIN pg_rewrite w ON w.ev_class = r";
 
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,

@@ -78,7 +78,7 @@ impl Answerers for LocalAnswerers {
 pub struct LocalAnswerer {
     local: Arc<Local>,
     is_mirrored_database: bool,
-    /// The session has seen upstream's state of the moment when this barrier was not yet sent.
+    /// The session has seen the state at this barrier, or upstream's of a moment when it was not yet sent.
     required: BarrierNumber,
     /// Reused from look-up to look-up.
     key: ResultKey,
@@ -115,6 +115,7 @@ impl Answerer for LocalAnswerer {
             return None;
         }
         let served = self.local.freshness.try_acquire_session(&kept.relations, self.required)?;
+        self.required = self.required.max(served.barrier);
         let is_valid = kept.is_valid_at(&served.snapshot) && served.snapshot.catalog.version == state.catalog_version;
         is_valid.then(|| hit(&kept, &served, state.freshness))
     }
@@ -247,6 +248,7 @@ impl LocalAnswerer {
             return Ok(None);
         }
         let served = self.local.freshness.acquire(request.mode, &kept.relations, self.required).await?;
+        self.required = self.required.max(served.barrier);
         if !kept.is_valid_at(&served.snapshot) || served.snapshot.catalog.version != request.catalog_version {
             *moment = Some(served);
             return Ok(None);
@@ -324,6 +326,7 @@ impl LocalAnswerer {
         let started = Instant::now();
         let kept = self.execute(request, &prepared, parameters, &served, &statistics).await.map_err(refuse)?;
         statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
+        self.required = self.required.max(served.barrier);
         let mut reply = reply(&kept, &served, mode, Answered::Local);
         if request.unit.describes_statement {
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
