@@ -4,6 +4,7 @@ pub mod certificates;
 pub mod client;
 pub mod cluster;
 pub mod freshet;
+pub mod fuzz;
 pub mod model;
 pub mod programs;
 pub mod raw;

@@ -35,6 +35,10 @@ pub struct Play {
     client_got: Vec<u8>,
     /// Units answered here.
     pub answered: usize,
+    /// Cancel requests and signs of life come in between.
+    pub is_disturbed: bool,
+    /// Units that a request ended here.
+    pub cancelled: usize,
     /// Of the backend's, those that the session was told of.
     writes_known: usize,
     is_write_announced: bool,
@@ -70,6 +74,8 @@ impl Default for Play {
             from_backend: Vec::new(),
             client_got: Vec::new(),
             answered: 0,
+            is_disturbed: false,
+            cancelled: 0,
             writes_known: 0,
             is_write_announced: false,
             has_probed: false,
@@ -91,6 +97,9 @@ impl Play {
                 2 => self.backend_works(),
                 3 => self.backend_speaks(),
                 _ => drop(self.advance()),
+            }
+            if self.is_disturbed && self.chance.below(4) == 1 {
+                self.machine.keep_alive();
             }
         }
     }
@@ -244,6 +253,9 @@ impl Play {
         if self.machine.state.settings.is_none() {
             self.machine.state.settings = self.machine.tracker.settings(&self.interner, 0);
         }
+        if self.is_disturbed && self.chance.below(6) == 1 && self.cancel() {
+            return;
+        }
         let Ok(unit) = self.machine.unit() else {
             return self.decide_group();
         };
@@ -274,6 +286,22 @@ impl Play {
             }
             None => self.relay(),
         }
+    }
+
+    /// Ends the unit at hand as a session does that was computing it, or waiting for the probe.
+    fn cancel(&mut self) -> bool {
+        if self.machine.state.status == TransactionStatus::Failed {
+            return false;
+        }
+        let bytes = self.machine.unit_bytes().to_vec();
+        let is_computing = self.machine.unit().is_ok() || self.machine.group(&bytes).is_ok();
+        if is_computing && may_answer(&self.machine.state) && self.chance.below(2) == 1 {
+            self.machine.cancel_locally();
+        } else {
+            self.machine.cancel_unread();
+        }
+        self.cancelled += 1;
+        true
     }
 
     /// Once for each decision; in a block only if no time limit would cut it off.

@@ -102,6 +102,8 @@ impl Statement {
                 Self::Rows(Rows { text: Some(SETTINGS), ..rows(&["json_build_array"], vec![vec![0]]) })
             }
             ["SELECT", ..] => Self::Invalid("42703"),
+            // By which a block is made to fail: like any statement that fails when it is run.
+            ["DO", ..] => Self::Rows(Rows { fails: true, ..rows(&[], Vec::new()) }),
             ["BEGIN", modes @ ..] => Self::Begin { tag: "BEGIN", is_serial: modes.contains(&"REPEATABLE") },
             ["START", ..] => Self::Begin { tag: "START TRANSACTION", is_serial: false },
             ["COMMIT"] => Self::Commit,
@@ -184,6 +186,10 @@ impl Rows {
 /// The statements of a query string, without those that are empty.
 pub fn split(sql: &[u8]) -> Vec<&str> {
     let sql = std::str::from_utf8(sql).unwrap_or("not UTF-8");
+    // Its body has semicolons.
+    if sql.starts_with("DO $$") {
+        return vec![sql];
+    }
     sql.split(';').map(str::trim).filter(|piece| !piece.is_empty()).collect()
 }
 
