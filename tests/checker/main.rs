@@ -141,7 +141,7 @@ fn check(options: &Options) -> Result<bool, String> {
 /// A run that answered little here has checked little.
 fn is_meaningful(world: &World) -> bool {
     let local = world.counter("reads local") + world.counter("reads hit");
-    let enough = local * 5 > world.counter("reads") && world.counter("comparisons local") > 0;
+    let enough = local * 10 > world.counter("reads") && world.counter("comparisons local") > 0;
     if !enough {
         report::say("too little was answered here to say anything");
     }
