@@ -212,3 +212,4 @@ SELECT 1 AS "a" FROM "people" WHERE "people"."team" = 1 LIMIT 1;
 SELECT "people"."id" FROM "people" WHERE NOT (EXISTS(SELECT 1 AS "a" FROM "tags" U0 WHERE U0."person" = ("people"."id") LIMIT 1)) ORDER BY 1 LIMIT 21;
 SELECT COUNT(*) FROM (SELECT "id" FROM "people" WHERE 1=1 OFFSET 2) AS "sub";
 SELECT page, person, n FROM (SELECT page, person, count(*) AS n, dense_rank() OVER (PARTITION BY page ORDER BY count(*) DESC, person) AS r FROM visits WHERE person IS NOT NULL GROUP BY page, person) s WHERE r <= 2 ORDER BY page, r;
+SELECT id, NULL::text || name AS a, name || '-' || NULL::text AS b, lpad(name, NULL::int) AS c FROM people ORDER BY id;

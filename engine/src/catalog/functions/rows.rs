@@ -353,22 +353,18 @@ fn repeat(one: &ArrayRef, rows: usize) -> Result<ArrayRef, EvalError> {
 fn distinct_dictionary(keys: &Int32Array, values: &StringArray) -> ArrayRef {
     let mut codes: HashMap<&str, i32> = HashMap::with_capacity(values.len());
     let mut distinct = Vec::with_capacity(values.len());
-    let renamed: Vec<i32> = (0..values.len())
-        .map(|index| {
-            if values.is_null(index) {
-                return 0;
-            }
-            *codes.entry(values.value(index)).or_insert_with(|| {
-                distinct.push(values.value(index));
-                distinct.len() as i32 - 1
-            })
+    let mut code = |value| {
+        *codes.entry(value).or_insert_with(|| {
+            distinct.push(value);
+            distinct.len() as i32 - 1
         })
-        .collect();
+    };
+    let renamed: Vec<Option<i32>> = values.iter().map(|value| value.map(&mut code)).collect();
     if distinct.len() == values.len() {
         return Arc::new(DictionaryArray::new(keys.clone(), Arc::new(values.clone())));
     }
-    let rename = |key: &i32| renamed.get(*key as usize).copied().unwrap_or_default();
-    let keys = Int32Array::new(keys.values().iter().map(rename).collect(), keys.nulls().cloned());
+    // A value that became NULL makes its rows NULL: those who read the array look at the keys for that.
+    let keys: Int32Array = keys.iter().map(|key| renamed.get(key? as usize).copied().flatten()).collect();
     if distinct.is_empty() {
         // Every row is NULL, but a key has to point somewhere.
         distinct.push("");

@@ -276,3 +276,20 @@ fn entries_give_postgresqls_results_on_more_cases() {
     println!("{}", check.failures.join("\n"));
     assert!(check.failures.is_empty(), "{} failures", check.failures.len());
 }
+
+#[test]
+fn a_null_constant_makes_every_row_of_a_dictionary_null() {
+    let settings = FormatSettings::default();
+    let context = EvalContext { settings: &settings, transaction_time: None };
+    let values = ["a", "b", "a", ""].map(|text| Value::Text(text.into()));
+    let names = column(&values.each_ref(), PgType::Text, Form::DictionaryText);
+    let concatenate = function_of("||", &[PgType::Text, PgType::Text]).unwrap();
+    for operands in [
+        [Operand::Scalar(Value::Null), Operand::Column(Arc::clone(&names))],
+        [Operand::Column(names), Operand::Scalar(Value::Null)],
+    ] {
+        let result = concatenate(&operands, 4, &context).unwrap();
+        assert!((0..4).all(|row| value_at(&result, PgType::Text, row) == Value::Null), "{result:?}");
+        assert_eq!(result.null_count(), 4);
+    }
+}
