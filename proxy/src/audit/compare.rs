@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use freshet_engine::types::PgType;
+use freshet_engine::types::{Numeric, PgType};
 
 /// One row: NULL or the cell's bytes as they go over the wire.
 pub type Row = Vec<Option<Bytes>>;
@@ -106,8 +106,11 @@ fn grouped<'a>(
     groups
 }
 
+/// How far around its place among the sorted candidates a row is looked for.
+const NEIGHBOURS: usize = 64;
+
 /// Pairs both sorted lists in one pass. A pair whose order differs only by last bits in an earlier column is looked
-/// for a few places ahead; beyond that it counts as a difference, which costs speed, not truth.
+/// for a few places around; beyond that it counts as a difference, which costs speed, not truth.
 fn find_all(
     columns: &[ComparedColumn],
     floats: &[usize],
@@ -123,9 +126,11 @@ fn find_all(
         while is_taken.get(first_free) == Some(&true) {
             first_free += 1;
         }
-        let found = (first_free..candidates.len())
+        let place = candidates.partition_point(|candidate| compare_floats(&candidate.0, &row.0).is_lt());
+        let start = first_free.max(place.saturating_sub(NEIGHBOURS));
+        let found = (start..candidates.len())
             .filter(|&c| !is_taken[c])
-            .take_while(|&c| c < first_free + 64 || compare_floats(&candidates[c].0, &row.0).is_lt())
+            .take(2 * NEIGHBOURS)
             .find(|&c| agree(row, &candidates[c]));
         match found {
             Some(candidate) => is_taken[candidate] = true,
@@ -155,6 +160,13 @@ fn float_of(column: ComparedColumn, cell: &Bytes) -> Option<f64> {
     }
 }
 
+fn numeric_of(column: ComparedColumn, cell: &Bytes) -> Option<Numeric> {
+    match column.is_binary {
+        true => Numeric::decode_binary(cell).ok(),
+        false => Numeric::parse(std::str::from_utf8(cell).ok()?).ok(),
+    }
+}
+
 fn compare_floats(a: &[Option<f64>], b: &[Option<f64>]) -> Ordering {
     a.iter()
         .zip(b)
@@ -179,6 +191,10 @@ fn cells_agree(column: ComparedColumn, a: &Option<Bytes>, b: &Option<Bytes>) -> 
     match (a, b) {
         (Some(a), Some(b)) if is_float(column.pg_type) => {
             floats_agree(column.pg_type, float_of(column, a), float_of(column, b))
+        }
+        // Equal numerics may print differently, and then either may come first.
+        (Some(a), Some(b)) if column.pg_type == PgType::Numeric && a != b => {
+            numeric_of(column, a).zip(numeric_of(column, b)).is_some_and(|(a, b)| a.cmp(b).is_eq())
         }
         _ => a == b,
     }
@@ -243,6 +259,31 @@ mod tests {
         assert_eq!(compare(&[FLOAT, TEXT], &free, &upstream, &rows(&[&["NULL", "a"]]), None), difference);
         let special = rows(&[&["NaN"], &["Infinity"], &["-0"]]);
         assert_eq!(compare(&[FLOAT], &free, &special, &rows(&[&["0"], &["Infinity"], &["NaN"]]), None), Ok(()));
+    }
+
+    #[test]
+    fn equal_numerics_that_print_differently_are_ties() {
+        const NUMERIC: ComparedColumn = ComparedColumn { pg_type: PgType::Numeric, is_binary: false };
+        let ordered = Freedom { order_columns: vec![0], is_limited: false };
+        let (upstream, local) = (rows(&[&["5.00"], &["5"], &["6"]]), rows(&[&["5"], &["5.00"], &["6"]]));
+        assert_eq!(compare(&[NUMERIC], &ordered, &upstream, &local, None), Ok(()));
+        let other = rows(&[&["5"], &["5.0"], &["6"]]);
+        assert_eq!(compare(&[NUMERIC], &ordered, &upstream, &other, None), Err(Difference::Row { row: 0 }));
+        let swapped = rows(&[&["5"], &["6"], &["5.00"]]);
+        assert_eq!(compare(&[NUMERIC], &ordered, &upstream, &swapped, None), Err(Difference::Order { row: 1 }));
+    }
+
+    #[test]
+    fn a_float_is_found_among_many_others() {
+        let limited = Freedom { order_columns: vec![0], is_limited: true };
+        let mut all: Vec<Row> = (0..500).flat_map(|n| rows(&[&[&n.to_string()]])).collect();
+        all.extend(rows(&[&["NULL"], &["NULL"], &["NaN"]]));
+        for wanted in ["NULL", "NaN", "0", "250", "499"] {
+            let wanted = rows(&[&[wanted]]);
+            assert_eq!(compare(&[FLOAT], &limited, &wanted, &wanted, Some(&all)), Ok(()), "{wanted:?}");
+        }
+        let twice = rows(&[&["7"], &["7"]]);
+        assert_eq!(compare(&[FLOAT], &limited, &twice, &twice, Some(&all)), Err(Difference::Row { row: 1 }));
     }
 
     #[test]
