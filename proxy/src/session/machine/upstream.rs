@@ -87,8 +87,11 @@ impl Machine {
             let may_end_part = matches!(tag, b'C' | b'I' | b's' | b'T' | b'n') && self.watches_part();
             let may_commit = tag == b'C' && !self.cursors.is_empty();
             let may_be_own = tag == b'E' && self.own_expected > 0;
-            let must_be_whole =
-                may_commit || (matches!(tag, b'Z' | b'S') || may_end_part || may_be_own) && length <= WHOLE_LENGTH_MAX;
+            // A local answer may be written at any moment, and not into the middle of a frame.
+            let may_be_in_between = matches!(tag, b'N' | b'A') && !self.owes();
+            let is_short = matches!(tag, b'Z' | b'S');
+            let must_be_whole = may_commit
+                || (is_short || may_end_part || may_be_own || may_be_in_between) && length <= WHOLE_LENGTH_MAX;
             if must_be_whole && rest.len() < length {
                 break;
             }
