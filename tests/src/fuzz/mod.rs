@@ -26,14 +26,15 @@ pub fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name)
 }
 
-/// Runs the corpus, then mutations of it for as long as `FRESHET_FUZZ_SECONDS` says (2 by default), from the seed in
-/// `FRESHET_FUZZ_SEED`; panics with the input's file where the target does. How many inputs were run.
+/// Runs the corpus, then mutations of it, at most `FRESHET_FUZZ_INPUTS` (500) in `FRESHET_FUZZ_SECONDS` (20), from the seed in
+/// `FRESHET_FUZZ_SEED` (1); panics with the input's file where the target does. How many inputs were run.
 #[expect(clippy::print_stdout, reason = "the figures of a run, for whoever reads its log")]
 pub fn run(name: &str, target: Target) -> u64 {
     let of_environment = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let limit = Duration::from_secs(of_environment("FRESHET_FUZZ_SECONDS").unwrap_or(2));
-    // Another path each time it runs, and the same again with the number that a failure prints.
-    let seed = of_environment("FRESHET_FUZZ_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    let limit = Duration::from_secs(of_environment("FRESHET_FUZZ_SECONDS").unwrap_or(20));
+    let inputs_max = of_environment("FRESHET_FUZZ_INPUTS").unwrap_or(500);
+    // The same path each time, unless another is asked for: a change is judged by what it changed.
+    let seed = of_environment("FRESHET_FUZZ_SEED").unwrap_or(1);
     let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut files: Vec<PathBuf> = fs::read_dir(corpus(name)).expect("a corpus").flatten().map(|e| e.path()).collect();
     files.sort();
@@ -42,7 +43,7 @@ pub fn run(name: &str, target: Target) -> u64 {
     let mut seen: HashSet<u64> = pool.iter().map(|input| checked(name, target, input, seed)).collect();
     let mut count = pool.len() as u64;
     let started = Instant::now();
-    while started.elapsed() < limit {
+    while started.elapsed() < limit && count < inputs_max {
         let input = chance.mutated(&pool);
         let is_new = seen.insert(checked(name, target, &input, seed));
         if is_new && pool.len() < POOL_MAX {
