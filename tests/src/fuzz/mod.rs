@@ -26,13 +26,13 @@ pub fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name)
 }
 
-/// Runs the corpus, then mutations of it, at most `FRESHET_FUZZ_INPUTS` (500) in `FRESHET_FUZZ_SECONDS` (20), from the seed in
+/// Runs the corpus, then mutations of it, at most `FRESHET_FUZZ_INPUTS` (5,000) in `FRESHET_FUZZ_SECONDS` (20), from the seed in
 /// `FRESHET_FUZZ_SEED` (1); panics with the input's file where the target does. How many inputs were run.
 #[expect(clippy::print_stdout, reason = "the figures of a run, for whoever reads its log")]
 pub fn run(name: &str, target: Target) -> u64 {
     let of_environment = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let limit = Duration::from_secs(of_environment("FRESHET_FUZZ_SECONDS").unwrap_or(20));
-    let inputs_max = of_environment("FRESHET_FUZZ_INPUTS").unwrap_or(500);
+    let inputs_max = of_environment("FRESHET_FUZZ_INPUTS").unwrap_or(5_000);
     // The same path each time, unless another is asked for: a change is judged by what it changed.
     let seed = of_environment("FRESHET_FUZZ_SEED").unwrap_or(1);
     let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
