@@ -3,10 +3,10 @@
 //! Bounded: past [`SHAPES_MAX`] shapes new ones are counted together. Counting is an atomic addition on a handle that
 //! plans and cached replies carry, so a hit looks nothing up here.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use ahash::HashMap;
 use freshet_engine::reason::UpstreamReason;
 use parking_lot::Mutex;
 use serde::Serialize;

@@ -7,10 +7,10 @@
 
 pub mod compare;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use ahash::HashMap;
 use freshet_engine::reason::UpstreamReason;
 use parking_lot::RwLock;
 

@@ -4,9 +4,10 @@
 //! every column used, or on any column where none is used (execMain.c, ExecCheckRTEPermsModified and its kin). A grant
 //! or revocation changes the catalog fingerprint and with it the version.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use ahash::HashMap;
 use freshet_engine::binder::{Reader, TableUse};
 use freshet_engine::catalog::{Catalog, RelationId};
 use freshet_engine::reason::UpstreamReason;
@@ -197,7 +198,7 @@ mod tests {
             primary_key: vec![],
             identity: ReplicaIdentity::Full,
         };
-        Catalog { tables: HashMap::from([(RelationId(7), Arc::new(table))]), ..Catalog::default() }
+        Catalog { tables: [(RelationId(7), Arc::new(table))].into(), ..Catalog::default() }
     }
 
     #[test]

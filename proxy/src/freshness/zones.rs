@@ -3,8 +3,7 @@
 //! PostgreSQL may use the system's zone database, freshet the system's or its own copy; releases differ. A zone whose
 //! offsets differ anywhere goes upstream.
 
-use std::collections::HashMap;
-
+use ahash::HashMap;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::types::datetime::zone::{named, offset_seconds_at, telling_moments};
 use parking_lot::RwLock;

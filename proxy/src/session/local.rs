@@ -16,7 +16,7 @@ use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{CachedReply, KeyParts, ResultKey};
 use freshet_engine::snapshot::Snapshot;
-use freshet_engine::statement::lexer;
+use freshet_engine::statement::{fingerprint, lexer};
 use freshet_engine::types::encode::Format;
 use freshet_engine::types::text::ParseError;
 use freshet_engine::types::{FormatSettings, PgType, Value, binary, text};
@@ -218,7 +218,15 @@ impl LocalAnswerer {
                 Err(reason) => return Err(self.refuse(&request, None, reason)),
             }
         }
-        self.compute(&request, moment).await
+        let answered = self.compute(&request, moment).await;
+        if let Err(Relay { reason: reason @ UpstreamReason::TableNotMirrored(_), observer: None }) = &answered
+            && self.local.patience.is_none()
+        {
+            // Whatever its parameters are: the statement names the table.
+            let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
+            self.remember_refusal(&request, reason, &statistics);
+        }
+        answered
     }
 
     fn set_key(&mut self, unit: &Unit<'_>, settings: &SessionSettings) {
@@ -443,10 +451,14 @@ impl LocalAnswerer {
 
     /// Refused for what the statement's text alone decides, as the catalog is.
     fn refuse_text(&mut self, request: &Request<'_>, reason: UpstreamReason) -> Relay {
-        let statistics = self.local.statistics.shape(&freshet_engine::statement::fingerprint::shape(request.sql).text);
-        let by = DecidedBy { settings: request.settings.id, catalog_version: request.catalog_version };
-        self.refusals.note(request.unit.sql, request.unit.parameter_types, by, &reason, &statistics);
+        let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
+        self.remember_refusal(request, &reason, &statistics);
         self.refuse(request, Some(&statistics), reason)
+    }
+
+    fn remember_refusal(&mut self, request: &Request<'_>, reason: &UpstreamReason, statistics: &Arc<ShapeStatistics>) {
+        let by = DecidedBy { settings: request.settings.id, catalog_version: request.catalog_version };
+        self.refusals.note(request.unit.sql, request.unit.parameter_types, by, reason, statistics);
     }
 
     fn refuse(
@@ -457,7 +469,7 @@ impl LocalAnswerer {
     ) -> Relay {
         let statistics = match statistics {
             Some(known) => Arc::clone(known),
-            None => self.local.statistics.shape(&freshet_engine::statement::fingerprint::shape(request.sql).text),
+            None => self.local.statistics.shape(&fingerprint::shape(request.sql).text),
         };
         statistics.set_reason(&reason);
         statistics.count(Answered::Relay, 0);

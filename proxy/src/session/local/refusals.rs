@@ -1,5 +1,6 @@
-//! Statements that were just refused for what their text alone decides, so that one that is relayed again and again costs
-//! a look-up in a small table of the session's own instead of a plan and its checks.
+//! Statements that were just refused for what their text and the set of mirrored tables decide, whatever the parameters, so
+//! that one that is relayed again and again costs a look-up in a small table of the session's own instead of a plan and its
+//! checks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
