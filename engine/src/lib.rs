@@ -90,15 +90,21 @@ impl Engine {
         eval: &EvalContext<'_>,
         cancelled: &AtomicBool,
     ) -> Result<Vec<RowBatch>, EvalError> {
+        let orders = snapshot.catalog.orders.view();
         let context = RunContext {
             snapshot,
             parameters,
-            eval: eval.clone(),
+            eval: EvalContext { orders: Some(&orders), ..eval.clone() },
             limits: &self.limits,
             join_cache: &self.joins,
             cancelled,
         };
-        executor::execute(plan, &context)
+        let result = executor::execute(plan, &context);
+        match orders.into_missing() {
+            // Whatever came out: it was computed with places that are none.
+            Some(missing) => Err(EvalError::Unordered(Arc::new(missing))),
+            None => result,
+        }
     }
 
     /// Entries of the plan cache, bytes of the join cache.

@@ -1,6 +1,8 @@
 //! The operator's questions, asked of upstream without changing it: `freshet check`, `freshet explain`; and
 //! `freshet uninstall`, which removes what freshets left behind.
 
+use std::sync::Arc;
+
 use std::fmt::Write as _;
 
 use freshet_config::{Settings, TableChoice};
@@ -33,7 +35,7 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     let mut client = pool.connection().await?;
     let facts = preflight::gather(&client).await?;
     let findings = preflight::assess(&facts);
-    let loaded = catalog::load(&mut client, 1).await?;
+    let loaded = catalog::load(&mut client, 1, Arc::default()).await?;
     let mut report = Report { text: String::new(), is_fine: true };
     let text = &mut report.text;
     let _ = writeln!(text, "upstream   {address}");
@@ -152,7 +154,7 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let pool = ServicePool::new(&address, 1)?;
     let mut client = pool.connection().await?;
-    let loaded = catalog::load(&mut client, 1).await?;
+    let loaded = catalog::load(&mut client, 1, Arc::default()).await?;
     // As a session of this role would see it; the pool's own search path is another.
     let path: Vec<String> = client
         .query_one(
@@ -166,7 +168,7 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
         .await?
         .try_get::<_, Option<Vec<String>>>(0)?
         .unwrap_or_default();
-    let search_path: Vec<std::sync::Arc<str>> =
+    let search_path: Vec<Arc<str>> =
         std::iter::once("pg_catalog").chain(path.iter().map(String::as_str)).map(Into::into).collect();
     let format = FormatSettings::default();
     let context = PrepareContext {

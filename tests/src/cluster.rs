@@ -46,6 +46,10 @@ start() {
     echo failed; tail -n 5 "$log" >&2
 }
 trap 'stop INT; rm -rf "$directory"' EXIT
+if [ -n "$FRESHET_TEST_LOCALE" ]; then
+    mkdir "$directory/locales" && localedef -i "$FRESHET_TEST_LOCALE" -f UTF-8 "$directory/locales/$FRESHET_TEST_LOCALE.utf8" >"$log" 2>&1
+    export LOCPATH=$directory/locales
+fi
 "$bin/initdb" -D "$directory/data" -U postgres -A trust -E UTF8 --locale=C --no-sync >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 cat >"$directory/data/pg_hba.conf" <<HBA
 host all login_cleartext 127.0.0.1/32 password
@@ -78,11 +82,20 @@ impl Cluster {
     /// A cluster of its own, for tests that stop it or need other settings (`name=value`).
     pub fn start(settings: &[&str]) -> Self {
         // Between choosing a free port and using it another process may take it: try again.
-        (0..3).find_map(|_| Self::try_start(settings)).expect("PostgreSQL starts")
+        (0..3).find_map(|_| Self::try_start(settings, "")).expect("PostgreSQL starts")
+    }
+
+    /// A cluster whose C library has `locale` (`en_US`), in UTF-8. None: this machine cannot make it.
+    pub fn with_locale(locale: &str) -> Option<Self> {
+        let source = Path::new("/usr/share/i18n/locales").join(locale);
+        if !source.exists() || Command::new("localedef").arg("--version").output().is_err() {
+            return None;
+        }
+        (0..3).find_map(|_| Self::try_start(&[], locale))
     }
 
     #[expect(clippy::zombie_processes, reason = "the owner of a cluster that started is waited for when it is dropped")]
-    fn try_start(settings: &[&str]) -> Option<Self> {
+    fn try_start(settings: &[&str], locale: &str) -> Option<Self> {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
         let mut arguments: Vec<String> = vec![binaries().display().to_string(), port.to_string()];
         let defaults = [
@@ -102,6 +115,7 @@ impl Cluster {
             .args(["-c", OWNER_SCRIPT, "freshet-test-cluster"])
             .args(&arguments)
             .current_dir("/")
+            .env("FRESHET_TEST_LOCALE", locale)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -200,6 +200,34 @@ fn structured_queries_have_upstreams_answers() {
     report(&problems, cases.len() * 2);
 }
 
+/// Order of text under ICU's collations and the C library's, as defaults of the database and by column.
+#[test]
+fn text_under_other_collations_has_upstreams_order() {
+    let mut problems = Vec::new();
+    let cases = script(include_str!("../sql/collations.sql"));
+    assert!(cases.len() > 50, "the script was read");
+    let mut check = |cluster: &Cluster, database: &str, options: &str| {
+        cluster.psql("postgres", &format!("CREATE DATABASE {database} TEMPLATE template0 {options}"));
+        cluster.psql(database, include_str!("../sql/collations.setup.sql"));
+        let freshet = Freshet::start(&cluster.url(database), |_| {});
+        let mut pair = Pair::new(direct(cluster), freshet.address(), database, &[]);
+        for protocol in [Protocol::Simple, Protocol::ExtendedBinary] {
+            let found = cases.iter().filter_map(|case| pair.check(protocol, case));
+            problems.extend(found.map(|problem| format!("{database} {problem}")));
+        }
+        assert_eq!(freshet.status(database, "wrong_answers"), "0");
+    };
+    let shared = Cluster::shared();
+    check(shared, "by_icu", "LOCALE_PROVIDER icu ICU_LOCALE 'en-US'");
+    check(shared, "by_c_utf8", "LOCALE 'C.UTF-8'");
+    check(shared, "by_c_order", "LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'");
+    match Cluster::with_locale("en_US") {
+        Some(cluster) => check(&cluster, "by_en_us", "LOCALE 'en_US.utf8'"),
+        None => println!("no locale en_US can be made here"),
+    }
+    report(&problems, cases.len() * 8);
+}
+
 /// Which of the shapes that tools send are answered here, and why the others are not.
 #[test]
 fn templates_of_tools_are_answered_here() {

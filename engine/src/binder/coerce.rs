@@ -8,7 +8,7 @@ use crate::catalog::functions::{self, CastContext, CastMethod, Function, Volatil
 use crate::reason::UpstreamReason;
 use crate::statement::ast::TypeName;
 use crate::types::text::{self, ParseError};
-use crate::types::{PgType, Value};
+use crate::types::{Oid, PgType, Value};
 
 impl Binder<'_> {
     /// coerce_to_target_type without a modifier.
@@ -124,10 +124,14 @@ impl Binder<'_> {
         if has_text {
             let needs = match function.name {
                 "<" | "<=" | ">" | ">=" => Needs::Order,
-                "lower" | "upper" | "initcap" | "~~*" | "!~~*" => Needs::Case,
+                "lower" | "upper" | "~~*" | "!~~*" => Needs::Case,
+                "initcap" => Needs::Titles,
                 _ => Needs::Equality,
             };
             check_collation(collation, needs, function.name)?;
+            if let (Needs::Order, Some(collation)) = (needs, collation.learnt_order()) {
+                return ranked_comparison(function, arguments, collation);
+            }
         }
         if function.volatility == Volatility::Time {
             // With the extended protocol the transaction starts at Parse or Bind, the statement at Execute.
@@ -222,15 +226,28 @@ pub(super) enum Needs {
     Equality,
     /// Upper and lower case of ASCII letters.
     Case,
+    /// Where words begin.
+    Titles,
     Order,
+}
+
+/// One of < <= > >= between the operands' places in the order of the collation.
+fn ranked_comparison(function: &Function, arguments: Vec<Typed>, collation: Oid) -> Bound<Typed> {
+    let of_ranks = [PgType::Int8, PgType::Int8];
+    let comparison = functions::operators(function.name).iter().find(|known| known.arguments == of_ranks);
+    let comparison = *comparison.ok_or_else(|| UpstreamReason::Collation(function.name.into()))?;
+    let arguments = arguments.into_iter().map(|argument| argument.expr.ranked(collation)).collect();
+    let typed = Typed::bool(BoundExpr::And(Vec::new()));
+    let expr = BoundExpr::Call { function: comparison, arguments, expr_type: typed.expr_type };
+    Ok(Typed { expr, ..typed })
 }
 
 pub(super) fn check_collation(collation: Collation, needs: Needs, what: &str) -> Bound<()> {
     match (collation, needs) {
-        (Collation::C, _)
-        | (Collation::Deterministic(_), Needs::Equality | Needs::Case)
-        | (Collation::OwnCase(_), Needs::Equality) => Ok(()),
-        (Collation::None | Collation::Deterministic(_) | Collation::OwnCase(_) | Collation::NonDeterministic(_), _) => {
+        (Collation::C | Collation::Bytewise(_) | Collation::Deterministic(_), _)
+        | (Collation::OwnTitles(_), Needs::Equality | Needs::Order | Needs::Case)
+        | (Collation::OwnCase(_), Needs::Equality | Needs::Order) => Ok(()),
+        (Collation::None | Collation::OwnTitles(_) | Collation::OwnCase(_) | Collation::NonDeterministic(_), _) => {
             Err(UpstreamReason::Collation(what.to_owned().into()))
         }
     }

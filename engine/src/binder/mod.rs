@@ -29,7 +29,7 @@ mod window;
 
 use std::sync::Arc;
 
-use crate::catalog::functions::{AggregateFunction, Function, WindowFunction};
+use crate::catalog::functions::{AggregateFunction, Function, RANK, RANK_PADDED, WindowFunction};
 use crate::catalog::{Catalog, Collation, RelationId};
 use crate::reason::UpstreamReason;
 use crate::statement::Statement;
@@ -134,6 +134,14 @@ pub enum BoundExpr {
 }
 
 impl BoundExpr {
+    /// A text's place in the order of a collation that upstream has told.
+    pub(crate) fn ranked(self, collation: Oid) -> Self {
+        let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
+        let function = if self.expr_type().pg_type == PgType::Bpchar { &RANK_PADDED } else { &RANK };
+        let collation = Self::Literal { value: Value::Int8(collation.into()), expr_type };
+        Self::Call { function, arguments: vec![self, collation], expr_type }
+    }
+
     /// The type of its value.
     pub fn expr_type(&self) -> ExprType {
         match self {

@@ -4,6 +4,7 @@
 //! operators, functions, casts and aggregates that are known to be reproduced exactly.
 
 pub mod functions;
+pub mod order;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,13 +22,27 @@ pub enum Collation {
     None,
     /// Bytewise: "C", and the database default where that is C or POSIX, `name`.
     C,
-    /// Deterministic, order not reproduced here: equality and grouping are bytewise, order goes upstream. ASCII letters
+    /// Order and equality are bytewise; ASCII letters change case as in C, others go upstream ("C" with another ctype).
+    Bytewise(Oid),
+    /// Deterministic: equality and grouping are bytewise, the order is learnt from upstream ([`order`]). ASCII letters
     /// change case as in C; others go upstream.
     Deterministic(Oid),
-    /// Likewise, and ASCII letters may change case in a way of their own (Turkish; ICU's titles).
+    /// Likewise, but words begin elsewhere than in C (ICU): initcap goes upstream.
+    OwnTitles(Oid),
+    /// Likewise, and ASCII letters may change case in a way of their own (Turkish).
     OwnCase(Oid),
     /// Even equality is not bytewise: everything but carrying the value goes upstream.
     NonDeterministic(Oid),
+}
+
+impl Collation {
+    /// The collation whose order upstream has to tell.
+    pub fn learnt_order(self) -> Option<Oid> {
+        match self {
+            Self::Deterministic(oid) | Self::OwnTitles(oid) | Self::OwnCase(oid) => Some(oid),
+            Self::None | Self::C | Self::Bytewise(_) | Self::NonDeterministic(_) => None,
+        }
+    }
 }
 
 /// One live column of a table, in attribute order.
@@ -137,6 +152,8 @@ pub struct Catalog {
     pub has_user_casts: bool,
     /// The database's default collation.
     pub default_collation: Option<Collation>,
+    /// What upstream has told of the order of text; shared by the catalogs of one life of upstream.
+    pub orders: Arc<order::Orders>,
 }
 
 impl RelationEntry {

@@ -241,7 +241,7 @@ fn run_as(
     let context = RunContext {
         snapshot,
         parameters: &[],
-        eval: EvalContext { settings: &settings, transaction_time: None },
+        eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
         limits,
         join_cache: &JoinCache::new(1 << 20),
         cancelled: &AtomicBool::new(false),
@@ -579,7 +579,7 @@ fn memory_is_limited_and_cancelling_stops() {
     let context = RunContext {
         snapshot: &snapshot(),
         parameters: &[],
-        eval: EvalContext { settings: &settings, transaction_time: None },
+        eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
         limits: &Limits::default(),
         join_cache: &JoinCache::new(0),
         cancelled: &AtomicBool::new(true),
@@ -607,7 +607,7 @@ fn build_sides_are_reused_for_the_same_version_only() {
         let context = RunContext {
             snapshot,
             parameters: &[],
-            eval: EvalContext { settings: &settings, transaction_time: None },
+            eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
             limits: &Limits::default(),
             join_cache: &cache,
             cancelled: &AtomicBool::new(false),

@@ -1,6 +1,6 @@
 //! From a [`BoundQuery`] to a [`Plan`]: the same rows, computed with less.
 //!
-//! Rewrites (one per file in [`rules`]): literals folded, predicates pushed to the rows they test, projections merged,
+//! Rewrites (one per file in [`rules`]): text of learnt collations ranked, literals folded, predicates pushed to the rows they test, projections merged,
 //! unread columns dropped, hashable join equalities found, limits moved into sorts. What depends on the data (join
 //! order, which aggregation, index or scan) is decided by the executor, so a plan is valid for every snapshot of its catalog.
 
@@ -76,6 +76,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
         let node = PlanNode::Limit { input: Box::new(root), limit: Some(count(limit)), offset: None };
         scalars.push(Scalar { node, kind: scalar.kind, pg_type: scalar.pg_type });
     }
+    all(&mut root, &mut commons, &mut scalars).try_for_each(rules::collate::collate)?;
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| simplify(node, abilities))?;
     prune(&mut root, &mut commons, &mut scalars);
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| finish(node, abilities))?;

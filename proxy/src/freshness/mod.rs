@@ -10,6 +10,7 @@
 pub mod barrier;
 pub mod exposure;
 pub mod fingerprint;
+pub mod orders;
 pub mod privileges;
 pub mod zones;
 
@@ -32,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::{BarrierCounters, Reader};
 use crate::freshness::exposure::{BarrierNumber, Exposure};
+use crate::freshness::orders::TextOrders;
 use crate::freshness::privileges::Privileges;
 use crate::freshness::zones::ZoneData;
 use crate::replication::status::{StreamReport, TableReport};
@@ -97,6 +99,7 @@ pub struct Freshness {
     readers: mpsc::UnboundedSender<Reader>,
     privileges: Arc<Privileges>,
     zones: Arc<ZoneData>,
+    orders: Arc<TextOrders>,
     stopped: watch::Receiver<bool>,
 }
 
@@ -115,6 +118,7 @@ impl Freshness {
         let replication = Replication::new(mirror)?;
         let privileges = Arc::new(Privileges::new(replication.pool().clone()));
         let zones = Arc::new(ZoneData::new(replication.pool().clone()));
+        let orders = Arc::new(TextOrders::new(replication.pool().clone()));
         let shared = Arc::new(barrier::Shared {
             replication: replication.clone(),
             options,
@@ -141,7 +145,7 @@ impl Freshness {
             let _ = runtime.block_on(async { tokio::join!(barrier, stream) });
             stop.send_replace(true);
         })?;
-        Ok(Self { shared, readers, privileges, zones, stopped })
+        Ok(Self { shared, readers, privileges, zones, orders, stopped })
     }
 
     /// Returns when everything has been given back to upstream after the shutdown.
@@ -298,6 +302,11 @@ impl Freshness {
     /// Whose time zone data agree.
     pub fn zones(&self) -> &ZoneData {
         &self.zones
+    }
+
+    /// Asks for the order of texts.
+    pub fn orders(&self) -> &Arc<TextOrders> {
+        &self.orders
     }
 
     /// Who may read what.

@@ -9,6 +9,7 @@ mod partitioned;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use freshet_engine::catalog::order::Orders;
 use freshet_engine::catalog::{
     Catalog, Collation, ColumnSchema, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
 };
@@ -154,8 +155,8 @@ impl LoadedCatalog {
     }
 }
 
-/// Reads the catalog of the connection's database.
-pub async fn load(client: &mut Client, version: u64) -> Result<LoadedCatalog, UpstreamError> {
+/// Reads the catalog of the connection's database. `orders`: what is known of the order of text in this life of upstream.
+pub async fn load(client: &mut Client, version: u64, orders: Arc<Orders>) -> Result<LoadedCatalog, UpstreamError> {
     let transaction = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let transaction = transaction.start().await?;
     // For the text of views: names and literals that mean the same to everybody.
@@ -172,6 +173,7 @@ pub async fn load(client: &mut Client, version: u64) -> Result<LoadedCatalog, Up
         version,
         database: common.get(1),
         default_collation: Some(collations.default),
+        orders,
         ..load_names(&transaction).await?
     };
     let columns = load_columns(&transaction, &collations).await?;
@@ -223,18 +225,22 @@ fn collation(oid: Oid, provider: &str, is_deterministic: bool, collate: &str, ct
         // Order and character classes must both be C: upper() under C touches ASCII only.
         "c" if is_c(collate) && is_c(ctype) => Collation::C,
         "b" if locale == "C" => Collation::C,
-        // ICU's titles begin at its own word boundaries ("It's" where C says "It'S"), and some of its languages are the
-        // ones below.
-        "i" => Collation::OwnCase(oid),
-        _ if has_two_kinds_of_i(ctype) => Collation::OwnCase(oid),
+        // Code points in order, whatever the characters' case (pg_locale_builtin.c).
+        "b" => Collation::Bytewise(oid),
+        "i" if has_own_letters(locale) => Collation::OwnCase(oid),
+        // ICU's titles begin at its own word boundaries ("It's" where C says "It'S").
+        "i" => Collation::OwnTitles(oid),
+        _ if has_own_letters(ctype) => Collation::OwnCase(oid),
+        _ if is_c(collate) => Collation::Bytewise(oid),
         _ => Collation::Deterministic(oid),
     }
 }
 
-/// Languages in which I is not the upper case of i (glibc's locales of Turkish and its relatives).
-fn has_two_kinds_of_i(ctype: &str) -> bool {
-    let name = ctype.to_ascii_lowercase();
-    ["tr", "az", "ku", "crh", "tt"].into_iter().any(|language| name.split(['_', '.', '@']).next() == Some(language))
+/// Languages in which I is not the upper case of i (Turkish and its relatives), or keeps its dot (Lithuanian in ICU).
+fn has_own_letters(locale: &str) -> bool {
+    let name = locale.to_ascii_lowercase();
+    let language = name.split(['_', '-', '.', '@']).next().unwrap_or_default();
+    ["tr", "tur", "az", "aze", "ku", "kur", "crh", "tt", "tat", "lt", "lit"].contains(&language)
         || name.starts_with("turkish")
         || name.starts_with("azer")
 }
@@ -594,9 +600,11 @@ mod tests {
     fn only_what_is_c_in_order_and_in_classes_counts_as_c() {
         assert_eq!(collation(950, "c", true, "C", "C", ""), Collation::C);
         assert_eq!(collation(100, "c", true, "POSIX", "POSIX", ""), Collation::C);
-        assert_eq!(collation(1, "c", true, "C", "en_US.utf8", ""), Collation::Deterministic(1));
+        assert_eq!(collation(1, "c", true, "C", "en_US.utf8", ""), Collation::Bytewise(1));
+        assert_eq!(collation(1, "b", true, "", "", "C.UTF-8"), Collation::Bytewise(1));
         assert_eq!(collation(1, "c", true, "C.UTF-8", "C.UTF-8", ""), Collation::Deterministic(1));
-        assert_eq!(collation(1, "i", true, "", "", "en"), Collation::OwnCase(1));
+        assert_eq!(collation(1, "i", true, "", "", "en-US"), Collation::OwnTitles(1));
+        assert_eq!(collation(1, "i", true, "", "", "tr-x-icu"), Collation::OwnCase(1));
         assert_eq!(collation(1, "c", true, "C", "tr_TR.utf8", ""), Collation::OwnCase(1));
         assert_eq!(collation(1, "c", true, "en_US.utf8", "en_US.utf8", ""), Collation::Deterministic(1));
         assert_eq!(collation(1, "i", false, "", "", "en"), Collation::NonDeterministic(1));

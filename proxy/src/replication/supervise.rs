@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use freshet_config::TableChoice;
+use freshet_engine::catalog::order::Orders;
 use freshet_engine::catalog::{Catalog, RelationEntry, RelationId, TableSchema};
 use freshet_engine::mirror::{CopyId, Mirror, MirrorLimits, TableState, UpstreamTransaction};
 use freshet_engine::reason::UpstreamReason;
@@ -258,7 +259,7 @@ impl Replication {
         self.create_slot(&mut walsender, &slot).await?;
         shared.mirror.clear();
         walsender.start(&slot, &publication.name).await?;
-        self.load_catalog().await?;
+        self.load_catalog(Arc::new(Orders::new(walsender.identity.started_at))).await?;
         self.want_listed();
         let server = walsender.identity.clone();
         tracing::info!(database = %facts.database, publication = %publication.name, "the mirror's stream runs");
@@ -297,10 +298,10 @@ impl Replication {
     }
 
     /// Reads the catalog, drops from the mirror what is no longer as it was copied, then puts the new catalog in force.
-    async fn load_catalog(&self) -> Result<(), UpstreamError> {
+    async fn load_catalog(&self, orders: Arc<Orders>) -> Result<(), UpstreamError> {
         let shared = &self.shared;
         let version = shared.counters.catalog_loads.fetch_add(1, Ordering::Relaxed) + 1;
-        let loaded = catalog::load(&mut *shared.pool.connection().await?, version).await?;
+        let loaded = catalog::load(&mut *shared.pool.connection().await?, version, orders).await?;
         let refused = self.adopt(loaded);
         if let StreamState::Running(running) = &**shared.stream.load() {
             for table in refused {
@@ -380,7 +381,7 @@ impl Replication {
         let shared = &self.shared;
         loop {
             shared.reload.notified().await;
-            while let Err(error) = self.load_catalog().await {
+            while let Err(error) = self.load_catalog(Arc::clone(&self.loaded().catalog.orders)).await {
                 tracing::warn!(%error, "the catalog could not be read");
                 sleep(Duration::from_millis(500)).await;
             }

@@ -8,10 +8,12 @@ mod refusals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
+use freshet_engine::catalog::order::Missing;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{CachedReply, KeyParts, ResultKey};
@@ -55,6 +57,11 @@ pub struct Local {
 const INLINE_ROWS_MAX: usize = 20_000;
 /// Likewise of several tables together, whose join may be much larger than they are.
 const INLINE_JOIN_ROWS_MAX: usize = 5_000;
+
+/// How often one execution asks upstream for the order of texts: what it needs may show only when it knows the first.
+const ORDER_QUESTIONS_MAX: usize = 3;
+/// How long it waits for an answer. Few texts take some milliseconds.
+const ORDER_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Opens sessions that share one [`Local`].
 #[derive(Clone)]
@@ -397,25 +404,16 @@ impl LocalAnswerer {
     ) -> Result<CachedReply, UpstreamReason> {
         let started = Instant::now();
         let formats = formats(request.unit, &prepared.plan);
-        let inline_max = if prepared.plan.tables.len() > 1 { INLINE_JOIN_ROWS_MAX } else { INLINE_ROWS_MAX };
-        let (rows, row_count) = if table_rows(&prepared.plan, &served.snapshot) <= inline_max {
-            let never = AtomicBool::new(false);
-            let eval = EvalContext { settings: request.format, transaction_time: served.statement_time };
-            run(&self.local.engine, &prepared.plan, &served.snapshot, &parameters, &eval, &formats, &never)
-        } else {
-            let abandoned = Abandon::default();
-            let flag = Arc::clone(&abandoned.0);
-            let (local, prepared) = (Arc::clone(&self.local), Arc::clone(prepared));
-            let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), request.format.clone(), formats.clone());
-            let transaction_time = served.statement_time;
-            let work = move || {
-                let eval = EvalContext { settings: &settings, transaction_time };
-                run(&local.engine, &prepared.plan, &snapshot, &parameters, &eval, &formats, &flag)
-            };
-            let done = tokio::task::spawn_blocking(work).await;
-            done.unwrap_or_else(|_| Err(EvalError::Beyond("the execution panicked".into())))
-        }
-        .map_err(local_error)?;
+        let mut asked = 0;
+        let (rows, row_count) = loop {
+            match self.rows(request, prepared, &parameters, served, &formats).await {
+                Err(EvalError::Unordered(missing)) if asked < ORDER_QUESTIONS_MAX => {
+                    asked += 1;
+                    self.ask_order(&served.snapshot, missing).await?;
+                }
+                done => break done.map_err(local_error)?,
+            }
+        };
         Ok(CachedReply {
             row_description: row_description(&prepared.plan, &formats),
             rows,
@@ -427,6 +425,48 @@ impl LocalAnswerer {
             elapsed_us: started.elapsed().as_micros() as u64,
             attachment: Arc::clone(statistics) as _,
         })
+    }
+
+    /// The reply's rows as wire bytes, and how many there are.
+    async fn rows(
+        &self,
+        request: &Request<'_>,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+        served: &Served,
+        formats: &[Format],
+    ) -> Result<(Bytes, u64), EvalError> {
+        let transaction_time = served.statement_time;
+        let inline_max = if prepared.plan.tables.len() > 1 { INLINE_JOIN_ROWS_MAX } else { INLINE_ROWS_MAX };
+        if table_rows(&prepared.plan, &served.snapshot) <= inline_max {
+            let never = AtomicBool::new(false);
+            let eval = EvalContext { settings: request.format, transaction_time, orders: None };
+            return run(&self.local.engine, &prepared.plan, &served.snapshot, parameters, &eval, formats, &never);
+        }
+        let abandoned = Abandon::default();
+        let flag = Arc::clone(&abandoned.0);
+        let (local, prepared, parameters) = (Arc::clone(&self.local), Arc::clone(prepared), parameters.to_vec());
+        let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), request.format.clone(), formats.to_vec());
+        let work = move || {
+            let eval = EvalContext { settings: &settings, transaction_time, orders: None };
+            run(&local.engine, &prepared.plan, &snapshot, &parameters, &eval, &formats, &flag)
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|_| Err(EvalError::Beyond("the execution panicked".into())))
+    }
+
+    /// Waits for a moment until upstream has told how these texts are ordered; it is asked to the end in any case.
+    async fn ask_order(&self, snapshot: &Arc<Snapshot>, missing: Arc<Missing>) -> Result<(), UpstreamReason> {
+        let orders = Arc::clone(&snapshot.catalog.orders);
+        let asked = Arc::clone(self.local.freshness.orders());
+        let answer = tokio::spawn(async move { asked.learn(&orders, &missing).await });
+        match tokio::time::timeout(ORDER_WAIT_MAX, answer).await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(error))) => {
+                Err(UpstreamReason::Collation(format!("its order could not be asked: {error}").into()))
+            }
+            Ok(Err(_)) | Err(_) => Err(UpstreamReason::Collation("its order is being asked".into())),
+        }
     }
 
     /// Parse without execution: its descriptions, once upstream has given the same.
@@ -508,6 +548,7 @@ fn is_parsed_under(unit: &Unit<'_>, settings: &SessionSettings) -> bool {
 pub(super) fn local_error(error: EvalError) -> UpstreamReason {
     match error {
         EvalError::Raises(what) | EvalError::Beyond(what) => UpstreamReason::LocalError(what.into()),
+        EvalError::Unordered(_) => UpstreamReason::Collation("its order is not known".into()),
         EvalError::OverBudget(what) => UpstreamReason::OverBudget(what),
     }
 }

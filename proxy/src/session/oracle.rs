@@ -7,7 +7,8 @@ use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::Prepared;
 use freshet_engine::catalog::RelationId;
-use freshet_engine::catalog::functions::EvalContext;
+use freshet_engine::catalog::functions::{EvalContext, EvalError};
+use freshet_engine::catalog::order::Missing;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::Snapshot;
@@ -25,6 +26,8 @@ use crate::wire::extended::parameter_description;
 use crate::wire::frame::Frames;
 use crate::wire::query::{data_row, row_description};
 
+/// How often one comparison asks for the order of texts.
+const ORDER_QUESTIONS_MAX: usize = 4;
 /// A larger reply is not kept for comparison; its shape stays unverified, hence relayed.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
@@ -172,10 +175,22 @@ async fn compare_rows(
     let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
     let fair = after.ok().filter(|after| is_same_state(&execution.before.snapshot, &after.snapshot, &relations));
     let Some(after) = fair else { return local.audit.inconclusive() };
-    let work = move || judge(&local, &prepared, &settings, &execution, after.statement_time, &reply, is_described);
-    // A panic in the engine must not become a verdict.
-    if tokio::task::spawn_blocking(work).await.is_err() {
-        tracing::error!("the audit of a statement panicked");
+    let snapshot = Arc::clone(&execution.before.snapshot);
+    let freshness = local.freshness.clone();
+    let judge = move || judge(&local, &prepared, &settings, &execution, after.statement_time, &reply, is_described);
+    let judge = Arc::new(judge);
+    for _ in 0..=ORDER_QUESTIONS_MAX {
+        let work = Arc::clone(&judge);
+        // A panic in the engine must not become a verdict.
+        match tokio::task::spawn_blocking(move || work()).await {
+            Err(_) => return tracing::error!("the audit of a statement panicked"),
+            Ok(None) => return,
+            Ok(Some(missing)) => {
+                if let Err(error) = freshness.orders().learn(&snapshot.catalog.orders, &missing).await {
+                    return tracing::warn!(%error, "the order of texts could not be asked");
+                }
+            }
+        }
     }
 }
 
@@ -188,6 +203,7 @@ fn is_same_state(before: &Snapshot, after: &Snapshot, relations: &[RelationId]) 
         })
 }
 
+/// None: judged, or nothing to be said. Else upstream has to tell the order of these texts first.
 fn judge(
     local: &Local,
     prepared: &Prepared,
@@ -196,22 +212,34 @@ fn judge(
     after: Option<i64>,
     reply: &[u8],
     is_described: bool,
-) {
-    let Ok(format) = &settings.format else { return local.audit.inconclusive() };
+) -> Option<Arc<Missing>> {
+    let inconclusive = || {
+        local.audit.inconclusive();
+        None
+    };
+    let Ok(format) = &settings.format else { return inconclusive() };
     let never = AtomicBool::new(false);
     let answer_at = |plan: &Plan, transaction_time| {
-        let eval = EvalContext { settings: format, transaction_time };
+        let eval = EvalContext { settings: format, transaction_time, orders: None };
         let Execution { before, parameters, formats, .. } = execution;
         run(&local.engine, plan, &before.snapshot, parameters, &eval, formats, &never)
     };
     let ours = match answer_at(&prepared.plan, after) {
         Ok((bytes, _)) => bytes,
+        Err(EvalError::Unordered(missing)) => return Some(missing),
         // Not wrong, only not answerable; to try each time would cost two barriers for nothing.
-        Err(error) => return local.audit.refused(&prepared.identity, local_error(error)),
+        Err(error) => {
+            local.audit.refused(&prepared.identity, local_error(error));
+            return None;
+        }
     };
     let answer = |plan: &Plan| answer_at(plan, after);
     let unlimited = prepared.unlimited.as_ref().map(answer);
-    let Ok(unlimited) = unlimited.transpose() else { return local.audit.inconclusive() };
+    let unlimited = match unlimited.transpose() {
+        Ok(unlimited) => unlimited,
+        Err(EvalError::Unordered(missing)) => return Some(missing),
+        Err(_) => return inconclusive(),
+    };
     let columns: Vec<ComparedColumn> = prepared
         .plan
         .output
@@ -234,9 +262,9 @@ fn judge(
     if prepared.plan.uses_time {
         // Upstream's clock stood somewhere between the two barriers': what is the same at both is compared.
         let Ok((earlier, _)) = answer_at(&prepared.plan, execution.before.statement_time) else {
-            return local.audit.inconclusive();
+            return inconclusive();
         };
-        let Some(moving) = moving_columns(&rows(&earlier), &ours) else { return local.audit.inconclusive() };
+        let Some(moving) = moving_columns(&rows(&earlier), &ours) else { return inconclusive() };
         let all = all.iter_mut().flatten();
         theirs.iter_mut().chain(&mut ours).chain(all).for_each(|row| moving.iter().for_each(|at| row[*at] = None));
         freedom.order_columns.retain(|column| !moving.contains(column));
@@ -253,6 +281,7 @@ fn judge(
             local.audit.differed(&prepared.identity);
         }
     }
+    None
 }
 
 /// The columns that differ between two answers of the same rows; None: other rows.

@@ -47,7 +47,7 @@ mod tests {
         let settings = FormatSettings { time_zone, ..FormatSettings::default() };
         let named = if name.starts_with(|c: char| c.is_alphabetic()) { functions(name) } else { operators(name) };
         let function = named.iter().find(|function| function.arguments == arguments).expect("an entry");
-        (function.kernel)(operands, rows, &EvalContext { settings: &settings, transaction_time: Some(0) })
+        (function.kernel)(operands, rows, &EvalContext { settings: &settings, transaction_time: Some(0), orders: None })
     }
 
     fn scalar(pg_type: PgType, value: &str) -> Operand {
@@ -129,7 +129,7 @@ mod tests {
         let now = call("now", &[], &[], 2).expect("known");
         assert_eq!(now.as_primitive::<Int64Type>().values(), &[0, 0]);
         let function = functions("now")[0];
-        let unknown = EvalContext { settings: &FormatSettings::default(), transaction_time: None };
+        let unknown = EvalContext { settings: &FormatSettings::default(), transaction_time: None, orders: None };
         assert!(matches!((function.kernel)(&[], 1, &unknown), Err(EvalError::Beyond(_))));
     }
 }

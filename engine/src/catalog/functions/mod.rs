@@ -11,6 +11,7 @@ mod aggregates;
 mod arithmetic;
 mod cast_number;
 mod cast_text;
+mod collation;
 mod comparison;
 mod datetime;
 mod float;
@@ -23,6 +24,7 @@ mod text_comparison;
 mod vector;
 
 pub use aggregates::{Aggregate, AggregateFunction, Regression, Spread, WindowFunction, aggregates, window_function};
+pub use collation::{RANK, RANK_PADDED, TEXT_AT};
 pub use registry::{
     ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, cast, function_candidates, functions,
     length_coercion, operator_candidates, operators, output_function,
@@ -55,6 +57,8 @@ pub struct EvalContext<'a> {
     pub settings: &'a crate::types::FormatSettings,
     /// Transaction timestamp (now()), microseconds since 2000-01-01 UTC, from upstream; None: not known, refuse.
     pub transaction_time: Option<i64>,
+    /// The order of text under collations that are not bytewise; [`crate::Engine::run`] puts it there. None: refuse.
+    pub orders: Option<&'a super::order::OrderView>,
 }
 
 /// Why an evaluation stopped: every case ends in a relay, upstream reports what is to be reported.
@@ -66,6 +70,9 @@ pub enum EvalError {
     /// Correct in PostgreSQL, beyond what is held here (a numeric over 38 digits...).
     #[error("not computed here: {0}")]
     Beyond(String),
+    /// Upstream has to tell first how these texts are ordered; then the same execution may succeed.
+    #[error("the order of some texts is not known yet")]
+    Unordered(std::sync::Arc<super::order::Missing>),
     /// Over the statement's budget of memory, rows or time, or cancelled.
     #[error("over budget: {0}")]
     OverBudget(&'static str),

@@ -103,7 +103,7 @@ fn answer(sql: &str, snapshot: &Snapshot, join_cache: &JoinCache) -> Result<Vec<
     let context = RunContext {
         snapshot,
         parameters: &[],
-        eval: EvalContext { settings: &settings, transaction_time: None },
+        eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
         limits: &Limits::default(),
         join_cache,
         cancelled: &AtomicBool::new(false),

@@ -46,7 +46,7 @@ fn fold_expression(expr: &mut BoundExpr, abilities: &Abilities) -> Result<(), Up
     };
     let expr_type = *expr_type;
     let settings = FormatSettings::default();
-    let context = EvalContext { settings: &settings, transaction_time: None };
+    let context = EvalContext { settings: &settings, transaction_time: None, orders: None };
     let value = (abilities.constant)(expr, &[], &context)
         .map_err(|error| UpstreamReason::LocalError(error.to_string().into()))?;
     debug_assert!(value.fits(type_of(expr)), "a kernel returned another type than it declares");

@@ -1,5 +1,6 @@
 //! Rewrites of a plan, one per file; each keeps the rows and the output columns.
 
+pub(super) mod collate;
 pub(super) mod fold;
 pub(super) mod joins;
 pub(super) mod merge;
