@@ -1,10 +1,18 @@
 //! The `freshet-bench` command: suites that compare freshet with upstream and with what is possible at all.
 
+mod batch;
 mod canned;
 mod cheapest;
+mod data;
+mod engine;
 mod load;
 mod process;
 mod relay;
+mod results;
+mod rows;
+mod servers;
+mod spread;
+mod star;
 mod throughput;
 mod wire;
 mod workloads;
@@ -71,6 +79,43 @@ enum Suite {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// freshet's engine against DuckDB, both in process, and against the machine's memory bandwidth.
+    Engine {
+        #[arg(long, default_value_t = 7)]
+        rounds: usize,
+        /// Least duration of one round.
+        #[arg(long, default_value_t = 100)]
+        round_ms: u64,
+        /// Rows of the star's large tables.
+        #[arg(long, value_delimiter = ',', default_value = "50000,1000000,5000000")]
+        sizes: Vec<i64>,
+        /// The smallest size, short rounds.
+        #[arg(long)]
+        quick: bool,
+        /// A statement, a group (`small`, `50K`) or both as `50K/large_sort`.
+        #[arg(long)]
+        only: Option<String>,
+        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
+        #[arg(long)]
+        results: Option<PathBuf>,
+    },
+    /// Statements one after the other, by upstream, freshet and DuckDB in process.
+    Batch {
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Least duration of one round.
+        #[arg(long, default_value_t = 200)]
+        round_ms: u64,
+        /// Short rounds, nothing over millions of rows.
+        #[arg(long)]
+        quick: bool,
+        /// A workload without its variant, or a group.
+        #[arg(long)]
+        only: Option<String>,
+        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
+        #[arg(long)]
+        results: Option<PathBuf>,
+    },
     /// A freshet of its own process for a suite.
     #[command(hide = true)]
     ServeFreshet { upstream: String, tables: String },
@@ -91,6 +136,14 @@ fn main() -> ExitCode {
         Suite::Relay { seconds, rounds, quick, only, freshet, json } => {
             let (seconds, rounds) = if quick { (0.15, 2) } else { (seconds, rounds) };
             relay::run(&relay::Options { seconds, rounds, quick, only, freshet, json })
+        }
+        Suite::Engine { rounds, round_ms, sizes, quick, only, results } => {
+            let (rounds, round_ms, sizes) = if quick { (3, 5, vec![50_000]) } else { (rounds, round_ms, sizes) };
+            engine::run(&engine::Options { rounds, round_ms, sizes, only, results })
+        }
+        Suite::Batch { rounds, round_ms, quick, only, results } => {
+            let (rounds, round_ms) = if quick { (2, 5) } else { (rounds, round_ms) };
+            batch::run(&batch::Options { rounds, round_ms, quick, only, results })
         }
         Suite::ServeCheapest { upstream } => serve_cheapest(&upstream),
         Suite::ServeFreshet { upstream, tables } => block_on(serve_freshet(upstream, tables)),

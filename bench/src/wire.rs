@@ -130,7 +130,16 @@ pub(crate) fn sorted_rows(reply: &[u8]) -> Vec<Vec<u8>> {
 
 /// The cells of the first row, as text.
 pub(crate) fn first_row(reply: &[u8]) -> Vec<Option<String>> {
-    let Some((_, body)) = frames(reply).find(|(kind, _)| *kind == b'D') else { return Vec::new() };
+    frames(reply).find(|(kind, _)| *kind == b'D').map(|(_, body)| cells(body)).unwrap_or_default()
+}
+
+/// The cells of every row, as text.
+pub(crate) fn rows(reply: &[u8]) -> Vec<Vec<Option<String>>> {
+    frames(reply).filter(|(kind, _)| *kind == b'D').map(|(_, body)| cells(body)).collect()
+}
+
+/// None for NULL.
+fn cells(body: &[u8]) -> Vec<Option<String>> {
     let mut cells = Vec::new();
     let mut at = 2;
     while at + 4 <= body.len() {

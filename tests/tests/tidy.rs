@@ -67,10 +67,18 @@ fn root() -> PathBuf {
 /// Path relative to the root and text of every Rust file of ours.
 fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> =
-        ["config/src", "engine/src", "proxy/src", "bench/src", "tests/src", "tests/tests", "tests/checker"]
-            .map(|f| root().join(f))
-            .to_vec();
+    let mut folders: Vec<PathBuf> = [
+        "config/src",
+        "engine/src",
+        "proxy/src",
+        "bench/src",
+        "bench/duckdb/src",
+        "tests/src",
+        "tests/tests",
+        "tests/checker",
+    ]
+    .map(|f| root().join(f))
+    .to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();

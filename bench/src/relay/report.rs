@@ -10,6 +10,7 @@ use crate::relay::idle::Idle;
 use crate::relay::rates::{Round, Series};
 use crate::relay::servers::Kind;
 use crate::relay::syscalls::Calls;
+use crate::spread::{Spread, spread};
 
 /// Everything that was measured, for `--json` and for the list of targets.
 #[derive(Default, Serialize)]
@@ -30,13 +31,6 @@ struct Figure {
     to_direct: Option<Spread>,
     to_cheapest: Option<Spread>,
     to_pgbouncer: Option<Spread>,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
 }
 
 #[derive(Serialize)]
@@ -207,15 +201,6 @@ fn ratio(one: &Series<'_>, other: &Series<'_>) -> Option<Spread> {
         return None;
     }
     Some(spread(one.rounds.iter().zip(&other.rounds).map(|(one, other)| one.rate / other.rate)))
-}
-
-fn spread(values: impl Iterator<Item = f64>) -> Spread {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let (half, last) = (values.len() / 2, values.len().saturating_sub(1));
-    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-    let median = if values.len().is_multiple_of(2) && half > 0 { (at(half - 1) + at(half)) / 2.0 } else { at(half) };
-    Spread { median, min: at(0), max: at(last) }
 }
 
 fn middle(series: &Series<'_>, of: impl Fn(&Round) -> f64) -> f64 {

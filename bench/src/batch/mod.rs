@@ -1,0 +1,424 @@
+//! The batch suite: statements one after the other on one connection, by upstream, by freshet in mode `session` and by
+//! DuckDB in process.
+//!
+//! A workload that reads has three variants: the same text (`hit`s are allowed), `_nc` with another comment each time,
+//! and `_nl` with another literal each time, for which no kept reply fits, so that the engine really runs. Rows are
+//! compared before anything is timed, and every reply over the wire again while it is.
+
+mod workloads;
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use freshet_bench_duckdb::{Database, DuckDb, fetch};
+use freshet_tests::cluster::Cluster;
+
+use crate::batch::workloads::{Asks, Group, Workload};
+use crate::results::{Better, Results};
+use crate::rows::{Row, Same, compare};
+use crate::servers::{Server, last_route, settle, wait_until_mirrored};
+use crate::spread::{paired, spread};
+use crate::wire::{Client, query_message, rows, sorted_rows};
+
+pub(crate) struct Options {
+    pub(crate) rounds: usize,
+    /// Least duration of one round of a workload that reads.
+    pub(crate) round_ms: u64,
+    pub(crate) quick: bool,
+    /// A workload without its variant, or a group.
+    pub(crate) only: Option<String>,
+    pub(crate) results: Option<PathBuf>,
+}
+
+const UPSTREAM: &str = "upstream";
+const CHEAPEST: &str = "cheapest relay";
+const FRESHET: &str = "freshet";
+const DUCKDB: &str = "DuckDB in process";
+/// What the published suite has beside these.
+const NOT_HERE: [(&str, &str); 2] = [
+    ("vector", "freshet's engine has no vector type, and pgvector is not part of PostgreSQL"),
+    ("parquet", "freshet mirrors PostgreSQL's tables; it reads no files"),
+];
+
+/// Runs the suite and prints its table; an error if a row differs.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    let duckdb = match fetch::library().and_then(|path| DuckDb::load(&path)) {
+        Ok(library) => Some(library),
+        Err(error) => {
+            say(&format!("DuckDB: skipped: {error}"));
+            None
+        }
+    };
+    // Writes are as durable as they are by default.
+    let cluster = Cluster::start(&["shared_buffers=512MB", "max_wal_size=4GB", "fsync=on"]);
+    let version = cluster.psql("postgres", "SHOW server_version");
+    let of_duckdb = duckdb.as_ref().map_or_else(|| "none".into(), DuckDb::version);
+    let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version), ("DuckDB", of_duckdb)];
+    let settings = [
+        ("rounds", options.rounds.to_string()),
+        ("round", format!("at least {} ms", options.round_ms)),
+        ("freshness", "session".into()),
+    ];
+    let mut results = Results::open(options.results.as_deref(), "batch", &versions, &settings)?;
+    for (name, reason) in NOT_HERE.iter().filter(|(name, _)| options.only.as_ref().is_none_or(|only| only == name)) {
+        if !results.is_done(name) {
+            results.skip(name, reason)?;
+        }
+    }
+    print(&format!(
+        "\n{:28} {:>12} {:>12} {:>12} {:>22} {:>22}  answered by\n",
+        "ms per iteration", UPSTREAM, FRESHET, DUCKDB, "x upstream", "x DuckDB"
+    ));
+    for group in workloads::all() {
+        if options.quick && group.is_large {
+            results.skip(group.name, "too large for a quick run")?;
+            continue;
+        }
+        one_group(options, &group, &cluster, duckdb.as_ref(), &mut results)?;
+    }
+    Ok(())
+}
+
+fn one_group(
+    options: &Options,
+    group: &Group,
+    cluster: &Cluster,
+    duckdb: Option<&DuckDb>,
+    results: &mut Results,
+) -> io::Result<()> {
+    let is_wanted = |workload: &&Workload| {
+        let is_named = options.only.as_ref().is_none_or(|only| *only == workload.name || *only == group.name);
+        is_named && !results.is_done(workload.name)
+    };
+    let wanted: Vec<&Workload> = group.workloads.iter().filter(is_wanted).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let systems = Systems::start(group, cluster, duckdb)?;
+    for workload in wanted {
+        let named = |error: io::Error| io::Error::other(format!("{}: {error}", workload.name));
+        say(workload.name);
+        one_workload(options, workload, &systems, results).map_err(named)?;
+        results.end(workload.name)?;
+    }
+    let database = systems.database.clone();
+    drop(systems);
+    cluster.psql("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
+    Ok(())
+}
+
+/// Everything that answers the statements of one group: a database of PostgreSQL with freshet before it, and one of DuckDB.
+struct Systems {
+    upstream: SocketAddr,
+    cheapest: Server,
+    freshet: Server,
+    duckdb: Option<Database>,
+    database: String,
+}
+
+impl Systems {
+    fn start(group: &Group, cluster: &Cluster, duckdb: Option<&DuckDb>) -> io::Result<Self> {
+        // Some names are words of SQL.
+        let database = format!("bench_{}", group.name);
+        cluster.psql("postgres", &format!("CREATE DATABASE {database}"));
+        let upstream = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+        let tables = (group.tables)();
+        let mut client = Client::connect(upstream, "postgres", &database)?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let duckdb = duckdb.map(|duckdb| duckdb.open(cores)).transpose().map_err(io::Error::other)?;
+        for table in &tables {
+            table.load_upstream(&mut client)?;
+            if let Some(duckdb) = &duckdb {
+                table.load_duckdb(duckdb)?;
+            }
+        }
+        cluster.psql(&database, "VACUUM");
+        let log = std::env::temp_dir().join(format!("freshet-bench-{}.log", std::process::id()));
+        let names: Vec<String> = tables.iter().map(|table| format!("public.{}", table.name)).collect();
+        let names = if names.is_empty() { "auto".to_owned() } else { names.join(",") };
+        let freshet = Server::start(&["serve-freshet", &cluster.url(&database), &names], &log)?;
+        wait_until_mirrored(freshet.address, &database, tables.len())?;
+        let cheapest = Server::start(&["serve-cheapest", &upstream.to_string()], &log)?;
+        let _ = std::fs::remove_file(log);
+        Ok(Self { upstream, cheapest, freshet, duckdb, database })
+    }
+
+    fn connect(&self, system: &str) -> io::Result<Client> {
+        let address = match system {
+            FRESHET => self.freshet.address,
+            CHEAPEST => self.cheapest.address,
+            _ => self.upstream,
+        };
+        let mut client = Client::connect(address, "postgres", &self.database)?;
+        if system == FRESHET {
+            client.query(&query_message("SET freshet.freshness = 'session'"))?;
+        }
+        Ok(client)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Variant {
+    Same,
+    OtherComment,
+    OtherLiteral,
+}
+
+impl Variant {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Same => "",
+            Self::OtherComment => "_nc",
+            Self::OtherLiteral => "_nl",
+        }
+    }
+}
+
+fn one_workload(options: &Options, workload: &Workload, systems: &Systems, results: &mut Results) -> io::Result<()> {
+    match workload.asks {
+        Asks::Same { sql, varied, same } => {
+            let expected = compare_rows(systems, sql, same)?;
+            for variant in [Variant::Same, Variant::OtherComment, Variant::OtherLiteral] {
+                let name = format!("{}{}", workload.name, variant.suffix());
+                let text = move |n: u64| match variant {
+                    Variant::Same => sql.to_owned(),
+                    Variant::OtherComment => format!("{sql} /* nc{n} */"),
+                    Variant::OtherLiteral => varied.replace('@', &n.to_string()),
+                };
+                compare_rows(systems, &text(1), same)?;
+                let wanted = if variant == Variant::Same { &["hit"][..] } else { &["local", "hit"] };
+                reads(options, &name, systems, &text, wanted, Some((&expected, same)), results)?;
+            }
+            Ok(())
+        }
+        Asks::Different { sql } => {
+            for n in 0..100 {
+                compare_rows(systems, &sql(n), Same::All)?;
+            }
+            reads(options, workload.name, systems, &sql, &["local", "hit"], None, results)
+        }
+        Asks::Writes { reset, sql, iterations, check } => {
+            let iterations = if options.quick { iterations.div_ceil(20) } else { iterations };
+            if options.quick && sql(0).len() > 1_000 {
+                return results.skip(workload.name, "too long for a quick run: every statement is a commit");
+            }
+            writes(options, workload.name, systems, reset, &|n| sql(n), iterations, check, results)
+        }
+    }
+}
+
+/// Asks every system once; upstream's rows.
+fn compare_rows(systems: &Systems, sql: &str, same: Same) -> io::Result<Vec<Row>> {
+    let ask = |system: &str| Ok::<_, io::Error>(rows(systems.connect(system)?.query(&query_message(sql))?));
+    let expected = ask(UPSTREAM)?;
+    let differ = |system: &str, difference| io::Error::other(format!("{system}: {difference}: {sql}"));
+    // The first answer is upstream's, relayed; later ones are freshet's own.
+    for _ in 0..3 {
+        compare(&expected, &ask(FRESHET)?, same).map_err(|difference| differ(FRESHET, difference))?;
+    }
+    if let Some(duckdb) = &systems.duckdb {
+        let found = duckdb.rows(sql).map_err(io::Error::other)?;
+        compare(&expected, &found, same).map_err(|difference| differ(DUCKDB, difference))?;
+    }
+    Ok(expected)
+}
+
+/// A system's times in milliseconds, one per round.
+type Times = Vec<(&'static str, Vec<f64>)>;
+
+fn reads(
+    options: &Options,
+    name: &str,
+    systems: &Systems,
+    text: &dyn Fn(u64) -> String,
+    wanted: &[&str],
+    expected: Option<(&[Row], Same)>,
+    results: &mut Results,
+) -> io::Result<()> {
+    let mut direct = systems.connect(UPSTREAM)?;
+    let mut through = systems.connect(FRESHET)?;
+    // Each text of the series is asked once by each system: no round finds an answer of an earlier one.
+    let mut next = [1_000_u64; 3];
+    let warm_up = || {
+        next[1] += 1;
+        text(next[1])
+    };
+    let patience = Duration::from_secs(if options.quick { 2 } else { 10 });
+    settle(&mut through, warm_up, wanted, patience)?;
+    let least = Duration::from_millis(options.round_ms);
+    let mut times: Times = vec![(UPSTREAM, vec![]), (FRESHET, vec![])];
+    if systems.duckdb.is_some() {
+        times.push((DUCKDB, vec![]));
+    }
+    for round in 0..options.rounds {
+        for turn in 0..times.len() {
+            let at = (turn + round) % times.len();
+            let next = &mut next[at];
+            let mut in_turn = || {
+                *next += 1;
+                text(*next)
+            };
+            let time = match &systems.duckdb {
+                Some(duckdb) if at == 2 => {
+                    repeat(least, || duckdb.query(&in_turn()).map(|_| ()).map_err(io::Error::other))?
+                }
+                _ => {
+                    let client = if at == 0 { &mut direct } else { &mut through };
+                    wire(client, least, &mut in_turn, expected)?
+                }
+            };
+            times[at].1.push(time);
+        }
+    }
+    let (route, reason) = last_route_of(&mut through, text(next[1] + 1))?;
+    let note = if reason.is_empty() { route } else { format!("{route} ({reason})") };
+    report(name, &times, &note, results)
+}
+
+fn last_route_of(client: &mut Client, text: String) -> io::Result<(String, String)> {
+    client.query(&query_message(&text))?;
+    last_route(client)
+}
+
+/// Replies that are not byte for byte the first one must have its rows; the first must have the expected ones.
+fn wire(
+    client: &mut Client,
+    least: Duration,
+    next: &mut dyn FnMut() -> String,
+    expected: Option<(&[Row], Same)>,
+) -> io::Result<f64> {
+    let Some((expected, same)) = expected else {
+        return repeat(least, || client.query(&query_message(&next())).map(|_| ()));
+    };
+    let first = client.query(&query_message(&next()))?.to_vec();
+    compare(expected, &rows(&first), same).map_err(io::Error::other)?;
+    repeat(least, || {
+        let reply = client.query(&query_message(&next()))?;
+        if reply != first.as_slice() && sorted_rows(reply) != sorted_rows(&first) {
+            compare(expected, &rows(reply), same).map_err(io::Error::other)?;
+        }
+        Ok(())
+    })
+}
+
+fn writes(
+    options: &Options,
+    name: &str,
+    systems: &Systems,
+    reset: &str,
+    sql: &dyn Fn(u64) -> Vec<String>,
+    iterations: u64,
+    check: &str,
+    results: &mut Results,
+) -> io::Result<()> {
+    let mut times: Times = vec![(UPSTREAM, vec![]), (FRESHET, vec![]), (CHEAPEST, vec![])];
+    if systems.duckdb.is_some() {
+        times.push((DUCKDB, vec![]));
+    }
+    let mut clients = [systems.connect(UPSTREAM)?, systems.connect(FRESHET)?, systems.connect(CHEAPEST)?];
+    let statements: Vec<String> = (0..iterations).flat_map(sql).collect();
+    let messages: Vec<Vec<u8>> = statements.iter().map(|sql| query_message(sql)).collect();
+    for round in 0..options.rounds {
+        for turn in 0..times.len() {
+            let at = (turn + round) % times.len();
+            let elapsed = match (clients.get_mut(at), &systems.duckdb) {
+                (Some(client), _) => {
+                    client.query(&query_message(reset))?;
+                    let began = Instant::now();
+                    for message in &messages {
+                        client.query(message)?;
+                    }
+                    began.elapsed()
+                }
+                (None, Some(duckdb)) => {
+                    duckdb.query(reset).map_err(io::Error::other)?;
+                    let began = Instant::now();
+                    for statement in &statements {
+                        duckdb.query(statement).map_err(io::Error::other)?;
+                    }
+                    began.elapsed()
+                }
+                (None, None) => continue,
+            };
+            times[at].1.push(elapsed.as_secs_f64() * 1e3 / iterations as f64);
+            if at < clients.len() {
+                // Whoever wrote: the next read through freshet has it.
+                compare_written(&mut clients, check)?;
+            }
+        }
+    }
+    if let Some(duckdb) = &systems.duckdb {
+        let expected = rows(clients[0].query(&query_message(check))?);
+        compare(&expected, &duckdb.rows(check).map_err(io::Error::other)?, Same::All).map_err(io::Error::other)?;
+    }
+    report(name, &times, "durable upstream; DuckDB in memory, not durable", results)
+}
+
+fn compare_written(clients: &mut [Client; 3], check: &str) -> io::Result<()> {
+    let message = query_message(check);
+    let expected = sorted_rows(clients[0].query(&message)?);
+    // Changes past freshet arrive with the replication's lag in mode session; exact mode waits for them.
+    clients[1].query(&query_message("SET freshet.freshness = 'exact'"))?;
+    let found = sorted_rows(clients[1].query(&message)?);
+    clients[1].query(&query_message("SET freshet.freshness = 'session'"))?;
+    if found == expected {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("freshet has other rows after the writes: {check}")))
+    }
+}
+
+/// Milliseconds of one execution: as often as fits into `least`, at least once.
+fn repeat(least: Duration, mut once: impl FnMut() -> io::Result<()>) -> io::Result<f64> {
+    let began = Instant::now();
+    let mut times = 0;
+    while times == 0 || began.elapsed() < least {
+        once()?;
+        times += 1;
+    }
+    Ok(began.elapsed().as_secs_f64() * 1e3 / f64::from(times))
+}
+
+fn report(name: &str, times: &Times, note: &str, results: &mut Results) -> io::Result<()> {
+    let of = |system: &str| times.iter().find(|(name, _)| *name == system).map(|(_, times)| times.as_slice());
+    let freshet = of(FRESHET).unwrap_or_default();
+    let shown = |system: &str| {
+        of(system).map_or_else(String::new, |times| format!("{:.3}", spread(times.iter().copied()).median))
+    };
+    let ratio = |system: &str| {
+        of(system).map_or_else(String::new, |times| {
+            let ratio = paired(times, freshet);
+            format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max)
+        })
+    };
+    let mut text = String::new();
+    let _ = write!(
+        text,
+        "{name:28} {:>12} {:>12} {:>12} {:>22} {:>22}  {note}",
+        shown(UPSTREAM),
+        shown(FRESHET),
+        shown(DUCKDB),
+        ratio(UPSTREAM),
+        ratio(DUCKDB)
+    );
+    if of(CHEAPEST).is_some() {
+        let _ = write!(text, "; {} x the cheapest relay's {} ms", ratio(CHEAPEST), shown(CHEAPEST));
+    }
+    print(&text);
+    for (system, times) in times {
+        let note = if *system == FRESHET || note.starts_with("durable") { note } else { "" };
+        results.figure(name, system, ("time", "ms", Better::Less), times, note)?;
+    }
+    Ok(())
+}
+
+fn print(text: &str) {
+    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
+}
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

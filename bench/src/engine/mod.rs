@@ -1,0 +1,344 @@
+//! The engine suite: freshet's engine against DuckDB, both in process, and against the machine's memory bandwidth.
+//!
+//! No sockets, no result cache: both engines have a prepared statement and hand out every column of every row in
+//! columnar batches, of which each value is read. Rows are compared before anything is timed. Rounds are interleaved; a round repeats a statement
+//! until it has lasted long enough to be measured.
+
+mod cases;
+mod reader;
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use freshet_bench_duckdb::{Database, DuckDb, Statement, fetch};
+use freshet_engine::catalog::functions::EvalContext;
+use freshet_engine::executor::{Limits, RowBatch};
+use freshet_engine::snapshot::Snapshot;
+use freshet_engine::types::FormatSettings;
+use freshet_engine::types::encode::{ColumnEncoder, Format};
+use freshet_engine::{Engine, EngineOptions, PrepareContext, Prepared};
+
+use crate::data;
+use crate::engine::cases::{Case, Group};
+use crate::results::{Better, Results};
+use crate::rows::{Row, compare};
+use crate::spread::{geometric_mean, median, paired, spread};
+
+pub(crate) struct Options {
+    pub(crate) rounds: usize,
+    /// Least duration of one round.
+    pub(crate) round_ms: u64,
+    /// Rows of the star's large tables, one group each.
+    pub(crate) sizes: Vec<i64>,
+    /// A case, a group (`small`, `50K`...) or both as `50K/large_sort`.
+    pub(crate) only: Option<String>,
+    pub(crate) results: Option<PathBuf>,
+}
+
+const FRESHET: &str = "freshet";
+const UNCACHED: &str = "freshet, joins not kept";
+const DUCKDB_1: &str = "DuckDB, 1 thread";
+const DUCKDB_2: &str = "DuckDB, 2 threads";
+/// Enough for any of the statements: DuckDB has no such limit by default.
+const MEMORY_MAX: usize = 8 << 30;
+
+/// Runs the suite and prints its tables; an error if rows differ.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    let duckdb = match fetch::library().and_then(|path| DuckDb::load(&path)) {
+        Ok(library) => Some(library),
+        Err(error) => {
+            say(&format!("DuckDB: skipped: {error}"));
+            None
+        }
+    };
+    let version = duckdb.as_ref().map_or_else(|| "none".into(), DuckDb::version);
+    let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("DuckDB", version)];
+    let settings = [("rounds", options.rounds.to_string()), ("round", format!("at least {} ms", options.round_ms))];
+    let mut results = Results::open(options.results.as_deref(), "engine", &versions, &settings)?;
+    let bandwidth = bandwidth(options.rounds);
+    if !results.is_done("memory bandwidth") {
+        let metric = ("bandwidth", "GB/s", Better::Neither);
+        results.figure("memory bandwidth", "one thread, a plain loop", metric, &bandwidth, "")?;
+        results.end("memory bandwidth")?;
+    }
+    let bandwidth = median(bandwidth);
+    say(&format!("memory bandwidth of a plain loop: {bandwidth:.1} GB/s"));
+    let mut ranking = Vec::new();
+    for group in std::iter::once(cases::small()).chain(options.sizes.iter().map(|rows| cases::of_star(*rows))) {
+        one_group(options, &group, duckdb.as_ref(), bandwidth, &mut results, &mut ranking)?;
+    }
+    print(&summary(&mut ranking));
+    Ok(())
+}
+
+/// A case and how many times as fast as DuckDB on one and on two threads freshet is.
+type Ranked = (String, f64, f64);
+
+fn one_group(
+    options: &Options,
+    group: &Group,
+    duckdb: Option<&DuckDb>,
+    bandwidth: f64,
+    results: &mut Results,
+    ranking: &mut Vec<Ranked>,
+) -> io::Result<()> {
+    let title = |case: &Case| format!("{}/{}", group.name, case.name);
+    let is_wanted = |case: &Case| {
+        options.only.as_ref().is_none_or(|only| *only == group.name || *only == case.name || *only == title(case))
+    };
+    let mut wanted = Vec::new();
+    for case in group.cases.iter().filter(|case| is_wanted(case) && !results.is_done(&title(case))).collect::<Vec<_>>()
+    {
+        match case.skip {
+            Some(reason) => results.skip(&title(case), reason)?,
+            None => wanted.push(case),
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    say(&format!("{}: loading the tables", group.name));
+    let freshet = Freshet::new(data::snapshot(&group.tables));
+    let database = duckdb.map(|duckdb| duckdb.open(1)).transpose().map_err(io::Error::other)?;
+    for table in &group.tables {
+        if let Some(database) = &database {
+            table.load_duckdb(database)?;
+        }
+    }
+    print(&format!(
+        "\n{}\n{:18} {:24} {:>10} {:>19} {:>22} {:>8} {:>6}\n",
+        group.name, "statement", "engine", "ms", "min..max", "freshet is x times", "GB/s", "%"
+    ));
+    for case in wanted {
+        say(&format!("{}: {}", group.name, case.name));
+        let measured = measure(options, case, &freshet, database.as_ref())
+            .map_err(|error| io::Error::other(format!("{}: {error}", title(case))))?;
+        report(&title(case), &measured, bandwidth, results, ranking)?;
+    }
+    Ok(())
+}
+
+/// Milliseconds per execution, one value per round, of each engine that took part.
+struct Measured {
+    times: Vec<(&'static str, Vec<f64>)>,
+    /// Of the columns that the statement mentions, for each of its tables.
+    bytes_read: usize,
+    rows: usize,
+}
+
+fn measure(options: &Options, case: &Case, freshet: &Freshet, database: Option<&Database>) -> io::Result<Measured> {
+    let prepared = freshet.prepare(&case.sql)?;
+    let statement = database.map(|database| database.prepare(&case.sql)).transpose().map_err(io::Error::other)?;
+    let rows = freshet.rows(&prepared)?;
+    if let Some(database) = database {
+        let expected = database.rows(&case.sql).map_err(io::Error::other)?;
+        compare(&expected, &rows, case.same)
+            .map_err(|difference| io::Error::other(format!("freshet's rows differ from DuckDB's: {difference}")))?;
+    }
+    let mut systems = vec![FRESHET, UNCACHED];
+    if database.is_some() {
+        systems.extend([DUCKDB_1, DUCKDB_2]);
+    }
+    let mut times: Vec<(&str, Vec<f64>)> = systems.iter().map(|system| (*system, Vec::new())).collect();
+    let least = Duration::from_millis(options.round_ms);
+    for round in 0..options.rounds {
+        for turn in 0..times.len() {
+            let count = times.len();
+            let (system, times) = &mut times[(turn + round) % count];
+            if let Some(database) = database {
+                database.set_threads(if *system == DUCKDB_2 { 2 } else { 1 }).map_err(io::Error::other)?;
+            }
+            let once = || execute(system, freshet, &prepared, statement.as_ref());
+            // Caches and branches as they are while it runs again and again.
+            if once()? != rows.len() {
+                return Err(io::Error::other(format!("{system} returns another number of rows than before")));
+            }
+            times.push(repeat(least, once)?);
+        }
+    }
+    Ok(Measured { times, bytes_read: freshet.bytes_read(&prepared), rows: rows.len() })
+}
+
+fn execute(
+    system: &str,
+    freshet: &Freshet,
+    prepared: &Prepared,
+    statement: Option<&Statement<'_>>,
+) -> io::Result<usize> {
+    match (system, statement) {
+        (FRESHET, _) => Ok(reader::read(&freshet.run(&freshet.engine, prepared)?)),
+        (UNCACHED, _) => Ok(reader::read(&freshet.run(&freshet.without_joins, prepared)?)),
+        (_, Some(statement)) => statement.run().map_err(io::Error::other),
+        (_, None) => Err(io::Error::other("DuckDB takes no part")),
+    }
+}
+
+/// Milliseconds of one execution: as often as fits into `least`, at least once.
+fn repeat(least: Duration, mut once: impl FnMut() -> io::Result<usize>) -> io::Result<f64> {
+    let began = Instant::now();
+    let mut times = 0;
+    while times == 0 || began.elapsed() < least {
+        std::hint::black_box(once()?);
+        times += 1;
+    }
+    Ok(began.elapsed().as_secs_f64() * 1e3 / f64::from(times))
+}
+
+/// The engine with tables loaded, and one that keeps no build sides of joins from one execution to the next.
+struct Freshet {
+    engine: Engine,
+    without_joins: Engine,
+    snapshot: Snapshot,
+    search_path: [Arc<str>; 2],
+    settings: FormatSettings,
+}
+
+impl Freshet {
+    fn new(snapshot: Snapshot) -> Self {
+        let options = |join_bytes_max| EngineOptions {
+            result_bytes_max: 0,
+            reply_bytes_max: 0,
+            join_bytes_max,
+            plans_max: 1_000,
+            limits: Limits { memory_bytes_max: MEMORY_MAX, ..Limits::default() },
+        };
+        Self {
+            engine: Engine::new(options(256 << 20)),
+            without_joins: Engine::new(options(0)),
+            snapshot,
+            search_path: ["pg_catalog".into(), "public".into()],
+            settings: FormatSettings::default(),
+        }
+    }
+
+    fn prepare(&self, sql: &str) -> io::Result<Arc<Prepared>> {
+        let context = PrepareContext {
+            catalog: &self.snapshot.catalog,
+            settings_id: 0,
+            search_path: &self.search_path,
+            settings: &self.settings,
+            parameter_types: &[],
+        };
+        let refused = |reason| io::Error::other(format!("freshet's engine refuses it: {reason:?}"));
+        self.engine.prepare(sql, &context).map_err(refused)
+    }
+
+    fn run(&self, engine: &Engine, prepared: &Prepared) -> io::Result<Vec<RowBatch>> {
+        let eval = EvalContext { settings: &self.settings, transaction_time: None, orders: None };
+        engine.run(&prepared.plan, &self.snapshot, &[], &eval, &AtomicBool::new(false)).map_err(io::Error::other)
+    }
+
+    /// As text, as a client would get them.
+    fn rows(&self, prepared: &Prepared) -> io::Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for batch in self.run(&self.engine, prepared)? {
+            let columns = batch.columns.iter().zip(&prepared.plan.output);
+            let mut encoders: Vec<_> = columns
+                .map(|(array, column)| {
+                    ColumnEncoder::new(array, column.expr_type.pg_type, Format::Text, &self.settings)
+                })
+                .collect();
+            let mut bytes = Vec::new();
+            for row in 0..batch.rows {
+                let cells = encoders.iter_mut().map(|encoder| {
+                    bytes.clear();
+                    encoder.write(row, &mut bytes);
+                    // A length of -1 and nothing behind it: NULL.
+                    let is_null = bytes.starts_with(&[0xff; 4]);
+                    (!is_null).then(|| String::from_utf8_lossy(&bytes[4..]).into_owned())
+                });
+                rows.push(cells.collect());
+            }
+        }
+        Ok(rows)
+    }
+
+    fn bytes_read(&self, prepared: &Prepared) -> usize {
+        let of_table = |table: &freshet_engine::binder::TableUse| {
+            let chunks = self.snapshot.tables.get(&table.table).map_or(&[][..], |version| &version.chunks);
+            let columns = chunks.iter().flat_map(|chunk| table.columns.iter().map(|at| &chunk.chunk.columns[*at]));
+            columns.map(|column| column.get_array_memory_size()).sum::<usize>()
+        };
+        prepared.plan.tables.iter().map(of_table).sum()
+    }
+}
+
+fn report(
+    case: &str,
+    measured: &Measured,
+    bandwidth: f64,
+    results: &mut Results,
+    ranking: &mut Vec<Ranked>,
+) -> io::Result<()> {
+    let times =
+        |system: &str| measured.times.iter().find(|(name, _)| *name == system).map(|(_, times)| times.as_slice());
+    let freshet = times(FRESHET).unwrap_or_default();
+    let mut text = String::new();
+    for (system, times) in &measured.times {
+        let all = spread(times.iter().copied());
+        let rate = measured.bytes_read as f64 / 1e6 / all.median;
+        let ratio = paired(times, freshet);
+        let _ = writeln!(
+            text,
+            "{:18} {system:24} {:>10.3} {:>19} {:>22} {rate:>8.2} {:>6.1}",
+            if *system == FRESHET { case.rsplit('/').next().unwrap_or(case) } else { "" },
+            all.median,
+            format!("{:.3}..{:.3}", all.min, all.max),
+            if *system == FRESHET {
+                String::new()
+            } else {
+                format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max)
+            },
+            100.0 * rate / bandwidth,
+        );
+        let note = format!("{} rows, {} bytes of columns read", measured.rows, measured.bytes_read);
+        results.figure(case, system, ("time", "ms", Better::Less), times, &note)?;
+    }
+    results.end(case)?;
+    print(&text);
+    if let (Some(one), Some(two)) = (times(DUCKDB_1), times(DUCKDB_2)) {
+        ranking.push((case.to_owned(), paired(one, freshet).median, paired(two, freshet).median));
+    }
+    Ok(())
+}
+
+/// Slowest first, and the means that the design asks for.
+fn summary(ranking: &mut [Ranked]) -> String {
+    if ranking.is_empty() {
+        return String::new();
+    }
+    ranking.sort_by(|a, b| a.1.min(a.2).total_cmp(&b.1.min(b.2)));
+    let mut text = format!("\n{:28} {:>18} {:>18}\n", "freshet is x times as fast as", DUCKDB_1, DUCKDB_2);
+    for (case, one, two) in ranking.iter() {
+        let _ =
+            writeln!(text, "{case:28} {one:>18.2} {two:>18.2}{}", if one.min(*two) < 1.0 { "  below 1" } else { "" });
+    }
+    let means = |of: fn(&Ranked) -> f64| geometric_mean(&ranking.iter().map(of).collect::<Vec<_>>());
+    let _ = writeln!(text, "{:28} {:>18.2} {:>18.2}", "geometric mean", means(|r| r.1), means(|r| r.2));
+    text
+}
+
+/// GB/s of one thread that adds up numbers far larger than the caches, one value per round.
+fn bandwidth(rounds: usize) -> Vec<f64> {
+    let words = vec![1_u64; (256 << 20) / 8];
+    let once = || {
+        let began = Instant::now();
+        let sum = std::hint::black_box(&words).iter().fold(0_u64, |sum, word| sum.wrapping_add(*word));
+        std::hint::black_box(sum);
+        (words.len() * 8) as f64 / 1e9 / began.elapsed().as_secs_f64()
+    };
+    once();
+    (0..rounds).map(|_| once()).collect()
+}
+
+fn print(text: &str) {
+    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
+}
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

@@ -1,0 +1,248 @@
+//! Results as JSON lines: for each suite one line with the conditions of the run, then figures, latencies and skips.
+//!
+//! A file may be appended to: what is in it from the same commit, build and settings is not measured again, so that an
+//! interrupted run goes on where it was.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Line {
+    Run(Run),
+    Figure(Figure),
+    Latency(Latency),
+    Skip(Skip),
+    /// Everything about a case has been written.
+    Done {
+        suite: String,
+        case: String,
+    },
+}
+
+/// The conditions of a suite's figures, which follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) suite: String,
+    pub(crate) started: String,
+    pub(crate) commit: String,
+    /// `release`, or `debug`, whose figures mean nothing.
+    pub(crate) build: String,
+    pub(crate) machine: BTreeMap<String, String>,
+    pub(crate) versions: BTreeMap<String, String>,
+    pub(crate) settings: BTreeMap<String, String>,
+}
+
+/// One system on one case: a value per round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Figure {
+    pub(crate) suite: String,
+    pub(crate) case: String,
+    pub(crate) system: String,
+    pub(crate) metric: String,
+    pub(crate) unit: String,
+    pub(crate) better: Better,
+    pub(crate) rounds: Vec<f64>,
+    /// Where it stands on a growth curve, and what grows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<(String, f64)>,
+    /// How it was answered, or what else a reader must know.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) note: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Better {
+    More,
+    Less,
+    /// Neither: for information.
+    Neither,
+}
+
+/// A distribution: quantiles and microseconds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Latency {
+    pub(crate) suite: String,
+    pub(crate) case: String,
+    pub(crate) system: String,
+    pub(crate) quantiles: Vec<(f64, f64)>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Skip {
+    pub(crate) suite: String,
+    pub(crate) case: String,
+    pub(crate) reason: String,
+}
+
+/// Where a suite's results go.
+pub(crate) struct Results {
+    suite: &'static str,
+    file: Option<File>,
+    done: HashSet<String>,
+}
+
+impl Results {
+    /// Without a path nothing is kept.
+    pub(crate) fn open(
+        path: Option<&Path>,
+        suite: &'static str,
+        versions: &[(&str, String)],
+        settings: &[(&str, String)],
+    ) -> io::Result<Self> {
+        let Some(path) = path else { return Ok(Self { suite, file: None, done: HashSet::new() }) };
+        let owned = |pairs: &[(&str, String)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
+        let run = Run {
+            suite: suite.to_owned(),
+            started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            commit: commit(),
+            build: build().to_owned(),
+            machine: machine(),
+            versions: owned(versions),
+            settings: owned(settings),
+        };
+        let done = if path.exists() { done_before(&read(path)?, &run) } else { HashSet::new() };
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut results = Self { suite, file: Some(file), done };
+        results.write(&Line::Run(run))?;
+        Ok(results)
+    }
+
+    /// Whether the file has this case from an earlier run under the same conditions.
+    pub(crate) fn is_done(&self, case: &str) -> bool {
+        self.done.contains(case)
+    }
+
+    pub(crate) fn figure(
+        &mut self,
+        case: &str,
+        system: &str,
+        metric: (&str, &str, Better),
+        rounds: &[f64],
+        note: &str,
+    ) -> io::Result<()> {
+        let (metric, unit, better) = metric;
+        self.write(&Line::Figure(Figure {
+            suite: self.suite.to_owned(),
+            case: case.to_owned(),
+            system: system.to_owned(),
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            better,
+            rounds: rounds.to_vec(),
+            at: None,
+            note: note.to_owned(),
+        }))
+    }
+
+    pub(crate) fn skip(&mut self, case: &str, reason: &str) -> io::Result<()> {
+        let _ = writeln!(io::stderr(), "{case}: skipped: {reason}");
+        let (suite, case, reason) = (self.suite.to_owned(), case.to_owned(), reason.to_owned());
+        self.write(&Line::Skip(Skip { suite, case, reason }))
+    }
+
+    /// Everything about the case has been written.
+    pub(crate) fn end(&mut self, case: &str) -> io::Result<()> {
+        self.write(&Line::Done { suite: self.suite.to_owned(), case: case.to_owned() })
+    }
+
+    pub(crate) fn write(&mut self, line: &Line) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        file.write_all(&text)
+    }
+}
+
+/// The lines of a file; an error names the one that is none.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<Line>> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+    let line = |(at, line): (usize, &str)| {
+        let problem = |error| io::Error::other(format!("{}:{}: {error}", path.display(), at + 1));
+        serde_json::from_str(line).map_err(problem)
+    };
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(line).collect()
+}
+
+/// Cases that are complete, from runs of the same suite, commit, build and settings.
+fn done_before(lines: &[Line], run: &Run) -> HashSet<String> {
+    let mut is_same = false;
+    let mut done = HashSet::new();
+    for line in lines {
+        match line {
+            Line::Run(earlier) if earlier.suite == run.suite => {
+                is_same = (&earlier.commit, &earlier.build, &earlier.settings, &earlier.versions)
+                    == (&run.commit, &run.build, &run.settings, &run.versions);
+            }
+            Line::Done { suite, case } if is_same && *suite == run.suite => {
+                done.insert(case.clone());
+            }
+            _ => {}
+        }
+    }
+    done
+}
+
+pub(crate) fn build() -> &'static str {
+    if cfg!(debug_assertions) { "debug" } else { "release" }
+}
+
+/// The commit of the working tree that this was built in; `+` where it has been changed since.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(["-C", env!("CARGO_MANIFEST_DIR")]).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".into() };
+    // Files of results are written while suites run.
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", ":!/bench/results"]).unwrap_or_default();
+    format!("{commit}{}", if changed.is_empty() { "" } else { "+" })
+}
+
+pub(crate) fn machine() -> BTreeMap<String, String> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let field = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let memory = field(&read("/proc/meminfo"), "MemTotal").and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    BTreeMap::from([
+        ("processor".into(), field(&read("/proc/cpuinfo"), "model name").unwrap_or_default()),
+        ("cores".into(), cores.to_string()),
+        ("memory".into(), format!("{:.0} GB", memory.unwrap_or_default() / 1e6)),
+        ("kernel".into(), read("/proc/sys/kernel/osrelease").trim().to_owned()),
+        ("load before".into(), read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_measured_again_when_a_condition_has_changed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results.jsonl");
+        let open = |settings: &str| {
+            Results::open(Some(&path), "engine", &[], &[("rounds", settings.to_owned())]).expect("opened")
+        };
+        let mut first = open("3");
+        first.figure("a", "freshet", ("time", "ms", Better::Less), &[1.0, 2.0], "").expect("written");
+        first.end("a").expect("written");
+        first.figure("b", "freshet", ("time", "ms", Better::Less), &[1.0], "").expect("written");
+        assert!(open("3").is_done("a"));
+        assert!(!open("3").is_done("b"), "it was interrupted");
+        assert!(!open("5").is_done("a"), "other settings");
+        assert!(open("3").is_done("a"), "runs with other settings lie between");
+        let figures = read(&path).expect("read").into_iter().filter(|line| matches!(line, Line::Figure(_))).count();
+        assert_eq!(figures, 2);
+    }
+}

@@ -1,0 +1,75 @@
+//! Servers of the bench's own program (freshet, ceilings, the cheapest relay), and what a suite waits for before it times.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::process::Process;
+use crate::wire::{Client, first_row, query_message, sorted_rows};
+
+/// A process of this program that serves on a free port until dropped.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    _process: Process,
+}
+
+impl Server {
+    /// What it writes to standard error goes to `log`.
+    pub(crate) fn start(arguments: &[&str], log: &Path) -> io::Result<Self> {
+        let arguments: Vec<_> = arguments.iter().map(Into::into).collect();
+        let mut process = Process::start(std::env::current_exe()?, &arguments, log)?;
+        let line = process.line()?;
+        let address = line.parse().map_err(|_| {
+            let log = std::fs::read_to_string(log).unwrap_or_default();
+            let last = log.lines().last().unwrap_or("no reason given");
+            io::Error::other(format!("{} did not start: {last}", arguments[0].to_string_lossy()))
+        })?;
+        Ok(Self { address, _process: process })
+    }
+}
+
+/// Until so many tables are mirrored; an error names what is not after two minutes.
+pub(crate) fn wait_until_mirrored(address: SocketAddr, database: &str, tables: usize) -> io::Result<()> {
+    let limit = Instant::now() + Duration::from_secs(120);
+    let mut client = Client::connect(address, "postgres", database)?;
+    let message = query_message("SELECT name, state, reason FROM freshet.tables");
+    loop {
+        let rows = sorted_rows(client.query(&message)?);
+        let mirrored = rows.iter().filter(|row| row.windows(8).any(|part| part == b"mirrored")).count();
+        if mirrored >= tables {
+            return Ok(());
+        }
+        if Instant::now() > limit {
+            let shown: Vec<_> = rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()).collect();
+            return Err(io::Error::other(format!("not mirrored within 120 s: {shown:?}")));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// How the previous statement of this session was answered, and why.
+pub(crate) fn last_route(client: &mut Client) -> io::Result<(String, String)> {
+    let last = first_row(client.query(&query_message("SHOW freshet.last"))?);
+    let cell = |at: usize| last.get(at).cloned().flatten().unwrap_or_default();
+    Ok((cell(0), cell(1)))
+}
+
+/// Sends the texts that `next` makes until one is answered in a `wanted` way (its shape has been verified, its reply kept), or
+/// the time is up; the route and its reason then.
+pub(crate) fn settle(
+    client: &mut Client,
+    mut next: impl FnMut() -> String,
+    wanted: &[&str],
+    patience: Duration,
+) -> io::Result<(String, String)> {
+    let limit = Instant::now() + patience;
+    loop {
+        client.query(&query_message(&next()))?;
+        let (route, reason) = last_route(client)?;
+        if wanted.contains(&route.as_str()) || Instant::now() > limit {
+            return Ok((route, reason));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
