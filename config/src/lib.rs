@@ -87,6 +87,9 @@ pub struct Freshness {
     pub mode: FreshnessMode,
     pub wait_budget_ms: u64,
     pub max_lag_ms: u64,
+    pub snapshots_max: usize,
+    pub snapshot_age_max_ms: u64,
+    pub snapshot_bytes_max: u64,
 }
 
 /// What a read may miss (design: Freshness).
@@ -197,7 +200,14 @@ impl Default for Mirror {
 
 impl Default for Freshness {
     fn default() -> Self {
-        Self { mode: FreshnessMode::Exact, wait_budget_ms: 20, max_lag_ms: 1_000 }
+        Self {
+            mode: FreshnessMode::Exact,
+            wait_budget_ms: 20,
+            max_lag_ms: 1_000,
+            snapshots_max: 64,
+            snapshot_age_max_ms: 300_000,
+            snapshot_bytes_max: 512 << 20,
+        }
     }
 }
 
@@ -367,7 +377,9 @@ mod tests {
             flags: vec![("freshness.max_lag_ms", "3".to_string())],
         })
         .expect("all right");
-        assert_eq!(settings.freshness, Freshness { mode: FreshnessMode::Session, wait_budget_ms: 2, max_lag_ms: 3 });
+        let expected =
+            Freshness { mode: FreshnessMode::Session, wait_budget_ms: 2, max_lag_ms: 3, ..Freshness::default() };
+        assert_eq!(settings.freshness, expected);
         assert_eq!(settings.upstream.url, "postgres://a@f/d");
     }
 

@@ -68,6 +68,8 @@ pub enum UpstreamReason {
     MirrorBehind(Cow<'static, str>),
     /// The catalog changed under the statement.
     CatalogChanged,
+    /// The session's pinned snapshot does not have it (detail: why).
+    Snapshot(Cow<'static, str>),
     // -- audit
     /// The first execution of this shape: upstream's answer is the oracle.
     FirstRun,
@@ -114,6 +116,7 @@ impl UpstreamReason {
             Self::NotAPrefix => "not_a_prefix",
             Self::MirrorBehind(_) => "mirror_behind",
             Self::CatalogChanged => "catalog_changed",
+            Self::Snapshot(_) => "snapshot",
             Self::FirstRun => "first_run",
             Self::AuditSample => "audit_sample",
             Self::Quarantined => "quarantined",
@@ -139,6 +142,7 @@ impl UpstreamReason {
             | Self::Privilege(d)
             | Self::RowSecurity(d)
             | Self::MirrorBehind(d)
+            | Self::Snapshot(d)
             | Self::LocalError(d) => Some(d),
             Self::UnitForm(d) | Self::NotAQuery(d) | Self::OverBudget(d) => Some(d),
             Self::RouteSetting

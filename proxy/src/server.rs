@@ -19,6 +19,7 @@ use crate::admin::observe::Observed;
 use crate::admin::{self, observe};
 use crate::audit::Audit;
 use crate::error::Refusal;
+use crate::freshness::pins::PinOptions;
 use crate::freshness::{Freshness, FreshnessOptions};
 use crate::listener::{Listener, Places};
 use crate::metrics::{CauseLabel, Metrics};
@@ -152,6 +153,11 @@ fn start_local(settings: &Settings, beside_sessions: &Handle) -> Result<(Arc<Loc
     let freshness = FreshnessOptions {
         wait_budget: Duration::from_millis(settings.freshness.wait_budget_ms),
         lag_max: Duration::from_millis(settings.freshness.max_lag_ms),
+        pins: PinOptions {
+            pins_max: settings.freshness.snapshots_max,
+            age_max: Duration::from_millis(settings.freshness.snapshot_age_max_ms),
+            bytes_max: size(settings.freshness.snapshot_bytes_max),
+        },
     };
     let engine = EngineOptions {
         result_bytes_max: settings.cache.result_bytes_max,

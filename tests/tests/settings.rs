@@ -239,8 +239,8 @@ fn own_settings_are_undone_with_their_transaction() {
     assert_eq!(fields(&reply), fields(&expected));
     assert_eq!(route(pair), "auto");
     for (sql, sqlstate) in [
-        ("SET freshet.snapshot = '1'", "42704"),
-        ("SET freshet.snapshot_strict = on", "42704"),
+        ("SET freshet.snapshot = '1'", "22023"),
+        ("SET freshet.snapshot_strict = 'maybe'", "22023"),
         ("SELECT set_config('freshet.route', 'nowhere', false)", "22023"),
         ("SELECT current_setting('freshet.nothing')", "42704"),
     ] {

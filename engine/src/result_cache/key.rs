@@ -5,6 +5,8 @@
 pub struct KeyParts<'a> {
     /// Stands for database, effective role and every setting that can change an answer (interned by full comparison).
     pub settings_id: u64,
+    /// The snapshot that the session is pinned to: its replies would only drive out those of others. Zero: none.
+    pub snapshot: [u8; 16],
     /// Simple and extended replies differ in framing and formats.
     pub is_extended: bool,
     pub sql: &'a [u8],
@@ -28,6 +30,7 @@ impl ResultKey {
         self.bytes.clear();
         self.bytes.extend_from_slice(&parts.settings_id.to_le_bytes());
         self.bytes.push(u8::from(parts.is_extended));
+        self.bytes.extend_from_slice(&parts.snapshot);
         let pieces =
             [parts.sql, parts.parameter_types, parts.parameter_formats, parts.parameters, parts.result_formats];
         for part in pieces {

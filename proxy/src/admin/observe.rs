@@ -176,6 +176,7 @@ fn status_relation(local: &Local) -> TextTable {
     let audit = &local.audit.counters;
     let (entries, bytes) = local.engine.results.size();
     let (plans, join_bytes) = local.engine.sizes();
+    let (pins, pinned_bytes) = local.freshness.pinned_size();
     let pairs = [
         ("version", env!("CARGO_PKG_VERSION").to_string()),
         ("database", local.database.clone()),
@@ -195,6 +196,8 @@ fn status_relation(local: &Local) -> TextTable {
         ("result_cache_bytes", bytes.to_string()),
         ("plans", plans.to_string()),
         ("join_cache_bytes", join_bytes.to_string()),
+        ("snapshots_pinned", pins.to_string()),
+        ("snapshot_bytes", pinned_bytes.to_string()),
     ];
     let rows = pairs.map(|(name, value)| vec![Some(name.to_string()), Some(value)]).into();
     TextTable { columns, rows }

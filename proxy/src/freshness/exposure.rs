@@ -127,6 +127,11 @@ impl Exposure {
         self.exposed.store(Some(Arc::new(exposed)));
     }
 
+    /// What was exposed last; for those who look, not for readers.
+    pub fn newest(&self) -> Option<Arc<Exposed>> {
+        self.exposed.load_full()
+    }
+
     /// Nothing may be read any more: the stream or the catalog is in doubt.
     pub fn clear(&self) {
         self.exposed.store(None);

@@ -2,7 +2,8 @@
 //!
 //! Exact mode waits for a [`barrier`]; session mode reads what the last one [`exposure`]d unless a newer one is due. The
 //! barrier carries the catalog [`fingerprint`], so that nothing is answered by a catalog that is not in force. Beside
-//! it: [`privileges`] as PostgreSQL checks them. The mirror itself is [`crate::replication`]'s.
+//! it: [`privileges`] as PostgreSQL checks them, and moments that sessions keep ([`pins`]). The mirror itself is
+//! [`crate::replication`]'s.
 //!
 //! Stream and barrier run on a thread of their own: a session that computes on a runtime worker must not delay them,
 //! and on one thread nothing comes between "the stream still lives" and the snapshot that is cut on that ground.
@@ -11,6 +12,7 @@ pub mod barrier;
 pub mod exposure;
 pub mod fingerprint;
 pub mod orders;
+pub mod pins;
 pub mod privileges;
 pub mod zones;
 
@@ -34,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use crate::freshness::barrier::{BarrierCounters, Reader};
 use crate::freshness::exposure::{BarrierNumber, Exposure};
 use crate::freshness::orders::TextOrders;
+use crate::freshness::pins::{PinOptions, Pins};
 use crate::freshness::privileges::Privileges;
 use crate::freshness::zones::ZoneData;
 use crate::replication::status::{StreamReport, TableReport};
@@ -47,11 +50,12 @@ pub struct FreshnessOptions {
     pub wait_budget: Duration,
     /// How old a moment session mode may read.
     pub lag_max: Duration,
+    pub pins: PinOptions,
 }
 
 impl Default for FreshnessOptions {
     fn default() -> Self {
-        Self { wait_budget: Duration::from_millis(20), lag_max: Duration::from_secs(1) }
+        Self { wait_budget: Duration::from_millis(20), lag_max: Duration::from_secs(1), pins: PinOptions::default() }
     }
 }
 
@@ -92,6 +96,15 @@ async fn contain<F: Future<Output = ()>>(what: &str, begin: impl Fn() -> F) {
     }
 }
 
+/// Keeps pinned snapshots within their limits.
+async fn watch_pins(shared: Arc<barrier::Shared>, pins: Arc<Pins>, shutdown: CancellationToken) {
+    while timeout(pins::LOOK_EVERY, shutdown.cancelled()).await.is_err() {
+        let epoch = shared.replication.running().ok().map(|running| running.epoch);
+        let newest = shared.exposure.newest();
+        pins.enforce(&shared.options.pins, epoch, newest.as_ref().map(|newest| &*newest.snapshot));
+    }
+}
+
 /// The door to the mirror. Cheap to clone.
 #[derive(Clone)]
 pub struct Freshness {
@@ -100,6 +113,7 @@ pub struct Freshness {
     privileges: Arc<Privileges>,
     zones: Arc<ZoneData>,
     orders: Arc<TextOrders>,
+    pins: Arc<Pins>,
     stopped: watch::Receiver<bool>,
 }
 
@@ -131,6 +145,11 @@ impl Freshness {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let questions = Arc::new(tokio::sync::Mutex::new(questions));
+        let pins = Arc::new(Pins::default());
+        beside_sessions.spawn(contain("the look at pinned snapshots", {
+            let (shared, pins, until) = (Arc::clone(&shared), Arc::clone(&pins), shutdown.clone());
+            move || watch_pins(Arc::clone(&shared), Arc::clone(&pins), until.clone())
+        }));
         let background = Arc::clone(&shared);
         let until = shutdown.clone();
         let barrier = beside_sessions.spawn(contain("the barrier", move || {
@@ -145,7 +164,7 @@ impl Freshness {
             let _ = runtime.block_on(async { tokio::join!(barrier, stream) });
             stop.send_replace(true);
         })?;
-        Ok(Self { shared, readers, privileges, zones, orders, stopped })
+        Ok(Self { shared, readers, privileges, zones, orders, pins, stopped })
     }
 
     /// Returns when everything has been given back to upstream after the shutdown.

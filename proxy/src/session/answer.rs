@@ -12,6 +12,7 @@ use bytes::Bytes;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::types::Lsn;
 
+use crate::freshness::pins::{Choice, Token};
 use crate::session::change::Changes;
 use crate::session::effect::{Effect, Written};
 use crate::session::settings::SettingsId;
@@ -44,6 +45,15 @@ pub trait Answerer: Send + 'static {
     /// Last question, may wait (barrier, execution). On `Relay` the session forwards the unit's bytes unchanged. When the
     /// client goes away the future is dropped.
     fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> impl Future<Output = Outcome> + Send;
+
+    /// Takes or finds the snapshot that the session asks for: its token. `state` has certain settings.
+    fn pin(
+        &mut self,
+        _choice: &Choice,
+        _state: &SessionState,
+    ) -> impl Future<Output = Result<Token, UpstreamReason>> + Send {
+        async { Err(UpstreamReason::RelayOnly("nothing is mirrored".into())) }
+    }
 
     /// Upstream has acknowledged a statement that may have written (CommandComplete of a simple query, or the
     /// ReadyForQuery that ends the unit or the transaction), and the client has not been told yet. `what` is the worst

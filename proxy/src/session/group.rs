@@ -48,18 +48,34 @@ impl Observer for OfFetch {
     }
 }
 
+/// An execution that reads, and is no transaction control.
+fn is_read(item: &Item<'_>, effect: Effect) -> bool {
+    let is_execution = item.question().is_some_and(|unit| {
+        unit.form != Form::Prepare && control::read(unit.sql).is_none() && !preamble::asks_for_life(unit.sql)
+    });
+    is_execution && matches!(effect, Effect::Neutral | Effect::Opaque)
+}
+
 impl<A: Answerer> Session<A> {
     /// The unit at hand is not a plain one.
     pub(super) async fn decide_group(&mut self, started: Instant) -> io::Result<()> {
         let bytes = self.machine.unit_bytes().to_vec();
         let mut group = match self.machine.group(&bytes) {
             Ok(group) => group,
-            Err(form) => return self.relay(started, Relay::because(UpstreamReason::UnitForm(form))),
+            // What it does is not known: it might read.
+            Err(form) => {
+                let relay = Relay::because(UpstreamReason::UnitForm(form));
+                return self.relay_unless_strict(started, Effect::Opaque, relay);
+            }
         };
         let mut state = self.machine.state.clone();
         state.shares_transaction = group.executions() > 1;
         let effects: Vec<Effect> = group.items.iter().map(|item| self.effect(item)).collect();
+        let reads = || group.items.iter().zip(&effects).any(|(item, effect)| is_read(item, *effect));
         if let Some(reason) = self.common_obstacle(&group, &effects, &state) {
+            if reads() && self.must_refuse(Effect::Neutral, &reason) {
+                return self.refuse_strictly(started, reason);
+            }
             return self.relay(started, Relay::because(reason));
         }
         let mut answers = Vec::with_capacity(group.items.len());
@@ -70,6 +86,9 @@ impl<A: Answerer> Session<A> {
                     self.refresh_settings();
                     self.probe();
                     return Ok(());
+                }
+                Decided::Relay(relay) if reads() && self.must_refuse(Effect::Neutral, &relay.reason) => {
+                    return self.refuse_strictly(started, relay.reason);
                 }
                 Decided::Relay(relay) => {
                     let closes = |item: &Item<'_>| matches!(item, Item::Cursor(..));
@@ -150,7 +169,7 @@ impl<A: Answerer> Session<A> {
     ) -> io::Result<Decided> {
         let Some(unit) = item.question() else { return Ok(Decided::Answer(Answer::None)) };
         if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
-            return Ok(self.answer_item_for_freshet(&unit, request, is_alone));
+            return Ok(self.answer_item_for_freshet(&unit, request, is_alone).await);
         }
         if let Some(control) = control::read(unit.sql) {
             return Ok(self.decide_control(control, &unit, state));
@@ -188,7 +207,7 @@ impl<A: Answerer> Session<A> {
 
     /// What is addressed to freshet itself. Its errors are answered only where the unit is plain: a group that has one goes
     /// upstream, which reports an error of its own.
-    fn answer_item_for_freshet(
+    async fn answer_item_for_freshet(
         &mut self,
         unit: &Unit<'_>,
         request: Result<(Request, intercept::Verb), intercept::Refused>,
@@ -207,7 +226,10 @@ impl<A: Answerer> Session<A> {
         if request.sets() && !is_alone {
             return failed();
         }
-        match self.carry_out(request, verb, unit) {
+        if self.must_probe_for(&request) {
+            return Decided::Probe;
+        }
+        match self.carry_out(request, verb, unit).await {
             Ok(reply) => Decided::Answer(Answer::Reply(reply)),
             Err(_) => failed(),
         }

@@ -6,9 +6,12 @@
 mod call;
 
 use freshet_config::FreshnessMode;
+use freshet_engine::reason::UpstreamReason;
 
+use crate::freshness::pins::Choice;
 use crate::session::answer::{Account, Reply, TextColumn, TextKind, TextTable};
 use crate::session::state::RouteSetting;
+use crate::session::tracker::{OwnChange, truth};
 use crate::session::{Last, answer};
 use crate::statistics::Answered;
 use crate::wire::error::{ErrorFields, FAILED_TRANSACTION, write_warning};
@@ -21,12 +24,17 @@ pub enum Request {
     ShowLast,
     ShowFreshness,
     ShowRoute,
+    ShowSnapshot,
+    ShowSnapshotStrict,
     /// None: back to the default.
     SetFreshness(Option<FreshnessMode>),
     SetRoute(RouteSetting),
-    /// One of the two before, by a call of set_config.
+    /// `latest` or a token; None: the session is released.
+    SetSnapshot(Option<String>),
+    SetSnapshotStrict(bool),
+    /// One of those before, by a call of set_config.
     SetConfig(Box<Self>),
-    /// ShowFreshness or ShowRoute, by a call of current_setting.
+    /// One that shows a setting, by a call of current_setting.
     CurrentSetting(Box<Self>),
     Select(Select),
 }
@@ -84,6 +92,28 @@ impl Refused {
     /// A unit that is answered nowhere: upstream does not know freshet's tables, freshet not this form.
     pub fn form() -> Self {
         Self::new("0A000", "freshet's own settings and tables take simple units of messages only")
+    }
+
+    /// A snapshot that cannot be taken, or is not there.
+    pub fn snapshot(asked: &str, reason: &UpstreamReason) -> Self {
+        match reason {
+            UpstreamReason::Snapshot(_) => Self {
+                hint: Some("Snapshots end after freshness.snapshot_age_max_ms, and belong to the role that took them."),
+                ..Self::new("22023", format!("invalid snapshot identifier: \"{asked}\""))
+            },
+            UpstreamReason::OverBudget(which) => {
+                Self::new("53400", format!("as many snapshots are in use as {which} allows"))
+            }
+            reason => Self::new("55000", format!("freshet cannot take a snapshot now: {reason}")),
+        }
+    }
+
+    /// What `freshet.snapshot_strict` refuses.
+    pub fn not_from_snapshot(reason: &UpstreamReason) -> Self {
+        Self {
+            hint: Some("SET freshet.snapshot_strict = off lets PostgreSQL answer, of its own moment."),
+            ..Self::new("0A000", format!("freshet cannot answer this from the pinned snapshot: {reason}"))
+        }
     }
 
     pub fn failed_transaction() -> Self {
@@ -151,6 +181,8 @@ fn show(name: &str) -> Result<Request, Refused> {
         "last" => Ok(Request::ShowLast),
         "freshness" => Ok(Request::ShowFreshness),
         "route" => Ok(Request::ShowRoute),
+        "snapshot" => Ok(Request::ShowSnapshot),
+        "snapshot_strict" => Ok(Request::ShowSnapshotStrict),
         _ => Err(unknown_setting(name)),
     }
 }
@@ -172,6 +204,13 @@ fn set(name: &str, value: Option<&str>) -> Result<Request, Refused> {
         ("route", Some("local")) => Ok(Request::SetRoute(RouteSetting::Local)),
         ("route", Some("relay")) => Ok(Request::SetRoute(RouteSetting::Relay)),
         ("route", Some(value)) => Err(invalid(value, "Available values: auto, local, relay.")),
+        ("snapshot", value) => {
+            Ok(Request::SetSnapshot(value.filter(|v| Choice::read(v).is_some()).map(str::to_string)))
+        }
+        ("snapshot_strict", None) => Ok(Request::SetSnapshotStrict(false)),
+        ("snapshot_strict", Some(value)) => truth(value).map(Request::SetSnapshotStrict).ok_or_else(|| {
+            Refused::new("22023", "parameter \"freshet.snapshot_strict\" requires a Boolean value".to_string())
+        }),
         ("last", _) => Err(Refused::new("55P02", "parameter \"freshet.last\" cannot be changed")),
         _ => Err(unknown_setting(name)),
     }
@@ -559,7 +598,39 @@ fn to_binary(kind: TextKind, text: &str) -> Vec<u8> {
 impl Request {
     /// It changes one of freshet's settings.
     pub fn sets(&self) -> bool {
-        matches!(self, Self::SetFreshness(_) | Self::SetRoute(_) | Self::SetConfig(_))
+        matches!(self, Self::SetConfig(_)) || self.change().is_some() || self.wants_snapshot()
+    }
+
+    /// The new value of a setting that needs nothing else.
+    pub fn change(&self) -> Option<OwnChange> {
+        match self {
+            Self::SetFreshness(mode) => Some(OwnChange::Freshness(*mode)),
+            Self::SetRoute(route) => Some(OwnChange::Route(Some(*route))),
+            Self::SetSnapshot(None) => Some(OwnChange::Snapshot(None)),
+            Self::SetSnapshotStrict(is_strict) => Some(OwnChange::SnapshotStrict(Some(*is_strict))),
+            _ => None,
+        }
+    }
+
+    /// The setting that it shows or sets, with its prefix.
+    pub fn setting(&self) -> Option<&'static str> {
+        match self {
+            Self::ShowFreshness | Self::SetFreshness(_) => Some("freshet.freshness"),
+            Self::ShowRoute | Self::SetRoute(_) => Some("freshet.route"),
+            Self::ShowSnapshot | Self::SetSnapshot(_) => Some("freshet.snapshot"),
+            Self::ShowSnapshotStrict | Self::SetSnapshotStrict(_) => Some("freshet.snapshot_strict"),
+            Self::SetConfig(request) | Self::CurrentSetting(request) => request.setting(),
+            Self::ShowLast | Self::Select(_) => None,
+        }
+    }
+
+    /// A snapshot must be taken, or found, for the session's role.
+    pub fn wants_snapshot(&self) -> bool {
+        match self {
+            Self::SetSnapshot(Some(_)) => true,
+            Self::SetConfig(request) => request.wants_snapshot(),
+            _ => false,
+        }
     }
 }
 

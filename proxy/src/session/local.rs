@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
+use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::planner::Plan;
@@ -26,6 +27,7 @@ use freshet_engine::{Engine, PrepareContext, Prepared};
 
 use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
+use crate::freshness::pins::{Choice, Token};
 use crate::freshness::{Freshness, Served};
 use crate::session::answer::{Account, Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
 use crate::session::effect::{Effect, Written};
@@ -99,6 +101,8 @@ struct Request<'a> {
     format: &'a FormatSettings,
     sql: &'a str,
     mode: FreshnessMode,
+    /// The snapshot that the session reads.
+    choice: Option<&'a Choice>,
     /// See [`SessionState::has_upstreams_clock`].
     has_upstreams_clock: bool,
     /// The catalog that the search path and the role's name are as of.
@@ -110,13 +114,14 @@ impl Answerer for LocalAnswerer {
         let settings = state.settings.as_ref()?;
         let may = state.route == RouteSetting::Auto
             && state.freshness != FreshnessMode::Exact
+            && state.snapshot.is_none()
             && self.is_mirrored_database
             && is_execution(unit)
             && !unit.describes_statement;
         if !may {
             return None;
         }
-        self.set_key(unit, settings);
+        self.set_key(unit, settings, None);
         let kept = self.local.engine.results.get(&self.key)?;
         if !is_described_by(unit, kept.catalog_version) || (kept.folds_settings && !is_parsed_under(unit, settings)) {
             return None;
@@ -124,7 +129,7 @@ impl Answerer for LocalAnswerer {
         let served = self.local.freshness.try_acquire_session(&kept.relations, self.required)?;
         self.required = self.required.max(served.barrier);
         let is_valid = kept.is_valid_at(&served.snapshot) && served.snapshot.catalog.version == state.catalog_version;
-        is_valid.then(|| hit(&kept, &served, state.freshness))
+        is_valid.then(|| hit(&kept, &served, state.freshness.name()))
     }
 
     fn refusal(&mut self, unit: &Unit<'_>, state: &SessionState, now: Instant) -> Option<UpstreamReason> {
@@ -147,6 +152,16 @@ impl Answerer for LocalAnswerer {
             Ok(reply) => Outcome::Local(reply),
             Err(relay) => Outcome::Relay(relay),
         }
+    }
+
+    async fn pin(&mut self, choice: &Choice, state: &SessionState) -> Result<Token, UpstreamReason> {
+        if !self.is_mirrored_database {
+            return Err(UpstreamReason::OtherDatabase);
+        }
+        let Some(settings) = state.settings.as_ref() else {
+            return Err(UpstreamReason::OpaqueSession("not probed".into()));
+        };
+        Ok(self.local.freshness.pinned(choice, settings.role(), self.required).await?.token)
     }
 
     fn write_acknowledged(&mut self, what: Effect, written: &Written) {
@@ -183,6 +198,15 @@ impl Answerer for LocalAnswerer {
     }
 }
 
+/// What `SHOW freshet.last` gives as the freshness of an answer from a pinned snapshot.
+const PINNED: &str = "snapshot";
+
+impl Request<'_> {
+    fn freshness(&self) -> &'static str {
+        self.choice.map_or(self.mode.name(), |_| PINNED)
+    }
+}
+
 impl LocalAnswerer {
     async fn try_answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Result<Reply, Relay> {
         if state.route == RouteSetting::Relay {
@@ -209,13 +233,18 @@ impl LocalAnswerer {
             format,
             sql,
             mode: state.freshness,
+            choice: state.snapshot.as_deref(),
             has_upstreams_clock: state.has_upstreams_clock(),
             catalog_version: state.catalog_version,
         };
         if !is_execution(unit) {
             return self.describe(&request).await;
         }
-        self.set_key(unit, settings);
+        if let Some(choice) = request.choice {
+            let pinned = self.local.freshness.pinned(choice, settings.role(), self.required).await;
+            pinned.map_err(|reason| self.refuse(&request, None, reason))?;
+        }
+        self.set_key(unit, settings, request.choice);
         let mut moment = None;
         if state.route == RouteSetting::Auto {
             match self.try_kept(&request, &mut moment).await {
@@ -236,10 +265,11 @@ impl LocalAnswerer {
         answered
     }
 
-    fn set_key(&mut self, unit: &Unit<'_>, settings: &SessionSettings) {
+    fn set_key(&mut self, unit: &Unit<'_>, settings: &SessionSettings, choice: Option<&Choice>) {
         let bind = unit.bind.as_ref();
         self.key.set(&KeyParts {
             settings_id: settings.id.0,
+            snapshot: choice.map(Choice::token_bytes).unwrap_or_default(),
             is_extended: unit.form != Form::Simple,
             sql: unit.sql,
             parameter_types: unit.parameter_types,
@@ -262,13 +292,13 @@ impl LocalAnswerer {
         {
             return Ok(None);
         }
-        let served = self.local.freshness.acquire(request.mode, &kept.relations, self.required).await?;
+        let served = self.acquire(request, request.mode, &kept.relations).await?;
         self.required = self.required.max(served.barrier);
         if !kept.is_valid_at(&served.snapshot) || served.snapshot.catalog.version != request.catalog_version {
             *moment = Some(served);
             return Ok(None);
         }
-        let mut reply = hit(&kept, &served, request.mode);
+        let mut reply = hit(&kept, &served, request.freshness());
         if request.unit.describes_statement {
             let prepared = self.prepare(request)?;
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
@@ -302,11 +332,12 @@ impl LocalAnswerer {
             return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
         }
         let uses_time = prepared.plan.uses_time;
-        if uses_time && request.has_upstreams_clock {
+        if uses_time && request.has_upstreams_clock && request.choice.is_none() {
             return Err(refuse(UpstreamReason::Volatile("the time of a transaction that began upstream".into())));
         }
         // The clock is upstream's, and only a barrier that is sent after the statement arrived tells it.
-        let mode = if uses_time { FreshnessMode::Exact } else { request.mode };
+        // A pinned snapshot's clock stands still.
+        let mode = if uses_time && request.choice.is_none() { FreshnessMode::Exact } else { request.mode };
         let parameters = parameters(&prepared.plan, request).map_err(refuse)?;
         let relations = prepared.plan.relations();
         let role = request.settings.role();
@@ -316,6 +347,8 @@ impl LocalAnswerer {
         match self.local.audit.decide(&prepared.identity, needs_columns) {
             Decision::Serve => {}
             Decision::Audit(_) if self.local.patience.is_some() => {}
+            // Upstream's reply would be of another moment.
+            Decision::Audit(UpstreamReason::AuditSample) if request.choice.is_some() => {}
             Decision::Relay(reason) => return Err(refuse(reason)),
             Decision::Audit(reason) => {
                 // The barrier before the execution; it also says whether the tables are mirrored at all.
@@ -333,7 +366,7 @@ impl LocalAnswerer {
         };
         let served = match moment.filter(has_all) {
             Some(served) => served,
-            None => self.local.freshness.acquire(mode, &relations, self.required).await.map_err(refuse)?,
+            None => self.acquire(request, mode, &relations).await.map_err(refuse)?,
         };
         if served.snapshot.catalog.version != prepared.catalog_version {
             return Err(refuse(UpstreamReason::CatalogChanged));
@@ -342,14 +375,29 @@ impl LocalAnswerer {
         let kept = self.execute(request, &prepared, parameters, &served, &statistics).await.map_err(refuse)?;
         statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
         self.required = self.required.max(served.barrier);
-        let mut reply = reply(&kept, &served, mode, Answered::Local);
+        let freshness = request.choice.map_or(mode.name(), |_| PINNED);
+        let mut reply = reply(&kept, &served, freshness, Answered::Local);
         if request.unit.describes_statement {
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
         }
-        if !uses_time {
+        if !uses_time || request.choice.is_some() {
             self.local.engine.results.insert(&self.key, Arc::new(kept));
         }
         Ok(reply)
+    }
+
+    /// A moment that satisfies `mode`; of the session's pinned snapshot if it has one.
+    async fn acquire(
+        &self,
+        request: &Request<'_>,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+    ) -> Result<Served, UpstreamReason> {
+        let freshness = &self.local.freshness;
+        let now = freshness.acquire(mode, relations, self.required).await?;
+        let Some(choice) = request.choice else { return Ok(now) };
+        let pinned = freshness.pinned(choice, request.settings.role(), self.required).await?;
+        freshness.at_pinned(&pinned, &now, relations)
     }
 
     fn prepare(&self, request: &Request<'_>) -> Result<Arc<Prepared>, UpstreamReason> {
@@ -604,20 +652,20 @@ fn generations(plan: &Plan, snapshot: &Snapshot) -> Vec<freshet_engine::table::G
     plan.tables.iter().map(|table| generation(table.table)).collect()
 }
 
-fn hit(kept: &CachedReply, served: &Served, mode: FreshnessMode) -> Reply {
+fn hit(kept: &CachedReply, served: &Served, freshness: &'static str) -> Reply {
     if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
         statistics.count(Answered::Hit, served.wait_us);
     }
-    reply(kept, served, mode, Answered::Hit)
+    reply(kept, served, freshness, Answered::Hit)
 }
 
-fn reply(kept: &CachedReply, served: &Served, mode: FreshnessMode, route: Answered) -> Reply {
+fn reply(kept: &CachedReply, served: &Served, freshness: &'static str, route: Answered) -> Reply {
     Reply {
         columns: kept.row_description.clone(),
         rows: vec![kept.rows.clone()],
         account: Account {
             route,
-            freshness: mode.name(),
+            freshness,
             lsn: Some(served.snapshot.applied),
             wait_us: served.wait_us,
             rows: kept.row_count,

@@ -31,6 +31,7 @@ pub mod lines;
 pub mod local;
 pub mod machine;
 mod oracle;
+mod own;
 mod preamble;
 pub mod registry;
 mod reply;
@@ -51,10 +52,9 @@ use tracing::{debug, warn};
 
 use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
-use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, TextTable, Unit};
+use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, Unit};
 use crate::session::change::opaque_label;
 use crate::session::effect::{Effect, Written, worst};
-use crate::session::intercept::{Refused, Request, Select, Verb};
 use crate::session::lines::{Lines, Turn};
 use crate::session::machine::group::is_several;
 use crate::session::machine::local::view;
@@ -212,6 +212,8 @@ impl<A: Answerer> Session<A> {
                 return Ok(());
             }
             self.entry.record.note_state(self.machine.state.status, self.relaying.is_some());
+            // A strict session's messages are decided upon as a whole.
+            let may_release = step == Step::Held && !self.machine.state.is_strict();
             let turn = self.lines.turn(&mut self.machine);
             tokio::select! {
                 biased;
@@ -229,7 +231,8 @@ impl<A: Answerer> Session<A> {
                     }
                 },
                 // Made only when it is polled: a timer for each turn would be felt.
-                () = async { tokio::time::sleep(HOLD).await }, if step == Step::Held => self.machine.release(),
+                () = async { tokio::time::sleep(HOLD).await },
+                    if may_release => self.machine.release(),
                 () = &mut drain, if !is_draining => is_draining = true,
                 () = &mut stop, if is_draining => {
                     self.say_good_bye().await;
@@ -255,13 +258,13 @@ impl<A: Answerer> Session<A> {
             return self.decide_group(started).await;
         };
         if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
-            return self.answer_for_freshet(request);
+            return self.answer_for_freshet(request).await;
         }
         // Before the text is even looked at: sessions that only relay, and hits, since only harmless queries have a kept
         // reply.
         let state = &self.machine.state;
         // A cursor may live here since before the SET.
-        if state.route == RouteSetting::Relay && !cursor::is_mentioned(unit.sql) {
+        if state.route == RouteSetting::Relay && !state.is_strict() && !cursor::is_mentioned(unit.sql) {
             return self.relay(started, Relay::because(UpstreamReason::RouteSetting));
         }
         if state.route == RouteSetting::Auto
@@ -277,7 +280,7 @@ impl<A: Answerer> Session<A> {
         let effect =
             unit.prepared.map_or_else(|| worst(&self.machine.judge(unit.sql).effects), |prepared| prepared.effect);
         if let Some(reason) = self.obstacle(effect, &self.machine.state) {
-            return self.relay(started, Relay::because(reason));
+            return self.relay_unless_strict(started, effect, Relay::because(reason));
         }
         if preamble::asks_for_life(unit.sql) {
             return self.relay(started, Relay::because(UpstreamReason::NotAQuery("a sign of life")));
@@ -290,7 +293,7 @@ impl<A: Answerer> Session<A> {
             return self.reply(started, &reply);
         }
         if let Some(reason) = self.answerer.refusal(&unit, &self.machine.state, started) {
-            return self.relay(started, Relay::because(reason));
+            return self.relay_unless_strict(started, effect, Relay::because(reason));
         }
         match self.answer().await? {
             Some(Outcome::Local(reply)) => self.reply(started, &reply),
@@ -299,7 +302,7 @@ impl<A: Answerer> Session<A> {
                 self.probe();
                 Ok(())
             }
-            Some(Outcome::Relay(relay)) => self.relay(started, relay),
+            Some(Outcome::Relay(relay)) => self.relay_unless_strict(started, effect, relay),
             None => self.cancel(started),
         }
     }
@@ -359,77 +362,6 @@ impl<A: Answerer> Session<A> {
                 TransactionStatus::InTransaction => state.transaction.allows_answers(),
                 TransactionStatus::Failed => false,
             }
-    }
-
-    /// What is addressed to freshet itself is never upstream's, and not remembered as the last statement.
-    fn answer_for_freshet(&mut self, request: Result<(Request, Verb), Refused>) -> io::Result<()> {
-        let bytes = self.machine.unit_bytes().to_vec();
-        let prepared = self.machine.unit().ok().and_then(|unit| unit.prepared.cloned());
-        let reply = match (request, view(&bytes, |_| prepared.as_ref())) {
-            _ if self.machine.state.status == TransactionStatus::Failed => Err(Refused::failed_transaction()),
-            (Ok((request, verb)), Ok(unit)) => self.carry_out(request, verb, &unit),
-            (Err(refused), _) => Err(refused),
-            (_, Err(_)) => Err(Refused::form()),
-        };
-        match reply {
-            Ok(reply) => self.machine.answer_locally(&reply),
-            Err(refused) => self.machine.refuse_locally(&refused.fields()),
-        }
-        Ok(())
-    }
-
-    fn carry_out(&mut self, request: Request, verb: Verb, unit: &Unit<'_>) -> Result<Reply, Refused> {
-        let state = &mut self.machine.state;
-        let (table, select) = match request {
-            Request::SetFreshness(mode) => return Ok(self.set_own("freshness", mode.map(FreshnessMode::name), verb)),
-            Request::SetRoute(route) => return Ok(self.set_own("route", Some(route.name()), verb)),
-            Request::ShowLast => (intercept::last_table(&self.last), None),
-            Request::ShowFreshness => (intercept::single_value("freshet.freshness", state.freshness.name()), None),
-            Request::ShowRoute => (intercept::single_value("freshet.route", state.route.name()), None),
-            Request::SetConfig(request) => {
-                let shows_route = matches!(*request, Request::SetRoute(_));
-                self.carry_out(*request, verb, unit)?;
-                (self.own_value("set_config", shows_route), Some(Select::all()))
-            }
-            Request::CurrentSetting(request) => {
-                (self.own_value("current_setting", *request == Request::ShowRoute), Some(Select::all()))
-            }
-            Request::Select(select) => {
-                let table = match select.table.as_str() {
-                    "sessions" => Some(self.context.sessions.table()),
-                    name => self.answerer.virtual_table(name),
-                };
-                let mut table = table.ok_or_else(|| Refused::no_table(self.context.limits.schema, &select.table))?;
-                if select.table == "status" {
-                    let totals = self.context.metrics.route_totals().into_iter();
-                    let row = |(route, count): (Answered, u64)| {
-                        vec![Some(format!("statements_{}", route.name())), Some(count.to_string())]
-                    };
-                    table.rows.extend(totals.map(row));
-                }
-                (select.run(&table)?, Some(select))
-            }
-        };
-        Ok(intercept::table_reply(unit, &table, select.as_ref()))
-    }
-
-    fn own_value(&self, label: &'static str, is_route: bool) -> TextTable {
-        let state = &self.machine.state;
-        intercept::single_value(label, if is_route { state.route.name() } else { state.freshness.name() })
-    }
-
-    /// Sets one of freshet's own settings, undone with the transaction like any other.
-    fn set_own(&mut self, name: &str, value: Option<&str>, verb: Verb) -> Reply {
-        let Machine { state, tracker, .. } = &mut self.machine;
-        tracker.set_own(name, value, verb == Verb::SetLocal);
-        let is_in_block = state.is_in_transaction();
-        if !is_in_block {
-            tracker.ready(state.status, false, false);
-        }
-        state.take_own(tracker.own());
-        self.entry.record.note_settings(state, None);
-        state.settings = tracker.settings(&self.context.interner, state.catalog_version);
-        intercept::tag_reply(verb, is_in_block)
     }
 
     /// Why the unit cannot even be offered, if so. None with uncertain settings: a probe will tell.
@@ -657,7 +589,13 @@ impl<A: Answerer> Session<A> {
                     self.note_opaque();
                     let (started, reason) =
                         self.relaying.take().unwrap_or_else(|| (Instant::now(), UpstreamReason::Outstanding));
-                    self.account(started, Account { route: Answered::Relay, ..Account::default() }, Some(reason));
+                    // What is not answered from the session's snapshot is not of its moment.
+                    let freshness = if self.machine.state.snapshot.is_some() { "own moment" } else { "" };
+                    self.account(
+                        started,
+                        Account { route: Answered::Relay, freshness, ..Account::default() },
+                        Some(reason),
+                    );
                 }
                 Event::Observed(observed) => observed.observer.observe(observed.reply),
                 Event::BlockFailed(error) => self.failure = Some(error),

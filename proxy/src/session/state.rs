@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use freshet_config::FreshnessMode;
 
+use crate::freshness::pins::Choice;
 use crate::session::settings::SessionSettings;
 use crate::session::tracker::Own;
 use crate::wire::query::TransactionStatus;
@@ -119,6 +120,10 @@ pub struct SessionState {
     pub freshness: FreshnessMode,
     pub default_freshness: FreshnessMode,
     pub route: RouteSetting,
+    /// Its statements read this snapshot.
+    pub snapshot: Option<Arc<Choice>>,
+    /// What cannot be answered from the snapshot is an error.
+    pub snapshot_strict: bool,
     /// It may listen for notifications: upstream sends those that are due before it answers, so it must be asked.
     pub listens: bool,
     /// What `version()` is, and the role that was told: it may execute it.
@@ -140,6 +145,8 @@ impl SessionState {
             freshness,
             default_freshness: freshness,
             route: RouteSetting::Auto,
+            snapshot: None,
+            snapshot_strict: false,
             listens: false,
             version: None,
             catalog_version: 0,
@@ -150,6 +157,13 @@ impl SessionState {
     pub fn take_own(&mut self, own: Own) {
         self.freshness = own.freshness.unwrap_or(self.default_freshness);
         self.route = own.route.unwrap_or_default();
+        self.snapshot = own.snapshot;
+        self.snapshot_strict = own.snapshot_strict.unwrap_or_default();
+    }
+
+    /// Its reads come from its snapshot or not at all.
+    pub fn is_strict(&self) -> bool {
+        self.snapshot_strict && self.snapshot.is_some()
     }
 
     pub fn is_in_transaction(&self) -> bool {

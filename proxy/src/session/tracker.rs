@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use freshet_config::FreshnessMode;
 
+use crate::freshness::pins::Choice;
 use crate::session::change::{Change, Name, NewValue, UNREAD};
 use crate::session::settings::{Interner, PathKey, Probed, SessionSettings, SettingsValues};
 use crate::session::state::{Isolation, RouteSetting, Transaction};
@@ -31,10 +32,22 @@ enum Value {
 }
 
 /// Freshet's own settings, which upstream does not know. None: the default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Own {
     pub freshness: Option<FreshnessMode>,
     pub route: Option<RouteSetting>,
+    /// The same [`Choice`] wherever it is in force: what it leads to is found once.
+    pub snapshot: Option<Arc<Choice>>,
+    pub snapshot_strict: Option<bool>,
+}
+
+/// A new value of one of them. None: back to the default.
+#[derive(Clone, Debug)]
+pub enum OwnChange {
+    Freshness(Option<FreshnessMode>),
+    Route(Option<RouteSetting>),
+    Snapshot(Option<Arc<Choice>>),
+    SnapshotStrict(Option<bool>),
 }
 
 #[derive(Clone, Debug)]
@@ -141,7 +154,9 @@ impl Tracker {
             }
             Change::SetUnlisted { name, is_reset, is_local } => self.set_unlisted(name, *is_reset, *is_local),
             Change::SetOwn { name, value, is_local } => {
-                self.set_own(name, value.as_deref(), *is_local);
+                if let Some(change) = OwnChange::read(name, value.as_deref()) {
+                    self.set_own(change, *is_local);
+                }
             }
             Change::ResetAll => self.reset_all(),
             Change::DiscardAll => {
@@ -339,7 +354,7 @@ impl Tracker {
     }
 
     pub fn own(&self) -> Own {
-        self.current.own
+        self.current.own.clone()
     }
 
     /// A probe inside the block would not be cut off by a time limit, and with it the block. Long enough for any probe.
@@ -361,18 +376,13 @@ impl Tracker {
         (sql.contains(&b'\\') && !is(CONFORMING_STRINGS, "on")) || (!sql.is_ascii() && !is(CLIENT_ENCODING, "UTF8"))
     }
 
-    /// Sets one of freshet's own; true if its name and value are known.
-    pub fn set_own(&mut self, name: &str, value: Option<&str>, is_local: bool) -> bool {
-        let mut own = self.current.own;
-        if !own.set(name, value) {
-            return false;
-        }
+    /// Sets one of freshet's own.
+    pub fn set_own(&mut self, change: OwnChange, is_local: bool) {
         self.open();
-        Arc::make_mut(&mut self.current).own = own;
         if let Some(open) = self.open.as_mut().filter(|_| !is_local) {
-            Arc::make_mut(&mut open.after).own.set(name, value);
+            Arc::make_mut(&mut open.after).own.take(change.clone());
         }
-        true
+        Arc::make_mut(&mut self.current).own.take(change);
     }
 
     fn open(&mut self) -> &mut Open {
@@ -477,12 +487,13 @@ impl Tracker {
             }
         }
         self.set(UNLISTED, &Value::Known("".into()), local & (1 << UNLISTED) != 0);
-        let own = self.current.own;
-        Arc::make_mut(&mut self.current).own = Own::default();
+        let own = std::mem::take(&mut Arc::make_mut(&mut self.current).own);
         if let Some(open) = &mut self.open {
             let after = &mut Arc::make_mut(&mut open.after).own;
             after.freshness = after.freshness.filter(|_| own.freshness.is_none());
             after.route = after.route.filter(|_| own.route.is_none());
+            after.snapshot = after.snapshot.take().filter(|_| own.snapshot.is_none());
+            after.snapshot_strict = after.snapshot_strict.filter(|_| own.snapshot_strict.is_none());
         }
     }
 
@@ -543,21 +554,40 @@ impl Tracker {
 }
 
 impl Own {
-    /// None: back to the default. False: no such name or value.
-    fn set(&mut self, name: &str, value: Option<&str>) -> bool {
-        match (name, value) {
-            ("freshness", None) => self.freshness = None,
-            ("freshness", Some(value)) => match FreshnessMode::parse(value) {
-                Some(FreshnessMode::Standby) | None => return false,
-                Some(mode) => self.freshness = Some(mode),
-            },
-            ("route", None) => self.route = None,
-            ("route", Some(value)) => match RouteSetting::parse(value) {
-                Some(route) => self.route = Some(route),
-                None => return false,
-            },
-            _ => return false,
+    fn take(&mut self, change: OwnChange) {
+        match change {
+            OwnChange::Freshness(mode) => self.freshness = mode,
+            OwnChange::Route(route) => self.route = route,
+            OwnChange::Snapshot(choice) => self.snapshot = choice,
+            OwnChange::SnapshotStrict(is_strict) => self.snapshot_strict = is_strict,
         }
-        true
+    }
+}
+
+impl OwnChange {
+    /// By its text; None: no such name or value.
+    fn read(name: &str, value: Option<&str>) -> Option<Self> {
+        let change = match (name, value) {
+            ("freshness", None) => Self::Freshness(None),
+            ("freshness", Some(value)) => {
+                Self::Freshness(Some(FreshnessMode::parse(value).filter(|mode| *mode != FreshnessMode::Standby)?))
+            }
+            ("route", None) => Self::Route(None),
+            ("route", Some(value)) => Self::Route(Some(RouteSetting::parse(value)?)),
+            ("snapshot", value) => Self::Snapshot(value.and_then(Choice::read).map(Arc::new)),
+            ("snapshot_strict", None) => Self::SnapshotStrict(None),
+            ("snapshot_strict", Some(value)) => Self::SnapshotStrict(Some(truth(value)?)),
+            _ => return None,
+        };
+        Some(change)
+    }
+}
+
+/// A boolean as PostgreSQL reads one that is written in full.
+pub fn truth(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
     }
 }

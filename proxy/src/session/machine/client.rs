@@ -230,7 +230,9 @@ impl Machine {
         }
         // Something for freshet in the middle of a pipeline waits until upstream has answered what came before.
         let waits = !is_large && self.owes() && !self.is_unsynced && !self.is_skipping;
-        if waits && matches!(tag, b'Q' | b'P' | b'B') && self.is_for_freshet(&rest[..length]) {
+        // So does what must be decided upon in any case.
+        let is_strict = self.state.is_strict();
+        if waits && matches!(tag, b'Q' | b'P' | b'B') && (is_strict || self.is_for_freshet(&rest[..length])) {
             return false;
         }
         let count = length.min(rest.len());

@@ -231,6 +231,11 @@ impl Machine {
     /// The client's cancel request ends the unit at hand, which was about to be answered from here: whatever comes before its
     /// first execution is in order. A transaction block has failed then, so upstream's is made to fail, too.
     pub fn cancel_locally(&mut self) {
+        self.fail_locally(&CANCELLED);
+    }
+
+    /// Likewise, with an error of freshet's own.
+    pub fn fail_locally(&mut self, error: &ErrorFields<'_>) {
         let incoming = std::mem::take(&mut self.incoming);
         for frame in Frames::new(&incoming[self.taken..self.scanned]) {
             match frame.tag {
@@ -246,13 +251,13 @@ impl Machine {
             }
         }
         self.incoming = incoming;
-        self.end_cancelled();
+        self.end_with(error);
     }
 
     /// Likewise, before anything is known of the unit: its first message fails.
     pub fn cancel_unread(&mut self) {
         self.forget_unread();
-        self.end_cancelled();
+        self.end_with(&CANCELLED);
     }
 
     /// The unit at hand fails at its first message, with the error (the body of an ErrorResponse) that upstream gave to what
@@ -270,8 +275,8 @@ impl Machine {
         }
     }
 
-    fn end_cancelled(&mut self) {
-        self.to_client.write(|out| write_error(out, &CANCELLED));
+    fn end_with(&mut self, error: &ErrorFields<'_>) {
+        self.to_client.write(|out| write_error(out, error));
         if self.state.status == TransactionStatus::InTransaction {
             self.to_upstream.write(|out| write_own_execution(out, FAIL_BLOCK));
             self.expect_quiet(ExpectedKind::Failing);
