@@ -5,6 +5,8 @@
 //! then starts after the reader did. While the walsender has not delivered the end of the log (an asynchronous commit,
 //! an open transaction), a nudge makes upstream flush it. Past its budget a reader is relayed, which is always exact.
 
+mod connections;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,8 +22,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::freshness::barrier::connections::{connect, run_nudges};
 use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure};
-use crate::freshness::fingerprint::{Digests, Expected, FullParameters, LogGeometry, Moment, full_sql, light_sql};
+use crate::freshness::fingerprint::{Digests, Expected, FullParameters, LogGeometry, Moment};
 use crate::freshness::{FreshnessOptions, Served};
 use crate::replication::catalog::LoadedCatalog;
 use crate::replication::status::Running;
@@ -38,10 +41,10 @@ const READERS_RECENT: Duration = Duration::from_secs(1);
 const BACKGROUND_PAUSE_MIN: Duration = Duration::from_micros(500);
 /// How long the mirror is given to deliver by itself before the first nudge.
 const NUDGE_AFTER: Duration = Duration::from_millis(1);
-/// Nudges follow each other no faster: each costs upstream a transaction and a flush.
-const NUDGE_PAUSE: Duration = Duration::from_millis(2);
 /// A statement that is not answered by then means that the connection is lost.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// A snapshot that was found another this much more often than not is not asked for.
+const CHANGES_MAX: u32 = 2;
 /// Moments kept while their part of the log has not arrived.
 const LANDED_MAX: usize = 64;
 
@@ -174,6 +177,7 @@ async fn live(shared: &Arc<Shared>, readers: &mut mpsc::UnboundedReceiver<Reader
         not_before: Instant::now(),
         nudges_needed: 0,
         found: None,
+        changes: 0,
         is_suspect: true,
         publication: None,
     };
@@ -182,62 +186,6 @@ async fn live(shared: &Arc<Shared>, readers: &mut mpsc::UnboundedReceiver<Reader
     shared.stop_serving();
     barrier.fail_all(&ended);
     ended
-}
-
-async fn connect(shared: &Shared, running: &Running) -> Result<(Connection, LogGeometry), UpstreamError> {
-    let mut connection = open(shared).await?;
-    let settings = "SELECT current_setting('wal_block_size'), pg_size_bytes(current_setting('wal_segment_size')), \
-                    system_identifier FROM pg_control_system()";
-    let rows = connection.simple_query(settings).await?;
-    let cell = |column: usize| {
-        let cell = rows.first().and_then(|row: &Row| row.get(column)).and_then(Option::as_ref);
-        cell.and_then(|bytes| std::str::from_utf8(bytes).ok())
-    };
-    let number = |column| cell(column).and_then(|text| text.parse().ok()).filter(|number: &u64| *number > 0);
-    let (Some(block_bytes), Some(segment_bytes)) = (number(0), number(1)) else {
-        return Err(UpstreamError::Protocol("no log geometry"));
-    };
-    // That it is also the same postmaster, the start time says that every barrier returns.
-    if cell(2) != Some(&running.server.system) {
-        shared.replication.request_restart();
-        return Err(UpstreamError::Protocol("the barrier and the stream are at different servers"));
-    }
-    connection.prepare("light", &light_sql()).await?;
-    connection.prepare("full", &full_sql()).await?;
-    Ok((connection, LogGeometry { block_bytes, segment_bytes }))
-}
-
-async fn open(shared: &Shared) -> Result<Connection, UpstreamError> {
-    // The barrier statement is planned once, by index, and a nudge must not wait for standbys.
-    let options = "-c search_path=pg_catalog -c plan_cache_mode=force_generic_plan -c jit=off -c TimeZone=UTC \
-                   -c synchronous_commit=local -c default_transaction_isolation=read\\ committed \
-                   -c default_transaction_read_only=off -c statement_timeout=5s -c idle_session_timeout=0 \
-                   -c max_parallel_workers_per_gather=0 -c enable_seqscan=off -c enable_hashjoin=off \
-                   -c enable_mergejoin=off -c enable_bitmapscan=off";
-    let parameters = [("application_name", shared.replication.name()), ("options", options)];
-    Connection::open(shared.replication.address(), &parameters).await
-}
-
-/// Makes upstream flush its log whenever asked to (PostgreSQL 15 flushes for a transactional message at its commit).
-async fn run_nudges(shared: Arc<Shared>, nudge: Arc<Notify>) {
-    loop {
-        let outcome: Result<(), UpstreamError> = async {
-            let mut connection = open(&shared).await?;
-            connection.prepare("nudge", "SELECT pg_logical_emit_message(true, 'freshet', '')").await?;
-            loop {
-                nudge.notified().await;
-                connection.execute("nudge", &[]).await?;
-                shared.counters.nudges.fetch_add(1, Ordering::Relaxed);
-                shared.replication.ping();
-                sleep(NUDGE_PAUSE).await;
-            }
-        }
-        .await;
-        if let Err(error) = outcome {
-            tracing::debug!(%error, "the nudge connection is lost");
-            sleep(Duration::from_millis(200)).await;
-        }
-    }
 }
 
 /// The state of one life.
@@ -266,6 +214,8 @@ struct Barrier {
     /// Rises with each moment that needed a nudge, falls with each that did not.
     nudges_needed: u32,
     found: Option<Found>,
+    /// Rises with each snapshot that is another than the last found, falls with each that is not.
+    changes: u32,
     /// The catalog in use has not been found in force yet (again): only full barriers count.
     is_suspect: bool,
     /// [`Moment::publication`] when everything was found as expected last; None: it is another since.
@@ -274,10 +224,18 @@ struct Barrier {
 
 /// The last digests found, all as expected.
 struct Found {
-    visible: VisibilitySnapshot,
+    known: Known,
     relations: Vec<RelationId>,
     catalog: Arc<LoadedCatalog>,
     digests: Digests,
+}
+
+/// What was found at a moment holds at every other with the same snapshot.
+#[derive(Clone)]
+struct Known {
+    visible: VisibilitySnapshot,
+    /// [`Moment::publication`].
+    publication: Option<i64>,
 }
 
 /// A statement that is not answered yet.
@@ -286,8 +244,10 @@ struct Flight {
     sent_at: Instant,
     readers: Vec<Reader>,
     catalog: Arc<LoadedCatalog>,
-    /// None: a light barrier.
+    /// What the digests must be. None: they are not wanted, or what is `known` says so.
     expected: Option<Expected>,
+    /// The moment counts only if its snapshot is this one.
+    known: Option<Known>,
     /// What a full barrier covers, ascending.
     relations: Vec<RelationId>,
     /// It covers every mirrored table.
@@ -401,13 +361,20 @@ impl Barrier {
         (2 * round_trip).clamp(BACKGROUND_PAUSE_MIN, HEARTBEAT)
     }
 
-    /// The snapshot under which these relations' digests were found to be what is expected now, too.
-    fn known(&self, relations: &[RelationId], expected: &Option<Expected>) -> Option<&VisibilitySnapshot> {
-        let (found, expected) = (self.found.as_ref()?, expected.as_ref()?);
+    /// The snapshot under which these relations' digests were found to be what is expected now, too. None also while
+    /// snapshots change all the time: asking for one in vain costs a round trip.
+    fn known(&self, relations: &[RelationId], expected: &Expected) -> Option<Known> {
+        let found = self.found.as_ref().filter(|_| self.changes < CHANGES_MAX)?;
         let covered = relations.iter().all(|relation| found.relations.binary_search(relation).is_ok());
         let still = Expected::new(&self.shared.replication, &self.running, &found.relations)?;
         let is_same = Arc::ptr_eq(&found.catalog, &expected.catalog) && still.digests == found.digests;
-        (covered && is_same).then_some(&found.visible)
+        (covered && is_same).then(|| found.known.clone())
+    }
+
+    /// Whether the snapshot is the one that was last found.
+    fn note_snapshot(&mut self, visible: &VisibilitySnapshot) {
+        let is_same = self.found.as_ref().is_some_and(|found| found.known.visible == *visible);
+        self.changes = if is_same { self.changes.saturating_sub(1) } else { (self.changes + 1).min(2 * CHANGES_MAX) };
     }
 
     async fn send(&mut self, scope: Scope) -> Result<(), UpstreamError> {
@@ -444,9 +411,11 @@ impl Barrier {
         };
         // The number is taken before the statement can start: whoever asks from now on needs the next one.
         let number = self.shared.exposure.send();
-        if expected.is_some() {
-            let known = self.known(&relations, &expected);
-            let parameters = FullParameters::new(&relations, &self.running, known);
+        let known = expected.as_ref().and_then(|expected| self.known(&relations, expected));
+        if known.is_some() {
+            self.connection.send_execute("moment", &[])?;
+        } else if expected.is_some() {
+            let parameters = FullParameters::new(&relations, &self.running);
             self.connection.send_execute("full", &parameters.as_slices())?;
             self.shared.counters.full_barriers.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -463,7 +432,8 @@ impl Barrier {
             sent_at: self.last_sent,
             readers: std::mem::take(&mut self.collecting),
             catalog: expected.as_ref().map_or_else(|| replication.loaded(), |expected| Arc::clone(&expected.catalog)),
-            expected,
+            expected: if known.is_some() { None } else { expected },
+            known,
             relations,
             is_complete: scope == Scope::Everything,
             row: None,
@@ -499,7 +469,7 @@ impl Barrier {
             (_, Some(error)) => Err(UpstreamError::Server(error)),
             (None, None) => Err(UpstreamError::Protocol("a barrier without a row")),
         };
-        let moment = match moment {
+        let mut moment = match moment {
             Ok(moment) => moment,
             Err(error) => {
                 // An error of the statement itself would come again: start over with a new connection.
@@ -520,13 +490,21 @@ impl Barrier {
         if self.configured_at.replace(moment.configured_at).is_some_and(|before| before != moment.configured_at) {
             counters.configurations.fetch_add(1, Ordering::Relaxed);
         }
+        self.note_snapshot(&moment.visible);
+        if let Some(known) = &flight.known {
+            if known.visible != moment.visible {
+                self.ask_again(flight);
+                return Ok(());
+            }
+            moment.publication = known.publication;
+        }
         if let (Some(expected), Some(found)) = (&flight.expected, &moment.digests) {
             if expected.digests != *found {
                 self.doubt(flight);
                 return Ok(());
             }
             self.found = Some(Found {
-                visible: moment.visible.clone(),
+                known: Known { visible: moment.visible.clone(), publication: moment.publication },
                 relations: std::mem::take(&mut flight.relations),
                 catalog: Arc::clone(&flight.catalog),
                 digests: *found,
@@ -534,12 +512,12 @@ impl Barrier {
         }
         if flight.is_complete {
             self.is_suspect = false;
-            self.publication = Some(moment.publication);
+            self.publication = moment.publication;
             self.shared.exposure.note_verified(flight.number);
-        } else if self.publication != Some(moment.publication) {
+        } else if self.publication != moment.publication {
             // A first copy has begun, or somebody else has taken a table out.
             self.publication = None;
-            if flight.expected.is_none() {
+            if flight.expected.is_none() && flight.known.is_none() {
                 self.collecting.append(&mut flight.readers);
                 return Ok(());
             }
@@ -549,6 +527,15 @@ impl Barrier {
             self.landed.pop_front().into_iter().for_each(|landed| landed.fail(&UpstreamReason::WaitBudget));
         }
         self.deliver()
+    }
+
+    /// A transaction has ended since the digests were found: it may have changed the catalog, and only they tell.
+    fn ask_again(&mut self, mut flight: Flight) {
+        self.found = None;
+        self.collecting.append(&mut flight.readers);
+        if flight.is_complete {
+            self.heartbeat = Instant::now();
+        }
     }
 
     /// The catalog in use is not the one in force: nobody reads by it until it has been read again.
@@ -607,7 +594,7 @@ impl Barrier {
             }
             // A catalog that was read since, or found not to be in force, counts for nobody who comes now.
             let is_in_use = Arc::ptr_eq(&flight.catalog, &replication.loaded());
-            let is_sound = is_in_use && !self.is_suspect && self.publication == Some(moment.publication);
+            let is_sound = is_in_use && !self.is_suspect && self.publication == moment.publication;
             if let (Ok(snapshot), true) = (snapshot, is_sound) {
                 self.exposed_transactions = transactions;
                 self.shared.exposure.expose(Exposed {
