@@ -65,3 +65,12 @@ SELECT upper(left(k, 1)) AS l, count(*) FROM many WHERE k ~~ 'a%' GROUP BY 1 ORD
 SELECT coalesce(w, 'none') AS x, id FROM words ORDER BY coalesce(w, 'none') DESC, id;
 -- relay: another collation by name
 SELECT w FROM words ORDER BY w COLLATE "POSIX";
+SELECT id, lower(w), upper(w) FROM words WHERE w !~~ '%Σ%' ORDER BY id;
+SELECT id, upper(v), lower(cc), upper(cc COLLATE "C") FROM words ORDER BY id;
+SELECT id FROM words WHERE w ILIKE '%É%' ORDER BY id;
+SELECT id FROM words WHERE v ILIKE 'ä%' OR c ILIKE 'zo_%' ORDER BY id;
+SELECT id FROM words WHERE w NOT ILIKE '%E' ORDER BY id;
+SELECT id FROM words WHERE n ILIKE 'ÄPFEL' ORDER BY id;
+SELECT id FROM words WHERE upper(w) LIKE upper('%ï%') ORDER BY id;
+SELECT lower(w) AS l, count(*) FROM words GROUP BY lower(w) ORDER BY 2 DESC, 1;
+SELECT id FROM words WHERE lower(w) IN ('été', 'zoë', 'ss') ORDER BY id;

@@ -67,7 +67,6 @@ SELECT id FROM texts WHERE t LIKE '%\_' ORDER BY id;
 SELECT id FROM texts WHERE t LIKE '%!%%' ESCAPE '!' ORDER BY id;
 SELECT id FROM texts WHERE t LIKE '_e_a' ORDER BY id;
 SELECT id FROM texts WHERE t NOT LIKE '%a%' ORDER BY id;
--- relay: letters beyond ASCII
 SELECT id FROM texts WHERE v ILIKE 'AL%' AND id <> 6 ORDER BY id;
 SELECT id, upper(t), lower(t), length(t), char_length(c), octet_length(t) FROM texts WHERE id <> 6 ORDER BY id;
 SELECT id, t || '-' || v, t || id, c || '|' FROM texts ORDER BY id;

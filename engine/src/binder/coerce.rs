@@ -132,6 +132,9 @@ impl Binder<'_> {
             if let (Needs::Order, Some(collation)) = (needs, collation.learnt_order()) {
                 return ranked_comparison(function, arguments, collation);
             }
+            if needs == Needs::Case {
+                return folded_call(function, arguments, (collation, strength));
+            }
         }
         if function.volatility == Volatility::Time {
             // With the extended protocol the transaction starts at Parse or Bind, the statement at Execute.
@@ -231,15 +234,49 @@ pub(super) enum Needs {
     Order,
 }
 
+const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
+
 /// One of < <= > >= between the operands' places in the order of the collation.
 fn ranked_comparison(function: &Function, arguments: Vec<Typed>, collation: Oid) -> Bound<Typed> {
     let of_ranks = [PgType::Int8, PgType::Int8];
     let comparison = functions::operators(function.name).iter().find(|known| known.arguments == of_ranks);
     let comparison = *comparison.ok_or_else(|| UpstreamReason::Collation(function.name.into()))?;
     let arguments = arguments.into_iter().map(|argument| argument.expr.ranked(collation)).collect();
-    let typed = Typed::bool(BoundExpr::And(Vec::new()));
-    let expr = BoundExpr::Call { function: comparison, arguments, expr_type: typed.expr_type };
-    Ok(Typed { expr, ..typed })
+    Ok(Typed::bool(BoundExpr::Call { function: comparison, arguments, expr_type: BOOL }))
+}
+
+/// lower, upper, or ILIKE, which is LIKE of both sides in lower case (like.c, Generic_Text_IC_like).
+fn folded_call(
+    function: &'static Function,
+    arguments: Vec<Typed>,
+    (collation, strength): (Collation, CollationStrength),
+) -> Bound<Typed> {
+    let expr_type = ExprType { pg_type: PgType::Text, typmod: -1, collation };
+    let is_upper = function.name == "upper";
+    let fold = |text: BoundExpr| {
+        let (function, arguments) = match (collation.letters(), is_upper) {
+            (Some(collation), _) => {
+                let function = if is_upper { &functions::UPPER } else { &functions::LOWER };
+                (function, vec![text, BoundExpr::collation(collation)])
+            }
+            (None, true) => (&functions::UPPER_ASCII, vec![text]),
+            (None, false) => (&functions::LOWER_ASCII, vec![text]),
+        };
+        BoundExpr::Call { function, arguments, expr_type }
+    };
+    let mut folded = arguments.into_iter().map(|argument| fold(argument.expr));
+    let symbol = match function.name {
+        "~~*" => "~~",
+        "!~~*" => "!~~",
+        _ => {
+            let expr = folded.next().ok_or_else(|| unsupported("case of nothing"))?;
+            return Ok(Typed { expr, expr_type, strength: strength.max(CollationStrength::Implicit), origin: None });
+        }
+    };
+    let of_text = [PgType::Text, PgType::Text];
+    let like = functions::operators(symbol).iter().find(|known| known.arguments == of_text);
+    let function = *like.ok_or_else(|| unsupported("LIKE"))?;
+    Ok(Typed::bool(BoundExpr::Call { function, arguments: folded.collect(), expr_type: BOOL }))
 }
 
 pub(super) fn check_collation(collation: Collation, needs: Needs, what: &str) -> Bound<()> {

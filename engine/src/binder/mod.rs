@@ -138,8 +138,13 @@ impl BoundExpr {
     pub(crate) fn ranked(self, collation: Oid) -> Self {
         let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
         let function = if self.expr_type().pg_type == PgType::Bpchar { &RANK_PADDED } else { &RANK };
-        let collation = Self::Literal { value: Value::Int8(collation.into()), expr_type };
-        Self::Call { function, arguments: vec![self, collation], expr_type }
+        Self::Call { function, arguments: vec![self, Self::collation(collation)], expr_type }
+    }
+
+    /// A collation as the last argument of the functions that depend on one.
+    pub(crate) fn collation(collation: Oid) -> Self {
+        let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
+        Self::Literal { value: Value::Int8(collation.into()), expr_type }
     }
 
     /// The type of its value.

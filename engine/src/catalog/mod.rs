@@ -43,6 +43,14 @@ impl Collation {
             Self::None | Self::C | Self::Bytewise(_) | Self::NonDeterministic(_) => None,
         }
     }
+
+    /// The collation that says how letters beyond ASCII change case; under C they do not.
+    pub fn letters(self) -> Option<Oid> {
+        match self {
+            Self::Bytewise(oid) | Self::Deterministic(oid) | Self::OwnTitles(oid) | Self::OwnCase(oid) => Some(oid),
+            Self::None | Self::C | Self::NonDeterministic(_) => None,
+        }
+    }
 }
 
 /// One live column of a table, in attribute order.

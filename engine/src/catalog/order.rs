@@ -1,12 +1,15 @@
-//! The order of text under collations that are not bytewise, as upstream has told it.
+//! The order of text under collations that are not bytewise, and the case of letters beyond ASCII, as upstream has told it.
 //!
 //! A deterministic collation orders all texts totally (ties of the library are broken by bytes: varlena.c, varstr_cmp),
 //! so the order of a set of texts is a list, and a text's place in it a number: its *rank*. Ranks mean something only
 //! within one [`OrderView`]. A text without a place is noted; the execution that met it has no result, and the proxy asks
 //! upstream where the noted texts belong ([`Orders::insert`]).
+//!
+//! Letters change case one by one: so does the C library (formatting.c, str_tolower by towlower), and so does ICU outside a
+//! few languages but for the Greek sigma, which is refused.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -26,7 +29,11 @@ const KNOWN_BYTES_MAX: usize = 48 << 20;
 pub struct Orders {
     upstream_started_at: i64,
     known: RwLock<Arc<HashMap<Oid, Arc<KnownOrder>>>>,
+    letters: RwLock<Arc<HashMap<Oid, Letters>>>,
 }
+
+/// Of characters beyond ASCII: in lower and in upper case.
+pub type Letters = HashMap<char, [Box<str>; 2], ahash::RandomState>;
 
 /// Texts in the order of one collation.
 #[derive(Debug, Default)]
@@ -35,13 +42,18 @@ pub struct KnownOrder {
     ranks: HashMap<Arc<str>, u32, ahash::RandomState>,
 }
 
-/// Texts without a place, by collation.
-pub type Missing = HashMap<Oid, Vec<Arc<str>>>;
+/// What an execution did not know, by collation.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Texts without a place.
+    pub texts: HashMap<Oid, Vec<Arc<str>>>,
+    pub letters: HashMap<Oid, Vec<char>>,
+}
 
 impl Orders {
     /// `upstream_started_at`: pg_postmaster_start_time(), microseconds since 2000.
     pub fn new(upstream_started_at: i64) -> Self {
-        Self { upstream_started_at, known: RwLock::default() }
+        Self { upstream_started_at, ..Self::default() }
     }
 
     pub fn upstream_started_at(&self) -> i64 {
@@ -50,7 +62,11 @@ impl Orders {
 
     /// What is known now.
     pub fn view(&self) -> OrderView {
-        OrderView { known: Arc::clone(&self.known.read()), missing: RefCell::default() }
+        OrderView {
+            known: Arc::clone(&self.known.read()),
+            letters: Arc::clone(&self.letters.read()),
+            missing: RefCell::default(),
+        }
     }
 
     pub fn known(&self, collation: Oid) -> Arc<KnownOrder> {
@@ -65,6 +81,14 @@ impl Orders {
         let order = Arc::new(KnownOrder::new(texts));
         let mut known = self.known.write();
         Arc::make_mut(&mut known).insert(collation, order);
+    }
+}
+
+impl Orders {
+    /// Bounded by the number of characters.
+    pub fn insert_letters(&self, collation: Oid, letters: Letters) {
+        let mut known = self.letters.write();
+        Arc::make_mut(&mut known).entry(collation).or_default().extend(letters);
     }
 }
 
@@ -87,12 +111,21 @@ impl KnownOrder {
 #[derive(Debug)]
 pub struct OrderView {
     known: Arc<HashMap<Oid, Arc<KnownOrder>>>,
+    letters: Arc<HashMap<Oid, Letters>>,
     missing: RefCell<Noted>,
+}
+
+/// What a letter is changed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    Lower,
+    Upper,
 }
 
 #[derive(Debug, Default)]
 struct Noted {
     texts: HashMap<Oid, hashbrown::HashSet<Arc<str>, ahash::RandomState>>,
+    letters: HashMap<Oid, BTreeSet<char>>,
     count: usize,
     bytes: usize,
 }
@@ -104,7 +137,7 @@ impl OrderView {
             return Some(i64::from(*rank));
         }
         let mut noted = self.missing.borrow_mut();
-        let Noted { texts, count, bytes } = &mut *noted;
+        let Noted { texts, count, bytes, .. } = &mut *noted;
         let texts = texts.entry(collation).or_default();
         if !texts.contains(text) {
             texts.insert(text.into());
@@ -121,13 +154,38 @@ impl OrderView {
         order.and_then(|order| order.texts.get(usize::try_from(rank).ok()?)).map_or("", |text| text)
     }
 
+    /// Appends `text` with its letters in that case; those that are not known are noted.
+    pub fn fold(&self, collation: Oid, text: &str, case: Case, out: &mut String) {
+        let known = self.letters.get(&collation);
+        for character in text.chars() {
+            match (character.is_ascii(), case) {
+                (true, Case::Lower) => out.push(character.to_ascii_lowercase()),
+                (true, Case::Upper) => out.push(character.to_ascii_uppercase()),
+                (false, _) => match known.and_then(|letters| letters.get(&character)) {
+                    Some(both) => out.push_str(&both[case as usize]),
+                    None => {
+                        self.missing.borrow_mut().letters.entry(collation).or_default().insert(character);
+                    }
+                },
+            }
+        }
+    }
+
     /// What is to be asked before the execution can have a result. None: it has one, or there is too much to ask.
     pub fn into_missing(self) -> Option<Missing> {
         let noted = self.missing.into_inner();
-        let is_askable = noted.count > 0 && noted.count <= MISSING_TEXTS_MAX && noted.bytes <= MISSING_BYTES_MAX;
-        let list =
-            |(collation, texts): (Oid, hashbrown::HashSet<Arc<str>, _>)| (collation, texts.into_iter().collect());
-        is_askable.then(|| noted.texts.into_iter().map(list).collect())
+        if noted.count > MISSING_TEXTS_MAX || noted.bytes > MISSING_BYTES_MAX {
+            return None;
+        }
+        let missing = Missing {
+            texts: noted.texts.into_iter().map(|(collation, texts)| (collation, texts.into_iter().collect())).collect(),
+            letters: noted
+                .letters
+                .into_iter()
+                .map(|(collation, letters)| (collation, letters.into_iter().collect()))
+                .collect(),
+        };
+        (missing != Missing::default()).then_some(missing)
     }
 }
 
@@ -155,7 +213,19 @@ mod tests {
         view.rank(101, "a");
         view.rank(101, "a");
         let missing = view.into_missing().expect("two texts were missing");
-        assert_eq!((missing[&100].len(), missing[&101].len()), (1, 1));
+        assert_eq!((missing.texts[&100].len(), missing.texts[&101].len()), (1, 1));
+    }
+
+    #[test]
+    fn letters_change_case_as_upstream_said() {
+        let orders = Orders::new(0);
+        let view = orders.view();
+        view.fold(100, "aÄ", Case::Lower, &mut String::new());
+        assert_eq!(view.into_missing().expect("one letter is unknown").letters[&100], ['Ä']);
+        orders.insert_letters(100, [('Ä', ["ä".into(), "Ä".into()])].into_iter().collect());
+        let (view, mut folded) = (orders.view(), String::new());
+        view.fold(100, "BÄ-", Case::Lower, &mut folded);
+        assert_eq!((folded.as_str(), view.into_missing()), ("bä-", None));
     }
 
     #[test]

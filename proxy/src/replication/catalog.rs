@@ -236,11 +236,12 @@ fn collation(oid: Oid, provider: &str, is_deterministic: bool, collate: &str, ct
     }
 }
 
-/// Languages in which I is not the upper case of i (Turkish and its relatives), or keeps its dot (Lithuanian in ICU).
+/// Languages in which I is not the upper case of i (Turkish and its relatives), or where a letter's case depends on its
+/// neighbours (Lithuanian and Greek in ICU).
 fn has_own_letters(locale: &str) -> bool {
     let name = locale.to_ascii_lowercase();
     let language = name.split(['_', '-', '.', '@']).next().unwrap_or_default();
-    ["tr", "tur", "az", "aze", "ku", "kur", "crh", "tt", "tat", "lt", "lit"].contains(&language)
+    ["tr", "tur", "az", "aze", "ku", "kur", "crh", "tt", "tat", "lt", "lit", "el", "ell", "gre"].contains(&language)
         || name.starts_with("turkish")
         || name.starts_with("azer")
 }

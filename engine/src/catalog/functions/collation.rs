@@ -1,13 +1,14 @@
-//! Text as its place in the order of a collation that upstream has told (see [`crate::catalog::order`]), and back.
+//! Text as its place in the order of a collation that upstream has told (see [`crate::catalog::order`]), and back; text in
+//! lower and upper case under a collation.
 //!
-//! No function of PostgreSQL's: the binder and the planner put these where text is compared, ordered or reduced to an
-//! extreme. Stable, so that nothing computed from a place outlives the execution.
+//! No functions of PostgreSQL's: the binder and the planner put these where text is compared, ordered or reduced to an
+//! extreme, and in place of lower, upper and ILIKE. Stable, so that nothing computed from a place outlives the execution.
 
 use arrow::array::ArrayRef;
 
 use super::rows::{Text, to_number, to_text};
 use super::{EvalContext, EvalError, Function, Operand};
-use crate::catalog::order::OrderView;
+use crate::catalog::order::{Case, OrderView};
 use crate::types::PgType::{Bpchar, Int8, Text as TextType};
 use crate::types::{Oid, Value};
 
@@ -42,6 +43,66 @@ fn text_at(operands: &[Operand], rows: usize, context: &EvalContext<'_>) -> Resu
         Ok(())
     })
 }
+
+/// Which of its two forms a sigma has may depend on what follows it.
+const SIGMA: char = 'Σ';
+
+fn folded(o: &[Operand], rows: usize, context: &EvalContext<'_>, case: Case) -> Result<ArrayRef, EvalError> {
+    let (view, collation) = view(o, context)?;
+    to_text::<(Text,)>(&o[..1], rows, |(text,), out| {
+        if text.is_ascii() {
+            fold_ascii(text, case, out);
+        } else if case == Case::Lower && text.contains(SIGMA) {
+            return Err(EvalError::Beyond("lower case of sigma".to_owned()));
+        } else {
+            view.fold(collation, text, case, out);
+        }
+        Ok(())
+    })
+}
+
+fn fold_ascii(text: &str, case: Case, out: &mut String) {
+    let start = out.len();
+    out.push_str(text);
+    match case {
+        Case::Lower => out[start..].make_ascii_lowercase(),
+        Case::Upper => out[start..].make_ascii_uppercase(),
+    }
+}
+
+fn lower(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    folded(o, rows, context, Case::Lower)
+}
+
+fn upper(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    folded(o, rows, context, Case::Upper)
+}
+
+fn lower_ascii(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text,)>(o, rows, |(text,), out| {
+        fold_ascii(text, Case::Lower, out);
+        Ok(())
+    })
+}
+
+fn upper_ascii(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text,)>(o, rows, |(text,), out| {
+        fold_ascii(text, Case::Upper, out);
+        Ok(())
+    })
+}
+
+/// Text, collation → text in lower case.
+pub static LOWER: Function =
+    Function::stable("collation_lower", &[TextType, Int8], TextType, lower, "formatting.c str_tolower");
+pub static UPPER: Function =
+    Function::stable("collation_upper", &[TextType, Int8], TextType, upper, "formatting.c str_toupper");
+
+/// Where the character classes are C's: other letters stay as they are.
+pub static LOWER_ASCII: Function =
+    Function::immutable("ascii_lower", &[TextType], TextType, lower_ascii, "formatting.c asc_tolower");
+pub static UPPER_ASCII: Function =
+    Function::immutable("ascii_upper", &[TextType], TextType, upper_ascii, "formatting.c asc_toupper");
 
 /// Text, collation → place.
 pub static RANK: Function = Function::stable("collation_rank", &[TextType, Int8], Int8, rank, "varlena.c varstr_cmp");

@@ -24,7 +24,7 @@ mod text_comparison;
 mod vector;
 
 pub use aggregates::{Aggregate, AggregateFunction, Regression, Spread, WindowFunction, aggregates, window_function};
-pub use collation::{RANK, RANK_PADDED, TEXT_AT};
+pub use collation::{LOWER, LOWER_ASCII, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
 pub use registry::{
     ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, cast, function_candidates, functions,
     length_coercion, operator_candidates, operators, output_function,

@@ -143,7 +143,7 @@ fn rank(expr: &mut BoundExpr) {
 
 /// The text at a rank of values that had the modifier `typmod`.
 fn text_at(rank: BoundExpr, collation: Oid, typmod: i32, shown: ExprType) -> Result<BoundExpr, UpstreamReason> {
-    let arguments = vec![rank, literal(Value::Int8(collation.into()), PgType::Int8)];
+    let arguments = vec![rank, BoundExpr::collation(collation)];
     let text = BoundExpr::Call { function: &TEXT_AT, arguments, expr_type: shown };
     if shown.pg_type != PgType::Bpchar {
         return Ok(text);
