@@ -120,6 +120,7 @@ pub struct Cache {
     pub reply_bytes_max: u64,
     pub join_bytes_max: u64,
     pub plans_max: u64,
+    pub shared_wait_ms: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -213,7 +214,13 @@ impl Default for Freshness {
 
 impl Default for Cache {
     fn default() -> Self {
-        Self { result_bytes_max: 256 * MIB, reply_bytes_max: 8 * MIB, join_bytes_max: 256 * MIB, plans_max: 10_000 }
+        Self {
+            result_bytes_max: 256 * MIB,
+            reply_bytes_max: 8 * MIB,
+            join_bytes_max: 256 * MIB,
+            plans_max: 10_000,
+            shared_wait_ms: 1_000,
+        }
     }
 }
 

@@ -121,15 +121,6 @@ impl Entry {
             && self.key_columns == key.key_columns
             && self.filters == key.filters
             && self.parameters.len() == key.parameters.len()
-            && self.parameters.iter().zip(key.parameters).all(|(a, b)| is_identical(a, b))
-    }
-}
-
-/// The same value to every function: `==` takes 0 for -0.
-fn is_identical(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Float4(a), Value::Float4(b)) => a.to_bits() == b.to_bits(),
-        (Value::Float8(a), Value::Float8(b)) => a.to_bits() == b.to_bits(),
-        _ => a == b,
+            && self.parameters.iter().zip(key.parameters).all(|(a, b)| a.is_identical(b))
     }
 }

@@ -14,15 +14,18 @@ pub enum Bug {
     ForgetDependency,
     /// A write counts as covered by a barrier that was sent before it was acknowledged.
     MarkEarly,
+    /// A kept reply outlives every change that leaves the number of its rows as it was.
+    CountChanges,
 }
 
 /// By the names that the checker uses.
-pub const BUGS: [(&str, Bug); 5] = [
+pub const BUGS: [(&str, Bug); 6] = [
     ("skip-barrier", Bug::SkipBarrier),
     ("serve-head", Bug::ServeHead),
     ("drop-delete", Bug::DropDelete),
     ("forget-dependency", Bug::ForgetDependency),
     ("mark-early", Bug::MarkEarly),
+    ("count-changes", Bug::CountChanges),
 ];
 
 #[cfg(feature = "planted-bugs")]

@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::executor;
 use crate::planner::Plan;
 use crate::reason::UpstreamReason;
+use crate::result_cache::Reads;
 use crate::statement::fingerprint::{self, Shape};
 use crate::statement::{self, Statement, second_reading};
 use crate::types::{FormatSettings, Oid};
@@ -41,6 +42,8 @@ impl PrepareContext<'_> {
 #[derive(Debug)]
 pub struct Prepared {
     pub plan: Plan,
+    /// What replies to it depend on.
+    pub reads: Arc<Reads>,
     /// The same without the outermost LIMIT and OFFSET, for the audit: which rows a limit keeps among equals is free.
     pub unlimited: Option<Plan>,
     /// Output columns of the outermost ORDER BY, as far as its keys are output columns.
@@ -74,6 +77,7 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let has_choice = query.has_choice();
     let plan = executor::plan(query)?;
     Ok(Prepared {
+        reads: Arc::new(Reads::of(&plan)),
         plan,
         unlimited,
         order_columns,

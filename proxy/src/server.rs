@@ -26,6 +26,7 @@ use crate::metrics::{CauseLabel, Metrics};
 use crate::net::Line;
 use crate::replication::supervise::MirrorOptions;
 use crate::session::answer::{Answerers, RelayOnly};
+use crate::session::local::flight::Flights;
 use crate::session::local::patient::Patience;
 use crate::session::local::{Local, LocalAnswerers};
 use crate::session::machine::MachineLimits;
@@ -175,6 +176,7 @@ fn start_local(settings: &Settings, beside_sessions: &Handle) -> Result<(Arc<Loc
         freshness: Freshness::start(mirror, freshness, beside_sessions, mirroring.clone())?,
         audit: Audit::new(settings.audit.sample_one_in),
         statistics: Statistics::default(),
+        flights: Flights::new(Duration::from_millis(settings.cache.shared_wait_ms)),
         database,
         // Not a setting: only the comparison with other projects' test suites wants it (tests/suites).
         patience: std::env::var_os("FRESHET_TEST_MIRROR_ALL").map(|_| Patience::default()),

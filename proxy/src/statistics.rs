@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ahash::HashMap;
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::Outdated;
 use parking_lot::Mutex;
 use serde::Serialize;
 
@@ -46,6 +47,9 @@ pub struct ShapeStatistics {
     text: String,
     calls: [AtomicU64; 4],
     elapsed_us: [AtomicU64; 4],
+    /// Kept replies that outlived a change of their tables, and those that did not, by cause.
+    survivals: AtomicU64,
+    invalidations: [AtomicU64; Outdated::ALL.len()],
     last_reason: Mutex<Option<UpstreamReason>>,
 }
 
@@ -53,6 +57,14 @@ impl ShapeStatistics {
     pub fn count(&self, answered: Answered, elapsed_us: u64) {
         self.calls[answered as usize].fetch_add(1, Relaxed);
         self.elapsed_us[answered as usize].fetch_add(elapsed_us, Relaxed);
+    }
+
+    pub fn note_survival(&self) {
+        self.survivals.fetch_add(1, Relaxed);
+    }
+
+    pub fn note_invalidation(&self, cause: Outdated) {
+        self.invalidations[cause as usize].fetch_add(1, Relaxed);
     }
 
     pub fn set_reason(&self, reason: &UpstreamReason) {
@@ -68,6 +80,8 @@ impl ShapeStatistics {
             captures: number(&self.calls, Answered::Capture),
             relayed: number(&self.calls, Answered::Relay),
             elapsed_us: Answered::ALL.iter().map(|&a| number(&self.elapsed_us, a)).sum(),
+            survivals: self.survivals.load(Relaxed),
+            invalidations: Outdated::ALL.map(|cause| self.invalidations[cause as usize].load(Relaxed)),
             reason: self.last_reason.lock().as_ref().map(ToString::to_string).unwrap_or_default(),
         }
     }
@@ -82,11 +96,21 @@ pub struct ShapeReport {
     pub captures: u64,
     pub relayed: u64,
     pub elapsed_us: u64,
+    /// How often a kept reply outlived changes of its tables.
+    pub survivals: u64,
+    /// How often one did not, in the order of [`Outdated::ALL`].
+    pub invalidations: [u64; Outdated::ALL.len()],
     /// Why it last went upstream; empty if it never did.
     pub reason: String,
 }
 
 impl ShapeReport {
+    /// The causes of invalidations that occurred, each with its count.
+    pub fn invalidated_by(&self) -> String {
+        let counted = Outdated::ALL.iter().zip(self.invalidations).filter(|(_, count)| *count > 0);
+        counted.map(|(cause, count)| format!("{} {count}", cause.name())).collect::<Vec<_>>().join(", ")
+    }
+
     pub fn calls(&self) -> u64 {
         self.hits + self.local + self.captures + self.relayed
     }

@@ -5,7 +5,7 @@ use arrow::buffer::BooleanBuffer;
 
 use super::Run;
 use super::batch::Batch;
-use super::eval::is_bool;
+use super::eval::{Environment, is_bool};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::cannot_raise;
@@ -14,6 +14,19 @@ use crate::planner::expression::cannot_raise;
 const SPARSE: usize = 8;
 
 impl Run<'_> {
+    /// See [`Environment::filter`].
+    pub(super) fn filter(
+        &self,
+        batch: Batch,
+        predicates: &[BoundExpr],
+        alive: Option<BooleanBuffer>,
+        width: usize,
+    ) -> Result<Batch, EvalError> {
+        self.environment.filter(batch, predicates, alive, width)
+    }
+}
+
+impl Environment<'_> {
     /// The first `width` columns of the rows. `alive`: set bit for rows that exist; None: all.
     pub(super) fn filter(
         &self,
@@ -34,7 +47,7 @@ impl Run<'_> {
             if batch.rows == 0 {
                 break;
             }
-            let bits = is_bool(&self.environment.evaluate_booleans(predicate, &batch)?, Some(true));
+            let bits = is_bool(&self.evaluate_booleans(predicate, &batch)?, Some(true));
             keep = Some(match keep {
                 Some(before) => &before & &bits,
                 None => bits,

@@ -9,6 +9,7 @@ mod accumulate;
 mod aggregate;
 mod arrays;
 mod batch;
+pub mod changes;
 pub(crate) mod eval;
 mod filter;
 mod join;

@@ -5,12 +5,13 @@ use arrow::array::UInt32Array;
 use std::sync::Arc;
 
 use super::batch::Batch;
+use super::eval::Environment;
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::is_row_independent;
 use crate::planner::node::{LookUp, Scan};
-use crate::table::{ChunkVersion, TableVersion};
+use crate::table::{Chunk, ChunkVersion, TableVersion};
 use crate::types::{PgType, Value};
 
 /// Tables with fewer rows are read through rather than indexed on a column that is no key.
@@ -22,9 +23,9 @@ impl Run<'_> {
         if let Some(look_ups) = chosen_look_ups(scan, table) {
             return self.scan_by_key(scan, table, &look_ups, sink);
         }
-        let ranges = self.ranges(scan)?;
+        let ranges = ranges(scan, &self.environment);
         for version in table.chunks.iter() {
-            if version.alive_rows == 0 || ranges.iter().any(|range| range.excludes(version)) {
+            if version.alive_rows == 0 || ranges.iter().any(|range| range.excludes(&version.chunk, range.column)) {
                 continue;
             }
             if self.scan_chunk(scan, version, batching, sink)?.is_break() {
@@ -99,33 +100,33 @@ impl Run<'_> {
         }
         Ok(Flow::Continue(()))
     }
+}
 
-    /// The filters that compare a column with one value.
-    fn ranges(&self, scan: &Scan) -> Result<Vec<Range>, EvalError> {
-        let mut ranges = Vec::new();
-        for filter in &scan.filters {
-            let BoundExpr::Call { function, arguments, .. } = filter else { continue };
-            let (index, value, order) = match &arguments[..] {
-                [BoundExpr::Column { index, .. }, value] if is_row_independent(value) => (*index, value, function.name),
-                [value, BoundExpr::Column { index, .. }] if is_row_independent(value) => {
-                    (*index, value, mirrored(function.name))
-                }
-                _ => continue,
-            };
-            let is_same_order = match function.arguments {
-                [left, right] => left == right || (is_integer(*left) && is_integer(*right)),
-                _ => false,
-            };
-            // An error is met where rows are tested, if there are any.
-            let Ok(value) = super::eval::constant(value, self.environment.parameters, self.environment.context) else {
-                continue;
-            };
-            if let (true, Some(bound), true) = (is_same_order, ordinal(&value), is_comparison(order)) {
-                ranges.push(Range { column: scan.columns[index], order, bound });
+/// The filters that compare a column with one value.
+pub(super) fn ranges(scan: &Scan, environment: &Environment<'_>) -> Vec<Range> {
+    let mut ranges = Vec::new();
+    for (at, filter) in scan.filters.iter().enumerate() {
+        let BoundExpr::Call { function, arguments, .. } = filter else { continue };
+        let (index, value, order) = match &arguments[..] {
+            [BoundExpr::Column { index, .. }, value] if is_row_independent(value) => (*index, value, function.name),
+            [value, BoundExpr::Column { index, .. }] if is_row_independent(value) => {
+                (*index, value, mirrored(function.name))
             }
+            _ => continue,
+        };
+        let is_same_order = match function.arguments {
+            [left, right] => left == right || (is_integer(*left) && is_integer(*right)),
+            _ => false,
+        };
+        // An error is met where rows are tested, if there are any.
+        let Ok(value) = super::eval::constant(value, environment.parameters, environment.context) else {
+            continue;
+        };
+        if let (true, Some(bound), true) = (is_same_order, ordinal(&value), is_comparison(order)) {
+            ranges.push(Range { filter: at, column: scan.columns[index], order, bound });
         }
-        Ok(ranges)
     }
+    ranges
 }
 
 /// The filters to find rows by: the whole primary key, or else one column of a large table that looks selective.
@@ -155,18 +156,22 @@ fn is_selective(table: &TableVersion, column: usize) -> bool {
 }
 
 /// `column order bound`, as something that a chunk's zone can exclude.
-struct Range {
-    column: usize,
+pub(super) struct Range {
+    /// Which of the scan's filters it is.
+    pub(super) filter: usize,
+    /// Index into the table's schema.
+    pub(super) column: usize,
     order: &'static str,
     bound: i64,
 }
 
 impl Range {
-    fn excludes(&self, version: &ChunkVersion) -> bool {
-        let Some(zone) = version.chunk.zone(self.column) else { return false };
+    /// Whether no row of the chunk passes; `column`: which of its columns it is about.
+    pub(super) fn excludes(&self, chunk: &Chunk, column: usize) -> bool {
+        let Some(zone) = chunk.zone(column) else { return false };
         if zone.min.is_null() {
             // Only NULLs: no comparison is true.
-            return zone.nulls == version.chunk.rows;
+            return zone.nulls == chunk.rows;
         }
         let (Some(min), Some(max)) = (ordinal(&zone.min), ordinal(&zone.max)) else { return false };
         match self.order {
@@ -210,7 +215,7 @@ fn ordinal(value: &Value) -> Option<i64> {
 }
 
 /// The value as the column's type; None if no value of that type equals it.
-fn as_column_type(value: Value, column: PgType) -> Option<Value> {
+pub(super) fn as_column_type(value: Value, column: PgType) -> Option<Value> {
     if value.is_null() {
         return None;
     }

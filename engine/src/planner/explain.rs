@@ -99,34 +99,7 @@ fn write_node(node: &PlanNode, catalog: &Catalog, depth: usize, text: &mut Strin
         }
     }
     text.push('\n');
-    for_each_input(node, &mut |input| write_node(input, catalog, depth + 1, text));
-}
-
-fn for_each_input<'n>(node: &'n PlanNode, visit: &mut dyn FnMut(&'n PlanNode)) {
-    match node {
-        PlanNode::OneRow
-        | PlanNode::Scan(_)
-        | PlanNode::Values { .. }
-        | PlanNode::Common { .. }
-        | PlanNode::Series { .. } => {}
-        PlanNode::Filter { input, .. }
-        | PlanNode::Project { input, .. }
-        | PlanNode::DistinctOn { input, .. }
-        | PlanNode::Window { input, .. }
-        | PlanNode::Sort { input, .. }
-        | PlanNode::Limit { input, .. } => visit(input),
-        PlanNode::Aggregate(aggregate) => visit(&aggregate.input),
-        PlanNode::Join(join) => join.inputs.iter().for_each(visit),
-        PlanNode::Append { inputs, .. } => inputs.iter().for_each(visit),
-        PlanNode::SideJoin(join) => {
-            visit(&join.left);
-            visit(&join.right);
-        }
-        PlanNode::SetOperation { left, right, .. } => {
-            visit(left);
-            visit(right);
-        }
-    }
+    node.for_each_input(&mut |input| write_node(input, catalog, depth + 1, text));
 }
 
 fn write_scan(scan: &Scan, catalog: &Catalog, text: &mut String) {

@@ -50,6 +50,20 @@ impl Plan {
     pub fn relations(&self) -> Vec<RelationId> {
         self.tables.iter().chain(&self.views).map(|table| table.table).collect()
     }
+
+    /// Every reading of a table, wherever in the statement.
+    pub fn scans(&self) -> Vec<&Scan> {
+        fn collect<'p>(node: &'p PlanNode, scans: &mut Vec<&'p Scan>) {
+            if let PlanNode::Scan(scan) = node {
+                scans.push(scan);
+            }
+            node.for_each_input(&mut |input| collect(input, scans));
+        }
+        let mut scans = Vec::new();
+        let nodes = [&self.root].into_iter().chain(&self.commons);
+        nodes.chain(self.scalars.iter().map(|scalar| &scalar.node)).for_each(|node| collect(node, &mut scans));
+        scans
+    }
 }
 
 /// What the planner asks of the executor, which knows plans but is not known here.

@@ -218,6 +218,30 @@ impl PlanNode {
         }
     }
 
+    /// Calls `visit` on each input of the node.
+    pub fn for_each_input<'n>(&'n self, visit: &mut dyn FnMut(&'n Self)) {
+        match self {
+            Self::OneRow | Self::Scan(_) | Self::Values { .. } | Self::Common { .. } | Self::Series { .. } => {}
+            Self::Filter { input, .. }
+            | Self::Project { input, .. }
+            | Self::DistinctOn { input, .. }
+            | Self::Window { input, .. }
+            | Self::Sort { input, .. }
+            | Self::Limit { input, .. } => visit(input),
+            Self::Aggregate(aggregate) => visit(&aggregate.input),
+            Self::Join(join) => join.inputs.iter().for_each(visit),
+            Self::Append { inputs, .. } => inputs.iter().for_each(visit),
+            Self::SideJoin(join) => {
+                visit(&join.left);
+                visit(&join.right);
+            }
+            Self::SetOperation { left, right, .. } => {
+                visit(left);
+                visit(right);
+            }
+        }
+    }
+
     /// Filters the node unless there is nothing to test.
     pub fn filtered(self, predicates: Vec<BoundExpr>) -> Self {
         if predicates.is_empty() {

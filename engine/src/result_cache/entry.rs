@@ -2,47 +2,100 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
+use super::reads::{Reads, value_bytes};
 use crate::catalog::RelationId;
 use crate::planted::{Bug, is_planted};
 use crate::snapshot::Snapshot;
 use crate::table::Generation;
+use crate::types::{Lsn, Value};
 
-/// The frames of one statement's reply. Immutable.
+/// The frames of one statement's reply. Immutable, but for the generations that it is known to be valid for.
 #[derive(Debug)]
 pub struct CachedReply {
-    /// The RowDescription frame, sent where the client asked for it.
+    /// The RowDescription frame, sent where the client asked for it. Empty: the reply has none.
     pub row_description: Bytes,
     /// All DataRow frames and CommandComplete.
     pub rows: Bytes,
     pub row_count: u64,
     /// The relations read: the tables, then the views.
     pub relations: Vec<RelationId>,
-    /// Of each table, in the snapshot that was read. Stamped from that snapshot, hence before execution.
-    pub generations: Vec<Generation>,
+    pub basis: Basis,
     pub catalog_version: u64,
     /// A literal was read under TimeZone, DateStyle or IntervalStyle: not for statements parsed under others.
     pub folds_settings: bool,
     /// What it took to compute, in microseconds: what a hit saves.
     pub elapsed_us: u64,
+    /// What of its tables it depends on; None: on everything in them.
+    pub reads: Option<Arc<Reads>>,
+    /// The values that its predicates were computed with.
+    pub parameters: Box<[Value]>,
+    /// Upstream's own reply, of a moment that is known only once a barrier of this number has shown the same generations; 0:
+    /// computed here.
+    pub barrier: u64,
     /// What the maker keeps with the reply (its statistics); the cache does not look at it.
     pub attachment: Arc<dyn Any + Send + Sync>,
 }
 
+/// The tables that have the rows (of a partitioned one, its leaves), each with the last generation known to give the same
+/// rows.
+///
+/// They move on one by one: an answer is a function of what its scans let through, so that tables found unmoved at different
+/// moments are the tables it was computed from.
+#[derive(Debug, Default)]
+pub struct Basis {
+    tables: Box<[(RelationId, AtomicU64)]>,
+}
+
+impl Basis {
+    /// Of a statement that reads `relations`, as they are in the snapshot: taken before the execution, or from what it ran on.
+    pub fn of(relations: impl IntoIterator<Item = RelationId>, snapshot: &Snapshot) -> Self {
+        let generation =
+            |relation: &RelationId| snapshot.tables.get(relation).map_or(0, |version| version.generation.0.0);
+        let mut tables = Vec::new();
+        for relation in relations {
+            match snapshot.catalog.partitioned.get(&relation) {
+                Some(partitioned) => tables.extend(partitioned.leaves.iter().map(|leaf| leaf.table)),
+                None => tables.push(relation),
+            }
+        }
+        let tables = tables.into_iter().map(|table| (table, AtomicU64::new(generation(&table)))).collect();
+        Self { tables }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RelationId, Generation)> {
+        self.tables.iter().map(|(relation, known)| (*relation, Generation(Lsn(known.load(Ordering::Relaxed)))))
+    }
+
+    /// The table gives the same rows at this generation, too.
+    pub(super) fn advance(&self, at: usize, generation: Generation) {
+        self.tables[at].1.fetch_max(generation.0.0, Ordering::Relaxed);
+    }
+}
+
 impl CachedReply {
-    /// Whether a reader who must see `snapshot` may have this reply: the same catalog, and no relation that was
+    /// Whether a reader who must see `snapshot` may have this reply as it is: the same catalog, and no relation that was
     /// read has another generation.
     pub fn is_valid_at(&self, snapshot: &Snapshot) -> bool {
         snapshot.catalog.version == self.catalog_version
-            && self.relations.iter().zip(&self.generations).enumerate().all(|(at, (relation, generation))| {
+            && self.basis.iter().enumerate().all(|(at, (relation, generation))| {
                 (at > 0 && is_planted(Bug::ForgetDependency))
-                    || snapshot.tables.get(relation).is_some_and(|table| table.generation == *generation)
+                    || snapshot.tables.get(&relation).is_some_and(|table| table.generation == generation)
             })
     }
 
     pub fn resident_bytes(&self) -> usize {
-        self.row_description.len() + self.rows.len() + self.relations.len() * size_of::<(RelationId, Generation)>()
+        let parameters = self.parameters.iter().map(|value| size_of::<Value>() + value_bytes(value)).sum::<usize>();
+        // Replies to one statement with parameters share it, those with literals each have their own.
+        let reads = self.reads.as_ref().filter(|_| self.parameters.is_empty()).map_or(0, |reads| reads.bytes);
+        self.row_description.len()
+            + self.rows.len()
+            + self.relations.len() * size_of::<RelationId>()
+            + self.basis.tables.len() * size_of::<(RelationId, AtomicU64)>()
+            + parameters
+            + reads
     }
 }

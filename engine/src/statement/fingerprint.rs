@@ -1,9 +1,8 @@
-//! Two keys of a statement: its text without comments and surplus space, and its *shape*.
+//! The *shape* of a statement.
 //!
 //! Statements of one shape differ only in literals that cannot change types, names or the code that answers them, so
 //! that the first-run audit of one speaks for the others. In doubt a literal stays in the shape.
 
-use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
@@ -16,21 +15,6 @@ pub struct Shape {
     pub text: String,
     /// Of `text`; stable within a build.
     pub hash: u64,
-}
-
-/// `sql` with every run of white space and comments as one space, none at its ends. Text that does not lex stays as it is.
-pub fn normalise(sql: &str) -> Cow<'_, str> {
-    let mut normal = String::with_capacity(sql.len());
-    let mut end = 0;
-    for token in Lexer::new(sql) {
-        let Ok(token) = token else { return sql.into() };
-        if token.start > end && !normal.is_empty() {
-            normal.push(' ');
-        }
-        normal.push_str(token.text);
-        end = token.end();
-    }
-    if normal == sql { sql.into() } else { normal.into() }
 }
 
 /// The shape of `sql`; of text that does not lex, the text itself.
@@ -312,23 +296,6 @@ fn is_special(token: &Token<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn normalising_keeps_quoted_text_and_drops_comments() {
-        for (sql, expected) in [
-            ("SELECT  1\n", "SELECT 1"),
-            ("/* Username: x */ SELECT 1 -- end", "SELECT 1"),
-            ("SELECT 'a  -- b', \"c  /* d\"", "SELECT 'a  -- b', \"c  /* d\""),
-            ("SELECT $$a  b$$ , E'\\'  --x'", "SELECT $$a  b$$ , E'\\'  --x'"),
-            ("SELECT a/* x /* y */ */b", "SELECT a b"),
-            ("SELECT 'a'\n  'b'", "SELECT 'a'\n  'b'"),
-            ("SELECT 'open", "SELECT 'open"),
-            ("", ""),
-        ] {
-            assert_eq!(normalise(sql), expected);
-        }
-        assert!(matches!(normalise("SELECT a, b FROM t"), Cow::Borrowed(_)));
-    }
 
     fn same(left: &str, right: &str) -> bool {
         shape(left) == shape(right)

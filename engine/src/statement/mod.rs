@@ -7,6 +7,7 @@ pub mod classify;
 pub mod fingerprint;
 pub mod keywords;
 pub mod lexer;
+pub mod normal;
 pub mod parse;
 pub mod second_reading;
 

@@ -49,6 +49,15 @@ impl Value {
         matches!(self, Self::Null)
     }
 
+    /// The same value to every function: `==` takes 0 for -0, and no NaN for itself.
+    pub fn is_identical(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Float4(a), Self::Float4(b)) => a.to_bits() == b.to_bits(),
+            (Self::Float8(a), Self::Float8(b)) => a.to_bits() == b.to_bits(),
+            _ => self == other,
+        }
+    }
+
     /// Whether the value may stand in a column of `pg_type` (NULL may in any).
     pub fn fits(&self, pg_type: PgType) -> bool {
         match self {

@@ -157,12 +157,19 @@ fn statements_relation(local: &Local) -> TextTable {
         column("captures", TextKind::Int8),
         column("relayed", TextKind::Int8),
         column("elapsed_us", TextKind::Int8),
+        column("survivals", TextKind::Int8),
+        column("invalidations", TextKind::Int8),
+        column("invalidated_by", TextKind::Text),
         column("reason", TextKind::Text),
     ];
     let row = |shape: ShapeReport| {
-        let numbers = [shape.hits, shape.local, shape.captures, shape.relayed, shape.elapsed_us];
+        let invalidations = shape.invalidations.iter().sum();
+        let routes = [shape.hits, shape.local, shape.captures, shape.relayed];
+        let numbers = routes.into_iter().chain([shape.elapsed_us, shape.survivals, invalidations]);
+        let invalidated_by = shape.invalidated_by();
         let mut cells = vec![Some(shape.statement)];
         cells.extend(numbers.map(|number| Some(number.to_string())));
+        cells.push(Some(invalidated_by));
         cells.push(Some(shape.reason));
         cells
     };

@@ -23,9 +23,11 @@ use std::time::Duration;
 
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::{Catalog, RelationId};
+use freshet_engine::change_log::RowChanges;
 use freshet_engine::planted::{Bug, is_planted};
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::{Snapshot, Unions};
+use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use futures_util::FutureExt;
 use tokio::runtime::Handle;
@@ -281,6 +283,16 @@ impl Freshness {
             Some(relations) => exposure.note_tables_written(&relations),
             None => exposure.note_rows_written(),
         }
+    }
+
+    /// The changes of a table after one generation, up to another; None if they are not all known.
+    pub fn changes_between(
+        &self,
+        table: RelationId,
+        after: Generation,
+        through: Generation,
+    ) -> Option<Vec<Arc<RowChanges>>> {
+        self.shared.replication.changes_between(table, after, through)
     }
 
     /// A barrier sent from now on: what a session requires after a reply was relayed to it.

@@ -17,9 +17,11 @@ use arc_swap::ArcSwap;
 use freshet_config::TableChoice;
 use freshet_engine::catalog::order::Orders;
 use freshet_engine::catalog::{Catalog, RelationEntry, RelationId, TableSchema};
+use freshet_engine::change_log::RowChanges;
 use freshet_engine::mirror::{CopyId, Mirror, MirrorLimits, TableState, UpstreamTransaction};
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
+use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -714,6 +716,16 @@ impl Replication {
         let relations: Vec<RelationId> =
             relations.iter().copied().filter(|relation| !catalog.is_derived(*relation)).collect();
         self.shared.mirror.snapshot_at(visible, required, &relations, catalog)
+    }
+
+    /// The changes of a table after one generation, up to another; None if they are not all known.
+    pub fn changes_between(
+        &self,
+        table: RelationId,
+        after: Generation,
+        through: Generation,
+    ) -> Option<Vec<Arc<RowChanges>>> {
+        self.shared.mirror.changes_between(table, after, through)
     }
 
     pub fn retire(&self, visible: &VisibilitySnapshot) {

@@ -2,6 +2,8 @@
 //!
 //! Every step may say no with an `UpstreamReason`; then the session relays the unit unchanged.
 
+pub mod flight;
+mod kept;
 pub mod patient;
 mod refusals;
 
@@ -17,7 +19,7 @@ use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{CachedReply, KeyParts, ResultKey};
+use freshet_engine::result_cache::{Basis, CachedReply, ResultKey};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::statement::{fingerprint, lexer};
 use freshet_engine::types::encode::Format;
@@ -29,8 +31,10 @@ use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::{Choice, Token};
 use crate::freshness::{Freshness, Served};
-use crate::session::answer::{Account, Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
+use crate::session::answer::{Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
 use crate::session::effect::{Effect, Written};
+use crate::session::local::flight::{Boarding, Flight, Flights};
+use crate::session::local::kept::reply;
 use crate::session::local::patient::Patience;
 use crate::session::local::refusals::{DecidedBy, Refusals};
 use crate::session::oracle::{Oracle, StillDescribed};
@@ -46,6 +50,7 @@ pub struct Local {
     pub freshness: Freshness,
     pub audit: Audit,
     pub statistics: Statistics,
+    pub flights: Flights,
     /// The database that is mirrored.
     pub database: String,
     /// For tests: see [`patient`].
@@ -78,6 +83,7 @@ impl Answerers for LocalAnswerers {
             local: Arc::clone(&self.0),
             required: BarrierNumber::default(),
             key: ResultKey::default(),
+            text: Vec::new(),
             refusals: Refusals::default(),
         }
     }
@@ -91,6 +97,8 @@ pub struct LocalAnswerer {
     required: BarrierNumber,
     /// Reused from look-up to look-up.
     key: ResultKey,
+    /// Likewise, for the normal form of a text.
+    text: Vec<u8>,
     refusals: Refusals,
 }
 
@@ -103,6 +111,7 @@ struct Request<'a> {
     mode: FreshnessMode,
     /// The snapshot that the session reads.
     choice: Option<&'a Choice>,
+    route: RouteSetting,
     /// See [`SessionState::has_upstreams_clock`].
     has_upstreams_clock: bool,
     /// The catalog that the search path and the role's name are as of.
@@ -111,25 +120,7 @@ struct Request<'a> {
 
 impl Answerer for LocalAnswerer {
     fn look_up(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
-        let settings = state.settings.as_ref()?;
-        let may = state.route == RouteSetting::Auto
-            && state.freshness != FreshnessMode::Exact
-            && state.snapshot.is_none()
-            && self.is_mirrored_database
-            && is_execution(unit)
-            && !unit.describes_statement;
-        if !may {
-            return None;
-        }
-        self.set_key(unit, settings, None);
-        let kept = self.local.engine.results.get(&self.key)?;
-        if !is_described_by(unit, kept.catalog_version) || (kept.folds_settings && !is_parsed_under(unit, settings)) {
-            return None;
-        }
-        let served = self.local.freshness.try_acquire_session(&kept.relations, self.required)?;
-        self.required = self.required.max(served.barrier);
-        let is_valid = kept.is_valid_at(&served.snapshot) && served.snapshot.catalog.version == state.catalog_version;
-        is_valid.then(|| hit(&kept, &served, state.freshness.name()))
+        self.look_up_kept(unit, state)
     }
 
     fn refusal(&mut self, unit: &Unit<'_>, state: &SessionState, now: Instant) -> Option<UpstreamReason> {
@@ -234,6 +225,7 @@ impl LocalAnswerer {
             sql,
             mode: state.freshness,
             choice: state.snapshot.as_deref(),
+            route: state.route,
             has_upstreams_clock: state.has_upstreams_clock(),
             catalog_version: state.catalog_version,
         };
@@ -244,9 +236,11 @@ impl LocalAnswerer {
             let pinned = self.local.freshness.pinned(choice, settings.role(), self.required).await;
             pinned.map_err(|reason| self.refuse(&request, None, reason))?;
         }
-        self.set_key(unit, settings, request.choice);
         let mut moment = None;
-        if state.route == RouteSetting::Auto {
+        if state.route != RouteSetting::Auto {
+            // For the key of what is to be kept.
+            let _ = self.find_kept(unit, settings, request.choice);
+        } else {
             match self.try_kept(&request, &mut moment).await {
                 Ok(Some(reply)) => return Ok(reply),
                 Ok(None) | Err(UpstreamReason::TableNotMirrored(_)) => {}
@@ -263,47 +257,6 @@ impl LocalAnswerer {
             self.remember_refusal(&request, reason, &statistics);
         }
         answered
-    }
-
-    fn set_key(&mut self, unit: &Unit<'_>, settings: &SessionSettings, choice: Option<&Choice>) {
-        let bind = unit.bind.as_ref();
-        self.key.set(&KeyParts {
-            settings_id: settings.id.0,
-            snapshot: choice.map(Choice::token_bytes).unwrap_or_default(),
-            is_extended: unit.form != Form::Simple,
-            sql: unit.sql,
-            parameter_types: unit.parameter_types,
-            parameter_formats: bind.map_or(&[], |bind| bind.parameter_formats),
-            parameters: bind.map_or(&[], |bind| bind.parameters),
-            result_formats: bind.map_or(&[], |bind| bind.result_formats),
-        });
-    }
-
-    /// A kept reply, if it is valid at the freshness that the session asks for. If it is not, `moment` is left for the
-    /// computation, so that a miss after a write does not wait twice.
-    async fn try_kept(
-        &mut self,
-        request: &Request<'_>,
-        moment: &mut Option<Served>,
-    ) -> Result<Option<Reply>, UpstreamReason> {
-        let Some(kept) = self.local.engine.results.get(&self.key) else { return Ok(None) };
-        if !is_described_by(request.unit, kept.catalog_version)
-            || (kept.folds_settings && !is_parsed_under(request.unit, request.settings))
-        {
-            return Ok(None);
-        }
-        let served = self.acquire(request, request.mode, &kept.relations).await?;
-        self.required = self.required.max(served.barrier);
-        if !kept.is_valid_at(&served.snapshot) || served.snapshot.catalog.version != request.catalog_version {
-            *moment = Some(served);
-            return Ok(None);
-        }
-        let mut reply = hit(&kept, &served, request.freshness());
-        if request.unit.describes_statement {
-            let prepared = self.prepare(request)?;
-            (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
-        }
-        Ok(Some(reply))
     }
 
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
@@ -338,7 +291,7 @@ impl LocalAnswerer {
         // The clock is upstream's, and only a barrier that is sent after the statement arrived tells it.
         // A pinned snapshot's clock stands still.
         let mode = if uses_time && request.choice.is_none() { FreshnessMode::Exact } else { request.mode };
-        let parameters = parameters(&prepared.plan, request).map_err(refuse)?;
+        let parameters: Arc<[Value]> = parameters(&prepared.plan, request).map_err(refuse)?.into();
         let relations = prepared.plan.relations();
         let role = request.settings.role();
         self.check_privileges(role, &prepared).await.map_err(refuse)?;
@@ -355,7 +308,8 @@ impl LocalAnswerer {
                 let before = self.local.freshness.acquire(FreshnessMode::Exact, &relations, self.required).await;
                 let before = before.map_err(refuse)?;
                 let formats = formats(request.unit, &prepared.plan);
-                let oracle = Oracle::new(&self.local, &prepared, request.settings, parameters, formats, before);
+                let oracle =
+                    Oracle::new(&self.local, &prepared, request.settings, parameters.to_vec(), formats, before);
                 let mut relay = refuse(reason);
                 relay.observer = Some(Box::new(oracle));
                 return Err(relay);
@@ -371,8 +325,22 @@ impl LocalAnswerer {
         if served.snapshot.catalog.version != prepared.catalog_version {
             return Err(refuse(UpstreamReason::CatalogChanged));
         }
+        let is_kept = request.route == RouteSetting::Auto && (!uses_time || request.choice.is_some());
+        let mut flight = None;
+        if is_kept && !is_quick(&prepared.plan, &served.snapshot) {
+            match self.local.flights.board(&self.key).await {
+                Boarding::Lead(leading) => flight = Some(leading),
+                Boarding::Landed => {
+                    if let Some(reply) = self.reply_at(request, &served) {
+                        self.required = self.required.max(served.barrier);
+                        return Ok(reply);
+                    }
+                }
+                Boarding::Alone => {}
+            }
+        }
         let started = Instant::now();
-        let kept = self.execute(request, &prepared, parameters, &served, &statistics).await.map_err(refuse)?;
+        let kept = self.execute(request, &prepared, &parameters, &served, &statistics).await.map_err(refuse)?;
         statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
         self.required = self.required.max(served.barrier);
         let freshness = request.choice.map_or(mode.name(), |_| PINNED);
@@ -383,6 +351,7 @@ impl LocalAnswerer {
         if !uses_time || request.choice.is_some() {
             self.local.engine.results.insert(&self.key, Arc::new(kept));
         }
+        flight.into_iter().for_each(Flight::land);
         Ok(reply)
     }
 
@@ -446,7 +415,7 @@ impl LocalAnswerer {
         &self,
         request: &Request<'_>,
         prepared: &Arc<Prepared>,
-        parameters: Vec<Value>,
+        parameters: &Arc<[Value]>,
         served: &Served,
         statistics: &Arc<ShapeStatistics>,
     ) -> Result<CachedReply, UpstreamReason> {
@@ -454,7 +423,7 @@ impl LocalAnswerer {
         let formats = formats(request.unit, &prepared.plan);
         let mut asked = 0;
         let (rows, row_count) = loop {
-            match self.rows(request, prepared, &parameters, served, &formats).await {
+            match self.rows(request, prepared, parameters, served, &formats).await {
                 Err(EvalError::Unordered(missing)) if asked < ORDER_QUESTIONS_MAX => {
                     asked += 1;
                     self.ask_order(&served.snapshot, missing).await?;
@@ -467,7 +436,11 @@ impl LocalAnswerer {
             rows,
             row_count,
             relations: prepared.plan.relations(),
-            generations: generations(&prepared.plan, &served.snapshot),
+            basis: Basis::of(prepared.plan.tables.iter().map(|table| table.table), &served.snapshot),
+            // Another moment is another time.
+            reads: (!prepared.plan.uses_time).then(|| Arc::clone(&prepared.reads)),
+            parameters: parameters.iter().cloned().collect(),
+            barrier: 0,
             catalog_version: prepared.catalog_version,
             folds_settings: prepared.plan.folds_settings,
             elapsed_us: started.elapsed().as_micros() as u64,
@@ -480,20 +453,19 @@ impl LocalAnswerer {
         &self,
         request: &Request<'_>,
         prepared: &Arc<Prepared>,
-        parameters: &[Value],
+        parameters: &Arc<[Value]>,
         served: &Served,
         formats: &[Format],
     ) -> Result<(Bytes, u64), EvalError> {
         let transaction_time = served.statement_time;
-        let inline_max = if prepared.plan.tables.len() > 1 { INLINE_JOIN_ROWS_MAX } else { INLINE_ROWS_MAX };
-        if table_rows(&prepared.plan, &served.snapshot) <= inline_max {
+        if is_quick(&prepared.plan, &served.snapshot) {
             let never = AtomicBool::new(false);
             let eval = EvalContext { settings: request.format, transaction_time, orders: None };
             return run(&self.local.engine, &prepared.plan, &served.snapshot, parameters, &eval, formats, &never);
         }
         let abandoned = Abandon::default();
         let flag = Arc::clone(&abandoned.0);
-        let (local, prepared, parameters) = (Arc::clone(&self.local), Arc::clone(prepared), parameters.to_vec());
+        let (local, prepared, parameters) = (Arc::clone(&self.local), Arc::clone(prepared), Arc::clone(parameters));
         let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), request.format.clone(), formats.to_vec());
         let work = move || {
             let eval = EvalContext { settings: &settings, transaction_time, orders: None };
@@ -642,34 +614,9 @@ fn formats(unit: &Unit<'_>, plan: &Plan) -> Vec<Format> {
     (0..plan.output.len()).map(format).collect()
 }
 
-fn table_rows(plan: &Plan, snapshot: &Snapshot) -> usize {
-    plan.tables.iter().filter_map(|table| snapshot.tables.get(&table.table)).map(|version| version.rows).sum()
-}
-
-/// In the order of the plan's tables. A table that is missing cannot occur: the snapshot was asked for all of them.
-fn generations(plan: &Plan, snapshot: &Snapshot) -> Vec<freshet_engine::table::Generation> {
-    let generation = |relation| snapshot.tables.get(&relation).map(|version| version.generation).unwrap_or_default();
-    plan.tables.iter().map(|table| generation(table.table)).collect()
-}
-
-fn hit(kept: &CachedReply, served: &Served, freshness: &'static str) -> Reply {
-    if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
-        statistics.count(Answered::Hit, served.wait_us);
-    }
-    reply(kept, served, freshness, Answered::Hit)
-}
-
-fn reply(kept: &CachedReply, served: &Served, freshness: &'static str, route: Answered) -> Reply {
-    Reply {
-        columns: kept.row_description.clone(),
-        rows: vec![kept.rows.clone()],
-        account: Account {
-            route,
-            freshness,
-            lsn: Some(served.snapshot.applied),
-            wait_us: served.wait_us,
-            rows: kept.row_count,
-        },
-        ..Reply::default()
-    }
+/// Whether the session's own thread runs it.
+fn is_quick(plan: &Plan, snapshot: &Snapshot) -> bool {
+    let rows: usize =
+        plan.tables.iter().filter_map(|table| snapshot.tables.get(&table.table)).map(|version| version.rows).sum();
+    rows <= if plan.tables.len() > 1 { INLINE_JOIN_ROWS_MAX } else { INLINE_ROWS_MAX }
 }

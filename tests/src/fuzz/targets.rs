@@ -14,7 +14,7 @@ use freshet::wire::query::{TransactionStatus, command_tag, data_row, query, row_
 use freshet::wire::startup::{authentication, opening, parameter_status, parameters};
 use freshet_config::FreshnessMode;
 use freshet_engine::mirror::pgoutput::{LogicalMessage, OldTuple, TupleBytes, decode};
-use freshet_engine::statement::{fingerprint, lexer, parse, second_reading};
+use freshet_engine::statement::{fingerprint, lexer, normal, parse, second_reading};
 
 use crate::fuzz::fold;
 use crate::model::compare::differ;
@@ -181,7 +181,7 @@ pub fn sql(input: &[u8]) -> u64 {
     let _ = (control::read(input), intercept::read(input, "freshet"));
     let Ok(text) = std::str::from_utf8(input) else { return 0 };
     let shape = fingerprint::shape(text);
-    let _ = fingerprint::normalise(text);
+    let _ = normal::normalise(text);
     let Ok(tokens) = lexer::tokens(text) else { return 1 };
     let mut at = 0;
     for token in &tokens {

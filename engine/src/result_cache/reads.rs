@@ -1,0 +1,68 @@
+//! [`Reads`]: how a statement depends on its tables, as far as a change of them can be held against it.
+
+use crate::binder::BoundExpr;
+use crate::planner::Plan;
+use crate::planner::expression::{any, for_each_operand};
+use crate::planner::node::Scan;
+use crate::types::Value;
+
+/// The scans of a plan, for all replies of one statement.
+#[derive(Debug)]
+pub struct Reads {
+    pub scans: Vec<Scan>,
+    /// What they take, about.
+    pub bytes: usize,
+}
+
+impl Reads {
+    pub fn of(plan: &Plan) -> Self {
+        let own = plan.parameters.len();
+        let scans: Vec<Scan> = plan.scans().into_iter().map(|scan| reduced(scan, own)).collect();
+        let bytes = scans.iter().map(scan_bytes).sum();
+        Self { scans, bytes }
+    }
+}
+
+/// The scan without the predicates that read the value of a subquery, which nobody keeps: more rows pass, with all columns that
+/// were read, so that more changes count.
+fn reduced(scan: &Scan, parameters: usize) -> Scan {
+    let is_kept = |filter: &BoundExpr| {
+        !any(filter, &|part| matches!(part, BoundExpr::Parameter { index, .. } if *index >= parameters))
+    };
+    let mut reduced = Scan { filters: Vec::new(), look_ups: Vec::new(), fingerprint: None, ..scan.clone() };
+    for (at, filter) in scan.filters.iter().enumerate().filter(|(_, filter)| is_kept(filter)) {
+        let look_up = scan.look_ups.iter().find(|look_up| look_up.filter == at);
+        reduced.look_ups.extend(
+            look_up.cloned().map(|look_up| crate::planner::node::LookUp { filter: reduced.filters.len(), ..look_up }),
+        );
+        reduced.filters.push(filter.clone());
+    }
+    if reduced.filters.len() < scan.filters.len() {
+        reduced.outputs = reduced.columns.len();
+    }
+    reduced
+}
+
+fn scan_bytes(scan: &Scan) -> usize {
+    let filters: usize = scan.filters.iter().map(expression_bytes).sum();
+    let look_ups: usize = scan.look_ups.iter().map(|look_up| expression_bytes(&look_up.value)).sum();
+    size_of::<Scan>() + scan.columns.len() * size_of::<usize>() + filters + look_ups
+}
+
+fn expression_bytes(expr: &BoundExpr) -> usize {
+    let mut bytes = size_of::<BoundExpr>();
+    if let BoundExpr::Literal { value, .. } = expr {
+        bytes += value_bytes(value);
+    }
+    for_each_operand(expr, &mut |operand| bytes += expression_bytes(operand));
+    bytes
+}
+
+/// What a value takes beside itself.
+pub(super) fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len() + 16,
+        Value::Bytea(bytes) => bytes.len() + 16,
+        _ => 0,
+    }
+}

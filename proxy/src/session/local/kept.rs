@@ -1,0 +1,181 @@
+//! Kept replies: found by the text as it came, then by the text without comments and surplus white space; served while valid,
+//! and revived where the changes since do not concern them.
+
+use std::sync::Arc;
+
+use freshet_config::FreshnessMode;
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::{CachedReply, KeyParts};
+use freshet_engine::statement::normal;
+
+use crate::freshness::Served;
+use crate::freshness::pins::Choice;
+use crate::session::answer::{Account, Form, Reply, Unit};
+use crate::session::local::{LocalAnswerer, Request, is_described_by, is_execution, is_parsed_under};
+use crate::session::reply::describe_statement;
+use crate::session::settings::SessionSettings;
+use crate::session::state::{RouteSetting, SessionState};
+use crate::statistics::{Answered, ShapeStatistics};
+
+/// A buffer that one long text has made larger than this is not kept.
+const TEXT_BYTES_KEPT: usize = 4 << 10;
+
+impl LocalAnswerer {
+    /// See [`Answerer::look_up`](crate::session::answer::Answerer::look_up).
+    pub(super) fn look_up_kept(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
+        let settings = state.settings.as_ref()?;
+        let may = state.route == RouteSetting::Auto
+            && state.freshness != FreshnessMode::Exact
+            && state.snapshot.is_none()
+            && self.is_mirrored_database
+            && is_execution(unit)
+            && !unit.describes_statement;
+        if !may {
+            return None;
+        }
+        let kept = self.find_kept(unit, settings, None)?;
+        if !is_of_use(&kept, unit, settings) {
+            return None;
+        }
+        let served = self.local.freshness.try_acquire_session(&kept.relations, self.required)?;
+        self.required = self.required.max(served.barrier);
+        let is_valid =
+            served.snapshot.catalog.version == state.catalog_version && self.is_valid(&kept, &served, settings);
+        is_valid.then(|| hit(&kept, &served, state.freshness.name()))
+    }
+
+    /// The kept reply of the unit, valid or not. `self.key` is then the one under which a new reply is to be kept.
+    pub(super) fn find_kept(
+        &mut self,
+        unit: &Unit<'_>,
+        settings: &SessionSettings,
+        choice: Option<&Choice>,
+    ) -> Option<Arc<CachedReply>> {
+        self.key.set(&key_parts(unit, settings, choice, unit.sql));
+        let results = &self.local.engine.results;
+        let known = results.get(&self.key);
+        if known.is_some() || !normal::normalise_into(unit.sql, &mut self.text) {
+            return known;
+        }
+        self.key.set(&key_parts(unit, settings, choice, &self.text));
+        let known = results.get(&self.key);
+        if self.text.capacity() > TEXT_BYTES_KEPT {
+            self.text = Vec::new();
+        }
+        known
+    }
+
+    /// A kept reply, if it is valid at the freshness that the session asks for. If it is not, `moment` is left for the
+    /// computation, so that a miss after a write does not wait twice.
+    pub(super) async fn try_kept(
+        &mut self,
+        request: &Request<'_>,
+        moment: &mut Option<Served>,
+    ) -> Result<Option<Reply>, UpstreamReason> {
+        let Some(kept) = self.find_kept(request.unit, request.settings, request.choice) else { return Ok(None) };
+        if !is_of_use(&kept, request.unit, request.settings) {
+            return Ok(None);
+        }
+        let served = self.acquire(request, request.mode, &kept.relations).await?;
+        self.required = self.required.max(served.barrier);
+        if served.snapshot.catalog.version != request.catalog_version
+            || !self.is_valid(&kept, &served, request.settings)
+        {
+            *moment = Some(served);
+            return Ok(None);
+        }
+        self.reply_kept(request, &kept, &served).map(Some)
+    }
+
+    /// What an equal statement has just left, if it is the answer at this moment.
+    pub(super) fn reply_at(&self, request: &Request<'_>, served: &Served) -> Option<Reply> {
+        let kept = self.local.engine.results.get(&self.key)?;
+        let is_valid = is_of_use(&kept, request.unit, request.settings)
+            && served.snapshot.catalog.version == request.catalog_version
+            && self.is_valid(&kept, served, request.settings);
+        if !is_valid {
+            return None;
+        }
+        self.reply_kept(request, &kept, served).ok()
+    }
+
+    fn reply_kept(&self, request: &Request<'_>, kept: &CachedReply, served: &Served) -> Result<Reply, UpstreamReason> {
+        let mut reply = hit(kept, served, request.freshness());
+        if request.unit.describes_statement {
+            let prepared = self.prepare(request)?;
+            (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
+        }
+        Ok(reply)
+    }
+
+    /// Whether the kept reply is the answer at this moment; counted where that took a look at what has changed.
+    fn is_valid(&self, kept: &CachedReply, served: &Served, settings: &SessionSettings) -> bool {
+        // Upstream's own reply shows a moment of its own, which a later barrier has to confirm.
+        if served.barrier.0 < kept.barrier {
+            return false;
+        }
+        if kept.is_valid_at(&served.snapshot) {
+            return true;
+        }
+        let Ok(format) = &settings.format else { return false };
+        let freshness = &self.local.freshness;
+        let changes = |table, after, through| freshness.changes_between(table, after, through);
+        let outlived = kept.outlives(&served.snapshot, &changes, format);
+        if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
+            match outlived {
+                Ok(()) => statistics.note_survival(),
+                Err(outdated) => statistics.note_invalidation(outdated),
+            }
+        }
+        outlived.is_ok()
+    }
+}
+
+fn key_parts<'a>(
+    unit: &'a Unit<'_>,
+    settings: &SessionSettings,
+    choice: Option<&'a Choice>,
+    sql: &'a [u8],
+) -> KeyParts<'a> {
+    let bind = unit.bind.as_ref();
+    KeyParts {
+        settings_id: settings.id.0,
+        snapshot: choice.map(Choice::token_bytes).unwrap_or_default(),
+        is_extended: unit.form != Form::Simple,
+        sql,
+        parameter_types: unit.parameter_types,
+        parameter_formats: bind.map_or(&[], |bind| bind.parameter_formats),
+        parameters: bind.map_or(&[], |bind| bind.parameters),
+        result_formats: bind.map_or(&[], |bind| bind.result_formats),
+    }
+}
+
+/// Whether the reply, if it is valid, is what this unit asks for.
+fn is_of_use(kept: &CachedReply, unit: &Unit<'_>, settings: &SessionSettings) -> bool {
+    is_described_by(unit, kept.catalog_version)
+        && (!kept.folds_settings || is_parsed_under(unit, settings))
+        && (!unit.describes_portal || !kept.row_description.is_empty())
+}
+
+fn hit(kept: &CachedReply, served: &Served, freshness: &'static str) -> Reply {
+    if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
+        statistics.count(Answered::Hit, served.wait_us);
+    }
+    reply(kept, served, freshness, Answered::Hit)
+}
+
+/// The reply as the session writes it.
+pub(super) fn reply(kept: &CachedReply, served: &Served, freshness: &'static str, route: Answered) -> Reply {
+    Reply {
+        columns: kept.row_description.clone(),
+        rows: vec![kept.rows.clone()],
+        account: Account {
+            route,
+            freshness,
+            lsn: Some(served.snapshot.applied),
+            wait_us: served.wait_us,
+            rows: kept.row_count,
+        },
+        ..Reply::default()
+    }
+}
