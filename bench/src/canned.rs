@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::NoTls;
 
-/// Query text (without its terminator) → reply frames.
+/// A unit's bytes (a Query, or messages up to Sync) → reply frames.
 pub(crate) type Replies = HashMap<Vec<u8>, Vec<u8>>;
 
 /// AuthenticationOk and ReadyForQuery.
@@ -48,22 +48,28 @@ async fn session(mut stream: TcpStream, replies: &Replies, barrier: Option<Waiti
         if stream.read_buf(&mut buffer).await? == 0 {
             return Ok(());
         }
-        let mut at = 0;
+        // Where the unit starts that is being read, and its next message.
+        let (mut start, mut at) = (0, 0);
         while let Some(header) = buffer.get(at..at + 5) {
             let end = at + 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
-            if header[0] != b'Q' || end > buffer.len() {
+            if end > buffer.len() {
                 break;
             }
-            let reply = replies.get(&buffer[at + 5..end - 1]).ok_or_else(|| io::Error::other("an unknown text"))?;
+            let is_last = matches!(header[0], b'Q' | b'S');
+            at = end;
+            if !is_last {
+                continue;
+            }
+            let reply = replies.get(&buffer[start..end]).ok_or_else(|| io::Error::other("an unknown unit"))?;
+            start = end;
             if let Some(barrier) = &barrier {
                 let (done, wait) = oneshot::channel();
                 barrier.send(done).map_err(io::Error::other)?;
                 wait.await.map_err(io::Error::other)?;
             }
             out.extend_from_slice(reply);
-            at = end;
         }
-        buffer.drain(..at);
+        buffer.drain(..start);
         stream.write_all(&out).await?;
         out.clear();
     }

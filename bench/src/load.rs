@@ -1,6 +1,5 @@
-//! Drives one server with one workload: T threads, each with a connection, each checking every reply.
+//! Drives one server with one workload: a thread per connection, each checking every reply.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Barrier;
@@ -16,6 +15,8 @@ pub(crate) struct Measured {
     pub(crate) elapsed: Duration,
     /// Nanoseconds.
     pub(crate) latency: Histogram<u64>,
+    /// Processor time of the threads that drove it.
+    pub(crate) client_time: Duration,
 }
 
 impl Measured {
@@ -24,102 +25,111 @@ impl Measured {
     }
 }
 
-/// A server under test: where, and what each connection sets first.
-pub(crate) struct Target<'a> {
-    pub(crate) address: SocketAddr,
-    pub(crate) database: &'a str,
-    pub(crate) session: &'a [&'a str],
+/// A unit's rows, sorted, as PostgreSQL gives them: several where writes go on.
+pub(crate) type Allowed = Vec<Vec<Vec<u8>>>;
+
+/// What is sent and what may come back.
+pub(crate) struct Load<'a> {
+    /// A unit of messages each: a Query, or messages up to Sync.
+    pub(crate) units: &'a [Vec<u8>],
+    pub(crate) allowed: &'a [Allowed],
 }
 
-/// The rows that PostgreSQL gives for each text, sorted.
-pub(crate) type Expected = HashMap<String, Vec<Vec<u8>>>;
-
-pub(crate) fn connect(target: &Target<'_>) -> io::Result<Client> {
-    let mut client = Client::connect(target.address, "postgres", target.database)?;
-    for sql in target.session {
-        client.query(&query_message(sql))?;
-    }
-    Ok(client)
+/// A connection that knows what this server answered to each unit, byte for byte: most replies are compared with that.
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    replies: Vec<Vec<u8>>,
 }
 
-/// Asks each text once and compares with `expected`; the replies, byte for byte.
-fn warm_up(client: &mut Client, texts: &[String], expected: &Expected) -> io::Result<Vec<Vec<u8>>> {
-    let mut replies = Vec::with_capacity(texts.len());
-    for text in texts {
-        let reply = client.query(&query_message(text))?.to_vec();
-        if expected.get(text).is_some_and(|rows| *rows != sorted_rows(&reply)) {
-            return Err(io::Error::other(format!("rows differ from PostgreSQL's: {text}")));
+impl Connection {
+    /// `first`: settings as texts, then messages, such as those that prepare.
+    pub(crate) fn open(address: SocketAddr, database: &str, settings: &[&str], first: &[Vec<u8>]) -> io::Result<Self> {
+        let mut client = Client::connect(address, "postgres", database)?;
+        for sql in settings {
+            client.query(&query_message(sql))?;
         }
-        replies.push(reply);
+        for message in first {
+            client.query(message)?;
+        }
+        Ok(Self { client, replies: Vec::new() })
     }
-    Ok(replies)
+
+    /// Sends each unit once and compares rows with PostgreSQL's.
+    pub(crate) fn warm_up(&mut self, load: &Load<'_>) -> io::Result<()> {
+        self.replies.clear();
+        for (unit, allowed) in load.units.iter().zip(load.allowed) {
+            let reply = self.client.query(unit)?.to_vec();
+            check_rows(unit, &reply, allowed)?;
+            self.replies.push(reply);
+        }
+        Ok(())
+    }
 }
 
-/// Runs for `seconds`. Every reply is checked: byte for byte against this server's own reply, which was compared with
-/// PostgreSQL's rows; a reply of other bytes must still have the same rows.
-pub(crate) fn run(
-    target: &Target<'_>,
-    texts: &[String],
-    expected: &Expected,
-    threads: usize,
-    seconds: f64,
-) -> io::Result<Measured> {
-    let start = Barrier::new(threads);
-    let results: Vec<io::Result<(u64, Duration, Histogram<u64>)>> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads)
-            .map(|thread| {
-                let start = &start;
-                scope.spawn(move || one_thread(target, texts, expected, thread, seconds, start))
-            })
-            .collect();
-        handles
-            .into_iter()
-            .map(|handle| handle.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))))
-            .collect()
+/// A run of `seconds` over connections that stay open.
+pub(crate) fn run(connections: &mut [Connection], load: &Load<'_>, seconds: f64) -> io::Result<Measured> {
+    let start = Barrier::new(connections.len());
+    let results: Vec<io::Result<Measured>> = std::thread::scope(|scope| {
+        let threads = connections.iter_mut().enumerate().map(|(thread, connection)| {
+            let start = &start;
+            scope.spawn(move || one_thread(connection, load, thread, seconds, start))
+        });
+        let threads: Vec<_> = threads.collect();
+        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined.map(|result| result.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))).collect()
     });
-    let mut total = Measured { queries: 0, elapsed: Duration::ZERO, latency: histogram() };
+    let mut total = Measured { queries: 0, elapsed: Duration::ZERO, latency: histogram(), client_time: Duration::ZERO };
     for result in results {
-        let (queries, elapsed, latency) = result?;
-        total.queries += queries;
-        total.elapsed = total.elapsed.max(elapsed);
-        total.latency.add(&latency).map_err(io::Error::other)?;
+        let measured = result?;
+        total.queries += measured.queries;
+        total.elapsed = total.elapsed.max(measured.elapsed);
+        total.latency.add(&measured.latency).map_err(io::Error::other)?;
+        total.client_time += measured.client_time;
     }
     Ok(total)
 }
 
 fn one_thread(
-    target: &Target<'_>,
-    texts: &[String],
-    expected: &Expected,
+    connection: &mut Connection,
+    load: &Load<'_>,
     thread: usize,
     seconds: f64,
     start: &Barrier,
-) -> io::Result<(u64, Duration, Histogram<u64>)> {
-    let prepared = connect(target).and_then(|mut client| {
-        let replies = warm_up(&mut client, texts, expected)?;
-        Ok((client, replies))
-    });
-    start.wait();
-    let (mut client, replies) = prepared?;
-    let messages: Vec<Vec<u8>> = texts.iter().map(|text| query_message(text)).collect();
+) -> io::Result<Measured> {
     let limit = Duration::from_secs_f64(seconds);
-    let (mut queries, mut latency, mut at) = (0, histogram(), thread % texts.len());
+    let (mut queries, mut latency, mut at) = (0, histogram(), thread % load.units.len());
+    start.wait();
+    let before = thread_time();
     let began = Instant::now();
     let mut now = began;
     while now - began < limit {
-        let reply = client.query(&messages[at])?;
+        let reply = connection.client.query(&load.units[at])?;
         let done = Instant::now();
         latency.saturating_record(u64::try_from((done - now).as_nanos()).unwrap_or(u64::MAX));
         now = done;
-        if reply != replies[at].as_slice() && sorted_rows(reply) != sorted_rows(&replies[at]) {
-            return Err(io::Error::other(format!("a reply has other rows: {}", texts[at])));
+        if reply != connection.replies[at].as_slice() {
+            check_rows(&load.units[at], reply, &load.allowed[at])?;
         }
         queries += 1;
-        at = (at + 1) % texts.len();
+        at = (at + 1) % load.units.len();
     }
-    Ok((queries, now - began, latency))
+    let client_time = thread_time().saturating_sub(before);
+    Ok(Measured { queries, elapsed: now - began, latency, client_time })
 }
 
-fn histogram() -> Histogram<u64> {
+fn check_rows(unit: &[u8], reply: &[u8], allowed: &Allowed) -> io::Result<()> {
+    if allowed.contains(&sorted_rows(reply)) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("rows differ from PostgreSQL's: {}", String::from_utf8_lossy(unit))))
+}
+
+/// Processor time that this thread has used.
+fn thread_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0))
+}
+
+pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(100, 60_000_000_000, 3).expect("constant bounds are valid")
 }

@@ -1,13 +1,16 @@
 //! The `freshet-bench` command: suites that compare freshet with upstream and with what is possible at all.
 
+mod all;
 mod batch;
 mod canned;
+mod changes;
 mod cheapest;
 mod data;
 mod engine;
 mod load;
 mod process;
 mod relay;
+mod report;
 mod results;
 mod rows;
 mod servers;
@@ -15,7 +18,6 @@ mod spread;
 mod star;
 mod throughput;
 mod wire;
-mod workloads;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,12 +40,20 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Suite {
+    /// Every suite, one after the other: up to three hours, `--quick` five minutes.
+    All {
+        #[arg(long)]
+        quick: bool,
+        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
+        #[arg(long)]
+        results: Option<PathBuf>,
+    },
     /// Threads with persistent connections against upstream, freshet and the ceilings.
     Throughput {
         #[arg(long, default_value_t = 8)]
         threads: usize,
         /// Length of one run.
-        #[arg(long, default_value_t = 5.0)]
+        #[arg(long, default_value_t = 2.0)]
         seconds: f64,
         /// Rounds, servers interleaved; medians are shown.
         #[arg(long, default_value_t = 5)]
@@ -51,12 +61,12 @@ enum Suite {
         /// Shorter runs and fewer rounds, for CI.
         #[arg(long)]
         quick: bool,
-        /// One workload: point_read, aggregate or mixed_analytical.
+        /// One workload, such as point_read.
         #[arg(long)]
         only: Option<String>,
-        /// Writes the figures to this file too.
+        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
         #[arg(long)]
-        json: Option<PathBuf>,
+        results: Option<PathBuf>,
     },
     /// What freshet costs where it only passes on: against upstream, the cheapest relay and PgBouncer.
     Relay {
@@ -116,6 +126,15 @@ enum Suite {
         #[arg(long)]
         results: Option<PathBuf>,
     },
+    /// One page with charts from a file of results.
+    Report {
+        results: PathBuf,
+        /// By default beside the results.
+        #[arg(long)]
+        output: Option<PathBuf>,
+    },
+    /// What changed from one file of results to another, beyond the noise of both.
+    Compare { old: PathBuf, new: PathBuf },
     /// A freshet of its own process for a suite.
     #[command(hide = true)]
     ServeFreshet { upstream: String, tables: String },
@@ -128,10 +147,32 @@ enum Suite {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().suite {
-        Suite::Throughput { threads, seconds, rounds, quick, only, json } => {
-            let (seconds, rounds) = if quick { (0.5, 1) } else { (seconds, rounds) };
-            throughput::run(&throughput::Options { threads, seconds, rounds, only, json })
+    match run(Arguments::parse().suite) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            use std::io::Write;
+            let _ = writeln!(std::io::stderr(), "freshet-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(suite: Suite) -> std::io::Result<()> {
+    match suite {
+        Suite::All { quick, results } => all::run(quick, results.as_deref()),
+        Suite::Throughput { threads, seconds, rounds, quick, only, results } => {
+            use throughput::WireProtocol::{Prepared, Simple};
+            let (seconds, rounds) = if quick { (0.1, 1) } else { (seconds, rounds) };
+            let protocols = if quick { vec![Prepared] } else { vec![Simple, Prepared] };
+            throughput::run(&throughput::Options {
+                threads,
+                seconds,
+                rounds,
+                protocols,
+                only,
+                is_quick: quick,
+                results,
+            })
         }
         Suite::Relay { seconds, rounds, quick, only, freshet, json } => {
             let (seconds, rounds) = if quick { (0.15, 2) } else { (seconds, rounds) };
@@ -145,17 +186,11 @@ fn main() -> ExitCode {
             let (rounds, round_ms) = if quick { (2, 5) } else { (rounds, round_ms) };
             batch::run(&batch::Options { rounds, round_ms, quick, only, results })
         }
+        Suite::Report { results, output } => report::run(&results, output.as_deref()),
+        Suite::Compare { old, new } => changes::run(&old, &new),
         Suite::ServeCheapest { upstream } => serve_cheapest(&upstream),
         Suite::ServeFreshet { upstream, tables } => block_on(serve_freshet(upstream, tables)),
         Suite::ServeCanned { replies, barrier } => block_on(serve_canned(replies, barrier)),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "freshet-bench: {error}");
-            ExitCode::FAILURE
-        }
     }
 }
 
@@ -182,8 +217,8 @@ fn serve_cheapest(upstream: &str) -> std::io::Result<()> {
 }
 
 async fn serve_canned(replies: PathBuf, barrier: Option<String>) -> std::io::Result<()> {
-    let pairs: Vec<(String, Vec<u8>)> = serde_json::from_slice(&std::fs::read(replies)?)?;
-    let replies = pairs.into_iter().map(|(text, reply)| (text.into_bytes(), reply)).collect();
+    let pairs: Vec<(Vec<u8>, Vec<u8>)> = serde_json::from_slice(&std::fs::read(replies)?)?;
+    let replies = pairs.into_iter().collect();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     canned::announce(listener.local_addr()?);
     canned::serve(listener, replies, barrier).await

@@ -127,7 +127,19 @@ impl Results {
         rounds: &[f64],
         note: &str,
     ) -> io::Result<()> {
-        let (metric, unit, better) = metric;
+        self.figure_at(case, system, metric, rounds, note, None)
+    }
+
+    /// `metric`: its name, its unit and which is better. `at`: what grows, and where on its axis this stands.
+    pub(crate) fn figure_at(
+        &mut self,
+        case: &str,
+        system: &str,
+        (metric, unit, better): (&str, &str, Better),
+        rounds: &[f64],
+        note: &str,
+        at: Option<(&str, f64)>,
+    ) -> io::Result<()> {
         self.write(&Line::Figure(Figure {
             suite: self.suite.to_owned(),
             case: case.to_owned(),
@@ -136,7 +148,7 @@ impl Results {
             unit: unit.to_owned(),
             better,
             rounds: rounds.to_vec(),
-            at: None,
+            at: at.map(|(what, place)| (what.to_owned(), place)),
             note: note.to_owned(),
         }))
     }

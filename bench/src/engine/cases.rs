@@ -7,6 +7,8 @@ use crate::star;
 /// Tables of one database and what is asked of them.
 pub(crate) struct Group {
     pub(crate) name: String,
+    /// Rows of its large tables, where groups differ in them alone.
+    pub(crate) size: Option<i64>,
     pub(crate) tables: Vec<Table>,
     pub(crate) cases: Vec<Case>,
 }
@@ -64,7 +66,7 @@ pub(crate) fn small() -> Group {
         Case { same: Same::Columns(&[2]), ..case("top_n", "SELECT * FROM big ORDER BY val DESC LIMIT 100") },
         case("expression_agg", "SELECT SUM(quantity * price), AVG(quantity * price), COUNT(*) FROM lines"),
     ];
-    Group { name: "small".into(), tables, cases }
+    Group { name: "small".into(), size: None, tables, cases }
 }
 
 /// The star's statements over fact tables of `rows` rows.
@@ -76,5 +78,5 @@ pub(crate) fn of_star(rows: i64) -> Group {
         same: query.same,
         ..case(query.name, query.sql)
     });
-    Group { name, tables: star(rows), cases: cases.collect() }
+    Group { name, size: Some(rows), tables: star(rows), cases: cases.collect() }
 }

@@ -117,7 +117,7 @@ fn one_group(
         say(&format!("{}: {}", group.name, case.name));
         let measured = measure(options, case, &freshet, database.as_ref())
             .map_err(|error| io::Error::other(format!("{}: {error}", title(case))))?;
-        report(&title(case), &measured, bandwidth, results, ranking)?;
+        report(&title(case), group.size, &measured, bandwidth, results, ranking)?;
     }
     Ok(())
 }
@@ -269,6 +269,7 @@ impl Freshet {
 
 fn report(
     case: &str,
+    size: Option<i64>,
     measured: &Measured,
     bandwidth: f64,
     results: &mut Results,
@@ -296,7 +297,8 @@ fn report(
             100.0 * rate / bandwidth,
         );
         let note = format!("{} rows, {} bytes of columns read", measured.rows, measured.bytes_read);
-        results.figure(case, system, ("time", "ms", Better::Less), times, &note)?;
+        let at = size.map(|rows| ("rows", rows as f64));
+        results.figure_at(case, system, ("time", "ms", Better::Less), times, &note, at)?;
     }
     results.end(case)?;
     print(&text);

@@ -3,16 +3,16 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use freshet_tests::cluster::Cluster;
 use tempfile::TempDir;
 
-use crate::process::{Process, find_program};
-use crate::relay::{say, units};
+use crate::process::Process;
+use crate::relay::units;
+use crate::servers::{free_address, start_pgbouncer, wait_for};
 use crate::wire::{Client, query_message};
 
 pub(crate) const DATABASE: &str = "bench";
@@ -182,40 +182,16 @@ impl Servers {
         Ok(())
     }
 
-    /// Session pooling: one server connection for each client, as freshet has.
     fn start_pgbouncer(&mut self, upstream: &Upstream) -> io::Result<()> {
-        let Some(program) = find_program("pgbouncer") else {
-            say("PgBouncer: skipped: not installed (Debian package pgbouncer)");
-            return Ok(());
-        };
-        let address = free_address()?;
         let folder = upstream.folder.path();
         let host = match self.leg {
             Leg::Tcp => "127.0.0.1".to_string(),
             Leg::Unix => folder.display().to_string(),
         };
-        let users = folder.join("users.txt");
-        std::fs::write(&users, "\"postgres\" \"\"\n")?;
-        let file = folder.join(format!("pgbouncer-{}.ini", self.leg.name()));
-        let port = upstream.cluster.port();
-        std::fs::write(
-            &file,
-            format!(
-                "[databases]\n{DATABASE} = host={host} port={port} dbname={DATABASE}\n[pgbouncer]\n\
-                 listen_addr = 127.0.0.1\nlisten_port = {}\nunix_socket_dir =\nauth_type = trust\nauth_file = {}\n\
-                 pool_mode = session\ndefault_pool_size = 100\nmax_client_conn = 200\n\
-                 log_connections = 0\nlog_disconnections = 0\n",
-                address.port(),
-                users.display()
-            ),
-        )?;
-        let mut arguments: Vec<OsString> = vec!["-q".into(), file.into()];
-        if rustix::process::geteuid().is_root() {
-            arguments.splice(0..0, ["-u".into(), "postgres".into()]);
+        let started = start_pgbouncer(folder, &host, upstream.cluster.port(), DATABASE, &upstream.log())?;
+        if let Some((process, address)) = started {
+            self.add(Kind::PgBouncer, address, process);
         }
-        let process = Process::start(program, &arguments, &upstream.log())?;
-        wait_for(|| TcpStream::connect(address).is_ok(), "PgBouncer")?;
-        self.add(Kind::PgBouncer, address, process);
         Ok(())
     }
 
@@ -258,19 +234,4 @@ fn last_lines(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().rev().take(3).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join(" / ")
-}
-
-fn wait_for(mut is_there: impl FnMut() -> bool, what: &str) -> io::Result<()> {
-    let limit = Instant::now() + Duration::from_secs(20);
-    while !is_there() {
-        if Instant::now() > limit {
-            return Err(io::Error::other(format!("{what} did not start within 20 s")));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
-}
-
-fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

@@ -1,0 +1,64 @@
+//! Every suite, one after the other, each within its budget of time; all of them run even if one fails.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A suite's arguments, its budget in minutes, and seconds of a quick run. `relay` has its figures in a file of its own.
+struct Suite {
+    name: &'static str,
+    minutes: u64,
+    quick_seconds: u64,
+    /// A part, where the whole takes too long for a quick run.
+    quick_only: Option<&'static str>,
+}
+
+const SUITES: [Suite; 4] = [
+    Suite { name: "engine", minutes: 15, quick_seconds: 30, quick_only: None },
+    Suite { name: "batch", minutes: 60, quick_seconds: 120, quick_only: None },
+    Suite { name: "throughput", minutes: 60, quick_seconds: 60, quick_only: None },
+    Suite { name: "relay", minutes: 30, quick_seconds: 60, quick_only: Some("select-prepared") },
+];
+
+/// Runs each in a process of its own: what one leaves behind in memory does not matter to the next.
+pub(crate) fn run(quick: bool, results: Option<&Path>) -> io::Result<()> {
+    let mut failed = Vec::new();
+    let mut spent = String::new();
+    for suite in SUITES {
+        let budget = Duration::from_secs(if quick { suite.quick_seconds } else { 60 * suite.minutes });
+        say(&format!("== {}: at most {} s", suite.name, budget.as_secs()));
+        let began = Instant::now();
+        let status = Command::new(std::env::current_exe()?).args(arguments(&suite, quick, results)).status()?;
+        if !status.success() {
+            failed.push(suite.name);
+        }
+        let elapsed = began.elapsed();
+        let verdict = if elapsed > budget { ", over its budget" } else { "" };
+        spent.push_str(&format!("{}: {:.0} s of {} s{verdict}\n", suite.name, elapsed.as_secs_f64(), budget.as_secs()));
+    }
+    say(spent.trim_end());
+    if failed.is_empty() { Ok(()) } else { Err(io::Error::other(format!("failed: {}", failed.join(", ")))) }
+}
+
+fn arguments(suite: &Suite, quick: bool, results: Option<&Path>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec![suite.name.into()];
+    if quick {
+        arguments.push("--quick".into());
+        if let Some(part) = suite.quick_only {
+            arguments.extend(["--only".into(), part.into()]);
+        }
+    }
+    if let Some(results) = results {
+        match suite.name {
+            "relay" => arguments.extend(["--json".into(), results.with_extension("relay.json").into()]),
+            _ => arguments.extend(["--results".into(), results.into()]),
+        }
+    }
+    arguments
+}
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

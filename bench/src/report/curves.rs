@@ -1,0 +1,153 @@
+//! Curves on log axes, small ones side by side: how a cost grows, and how latencies are distributed.
+
+use maud::{Markup, html};
+
+use super::scale::{Log, label};
+use crate::results::{Figure, Latency};
+use crate::spread::spread;
+
+const WIDTH: f64 = 330.0;
+const HEIGHT: f64 = 230.0;
+const LEFT: f64 = 46.0;
+const RIGHT: f64 = 318.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 182.0;
+
+/// A line and its name.
+struct Curve<'a> {
+    name: &'a str,
+    points: Vec<(f64, f64)>,
+}
+
+/// One chart per thing that grows: figures whose cases differ only in the size before the slash.
+pub(super) fn growth(figures: &[Figure]) -> Markup {
+    let mut titles: Vec<(String, String, String)> = Vec::new();
+    for figure in figures {
+        if let Some((what, _)) = &figure.at {
+            let title = (name_of(figure).to_owned(), figure.unit.clone(), what.clone());
+            if !titles.contains(&title) {
+                titles.push(title);
+            }
+        }
+    }
+    html! {
+        @if !titles.is_empty() {
+            h3 { "How it grows" }
+            p { "The number behind a name is the fitted exponent: 1 is in proportion, 0 is no growth." }
+            div.charts {
+                @for (title, unit, what) in &titles {
+                    @let of_title: Vec<&Figure> = figures.iter().filter(|f| f.at.is_some() && name_of(f) == title).collect();
+                    (chart(&format!("{title}, {unit} by {what}"), &curves(&of_title), label, true))
+                }
+            }
+        }
+    }
+}
+
+fn name_of(figure: &Figure) -> &str {
+    figure.case.rsplit('/').next().unwrap_or(&figure.case)
+}
+
+fn curves<'a>(figures: &[&'a Figure]) -> Vec<Curve<'a>> {
+    let mut curves: Vec<Curve<'a>> = Vec::new();
+    for figure in figures {
+        let Some((_, at)) = &figure.at else { continue };
+        let point = (*at, spread(figure.rounds.iter().copied()).median);
+        match curves.iter_mut().find(|curve| curve.name == figure.system) {
+            Some(curve) => curve.points.push(point),
+            None => curves.push(Curve { name: &figure.system, points: vec![point] }),
+        }
+    }
+    for curve in &mut curves {
+        curve.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    curves
+}
+
+/// One chart per case: microseconds by quantile, the axis by what is left out (half, a tenth, a hundredth...).
+pub(super) fn latency(latencies: &[Latency]) -> Markup {
+    let mut cases: Vec<&str> = Vec::new();
+    for latency in latencies {
+        if !cases.contains(&&*latency.case) {
+            cases.push(&latency.case);
+        }
+    }
+    let name = |rest: f64| if rest <= 1.0 { "0".to_owned() } else { format!("{}%", trimmed(100.0 - 100.0 / rest)) };
+    html! {
+        @if !cases.is_empty() {
+            h3 { "Latency distributions" }
+            div.charts {
+                @for case in cases {
+                    @let of_case = latencies.iter().filter(|l| l.case == case);
+                    @let curves: Vec<Curve<'_>> = of_case.map(|l| Curve {
+                        name: &l.system,
+                        points: l.quantiles.iter().map(|(q, us)| (1.0 / (1.0 - q), *us)).collect(),
+                    }).collect();
+                    (chart(&format!("{case}, us by quantile"), &curves, name, false))
+                }
+            }
+        }
+    }
+}
+
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn chart(title: &str, curves: &[Curve<'_>], x_label: impl Fn(f64) -> String, with_exponent: bool) -> Markup {
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let x = Log::around(points().map(|point| point.0), LEFT, RIGHT);
+    let y = Log::around(points().map(|point| point.1), BOTTOM, TOP);
+    let height = HEIGHT - 24.0 + 15.0 * curves.len() as f64;
+    html! {
+        svg viewBox=(format!("0 0 {WIDTH} {height}")) width=(WIDTH) height=(height) role="img" {
+            text.head x="4" y="14" { (title) }
+            @for tick in x.ticks() {
+                line.grid x1=(x.place(tick)) x2=(x.place(tick)) y1=(TOP) y2=(BOTTOM) {}
+                text.tick x=(x.place(tick)) y=(BOTTOM + 14.0) text-anchor="middle" { (x_label(tick)) }
+            }
+            @for tick in y.ticks() {
+                line.grid x1=(LEFT) x2=(RIGHT) y1=(y.place(tick)) y2=(y.place(tick)) {}
+                text.tick x=(LEFT - 5.0) y=(y.place(tick) + 4.0) text-anchor="end" { (label(tick)) }
+            }
+            @for (at, curve) in curves.iter().enumerate() {
+                polyline class=(format!("line{}", at % 6)) points=(path(curve, &x, &y)) {}
+                @for (cx, cy) in &curve.points {
+                    circle class=(format!("dot{}", at % 6)) cx=(x.place(*cx)) cy=(y.place(*cy)) r="2.5" {}
+                }
+                @let (left, top) = (LEFT + 18.0, BOTTOM + 34.0 + 15.0 * at as f64);
+                line class=(format!("line{}", at % 6)) x1=(left - 16.0) x2=(left - 3.0) y1=(top - 4.0) y2=(top - 4.0) {}
+                text.tick x=(left) y=(top) { (curve.name) @if with_exponent { (exponent(curve)) } }
+            }
+        }
+    }
+}
+
+fn path(curve: &Curve<'_>, x: &Log, y: &Log) -> String {
+    let points = curve.points.iter().map(|point| format!("{:.1},{:.1}", x.place(point.0), y.place(point.1)));
+    points.collect::<Vec<_>>().join(" ")
+}
+
+/// The slope of the least squares line through the logarithms.
+fn exponent(curve: &Curve<'_>) -> String {
+    let logs: Vec<(f64, f64)> = curve.points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
+    let count = logs.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / count;
+    let (mean_x, mean_y) = (mean(|p| p.0), mean(|p| p.1));
+    let over: f64 = logs.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    let under: f64 = logs.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
+    if under == 0.0 { String::new() } else { format!(" ({:.2})", over / under) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exponent_of_a_power_is_found() {
+        let points = [10.0, 100.0, 1_000.0].map(|x: f64| (x, 3.0 * x.powf(1.5))).to_vec();
+        assert_eq!(exponent(&Curve { name: "", points }), " (1.50)");
+        assert_eq!(exponent(&Curve { name: "", points: vec![(10.0, 1.0)] }), "", "one point has no slope");
+    }
+}

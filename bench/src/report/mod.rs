@@ -1,0 +1,289 @@
+//! One self-contained page from a file of results: ratios as bars on a log axis, latency distributions, growth curves,
+//! every figure in a table, and what was skipped and why.
+
+mod bars;
+mod curves;
+mod scale;
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::results::{Better, Figure, Latency, Line, Run, Skip, read};
+use crate::spread::{Spread, geometric_mean, paired, spread};
+
+/// Writes the page beside the results, or to `output`.
+pub(crate) fn run(results: &Path, output: Option<&Path>) -> io::Result<()> {
+    let page = page(&Collected::of(read(results)?)).into_string();
+    let path = output.map_or_else(|| results.with_extension("html"), PathBuf::from);
+    std::fs::write(&path, page)?;
+    writeln!(io::stdout(), "{}", path.display())
+}
+
+/// The newest of each thing in a file.
+#[derive(Default)]
+struct Collected {
+    suites: Vec<Suite>,
+}
+
+struct Suite {
+    name: String,
+    /// The newest run; earlier ones of a resumed suite had the same commit and settings, or were replaced.
+    run: Run,
+    figures: Vec<Figure>,
+    latencies: Vec<Latency>,
+    skips: Vec<Skip>,
+}
+
+impl Collected {
+    fn of(lines: Vec<Line>) -> Self {
+        let mut collected = Self::default();
+        for line in lines {
+            match line {
+                Line::Run(run) => match collected.suite(&run.suite) {
+                    Some(suite) => suite.run = run,
+                    None => collected.suites.push(Suite {
+                        name: run.suite.clone(),
+                        run,
+                        figures: Vec::new(),
+                        latencies: Vec::new(),
+                        skips: Vec::new(),
+                    }),
+                },
+                Line::Figure(figure) => {
+                    let is_same = |other: &Figure| {
+                        (&other.case, &other.system, &other.metric) == (&figure.case, &figure.system, &figure.metric)
+                    };
+                    if let Some(suite) = collected.suite(&figure.suite) {
+                        replace(&mut suite.figures, is_same, figure.clone());
+                    }
+                }
+                Line::Latency(latency) => {
+                    let is_same = |other: &Latency| (&other.case, &other.system) == (&latency.case, &latency.system);
+                    if let Some(suite) = collected.suite(&latency.suite) {
+                        replace(&mut suite.latencies, is_same, latency.clone());
+                    }
+                }
+                Line::Skip(skip) => {
+                    if let Some(suite) = collected.suite(&skip.suite) {
+                        replace(&mut suite.skips, |other| other.case == skip.case, skip.clone());
+                    }
+                }
+                Line::Done { .. } => {}
+            }
+        }
+        collected
+    }
+
+    fn suite(&mut self, name: &str) -> Option<&mut Suite> {
+        self.suites.iter_mut().find(|suite| suite.name == name)
+    }
+}
+
+fn replace<T>(all: &mut Vec<T>, is_same: impl Fn(&T) -> bool, new: T) {
+    match all.iter_mut().find(|one| is_same(one)) {
+        Some(place) => *place = new,
+        None => all.push(new),
+    }
+}
+
+/// Freshet in one of its modes against something else, on one case: above 1 freshet is better.
+struct Ratio<'a> {
+    case: &'a str,
+    subject: &'a str,
+    reference: &'a str,
+    ratio: Spread,
+}
+
+impl Suite {
+    fn ratios(&self) -> Vec<Ratio<'_>> {
+        let is_subject = |figure: &&Figure| figure.system.starts_with("freshet") && figure.better != Better::Neither;
+        let mut ratios = Vec::new();
+        for subject in self.figures.iter().filter(is_subject) {
+            let is_reference = |figure: &&Figure| {
+                figure.case == subject.case
+                    && figure.metric == subject.metric
+                    && figure.metric == self.main_metric()
+                    && !figure.system.starts_with("freshet")
+            };
+            for reference in self.figures.iter().filter(is_reference) {
+                let ratio = match subject.better {
+                    Better::Less => paired(&reference.rounds, &subject.rounds),
+                    Better::More | Better::Neither => paired(&subject.rounds, &reference.rounds),
+                };
+                let (case, subject, reference) = (&*subject.case, &*subject.system, &*reference.system);
+                ratios.push(Ratio { case, subject, reference, ratio });
+            }
+        }
+        ratios
+    }
+
+    /// The one that most figures have: a rate or a time.
+    fn main_metric(&self) -> &str {
+        let scored = self.figures.iter().filter(|figure| figure.better != Better::Neither);
+        let first = scored.map(|figure| &*figure.metric).next();
+        first.unwrap_or_default()
+    }
+}
+
+const STYLE: &str = include_str!("style.css");
+
+fn page(collected: &Collected) -> Markup {
+    let is_debug = collected.suites.iter().any(|suite| suite.run.build != "release");
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "freshet: measured" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { "freshet: measured" }
+                @if is_debug {
+                    p.warning { "From a debug build: the figures mean nothing." }
+                }
+                p {
+                    "Every ratio is one of two systems measured in turn in the same run on the same machine; every reply was "
+                    "compared. Right of the line at 1, freshet is better. The axes are logarithmic: equal lengths are equal factors. "
+                    "A thin line spans the rounds."
+                }
+                (overview(collected))
+                @for suite in &collected.suites {
+                    (section(suite))
+                }
+            }
+        }
+    }
+}
+
+/// One row per suite, subject and reference.
+fn overview(collected: &Collected) -> Markup {
+    html! {
+        table.overview {
+            thead { tr { th { "suite" } th { "" } th { "against" } th.number { "cases" } th.number { "geometric mean" } th.number { "below 1" } th { "lowest" } } }
+            tbody {
+                @for suite in &collected.suites {
+                    @let ratios = suite.ratios();
+                    @for (subject, reference) in pairs(&ratios) {
+                        @let of_pair: Vec<&Ratio<'_>> = ratios.iter().filter(|r| r.subject == subject && r.reference == reference).collect();
+                        @let medians: Vec<f64> = of_pair.iter().map(|r| r.ratio.median).collect();
+                        @let lowest = of_pair.iter().min_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median));
+                        tr {
+                            td { (suite.name) } td { (subject) } td { (reference) }
+                            td.number { (medians.len()) }
+                            td.number { strong { (factor(geometric_mean(&medians))) } }
+                            td.number { (medians.iter().filter(|m| **m < 1.0).count()) }
+                            td { @if let Some(r) = lowest { (r.case) ": " (factor(r.ratio.median)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// In the order in which they first appear.
+fn pairs<'a>(ratios: &[Ratio<'a>]) -> Vec<(&'a str, &'a str)> {
+    let mut pairs = Vec::new();
+    for ratio in ratios {
+        if !pairs.contains(&(ratio.subject, ratio.reference)) {
+            pairs.push((ratio.subject, ratio.reference));
+        }
+    }
+    pairs
+}
+
+fn section(suite: &Suite) -> Markup {
+    let ratios = suite.ratios();
+    html! {
+        section {
+            h2 { (suite.name) }
+            (conditions(&suite.run))
+            @if !ratios.is_empty() { (bars::chart(&ratios)) }
+            (curves::growth(&suite.figures))
+            (curves::latency(&suite.latencies))
+            details { summary { "all figures" } (figures(&suite.figures)) }
+            @if !suite.skips.is_empty() {
+                details { summary { "not measured (" (suite.skips.len()) ")" }
+                    ul { @for skip in &suite.skips { li { strong { (skip.case) } ": " (skip.reason) } } }
+                }
+            }
+        }
+    }
+}
+
+fn conditions(run: &Run) -> Markup {
+    let described = |pairs: &std::collections::BTreeMap<String, String>| {
+        pairs.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    };
+    html! {
+        p.conditions {
+            "commit " (run.commit) ", " (run.build) " build, " (run.started) "; "
+            (described(&run.machine)) "; " (described(&run.versions)) "; " (described(&run.settings))
+        }
+    }
+}
+
+fn figures(figures: &[Figure]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "case" } th { "system" } th { "metric" } th.number { "median" } th.number { "min" } th.number { "max" } th { "unit" } th.number { "rounds" } th { "note" } } }
+            tbody {
+                @for figure in figures {
+                    @let all = spread(figure.rounds.iter().copied());
+                    tr {
+                        td { (figure.case) } td { (figure.system) } td { (figure.metric) }
+                        td.number { (number(all.median)) } td.number { (number(all.min)) } td.number { (number(all.max)) }
+                        td { (figure.unit) } td.number { (figure.rounds.len()) } td { (figure.note) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Three digits that count.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        size if size >= 0.01 || size == 0.0 => format!("{value:.3}"),
+        _ => format!("{value:.5}"),
+    }
+}
+
+fn factor(value: f64) -> String {
+    format!("{} x", number(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Results;
+
+    fn figure(results: &mut Results, case: &str, system: &str, rounds: &[f64]) {
+        results.figure(case, system, ("time", "ms", Better::Less), rounds, "").expect("written");
+    }
+
+    #[test]
+    fn the_newest_figure_counts_and_less_time_is_better() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results.jsonl");
+        let mut results = Results::open(Some(&path), "engine", &[], &[]).expect("opened");
+        figure(&mut results, "a<b", "freshet", &[8.0, 8.0]);
+        figure(&mut results, "a<b", "DuckDB", &[4.0, 6.0]);
+        figure(&mut results, "a<b", "freshet", &[2.0, 2.0]);
+        let collected = Collected::of(read(&path).expect("read"));
+        let ratios = collected.suites[0].ratios();
+        assert_eq!(ratios.len(), 1);
+        assert_eq!(ratios[0].ratio, Spread { median: 2.5, min: 2.0, max: 3.0 });
+        run(&path, None).expect("written");
+        let page = std::fs::read_to_string(path.with_extension("html")).expect("read");
+        assert!(page.contains("a&lt;b") && !page.contains("a<b"), "texts are escaped");
+        assert!(page.contains("2.50"), "the ratio is shown");
+    }
+}

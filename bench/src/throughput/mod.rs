@@ -1,0 +1,335 @@
+//! The throughput suite: eight threads with persistent connections, systems interleaved round by round, ratios in one
+//! run, and the processor time that each process took beside the rates, since all share the machine.
+
+mod systems;
+mod workloads;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::load::{self, Allowed, Connection, Load, Measured};
+use crate::process::processor_time;
+use crate::results::{Better, Latency, Line, Results};
+use crate::servers::{Server, last_route};
+use crate::spread::{median, paired, spread};
+use crate::throughput::systems::{
+    BARRIER, CANNED, CHEAPEST, DATABASE, EXACT, Messages, Protocol, SESSION, Systems, Target, UPSTREAM, messages,
+    processor_time_of,
+};
+use crate::throughput::workloads::{Kind, Workload};
+use crate::wire::{Client, sorted_rows};
+
+pub(crate) struct Options {
+    pub(crate) threads: usize,
+    pub(crate) seconds: f64,
+    pub(crate) rounds: usize,
+    pub(crate) protocols: Vec<Protocol>,
+    pub(crate) only: Option<String>,
+    /// Those of [`QUICK`] alone.
+    pub(crate) is_quick: bool,
+    pub(crate) results: Option<PathBuf>,
+}
+
+pub(crate) use crate::throughput::systems::Protocol as WireProtocol;
+
+/// A reply of one row, of few rows, of thousands; writes; reads among writes.
+const QUICK: [&str; 5] = ["point_read", "aggregate", "full_scan", "insert", "mixed_rw"];
+
+/// Runs the suite and prints its tables; an error if any reply was wrong.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    say("starting three PostgreSQLs and loading the tables");
+    let systems = Systems::start()?;
+    let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", systems.version())];
+    let settings = [
+        ("threads", options.threads.to_string()),
+        ("seconds", options.seconds.to_string()),
+        ("rounds", options.rounds.to_string()),
+    ];
+    let mut results = Results::open(options.results.as_deref(), "throughput", &versions, &settings)?;
+    let mut inserted = 0;
+    for workload in workloads::all() {
+        let is_wanted = match &options.only {
+            Some(only) => only == workload.name,
+            None => !options.is_quick || QUICK.contains(&workload.name),
+        };
+        if !is_wanted {
+            continue;
+        }
+        for protocol in &options.protocols {
+            let case = format!("{} {}", workload.name, protocol.name());
+            if results.is_done(&case) {
+                continue;
+            }
+            let measured = one_workload(options, &workload, *protocol, &systems, &mut inserted)
+                .map_err(|error| io::Error::other(format!("{case}: {error}")))?;
+            report(&case, &measured, &mut results)?;
+        }
+    }
+    let rows = systems.count("bench_ins")?;
+    if rows != inserted {
+        return Err(io::Error::other(format!("{inserted} INSERTs were acknowledged, {rows} rows are there")));
+    }
+    Ok(())
+}
+
+/// One system on one workload: a value per round.
+struct Series {
+    system: &'static str,
+    rates: Vec<f64>,
+    /// Microseconds per query: the server's own process, PostgreSQL's processes, this one.
+    server_us: Vec<f64>,
+    upstream_us: Vec<f64>,
+    client_us: Vec<f64>,
+    latency: Histogram<u64>,
+    route: String,
+}
+
+fn one_workload(
+    options: &Options,
+    workload: &Workload,
+    protocol: Protocol,
+    systems: &Systems,
+    inserted: &mut u64,
+) -> io::Result<Vec<Series>> {
+    say(&format!("{} {}: learning the answers", workload.name, protocol.name()));
+    let messages = messages(workload, protocol);
+    let (allowed, replies) = learn(systems, &messages, workload.kind, inserted)?;
+    let load = Load { units: &messages.units, allowed: &allowed };
+    let mut targets = systems.targets()?;
+    let file = systems.folder.path().join("replies.json");
+    std::fs::write(&file, serde_json::to_vec(&replies)?)?;
+    let ceilings = ceilings(systems, &file, workload.kind)?;
+    for (system, server) in &ceilings {
+        let (address, process) = (server.address, Some(server.process.id));
+        targets.push(Target { system, address, process, postmaster: targets[0].postmaster });
+    }
+    let mut routes = HashMap::new();
+    for target in targets.iter().filter(|target| [EXACT, SESSION].contains(&target.system)) {
+        routes.insert(target.system, settle(target, &messages, &load, inserts(workload.kind), inserted)?);
+    }
+    let mut connections = Vec::new();
+    for target in &targets {
+        let named = |error: io::Error| io::Error::other(format!("{}: {error}", target.system));
+        connections.push(open(target, &messages, &load, workload.kind, options.threads, inserted).map_err(named)?);
+    }
+    let series = |target: &Target| Series {
+        system: target.system,
+        rates: Vec::new(),
+        server_us: Vec::new(),
+        upstream_us: Vec::new(),
+        client_us: Vec::new(),
+        latency: load::histogram(),
+        route: routes.get(target.system).cloned().unwrap_or_default(),
+    };
+    let mut all: Vec<Series> = targets.iter().map(series).collect();
+    for round in 0..options.rounds {
+        say(&format!("{} {}: round {} of {}", workload.name, protocol.name(), round + 1, options.rounds));
+        for turn in 0..targets.len() {
+            let at = (turn + round) % targets.len();
+            let named = |error: io::Error| io::Error::other(format!("{}: {error}", targets[at].system));
+            let measured =
+                one_round(&targets[at], &mut connections[at], &load, options.seconds, &mut all[at]).map_err(named)?;
+            if workload.kind == Kind::Inserts && ![CANNED, BARRIER].contains(&targets[at].system) {
+                *inserted += measured.queries;
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn one_round(
+    target: &Target,
+    connections: &mut [Connection],
+    load: &Load<'_>,
+    seconds: f64,
+    series: &mut Series,
+) -> io::Result<Measured> {
+    let now = || {
+        let server = target.process.map(processor_time).unwrap_or_default();
+        [server, processor_time_of(target.postmaster)]
+    };
+    let before = now();
+    let measured = load::run(connections, load, seconds)?;
+    let after = now();
+    let per_query = |at: usize| after[at].saturating_sub(before[at]).as_secs_f64() * 1e6 / measured.queries as f64;
+    series.rates.push(measured.queries_per_second());
+    series.server_us.push(per_query(0));
+    series.upstream_us.push(per_query(1));
+    series.client_us.push(measured.client_time.as_secs_f64() * 1e6 / measured.queries as f64);
+    series.latency.add(&measured.latency).map_err(io::Error::other)?;
+    Ok(measured)
+}
+
+fn inserts(kind: Kind) -> bool {
+    kind == Kind::Inserts
+}
+
+/// Each unit's rows by PostgreSQL, and replies for the ceilings as pairs of bytes.
+type Learnt = (Vec<Allowed>, Vec<(Vec<u8>, Vec<u8>)>);
+
+fn learn(systems: &Systems, messages: &Messages, kind: Kind, inserted: &mut u64) -> io::Result<Learnt> {
+    let mut client = Client::connect(systems.upstream(), "postgres", DATABASE)?;
+    let mut replies = Vec::new();
+    for message in &messages.first {
+        replies.push((message.clone(), client.query(message)?.to_vec()));
+    }
+    let mut allowed: Vec<Allowed> = vec![Vec::new(); messages.units.len()];
+    // Where some units write, reads before and after them differ.
+    let passes = if kind == Kind::Mixed { 2 } else { 1 };
+    for pass in 1..=passes {
+        for (unit, allowed) in messages.units.iter().zip(&mut allowed) {
+            let reply = client.query(unit)?;
+            allowed.push(sorted_rows(reply));
+            if pass == passes {
+                replies.push((unit.clone(), reply.to_vec()));
+            }
+        }
+    }
+    if inserts(kind) {
+        *inserted += messages.units.len() as u64;
+    }
+    Ok((allowed, replies))
+}
+
+/// Only what reads has a ceiling: a canned reply to a write would be a lie.
+fn ceilings(systems: &Systems, replies: &std::path::Path, kind: Kind) -> io::Result<Vec<(&'static str, Server)>> {
+    if kind != Kind::Reads {
+        return Ok(Vec::new());
+    }
+    let (path, log) = (replies.display().to_string(), systems.folder.path().join("servers.log"));
+    Ok(vec![
+        (CANNED, Server::start(&["serve-canned", &path], &log)?),
+        (BARRIER, Server::start(&["serve-canned", &path, &systems.upstream_url()], &log)?),
+    ])
+}
+
+fn settings_of(system: &str) -> &'static [&'static str] {
+    match system {
+        EXACT => &["SET freshet.freshness = 'exact'"],
+        SESSION => &["SET freshet.freshness = 'session'"],
+        _ => &[],
+    }
+}
+
+fn open(
+    target: &Target,
+    messages: &Messages,
+    load: &Load<'_>,
+    kind: Kind,
+    threads: usize,
+    inserted: &mut u64,
+) -> io::Result<Vec<Connection>> {
+    let mut connections = Vec::new();
+    for _ in 0..threads {
+        let mut connection = Connection::open(target.address, DATABASE, settings_of(target.system), &messages.first)?;
+        connection.warm_up(load)?;
+        if inserts(kind) {
+            *inserted += load.units.len() as u64;
+        }
+        connections.push(connection);
+    }
+    // Where some units write, the first of these connections saw the rows before.
+    if kind == Kind::Mixed {
+        connections.iter_mut().try_for_each(|connection| connection.warm_up(load))?;
+    }
+    Ok(connections)
+}
+
+/// Repeats every unit that reads until it is answered by a kept reply; how the last one was answered.
+fn settle(
+    target: &Target,
+    messages: &Messages,
+    load: &Load<'_>,
+    is_insert: bool,
+    inserted: &mut u64,
+) -> io::Result<String> {
+    let mut connection = Connection::open(target.address, DATABASE, settings_of(target.system), &messages.first)?;
+    let limit = Instant::now() + Duration::from_secs(20);
+    let mut seen = (String::new(), String::new());
+    for unit in load.units {
+        loop {
+            connection.client.query(unit)?;
+            *inserted += u64::from(is_insert);
+            seen = last_route(&mut connection.client)?;
+            if seen.0 == "hit" || is_insert || Instant::now() > limit {
+                break;
+            }
+            // A write is never answered here.
+            if seen.0 == "relay" && seen.1.contains("not_a_query") {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    let (route, reason) = seen;
+    Ok(if reason.is_empty() { route } else { format!("{route} ({reason})") })
+}
+
+fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
+    let of = |system: &str| all.iter().find(|series| series.system == system);
+    let to = |series: &Series, reference: &str| {
+        let Some(reference) = of(reference).filter(|reference| reference.system != series.system) else {
+            return String::new();
+        };
+        let ratio = paired(&series.rates, &reference.rates);
+        format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max)
+    };
+    let mut text = format!(
+        "\n{case}\n{:25} {:>9} {:>17} {:>9} {:>9} {:>7} {:>7} {:>7} {:>20} {:>18} {:>18} {:>18}\n",
+        "server",
+        "queries/s",
+        "min..max",
+        "p50 us",
+        "p99 us",
+        "cpu us",
+        "PG us",
+        "cl. us",
+        "x upstream",
+        "x cheapest",
+        "x canned",
+        "x barrier"
+    );
+    for series in all {
+        let rate = spread(series.rates.iter().copied());
+        let quantile = |q: f64| series.latency.value_at_quantile(q) as f64 / 1000.0;
+        let _ = writeln!(
+            text,
+            "{:25} {:>9.0} {:>17} {:>9.1} {:>9.1} {:>7.1} {:>7.1} {:>7.1} {:>20} {:>18} {:>18} {:>18}  {}",
+            series.system,
+            rate.median,
+            format!("{:.0}..{:.0}", rate.min, rate.max),
+            quantile(0.5),
+            quantile(0.99),
+            median(series.server_us.iter().copied()),
+            median(series.upstream_us.iter().copied()),
+            median(series.client_us.iter().copied()),
+            to(series, UPSTREAM),
+            to(series, CHEAPEST),
+            to(series, CANNED),
+            to(series, BARRIER),
+            series.route
+        );
+        results.figure(case, series.system, ("rate", "queries/s", Better::More), &series.rates, &series.route)?;
+        for (who, values) in
+            [("server", &series.server_us), ("PostgreSQL", &series.upstream_us), ("client", &series.client_us)]
+        {
+            let metric = format!("processor time of the {who}");
+            results.figure(case, series.system, (&metric, "us/query", Better::Neither), values, "")?;
+        }
+        let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
+        let quantiles = quantiles.map(|q| (q, quantile(q))).to_vec();
+        let (suite, case, system) = ("throughput".to_owned(), case.to_owned(), series.system.to_owned());
+        results.write(&Line::Latency(Latency { suite, case, system, quantiles }))?;
+    }
+    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
+    results.end(case)
+}
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
