@@ -53,6 +53,11 @@ pub struct Metrics {
     pub session_bytes: Family<DirectionLabel, Counter>,
     pub probes: Counter,
     pub barriers: Counter,
+    pub full_barriers: Counter,
+    pub nudges: Counter,
+    pub over_budget: Counter,
+    pub not_a_prefix: Counter,
+    pub catalog_changes: Counter,
     pub barrier_wait_seconds: Histogram,
     pub audits: Counter,
     pub wrong_answers: Counter,
@@ -75,6 +80,11 @@ pub struct Metrics {
 /// A hit takes some microseconds, and so does what freshet adds to a relayed statement; a lock shared by all sessions
 /// would be felt.
 const OBSERVED_ONE_IN: u64 = 64;
+
+/// Waits for freshness, from 20 µs to about 0.6 s.
+pub fn wait_histogram() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_02, 2.0, 16))
+}
 
 /// From 20 µs to about 10 s.
 fn statement_histogram() -> Histogram {
@@ -128,7 +138,17 @@ impl Metrics {
         r.register("probes", "Times a session's settings were asked of upstream", probes.clone());
         let barriers = Counter::default();
         r.register("barriers", "Freshness barriers sent upstream", barriers.clone());
-        let barrier_wait_seconds = Histogram::new(exponential_buckets(0.000_02, 2.0, 16));
+        let full_barriers = Counter::default();
+        r.register("full_barriers", "Barriers that compared the catalog", full_barriers.clone());
+        let nudges = Counter::default();
+        r.register("nudges", "Messages that made upstream flush its log", nudges.clone());
+        let over_budget = Counter::default();
+        r.register("reads_over_budget", "Reads relayed because freshness took too long", over_budget.clone());
+        let not_a_prefix = Counter::default();
+        r.register("reads_between_commits", "Reads relayed while commits were becoming visible", not_a_prefix.clone());
+        let catalog_changes = Counter::default();
+        r.register("catalog_changes", "Times the catalog in use was not the one in force", catalog_changes.clone());
+        let barrier_wait_seconds = wait_histogram();
         r.register("barrier_wait_seconds", "How long reads waited for freshness", barrier_wait_seconds.clone());
         let audits = Counter::default();
         r.register("audits", "Local answers compared with upstream's", audits.clone());
@@ -168,6 +188,11 @@ impl Metrics {
             session_bytes,
             probes,
             barriers,
+            full_barriers,
+            nudges,
+            over_budget,
+            not_a_prefix,
+            catalog_changes,
             barrier_wait_seconds,
             audits,
             wrong_answers,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use freshet_config::{ConfigErrors, Problem, Settings, TableChoice};
 use freshet_engine::{Engine, EngineOptions};
+use prometheus_client::metrics::histogram::Histogram;
 use socket2::TcpKeepalive;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -105,7 +106,9 @@ pub async fn run_on(
     let workers = Arc::new(Workers::start(settings.limits.worker_threads).map_err(ServerError::Threads)?);
     let local = match settings.mirror.tables {
         TableChoice::None => None,
-        TableChoice::Auto | TableChoice::List(_) => Some(start_local(&settings, workers.first())?),
+        TableChoice::Auto | TableChoice::List(_) => {
+            Some(start_local(&settings, metrics.barrier_wait_seconds.clone(), workers.first())?)
+        }
     };
     let observed = Arc::new(Observed {
         metrics: metrics.clone(),
@@ -139,7 +142,11 @@ pub async fn run_on(
 }
 
 /// The engine and the mirror; the token ends the mirror.
-fn start_local(settings: &Settings, beside_sessions: &Handle) -> Result<(Arc<Local>, CancellationToken), ServerError> {
+fn start_local(
+    settings: &Settings,
+    waits: Histogram,
+    beside_sessions: &Handle,
+) -> Result<(Arc<Local>, CancellationToken), ServerError> {
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let database = address.database.clone();
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -173,7 +180,7 @@ fn start_local(settings: &Settings, beside_sessions: &Handle) -> Result<(Arc<Loc
     let mirroring = CancellationToken::new();
     let local = Local {
         engine: Engine::new(engine),
-        freshness: Freshness::start(mirror, freshness, beside_sessions, mirroring.clone())?,
+        freshness: Freshness::start(mirror, freshness, waits, beside_sessions, mirroring.clone())?,
         audit: Audit::new(settings.audit.sample_one_in),
         statistics: Statistics::default(),
         flights: Flights::new(Duration::from_millis(settings.cache.shared_wait_ms)),

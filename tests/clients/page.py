@@ -54,6 +54,10 @@ with demo(given.freshet) as addresses, tempfile.TemporaryDirectory() as folder:
     check("metrics: hits", hits and int(hits[1]) >= 100, metrics[:2000])
     wrong = re.search(r"^freshet_wrong_answers_total (\d+)", metrics, re.M)
     check("metrics: no wrong answer", wrong and int(wrong[1]) == 0, metrics[:2000])
+    counted = lambda name: int(re.search(rf"^freshet_{name} (\d+)", metrics, re.M)[1])
+    check("metrics: waits", counted("barrier_wait_seconds_count") >= 100, metrics[:2000])
+    # Nothing is written upstream meanwhile: the moment alone is asked.
+    check("metrics: barriers", 2 * counted("full_barriers_total") < counted("barriers_total"), metrics[:2000])
     check("metrics: help", "# HELP freshet_" in metrics and metrics.rstrip().endswith("# EOF"))
     status = json.loads(get(addresses.admin + "/status.json")[1])
     states = {table["name"]: table["state"] for table in status["tables"]}

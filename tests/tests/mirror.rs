@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use freshet::freshness::exposure::BarrierNumber;
 use freshet::freshness::{Freshness, FreshnessOptions, Served};
+use freshet::metrics::wait_histogram;
 use freshet::replication::supervise::{MirrorOptions, uninstall};
 use freshet::upstream::address::UpstreamAddress;
 use freshet::upstream::connection::Connection;
@@ -43,7 +44,8 @@ impl Mirrored {
         let shutdown = CancellationToken::new();
         // A generous budget: these tests share two processors with others.
         let freshness = FreshnessOptions { wait_budget: Duration::from_secs(5), ..FreshnessOptions::default() };
-        let freshness = Freshness::start(options, freshness, &Handle::current(), shutdown.clone()).unwrap();
+        let freshness =
+            Freshness::start(options, freshness, wait_histogram(), &Handle::current(), shutdown.clone()).unwrap();
         Self { freshness, shutdown, url }
     }
 

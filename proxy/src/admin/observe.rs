@@ -73,7 +73,13 @@ impl Observed {
         };
         raise(&metrics.audits, local.audit.counters.compared.load(Relaxed));
         raise(&metrics.wrong_answers, local.audit.counters.wrong_answers.load(Relaxed));
-        raise(&metrics.barriers, local.freshness.counters().barriers.load(Relaxed));
+        let counters = local.freshness.counters();
+        raise(&metrics.barriers, counters.barriers.load(Relaxed));
+        raise(&metrics.full_barriers, counters.full_barriers.load(Relaxed));
+        raise(&metrics.nudges, counters.nudges.load(Relaxed));
+        raise(&metrics.over_budget, counters.over_budget.load(Relaxed));
+        raise(&metrics.not_a_prefix, counters.not_a_prefix.load(Relaxed));
+        raise(&metrics.catalog_changes, counters.catalog_changes.load(Relaxed));
         let report = local.freshness.report();
         metrics.lag_seconds.set(report.lag_ms.map_or(f64::NAN, |ms| ms as f64 / 1000.0));
         metrics.lag_bytes.set(i64::try_from(report.lag_bytes).unwrap_or(i64::MAX));

@@ -17,6 +17,7 @@ use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::{Unions, VisibilitySnapshot};
 use freshet_engine::types::Lsn;
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -65,18 +66,20 @@ impl Reader {
 }
 
 /// Counters, for metrics.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct BarrierCounters {
     pub barriers: AtomicU64,
+    /// Those that compared the catalog's digests.
     pub full_barriers: AtomicU64,
-    pub readers: AtomicU64,
     pub nudges: AtomicU64,
+    /// Readers relayed because the wait took too long.
     pub over_budget: AtomicU64,
+    /// Readers relayed because what was visible was twice no prefix of what was applied.
     pub not_a_prefix: AtomicU64,
+    /// Times the catalog in use was found not to be in force.
     pub catalog_changes: AtomicU64,
-    /// Waits of readers by power of two: bucket `n` counts those below `2^n` µs.
-    pub waits: [AtomicU64; 24],
-    pub wait_us_total: AtomicU64,
+    /// How long readers waited.
+    pub wait_seconds: Histogram,
     /// Round trip of the last statement.
     pub round_trip_us: AtomicU64,
     /// End of upstream's log at the last barrier.
@@ -86,12 +89,19 @@ pub struct BarrierCounters {
 }
 
 impl BarrierCounters {
-    fn note_wait(&self, waited: Duration) {
-        let micros = waited.as_micros() as u64;
-        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
-        self.waits[bucket.min(self.waits.len() - 1)].fetch_add(1, Ordering::Relaxed);
-        self.wait_us_total.fetch_add(micros, Ordering::Relaxed);
-        self.readers.fetch_add(1, Ordering::Relaxed);
+    pub fn new(wait_seconds: Histogram) -> Self {
+        Self {
+            barriers: AtomicU64::default(),
+            full_barriers: AtomicU64::default(),
+            nudges: AtomicU64::default(),
+            over_budget: AtomicU64::default(),
+            not_a_prefix: AtomicU64::default(),
+            catalog_changes: AtomicU64::default(),
+            wait_seconds,
+            round_trip_us: AtomicU64::default(),
+            insert_lsn: AtomicU64::default(),
+            configurations: AtomicU64::default(),
+        }
     }
 }
 
@@ -609,7 +619,7 @@ impl Barrier {
             match replication.snapshot_at(&moment.visible, target, &reader.relations, catalog) {
                 Ok(snapshot) => {
                     let waited = reader.arrived.elapsed();
-                    self.shared.counters.note_wait(waited);
+                    self.shared.counters.wait_seconds.observe(waited.as_secs_f64());
                     let statement_time = Some(moment.statement_time);
                     let snapshot = Arc::new(snapshot);
                     let wait_us = waited.as_micros() as u64;

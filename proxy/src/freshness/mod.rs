@@ -30,6 +30,7 @@ use freshet_engine::snapshot::{Snapshot, Unions};
 use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use futures_util::FutureExt;
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -124,10 +125,12 @@ impl Freshness {
     /// Until the mirror stands, every reader is relayed.
     ///
     /// The stream has a thread of its own. The barrier runs on `beside_sessions`, the event loop of one of the threads that
-    /// serve sessions: a reader's wait is then one round trip without a change of threads.
+    /// serve sessions: a reader's wait is then one round trip without a change of threads. `waits` takes the seconds that
+    /// readers waited.
     pub fn start(
         mirror: MirrorOptions,
         options: FreshnessOptions,
+        waits: Histogram,
         beside_sessions: &Handle,
         shutdown: CancellationToken,
     ) -> Result<Self, UpstreamError> {
@@ -140,7 +143,7 @@ impl Freshness {
             options,
             exposure: Exposure::default(),
             unions: Unions::default(),
-            counters: BarrierCounters::default(),
+            counters: BarrierCounters::new(waits),
             is_up: AtomicBool::new(false),
         });
         let (readers, questions) = mpsc::unbounded_channel();
