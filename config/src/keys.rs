@@ -125,6 +125,7 @@ pub const KEYS: &[Key] = &[
     }),
     key!("freshness.wait_budget_ms", integer(0, MS_MAX), |s, v| s.freshness.wait_budget_ms = v.integer()),
     key!("freshness.max_lag_ms", integer(1, MS_MAX), |s, v| s.freshness.max_lag_ms = v.integer()),
+    key!("freshness.standby_name", Takes::Text, try |s, v| identifier(v.text()).map(|n| s.freshness.standby_name = n)),
     key!("freshness.snapshots_max", integer(1, 100_000), |s, v| s.freshness.snapshots_max = v.integer() as usize),
     key!("freshness.snapshot_age_max_ms", integer(1, MS_MAX), |s, v| s.freshness.snapshot_age_max_ms = v.integer()),
     key!("freshness.snapshot_bytes_max", integer(0, BYTES_MAX), |s, v| s.freshness.snapshot_bytes_max = v.integer()),

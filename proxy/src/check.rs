@@ -1,9 +1,9 @@
 //! The operator's questions, asked of upstream without changing it: `freshet check`, `freshet explain`; and
 //! `freshet uninstall`, which removes what freshets left behind.
 
-use std::sync::Arc;
-
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
 
 use freshet_config::{Settings, TableChoice};
 use freshet_engine::PrepareContext;
@@ -14,6 +14,7 @@ use freshet_engine::types::FormatSettings;
 
 use crate::replication::catalog::{self, LoadedCatalog};
 use crate::replication::preflight::{self, Severity};
+use crate::replication::release::{self, Releaser};
 use crate::replication::supervise;
 use crate::server::client_leg;
 use crate::startup::binding;
@@ -208,6 +209,21 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
 }
 
 /// Drops what freshets that no longer run left behind; says what.
+/// Frees writers that wait for a freshet that does not come back; goes on until the connection ends.
+pub async fn release(settings: &Settings) -> Result<Report, UpstreamError> {
+    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let name = &settings.freshness.standby_name;
+    if release::is_connected(&address, name).await? {
+        let text = format!("a standby named {name} is connected: commits wait for that one. Stop it first\n");
+        return Ok(Report { text, is_fine: false });
+    }
+    // A freshet that is cut off from upstream believes for so long that it is waited for.
+    tokio::time::sleep(Duration::from_millis(settings.freshness.max_lag_ms)).await;
+    let releaser = Releaser::connect(&address, name).await?;
+    tracing::info!(standby = %name, "acknowledging every commit in freshet's stead, until this is ended (Ctrl-C)");
+    Err(releaser.run().await)
+}
+
 pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let dropped = supervise::uninstall(&address, &settings.mirror.publication).await?;

@@ -27,7 +27,10 @@ fn main() -> ExitCode {
         }
         Some(Command::Uninstall(flags)) => report(flags.settings(), |settings| Box::pin(check::uninstall(settings))),
         Some(Command::Demo { once, data, listen, admin }) => show(DemoOptions { data, once, listen, admin }),
-        Some(Command::Release(_)) => Err("this version has no standby mode: no writer waits for freshet".into()),
+        Some(Command::Release(flags)) => report(flags.settings(), |settings| {
+            log::start(&settings.log);
+            Box::pin(check::release(settings))
+        }),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

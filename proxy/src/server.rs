@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use freshet_config::{ConfigErrors, Problem, Settings, TableChoice};
+use freshet_config::{ConfigErrors, FreshnessMode, Problem, Settings, TableChoice};
 use freshet_engine::{Engine, EngineOptions};
 use prometheus_client::metrics::histogram::Histogram;
 use socket2::TcpKeepalive;
@@ -156,6 +156,7 @@ fn start_local(
         set_replica_identity_full: settings.mirror.set_replica_identity_full,
         copy_workers: settings.mirror.copy_workers,
         memory_bytes_max: size(settings.mirror.memory_bytes_max),
+        standby: (settings.freshness.mode == FreshnessMode::Standby).then(|| settings.freshness.standby_name.clone()),
         ..MirrorOptions::new(address)
     };
     let freshness = FreshnessOptions {

@@ -521,7 +521,11 @@ async fn session_mode_waits_only_after_writes_and_never_sees_time_run_backwards(
     let mirror = Mirrored::start(cluster, &database, TableChoice::Auto).await;
     let t = mirror.mirrored("t").await;
     let client = mirror.client().await;
-    mirror.until("something is exposed", |freshness| freshness.try_acquire_session(&[t], NO_BARRIER).is_some()).await;
+    mirror
+        .until("something is exposed", |freshness| {
+            freshness.try_acquire(FreshnessMode::Session, &[t], NO_BARRIER).is_some()
+        })
+        .await;
 
     let mut required = NO_BARRIER;
     for id in 1..=50 {
@@ -532,7 +536,7 @@ async fn session_mode_waits_only_after_writes_and_never_sees_time_run_backwards(
             // A reply relayed to this session raises its own position only.
             _ => required = mirror.freshness.required_now(),
         }
-        assert!(mirror.freshness.try_acquire_session(&[t], required).is_none(), "a barrier is due");
+        assert!(mirror.freshness.try_acquire(FreshnessMode::Session, &[t], required).is_none(), "a barrier is due");
         let served = mirror.freshness.acquire(FreshnessMode::Session, &[t], required).await.unwrap();
         assert_eq!(served.snapshot.tables[&t].rows, id + 1);
     }
@@ -540,7 +544,9 @@ async fn session_mode_waits_only_after_writes_and_never_sees_time_run_backwards(
     client.batch_execute("INSERT INTO t VALUES (1000)").await.unwrap();
     mirror
         .until("the change is exposed", |freshness| {
-            freshness.try_acquire_session(&[t], NO_BARRIER).is_some_and(|served| served.snapshot.tables[&t].rows == 52)
+            freshness
+                .try_acquire(FreshnessMode::Session, &[t], NO_BARRIER)
+                .is_some_and(|served| served.snapshot.tables[&t].rows == 52)
         })
         .await;
     mirror.stop().await;

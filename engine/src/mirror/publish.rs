@@ -330,6 +330,17 @@ impl Mirror {
         Ok(Snapshot { applied: published.applied, catalog: Arc::clone(catalog), tables })
     }
 
+    /// Whether `snapshot` has the newest version of each of these tables that are no union of others.
+    pub fn is_newest(&self, snapshot: &Snapshot, relations: &[RelationId]) -> bool {
+        let published = self.published.read();
+        let mut tables = relations.iter().filter(|relation| !snapshot.catalog.is_derived(**relation));
+        tables.all(|relation| {
+            let newest = published.tables.get(relation).and_then(|table| table.history.back()?.rows.as_ref());
+            let shown = snapshot.tables.get(relation);
+            newest.zip(shown).is_some_and(|(newest, shown)| Arc::ptr_eq(newest, shown))
+        })
+    }
+
     /// The generation of a mirrored or tracked table as `visible` sees it.
     pub fn generation_at(
         &self,

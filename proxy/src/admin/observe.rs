@@ -209,6 +209,7 @@ fn status_relation(local: &Local) -> TextTable {
         ("result_cache_bytes", bytes.to_string()),
         ("plans", plans.to_string()),
         ("join_cache_bytes", join_bytes.to_string()),
+        ("standby", local.freshness.standby().unwrap_or_default()),
         ("snapshots_pinned", pins.to_string()),
         ("snapshot_bytes", pinned_bytes.to_string()),
     ];

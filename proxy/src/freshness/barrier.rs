@@ -589,7 +589,11 @@ impl Barrier {
         let replication = &self.shared.replication;
         let catalog = &flight.catalog.catalog;
         // Counted before looking: what is applied after this is exposed by a later barrier.
-        let transactions = replication.transactions();
+        let mut transactions = replication.transactions();
+        // A commit that waits for freshet is visible only after that: it is looked for again.
+        if replication.standby().is_some() && replication.pending_after(&moment.visible) {
+            transactions = transactions.wrapping_sub(1);
+        }
         // Before its readers are answered: what they ask next must not be answered from an older moment.
         if flight.is_complete || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT) {
             let mirrored = replication.mirrored();

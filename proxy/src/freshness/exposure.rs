@@ -121,6 +121,28 @@ impl Exposure {
         (is_new_enough && has_all()).then(|| (exposed.number, Arc::clone(&exposed.snapshot)))
     }
 
+    /// Likewise where commits wait for freshet: what was shown since `since`; the caller knows what was received after it.
+    /// `lag_max` bounds how long a change of the catalog goes unnoticed.
+    pub fn look_synchronous(
+        &self,
+        epoch: u64,
+        relations: &[RelationId],
+        since: Instant,
+        lag_max: Duration,
+    ) -> Option<(BarrierNumber, Arc<Snapshot>)> {
+        self.readers.fetch_add(1, Ordering::Relaxed);
+        let exposed = self.exposed.load();
+        let exposed = exposed.as_ref()?;
+        let snapshot = &exposed.snapshot;
+        let is_usable = self.verified.load(Ordering::SeqCst) >= self.catalog_mark.load(Ordering::SeqCst)
+            && exposed.epoch == epoch
+            && exposed.sent_at > since
+            && exposed.sent_at.elapsed() <= lag_max;
+        let has =
+            |relation: &RelationId| snapshot.tables.contains_key(relation) || snapshot.catalog.is_derived(*relation);
+        (is_usable && relations.iter().all(has)).then(|| (exposed.number, Arc::clone(snapshot)))
+    }
+
     /// Puts a newer moment in place.
     pub fn expose(&self, exposed: Exposed) {
         debug_assert!(self.exposed.load().as_ref().is_none_or(|before| before.number < exposed.number));

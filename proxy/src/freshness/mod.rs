@@ -221,9 +221,8 @@ impl Freshness {
         relations: &[RelationId],
         session_requires: BarrierNumber,
     ) -> Result<Served, UpstreamReason> {
-        if (mode == FreshnessMode::Session || is_planted(Bug::SkipBarrier))
-            && let Some(served) = self.look(relations, session_requires)
-        {
+        let mode_of_look = if is_planted(Bug::SkipBarrier) { FreshnessMode::Session } else { mode };
+        if let Some(served) = self.look(mode_of_look, relations, session_requires) {
             return Ok(served);
         }
         self.shared.replication.running()?;
@@ -246,21 +245,45 @@ impl Freshness {
         }
     }
 
-    /// Session mode without waiting: None if a newer barrier is due (or nothing can be read), see [`exposure`].
-    pub fn try_acquire_session(&self, relations: &[RelationId], session_requires: BarrierNumber) -> Option<Served> {
+    /// Without waiting: None if a newer barrier is due (or nothing can be read), see [`exposure`]; in exact mode one always is.
+    pub fn try_acquire(
+        &self,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+        session_requires: BarrierNumber,
+    ) -> Option<Served> {
+        if mode == FreshnessMode::Exact {
+            return None;
+        }
         match self.expand(relations) {
-            None => self.look(relations, session_requires),
+            None => self.look(mode, relations, session_requires),
             Some((catalog, expanded)) => {
-                self.complete(self.look(&expanded, session_requires)?, relations, &catalog).ok()
+                self.complete(self.look(mode, &expanded, session_requires)?, relations, &catalog).ok()
             }
         }
     }
 
-    fn look(&self, relations: &[RelationId], session_requires: BarrierNumber) -> Option<Served> {
+    fn look(&self, mode: FreshnessMode, relations: &[RelationId], session_requires: BarrierNumber) -> Option<Served> {
         let shared = &self.shared;
-        let running = shared.replication.running().ok()?;
-        let (barrier, snapshot) =
-            shared.exposure.look(running.epoch, relations, session_requires, shared.options.lag_max)?;
+        let lag_max = shared.options.lag_max;
+        let (barrier, snapshot) = match mode {
+            FreshnessMode::Exact => return None,
+            FreshnessMode::Session => {
+                let running = shared.replication.running().ok()?;
+                shared.exposure.look(running.epoch, relations, session_requires, lag_max)?
+            }
+            FreshnessMode::Standby => {
+                let since = shared.replication.standby()?.synchronous_since(lag_max)?;
+                let running = shared.replication.running().ok()?;
+                let shown = shared.exposure.look_synchronous(running.epoch, relations, since, lag_max)?;
+                // Whatever was acknowledged before this read began has been received by now. What is received and not
+                // shown may be visible or not: only a barrier tells.
+                if !shared.replication.is_newest(&shown.1, relations) {
+                    return None;
+                }
+                shown
+            }
+        };
         Some(Served { snapshot, statement_time: None, wait_us: 0, barrier })
     }
 
@@ -363,6 +386,11 @@ impl Freshness {
             lag_ms: shared.exposure.lag().map(|lag| lag.as_millis() as u64),
             stream,
         }
+    }
+
+    /// In mode `standby`: whether commits wait for freshet.
+    pub fn standby(&self) -> Option<String> {
+        self.shared.replication.standby().map(|standby| standby.report(self.shared.options.lag_max))
     }
 
     pub fn counters(&self) -> &BarrierCounters {

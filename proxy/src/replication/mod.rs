@@ -9,6 +9,8 @@ pub mod bootstrap;
 pub mod catalog;
 pub mod copy;
 pub mod preflight;
+pub mod release;
+pub mod standby;
 pub mod status;
 pub mod stream;
 pub mod supervise;

@@ -40,6 +40,8 @@ pub trait Sink {
     fn applied(&self) -> Lsn;
     /// Lets those who wait for a position look again.
     fn show(&self);
+    /// What was applied is about to be acknowledged.
+    fn before_acknowledgement(&self) -> impl Future<Output = ()> + Send;
 }
 
 /// A replication connection; [`Walsender::stream`] turns it into the stream.
@@ -113,7 +115,9 @@ impl Walsender {
                 }
                 sink.show();
                 if sink.applied() > acknowledged || receiver.reply_requested {
+                    // Only what has been applied until now is acknowledged after the look.
                     acknowledged = sink.applied();
+                    sink.before_acknowledgement().await;
                     receiver.reply_requested = false;
                     self.send_status(acknowledged, Ask::Nothing).await?;
                 }
@@ -179,12 +183,12 @@ impl Silence {
 
 /// What a status update asks of the walsender.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ask {
+pub(super) enum Ask {
     Nothing,
     Keepalive,
 }
 
-fn write_status(buffer: &mut BytesMut, applied: Lsn, ask: Ask) {
+pub(super) fn write_status(buffer: &mut BytesMut, applied: Lsn, ask: Ask) {
     buffer.put_u8(b'r');
     for _ in ["written", "flushed", "applied"] {
         buffer.put_u64(applied.0);
@@ -193,7 +197,7 @@ fn write_status(buffer: &mut BytesMut, applied: Lsn, ask: Ask) {
     buffer.put_u8(u8::from(ask == Ask::Keepalive));
 }
 
-fn text(rows: &[Row], column: usize) -> Result<String, UpstreamError> {
+pub(super) fn text(rows: &[Row], column: usize) -> Result<String, UpstreamError> {
     let cell = rows.first().and_then(|row| row.get(column)).and_then(Option::as_ref);
     let cell = cell.ok_or(UpstreamError::Protocol("a value is missing"))?;
     Ok(String::from_utf8_lossy(cell).into_owned())

@@ -37,6 +37,8 @@ use crate::replication::bootstrap::{
 use crate::replication::catalog::{self, LoadedCatalog, Refusal, TableFacts};
 use crate::replication::copy::{CopyBudget, CopyError, qualified_name};
 use crate::replication::preflight::{self, Severity};
+use crate::replication::release::Releaser;
+use crate::replication::standby::Standby;
 use crate::replication::status::{Running, StreamCounters, StreamState};
 use crate::replication::stream::{Sink, Walsender};
 use crate::upstream::UpstreamError;
@@ -69,6 +71,8 @@ pub struct MirrorOptions {
     pub memory_bytes_max: usize,
     /// A transaction larger than this poisons the tables it changed.
     pub transaction_bytes_max: usize,
+    /// Mode `standby`: the name in upstream's `synchronous_standby_names`.
+    pub standby: Option<String>,
 }
 
 impl MirrorOptions {
@@ -81,6 +85,7 @@ impl MirrorOptions {
             copy_workers: 2,
             memory_bytes_max: 2 << 30,
             transaction_bytes_max: 1 << 30,
+            standby: None,
         }
     }
 }
@@ -113,6 +118,8 @@ struct Shared {
     newcomers: Mutex<HashSet<String>>,
     named: Notify,
     restart: Notify,
+    /// In mode `standby`.
+    standby: Option<Standby>,
     /// Where copies run: the runtime that serves sessions, not the thread of the stream.
     copiers: Handle,
 }
@@ -168,6 +175,7 @@ impl Replication {
                 named: Notify::new(),
                 restart: Notify::new(),
                 copiers: Handle::current(),
+                standby: options.standby.clone().map(Standby::new),
                 options,
             }),
         })
@@ -205,6 +213,12 @@ impl Replication {
             }
             pause = (pause * 2).min(RETRY_MAX);
         }
+        if let Some(standby) = &shared.standby {
+            tracing::warn!(
+                standby = %standby.name,
+                "where synchronous_standby_names has it, commits wait until freshet is back or `freshet release` runs"
+            );
+        }
         if let Ok(Err(error)) = timeout(RETRY_MAX, drop_publication(&shared.pool, &shared.name)).await {
             tracing::warn!(%error, publication = %shared.name, "the publication was not dropped");
         }
@@ -231,6 +245,7 @@ impl Replication {
         tasks.spawn(self.clone().copy_tables());
         tasks.spawn(self.clone().reload_on_demand());
         tasks.spawn(self.clone().look_on_demand());
+        tasks.spawn(self.clone().watch_standby(walsender.process_id()));
         let ended = tokio::select! {
             error = walsender.stream(self, &shared.ping, shared.options.transaction_bytes_max) => error.into(),
             () = shared.restart.notified() => Ended::Lost("started over on demand".into()),
@@ -253,7 +268,16 @@ impl Replication {
                 Severity::Warns => tracing::warn!(%finding, "upstream is not as it should be"),
             }
         }
-        let mut walsender = Walsender::connect(&shared.options.address, &shared.name).await?;
+        let name = shared.standby.as_ref().map_or(&shared.name, |standby| &standby.name);
+        let mut walsender = Walsender::connect(&shared.options.address, name).await?;
+        // Commits that wait for freshet would keep the slot from being made; nobody is served yet.
+        let mut releasing = JoinSet::new();
+        if let Some(standby) = &shared.standby {
+            match Releaser::connect(&shared.options.address, &standby.name).await {
+                Ok(releaser) => drop(releasing.spawn(releaser.run())),
+                Err(error) => tracing::warn!(%error, "commits that wait for freshet cannot be freed"),
+            }
+        }
         let publication = create_publication(&shared.pool, &shared.options.publication, &shared.name).await?;
         let epoch = shared.counters.restarts.load(Ordering::Relaxed) + 1;
         // A name of its own: an earlier life's walsender may not have noticed yet that it is alone.
@@ -261,6 +285,7 @@ impl Replication {
         self.create_slot(&mut walsender, &slot).await?;
         shared.mirror.clear();
         walsender.start(&slot, &publication.name).await?;
+        drop(releasing);
         self.load_catalog(Arc::new(Orders::new(walsender.identity.started_at))).await?;
         self.want_listed();
         let server = walsender.identity.clone();
@@ -283,6 +308,9 @@ impl Replication {
     /// The stream is over: nobody is served any more, and what was mirrored is forgotten.
     fn discard(&self, ended: &Ended) {
         let shared = &self.shared;
+        if let Some(standby) = &shared.standby {
+            standby.downgrade("the stream does not run".into());
+        }
         shared.stream.store(Arc::new(match ended {
             Ended::RelayOnly(why) => StreamState::RelayOnly(why.clone()),
             Ended::Lost(why) => StreamState::Down(why.clone()),
@@ -728,6 +756,21 @@ impl Replication {
         self.shared.mirror.changes_between(table, after, through)
     }
 
+    /// Whether nothing received of these tables is missing from `snapshot`.
+    pub fn is_newest(&self, snapshot: &Snapshot, relations: &[RelationId]) -> bool {
+        self.shared.mirror.is_newest(snapshot, relations)
+    }
+
+    /// Whether transactions have been applied that `visible` does not see.
+    pub fn pending_after(&self, visible: &VisibilitySnapshot) -> bool {
+        self.shared.mirror.pending_after(visible)
+    }
+
+    /// In mode `standby`.
+    pub fn standby(&self) -> Option<&Standby> {
+        self.shared.standby.as_ref()
+    }
+
     pub fn retire(&self, visible: &VisibilitySnapshot) {
         self.shared.mirror.retire(visible);
     }
@@ -774,6 +817,9 @@ impl Sink for Replication {
     fn apply(&self, transaction: UpstreamTransaction) {
         if !transaction.tables.is_empty() {
             self.shared.counters.transactions.fetch_add(1, Ordering::Relaxed);
+            if let Some(standby) = &self.shared.standby {
+                standby.note_transaction(transaction.xid);
+            }
         }
         self.shared.mirror.apply(transaction);
     }
@@ -784,6 +830,12 @@ impl Sink for Replication {
 
     fn applied(&self) -> Lsn {
         self.shared.mirror.applied()
+    }
+
+    async fn before_acknowledgement(&self) {
+        if self.shared.standby.is_some() {
+            self.look_for_escape().await;
+        }
     }
 
     fn show(&self) {

@@ -36,7 +36,10 @@ impl ServicePool {
             security::ChannelBinding::Require => tokio_postgres::config::ChannelBinding::Require,
         });
         // A role's own settings must not change what freshet's questions mean, nor how long they may block others.
-        config.options("-c search_path=pg_catalog -c statement_timeout=30s -c lock_timeout=3s -c TimeZone=UTC");
+        config.options(
+            "-c search_path=pg_catalog -c statement_timeout=30s -c lock_timeout=3s -c TimeZone=UTC \
+                        -c synchronous_commit=local",
+        );
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(config, Dialer { address: address.clone() }, recycling);
         let timeouts = Timeouts { wait: Some(WAIT), create: Some(address.connect_timeout), recycle: Some(WAIT) };

@@ -37,7 +37,7 @@ impl LocalAnswerer {
         if !is_of_use(&kept, unit, settings) {
             return None;
         }
-        let served = self.local.freshness.try_acquire_session(&kept.relations, self.required)?;
+        let served = self.local.freshness.try_acquire(state.freshness, &kept.relations, self.required)?;
         self.required = self.required.max(served.barrier);
         let is_valid =
             served.snapshot.catalog.version == state.catalog_version && self.is_valid(&kept, &served, settings);
