@@ -200,6 +200,30 @@ fn structured_queries_have_upstreams_answers() {
     report(&problems, cases.len() * 2);
 }
 
+#[test]
+fn arrays_have_upstreams_answers() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, include_str!("../sql/arrays.setup.sql"));
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
+    let cases = script(include_str!("../sql/arrays.sql"));
+    let with_parameters = parameter_script(include_str!("../sql/arrays.parameters.sql"));
+    assert!(cases.len() > 40 && with_parameters.len() > 10, "the scripts were read");
+    let mut problems = Vec::new();
+    for settings in
+        [&[][..], &["SET TimeZone = 'America/New_York'", "SET DateStyle = 'German'", "SET extra_float_digits = 0"]]
+    {
+        let mut pair = Pair::new(direct(cluster), freshet.address(), &database, settings);
+        for protocol in [Protocol::Simple, Protocol::ExtendedText, Protocol::ExtendedBinary] {
+            problems.extend(cases.iter().filter_map(|case| pair.check(protocol, case)));
+        }
+        for protocol in [Protocol::ExtendedText, Protocol::ExtendedBinary] {
+            problems.extend(with_parameters.iter().filter_map(|case| pair.check(protocol, case)));
+        }
+    }
+    report(&problems, cases.len() * 6 + with_parameters.len() * 4);
+}
+
 /// Order of text under ICU's collations and the C library's, as defaults of the database and by column.
 #[test]
 fn text_under_other_collations_has_upstreams_order() {

@@ -243,7 +243,11 @@ impl Binder<'_> {
             return None;
         }
         let takes =
-            |aggregate: &&Aggregate| aggregate.argument.is_some_and(|to| resolve::is_implicitly_coercible(from, to));
+            // array_agg is polymorphic: its argument is not coerced.
+            |aggregate: &&Aggregate| {
+                aggregate.function != AggregateFunction::ArrayAgg
+                    && aggregate.argument.is_some_and(|to| resolve::is_implicitly_coercible(from, to))
+            };
         let applicable: Vec<_> = known.filter(takes).collect();
         let is_preferred = |aggregate: &&&Aggregate| {
             aggregate.argument.is_some_and(|to| to.is_preferred() && to.category() == from.category())
@@ -285,6 +289,7 @@ fn depends_on_order(aggregate: &Aggregate) -> bool {
         AggregateFunction::Sum | AggregateFunction::Avg => is_float,
         AggregateFunction::Spread(_) => is_float,
         AggregateFunction::StringAgg
+        | AggregateFunction::ArrayAgg
         | AggregateFunction::PercentileCont
         | AggregateFunction::PercentileDisc
         | AggregateFunction::Mode

@@ -8,7 +8,7 @@ use crate::catalog::functions::{self, CastContext, CastMethod, Function, Volatil
 use crate::reason::UpstreamReason;
 use crate::statement::ast::TypeName;
 use crate::types::text::{self, ParseError};
-use crate::types::{Oid, PgType, Value};
+use crate::types::{Element, Oid, PgType, Value};
 
 impl Binder<'_> {
     /// coerce_to_target_type without a modifier.
@@ -215,10 +215,16 @@ impl Binder<'_> {
         {
             return Err(unknown());
         }
-        let is_named = |pg_type: &PgType| pg_type.typname() == written.name && *pg_type != PgType::Unknown;
+        let is_named = |pg_type: &PgType| {
+            pg_type.typname() == written.name && !matches!(pg_type, PgType::Unknown | PgType::Array(_))
+        };
         let pg_type = PgType::ALL.into_iter().find(is_named).ok_or_else(unknown)?;
         let typmod = modifier(pg_type, &written.modifiers)
             .ok_or_else(|| unsupported(format!("modifier of type {}", pg_type.name())))?;
+        if written.is_array {
+            let element = Element::of(pg_type).filter(|_| typmod < 0).ok_or_else(unknown)?;
+            return Ok((PgType::Array(element), -1));
+        }
         Ok((pg_type, typmod))
     }
 }
@@ -294,7 +300,7 @@ pub(super) fn check_collation(collation: Collation, needs: Needs, what: &str) ->
 pub(super) fn check_comparable(expr_type: ExprType, needs: Needs, what: &'static str) -> Bound<()> {
     match expr_type.pg_type {
         // json has no equality; jsonb's is not that of its text.
-        PgType::Json | PgType::Jsonb | PgType::Unknown => {
+        PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => {
             Err(unsupported(format!("{what} of type {}", expr_type.pg_type.name())))
         }
         pg_type if is_collatable(pg_type) => check_collation(expr_type.collation, needs, what),
@@ -386,6 +392,7 @@ fn depends_on_settings(pg_type: PgType, literal: &str) -> bool {
         PgType::Time => !literal.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte)),
         // IntervalStyle sql_standard spreads a leading minus over all fields.
         PgType::Interval => literal.contains('-'),
+        PgType::Array(element) => depends_on_settings(element.pg_type(), literal),
         PgType::Bool
         | PgType::Int2
         | PgType::Int4

@@ -86,6 +86,14 @@ impl Binder<'_> {
                 Ok(Typed::literal(Value::Bool(*value), expr_type, strength))
             }
             Expr::Parameter(number) => self.parameter(*number),
+            Expr::Cast { operand, to }
+                if to.is_array
+                    && let Expr::Array(items) = &**operand =>
+            {
+                self.array(level, items, Some(to))
+            }
+            Expr::Array(items) => self.array(level, items, None),
+            Expr::Subscript { array, subscript } => self.subscript(level, array, subscript),
             Expr::Cast { operand, to } => {
                 let (to, typmod) = self.type_named(to)?;
                 let operand = self.expression(level, operand)?;
@@ -99,6 +107,11 @@ impl Binder<'_> {
             Expr::Operator { symbol, left, right } => {
                 let left = left.as_ref().map(|left| self.expression(level, left)).transpose()?;
                 let right = self.expression(level, right)?;
+                if let Some(left) = &left
+                    && let Some(typed) = self.array_operator(symbol, left, &right)?
+                {
+                    return Ok(typed);
+                }
                 self.operator(symbol, left, right)
             }
             Expr::And(items) => Ok(Typed::bool(BoundExpr::And(self.conditions(level, items)?))),
@@ -319,6 +332,10 @@ impl Binder<'_> {
     ) -> Bound<Typed> {
         let operand = self.expression(level, operand)?;
         let mut items = match &array.items {
+            ArrayItems::Of(array) => {
+                let array = self.expression(level, array)?;
+                return self.quantified_array(operand, symbol, is_all, array);
+            }
             // transformArrayExpr: the items have one type among themselves, text if none is typed.
             ArrayItems::Listed(items) => {
                 let items = self.expressions(level, items)?;
@@ -575,6 +592,9 @@ impl Binder<'_> {
             return Err(UpstreamReason::UnknownFunction(call.name.clone().into()));
         }
         let arguments = self.expressions(level, &call.arguments)?;
+        if let Some(typed) = self.array_function(call, &arguments)? {
+            return Ok(typed);
+        }
         let types: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
         let candidates = functions::function_candidates(&call.name);
         let is_contested = self.is_contested(call);

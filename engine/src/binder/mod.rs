@@ -9,6 +9,7 @@
 //! beside the rows that they are asked for, decorrelate.rs makes those that depend on these rows joins.
 
 mod aggregate;
+mod array;
 mod coerce;
 mod common;
 mod decorrelate;

@@ -195,6 +195,10 @@ impl BoundQuery {
     }
 }
 
+fn takes_order(function: AggregateFunction) -> bool {
+    matches!(function, AggregateFunction::StringAgg | AggregateFunction::ArrayAgg)
+}
+
 fn chooses(relation: &BoundRelation) -> bool {
     let own = match relation {
         BoundRelation::Limit { .. } | BoundRelation::DistinctOn { .. } => true,
@@ -202,13 +206,9 @@ fn chooses(relation: &BoundRelation) -> bool {
             WindowKind::Function(WindowFunction::Rank | WindowFunction::DenseRank) => false,
             WindowKind::Function(WindowFunction::PercentRank | WindowFunction::CumeDist) => false,
             WindowKind::Function(_) => true,
-            WindowKind::Aggregate(function) => {
-                call.frame.unit == FrameUnit::Rows || function == AggregateFunction::StringAgg
-            }
+            WindowKind::Aggregate(function) => call.frame.unit == FrameUnit::Rows || takes_order(function),
         }),
-        BoundRelation::Aggregate { aggregates, .. } => {
-            aggregates.iter().any(|call| call.function == AggregateFunction::StringAgg)
-        }
+        BoundRelation::Aggregate { aggregates, .. } => aggregates.iter().any(|call| takes_order(call.function)),
         _ => false,
     };
     own || relation.inputs().into_iter().any(chooses)

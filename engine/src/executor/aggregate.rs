@@ -268,6 +268,7 @@ fn depends_on_repetition(function: AggregateFunction) -> bool {
         | AggregateFunction::Avg
         | AggregateFunction::Spread(_)
         | AggregateFunction::StringAgg
+        | AggregateFunction::ArrayAgg
         | AggregateFunction::PercentileCont
         | AggregateFunction::PercentileDisc
         | AggregateFunction::Mode
@@ -285,9 +286,12 @@ fn distinct_table(
     has_groups: bool,
     rows: usize,
 ) -> Result<KeyTable, EvalError> {
-    let is_sum = function != AggregateFunction::Count;
-    // Which of 1.0 and 1.00 is taken decides a sum's scale; a count is the same either way.
-    let purpose = if is_sum { Purpose::Arguments } else { Purpose::Matches };
+    let purpose = match function {
+        AggregateFunction::Count => Purpose::Matches,
+        AggregateFunction::ArrayAgg => Purpose::Groups,
+        // Which of 1.0 and 1.00 is taken decides a sum's scale; a count is the same either way.
+        _ => Purpose::Arguments,
+    };
     let with_group = [pg_type, PgType::Int8];
     KeyTable::new(if has_groups { &with_group } else { &with_group[..1] }, purpose, rows)
 }

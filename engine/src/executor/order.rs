@@ -208,7 +208,7 @@ pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u
         | PgType::Interval
         | PgType::Uuid
         | PgType::Bytea => return Ok(None),
-        PgType::Json | PgType::Jsonb | PgType::Unknown => {
+        PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => {
             return Err(unknown(pg_type));
         }
     }))
@@ -217,7 +217,7 @@ pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u
 /// Refuses types whose order is not known here.
 pub(super) fn check(pg_type: PgType) -> Result<(), EvalError> {
     match pg_type {
-        PgType::Json | PgType::Jsonb | PgType::Unknown => Err(unknown(pg_type)),
+        PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => Err(unknown(pg_type)),
         _ => Ok(()),
     }
 }

@@ -259,6 +259,13 @@ pub enum Expr {
         is_all: bool,
         array: ArrayLiteral,
     },
+    /// `ARRAY[...]`.
+    Array(Vec<Self>),
+    /// `array[subscript]`.
+    Subscript {
+        array: Box<Self>,
+        subscript: Box<Self>,
+    },
     /// `GROUPING(...)`.
     Grouping(Vec<Self>),
     Case {
@@ -299,6 +306,8 @@ pub enum ArrayItems {
     Listed(Vec<Expr>),
     /// `'{...}'`: None is NULL.
     Text(Vec<Option<String>>),
+    /// Anything else: a column, a parameter, a call.
+    Of(Box<Expr>),
 }
 
 /// `name(arguments)`, or the SQL forms that mean one.
@@ -360,4 +369,6 @@ pub struct TypeName {
     /// Named by a keyword or through pg_catalog; otherwise the search path decides.
     pub is_system: bool,
     pub modifiers: Vec<i32>,
+    /// `name[]`.
+    pub is_array: bool,
 }

@@ -109,7 +109,7 @@ fn hash_value(value: &Value, pg_type: PgType) -> u64 {
         Value::Text(text) => hash_text(text, pg_type),
         Value::Interval(interval) => hash_any(interval_span(interval)),
         Value::Uuid(bytes) => hash_any(bytes),
-        Value::Bytea(bytes) => hash_any(&bytes[..]),
+        Value::Bytea(bytes) | Value::Array(bytes) => hash_any(&bytes[..]),
     }
 }
 

@@ -2,7 +2,7 @@
 //! No length prefix; NULL has no bytes.
 
 use super::text::{ParseError, limit_bpchar, limit_varchar, pad_bpchar, truncate_name};
-use super::{Interval, Numeric, PgType, Value};
+use super::{Interval, Numeric, PgType, Value, array};
 
 /// The version that jsonb_send puts before the text.
 pub const JSONB_VERSION: u8 = 1;
@@ -40,6 +40,7 @@ pub fn decode(pg_type: PgType, typmod: i32, bytes: &[u8]) -> Result<Value, Parse
         PgType::Interval => Value::Interval(decode_interval(bytes)?),
         PgType::Uuid => Value::Uuid(fixed(bytes)?),
         PgType::Bytea => Value::Bytea(bytes.into()),
+        PgType::Array(element) => Value::Array(array::validated(element, bytes)?.into()),
         // Validating (json) and normalising (jsonb) is upstream's.
         PgType::Json | PgType::Jsonb => return Err(ParseError::beyond(pg_type.name())),
     })
@@ -83,7 +84,7 @@ pub fn write(value: &Value, pg_type: PgType, out: &mut Vec<u8>) {
         }
         Value::Interval(value) => out.extend_from_slice(&interval_bytes(*value)),
         Value::Uuid(value) => out.extend_from_slice(value),
-        Value::Bytea(value) => out.extend_from_slice(value),
+        Value::Bytea(value) | Value::Array(value) => out.extend_from_slice(value),
     }
 }
 

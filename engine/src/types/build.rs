@@ -15,7 +15,7 @@ use super::binary::{self, fixed};
 use super::numeric::NumericBuilder;
 use super::text::{self, ParseError};
 use super::text_column::TextBuilder;
-use super::{FormatSettings, Numeric, PgType, Value, float};
+use super::{FormatSettings, Numeric, PgType, Value, array, float};
 
 const UUID_BYTES: i32 = 16;
 
@@ -61,7 +61,7 @@ impl ColumnBuilder {
             PgType::Numeric => Values::Numeric(NumericBuilder::for_typmod(typmod, rows)),
             PgType::Interval => Values::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows)),
             PgType::Uuid => Values::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, UUID_BYTES)),
-            PgType::Bytea => Values::Bytea(BinaryBuilder::with_capacity(rows, 0)),
+            PgType::Bytea | PgType::Array(_) => Values::Bytea(BinaryBuilder::with_capacity(rows, 0)),
             PgType::Text
             | PgType::Varchar
             | PgType::Bpchar
@@ -111,6 +111,9 @@ impl ColumnBuilder {
             (_, Values::Numeric(values)) => values.append(Numeric::parse_bytes(bytes)?),
             (_, Values::Text(values)) => values.append(binary::decode_text(bytes)?),
             (_, Values::Uuid(values)) => append_uuid(values, &text::parse_uuid(bytes)?),
+            (PgType::Array(element), Values::Bytea(values)) => {
+                values.append_value(array::parse(element, binary::decode_text(bytes)?, settings)?);
+            }
             (_, Values::Bytea(values)) => values.append_value(text::parse_bytea(bytes)?),
             (pg_type, Values::Int4(_) | Values::Int8(_) | Values::Interval(_)) => {
                 let value = text::parse(pg_type, -1, binary::decode_text(bytes)?, settings)?;
@@ -137,7 +140,10 @@ impl ColumnBuilder {
             Values::Text(values) => values.append(binary::decode_text(bytes)?),
             Values::Interval(values) => values.append_value(interval_native(binary::decode_interval(bytes)?)),
             Values::Uuid(values) => append_uuid(values, &fixed(bytes)?),
-            Values::Bytea(values) => values.append_value(bytes),
+            Values::Bytea(values) => match self.pg_type {
+                PgType::Array(element) => values.append_value(array::validated(element, bytes)?),
+                _ => values.append_value(bytes),
+            },
         }
         Ok(())
     }
@@ -168,7 +174,7 @@ impl ColumnBuilder {
             (Value::Text(value), Values::Text(values)) => values.append(value),
             (Value::Interval(value), Values::Interval(values)) => values.append_value(interval_native(*value)),
             (Value::Uuid(value), Values::Uuid(values)) => append_uuid(values, value),
-            (Value::Bytea(value), Values::Bytea(values)) => values.append_value(value),
+            (Value::Bytea(value) | Value::Array(value), Values::Bytea(values)) => values.append_value(value),
             (value, _) => panic!("{value:?} in a column of type {}", self.pg_type.name()),
         }
     }

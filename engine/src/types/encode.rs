@@ -21,7 +21,7 @@ use super::datetime::zone::OffsetCursor;
 use super::numeric::array::NumericColumn;
 use super::numeric::wire::{BASE, HEADER_BYTES, SIGN_NEGATIVE, SIGN_POSITIVE, header, low_digit};
 use super::text::{uuid_text, write_bytea};
-use super::{DateStyle, FormatSettings, PgType, datetime, float, interval};
+use super::{DateStyle, Element, FormatSettings, PgType, array, datetime, float, interval};
 
 /// A result format code (PostgreSQL: Message Flow, Formats and Format Codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,6 +74,7 @@ enum Cells<'s> {
     UuidBinary(FixedSizeBinaryArray),
     ByteaText(BinaryArray, &'s FormatSettings),
     ByteaBinary(BinaryArray),
+    ArrayText(BinaryArray, Element, &'s FormatSettings),
 }
 
 /// The int32 before each cell.
@@ -135,7 +136,8 @@ impl<'s> Cells<'s> {
             PgType::Uuid if is_text => Self::UuidText(column.as_fixed_size_binary().clone()),
             PgType::Uuid => Self::UuidBinary(column.as_fixed_size_binary().clone()),
             PgType::Bytea if is_text => Self::ByteaText(column.as_binary().clone(), settings),
-            PgType::Bytea => Self::ByteaBinary(column.as_binary().clone()),
+            PgType::Array(element) if is_text => Self::ArrayText(column.as_binary().clone(), element, settings),
+            PgType::Bytea | PgType::Array(_) => Self::ByteaBinary(column.as_binary().clone()),
             PgType::Jsonb if !is_text => Self::text(column, &[JSONB_VERSION]),
             PgType::Text
             | PgType::Varchar
@@ -232,6 +234,9 @@ impl<'s> Cells<'s> {
             Self::UuidBinary(values) => write_bytes(b"", values.value(row), out),
             Self::ByteaText(values, settings) => {
                 measured(out, |out| write_bytea(values.value(row), settings.bytea_output, out));
+            }
+            Self::ArrayText(values, element, settings) => {
+                measured(out, |out| array::write_text(values.value(row), *element, settings, out));
             }
             Self::ByteaBinary(values) => write_bytes(b"", values.value(row), out),
         }

@@ -17,10 +17,12 @@
 //! | Interval | Interval(MonthDayNano) | the third field holds **microseconds**, not nanoseconds |
 //! | Uuid | FixedSizeBinary(16) | |
 //! | Bytea | Binary | |
+//! | Array | Binary | as array_send writes it, see [`array`] |
 //!
 //! Any Numeric array may arrive in any of its three forms, any text array in either of its two: kernels accept all.
 
 pub mod access;
+pub mod array;
 pub mod binary;
 pub mod build;
 pub mod datetime;
@@ -32,6 +34,7 @@ pub mod text;
 mod text_column;
 pub mod value;
 
+pub use array::Element;
 pub use value::{Interval, Numeric, Value};
 
 /// PostgreSQL object identifier.
@@ -62,6 +65,7 @@ pub enum PgType {
     Bytea,
     Json,
     Jsonb,
+    Array(Element),
     /// The type of an untyped literal or parameter before coercion; pseudo-type in the end (text on output).
     Unknown,
 }
@@ -75,11 +79,12 @@ pub enum TypeCategory {
     DateTime,
     Timespan,
     UserDefined,
+    Array,
     Unknown,
 }
 
 impl PgType {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 34] = [
         Self::Bool,
         Self::Int2,
         Self::Int4,
@@ -100,6 +105,19 @@ impl PgType {
         Self::Bytea,
         Self::Json,
         Self::Jsonb,
+        Self::Array(Element::Bool),
+        Self::Array(Element::Int2),
+        Self::Array(Element::Int4),
+        Self::Array(Element::Int8),
+        Self::Array(Element::Float4),
+        Self::Array(Element::Float8),
+        Self::Array(Element::Numeric),
+        Self::Array(Element::Text),
+        Self::Array(Element::Varchar),
+        Self::Array(Element::Date),
+        Self::Array(Element::Timestamp),
+        Self::Array(Element::Timestamptz),
+        Self::Array(Element::Uuid),
         Self::Unknown,
     ];
 
@@ -127,6 +145,7 @@ impl PgType {
             Self::Numeric => 1700,
             Self::Uuid => 2950,
             Self::Jsonb => 3802,
+            Self::Array(element) => element.array_oid(),
         }
     }
 
@@ -158,6 +177,7 @@ impl PgType {
             Self::Numeric => "numeric",
             Self::Uuid => "uuid",
             Self::Jsonb => "jsonb",
+            Self::Array(element) => element.array_name(),
         }
     }
 
@@ -185,6 +205,7 @@ impl PgType {
             Self::Numeric => "numeric",
             Self::Uuid => "uuid",
             Self::Jsonb => "jsonb",
+            Self::Array(element) => element.array_typname(),
         }
     }
 
@@ -199,6 +220,7 @@ impl PgType {
             Self::Name => 64,
             Self::Unknown => -2,
             Self::Numeric | Self::Text | Self::Varchar | Self::Bpchar | Self::Bytea | Self::Json | Self::Jsonb => -1,
+            Self::Array(_) => -1,
         }
     }
 
@@ -210,6 +232,7 @@ impl PgType {
             Self::Date | Self::Time | Self::Timestamp | Self::Timestamptz => TypeCategory::DateTime,
             Self::Interval => TypeCategory::Timespan,
             Self::Uuid | Self::Bytea | Self::Json | Self::Jsonb => TypeCategory::UserDefined,
+            Self::Array(_) => TypeCategory::Array,
             Self::Unknown => TypeCategory::Unknown,
         }
     }

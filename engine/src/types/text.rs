@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ByteaOutput, FormatSettings, Numeric, PgType, Value, datetime, float, interval};
+use super::{ByteaOutput, FormatSettings, Numeric, PgType, Value, array, datetime, float, interval};
 
 /// Why a text or binary value is not one of the type, here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +55,7 @@ pub fn parse(pg_type: PgType, typmod: i32, text: &str, settings: &FormatSettings
         PgType::Bpchar => Value::Text(pad_bpchar(limit_bpchar(text, typmod)?, typmod)),
         PgType::Uuid => Value::Uuid(parse_uuid(bytes)?),
         PgType::Bytea => Value::Bytea(parse_bytea(bytes)?.into()),
+        PgType::Array(element) => Value::Array(array::parse(element, text, settings)?.into()),
         // Validating (json) and normalising (jsonb) is upstream's.
         PgType::Json | PgType::Jsonb => return Err(ParseError::beyond(pg_type.name())),
         PgType::Date => Value::Date(datetime::parse_date(text, settings)?),
@@ -89,6 +90,10 @@ pub fn write(value: &Value, pg_type: PgType, settings: &FormatSettings, out: &mu
         Value::Text(value) => out.extend_from_slice(value.as_bytes()),
         Value::Uuid(value) => write_uuid(value, out),
         Value::Bytea(value) => write_bytea(value, settings.bytea_output, out),
+        Value::Array(value) => match pg_type {
+            PgType::Array(element) => array::write_text(value, element, settings, out),
+            _ => debug_assert!(false, "an array of another type"),
+        },
         Value::Date(value) => datetime::write_date(*value, settings, out),
         Value::Time(value) => datetime::write_time(*value, out),
         Value::Timestamp(value) => datetime::write_timestamp(*value, settings, out),

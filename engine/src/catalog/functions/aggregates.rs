@@ -3,7 +3,7 @@
 //! Source of the table: PostgreSQL's pg_aggregate.dat and pg_proc.dat. An argument of another type (varchar, name...)
 //! is first coerced by the rules for functions: max(varchar) is max(text).
 
-use crate::types::PgType;
+use crate::types::{Element, PgType};
 
 /// Which aggregate; the argument's type decides the state and the result (PostgreSQL: pg_aggregate.dat).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +19,7 @@ pub enum AggregateFunction {
     /// variance and stddev.
     Spread(Spread),
     StringAgg,
+    ArrayAgg,
     PercentileCont,
     PercentileDisc,
     Mode,
@@ -146,6 +147,34 @@ const fn pair(name: &'static str, function: AggregateFunction, result: PgType) -
     Aggregate { name, function, argument: Some(PgType::Float8), extra: &[PgType::Float8], result }
 }
 
+/// Of exactly this type: `anynonarray` takes what it is given.
+const fn array_agg(element: Element) -> Aggregate {
+    Aggregate {
+        name: "array_agg",
+        function: AggregateFunction::ArrayAgg,
+        argument: Some(ARRAY_ELEMENTS[element as usize]),
+        extra: &[],
+        result: PgType::Array(element),
+    }
+}
+
+/// `Element::pg_type`, for constants.
+const ARRAY_ELEMENTS: [PgType; 13] = [
+    PgType::Bool,
+    PgType::Int2,
+    PgType::Int4,
+    PgType::Int8,
+    PgType::Float4,
+    PgType::Float8,
+    PgType::Numeric,
+    PgType::Text,
+    PgType::Varchar,
+    PgType::Date,
+    PgType::Timestamp,
+    PgType::Timestamptz,
+    PgType::Uuid,
+];
+
 macro_rules! regression_list {
     ($name:literal, $regression:ident) => {
         &[&pair($name, AggregateFunction::Regression(Regression::$regression), PgType::Float8)]
@@ -204,6 +233,21 @@ static LISTS: &[&[&Aggregate]] = &[
         extra: &[PgType::Text],
         result: PgType::Text,
     }],
+    &[
+        &array_agg(Element::Bool),
+        &array_agg(Element::Int2),
+        &array_agg(Element::Int4),
+        &array_agg(Element::Int8),
+        &array_agg(Element::Float4),
+        &array_agg(Element::Float8),
+        &array_agg(Element::Numeric),
+        &array_agg(Element::Text),
+        &array_agg(Element::Varchar),
+        &array_agg(Element::Date),
+        &array_agg(Element::Timestamp),
+        &array_agg(Element::Timestamptz),
+        &array_agg(Element::Uuid),
+    ],
     spread_list!("variance", VarSamp),
     spread_list!("var_samp", VarSamp),
     spread_list!("var_pop", VarPop),
@@ -241,7 +285,12 @@ mod tests {
         assert_eq!(result("max", PgType::Bpchar), Some(PgType::Bpchar));
         assert_eq!(result("max", PgType::Bool), None);
         assert_eq!(aggregates("count").len(), 2);
-        assert!(aggregates("array_agg").is_empty());
+        assert_eq!(result("array_agg", PgType::Date), Some(PgType::Array(Element::Date)));
+        assert!(
+            aggregates("array_agg")
+                .iter()
+                .all(|a| a.argument == Element::of(a.argument.unwrap()).map(Element::pg_type))
+        );
         assert_eq!(result("stddev", PgType::Int4), Some(PgType::Numeric));
     }
 }

@@ -9,6 +9,7 @@
 
 mod aggregates;
 mod arithmetic;
+mod array;
 mod cast_number;
 mod cast_text;
 mod collation;
@@ -24,6 +25,7 @@ mod text_comparison;
 mod vector;
 
 pub use aggregates::{Aggregate, AggregateFunction, Regression, Spread, WindowFunction, aggregates, window_function};
+pub use array::{CONSTRUCT, EQUALS_ANY, FUNCTIONS as ARRAY_FUNCTIONS, TO_STRING, subscript};
 pub use collation::{LOWER, LOWER_ASCII, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
 pub use registry::{
     ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, cast, function_candidates, functions,

@@ -41,8 +41,11 @@ impl OtherType {
     /// anywhere; the polymorphic types that take no array, range or enum take any type held here. That polymorphic
     /// arguments must agree with each other is for the caller to check.
     pub fn accepts(&self, from: PgType) -> bool {
+        let is_array = matches!(from, PgType::Array(_));
         from == PgType::Unknown
-            || matches!(self.name, "any" | "anyelement" | "anynonarray" | "anycompatible")
+            || matches!(self.name, "any" | "anyelement" | "anycompatible")
+            || (self.name == "anynonarray" && !is_array)
+            || (matches!(self.name, "anyarray" | "anycompatiblearray") && is_array)
             || self.implicit_from.contains(&from)
     }
 }
@@ -58,6 +61,7 @@ impl ArgumentType {
                 PgType::Date | PgType::Time | PgType::Timestamp | PgType::Timestamptz => 'D',
                 PgType::Interval => 'T',
                 PgType::Uuid | PgType::Bytea | PgType::Json | PgType::Jsonb => 'U',
+                PgType::Array(_) => 'A',
                 PgType::Unknown => 'X',
             },
             Self::Other(other) => other.category,

@@ -45,7 +45,13 @@ pub(super) fn extreme(which: Which, pg_type: PgType) -> Result<Box<dyn Accumulat
         PgType::Numeric => Box::new(Others::new(which, Numerics)),
         PgType::Interval => Box::new(Others::new(which, Intervals)),
         PgType::Text | PgType::Varchar | PgType::Name | PgType::Bpchar => Box::new(Texts::new(which, pg_type)),
-        PgType::Bool | PgType::Uuid | PgType::Bytea | PgType::Json | PgType::Jsonb | PgType::Unknown => {
+        PgType::Bool
+        | PgType::Uuid
+        | PgType::Bytea
+        | PgType::Json
+        | PgType::Jsonb
+        | PgType::Array(_)
+        | PgType::Unknown => {
             return Err(EvalError::Beyond(format!("min or max of {}", pg_type.name())));
         }
     })

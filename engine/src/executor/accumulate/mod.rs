@@ -1,6 +1,7 @@
 //! Aggregate states, one array of them per call, updated a column at a time. Results are PostgreSQL's, digit for
 //! digit: see the source named at each state. Floats are added in row order, one state per group.
 
+mod array;
 mod count;
 mod extreme;
 mod float;
@@ -121,6 +122,10 @@ pub(super) fn accumulator(
             Box::new(spread::ExactSpreads::new(spread))
         }
         (AggregateFunction::StringAgg, Some(PgType::Text)) => Box::new(ordered::Joined::default()),
+        (AggregateFunction::ArrayAgg, Some(pg_type)) => match crate::types::Element::of(pg_type) {
+            Some(element) => Box::new(array::Arrays::new(element)),
+            None => return unknown(),
+        },
         (AggregateFunction::RegrCount, _) => Box::new(regression::Regressions::count()),
         (AggregateFunction::Regression(which), _) => Box::new(regression::Regressions::new(which)),
         (

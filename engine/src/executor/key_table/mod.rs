@@ -153,7 +153,7 @@ impl KeyTable {
 /// Refuses types whose keys cannot be told apart here. (jsonb equality is not that of its text.)
 pub(super) fn check(pg_type: PgType) -> Result<(), EvalError> {
     match pg_type {
-        PgType::Json | PgType::Jsonb | PgType::Unknown => Err(unknown(pg_type)),
+        PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => Err(unknown(pg_type)),
         _ => Ok(()),
     }
 }
@@ -195,7 +195,7 @@ impl ColumnMap {
                 Self::Text(TextMap::default())
             }
             PgType::Interval | PgType::Uuid => Self::Wide(WideMap::default()),
-            PgType::Json | PgType::Jsonb | PgType::Unknown => return Err(unknown(pg_type)),
+            PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => return Err(unknown(pg_type)),
         })
     }
 

@@ -86,6 +86,6 @@ fn is_hashable(function: &Function) -> bool {
     let is_float = |t: PgType| matches!(t, PgType::Float4 | PgType::Float8);
     let [left, right] = function.arguments else { return false };
     function.name == "="
-        && !matches!(left, PgType::Json | PgType::Jsonb | PgType::Unknown)
+        && !matches!(left, PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown)
         && (left == right || (is_integer(*left) && is_integer(*right)) || (is_float(*left) && is_float(*right)))
 }

@@ -6,6 +6,7 @@ use super::{Parsed, Parser, unsupported};
 use crate::statement::ast::{ArrayItems, ArrayLiteral, Expr, SqlValueFunction};
 use crate::statement::keywords::KeywordClass;
 use crate::statement::lexer::{Token, TokenKind, fold};
+use crate::types::array::plain_items;
 
 /// The %left, %right and %nonassoc lines of gram.y, loosest first.
 mod precedence {
@@ -213,7 +214,11 @@ impl<'a> Parser<'_, 'a> {
                 Expr::Collate { operand: Box::new(left), collation }
             }
             Infix::Cast => Expr::Cast { operand: Box::new(left), to: self.type_name()? },
-            Infix::Subscript => return Err(unsupported("subscript")),
+            Infix::Subscript => {
+                let subscript = Box::new(self.expression()?);
+                self.expect_symbol("]").map_err(|_| unsupported("slice of an array"))?;
+                Expr::Subscript { array: Box::new(left), subscript }
+            }
             Infix::Symbol(symbol) => {
                 if ["any", "some", "all"].iter().any(|word| self.peek_is_word(word)) {
                     return Ok((self.quantified(left, symbol)?, (level == precedence::COMPARISON).then_some(level)));
@@ -295,7 +300,7 @@ impl<'a> Parser<'_, 'a> {
         self.at += 1;
         let operand = Box::new(left);
         let Some(query) = self.query_or_nothing()? else {
-            let array = self.array_literal()?;
+            let array = self.quantified_array()?;
             return Ok(Expr::Quantified { operand, symbol: symbol.to_owned(), is_all, array });
         };
         match (symbol, is_all) {
@@ -303,6 +308,18 @@ impl<'a> Parser<'_, 'a> {
             ("<>", true) => Ok(Expr::InSubquery { operand, query: Box::new(query), negated: true }),
             _ => Err(unsupported("ANY or ALL of a subquery")),
         }
+    }
+
+    /// A literal, or any other expression in parentheses.
+    fn quantified_array(&mut self) -> Parsed<ArrayLiteral> {
+        let start = self.at;
+        self.array_literal().or_else(|_| {
+            self.at = start;
+            self.expect_symbol("(")?;
+            let array = self.expression()?;
+            self.expect_symbol(")")?;
+            Ok(ArrayLiteral { items: ArrayItems::Of(Box::new(array)), to: None })
+        })
     }
 
     /// `(ARRAY[...])` or `('{...}')`, with or without a cast.
@@ -316,7 +333,7 @@ impl<'a> Parser<'_, 'a> {
             ArrayItems::Listed(items)
         } else {
             let Ok(Expr::String(text)) = self.string_constant() else { return Err(unknown()) };
-            ArrayItems::Text(array_items(&text).ok_or_else(unknown)?)
+            ArrayItems::Text(plain_items(&text).ok_or_else(unknown)?)
         };
         let to = if self.accept_symbol("::") {
             let element = self.element_type()?;
@@ -386,6 +403,15 @@ impl<'a> Parser<'_, 'a> {
             "true" => self.constant(Expr::Bool(true)),
             "false" => self.constant(Expr::Bool(false)),
             "case" => self.case(),
+            "array" if self.peek_at(1).is_some_and(|next| next.is_symbol("[")) => {
+                self.at += 2;
+                if self.accept_symbol("]") {
+                    return Ok(Expr::Array(Vec::new()));
+                }
+                let items = self.list(Self::expression)?;
+                self.expect_symbol("]")?;
+                Ok(Expr::Array(items))
+            }
             "cast" => self.cast(),
             "current_date" => self.constant(sql_value(SqlValueFunction::CurrentDate)),
             "current_time" => self.timed(SqlValueFunction::CurrentTime),
@@ -482,7 +508,7 @@ impl<'a> Parser<'_, 'a> {
             return Err(unsupported("schema-qualified type"));
         }
         let name = names.pop().ok_or_else(|| self.unexpected())?;
-        let to = crate::statement::ast::TypeName { name, is_system, modifiers: Vec::new() };
+        let to = crate::statement::ast::TypeName { name, is_system, modifiers: Vec::new(), is_array: false };
         Ok(Expr::Cast { operand: Box::new(self.string_constant()?), to })
     }
 
@@ -534,40 +560,6 @@ impl<'a> Parser<'_, 'a> {
 fn is_operator(token: &Token<'_>) -> bool {
     token.kind == TokenKind::Symbol
         && !matches!(token.text, "(" | ")" | "[" | "]" | "," | ";" | ":" | "::" | ":=" | "." | ".." | "=>")
-}
-
-/// The items of a one-dimensional array literal (PostgreSQL: array_in), None if it is anything but a plain one.
-fn array_items(text: &str) -> Option<Vec<Option<String>>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    if inner.trim().is_empty() {
-        return Some(Vec::new());
-    }
-    let mut items = Vec::new();
-    let mut rest = inner;
-    loop {
-        rest = rest.trim_start();
-        let item = if let Some(quoted) = rest.strip_prefix('"') {
-            let end = quoted.find(['"', '\\'])?;
-            if !quoted[end..].starts_with('"') {
-                return None;
-            }
-            rest = quoted[end + 1..].trim_start();
-            Some(quoted[..end].to_owned())
-        } else {
-            let end = rest.find(',').unwrap_or(rest.len());
-            let bare = rest[..end].trim_end();
-            rest = &rest[end..];
-            if bare.is_empty() || bare.contains(['{', '}', '"', '\\']) {
-                return None;
-            }
-            (!bare.eq_ignore_ascii_case("null")).then(|| bare.to_owned())
-        };
-        items.push(item);
-        match rest.strip_prefix(',') {
-            Some(next) => rest = next,
-            None => return rest.is_empty().then_some(items),
-        }
-    }
 }
 
 fn precedence_of(symbol: &str) -> u8 {

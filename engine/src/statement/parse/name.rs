@@ -76,21 +76,25 @@ impl Parser<'_, '_> {
         Ok(name.into_owned())
     }
 
-    /// Typename, without arrays and SETOF.
+    /// Typename, without SETOF. Dimensions and bounds written after it mean nothing to PostgreSQL; only `[]` is read.
     pub(super) fn type_name(&mut self) -> Parsed<TypeName> {
         let simple = self.element_type()?;
+        let is_array = self.accept_symbol("[");
+        if is_array {
+            self.expect_symbol("]")?;
+        }
         if self.peek_is_symbol("[") || self.peek_is_word("array") {
             return Err(unsupported("array type"));
         }
-        Ok(simple)
+        Ok(TypeName { is_array, ..simple })
     }
 
     /// SimpleTypename.
     pub(super) fn element_type(&mut self) -> Parsed<TypeName> {
         Ok(match self.keyword_type()? {
-            Some(TypeName { name, is_system, modifiers }) if name == "bpchar" && modifiers.is_empty() => {
+            Some(TypeName { name, is_system, modifiers, .. }) if name == "bpchar" && modifiers.is_empty() => {
                 // CharacterWithoutLength: CHAR is CHAR(1) as a type, unlimited in a typed literal.
-                TypeName { name, is_system, modifiers: vec![1] }
+                TypeName { name, is_system, modifiers: vec![1], is_array: false }
             }
             Some(simple) => simple,
             None => self.generic_type()?,
@@ -116,7 +120,7 @@ impl Parser<'_, '_> {
             return Err(self.unexpected());
         }
         let modifiers = self.type_modifiers()?;
-        Ok(TypeName { name, is_system: is_qualified, modifiers })
+        Ok(TypeName { name, is_system: is_qualified, modifiers, is_array: false })
     }
 
     /// The types that gram.y spells with keywords; None if the next token begins none of them.
@@ -125,7 +129,7 @@ impl Parser<'_, '_> {
         let word = fold(token.text).into_owned();
         let plain = |name: &str| match word.as_str() {
             _ if name.is_empty() => None,
-            _ => Some(TypeName { name: name.to_owned(), is_system: true, modifiers: Vec::new() }),
+            _ => Some(TypeName { name: name.to_owned(), is_system: true, modifiers: Vec::new(), is_array: false }),
         };
         let simple = match word.as_str() {
             "int" | "integer" => plain("int4"),
@@ -151,7 +155,8 @@ impl Parser<'_, '_> {
 
     /// The rest of a keyword type that takes modifiers.
     fn modified_type(&mut self, word: &str) -> Parsed<TypeName> {
-        let system = |name: &str, modifiers| TypeName { name: name.to_owned(), is_system: true, modifiers };
+        let system =
+            |name: &str, modifiers| TypeName { name: name.to_owned(), is_system: true, modifiers, is_array: false };
         Ok(match word {
             "float" => match self.type_modifiers()?.as_slice() {
                 [] => system("float8", Vec::new()),

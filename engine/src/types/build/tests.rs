@@ -148,6 +148,19 @@ fn value_of(pg_type: PgType) -> BoxedStrategy<Value> {
             .boxed(),
         PgType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
         PgType::Bytea => prop::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Value::Bytea(bytes.into())).boxed(),
+        PgType::Array(element) => {
+            let item = prop_oneof![1 => Just(Value::Null), 5 => value_of(element.pg_type())];
+            prop::collection::vec(item, 0..6)
+                .prop_map(move |items| {
+                    let mut elements = Vec::new();
+                    items.iter().for_each(|item| array::write_element(item, element, &mut elements));
+                    let mut whole = Vec::new();
+                    let has_null = items.contains(&Value::Null);
+                    array::write_vector(element, items.len(), has_null, &elements, &mut whole);
+                    Value::Array(whole.into())
+                })
+                .boxed()
+        }
         PgType::Text
         | PgType::Varchar
         | PgType::Bpchar

@@ -1,0 +1,214 @@
+//! Arrays: constructors, subscripts, ANY and ALL, and the functions and operators that take arrays of any element
+//! (transformArrayExpr, transformContainerSubscripts, make_scalar_array_op, enforce_generic_type_consistency).
+
+use crate::binder::coerce::{Needs, check_collation};
+use crate::binder::expression::{Level, unknown_function};
+use crate::binder::typed::{CollationStrength, Typed};
+use crate::binder::{Binder, Bound, BoundExpr, ExprType, unsupported};
+use crate::catalog::Collation;
+use crate::catalog::functions::{self, ARRAY_FUNCTIONS, CastContext, Function};
+use crate::statement::ast::{Call, Expr, TypeName};
+use crate::types::array::{write_element, write_vector};
+use crate::types::{Element, PgType, Value};
+
+const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
+
+fn element_of(typed: &Typed) -> Option<Element> {
+    match typed.pg_type() {
+        PgType::Array(element) => Some(element),
+        _ => None,
+    }
+}
+
+fn named(name: &str) -> Option<&'static Function> {
+    ARRAY_FUNCTIONS.iter().find(|function| function.name == name)
+}
+
+impl Binder<'_> {
+    /// `ARRAY[...]`, its items of one type, or of the one that it is cast to.
+    pub(super) fn array(&mut self, level: &mut Level, items: &[Expr], to: Option<&TypeName>) -> Bound<Typed> {
+        let items = self.expressions(level, items)?;
+        let (items, element) = match to {
+            Some(to) => {
+                let (PgType::Array(element), _) = self.type_named(to)? else { return Err(unsupported("array")) };
+                let cast = |item| self.cast(item, element.pg_type(), -1);
+                (items.into_iter().map(cast).collect::<Bound<Vec<_>>>()?, element)
+            }
+            None if items.is_empty() => return Err(unsupported("empty array of no type")),
+            None => {
+                let (items, expr_type, _) = self.unify(items)?;
+                let no_array = || unsupported(format!("array of {}", expr_type.pg_type.name()));
+                (items, Element::of(expr_type.pg_type).ok_or_else(no_array)?)
+            }
+        };
+        let expr_type = self.array_type(element)?;
+        let collated: Vec<&Typed> = items.iter().collect();
+        // Conflicting collations have no array of one.
+        self.input_collation(&collated, PgType::Text)?;
+        let values: Option<Vec<&Value>> = items
+            .iter()
+            .map(|item| match &item.expr {
+                BoundExpr::Literal { value, .. } => Some(value),
+                _ => None,
+            })
+            .collect();
+        let expr = match values {
+            Some(values) => BoundExpr::Literal { value: array_value(element, &values), expr_type },
+            None => {
+                let mut arguments: Vec<BoundExpr> = items.into_iter().map(|item| item.expr).collect();
+                arguments.push(BoundExpr::collation(element.pg_type().oid()));
+                BoundExpr::Call { function: &functions::CONSTRUCT, arguments, expr_type }
+            }
+        };
+        Ok(Typed { expr, expr_type, strength: CollationStrength::Implicit, origin: None })
+    }
+
+    fn array_type(&self, element: Element) -> Bound<ExprType> {
+        let collation = match element {
+            Element::Text | Element::Varchar => self.default_collation()?,
+            _ => Collation::None,
+        };
+        Ok(ExprType { pg_type: PgType::Array(element), typmod: -1, collation })
+    }
+
+    /// `array[subscript]`.
+    pub(super) fn subscript(&mut self, level: &mut Level, array: &Expr, subscript: &Expr) -> Bound<Typed> {
+        let array = self.expression(level, array)?;
+        let element = element_of(&array).ok_or_else(|| unsupported("subscript"))?;
+        let subscript = self.expression(level, subscript)?;
+        let subscript = self.coerce(subscript, PgType::Int4, CastContext::Assignment)?;
+        let collation = array.expr_type.collation;
+        let (expr_type, strength) = self.plain_type(element.pg_type())?;
+        let collation = if collation == Collation::None { expr_type.collation } else { collation };
+        // The modifier of the array's type is its elements'.
+        let expr_type = ExprType { collation, typmod: array.expr_type.typmod, ..expr_type };
+        let arguments = vec![array.expr, subscript.expr];
+        let expr = BoundExpr::Call { function: functions::subscript(element), arguments, expr_type };
+        Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// `operand = ANY (array)`, `operand <> ALL (array)`.
+    pub(super) fn quantified_array(
+        &mut self,
+        operand: Typed,
+        symbol: &str,
+        is_all: bool,
+        array: Typed,
+    ) -> Bound<Typed> {
+        if !matches!((symbol, is_all), ("=", false) | ("<>", true)) {
+            return Err(unsupported("ANY or ALL of an array"));
+        }
+        let element = match element_of(&array) {
+            Some(element) => element.pg_type(),
+            None if array.is_unknown() && !operand.is_unknown() => {
+                // The array's type is that of the operator's right side.
+                let right = Typed { expr: BoundExpr::Literal { value: Value::Null, expr_type: BOOL }, ..array.clone() };
+                let (_, _, right) = self.equality(operand.clone(), right)?;
+                right.pg_type()
+            }
+            None => return Err(unsupported("ANY or ALL of an array")),
+        };
+        let of = Element::of(element).filter(|element| element.is_bytewise());
+        let of = of.ok_or_else(|| unsupported(format!("ANY or ALL of an array of {}", element.name())))?;
+        let array = self.coerce(array, PgType::Array(of), CastContext::Implicit)?;
+        let (mut stand_in, strength) = self.plain_type(element)?;
+        if array.expr_type.collation != Collation::None {
+            stand_in.collation = array.expr_type.collation;
+        }
+        let stand_in = Typed::literal(Value::Null, stand_in, strength);
+        let (_, operand, compared) = self.equality(operand, stand_in)?;
+        let is_text = |pg_type| matches!(pg_type, PgType::Text | PgType::Varchar);
+        let is_integer = |pg_type| matches!(pg_type, PgType::Int2 | PgType::Int4 | PgType::Int8);
+        let (left, right) = (operand.pg_type(), compared.pg_type());
+        let agrees = (left == right && right == element)
+            || (is_text(left) && is_text(right) && is_text(element))
+            || (is_integer(left) && is_integer(right) && right == element);
+        if !agrees {
+            return Err(unsupported(format!("{} = ANY of an array of {}", left.name(), element.name())));
+        }
+        let arguments = vec![operand.expr, array.expr];
+        let any = BoundExpr::Call { function: &functions::EQUALS_ANY, arguments, expr_type: BOOL };
+        Ok(Typed::bool(if is_all { BoundExpr::Not(Box::new(any)) } else { any }))
+    }
+
+    /// `@>`, `<@`, `&&`, `=` and `<>` where a side is an array; None: none is.
+    pub(super) fn array_operator(&mut self, symbol: &str, left: &Typed, right: &Typed) -> Bound<Option<Typed>> {
+        let Some(element) = element_of(left).or_else(|| element_of(right)) else { return Ok(None) };
+        let refused = || unsupported(format!("operator {symbol} of {}", PgType::Array(element).name()));
+        let name = if matches!(symbol, "=" | "<>") { "array_eq" } else { symbol };
+        let is_contested = self.catalog.user_operators.contains(symbol) || !self.is_pg_catalog_first();
+        let function = named(name).filter(|_| element.is_bytewise() && !is_contested).ok_or_else(refused)?;
+        let of = PgType::Array(element);
+        let mut sides = Vec::with_capacity(2);
+        for side in [left, right] {
+            if side.pg_type() != of && !side.is_unknown() {
+                return Err(refused());
+            }
+            let side = self.coerce(side.clone(), of, CastContext::Implicit)?;
+            check_array_equality(&side)?;
+            sides.push(side);
+        }
+        let given: Vec<Collation> = sides
+            .iter()
+            .map(|side| side.expr_type.collation)
+            .filter(|collation| *collation != Collation::None)
+            .collect();
+        if given.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Err(refused());
+        }
+        let arguments = sides.into_iter().map(|side| side.expr).collect();
+        let expr = BoundExpr::Call { function, arguments, expr_type: BOOL };
+        Ok(Some(Typed::bool(if symbol == "<>" { BoundExpr::Not(Box::new(expr)) } else { expr })))
+    }
+
+    /// A function of arrays; None: the first argument is none, or it is another function.
+    pub(super) fn array_function(&mut self, call: &Call, arguments: &[Typed]) -> Bound<Option<Typed>> {
+        let Some(element) = arguments.first().and_then(element_of) else { return Ok(None) };
+        let refused = || unknown_function(call, arguments);
+        if self.is_contested(call) {
+            return Err(refused());
+        }
+        let mut given = arguments.iter().cloned();
+        let Some(array) = given.next() else { return Ok(None) };
+        if call.name == "array_to_string" && matches!(arguments.len(), 2 | 3) {
+            let mut bound = vec![array.expr];
+            for text in given {
+                bound.push(self.coerce(text, PgType::Text, CastContext::Implicit)?.expr);
+            }
+            bound.push(BoundExpr::collation(element.pg_type().oid()));
+            let (expr_type, strength) = self.plain_type(PgType::Text)?;
+            let expr = BoundExpr::Call { function: &functions::TO_STRING, arguments: bound, expr_type };
+            return Ok(Some(Typed { expr, expr_type, strength, origin: None }));
+        }
+        let function = named(&call.name).filter(|function| function.arguments.len() == arguments.len());
+        let function = function.filter(|function| function.result == PgType::Int4).ok_or_else(refused)?;
+        let mut bound = vec![array.expr];
+        for number in given {
+            bound.push(self.coerce(number, PgType::Int4, CastContext::Implicit)?.expr);
+        }
+        let (expr_type, strength) = self.plain_type(PgType::Int4)?;
+        Ok(Some(Typed {
+            expr: BoundExpr::Call { function, arguments: bound, expr_type },
+            expr_type,
+            strength,
+            origin: None,
+        }))
+    }
+}
+
+/// Elements that are strings compare as their collation says.
+fn check_array_equality(array: &Typed) -> Bound<()> {
+    match array.expr_type.collation {
+        Collation::None => Ok(()),
+        collation => check_collation(collation, Needs::Equality, "equality of array elements"),
+    }
+}
+
+fn array_value(element: Element, values: &[&Value]) -> Value {
+    let mut elements = Vec::new();
+    values.iter().for_each(|value| write_element(value, element, &mut elements));
+    let mut whole = Vec::new();
+    let has_null = values.iter().any(|value| value.is_null());
+    write_vector(element, values.len(), has_null, &elements, &mut whole);
+    Value::Array(whole.into())
+}
