@@ -500,6 +500,32 @@ fn settings_are_shown() {
 }
 
 #[test]
+fn the_current_schema_is_the_one_of_the_next_read() {
+    let mut pair = Pair::start();
+    let sql = "select current_schema()";
+    let extended = [parse("", sql), bind("", "", &[], 1), describe('P', ""), execute("", 0), sync()];
+    for _ in 0..2 {
+        pair.agree("simple", &[burst(4, &[query(sql)])]);
+        pair.agree("without parentheses", &[burst(4, &[query("SELECT pg_catalog.current_schema();")])]);
+        pair.agree("extended", &[burst(6, &extended)]);
+        // It is the user's name, and comes first in the path as soon as it exists.
+        pair.upstream.query("CREATE SCHEMA postgres");
+        assert_eq!(rows(&pair.freshet.query(sql))[0][0].as_deref(), Some("postgres"), "made past freshet");
+        pair.agree("of the user's name", &[burst(4, &[query(sql)])]);
+        pair.upstream.query("DROP SCHEMA postgres");
+        assert_eq!(rows(&pair.freshet.query(sql))[0][0].as_deref(), Some("public"), "dropped past freshet");
+    }
+    // What is not certain is upstream's.
+    for path in ["pg_catalog", "pg_catalog, public", "nowhere", ""] {
+        let set = format!("SET search_path = {}", if path.is_empty() { "''" } else { path });
+        for client in [&mut pair.upstream, &mut pair.freshet] {
+            client.query(&set);
+        }
+        assert_eq!(pair.freshet.query(sql), pair.upstream.query(sql), "{path}");
+    }
+}
+
+#[test]
 fn a_session_that_is_answered_here_does_not_look_idle_upstream() {
     let cluster = Cluster::shared();
     let database = cluster.database();

@@ -38,6 +38,7 @@ use crate::session::local::kept::reply;
 use crate::session::local::patient::Patience;
 use crate::session::local::refusals::{DecidedBy, Refusals};
 use crate::session::oracle::{Oracle, StillDescribed};
+use crate::session::preamble;
 use crate::session::reply::{describe_statement, row_description, run};
 use crate::session::settings::SessionSettings;
 use crate::session::state::{Login, RouteSetting, SessionState};
@@ -236,6 +237,9 @@ impl LocalAnswerer {
             let pinned = self.local.freshness.pinned(choice, settings.role(), self.required).await;
             pinned.map_err(|reason| self.refuse(&request, None, reason))?;
         }
+        if preamble::asks_for_schema(unit.sql) {
+            return self.answer_schema(&request).await.map_err(|reason| self.refuse(&request, None, reason));
+        }
         let mut moment = None;
         if state.route != RouteSetting::Auto {
             // For the key of what is to be kept.
@@ -257,6 +261,17 @@ impl LocalAnswerer {
             self.remember_refusal(&request, reason, &statistics);
         }
         answered
+    }
+
+    /// The search path that the session's settings hold is right if the catalog that it was resolved by is in force.
+    async fn answer_schema(&mut self, request: &Request<'_>) -> Result<Reply, UpstreamReason> {
+        let served = self.acquire(request, request.mode, &[]).await?;
+        if served.snapshot.catalog.version != request.catalog_version {
+            return Err(UpstreamReason::CatalogChanged);
+        }
+        self.required = self.required.max(served.barrier);
+        preamble::answer_schema(request.unit, request.settings)
+            .ok_or_else(|| UpstreamReason::UnknownFunction("current_schema() of this search path".into()))
     }
 
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {

@@ -1,7 +1,8 @@
 //! Statements that tools send on every new connection, answered from what is known of the session for certain.
 //!
-//! Only `SHOW` of settings that the session's state holds, and `version()`: their values cannot differ upstream as long as the
-//! state is certain, and they read nothing. Everything else of a preamble reads the catalog and is the engine's or upstream's.
+//! `SHOW` of settings that the session's state holds, and `version()`: their values cannot differ upstream as long as the
+//! state is certain, and they read nothing. `current_schema()` reads the catalog, so it needs a moment like any other read.
+//! Everything else of a preamble is the engine's or upstream's.
 
 use crate::session::answer::{Account, Form, Reply, Unit};
 use crate::session::control::{trimmed, words};
@@ -13,8 +14,10 @@ use crate::wire::query::{
     Field, TransactionStatus, write_command_complete, write_data_row, write_row_description, write_value,
 };
 
-/// The OID of `text`.
-const TEXT: u32 = 25;
+/// A type by its OID and length (PostgreSQL: pg_type.dat).
+type ColumnType = (u32, i16);
+const TEXT: ColumnType = (25, -1);
+const NAME: ColumnType = (19, 64);
 
 /// The reply to a statement that the session's state answers. None: it is none of these, or not certain.
 pub(super) fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
@@ -30,11 +33,40 @@ pub(super) fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
         let is_pg_catalogs =
             is_qualified || settings.values.search_path.first().is_some_and(|first| &**first == "pg_catalog");
         let may = is_pg_catalogs && settings.role() == &**told;
-        return may.then(|| reply(unit, "version", version, format, "SELECT 1"));
+        return may.then(|| reply(unit, ("version", TEXT), version, format, "SELECT 1"));
     }
     let name = shown(unit.sql)?;
     let value = value(&name, settings, state)?;
-    Some(reply(unit, &name, value, format, "SHOW"))
+    Some(reply(unit, (&name, TEXT), value, format, "SHOW"))
+}
+
+/// The reply to a statement that asks for the first schema in the search path, where the path that the settings hold is the
+/// one in force. None: it is none of these, or not certain.
+pub(super) fn answer_schema(unit: &Unit<'_>, settings: &SessionSettings) -> Option<Reply> {
+    if !asks_for_schema(unit.sql) {
+        return None;
+    }
+    let (first, rest) = settings.values.search_path.split_first()?;
+    // The path as asked for says nothing of pg_catalog, so it is first and does not count (PostgreSQL: namespace.c,
+    // current_schema).
+    let is_implied = &**first == "pg_catalog" && !settings.value("search_path")?.to_ascii_lowercase().contains("pg_");
+    if !is_implied {
+        return None;
+    }
+    let schema = rest.first()?;
+    let bind = unit.bind.as_ref();
+    if unit.prepared.is_some() || bind.is_some_and(|bind| bind.parameter_count > 0 || bind.result_formats.len() > 2) {
+        return None;
+    }
+    let format = bind.map_or(0, |bind| format_at(bind.result_formats, 0));
+    Some(reply(unit, ("current_schema", NAME), schema, format, "SELECT 1"))
+}
+
+/// `SELECT current_schema()`, which is pg_catalog's function where that schema is first in the path.
+pub(super) fn asks_for_schema(sql: &[u8]) -> bool {
+    let known: [&[u8]; 3] =
+        [b"select current_schema()", b"select current_schema", b"select pg_catalog.current_schema()"];
+    known.iter().any(|known| trimmed(sql).eq_ignore_ascii_case(known))
 }
 
 /// `SELECT version()`; true where the function is named with its schema.
@@ -103,17 +135,15 @@ fn value<'a>(name: &str, settings: &'a SessionSettings, state: &SessionState) ->
     }
 }
 
-fn reply(unit: &Unit<'_>, name: &str, value: &str, format: i16, tag: &str) -> Reply {
+fn reply(
+    unit: &Unit<'_>,
+    (name, (type_oid, type_length)): (&str, ColumnType),
+    value: &str,
+    format: i16,
+    tag: &str,
+) -> Reply {
     let columns = |format: i16| {
-        let field = Field {
-            name: name.as_bytes(),
-            table_oid: 0,
-            attnum: 0,
-            type_oid: TEXT,
-            type_length: -1,
-            typmod: -1,
-            format,
-        };
+        let field = Field { name: name.as_bytes(), table_oid: 0, attnum: 0, type_oid, type_length, typmod: -1, format };
         let mut out = Vec::new();
         write_row_description(&mut out, [field].into_iter());
         bytes::Bytes::from(out)
