@@ -122,6 +122,7 @@ pub struct Cache {
     pub join_bytes_max: u64,
     pub plans_max: u64,
     pub shared_wait_ms: u64,
+    pub capture_bytes_max: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -222,6 +223,7 @@ impl Default for Cache {
             join_bytes_max: 256 * MIB,
             plans_max: 10_000,
             shared_wait_ms: 1_000,
+            capture_bytes_max: 64 * MIB,
         }
     }
 }

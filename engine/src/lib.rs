@@ -27,6 +27,7 @@ pub mod types;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::catalog::RelationId;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::executor::{Limits, RowBatch, RunContext};
 use crate::join_cache::JoinCache;
@@ -53,6 +54,7 @@ pub struct EngineOptions {
 /// The caches and the way from text to rows; the only door for sessions. Shared by all of them.
 pub struct Engine {
     plans: moka::sync::Cache<Box<[u8]>, Result<Arc<Prepared>, UpstreamReason>, ahash::RandomState>,
+    dependencies: moka::sync::Cache<Box<[u8]>, Option<Arc<[RelationId]>>, ahash::RandomState>,
     pub results: ResultCache,
     joins: JoinCache,
     limits: Limits,
@@ -62,8 +64,11 @@ impl Engine {
     pub fn new(options: EngineOptions) -> Self {
         let plans =
             moka::sync::Cache::builder().max_capacity(options.plans_max).build_with_hasher(ahash::RandomState::new());
+        let dependencies =
+            moka::sync::Cache::builder().max_capacity(options.plans_max).build_with_hasher(ahash::RandomState::new());
         Self {
             plans,
+            dependencies,
             results: ResultCache::new(options.result_bytes_max, options.reply_bytes_max),
             joins: JoinCache::new(options.join_bytes_max),
             limits: options.limits,
@@ -79,6 +84,19 @@ impl Engine {
         let prepared = prepare(sql, context).map(Arc::new);
         self.plans.insert(key.into_boxed_slice(), prepared.clone());
         prepared
+    }
+
+    /// The tables of a text that cannot be prepared, if its reply depends on nothing else; see
+    /// [`statement::dependencies`]. Remembered either way.
+    pub fn dependencies(&self, sql: &str, context: &PrepareContext<'_>) -> Option<Arc<[RelationId]>> {
+        let key = context.key(sql);
+        if let Some(known) = self.dependencies.get(key.as_slice()) {
+            return known;
+        }
+        let found = statement::dependencies::dependencies(sql, context.catalog, context.search_path);
+        let found = found.ok().map(Arc::from);
+        self.dependencies.insert(key.into_boxed_slice(), found.clone());
+        found
     }
 
     /// Runs a plan on a snapshot of the catalog that it was made for. A plan that uses the time needs one in `eval`.

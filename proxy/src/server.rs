@@ -27,6 +27,7 @@ use crate::metrics::{CauseLabel, Metrics};
 use crate::net::Line;
 use crate::replication::supervise::MirrorOptions;
 use crate::session::answer::{Answerers, RelayOnly};
+use crate::session::local::capture::Captures;
 use crate::session::local::flight::Flights;
 use crate::session::local::patient::Patience;
 use crate::session::local::{Local, LocalAnswerers};
@@ -184,6 +185,7 @@ fn start_local(
         freshness: Freshness::start(mirror, freshness, waits, beside_sessions, mirroring.clone())?,
         audit: Audit::new(settings.audit.sample_one_in),
         statistics: Statistics::default(),
+        captures: Captures::new(size(settings.cache.capture_bytes_max), size(settings.cache.reply_bytes_max)),
         flights: Flights::new(Duration::from_millis(settings.cache.shared_wait_ms)),
         database,
         // Not a setting: only the comparison with other projects' test suites wants it (tests/suites).

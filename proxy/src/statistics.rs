@@ -67,6 +67,12 @@ impl ShapeStatistics {
         self.invalidations[cause as usize].fetch_add(1, Relaxed);
     }
 
+    /// What was counted as relayed has been kept.
+    pub fn recount_as_capture(&self, elapsed_us: u64) {
+        self.calls[Answered::Relay as usize].fetch_sub(1, Relaxed);
+        self.count(Answered::Capture, elapsed_us);
+    }
+
     pub fn set_reason(&self, reason: &UpstreamReason) {
         *self.last_reason.lock() = Some(reason.clone());
     }

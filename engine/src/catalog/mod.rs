@@ -156,6 +156,8 @@ pub struct Catalog {
     pub user_operators: HashSet<Arc<str>>,
     /// Names of types defined outside pg_catalog that equal a built-in's name.
     pub user_types: HashSet<Arc<str>>,
+    /// Names of which every function in pg_catalog is immutable.
+    pub immutable_functions: HashSet<Arc<str>>,
     /// Casts between built-in types that are not in a fresh database.
     pub has_user_casts: bool,
     /// The database's default collation.

@@ -310,11 +310,19 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
             &[],
         )
         .await?;
+    let immutable = transaction
+        .query(
+            "SELECT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND oid < 16384
+              GROUP BY proname HAVING bool_and(provolatile = 'i' AND prokind <> 'p')",
+            &[],
+        )
+        .await?;
     let names = |rows: Vec<Row>| rows.iter().map(|row| Arc::from(row.get::<_, &str>(0))).collect();
     Ok(Catalog {
         user_functions: names(functions),
         user_operators: names(operators),
         user_types: names(types),
+        immutable_functions: names(immutable),
         has_user_casts: casts.get(0),
         ..Catalog::default()
     })

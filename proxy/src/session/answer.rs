@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -176,6 +176,11 @@ pub struct Account {
 pub trait Observer: Send {
     /// How many bytes of the reply to keep; beyond, `ObservedReply::is_truncated` is set.
     fn bytes_max(&self) -> usize;
+
+    /// Set by [`Self::observe`] where it keeps the reply for others: the statement then counts as captured.
+    fn captured(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
 
     /// The reply is complete, the client has not been told yet. Not called when the connection breaks before.
     fn observe(self: Box<Self>, reply: ObservedReply);

@@ -2,6 +2,7 @@
 //!
 //! Every step may say no with an `UpstreamReason`; then the session relays the unit unchanged.
 
+pub mod capture;
 pub mod flight;
 mod kept;
 pub mod patient;
@@ -33,6 +34,7 @@ use crate::freshness::pins::{Choice, Token};
 use crate::freshness::{Freshness, Served};
 use crate::session::answer::{Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
 use crate::session::effect::{Effect, Written};
+use crate::session::local::capture::{Captures, Dependencies};
 use crate::session::local::flight::{Boarding, Flight, Flights};
 use crate::session::local::kept::reply;
 use crate::session::local::patient::Patience;
@@ -52,6 +54,7 @@ pub struct Local {
     pub audit: Audit,
     pub statistics: Statistics,
     pub flights: Flights,
+    pub captures: Captures,
     /// The database that is mirrored.
     pub database: String,
     /// For tests: see [`patient`].
@@ -277,7 +280,7 @@ impl LocalAnswerer {
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
         let prepared = match self.prepare(request) {
             Ok(prepared) => prepared,
-            Err(reason) => return Err(self.refuse_text(request, reason)),
+            Err(reason) => return Err(self.relay_unprepared(request, reason).await),
         };
         if prepared.catalog_version != request.catalog_version {
             return Err(self.refuse(request, None, UpstreamReason::CatalogChanged));
@@ -308,6 +311,7 @@ impl LocalAnswerer {
         let mode = if uses_time && request.choice.is_none() { FreshnessMode::Exact } else { request.mode };
         let parameters: Arc<[Value]> = parameters(&prepared.plan, request).map_err(refuse)?.into();
         let relations = prepared.plan.relations();
+        let tables: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
         let role = request.settings.role();
         self.check_privileges(role, &prepared).await.map_err(refuse)?;
         self.check_zones(request, &parameters).await.map_err(refuse)?;
@@ -317,7 +321,13 @@ impl LocalAnswerer {
             Decision::Audit(_) if self.local.patience.is_some() => {}
             // Upstream's reply would be of another moment.
             Decision::Audit(UpstreamReason::AuditSample) if request.choice.is_some() => {}
-            Decision::Relay(reason) => return Err(refuse(reason)),
+            Decision::Relay(reason) if uses_time => return Err(refuse(reason)),
+            Decision::Relay(reason) => {
+                // Computed here it was not the same: what it reads is not for us to judge row by row.
+                let dependencies =
+                    Dependencies { relations: &relations, tables: &tables, reads: None, parameters: &[] };
+                return Err(self.relay_captured(request, &dependencies, &statistics, reason).await);
+            }
             Decision::Audit(reason) => {
                 // The barrier before the execution; it also says whether the tables are mirrored at all.
                 let before = self.local.freshness.acquire(FreshnessMode::Exact, &relations, self.required).await;
@@ -355,7 +365,17 @@ impl LocalAnswerer {
             }
         }
         let started = Instant::now();
-        let kept = self.execute(request, &prepared, &parameters, &served, &statistics).await.map_err(refuse)?;
+        let kept = match self.execute(request, &prepared, &parameters, &served, &statistics).await {
+            Ok(kept) => kept,
+            Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
+                drop(flight);
+                let reads = Some(Arc::clone(&prepared.reads));
+                let dependencies =
+                    Dependencies { relations: &relations, tables: &tables, reads, parameters: &parameters };
+                return Err(self.relay_captured(request, &dependencies, &statistics, reason).await);
+            }
+            Err(reason) => return Err(refuse(reason)),
+        };
         statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
         self.required = self.required.max(served.barrier);
         let freshness = request.choice.map_or(mode.name(), |_| PINNED);
@@ -385,6 +405,10 @@ impl LocalAnswerer {
     }
 
     fn prepare(&self, request: &Request<'_>) -> Result<Arc<Prepared>, UpstreamReason> {
+        self.with_context(request, |context| self.local.engine.prepare(request.sql, context))
+    }
+
+    fn with_context<T>(&self, request: &Request<'_>, ask: impl FnOnce(&PrepareContext<'_>) -> T) -> T {
         let catalog = self.local.freshness.catalog();
         let parameter_types: Vec<u32> = oids(request.unit.parameter_types).collect();
         let context = PrepareContext {
@@ -394,7 +418,7 @@ impl LocalAnswerer {
             settings: request.format,
             parameter_types: &parameter_types,
         };
-        self.local.engine.prepare(request.sql, &context)
+        ask(&context)
     }
 
     /// The session's zone, and every text of the statement and of its parameters that is the name of one.

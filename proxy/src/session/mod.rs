@@ -43,6 +43,7 @@ pub mod variables;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
@@ -58,7 +59,7 @@ use crate::session::effect::{Effect, Written, worst};
 use crate::session::lines::{Lines, Turn};
 use crate::session::machine::group::is_several;
 use crate::session::machine::local::view;
-use crate::session::machine::{Event, Machine, MachineLimits, Step};
+use crate::session::machine::{Event, Machine, MachineLimits, Observed, Step};
 use crate::session::registry::{Entry, Sessions};
 use crate::session::settings::{Interner, TEMPORARY_TABLES};
 use crate::session::state::{Login, RouteSetting, SessionState};
@@ -129,6 +130,7 @@ pub async fn run<A: Answerer>(
         context,
         last: Last::default(),
         relaying: None,
+        is_captured: false,
         upstream_used: Instant::now(),
         cancel,
         relays: None,
@@ -165,6 +167,8 @@ struct Session<A> {
     last: Last,
     /// When and why the unit was relayed that upstream is answering.
     relaying: Option<(Instant, UpstreamReason)>,
+    /// Its reply, as far as it has come, was kept.
+    is_captured: bool,
     /// When upstream was last sent something, as far as local answers must know.
     upstream_used: Instant,
     /// By which a CancelRequest finds the session; None where upstream gave no key.
@@ -533,6 +537,7 @@ impl<A: Answerer> Session<A> {
 
     fn relay(&mut self, started: Instant, relay: Relay) -> io::Result<()> {
         self.relaying = Some((started, relay.reason));
+        self.is_captured = false;
         self.upstream_used = started;
         self.machine.relay_unit(relay.observer);
         Ok(())
@@ -573,7 +578,15 @@ impl<A: Answerer> Session<A> {
         if !self.machine.has_events() {
             return;
         }
-        for event in self.machine.take_events() {
+        let mut events = self.machine.take_events();
+        // How a statement was answered depends on what became of its reply.
+        for event in events.extract_if(.., |event| matches!(event, Event::Observed(_))) {
+            let Event::Observed(Observed { observer, reply }) = event else { continue };
+            let captured = observer.captured();
+            observer.observe(reply);
+            self.is_captured = captured.is_some_and(|captured| captured.load(Relaxed));
+        }
+        for event in events {
             match event {
                 Event::WriteAcknowledged(effect, written) => {
                     // A temporary table may go by the name of another and have triggers that write a third.
@@ -591,13 +604,11 @@ impl<A: Answerer> Session<A> {
                         self.relaying.take().unwrap_or_else(|| (Instant::now(), UpstreamReason::Outstanding));
                     // What is not answered from the session's snapshot is not of its moment.
                     let freshness = if self.machine.state.snapshot.is_some() { "own moment" } else { "" };
-                    self.account(
-                        started,
-                        Account { route: Answered::Relay, freshness, ..Account::default() },
-                        Some(reason),
-                    );
+                    let is_captured = std::mem::take(&mut self.is_captured);
+                    let route = if is_captured { Answered::Capture } else { Answered::Relay };
+                    self.account(started, Account { route, freshness, ..Account::default() }, Some(reason));
                 }
-                Event::Observed(observed) => observed.observer.observe(observed.reply),
+                Event::Observed(_) => {}
                 Event::BlockFailed(error) => self.failure = Some(error),
                 Event::Probed(Ok(probed)) => {
                     self.probe_failures = 0;

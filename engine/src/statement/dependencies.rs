@@ -1,0 +1,509 @@
+//! Which tables a query reads that is not bound here, if its reply depends on nothing else: what its upstream reply may be kept by.
+//!
+//! Nothing is computed by this reading, so it need not understand the statement, only miss nothing. The first reader takes
+//! every word for the worst that it can be: whatever names a relation is read, whatever stands before a parenthesis is called,
+//! in any place. The second, the parser that also confirms what is bound, must find no further relation, and nothing that reads
+//! a text as a date (which may say `now`). What is in doubt is refused; then the statement is relayed, and nothing is kept.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use sqlparser::ast::{DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, Statement, TableFactor, Value};
+use sqlparser::ast::{Visit, Visitor};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+use crate::catalog::{Catalog, RelationEntry, RelationId, TableSchema};
+use crate::statement::lexer::{self, Token, TokenKind, fold};
+
+/// A longer text is not read twice more.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+const NESTING_MAX: usize = 150;
+
+/// The tables; an error says what is in doubt.
+pub fn dependencies(sql: &str, catalog: &Catalog, search_path: &[Arc<str>]) -> Result<Vec<RelationId>, String> {
+    if sql.len() > TEXT_BYTES_MAX {
+        return Err("a long text".to_owned());
+    }
+    if catalog.has_user_casts {
+        return Err("casts of the database's own".to_owned());
+    }
+    let tokens = lexer::tokens(sql).map_err(|error| error.to_string())?;
+    let end = tokens.iter().rposition(|token| !token.is_symbol(";")).map_or(0, |last| last + 1);
+    let mut words = Words { catalog, search_path, tables: BTreeSet::new() };
+    words.read(&tokens[..end])?;
+    let tables: Vec<&Arc<TableSchema>> = words.tables.iter().filter_map(|table| catalog.tables.get(table)).collect();
+    tables.iter().try_for_each(|table| check_columns(table))?;
+    let statement = parse(sql)?;
+    let mut tree = Tree::default();
+    let _ = statement.visit(&mut tree);
+    let is_read = |schema: Option<&str>, name: &str| match catalog.relation(schema, name, search_path) {
+        Some(RelationEntry::Table(table)) => words.tables.contains(&table.id),
+        Some(RelationEntry::View(_) | RelationEntry::Other { .. }) | None => false,
+    };
+    tree.check(&is_read, &tables)?;
+    Ok(words.tables.into_iter().collect())
+}
+
+/// Whether a value given by the client could mean the time, or another thing tomorrow (datetime.c, DecodeSpecial).
+pub fn may_mean_the_time(value: &[u8]) -> bool {
+    ["now", "today", "tomorrow", "yesterday"]
+        .iter()
+        .any(|word| value.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes())))
+}
+
+fn parse(sql: &str) -> Result<Statement, String> {
+    let statements = Parser::new(&PostgreSqlDialect {})
+        .with_recursion_limit(NESTING_MAX)
+        .try_with_sql(sql)
+        .and_then(|mut parser| parser.parse_statements())
+        .map_err(|error| error.to_string())?;
+    match <[Statement; 1]>::try_from(statements) {
+        Ok([statement @ Statement::Query(_)]) => Ok(statement),
+        Ok(_) | Err(_) => Err("not one query".to_owned()),
+    }
+}
+
+/// Values of types that are not built in, or whose text depends on names in the catalog, change without their rows.
+fn check_columns(table: &TableSchema) -> Result<(), String> {
+    const FIRST_NORMAL: u32 = 16_384;
+    // The types reg... and aclitem.
+    const BY_NAME: [u32; 12] = [24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191, 1033];
+    const ARRAYS: [u32; 12] = [1008, 2207, 2208, 2209, 2210, 2211, 3735, 3770, 4090, 4097, 4192, 1034];
+    let is_doubtful = |oid: u32| oid >= FIRST_NORMAL || BY_NAME.contains(&oid) || ARRAYS.contains(&oid);
+    match table.columns.iter().find(|column| is_doubtful(column.type_oid)) {
+        Some(column) => Err(format!("the type of column {}", column.name)),
+        None => Ok(()),
+    }
+}
+
+/// The first reader.
+struct Words<'a> {
+    catalog: &'a Catalog,
+    search_path: &'a [Arc<str>],
+    tables: BTreeSet<RelationId>,
+}
+
+/// Words that make a query more than a reading of tables, or its reply depend on who asks and when.
+const REFUSED: [&str; 31] = [
+    "table",
+    "into",
+    "insert",
+    "update",
+    "delete",
+    "merge",
+    "share",
+    "tablesample",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "localtime",
+    "localtimestamp",
+    "current_role",
+    "current_user",
+    "session_user",
+    "user",
+    "current_catalog",
+    "current_schema",
+    "system_user",
+    "xmltable",
+    "json_table",
+    "xmlparse",
+    "xmlserialize",
+    "xmlelement",
+    "xmlforest",
+    "xmlroot",
+    "xmlpi",
+    "xmlconcat",
+    "treat",
+    "nextval",
+];
+/// System columns, by any spelling.
+const SYSTEM: [&str; 7] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid"];
+/// Words of the grammar that may stand before a parenthesis without being called.
+const GRAMMAR: [&str; 76] = [
+    "select",
+    "from",
+    "where",
+    "and",
+    "or",
+    "not",
+    "in",
+    "exists",
+    "any",
+    "some",
+    "all",
+    "values",
+    "as",
+    "on",
+    "using",
+    "join",
+    "by",
+    "having",
+    "limit",
+    "offset",
+    "union",
+    "intersect",
+    "except",
+    "distinct",
+    "between",
+    "like",
+    "ilike",
+    "to",
+    "escape",
+    "case",
+    "when",
+    "then",
+    "else",
+    "over",
+    "filter",
+    "group",
+    "cast",
+    "extract",
+    "substring",
+    "position",
+    "overlay",
+    "trim",
+    "coalesce",
+    "nullif",
+    "greatest",
+    "least",
+    "row",
+    "array",
+    "grouping",
+    "rollup",
+    "cube",
+    "sets",
+    "lateral",
+    "materialized",
+    "is",
+    "collate",
+    "set",
+    "with",
+    "normalize",
+    "numeric",
+    "decimal",
+    "dec",
+    "varchar",
+    "char",
+    "character",
+    "varying",
+    "nchar",
+    "timestamp",
+    "time",
+    "interval",
+    "bit",
+    "float",
+    "precision",
+    "both",
+    "leading",
+    "trailing",
+];
+/// Not immutable only because they print values or read times by the session's settings, which are part of the key.
+const BY_SETTINGS: [&str; 22] = [
+    "to_char",
+    "to_date",
+    "to_timestamp",
+    "date_trunc",
+    "date_part",
+    "concat",
+    "concat_ws",
+    "format",
+    "array_to_string",
+    "json_agg",
+    "jsonb_agg",
+    "json_object_agg",
+    "jsonb_object_agg",
+    "json_build_object",
+    "jsonb_build_object",
+    "json_build_array",
+    "jsonb_build_array",
+    "to_json",
+    "to_jsonb",
+    "row_to_json",
+    "array_to_json",
+    "timezone",
+];
+
+impl Words<'_> {
+    fn read(&mut self, tokens: &[Token<'_>]) -> Result<(), String> {
+        let begins = ["select", "with", "values"];
+        let first = tokens.first().ok_or("empty")?;
+        if !first.is_symbol("(") && !begins.iter().any(|word| first.is_word(word)) {
+            return Err("not a query".to_owned());
+        }
+        for (at, token) in tokens.iter().enumerate() {
+            let next = tokens.get(at + 1);
+            let doubt = || format!("\"{}\"", token.text);
+            match token.kind {
+                TokenKind::String | TokenKind::EscapeString | TokenKind::DollarString => {
+                    let value = token.string_value().ok_or_else(doubt)?;
+                    if may_mean_the_time(value.as_bytes()) {
+                        return Err(doubt());
+                    }
+                }
+                TokenKind::OtherString => return Err(doubt()),
+                TokenKind::Symbol if token.is_symbol(";") || self.catalog.user_operators.contains(token.text) => {
+                    return Err(doubt());
+                }
+                // Text search by a configuration that the key does not have.
+                TokenKind::Symbol if token.text.starts_with("@@") => return Err(doubt()),
+                TokenKind::Word | TokenKind::QuotedName => {
+                    let name = token.name().ok_or_else(doubt)?;
+                    let is_word = token.kind == TokenKind::Word;
+                    if is_word && REFUSED.contains(&&*name) || self.is_doubtful(&name) {
+                        return Err(doubt());
+                    }
+                    let is_call = next.is_some_and(|next| next.is_symbol("("));
+                    if is_call && !(is_word && GRAMMAR.contains(&&*name)) && !self.may_be_called(&name) {
+                        return Err(format!("function {name}"));
+                    }
+                    let qualified = match (next, tokens.get(at + 2)) {
+                        (Some(dot), Some(of)) if dot.is_symbol(".") => of.name(),
+                        _ => None,
+                    };
+                    self.read_name(&name, qualified.as_deref())?;
+                }
+                TokenKind::Symbol | TokenKind::Integer | TokenKind::Decimal | TokenKind::Parameter => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A name that nothing good is known of, whatever it stands for here.
+    fn is_doubtful(&self, name: &str) -> bool {
+        SYSTEM.contains(&name)
+            || name.starts_with("pg_")
+            || name.starts_with("reg") && name.len() > 6 && is_reg_type(name)
+            || self.catalog.user_functions.contains(name)
+            || self.catalog.user_types.contains(name)
+    }
+
+    fn may_be_called(&self, name: &str) -> bool {
+        BY_SETTINGS.contains(&name) || self.catalog.immutable_functions.contains(name)
+    }
+
+    /// Everything that the name could be of relations.
+    fn read_name(&mut self, name: &str, qualified: Option<&str>) -> Result<(), String> {
+        let entry = self.catalog.relation(None, name, self.search_path);
+        entry.map_or(Ok(()), |entry| self.take(entry, name))?;
+        if let (Some(of), true) = (qualified, self.catalog.schemas.contains_key(name)) {
+            let entry = self.catalog.relation(Some(name), of, self.search_path);
+            return entry.map_or_else(|| Err(format!("{name}.{of}")), |entry| self.take(entry, of));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, entry: &RelationEntry, name: &str) -> Result<(), String> {
+        match entry {
+            RelationEntry::Table(table) => {
+                self.tables.insert(table.id);
+                Ok(())
+            }
+            RelationEntry::View(_) | RelationEntry::Other { .. } => Err(format!("relation {name}")),
+        }
+    }
+}
+
+/// Types that are names in the catalog.
+fn is_reg_type(name: &str) -> bool {
+    matches!(
+        name,
+        "regclass"
+            | "regproc"
+            | "regprocedure"
+            | "regoper"
+            | "regoperator"
+            | "regtype"
+            | "regrole"
+            | "regnamespace"
+            | "regconfig"
+            | "regdictionary"
+            | "regcollation"
+    )
+}
+
+/// The second reader: what it has found.
+#[derive(Default)]
+struct Tree {
+    common: BTreeSet<String>,
+    functions: BTreeSet<String>,
+    /// Without schema, or with one.
+    relations: Vec<(Option<String>, String)>,
+    /// Names that the statement gives to values.
+    aliases: BTreeSet<String>,
+    /// Columns that are cast to a date or time.
+    timed: BTreeSet<String>,
+    doubt: Option<String>,
+}
+
+impl Tree {
+    /// `is_read`: whether the first reader took this name for a table that is read, too.
+    fn check(self, is_read: &dyn Fn(Option<&str>, &str) -> bool, tables: &[&Arc<TableSchema>]) -> Result<(), String> {
+        if let Some(doubt) = self.doubt {
+            return Err(doubt);
+        }
+        for (schema, name) in &self.relations {
+            let is_own = schema.is_none() && (self.common.contains(name) || self.functions.contains(name));
+            if !is_own && !is_read(schema.as_deref(), name) {
+                return Err(format!("relation {name}"));
+            }
+        }
+        for column in &self.timed {
+            let types = tables.iter().filter_map(|table| Some(table.columns[table.column(column)?].type_oid));
+            let types: Vec<u32> = types.collect();
+            // date, time, timestamp, timestamptz, timetz: nothing to be read as a text.
+            let is_time = |oid: &u32| matches!(oid, 1082 | 1083 | 1114 | 1184 | 1266);
+            if self.aliases.contains(column) || types.is_empty() || !types.iter().all(is_time) {
+                return Err(format!("{column} as a date or time"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_cast(&mut self, data_type: &DataType, of: &Expr) {
+        let written = data_type.to_string().to_lowercase();
+        let base = written.split(['(', '[']).next().unwrap_or_default().trim();
+        let is_plain = matches!(
+            base,
+            "text"
+                | "varchar"
+                | "character varying"
+                | "char"
+                | "character"
+                | "bpchar"
+                | "name"
+                | "int"
+                | "integer"
+                | "int2"
+                | "int4"
+                | "int8"
+                | "smallint"
+                | "bigint"
+                | "numeric"
+                | "decimal"
+                | "dec"
+                | "real"
+                | "float"
+                | "float4"
+                | "float8"
+                | "double precision"
+                | "bool"
+                | "boolean"
+                | "uuid"
+                | "json"
+                | "jsonb"
+                | "bytea"
+                | "interval"
+                | "inet"
+                | "cidr"
+                | "bit"
+                | "bit varying"
+                | "varbit"
+                | "money"
+        );
+        let is_time = ["date", "time", "timestamp", "timestamptz", "timetz"]
+            .iter()
+            .any(|word| base == *word || base.strip_prefix(word).is_some_and(|rest| rest.starts_with(' ')));
+        if !is_plain && (!is_time || written.contains('[') || !self.is_time_already(of)) {
+            self.doubt = Some(format!("a cast to {written}"));
+        }
+    }
+
+    /// Whether the value is a constant, which the first reader has seen, a parameter, which the caller looks at, or surely no
+    /// text.
+    fn is_time_already(&mut self, of: &Expr) -> bool {
+        match of {
+            Expr::Value(value) => matches!(
+                value.value,
+                Value::SingleQuotedString(_)
+                    | Value::EscapedStringLiteral(_)
+                    | Value::DollarQuotedString(_)
+                    | Value::Placeholder(_)
+                    | Value::Null
+            ),
+            Expr::Nested(inner) => self.is_time_already(inner),
+            Expr::Identifier(column) => {
+                self.timed.insert(name(column));
+                true
+            }
+            Expr::CompoundIdentifier(parts) => {
+                self.timed.extend(parts.last().map(name));
+                !parts.is_empty()
+            }
+            Expr::Function(function) => {
+                let called = function.name.0.last().and_then(|part| part.as_ident()).map(name);
+                let times = ["date_trunc", "date_bin", "to_timestamp", "to_date", "make_date", "make_timestamp"];
+                called.is_some_and(|called| times.contains(&called.as_str()))
+            }
+            // Checked by itself.
+            Expr::Cast { data_type, .. } => {
+                matches!(data_type, DataType::Date | DataType::Timestamp(..) | DataType::Time(..))
+            }
+            Expr::AtTimeZone { timestamp, .. } => self.is_time_already(timestamp),
+            _ => false,
+        }
+    }
+}
+
+impl Visitor for Tree {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.common.insert(name(&table.alias.name));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.aliases.insert(name(alias));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table { name: called, args: Some(_), .. } | TableFactor::Function { name: called, .. } => {
+                self.functions.extend(called.0.last().and_then(|part| part.as_ident()).map(name));
+            }
+            TableFactor::Table { sample: Some(_), .. } => self.doubt = Some("a sample".to_owned()),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        let parts: Option<Vec<String>> = relation.0.iter().map(|part| part.as_ident().map(name)).collect();
+        match parts.as_deref() {
+            Some([relation]) => self.relations.push((None, relation.clone())),
+            Some([schema, relation]) => self.relations.push((Some(schema.clone()), relation.clone())),
+            _ => self.doubt = Some(format!("relation {relation}")),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Cast { data_type, expr, .. } => self.check_cast(data_type, expr),
+            Expr::TypedString(typed) => {
+                let constant = Expr::Value(typed.value.clone());
+                self.check_cast(&typed.data_type, &constant);
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// As PostgreSQL knows it: folded unless quoted.
+fn name(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { fold(&ident.value).into_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! What is read, and what is in doubt.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::catalog::{Collation, ColumnSchema, ReplicaIdentity, View};
+
+fn table(id: u32, schema: &str, name: &str, columns: &[(&str, u32)]) -> Arc<TableSchema> {
+    let column = |(at, (name, type_oid)): (usize, &(&str, u32))| ColumnSchema {
+        name: (*name).into(),
+        attnum: at as i16 + 1,
+        type_oid: *type_oid,
+        typmod: -1,
+        pg_type: None,
+        not_null: false,
+        collation: Collation::None,
+    };
+    Arc::new(TableSchema {
+        id: RelationId(id),
+        schema: schema.into(),
+        name: name.into(),
+        columns: columns.iter().enumerate().map(column).collect(),
+        primary_key: Vec::new(),
+        identity: ReplicaIdentity::Nothing,
+    })
+}
+
+fn catalog() -> Catalog {
+    let columns = [("id", 23), ("name", 25), ("at", 1184), ("tags", 1009)];
+    let mut schemas: HashMap<Arc<str>, HashMap<Arc<str>, RelationEntry>> = HashMap::new();
+    let mut tables = HashMap::new();
+    for (id, schema, name, columns) in [
+        (1, "public", "t", &columns[..]),
+        (2, "public", "u", &columns[..]),
+        (3, "other", "t", &columns[..]),
+        (4, "public", "moods", &[("id", 23), ("mood", 20_000)][..]),
+        (5, "public", "named", &[("at", 25)][..]),
+    ] {
+        let table = table(id, schema, name, columns);
+        schemas.entry(schema.into()).or_default().insert(name.into(), RelationEntry::Table(Arc::clone(&table)));
+        tables.insert(table.id, table);
+    }
+    let view = View { schema: table(6, "public", "v", &[]), definition: "".into(), owner: None };
+    let public = schemas.entry("public".into()).or_default();
+    public.insert("v".into(), RelationEntry::View(Arc::new(view)));
+    public.insert("secured".into(), RelationEntry::Other { id: RelationId(7), kind: "table with row security" });
+    schemas.insert("empty".into(), HashMap::new());
+    let names = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect();
+    Catalog {
+        schemas,
+        tables,
+        user_functions: names(&["own", "next_id"]),
+        user_operators: names(&["<=>"]),
+        immutable_functions: names(&["lower", "regexp_replace", "count", "array_agg", "unnest", "cardinality", "sum"]),
+        ..Catalog::default()
+    }
+}
+
+fn read(sql: &str) -> Result<Vec<u32>, String> {
+    let tables = dependencies(sql, &catalog(), &["pg_catalog".into(), "public".into()])?;
+    Ok(tables.into_iter().map(|RelationId(id)| id).collect())
+}
+
+#[test]
+fn every_table_is_found_wherever_it_stands() {
+    for (sql, expected) in [
+        ("SELECT regexp_replace(name, 'a', 'b') FROM t", &[1][..]),
+        ("SELECT 1", &[]),
+        ("select t.id from t join public.u on u.id = t.id;", &[1, 2]),
+        ("SELECT id FROM other.t", &[1, 3]),
+        ("SELECT tags[1] FROM t WHERE id IN (SELECT id FROM u)", &[1, 2]),
+        ("SELECT (SELECT array_agg(name) FROM u WHERE u.id = t.id) FROM t", &[1, 2]),
+        ("WITH w AS (SELECT * FROM u) SELECT * FROM w, LATERAL (SELECT count(*) FROM t WHERE t.id = w.id) x", &[1, 2]),
+        ("WITH t AS (SELECT * FROM u) SELECT * FROM t", &[1, 2]),
+        ("SELECT x FROM t, unnest(tags) AS x", &[1]),
+        ("SELECT 1 FROM \"t\" WHERE EXISTS (SELECT FROM u)", &[1, 2]),
+        ("SELECT at::date, to_char(at, 'YYYY') FROM t WHERE at > '2024-01-01'::timestamptz", &[1]),
+        (
+            "SELECT CAST(date_trunc('day', at) AS date), sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t",
+            &[1],
+        ),
+        ("SELECT id::text, name::varchar(3), '1 day'::interval FROM t", &[1]),
+    ] {
+        assert_eq!(read(sql).as_deref(), Ok(expected), "{sql}");
+    }
+}
+
+#[test]
+fn what_is_in_doubt_is_refused() {
+    for sql in [
+        // Volatile, stable by more than settings, or not known.
+        "SELECT random() FROM t",
+        "SELECT now() FROM t",
+        "SELECT id FROM t WHERE at > current_date",
+        "SELECT current_user, id FROM t",
+        "SELECT nextval('s') FROM t",
+        "SELECT own(id) FROM t",
+        "SELECT t.own FROM t",
+        "SELECT public.lower(name), public.next_id FROM t",
+        "SELECT pg_sleep(1) FROM t",
+        "SELECT \"random\"() FROM t",
+        "SELECT pg_catalog.random() FROM t",
+        "SELECT id <=> 2 FROM t",
+        "SELECT name @@ 'x' FROM t",
+        // Texts that mean the time.
+        "SELECT id FROM t WHERE at > 'now'",
+        "SELECT id FROM t WHERE at > E'n\\x6fw'",
+        "SELECT id FROM t WHERE at > U&'n\\006fw'",
+        "SELECT id FROM t WHERE at > $$Today$$",
+        "SELECT name::date FROM t",
+        "SELECT (name || name)::timestamptz FROM t",
+        "SELECT CAST(lower(name) AS timestamp) FROM t",
+        "SELECT tags::date[] FROM t",
+        "SELECT at::date FROM t, named",
+        "SELECT at::date FROM (SELECT name AS at FROM t) x",
+        "SELECT name::regclass FROM t",
+        "SELECT name::mytype FROM t",
+        "SELECT date(at) FROM t",
+        // Rows of more than their tables, or of others.
+        "SELECT ctid FROM t",
+        "SELECT \"xmin\" FROM t",
+        "SELECT tableoid::int FROM t",
+        "SELECT id FROM t TABLESAMPLE SYSTEM (10)",
+        "SELECT id FROM t FOR UPDATE",
+        "SELECT id FROM t FOR SHARE",
+        "SELECT id INTO x FROM t",
+        "WITH d AS (DELETE FROM t RETURNING id) SELECT * FROM d",
+        "INSERT INTO t VALUES (1)",
+        "TABLE t",
+        "SELECT * FROM v",
+        "SELECT * FROM t, secured",
+        "SELECT * FROM missing",
+        "SELECT * FROM empty.missing",
+        "SELECT * FROM unknown.t",
+        "SELECT * FROM pg_class",
+        "SELECT * FROM moods",
+        "SELECT id FROM t; SELECT id FROM u",
+        "SELECT FROM WHERE",
+        "",
+    ] {
+        assert!(read(sql).is_err(), "{sql}: {:?}", read(sql));
+    }
+    let casts = Catalog { has_user_casts: true, ..catalog() };
+    assert!(dependencies("SELECT id FROM t", &casts, &["public".into()]).is_err());
+}
+
+#[test]
+fn values_that_mean_the_time() {
+    for value in ["now", "NOW", " Today ", "tomorrow", "x yesterday"] {
+        assert!(may_mean_the_time(value.as_bytes()), "{value}");
+    }
+    assert!(!may_mean_the_time(b"2024-01-01") && !may_mean_the_time(b""));
+}

@@ -1,0 +1,347 @@
+//! What is not computed here but repeated: upstream's own reply is kept, tagged by the state of its tables before it was asked.
+//!
+//! A barrier tells the tables' generations before the statement is sent. Its reply is of some moment after that barrier and
+//! before the reply's end, so it is valid for a reader at a barrier sent after that end that finds the same generations: nothing
+//! that the statement reads has changed in between. A change in between makes a reply that is never valid.
+//!
+//! Kept are replies of statements whose tables are known completely and which depend on nothing else (as bound, or by
+//! [`freshet_engine::statement::dependencies`]), outside of transactions, without notices or errors, of bounded size.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use freshet_config::FreshnessMode;
+use freshet_engine::catalog::RelationId;
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::{Basis, CachedReply, Reads, ResultKey};
+use freshet_engine::statement::dependencies::may_mean_the_time;
+use freshet_engine::statement::fingerprint;
+use freshet_engine::types::Value;
+use parking_lot::Mutex;
+
+use crate::freshness::Served;
+use crate::session::answer::{ObservedReply, Observer, Relay};
+use crate::session::local::{Local, LocalAnswerer, Request, is_described_by};
+use crate::session::state::RouteSetting;
+use crate::statistics::ShapeStatistics;
+use crate::wire::frame::Frames;
+use crate::wire::query::TransactionStatus;
+
+/// Statements told apart, one per hash.
+const PLACES: usize = 4_096;
+/// A statement is worth a barrier and a copy of its reply if it comes again within this time.
+const REPEATED_WITHIN: Duration = Duration::from_secs(60);
+/// One that changes faster than it is asked for is not copied each time.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What all sessions share of it.
+#[derive(Debug)]
+pub struct Captures {
+    recent: Mutex<Vec<Option<Recent>>>,
+    hasher: ahash::RandomState,
+    /// Bytes promised to replies that are being collected.
+    collecting: Arc<AtomicUsize>,
+    collecting_max: usize,
+    reply_max: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    hash: u64,
+    seen_at: Instant,
+    captured_at: Option<Instant>,
+}
+
+/// A share of the memory for collecting; given back when dropped.
+#[derive(Debug)]
+struct Room {
+    collecting: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.collecting.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl Captures {
+    /// `collecting_max`: of all replies that are being collected; 0: none is.
+    pub fn new(collecting_max: usize, reply_max: usize) -> Self {
+        let reply_max = reply_max.min(collecting_max);
+        let recent = Mutex::new(vec![None; PLACES]);
+        Self { recent, hasher: ahash::RandomState::new(), collecting: Arc::default(), collecting_max, reply_max }
+    }
+
+    /// Whether the statement has come before, not long ago, and was not captured just now.
+    fn is_due(&self, key: &ResultKey, now: Instant) -> bool {
+        let hash = self.hasher.hash_one(key.as_bytes());
+        let mut recent = self.recent.lock();
+        let place = &mut recent[(hash % PLACES as u64) as usize];
+        let before = place.filter(|known| known.hash == hash);
+        let is_due = before.is_some_and(|before| {
+            let is_rested = before.captured_at.is_none_or(|at| now.duration_since(at) >= PAUSE);
+            now.duration_since(before.seen_at) < REPEATED_WITHIN && is_rested
+        });
+        let captured_at = if is_due { Some(now) } else { before.and_then(|before| before.captured_at) };
+        *place = Some(Recent { hash, seen_at: now, captured_at });
+        is_due
+    }
+
+    fn room(&self) -> Option<Room> {
+        let bytes = self.reply_max;
+        let fits = |taken: usize| (bytes > 0 && taken + bytes <= self.collecting_max).then_some(taken + bytes);
+        self.collecting.fetch_update(Relaxed, Relaxed, fits).ok()?;
+        Some(Room { collecting: Arc::clone(&self.collecting), bytes })
+    }
+}
+
+/// What a reply to be captured depends on.
+pub(super) struct Dependencies<'a> {
+    pub(super) relations: &'a [RelationId],
+    /// Of the relations, those with rows.
+    pub(super) tables: &'a [RelationId],
+    pub(super) reads: Option<Arc<Reads>>,
+    pub(super) parameters: &'a [Value],
+}
+
+impl LocalAnswerer {
+    /// The statement cannot be prepared: it is relayed, and if its reply can be kept, that is.
+    pub(super) async fn relay_unprepared(&mut self, request: &Request<'_>, reason: UpstreamReason) -> Relay {
+        let Some(tables) = self.tables_of_text(request, &reason) else { return self.refuse_text(request, reason) };
+        let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
+        let dependencies = Dependencies { relations: &tables, tables: &tables, reads: None, parameters: &[] };
+        self.relay_captured(request, &dependencies, &statistics, reason).await
+    }
+
+    fn tables_of_text(&self, request: &Request<'_>, reason: &UpstreamReason) -> Option<Arc<[RelationId]>> {
+        let may = matches!(
+            reason,
+            UpstreamReason::Unsupported(_)
+                | UpstreamReason::NotParsed(_)
+                | UpstreamReason::UnknownFunction(_)
+                | UpstreamReason::UnsupportedType(_)
+                | UpstreamReason::Collation(_)
+                | UpstreamReason::LocalError(_)
+        );
+        (may && may_keep(request))
+            .then(|| self.with_context(request, |context| self.local.engine.dependencies(request.sql, context)))?
+    }
+
+    /// Relays the statement; its reply is kept where that is sound and worth it.
+    pub(super) async fn relay_captured(
+        &self,
+        request: &Request<'_>,
+        dependencies: &Dependencies<'_>,
+        statistics: &Arc<ShapeStatistics>,
+        reason: UpstreamReason,
+    ) -> Relay {
+        let mut relay = self.refuse(request, Some(statistics), reason);
+        if may_keep(request) && self.local.patience.is_none() {
+            relay.observer =
+                self.capture(request, dependencies, statistics).await.map(|capture| Box::new(capture) as _);
+        }
+        relay
+    }
+
+    async fn capture(
+        &self,
+        request: &Request<'_>,
+        dependencies: &Dependencies<'_>,
+        statistics: &Arc<ShapeStatistics>,
+    ) -> Option<Capture> {
+        let captures = &self.local.captures;
+        if !captures.is_due(&self.key, Instant::now()) {
+            return None;
+        }
+        let room = captures.room()?;
+        // Sent before the statement is: the reply is not older.
+        let acquired = self.local.freshness.acquire(FreshnessMode::Exact, dependencies.relations, self.required).await;
+        if let Err(UpstreamReason::TableNotMirrored(_)) = &acquired {
+            dependencies.tables.iter().for_each(|table| self.local.freshness.want_table(*table));
+        }
+        let tag = acquired.ok().filter(|tag| tag.snapshot.catalog.version == request.catalog_version)?;
+        Some(Capture {
+            local: Arc::clone(&self.local),
+            key: self.key.clone(),
+            basis: Basis::of(dependencies.tables.iter().copied(), &tag.snapshot),
+            tag,
+            relations: dependencies.relations.to_vec(),
+            reads: dependencies.reads.clone(),
+            parameters: dependencies.parameters.into(),
+            wants_description: request.unit.describes_portal,
+            statistics: Arc::clone(statistics),
+            is_kept: Arc::default(),
+            started: Instant::now(),
+            room,
+        })
+    }
+}
+
+/// Whether the unit, as it comes, may have a reply that is kept, whoever makes it.
+fn may_keep(request: &Request<'_>) -> bool {
+    let unit = request.unit;
+    request.route == RouteSetting::Auto
+        && request.choice.is_none()
+        // A transaction's, or of several statements that share one.
+        && !request.has_upstreams_clock
+        && !unit.describes_statement
+        && is_described_by(unit, request.catalog_version)
+        && !unit.bind.as_ref().is_some_and(|bind| may_mean_the_time(bind.parameters))
+}
+
+/// Sees upstream's reply, and keeps it.
+struct Capture {
+    local: Arc<Local>,
+    key: ResultKey,
+    tag: Served,
+    relations: Vec<RelationId>,
+    basis: Basis,
+    reads: Option<Arc<Reads>>,
+    parameters: Box<[Value]>,
+    wants_description: bool,
+    statistics: Arc<ShapeStatistics>,
+    is_kept: Arc<AtomicBool>,
+    started: Instant,
+    room: Room,
+}
+
+impl Observer for Capture {
+    fn bytes_max(&self) -> usize {
+        self.room.bytes
+    }
+
+    fn captured(&self) -> Option<Arc<AtomicBool>> {
+        Some(Arc::clone(&self.is_kept))
+    }
+
+    fn observe(self: Box<Self>, reply: ObservedReply) {
+        let is_whole = !(reply.has_error || reply.is_truncated || reply.is_suspended || reply.has_asynchronous)
+            && reply.status == TransactionStatus::Idle;
+        let Some(parts) = is_whole.then(|| Parts::of(&reply.bytes)).flatten() else { return };
+        if self.wants_description && parts.row_description.is_empty() {
+            return;
+        }
+        let elapsed_us = self.started.elapsed().as_micros() as u64;
+        let kept = CachedReply {
+            row_description: parts.row_description,
+            rows: parts.rows,
+            row_count: parts.row_count,
+            relations: self.relations,
+            basis: self.basis,
+            catalog_version: self.tag.snapshot.catalog.version,
+            // How upstream read its literals is not known here.
+            folds_settings: true,
+            elapsed_us,
+            reads: self.reads,
+            parameters: self.parameters,
+            // The reply has ended: a barrier that is not sent yet comes after it.
+            barrier: self.local.freshness.required_now().0,
+            attachment: Arc::clone(&self.statistics) as _,
+        };
+        if self.local.engine.results.insert(&self.key, Arc::new(kept)) {
+            self.is_kept.store(true, SeqCst);
+            self.statistics.recount_as_capture(elapsed_us);
+        }
+    }
+}
+
+/// Of a reply, what is kept.
+struct Parts {
+    /// Empty if there is none.
+    row_description: Bytes,
+    rows: Bytes,
+    row_count: u64,
+}
+
+impl Parts {
+    /// None: it is not the reply of one query that has come to its end.
+    fn of(reply: &[u8]) -> Option<Self> {
+        let mut parts = Self { row_description: Bytes::new(), rows: Bytes::new(), row_count: 0 };
+        let mut rows = Vec::new();
+        let mut is_complete = false;
+        for frame in Frames::new(reply) {
+            match frame.tag {
+                b'1' | b'2' | b'3' | b'n' | b'Z' => {}
+                b'T' if parts.row_description.is_empty() && !is_complete => {
+                    parts.row_description = Bytes::copy_from_slice(frame.bytes);
+                }
+                b'D' if !is_complete => {
+                    parts.row_count += 1;
+                    rows.extend_from_slice(frame.bytes);
+                }
+                b'C' if !is_complete && frame.body.starts_with(b"SELECT ") => {
+                    rows.extend_from_slice(frame.bytes);
+                    is_complete = true;
+                }
+                _ => return None,
+            }
+        }
+        parts.rows = rows.into();
+        is_complete.then_some(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freshet_engine::result_cache::KeyParts;
+
+    use super::*;
+    use crate::wire::frame::write_frame;
+
+    fn frames(frames: &[(u8, &[u8])]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (tag, body) in frames {
+            write_frame(&mut out, *tag, |out| out.extend_from_slice(body));
+        }
+        out
+    }
+
+    #[test]
+    fn a_reply_is_taken_apart_or_not_taken() {
+        let whole = frames(&[(b'T', b"t"), (b'D', b"a"), (b'D', b"b"), (b'C', b"SELECT 2\0"), (b'Z', b"I")]);
+        let parts = Parts::of(&whole).expect("one query");
+        assert_eq!(parts.row_count, 2);
+        assert_eq!(parts.row_description, frames(&[(b'T', b"t")]));
+        assert_eq!(parts.rows, frames(&[(b'D', b"a"), (b'D', b"b"), (b'C', b"SELECT 2\0")]));
+        let extended = frames(&[(b'1', b""), (b'2', b""), (b'C', b"SELECT 0\0"), (b'Z', b"I")]);
+        assert!(Parts::of(&extended).expect("one query").row_description.is_empty());
+        for doubtful in [
+            &[(b'T', &b"t"[..]), (b'D', b"a"), (b'E', b"error"), (b'Z', b"I")][..],
+            &[(b'N', b"notice"), (b'C', b"SELECT 0\0"), (b'Z', b"I")],
+            &[(b'C', b"SELECT 0\0"), (b'C', b"SELECT 0\0"), (b'Z', b"I")],
+            &[(b'C', b"INSERT 0 1\0"), (b'Z', b"I")],
+            &[(b'D', b"a"), (b's', b""), (b'Z', b"I")],
+            &[(b'I', b""), (b'Z', b"I")],
+            &[(b'Z', b"I")],
+        ] {
+            assert!(Parts::of(&frames(doubtful)).is_none(), "{doubtful:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_comes_again_is_collected_and_within_bounds() {
+        let captures = Captures::new(1_000, 400);
+        let key = |sql: &str| {
+            let mut key = ResultKey::default();
+            key.set(&KeyParts { sql: sql.as_bytes(), ..KeyParts::default() });
+            key
+        };
+        let begun = Instant::now();
+        assert!(!captures.is_due(&key("a"), begun), "for the first time");
+        assert!(captures.is_due(&key("a"), begun));
+        assert!(!captures.is_due(&key("a"), begun + PAUSE / 2), "just captured");
+        assert!(captures.is_due(&key("a"), begun + PAUSE));
+        assert!(!captures.is_due(&key("b"), begun));
+        assert!(!captures.is_due(&key("b"), begun + REPEATED_WITHIN), "too long ago");
+        let (first, second) = (captures.room(), captures.room());
+        assert!(first.is_some() && second.is_some() && captures.room().is_none());
+        drop(first);
+        assert!(captures.room().is_some());
+        assert!(Captures::new(0, 400).room().is_none());
+    }
+}
