@@ -200,19 +200,17 @@ fn structured_queries_have_upstreams_answers() {
     report(&problems, cases.len() * 2);
 }
 
-#[test]
-fn arrays_have_upstreams_answers() {
+/// A script and one with parameters, in all protocols and under two sets of settings.
+fn check_scripts(setup: &str, plain: &str, with_parameters: &str) {
     let cluster = Cluster::shared();
     let database = cluster.database();
-    cluster.psql(&database, include_str!("../sql/arrays.setup.sql"));
+    cluster.psql(&database, setup);
     let freshet = Freshet::start(&cluster.url(&database), |_| {});
-    let cases = script(include_str!("../sql/arrays.sql"));
-    let with_parameters = parameter_script(include_str!("../sql/arrays.parameters.sql"));
-    assert!(cases.len() > 40 && with_parameters.len() > 10, "the scripts were read");
+    let (cases, with_parameters) = (script(plain), parameter_script(with_parameters));
+    assert!(cases.len() > 15 && with_parameters.len() >= 5, "the scripts were read");
+    let others = ["SET TimeZone = 'America/New_York'", "SET DateStyle = 'German'", "SET extra_float_digits = 0"];
     let mut problems = Vec::new();
-    for settings in
-        [&[][..], &["SET TimeZone = 'America/New_York'", "SET DateStyle = 'German'", "SET extra_float_digits = 0"]]
-    {
+    for settings in [&[][..], &others] {
         let mut pair = Pair::new(direct(cluster), freshet.address(), &database, settings);
         for protocol in [Protocol::Simple, Protocol::ExtendedText, Protocol::ExtendedBinary] {
             problems.extend(cases.iter().filter_map(|case| pair.check(protocol, case)));
@@ -222,6 +220,19 @@ fn arrays_have_upstreams_answers() {
         }
     }
     report(&problems, cases.len() * 6 + with_parameters.len() * 4);
+    assert_eq!(freshet.status(&database, "wrong_answers"), "0");
+}
+
+#[test]
+fn arrays_have_upstreams_answers() {
+    let parameters = include_str!("../sql/arrays.parameters.sql");
+    check_scripts(include_str!("../sql/arrays.setup.sql"), include_str!("../sql/arrays.sql"), parameters);
+}
+
+#[test]
+fn json_has_upstreams_answers() {
+    let parameters = include_str!("../sql/json.parameters.sql");
+    check_scripts(include_str!("../sql/json.setup.sql"), include_str!("../sql/json.sql"), parameters);
 }
 
 /// Order of text under ICU's collations and the C library's, as defaults of the database and by column.

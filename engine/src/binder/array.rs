@@ -133,7 +133,10 @@ impl Binder<'_> {
 
     /// `@>`, `<@`, `&&`, `=` and `<>` where a side is an array; None: none is.
     pub(super) fn array_operator(&mut self, symbol: &str, left: &Typed, right: &Typed) -> Bound<Option<Typed>> {
-        let Some(element) = element_of(left).or_else(|| element_of(right)) else { return Ok(None) };
+        let is_known = matches!(symbol, "@>" | "<@" | "&&" | "=" | "<>");
+        let Some(element) = element_of(left).or_else(|| element_of(right)).filter(|_| is_known) else {
+            return Ok(None);
+        };
         let refused = || unsupported(format!("operator {symbol} of {}", PgType::Array(element).name()));
         let name = if matches!(symbol, "=" | "<>") { "array_eq" } else { symbol };
         let is_contested = self.catalog.user_operators.contains(symbol) || !self.is_pg_catalog_first();

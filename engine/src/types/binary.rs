@@ -2,7 +2,7 @@
 //! No length prefix; NULL has no bytes.
 
 use super::text::{ParseError, limit_bpchar, limit_varchar, pad_bpchar, truncate_name};
-use super::{Interval, Numeric, PgType, Value, array};
+use super::{Interval, Numeric, PgType, Value, array, json};
 
 /// The version that jsonb_send puts before the text.
 pub const JSONB_VERSION: u8 = 1;
@@ -41,8 +41,9 @@ pub fn decode(pg_type: PgType, typmod: i32, bytes: &[u8]) -> Result<Value, Parse
         PgType::Uuid => Value::Uuid(fixed(bytes)?),
         PgType::Bytea => Value::Bytea(bytes.into()),
         PgType::Array(element) => Value::Array(array::validated(element, bytes)?.into()),
-        // Validating (json) and normalising (jsonb) is upstream's.
-        PgType::Json | PgType::Jsonb => return Err(ParseError::beyond(pg_type.name())),
+        PgType::Jsonb => Value::Text(json::parse(decode_text(jsonb_text(bytes)?)?)?.into()),
+        // Validating is upstream's.
+        PgType::Json => return Err(ParseError::beyond(pg_type.name())),
     })
 }
 

@@ -29,6 +29,7 @@ pub mod datetime;
 pub mod encode;
 pub mod float;
 pub mod interval;
+pub mod json;
 pub mod numeric;
 pub mod text;
 mod text_column;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ByteaOutput, FormatSettings, Numeric, PgType, Value, array, datetime, float, interval};
+use super::{ByteaOutput, FormatSettings, Numeric, PgType, Value, array, datetime, float, interval, json};
 
 /// Why a text or binary value is not one of the type, here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,8 +56,9 @@ pub fn parse(pg_type: PgType, typmod: i32, text: &str, settings: &FormatSettings
         PgType::Uuid => Value::Uuid(parse_uuid(bytes)?),
         PgType::Bytea => Value::Bytea(parse_bytea(bytes)?.into()),
         PgType::Array(element) => Value::Array(array::parse(element, text, settings)?.into()),
-        // Validating (json) and normalising (jsonb) is upstream's.
-        PgType::Json | PgType::Jsonb => return Err(ParseError::beyond(pg_type.name())),
+        PgType::Jsonb => Value::Text(json::parse(text)?.into()),
+        // Validating is upstream's.
+        PgType::Json => return Err(ParseError::beyond(pg_type.name())),
         PgType::Date => Value::Date(datetime::parse_date(text, settings)?),
         PgType::Time => Value::Time(datetime::parse_time(text, typmod, settings)?),
         PgType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text, typmod, settings)?),

@@ -16,6 +16,7 @@ mod collation;
 mod comparison;
 mod datetime;
 mod float;
+mod json;
 mod numeric_arithmetic;
 mod pattern;
 mod registry;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Function, arithmetic, cast_number, cast_text, comparison, datetime, float, numeric_arithmetic, pattern, text,
+    Function, arithmetic, cast_number, cast_text, comparison, datetime, float, json, numeric_arithmetic, pattern, text,
     text_comparison,
 };
 use crate::types::{Oid, PgType};
@@ -198,6 +198,7 @@ static ENTRIES: &[&[Function]] = &[
     cast_number::ENTRIES,
     cast_text::ENTRIES,
     datetime::pattern::ENTRIES,
+    json::ENTRIES,
 ];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {

@@ -1,0 +1,553 @@
+//! jsonb as it is held: the text that jsonb_out prints, which is canonical (keys unique and in order, one space behind each
+//! colon and comma, numbers as numerics print, one way to escape). Parts of it are parts of the text.
+
+use super::Numeric;
+use super::text::ParseError;
+
+/// Nesting that is followed here.
+const DEPTH_MAX: usize = 200;
+
+/// A value within canonical text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Json<'a>(&'a str);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Object,
+    Array,
+    String,
+    Number,
+    Boolean,
+    Null,
+}
+
+impl<'a> Json<'a> {
+    /// `text` must be canonical.
+    pub fn of(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    pub fn text(self) -> &'a str {
+        self.0
+    }
+
+    pub fn kind(self) -> Kind {
+        match self.0.as_bytes().first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Boolean,
+            Some(b'n') => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    fn is_container(self) -> bool {
+        matches!(self.kind(), Kind::Object | Kind::Array)
+    }
+
+    /// Keys (as written, quoted) and values of an object.
+    pub fn members(self) -> Members<'a> {
+        Members { rest: if self.kind() == Kind::Object { inner(self.0) } else { "" } }
+    }
+
+    /// Elements of an array.
+    pub fn elements(self) -> Elements<'a> {
+        Elements { rest: if self.kind() == Kind::Array { inner(self.0) } else { "" } }
+    }
+
+    /// getKeyJsonValueFromContainer; None: no object, or no such key.
+    pub fn get(self, key: &str) -> Option<Self> {
+        self.members().find(|(own, _)| string_is(own, key)).map(|(_, value)| value)
+    }
+
+    /// jsonb_array_element: negative numbers count from the end. None: no array, or no such element.
+    pub fn at(self, index: i64) -> Option<Self> {
+        let index = if index < 0 { self.elements().count() as i64 + index } else { index };
+        self.elements().nth(usize::try_from(index).ok()?)
+    }
+
+    /// One step of a path: a key, or a number where it is an array (jsonfuncs.c, jsonb_get_element).
+    pub fn step(self, step: &str) -> Option<Self> {
+        match self.kind() {
+            Kind::Object => self.get(step),
+            // strtoint takes leading white space and a sign.
+            Kind::Array => {
+                self.at(step.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']).parse::<i32>().ok()?.into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Appends what `->>` makes of the value; false: NULL.
+    pub fn write_text(self, out: &mut String) -> bool {
+        match self.kind() {
+            Kind::Null => return false,
+            Kind::String => unescape(self.0, out),
+            _ => out.push_str(self.0),
+        }
+        true
+    }
+
+    /// `?`: a key, a string among the elements, or the string itself (jsonb_op.c, jsonb_exists).
+    pub fn has(self, key: &str) -> bool {
+        match self.kind() {
+            Kind::Object => self.get(key).is_some(),
+            Kind::Array => self.elements().any(|element| element.is_string(key)),
+            _ => self.is_string(key),
+        }
+    }
+
+    fn is_string(self, text: &str) -> bool {
+        self.kind() == Kind::String && string_is(self.0, text)
+    }
+
+    /// `@>` (jsonb_op.c jsonb_contains; jsonb_util.c JsonbDeepContains). A lone scalar counts as an array of one, but
+    /// contains no array. None: numbers too long to compare.
+    pub fn contains(self, part: Self) -> Option<bool> {
+        match (self.kind(), part.kind()) {
+            (Kind::Object, Kind::Object) | (Kind::Array, Kind::Array) => self.holds(part),
+            (Kind::Object, _) | (_, Kind::Object | Kind::Array) => Some(false),
+            (Kind::Array, _) => any(self.elements(), |element| element.is_same_scalar(part)),
+            _ => self.is_same_scalar(part),
+        }
+    }
+
+    /// Of two containers.
+    fn holds(self, part: Self) -> Option<bool> {
+        let of_one = |own: Self, wanted: Self| match (own.is_container(), wanted.is_container()) {
+            (true, true) if own.kind() == wanted.kind() => own.holds(wanted),
+            (false, false) => own.is_same_scalar(wanted),
+            _ => Some(false),
+        };
+        if self.kind() == Kind::Object {
+            for (key, wanted) in part.members() {
+                // Keys are written in one way only.
+                let own = self.members().find(|(own, _)| *own == key);
+                if own.is_none_or(|(_, own)| of_one(own, wanted) == Some(false)) {
+                    return Some(false);
+                }
+                of_one(own?.1, wanted)?;
+            }
+            return Some(true);
+        }
+        for wanted in part.elements() {
+            if !any(self.elements(), |own| of_one(own, wanted))? {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    fn is_same_scalar(self, other: Self) -> Option<bool> {
+        match (self.kind(), other.kind()) {
+            (Kind::Number, Kind::Number) if self.0 != other.0 => {
+                let (a, b) = (Numeric::parse(self.0).ok()?, Numeric::parse(other.0).ok()?);
+                Some(a.cmp(b).is_eq())
+            }
+            _ => Some(self.0 == other.0 && !self.is_container()),
+        }
+    }
+}
+
+/// Whether `test` is true of any; None if it is of none and unknown of one.
+fn any<'a>(items: impl Iterator<Item = Json<'a>>, test: impl Fn(Json<'a>) -> Option<bool>) -> Option<bool> {
+    let mut is_known = true;
+    for item in items {
+        match test(item) {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => is_known = false,
+        }
+    }
+    is_known.then_some(false)
+}
+
+/// Without the brackets.
+fn inner(text: &str) -> &str {
+    text.get(1..text.len().saturating_sub(1)).unwrap_or_default()
+}
+
+/// Where the value at the start of canonical text ends.
+fn end_of_value(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let (mut depth, mut at) = (0usize, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at) - 1,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => return at,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// Behind the closing quote of the string that begins at `start`.
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+pub struct Members<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (&'a str, Json<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (key, after) = self.rest.split_at(end_of_string(self.rest.as_bytes(), 0));
+        let after = after.strip_prefix(": ")?;
+        let (value, rest) = after.split_at(end_of_value(after));
+        self.rest = rest.strip_prefix(", ").unwrap_or_default();
+        Some((key, Json(value)))
+    }
+}
+
+pub struct Elements<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Json<'a>;
+
+    fn next(&mut self) -> Option<Json<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (value, rest) = self.rest.split_at(end_of_value(self.rest));
+        self.rest = rest.strip_prefix(", ").unwrap_or_default();
+        Some(Json(value))
+    }
+}
+
+/// Whether a written string means `text`.
+fn string_is(written: &str, text: &str) -> bool {
+    if !written.contains('\\') {
+        return inner(written) == text;
+    }
+    let mut meant = String::with_capacity(written.len());
+    unescape(written, &mut meant);
+    meant == text
+}
+
+/// Appends what a written string means.
+fn unescape(written: &str, out: &mut String) {
+    let mut characters = inner(written).chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            out.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('b') => out.push('\x08'),
+            Some('f') => out.push('\x0c'),
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            // escape_json writes only control characters so.
+            Some('u') => {
+                let code =
+                    characters.by_ref().take(4).fold(0, |code, digit| code * 16 + digit.to_digit(16).unwrap_or(0));
+                out.extend(char::from_u32(code));
+            }
+            Some(other) => out.push(other),
+            None => {}
+        }
+    }
+}
+
+/// escape_json (utils/adt/json.c).
+fn escape(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            control if control < ' ' => out.push_str(&format!("\\u{:04x}", control as u32)),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}
+
+/// jsonb_in: the canonical text.
+pub fn parse(text: &str) -> Result<String, ParseError> {
+    let mut parser = Parser { text, at: 0 };
+    let mut out = String::with_capacity(text.len());
+    parser.value(&mut out, 0)?;
+    parser.skip_space();
+    if parser.at < text.len() { Err(parser.wrong()) } else { Ok(out) }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn wrong(&self) -> ParseError {
+        ParseError::syntax("json", self.text.as_bytes())
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn accept(&mut self, byte: u8) -> bool {
+        self.skip_space();
+        let is_there = self.peek() == Some(byte);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn value(&mut self, out: &mut String, depth: usize) -> Result<(), ParseError> {
+        if depth > DEPTH_MAX {
+            return Err(ParseError::beyond("deeply nested json"));
+        }
+        self.skip_space();
+        match self.peek() {
+            Some(b'{') => self.object(out, depth),
+            Some(b'[') => self.array(out, depth),
+            Some(b'"') => {
+                let string = self.string()?;
+                escape(&string, out);
+                Ok(())
+            }
+            Some(b'-' | b'0'..=b'9') => self.number(out),
+            _ => {
+                let rest = &self.text[self.at..];
+                let word = ["true", "false", "null"].into_iter().find(|word| rest.starts_with(word));
+                let word = word.ok_or_else(|| self.wrong())?;
+                self.at += word.len();
+                out.push_str(word);
+                Ok(())
+            }
+        }
+    }
+
+    /// Keys in order of length, then bytes; of equal ones the last counts (jsonb_util.c, uniqueifyJsonbObject).
+    fn object(&mut self, out: &mut String, depth: usize) -> Result<(), ParseError> {
+        self.at += 1;
+        let mut members: Vec<(String, String)> = Vec::new();
+        if !self.accept(b'}') {
+            loop {
+                self.skip_space();
+                let key = if self.peek() == Some(b'"') { self.string()? } else { return Err(self.wrong()) };
+                if !self.accept(b':') {
+                    return Err(self.wrong());
+                }
+                let mut value = String::new();
+                self.value(&mut value, depth + 1)?;
+                match members.iter_mut().find(|(own, _)| *own == key) {
+                    Some(member) => member.1 = value,
+                    None => members.push((key, value)),
+                }
+                if self.accept(b'}') {
+                    break;
+                }
+                if !self.accept(b',') {
+                    return Err(self.wrong());
+                }
+            }
+        }
+        members.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())));
+        out.push('{');
+        for (number, (key, value)) in members.iter().enumerate() {
+            out.push_str(if number > 0 { ", " } else { "" });
+            escape(key, out);
+            out.push_str(": ");
+            out.push_str(value);
+        }
+        out.push('}');
+        Ok(())
+    }
+
+    fn array(&mut self, out: &mut String, depth: usize) -> Result<(), ParseError> {
+        self.at += 1;
+        out.push('[');
+        if !self.accept(b']') {
+            loop {
+                self.value(out, depth + 1)?;
+                if self.accept(b']') {
+                    break;
+                }
+                if !self.accept(b',') {
+                    return Err(self.wrong());
+                }
+                out.push_str(", ");
+            }
+        }
+        out.push(']');
+        Ok(())
+    }
+
+    /// JSON's grammar of numbers, then numeric's output.
+    fn number(&mut self, out: &mut String) -> Result<(), ParseError> {
+        let start = self.at;
+        self.at += usize::from(self.peek() == Some(b'-'));
+        let leading = self.at;
+        let whole = self.digits();
+        if whole == 0 || (whole > 1 && self.text.as_bytes()[leading] == b'0') {
+            return Err(self.wrong());
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if self.digits() == 0 {
+                return Err(self.wrong());
+            }
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            if self.digits() == 0 {
+                return Err(self.wrong());
+            }
+        }
+        if self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.') {
+            return Err(self.wrong());
+        }
+        let mut printed = Vec::new();
+        Numeric::parse(&self.text[start..self.at])?.write_text(&mut printed);
+        out.push_str(std::str::from_utf8(&printed).map_err(|_| self.wrong())?);
+        Ok(())
+    }
+
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    fn string(&mut self) -> Result<String, ParseError> {
+        let mut string = String::new();
+        let mut characters = self.text[self.at + 1..].char_indices();
+        let start = self.at + 1;
+        while let Some((at, character)) = characters.next() {
+            match character {
+                '"' => {
+                    self.at = start + at + 1;
+                    return Ok(string);
+                }
+                control if control < ' ' => return Err(self.wrong()),
+                '\\' => match characters.next().map(|(_, escaped)| escaped) {
+                    Some(plain @ ('"' | '\\' | '/')) => string.push(plain),
+                    Some('b') => string.push('\x08'),
+                    Some('f') => string.push('\x0c'),
+                    Some('n') => string.push('\n'),
+                    Some('r') => string.push('\r'),
+                    Some('t') => string.push('\t'),
+                    // Surrogates and \u0000 have rules of their own.
+                    Some('u') => {
+                        let digits: String = characters.by_ref().take(4).map(|(_, digit)| digit).collect();
+                        let is_hex = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+                        let code = u32::from_str_radix(&digits, 16).ok().filter(|code| is_hex && *code > 0);
+                        let found = code.and_then(char::from_u32);
+                        string.push(found.ok_or_else(|| ParseError::beyond("escape in json"))?);
+                    }
+                    _ => return Err(self.wrong()),
+                },
+                other => string.push(other),
+            }
+        }
+        Err(self.wrong())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_becomes_canonical() {
+        for (given, expected) in [
+            (
+                r#" {"b" : 1, "aa":[1,2 ,{}], "a":"x\/\u00e9\n", "b":-0.50e2} "#,
+                r#"{"a": "x/é\n", "b": -50, "aa": [1, 2, {}]}"#,
+            ),
+            ("[]", "[]"),
+            ("1.10", "1.10"),
+            ("-0", "0"),
+            ("1e3", "1000"),
+            (r#""\u0001""#, r#""\u0001""#),
+            (" null", "null"),
+        ] {
+            assert_eq!(parse(given).as_deref(), Ok(expected), "{given}");
+        }
+        for wrong in [
+            "",
+            "{",
+            "[1,]",
+            "01",
+            "1.",
+            "'a'",
+            "tru",
+            "truex",
+            "1 2",
+            "\"a",
+            "{\"a\"}",
+            "[1 2]",
+            "1e",
+            "\"\u{1}\"",
+            "+1",
+            ".5",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parts_are_found() {
+        let json = parse(r#"{"a":{"b":[10,"x,y]",null,{"c":true}]},"q\"":"z","n":null}"#).unwrap();
+        let json = Json::of(&json);
+        let text = |json: Option<Json<'_>>| {
+            let mut out = String::new();
+            json.is_some_and(|json| json.write_text(&mut out)).then_some(out)
+        };
+        assert_eq!(text(json.get("q\"")).as_deref(), Some("z"));
+        assert_eq!(text(json.get("n")), None);
+        let list = json.step("a").and_then(|a| a.step("b")).unwrap();
+        assert_eq!(text(list.at(1)).as_deref(), Some("x,y]"));
+        assert_eq!(list.at(-1).unwrap().text(), r#"{"c": true}"#);
+        assert_eq!((list.at(4), list.at(-5), list.elements().count()), (None, None, 4));
+        assert!(list.has("x,y]") && !list.has("10") && json.has("n"));
+    }
+
+    #[test]
+    fn containment_is_deep() {
+        let contains = |whole: &str, part: &str| {
+            let (whole, part) = (parse(whole).unwrap(), parse(part).unwrap());
+            Json::of(&whole).contains(Json::of(&part)).unwrap()
+        };
+        assert!(contains(r#"{"a":1,"b":{"c":[1,2.0]}}"#, r#"{"b":{"c":[2]}}"#));
+        assert!(contains(r#"["a",["b","c"]]"#, r#"[["c"]]"#) && contains(r#"["a"]"#, r#""a""#));
+        assert!(!contains(r#""a""#, r#"["a"]"#) && !contains("{}", "[]") && !contains("[[1]]", "[1]"));
+        assert!(contains("[1,1,2]", "[2,2,1]") && contains("{}", "{}") && !contains("[]", "1"));
+    }
+}
