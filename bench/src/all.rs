@@ -15,10 +15,11 @@ struct Suite {
     quick_only: Option<&'static str>,
 }
 
-const SUITES: [Suite; 4] = [
+const SUITES: [Suite; 5] = [
     Suite { name: "engine", minutes: 15, quick_seconds: 30, quick_only: None },
     Suite { name: "batch", minutes: 60, quick_seconds: 120, quick_only: None },
     Suite { name: "throughput", minutes: 60, quick_seconds: 60, quick_only: None },
+    Suite { name: "hits", minutes: 15, quick_seconds: 30, quick_only: None },
     Suite { name: "relay", minutes: 30, quick_seconds: 60, quick_only: Some("select-prepared") },
 ];
 

@@ -33,6 +33,8 @@ pub(crate) struct Load<'a> {
     /// A unit of messages each: a Query, or messages up to Sync.
     pub(crate) units: &'a [Vec<u8>],
     pub(crate) allowed: &'a [Allowed],
+    /// Units that are sent at once, for which `units` has one entry.
+    pub(crate) depth: usize,
 }
 
 /// A connection that knows what this server answered to each unit, byte for byte: most replies are compared with that.
@@ -58,7 +60,7 @@ impl Connection {
     pub(crate) fn warm_up(&mut self, load: &Load<'_>) -> io::Result<()> {
         self.replies.clear();
         for (unit, allowed) in load.units.iter().zip(load.allowed) {
-            let reply = self.client.query(unit)?.to_vec();
+            let reply = self.client.pipeline(unit, load.depth)?.to_vec();
             check_rows(unit, &reply, allowed)?;
             self.replies.push(reply);
         }
@@ -103,7 +105,7 @@ fn one_thread(
     let began = Instant::now();
     let mut now = began;
     while now - began < limit {
-        let reply = connection.client.query(&load.units[at])?;
+        let reply = connection.client.pipeline(&load.units[at], load.depth)?;
         let done = Instant::now();
         latency.saturating_record(u64::try_from((done - now).as_nanos()).unwrap_or(u64::MAX));
         now = done;

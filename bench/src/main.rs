@@ -7,6 +7,7 @@ mod changes;
 mod cheapest;
 mod data;
 mod engine;
+mod hits;
 mod load;
 mod process;
 mod relay;
@@ -126,6 +127,29 @@ enum Suite {
         #[arg(long)]
         results: Option<PathBuf>,
     },
+    /// Kept replies against the ceilings, their survival, and the bound on their memory.
+    Hits {
+        /// Length of one run.
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Connections of the part that has many.
+        #[arg(long, default_value_t = 1000)]
+        connections: usize,
+        /// Distinct texts of the storm.
+        #[arg(long, default_value_t = 1_000_000)]
+        keys: u64,
+        /// Short runs, 100 connections, 20,000 texts.
+        #[arg(long)]
+        quick: bool,
+        /// A part: rates, connections, latency, survival or storm.
+        #[arg(long)]
+        only: Option<String>,
+        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
+        #[arg(long)]
+        results: Option<PathBuf>,
+    },
     /// One page with charts from a file of results.
     Report {
         results: PathBuf,
@@ -137,7 +161,12 @@ enum Suite {
     Compare { old: PathBuf, new: PathBuf },
     /// A freshet of its own process for a suite.
     #[command(hide = true)]
-    ServeFreshet { upstream: String, tables: String },
+    ServeFreshet {
+        upstream: String,
+        tables: String,
+        /// Bytes that kept replies may take, if not the default.
+        result_bytes_max: Option<String>,
+    },
     /// A ceiling of its own process for a suite.
     #[command(hide = true)]
     ServeCheapest { upstream: String },
@@ -186,10 +215,17 @@ fn run(suite: Suite) -> std::io::Result<()> {
             let (rounds, round_ms) = if quick { (2, 5) } else { (rounds, round_ms) };
             batch::run(&batch::Options { rounds, round_ms, quick, only, results })
         }
+        Suite::Hits { seconds, rounds, connections, keys, quick, only, results } => {
+            let (seconds, rounds) = if quick { (0.1, 1) } else { (seconds, rounds) };
+            let (connections, keys) = if quick { (100, 20_000) } else { (connections, keys) };
+            hits::run(&hits::Options { seconds, rounds, connections, keys, only, results })
+        }
         Suite::Report { results, output } => report::run(&results, output.as_deref()),
         Suite::Compare { old, new } => changes::run(&old, &new),
         Suite::ServeCheapest { upstream } => serve_cheapest(&upstream),
-        Suite::ServeFreshet { upstream, tables } => block_on(serve_freshet(upstream, tables)),
+        Suite::ServeFreshet { upstream, tables, result_bytes_max } => {
+            block_on(serve_freshet(upstream, tables, result_bytes_max))
+        }
         Suite::ServeCanned { replies, barrier } => block_on(serve_canned(replies, barrier)),
     }
 }
@@ -198,8 +234,9 @@ fn block_on(server: impl Future<Output = std::io::Result<()>>) -> std::io::Resul
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(server)
 }
 
-async fn serve_freshet(upstream: String, tables: String) -> std::io::Result<()> {
-    let flags = vec![("upstream.url", upstream), ("mirror.tables", tables)];
+async fn serve_freshet(upstream: String, tables: String, result_bytes_max: Option<String>) -> std::io::Result<()> {
+    let mut flags = vec![("upstream.url", upstream), ("mirror.tables", tables)];
+    flags.extend(result_bytes_max.map(|bytes| ("cache.result_bytes_max", bytes)));
     let settings =
         Settings::load(&Sources { file: None, variables: Vec::new(), flags }).map_err(std::io::Error::other)?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;

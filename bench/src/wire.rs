@@ -68,7 +68,17 @@ impl Client {
         Err(io::Error::other(format!("message {} instead of {}: {body}", char::from(found), char::from(tag))))
     }
 
+    /// Sends several units at once; their replies, one after the other.
+    pub(crate) fn pipeline(&mut self, messages: &[u8], units: usize) -> io::Result<&[u8]> {
+        self.stream.write_all(messages)?;
+        self.read_replies(units)
+    }
+
     pub(crate) fn read_reply(&mut self) -> io::Result<&[u8]> {
+        self.read_replies(1)
+    }
+
+    fn read_replies(&mut self, mut units: usize) -> io::Result<&[u8]> {
         self.filled = 0;
         let mut at = 0;
         let mut failed_at = None;
@@ -86,6 +96,7 @@ impl Client {
                 }
                 match self.buffer[at] {
                     b'E' => failed_at = Some(at + 5..end),
+                    b'Z' if units > 1 => units -= 1,
                     b'Z' if end == self.filled => {
                         return match failed_at {
                             None => Ok(&self.buffer[..end]),

@@ -16,6 +16,7 @@ mod units;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+pub(crate) use crate::relay::idle::raise_file_limit;
 use crate::relay::rates::Load;
 use crate::relay::report::Report;
 use crate::relay::servers::{DATABASE, Leg, Servers, Upstream};
@@ -47,7 +48,7 @@ impl Options {
 pub(crate) fn run(options: &Options) -> io::Result<()> {
     check_name(options)?;
     let freshet = program(options)?;
-    idle::raise_file_limit();
+    raise_file_limit();
     let mut report = Report::default();
     let upstream = Upstream::start(&["shared_buffers=256MB", "max_wal_size=8GB"])?;
     upstream.cluster.psql(DATABASE, units::SETUP);

@@ -99,7 +99,7 @@ fn one_workload(
     say(&format!("{} {}: learning the answers", workload.name, protocol.name()));
     let messages = messages(workload, protocol);
     let (allowed, replies) = learn(systems, &messages, workload.kind, inserted)?;
-    let load = Load { units: &messages.units, allowed: &allowed };
+    let load = Load { units: &messages.units, allowed: &allowed, depth: 1 };
     let mut targets = systems.targets()?;
     let file = systems.folder.path().join("replies.json");
     std::fs::write(&file, serde_json::to_vec(&replies)?)?;

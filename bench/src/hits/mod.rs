@@ -1,0 +1,142 @@
+//! The hits suite: what a kept reply costs beside the same bytes from a server that does no work, and what keeps replies
+//! alive.
+//!
+//! [`mod@rates`]: rates and latencies against the ceilings, in every protocol, in pipelines, over many connections.
+//! [`mod@survival`]: how many polls are still hits while others write. [`mod@storm`]: memory while every text is new.
+
+mod rates;
+mod storm;
+mod survival;
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use freshet_tests::cluster::Cluster;
+use tempfile::TempDir;
+
+use crate::data::{Table, int, table, text};
+use crate::results::Results;
+use crate::servers::{Server, wait_until_mirrored};
+use crate::wire::Client;
+
+pub(crate) struct Options {
+    /// Length of one run.
+    pub(crate) seconds: f64,
+    pub(crate) rounds: usize,
+    /// Connections of the part that has many.
+    pub(crate) connections: usize,
+    /// Distinct texts of the storm.
+    pub(crate) keys: u64,
+    /// A part: rates, connections, latency, survival or storm.
+    pub(crate) only: Option<String>,
+    pub(crate) results: Option<PathBuf>,
+}
+
+const DATABASE: &str = "bench";
+/// What kept replies may take, in bytes: small enough for the storm to reach it.
+const RESULTS_MAX: u64 = 64 << 20;
+const PARTS: [&str; 5] = ["rates", "connections", "latency", "survival", "storm"];
+
+impl Options {
+    fn wants(&self, part: &str, results: &Results) -> bool {
+        self.only.as_ref().is_none_or(|only| only == part) && !results.is_done(part)
+    }
+}
+
+/// Runs the suite and prints its tables.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    if let Some(only) = options.only.as_ref().filter(|only| !PARTS.contains(&only.as_str())) {
+        return Err(io::Error::other(format!("no part is named {only}; there are {}", PARTS.join(", "))));
+    }
+    let setting = format!("max_connections={}", options.connections + 60);
+    let stand = Stand::start(&setting)?;
+    let versions = [
+        ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
+        ("PostgreSQL", stand.cluster.psql("postgres", "SHOW server_version")),
+    ];
+    let settings = [
+        ("seconds", options.seconds.to_string()),
+        ("rounds", options.rounds.to_string()),
+        ("connections", options.connections.to_string()),
+        ("keys", options.keys.to_string()),
+    ];
+    let mut results = Results::open(options.results.as_deref(), "hits", &versions, &settings)?;
+    if options.wants("rates", &results) {
+        rates::protocols(options, &stand, &mut results)?;
+    }
+    if options.wants("connections", &results) {
+        rates::connections(options, &stand, &mut results)?;
+    }
+    if options.wants("latency", &results) {
+        rates::latency(options, &stand, &mut results)?;
+    }
+    if options.wants("survival", &results) {
+        survival::measure(options, &stand, &mut results)?;
+    }
+    if options.wants("storm", &results) {
+        storm::measure(options, &stand, &mut results)?;
+    }
+    Ok(())
+}
+
+/// PostgreSQL with the tables, and freshet before it.
+struct Stand {
+    cluster: Cluster,
+    freshet: Server,
+    folder: TempDir,
+}
+
+impl Stand {
+    fn start(setting: &str) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
+        let cluster = Cluster::start(&["shared_buffers=256MB", setting]);
+        cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
+        let tables = tables();
+        let mut client = Client::connect(address(&cluster), "postgres", DATABASE)?;
+        for table in &tables {
+            table.load_upstream(&mut client)?;
+        }
+        let names: Vec<String> = tables.iter().map(|table| format!("public.{}", table.name)).collect();
+        let cap = RESULTS_MAX.to_string();
+        let arguments = ["serve-freshet", &cluster.url(DATABASE), &names.join(","), &cap];
+        let freshet = Server::start(&arguments, &folder.path().join("servers.log"))?;
+        wait_until_mirrored(freshet.address, DATABASE, tables.len())?;
+        Ok(Self { cluster, freshet, folder })
+    }
+
+    fn upstream(&self) -> SocketAddr {
+        address(&self.cluster)
+    }
+
+    /// A ceiling that knows these replies; with a shared upstream statement before each if `url` is one.
+    fn ceiling(&self, replies: &Path, url: Option<&str>) -> io::Result<Server> {
+        let replies = replies.display().to_string();
+        let arguments: Vec<&str> = ["serve-canned", &replies].into_iter().chain(url).collect();
+        Server::start(&arguments, &self.folder.path().join("servers.log"))
+    }
+}
+
+fn address(cluster: &Cluster) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], cluster.port()))
+}
+
+/// Point reads, a scan of 5,000 rows, a thousand tenants of fifty rows each, and a series that grows at its end.
+fn tables() -> Vec<Table> {
+    let id = || int("id", |n| n);
+    vec![
+        table("points", 1_000_000, vec![id(), text("val", |n| format!("value_{n}"))]).with_index("id"),
+        table("scanned", 5_000, vec![id(), text("name", |n| format!("row_{n}")), int("val", |n| 7 * n)]),
+        table("rows", 50_000, vec![id(), int("tenant", |n| n % 1_000), int("val", |n| 13 * n % 1_000)])
+            .with_index("tenant"),
+        table("series", 50_000, vec![int("at", |n| n), int("val", |n| 17 * n % 1_000)]).with_index("at"),
+    ]
+}
+
+fn print(text: &str) {
+    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
+}
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

@@ -1,0 +1,292 @@
+//! Hits against the ceilings.
+
+use std::fmt::Write as _;
+use std::io;
+use std::time::{Duration, Instant};
+
+use freshet_tests::client::{bind, describe, execute, parse, sync};
+
+use crate::hits::{DATABASE, Options, Stand, print, say};
+use crate::load::{self, Allowed, Connection, Load};
+use crate::process::processor_time;
+use crate::results::{Better, Latency, Line, Results};
+use crate::servers::{Server, last_route};
+use crate::spread::{paired, spread};
+use crate::wire::{Client, query_message, sorted_rows};
+
+const SESSION: &str = "freshet session";
+const EXACT: &str = "freshet exact";
+const CANNED: &str = "canned reply";
+const BARRIER: &str = "group barrier";
+const POINT: &str = "SELECT id, val FROM points WHERE id = $1";
+
+/// What each connection sends first, and its units in turn.
+struct Messages {
+    name: &'static str,
+    first: Vec<Vec<u8>>,
+    units: Vec<Vec<u8>>,
+    /// The texts, for the shapes to be verified and the replies kept beforehand.
+    texts: Vec<String>,
+    /// How many are sent at once; then an entry of `units` is so many.
+    depth: usize,
+}
+
+fn points(name: &'static str, first: Vec<Vec<u8>>, unit: impl Fn(&str) -> Vec<u8>) -> Messages {
+    let arguments: Vec<String> = (0..100).map(|n| (n * 997).to_string()).collect();
+    let texts = arguments.iter().map(|argument| POINT.replace("$1", argument)).collect();
+    Messages { name, first, units: arguments.iter().map(|argument| unit(argument)).collect(), texts, depth: 1 }
+}
+
+fn simple() -> Messages {
+    points("simple", Vec::new(), |argument| query_message(&POINT.replace("$1", argument)))
+}
+
+fn prepared() -> Messages {
+    let first = vec![[parse("point", POINT), sync()].concat()];
+    points("prepared", first, |argument| [bind("", "point", &[Some(argument)], 0), execute("", 0), sync()].concat())
+}
+
+fn all() -> Vec<Messages> {
+    let extended = points("extended", Vec::new(), |argument| {
+        [parse("", POINT), bind("", "", &[Some(argument)], 0), describe('P', ""), execute("", 0), sync()].concat()
+    });
+    // A hundred units in one write, each with other parameters.
+    let one = prepared();
+    let executions = |from: usize| {
+        let units = (0..100).map(|at| one.units[(from + at) % 100].clone());
+        units.collect::<Vec<_>>().concat()
+    };
+    let pipeline =
+        Messages { name: "pipeline of 100", units: (0..10).map(executions).collect(), depth: 100, ..prepared() };
+    let scan = "SELECT * FROM scanned";
+    let scan = Messages {
+        name: "5,000 rows",
+        first: Vec::new(),
+        units: vec![query_message(scan)],
+        texts: vec![scan.to_owned()],
+        depth: 1,
+    };
+    vec![simple(), extended, prepared(), pipeline, scan]
+}
+
+/// Freshet in both modes and the two ceilings, learnt and settled.
+struct Contest {
+    canned: Server,
+    barrier: Server,
+    allowed: Vec<Allowed>,
+}
+
+impl Contest {
+    fn new(stand: &Stand, messages: &Messages) -> io::Result<Self> {
+        let mut client = Client::connect(stand.upstream(), "postgres", DATABASE)?;
+        let mut replies: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        for message in &messages.first {
+            replies.push((message.clone(), client.query(message)?.to_vec()));
+        }
+        let mut allowed = Vec::new();
+        for unit in &messages.units {
+            allowed.push(vec![sorted_rows(client.pipeline(unit, messages.depth)?)]);
+        }
+        // A ceiling knows the units one by one.
+        let single = if messages.depth > 1 { prepared().units } else { messages.units.clone() };
+        for unit in &single {
+            replies.push((unit.clone(), client.query(unit)?.to_vec()));
+        }
+        let file = stand.folder.path().join("replies.json");
+        std::fs::write(&file, serde_json::to_vec(&replies)?)?;
+        let url = stand.cluster.url(DATABASE);
+        let contest = Self { canned: stand.ceiling(&file, None)?, barrier: stand.ceiling(&file, Some(&url))?, allowed };
+        contest.settle(stand, messages)?;
+        Ok(contest)
+    }
+
+    /// Every unit until all of its executions are hits.
+    fn settle(&self, stand: &Stand, messages: &Messages) -> io::Result<()> {
+        let mut connection = self.open(stand, SESSION, messages)?;
+        let limit = Instant::now() + Duration::from_secs(30);
+        for unit in &messages.units {
+            loop {
+                connection.client.pipeline(unit, messages.depth)?;
+                let (route, reason) = last_route(&mut connection.client)?;
+                if route == "hit" {
+                    break;
+                }
+                if Instant::now() > limit {
+                    let text = messages.texts.first().map_or("", String::as_str);
+                    return Err(io::Error::other(format!("answered by {route} ({reason}), not by a hit: {text}")));
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&self, stand: &Stand, system: &str, messages: &Messages) -> io::Result<Connection> {
+        let (address, settings): (_, &[&str]) = match system {
+            SESSION => (stand.freshet.address, &["SET freshet.freshness = 'session'"]),
+            EXACT => (stand.freshet.address, &["SET freshet.freshness = 'exact'"]),
+            CANNED => (self.canned.address, &[]),
+            _ => (self.barrier.address, &[]),
+        };
+        Connection::open(address, DATABASE, settings, &messages.first)
+    }
+
+    fn process(&self, stand: &Stand, system: &str) -> u32 {
+        match system {
+            SESSION | EXACT => stand.freshet.process.id,
+            CANNED => self.canned.process.id,
+            _ => self.barrier.process.id,
+        }
+    }
+}
+
+/// One system's values, one per round.
+struct Series {
+    system: &'static str,
+    rates: Vec<f64>,
+    server_us: Vec<f64>,
+    p50_us: Vec<f64>,
+    p99_us: Vec<f64>,
+    latency: hdrhistogram::Histogram<u64>,
+}
+
+fn measure(
+    options: &Options,
+    stand: &Stand,
+    messages: &Messages,
+    systems: &[&'static str],
+    connections: usize,
+) -> io::Result<Vec<Series>> {
+    let contest = Contest::new(stand, messages)?;
+    let load = Load { units: &messages.units, allowed: &contest.allowed, depth: messages.depth };
+    let mut open: Vec<Vec<Connection>> = Vec::new();
+    for system in systems {
+        let mut of_system = Vec::new();
+        for _ in 0..connections {
+            let mut connection = contest.open(stand, system, messages)?;
+            connection.warm_up(&load)?;
+            of_system.push(connection);
+        }
+        open.push(of_system);
+    }
+    let series = |system: &&'static str| Series {
+        system,
+        rates: Vec::new(),
+        server_us: Vec::new(),
+        p50_us: Vec::new(),
+        p99_us: Vec::new(),
+        latency: load::histogram(),
+    };
+    let mut all: Vec<Series> = systems.iter().map(series).collect();
+    for round in 0..options.rounds {
+        for turn in 0..systems.len() {
+            let at = (turn + round) % systems.len();
+            let process = contest.process(stand, systems[at]);
+            let before = processor_time(process);
+            let measured = load::run(&mut open[at], &load, options.seconds)
+                .map_err(|error| io::Error::other(format!("{}: {error}", systems[at])))?;
+            let used = processor_time(process).saturating_sub(before).as_secs_f64();
+            let executions = measured.queries as f64 * messages.depth as f64;
+            let quantile = |q: f64| measured.latency.value_at_quantile(q) as f64 / 1000.0;
+            all[at].rates.push(measured.queries_per_second() * messages.depth as f64);
+            all[at].server_us.push(used * 1e6 / executions);
+            all[at].p50_us.push(quantile(0.5));
+            all[at].p99_us.push(quantile(0.99));
+            all[at].latency.add(&measured.latency).map_err(io::Error::other)?;
+        }
+    }
+    Ok(all)
+}
+
+/// Every protocol at eight connections.
+pub(super) fn protocols(options: &Options, stand: &Stand, results: &mut Results) -> io::Result<()> {
+    for messages in all() {
+        say(&format!("hits, {}", messages.name));
+        let all = measure(options, stand, &messages, &[SESSION, EXACT, CANNED, BARRIER], 8)?;
+        report(&format!("{}, 8 connections", messages.name), &all, results)?;
+        let wanted = if messages.name == "5,000 rows" { 0.95 } else { 0.90 };
+        aim(&all, (SESSION, CANNED), wanted);
+        aim(&all, (EXACT, BARRIER), 0.90);
+    }
+    results.end("rates")
+}
+
+/// Many connections at once, each with a thread of its own in the client.
+pub(super) fn connections(options: &Options, stand: &Stand, results: &mut Results) -> io::Result<()> {
+    crate::relay::raise_file_limit();
+    say(&format!("hits over {} connections", options.connections));
+    let messages = prepared();
+    let few = measure(options, stand, &messages, &[SESSION, CANNED], 8)?;
+    let many = measure(options, stand, &messages, &[SESSION, CANNED], options.connections)?;
+    report(&format!("prepared, {} connections", options.connections), &many, results)?;
+    for (few, many) in few.iter().zip(&many) {
+        let kept = paired(&many.rates, &few.rates).median;
+        print(&format!(
+            "{}: {:.0} % of the rate at 8 connections (wanted: 85 % in freshet)",
+            many.system,
+            100.0 * kept
+        ));
+    }
+    results.end("connections")
+}
+
+/// One connection: what freshet adds to the medians of the ceilings.
+pub(super) fn latency(options: &Options, stand: &Stand, results: &mut Results) -> io::Result<()> {
+    say("latency at one connection");
+    let all = measure(options, stand, &prepared(), &[SESSION, EXACT, CANNED, BARRIER], 1)?;
+    report("prepared, 1 connection", &all, results)?;
+    let added = |one: usize, other: usize| {
+        spread(all[one].p50_us.iter().zip(&all[other].p50_us).map(|(one, other)| one - other)).median
+    };
+    print(&format!(
+        "added to the median: session {:.1} us over the canned reply, exact {:.1} us over the canned reply (wanted: 200) \
+         and {:.1} us over the group barrier",
+        added(0, 2),
+        added(1, 2),
+        added(1, 3)
+    ));
+    results.end("latency")
+}
+
+fn aim(all: &[Series], (system, reference): (&str, &str), wanted: f64) {
+    let of = |name: &str| all.iter().find(|series| series.system == name);
+    let (Some(one), Some(other)) = (of(system), of(reference)) else { return };
+    let ratio = paired(&one.rates, &other.rates).median;
+    let p99 = paired(&one.p99_us, &other.p99_us).median;
+    let missed = |is_met: bool| if is_met { "" } else { " MISSED" };
+    print(&format!(
+        "{system}: {ratio:.3} of the {reference} (wanted {wanted}){}; its p99 {p99:.2} x (wanted 2){}",
+        missed(ratio >= wanted),
+        missed(p99 <= 2.0)
+    ));
+}
+
+fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
+    let mut text = format!(
+        "\n{case}\n{:18} {:>12} {:>21} {:>9} {:>9} {:>9}\n",
+        "server", "executions/s", "min..max", "p50 us", "p99 us", "cpu us"
+    );
+    for series in all {
+        let rate = spread(series.rates.iter().copied());
+        let middle = |values: &[f64]| spread(values.iter().copied()).median;
+        let _ = writeln!(
+            text,
+            "{:18} {:>12.0} {:>21} {:>9.1} {:>9.1} {:>9.2}",
+            series.system,
+            rate.median,
+            format!("{:.0}..{:.0}", rate.min, rate.max),
+            middle(&series.p50_us),
+            middle(&series.p99_us),
+            middle(&series.server_us)
+        );
+        results.figure(case, series.system, ("rate", "executions/s", Better::More), &series.rates, "")?;
+        let metric = ("processor time of the server", "us/execution", Better::Neither);
+        results.figure(case, series.system, metric, &series.server_us, "")?;
+        let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
+        let quantiles = quantiles.map(|q| (q, series.latency.value_at_quantile(q) as f64 / 1000.0)).to_vec();
+        let (suite, case, system) = ("hits".to_owned(), case.to_owned(), series.system.to_owned());
+        results.write(&Line::Latency(Latency { suite, case, system, quantiles }))?;
+    }
+    print(&text);
+    Ok(())
+}
