@@ -15,11 +15,13 @@ struct Suite {
     quick_only: Option<&'static str>,
 }
 
-const SUITES: [Suite; 5] = [
+const SUITES: [Suite; 7] = [
     Suite { name: "engine", minutes: 15, quick_seconds: 30, quick_only: None },
     Suite { name: "batch", minutes: 60, quick_seconds: 120, quick_only: None },
     Suite { name: "throughput", minutes: 60, quick_seconds: 60, quick_only: None },
     Suite { name: "hits", minutes: 15, quick_seconds: 30, quick_only: None },
+    Suite { name: "freshness", minutes: 5, quick_seconds: 15, quick_only: None },
+    Suite { name: "tpch", minutes: 15, quick_seconds: 45, quick_only: None },
     Suite { name: "relay", minutes: 30, quick_seconds: 60, quick_only: Some("select-prepared") },
 ];
 

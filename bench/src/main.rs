@@ -7,6 +7,7 @@ mod changes;
 mod cheapest;
 mod data;
 mod engine;
+mod freshness;
 mod hits;
 mod load;
 mod process;
@@ -18,6 +19,7 @@ mod servers;
 mod spread;
 mod star;
 mod throughput;
+mod tpch;
 mod wire;
 
 use std::path::PathBuf;
@@ -150,6 +152,41 @@ enum Suite {
         #[arg(long)]
         results: Option<PathBuf>,
     },
+    /// How old answers are, what waiting and following cost, while others commit.
+    Freshness {
+        /// Length of one measurement.
+        #[arg(long, default_value_t = 10.0)]
+        seconds: f64,
+        /// Commits per second, one measurement each.
+        #[arg(long, value_delimiter = ',', default_value = "0,300,3000")]
+        rates: Vec<u64>,
+        /// A second each, 300 commits/s alone.
+        #[arg(long)]
+        quick: bool,
+        /// One mode: exact or session.
+        #[arg(long)]
+        only: Option<String>,
+        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
+        #[arg(long)]
+        results: Option<PathBuf>,
+    },
+    /// The 22 queries of TPC-H against upstream and DuckDB in process.
+    Tpch {
+        /// 1: six million line items.
+        #[arg(long, default_value_t = 1.0)]
+        scale: f64,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// A hundredth of the rows, one round.
+        #[arg(long)]
+        quick: bool,
+        /// One query, such as q1.
+        #[arg(long)]
+        only: Option<String>,
+        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
+        #[arg(long)]
+        results: Option<PathBuf>,
+    },
     /// One page with charts from a file of results.
     Report {
         results: PathBuf,
@@ -219,6 +256,14 @@ fn run(suite: Suite) -> std::io::Result<()> {
             let (seconds, rounds) = if quick { (0.1, 1) } else { (seconds, rounds) };
             let (connections, keys) = if quick { (100, 20_000) } else { (connections, keys) };
             hits::run(&hits::Options { seconds, rounds, connections, keys, only, results })
+        }
+        Suite::Freshness { seconds, rates, quick, only, results } => {
+            let (seconds, rates) = if quick { (1.0, vec![300]) } else { (seconds, rates) };
+            freshness::run(&freshness::Options { seconds, rates, only, results })
+        }
+        Suite::Tpch { scale, rounds, quick, only, results } => {
+            let (scale, rounds) = if quick { (0.01, 1) } else { (scale, rounds) };
+            tpch::run(&tpch::Options { scale, rounds, only, results })
         }
         Suite::Report { results, output } => report::run(&results, output.as_deref()),
         Suite::Compare { old, new } => changes::run(&old, &new),

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use freshet_tests::cluster::Cluster;
+
 /// First line: the process id. Then what the process itself prints.
 const OWNER_SCRIPT: &str = r#"
 sh -c 'echo $$; exec "$@"' freshet-bench-process "$@" 2>>"$BENCH_LOG" </dev/null &
@@ -77,6 +79,18 @@ pub(crate) fn processor_time(id: u32) -> Duration {
         text.split_whitespace().next()?.parse::<u64>().ok()
     });
     Duration::from_nanos(nanoseconds.sum())
+}
+
+/// The first process of a PostgreSQL.
+pub(crate) fn postmaster(cluster: &Cluster) -> io::Result<u32> {
+    let text = std::fs::read_to_string(cluster.directory().join("data/postmaster.pid"))?;
+    text.lines().next().unwrap_or_default().parse().map_err(io::Error::other)
+}
+
+/// The processes that a process has started and that still run.
+pub(crate) fn children(id: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|id| id.parse().ok()).collect()
 }
 
 /// A line of /proc/ID/status in KB, such as `VmRSS` or `VmHWM`.

@@ -110,8 +110,8 @@ pub(crate) fn last_route(client: &mut Client) -> io::Result<(String, String)> {
     Ok((cell(0), cell(1)))
 }
 
-/// Sends the texts that `next` makes until one is answered in a `wanted` way (its shape has been verified, its reply kept), or
-/// the time is up; the route and its reason then.
+/// Sends the texts that `next` makes until one is answered in a `wanted` way (its shape has been verified, its reply kept),
+/// the time is up, or the reason is one that does not go away; the route and its reason then.
 pub(crate) fn settle(
     client: &mut Client,
     mut next: impl FnMut() -> String,
@@ -122,9 +122,22 @@ pub(crate) fn settle(
     loop {
         client.query(&query_message(&next()))?;
         let (route, reason) = last_route(client)?;
-        if wanted.contains(&route.as_str()) || Instant::now() > limit {
+        let is_final = FINAL.iter().any(|start| reason.starts_with(start));
+        if wanted.contains(&route.as_str()) || is_final || Instant::now() > limit {
             return Ok((route, reason));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
 }
+
+/// Reasons that are the statement's own; for others it may be answered otherwise a moment later.
+const FINAL: [&str; 8] = [
+    "not_parsed",
+    "not_a_query",
+    "unsupported",
+    "unknown_function",
+    "volatile",
+    "collation",
+    "quarantined",
+    "shape_mismatch",
+];

@@ -10,7 +10,7 @@ use freshet_tests::client::{bind, execute, parse, sync};
 use freshet_tests::cluster::{Cluster, binaries};
 use tempfile::TempDir;
 
-use crate::process::{Process, processor_time};
+use crate::process::{Process, children, postmaster, processor_time};
 use crate::servers::{Server, start_pgbouncer, wait_until_mirrored};
 use crate::throughput::workloads::{self, Statement, Workload};
 use crate::wire::{Client, query_message};
@@ -132,17 +132,9 @@ fn address(cluster: &Cluster) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], cluster.port()))
 }
 
-fn postmaster(cluster: &Cluster) -> io::Result<u32> {
-    let text = std::fs::read_to_string(cluster.directory().join("data/postmaster.pid"))?;
-    text.lines().next().unwrap_or_default().parse().map_err(io::Error::other)
-}
-
 /// Processor time of a PostgreSQL: the postmaster and the processes it has now.
 pub(crate) fn processor_time_of(postmaster: u32) -> std::time::Duration {
-    let path = format!("/proc/{postmaster}/task/{postmaster}/children");
-    let children = std::fs::read_to_string(path).unwrap_or_default();
-    let ids = children.split_whitespace().filter_map(|id| id.parse::<u32>().ok());
-    ids.chain([postmaster]).map(processor_time).sum()
+    children(postmaster).into_iter().chain([postmaster]).map(processor_time).sum()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,189 @@
+//! The tpch suite: the 22 queries against upstream, freshet in mode `session` and DuckDB in process, rows compared.
+//!
+//! `freshet` runs its engine: each text has another number in a LIMIT that changes nothing. `freshet, again` may use the
+//! reply it has kept.
+
+mod queries;
+mod tables;
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use freshet_bench_duckdb::{Database, DuckDb, fetch};
+use freshet_tests::cluster::Cluster;
+
+use crate::results::{Better, Results};
+use crate::rows::{Same, compare};
+use crate::servers::{Server, last_route, settle, wait_until_mirrored};
+use crate::spread::{geometric_mean, paired, spread};
+use crate::wire::{Client, query_message, rows};
+
+pub(crate) struct Options {
+    pub(crate) scale: f64,
+    pub(crate) rounds: usize,
+    /// A query as `q1`.
+    pub(crate) only: Option<String>,
+    pub(crate) results: Option<PathBuf>,
+}
+
+const DATABASE: &str = "tpch";
+const UPSTREAM: &str = "upstream";
+const FRESHET: &str = "freshet";
+const AGAIN: &str = "freshet, again";
+const DUCKDB: &str = "DuckDB in process";
+
+/// Runs the suite and prints its table; an error if a row differs.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    let duckdb = match fetch::library().and_then(|path| DuckDb::load(&path)) {
+        Ok(library) => Some(library),
+        Err(error) => {
+            say(&format!("DuckDB: skipped: {error}"));
+            None
+        }
+    };
+    let cluster = Cluster::start(&["shared_buffers=1GB", "max_wal_size=8GB", "work_mem=64MB"]);
+    let version = cluster.psql("postgres", "SHOW server_version");
+    let of_duckdb = duckdb.as_ref().map_or_else(|| "none".into(), DuckDb::version);
+    let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version), ("DuckDB", of_duckdb)];
+    let settings = [("scale", options.scale.to_string()), ("rounds", options.rounds.to_string())];
+    let mut results = Results::open(options.results.as_deref(), "tpch", &versions, &settings)?;
+    let stand = Stand::start(options, cluster, duckdb.as_ref())?;
+    print(&format!(
+        "\n{:5} {:>12} {:>12} {:>15} {:>18} {:>20} {:>20}  answered by",
+        "ms", UPSTREAM, FRESHET, AGAIN, DUCKDB, "x upstream", "x DuckDB"
+    ));
+    let mut ratios = [Vec::new(), Vec::new()];
+    for (number, sql) in (1..).zip(queries::ALL) {
+        let name = format!("q{number}");
+        if options.only.as_ref().is_some_and(|only| *only != name) || results.is_done(&name) {
+            continue;
+        }
+        say(&name);
+        let measured = one_query(options, &stand, sql).map_err(|error| io::Error::other(format!("{name}: {error}")))?;
+        report(&name, &measured, &mut ratios, &mut results)?;
+    }
+    let [of_upstream, of_duckdb] = ratios.map(|ratios| geometric_mean(&ratios));
+    print(&format!("geometric means: {of_upstream:.2} x upstream, {of_duckdb:.2} x DuckDB"));
+    Ok(())
+}
+
+/// The same tables everywhere.
+struct Stand {
+    cluster: Cluster,
+    freshet: Server,
+    duckdb: Option<Database>,
+}
+
+impl Stand {
+    fn start(options: &Options, cluster: Cluster, duckdb: Option<&DuckDb>) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
+        cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let duckdb = duckdb.map(|duckdb| duckdb.open(cores)).transpose().map_err(io::Error::other)?;
+        let mut client = Client::connect(address(&cluster), "postgres", DATABASE)?;
+        for table in &tables::ALL {
+            say(&format!("loading {}", table.name));
+            table.load(options.scale, &mut client, duckdb.as_ref(), folder.path())?;
+        }
+        say("waiting until the tables are mirrored");
+        let names = tables::ALL.each_ref().map(|table| format!("public.{}", table.name)).join(",");
+        let log = folder.path().join("servers.log");
+        let freshet = Server::start(&["serve-freshet", &cluster.url(DATABASE), &names], &log)?;
+        wait_until_mirrored(freshet.address, DATABASE, tables::ALL.len())?;
+        Ok(Self { cluster, freshet, duckdb })
+    }
+}
+
+/// Milliseconds, one value per round, and how freshet answered at last.
+struct Measured {
+    times: Vec<(&'static str, Vec<f64>)>,
+    route: String,
+}
+
+fn one_query(options: &Options, stand: &Stand, sql: &str) -> io::Result<Measured> {
+    let mut direct = Client::connect(address(&stand.cluster), "postgres", DATABASE)?;
+    let mut through = Client::connect(stand.freshet.address, "postgres", DATABASE)?;
+    through.query(&query_message("SET freshet.freshness = 'session'"))?;
+    let mut number = 1_000_000_u64;
+    let mut next = || {
+        number += 1;
+        format!("SELECT * FROM ({sql}) AS answer LIMIT {number}")
+    };
+    let expected = rows(direct.query(&query_message(&next()))?);
+    settle(&mut through, &mut next, &["local"], Duration::from_secs(10))?;
+    settle(&mut through, || sql.to_owned(), &["hit"], Duration::from_secs(10))?;
+    let differ = |system: &str, difference| io::Error::other(format!("{system}: {difference}"));
+    for text in [next(), sql.to_owned()] {
+        let found = rows(through.query(&query_message(&text))?);
+        compare(&expected, &found, Same::All).map_err(|difference| differ(FRESHET, difference))?;
+    }
+    let mut times: Vec<(&str, Vec<f64>)> = vec![(UPSTREAM, vec![]), (FRESHET, vec![]), (AGAIN, vec![])];
+    if let Some(duckdb) = &stand.duckdb {
+        let found = duckdb.rows(sql).map_err(io::Error::other)?;
+        compare(&expected, &found, Same::All).map_err(|difference| differ(DUCKDB, difference))?;
+        times.push((DUCKDB, vec![]));
+    }
+    let mut route = (String::new(), String::new());
+    for round in 0..options.rounds {
+        for turn in 0..times.len() {
+            let at = (turn + round) % times.len();
+            let (system, times) = &mut times[at];
+            let text = if *system == AGAIN { sql.to_owned() } else { next() };
+            let began = Instant::now();
+            match (&*system, &stand.duckdb) {
+                (&DUCKDB, Some(duckdb)) => drop(duckdb.query(&text).map_err(io::Error::other)?),
+                (&UPSTREAM, _) => drop(direct.query(&query_message(&text))?.len()),
+                _ => drop(through.query(&query_message(&text))?.len()),
+            }
+            times.push(began.elapsed().as_secs_f64() * 1e3);
+            if *system == FRESHET {
+                route = last_route(&mut through)?;
+            }
+        }
+    }
+    let (route, reason) = route;
+    Ok(Measured { times, route: if reason.is_empty() { route } else { format!("{route} ({reason})") } })
+}
+
+fn report(name: &str, measured: &Measured, ratios: &mut [Vec<f64>; 2], results: &mut Results) -> io::Result<()> {
+    let of = |system: &str| measured.times.iter().find(|(name, _)| *name == system).map(|(_, times)| &**times);
+    let freshet = of(FRESHET).unwrap_or_default();
+    let shown = |system: &str| {
+        of(system).map_or_else(String::new, |times| format!("{:.2}", spread(times.iter().copied()).median))
+    };
+    let mut to = |system: &str, at: usize| {
+        of(system).map_or_else(String::new, |times| {
+            let ratio = paired(times, freshet);
+            ratios[at].push(ratio.median);
+            format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max)
+        })
+    };
+    let (x_upstream, x_duckdb) = (to(UPSTREAM, 0), to(DUCKDB, 1));
+    print(&format!(
+        "{name:5} {:>12} {:>12} {:>15} {:>18} {x_upstream:>20} {x_duckdb:>20}  {}",
+        shown(UPSTREAM),
+        shown(FRESHET),
+        shown(AGAIN),
+        shown(DUCKDB),
+        measured.route
+    ));
+    for (system, times) in &measured.times {
+        let note = if *system == FRESHET { &*measured.route } else { "" };
+        results.figure(name, system, ("time", "ms", Better::Less), times, note)?;
+    }
+    results.end(name)
+}
+
+fn address(cluster: &Cluster) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], cluster.port()))
+}
+
+fn print(text: &str) {
+    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
+}
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
