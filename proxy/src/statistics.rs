@@ -47,16 +47,49 @@ pub struct ShapeStatistics {
     text: String,
     calls: [AtomicU64; 4],
     elapsed_us: [AtomicU64; 4],
+    /// Of each route, times that are not zero, by power of two.
+    times: [Times; 4],
     /// Kept replies that outlived a change of their tables, and those that did not, by cause.
     survivals: AtomicU64,
     invalidations: [AtomicU64; Outdated::ALL.len()],
     last_reason: Mutex<Option<UpstreamReason>>,
 }
 
+/// How many of a route's times were below `2^n` microseconds, and not below half of that. Zero is not counted: hits that did
+/// not wait touch nothing here.
+#[derive(Debug, Default)]
+struct Times([AtomicU64; 24]);
+
+impl Times {
+    fn note(&self, elapsed_us: u64) {
+        if elapsed_us > 0 {
+            let bucket = (u64::BITS - elapsed_us.leading_zeros()) as usize;
+            self.0[bucket.min(self.0.len() - 1)].fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The bound below which `share` of `calls` times lie; 0 of those that were not counted.
+    fn quantile(&self, share: f64, calls: u64) -> u64 {
+        let counted: Vec<u64> = self.0.iter().map(|bucket| bucket.load(Relaxed)).collect();
+        let mut below = calls.saturating_sub(counted.iter().sum());
+        let wanted = (calls as f64 * share).ceil() as u64;
+        for (bucket, count) in counted.iter().enumerate() {
+            if below >= wanted {
+                return if bucket == 0 { 0 } else { 1 << (bucket - 1) };
+            }
+            below += count;
+        }
+        1 << (counted.len() - 1)
+    }
+}
+
 impl ShapeStatistics {
     pub fn count(&self, answered: Answered, elapsed_us: u64) {
         self.calls[answered as usize].fetch_add(1, Relaxed);
-        self.elapsed_us[answered as usize].fetch_add(elapsed_us, Relaxed);
+        if elapsed_us > 0 {
+            self.elapsed_us[answered as usize].fetch_add(elapsed_us, Relaxed);
+            self.times[answered as usize].note(elapsed_us);
+        }
     }
 
     pub fn note_survival(&self) {
@@ -79,8 +112,18 @@ impl ShapeStatistics {
 
     fn report(&self) -> ShapeReport {
         let number = |of: &[AtomicU64; 4], answered: Answered| of[answered as usize].load(Relaxed);
+        let time =
+            |answered: Answered, share| self.times[answered as usize].quantile(share, number(&self.calls, answered));
+        // What was made here, or asked of upstream, once, and then repeated.
+        let made = [Answered::Local, Answered::Capture];
+        let sum = |of: &[AtomicU64; 4]| made.iter().map(|answered| number(of, *answered)).sum::<u64>();
+        let mean_us = sum(&self.elapsed_us).checked_div(sum(&self.calls)).unwrap_or(0);
         ShapeReport {
             statement: self.text.clone(),
+            hit_us: [time(Answered::Hit, 0.5), time(Answered::Hit, 0.99)],
+            local_us: [time(Answered::Local, 0.5), time(Answered::Local, 0.99)],
+            capture_us: [time(Answered::Capture, 0.5), time(Answered::Capture, 0.99)],
+            saved_us: mean_us * number(&self.calls, Answered::Hit),
             hits: number(&self.calls, Answered::Hit),
             local: number(&self.calls, Answered::Local),
             captures: number(&self.calls, Answered::Capture),
@@ -102,6 +145,13 @@ pub struct ShapeReport {
     pub captures: u64,
     pub relayed: u64,
     pub elapsed_us: u64,
+    /// Median and 99th percentile, rounded up to a power of two: what hits waited for freshness, what computing took, and how long
+    /// upstream took for what was captured.
+    pub hit_us: [u64; 2],
+    pub local_us: [u64; 2],
+    pub capture_us: [u64; 2],
+    /// What the hits would have taken.
+    pub saved_us: u64,
     /// How often a kept reply outlived changes of its tables.
     pub survivals: u64,
     /// How often one did not, in the order of [`Outdated::ALL`].
@@ -170,5 +220,27 @@ mod tests {
         let reports = statistics.top(SHAPES_MAX + 1);
         let report = reports.iter().find(|r| r.statement == "SELECT 3").expect("kept");
         assert_eq!((report.hits, report.relayed, report.elapsed_us, report.reason.as_str()), (1, 1, 6, "first_run"));
+    }
+
+    #[test]
+    fn times_are_told_to_a_power_of_two_and_hits_save_what_was_computed() {
+        let statistics = Statistics::default();
+        let shape = statistics.shape("SELECT");
+        [100, 100, 100, 900].iter().for_each(|time| shape.count(Answered::Local, *time));
+        (0..99).for_each(|_| shape.count(Answered::Hit, 0));
+        shape.count(Answered::Hit, 300);
+        shape.note_survival();
+        shape.note_invalidation(Outdated::Rows);
+        shape.note_invalidation(Outdated::Rows);
+        let report = statistics.top(1).remove(0);
+        assert_eq!((report.local_us, report.hit_us), ([128, 1_024], [0, 0]));
+        assert_eq!(report.saved_us, 100 * 300);
+        assert_eq!((report.survivals, report.invalidated_by().as_str()), (1, "rows 2"));
+        (0..9).for_each(|_| shape.count(Answered::Hit, 300));
+        assert_eq!(statistics.top(1)[0].hit_us, [0, 512]);
+        shape.count(Answered::Relay, 0);
+        shape.recount_as_capture(5_000);
+        let report = statistics.top(1).remove(0);
+        assert_eq!((report.relayed, report.captures, report.capture_us), (0, 1, [8_192, 8_192]));
     }
 }

@@ -245,3 +245,34 @@ fn a_reply_filled_after_the_write_that_should_have_killed_it_is_not_served() {
         assert!(captured > 5 && hits > 5, "{mode:?}: {captured} captured, {hits} hits: nothing was tested");
     }
 }
+
+#[test]
+fn upstream_is_asked_once_by_many_who_ask_the_same() {
+    for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
+        let mut world = World::start(mode, SETUP);
+        // pg_sleep would not be kept; this takes upstream its time.
+        let sql = "SELECT count(DISTINCT host(addr + n)) FROM t, generate_series(1, 300000) n WHERE t.id = 1";
+        world.until(sql, "hit");
+        let mut clients: Vec<RawClient> = (0..6)
+            .map(|_| RawClient::connect(world.freshet.address(), "postgres", &world.database).expect("connects"))
+            .collect();
+        for client in &mut clients {
+            assert_eq!(client.simple(sql).expect("answers").error(), None);
+            assert_eq!(client.last().expect("answers").0, "hit");
+        }
+        assert_eq!(world.ask("UPDATE t SET addr = '10.7.0.1' WHERE id = 1").error(), None);
+        let asked: Vec<_> = clients
+            .into_iter()
+            .map(|mut client| {
+                std::thread::spawn(move || {
+                    let reply = client.simple(sql).expect("answers");
+                    (first_column(&reply), client.last().expect("answers").0)
+                })
+            })
+            .collect();
+        let answers: Vec<(String, String)> = asked.into_iter().map(|thread| thread.join().expect("no panic")).collect();
+        assert!(answers.iter().all(|(answer, _)| answer == "300000"), "{answers:?}");
+        let of = |route: &str| answers.iter().filter(|(_, by)| by == route).count();
+        assert_eq!((of("capture"), of("hit")), (1, 5), "{mode:?}: {answers:?}");
+    }
+}

@@ -201,7 +201,10 @@ const GRAMMAR: [&str; 76] = [
     "trailing",
 ];
 /// Not immutable only because they print values or read times by the session's settings, which are part of the key.
-const BY_SETTINGS: [&str; 22] = [
+const BY_SETTINGS: [&str; 25] = [
+    "generate_series",
+    "make_timestamptz",
+    "to_number",
     "to_char",
     "to_date",
     "to_timestamp",

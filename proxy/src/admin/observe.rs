@@ -156,27 +156,35 @@ fn tables_relation(local: &Local) -> TextTable {
 }
 
 fn statements_relation(local: &Local) -> TextTable {
-    let columns = vec![
-        column("statement", TextKind::Text),
-        column("hits", TextKind::Int8),
-        column("local", TextKind::Int8),
-        column("captures", TextKind::Int8),
-        column("relayed", TextKind::Int8),
-        column("elapsed_us", TextKind::Int8),
-        column("survivals", TextKind::Int8),
-        column("invalidations", TextKind::Int8),
-        column("invalidated_by", TextKind::Text),
-        column("reason", TextKind::Text),
+    let numbers = [
+        "calls",
+        "hits",
+        "local",
+        "captures",
+        "relayed",
+        "elapsed_us",
+        "saved_us",
+        "hit_wait_p50_us",
+        "hit_wait_p99_us",
+        "local_p50_us",
+        "local_p99_us",
+        "capture_p50_us",
+        "capture_p99_us",
+        "survivals",
+        "invalidations",
     ];
+    let mut columns = vec![column("statement", TextKind::Text)];
+    columns.extend(numbers.map(|name| column(name, TextKind::Int8)));
+    columns.extend(["invalidated_by", "reason"].map(|name| column(name, TextKind::Text)));
     let row = |shape: ShapeReport| {
-        let invalidations = shape.invalidations.iter().sum();
-        let routes = [shape.hits, shape.local, shape.captures, shape.relayed];
-        let numbers = routes.into_iter().chain([shape.elapsed_us, shape.survivals, invalidations]);
+        let routes = [shape.calls(), shape.hits, shape.local, shape.captures, shape.relayed];
+        let times = [shape.hit_us, shape.local_us, shape.capture_us];
+        let numbers = routes.into_iter().chain([shape.elapsed_us, shape.saved_us]).chain(times.into_iter().flatten());
+        let numbers = numbers.chain([shape.survivals, shape.invalidations.iter().sum()]);
         let invalidated_by = shape.invalidated_by();
         let mut cells = vec![Some(shape.statement)];
         cells.extend(numbers.map(|number| Some(number.to_string())));
-        cells.push(Some(invalidated_by));
-        cells.push(Some(shape.reason));
+        cells.extend([Some(invalidated_by), Some(shape.reason)]);
         cells
     };
     let rows = local.statistics.top(crate::statistics::SHAPES_MAX).into_iter().map(row).collect();

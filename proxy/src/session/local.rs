@@ -280,7 +280,7 @@ impl LocalAnswerer {
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
         let prepared = match self.prepare(request) {
             Ok(prepared) => prepared,
-            Err(reason) => return Err(self.relay_unprepared(request, reason).await),
+            Err(reason) => return self.relay_unprepared(request, reason).await,
         };
         if prepared.catalog_version != request.catalog_version {
             return Err(self.refuse(request, None, UpstreamReason::CatalogChanged));
@@ -326,7 +326,7 @@ impl LocalAnswerer {
                 // Computed here it was not the same: what it reads is not for us to judge row by row.
                 let dependencies =
                     Dependencies { relations: &relations, tables: &tables, reads: None, parameters: &[] };
-                return Err(self.relay_captured(request, &dependencies, &statistics, reason).await);
+                return self.relay_captured(request, &dependencies, &statistics, reason).await;
             }
             Decision::Audit(reason) => {
                 // The barrier before the execution; it also says whether the tables are mirrored at all.
@@ -372,7 +372,7 @@ impl LocalAnswerer {
                 let reads = Some(Arc::clone(&prepared.reads));
                 let dependencies =
                     Dependencies { relations: &relations, tables: &tables, reads, parameters: &parameters };
-                return Err(self.relay_captured(request, &dependencies, &statistics, reason).await);
+                return self.relay_captured(request, &dependencies, &statistics, reason).await;
             }
             Err(reason) => return Err(refuse(reason)),
         };

@@ -24,7 +24,9 @@ use freshet_engine::types::Value;
 use parking_lot::Mutex;
 
 use crate::freshness::Served;
-use crate::session::answer::{ObservedReply, Observer, Relay};
+use crate::freshness::exposure::BarrierNumber;
+use crate::session::answer::{ObservedReply, Observer, Relay, Reply};
+use crate::session::local::flight::{Boarding, Flight};
 use crate::session::local::{Local, LocalAnswerer, Request, is_described_by};
 use crate::session::state::RouteSetting;
 use crate::statistics::ShapeStatistics;
@@ -37,6 +39,8 @@ const PLACES: usize = 4_096;
 const REPEATED_WITHIN: Duration = Duration::from_secs(60);
 /// One that changes faster than it is asked for is not copied each time.
 const PAUSE: Duration = Duration::from_millis(20);
+/// So long nobody waits for a reply that was of no use to who did.
+const FRUITLESS_FOR: Duration = Duration::from_secs(1);
 
 /// What all sessions share of it.
 #[derive(Debug)]
@@ -54,6 +58,19 @@ struct Recent {
     hash: u64,
     seen_at: Instant,
     captured_at: Option<Instant>,
+    /// Who waited for its reply could not use it: its tables change faster than it is answered.
+    fruitless_at: Option<Instant>,
+}
+
+/// What is to be done with a statement that upstream answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worth {
+    /// It has not come before, or its reply would not be valid for long enough.
+    Nothing,
+    /// Its reply is worth waiting for, and keeping where nobody else is about to.
+    Wait,
+    /// Worth keeping, but not waiting for.
+    Keep,
 }
 
 /// A share of the memory for collecting; given back when dropped.
@@ -77,19 +94,48 @@ impl Captures {
         Self { recent, hasher: ahash::RandomState::new(), collecting: Arc::default(), collecting_max, reply_max }
     }
 
-    /// Whether the statement has come before, not long ago, and was not captured just now.
-    fn is_due(&self, key: &ResultKey, now: Instant) -> bool {
+    /// What the statement is worth now; it has been seen.
+    fn note(&self, key: &ResultKey, now: Instant) -> Worth {
         let hash = self.hasher.hash_one(key.as_bytes());
         let mut recent = self.recent.lock();
         let place = &mut recent[(hash % PLACES as u64) as usize];
         let before = place.filter(|known| known.hash == hash);
-        let is_due = before.is_some_and(|before| {
-            let is_rested = before.captured_at.is_none_or(|at| now.duration_since(at) >= PAUSE);
-            now.duration_since(before.seen_at) < REPEATED_WITHIN && is_rested
+        let unknown = Recent { hash, seen_at: now, captured_at: None, fruitless_at: None };
+        *place = Some(Recent { seen_at: now, ..before.unwrap_or(unknown) });
+        let Some(before) = before else { return Worth::Nothing };
+        let since = |at: Instant| now.duration_since(at);
+        if since(before.seen_at) >= REPEATED_WITHIN {
+            Worth::Nothing
+        } else if before.fruitless_at.is_some_and(|at| since(at) < FRUITLESS_FOR) {
+            Worth::Keep
+        } else {
+            Worth::Wait
+        }
+    }
+
+    /// Whether it is time to keep its reply again; then it is being kept.
+    fn is_due(&self, key: &ResultKey, now: Instant) -> bool {
+        self.with(key, |known| {
+            let is_due = known.captured_at.is_none_or(|at| now.duration_since(at) >= PAUSE);
+            if is_due {
+                known.captured_at = Some(now);
+            }
+            is_due
+        })
+    }
+
+    fn note_fruitless(&self, key: &ResultKey, now: Instant) {
+        self.with(key, |known| {
+            known.fruitless_at = Some(now);
+            true
         });
-        let captured_at = if is_due { Some(now) } else { before.and_then(|before| before.captured_at) };
-        *place = Some(Recent { hash, seen_at: now, captured_at });
-        is_due
+    }
+
+    /// False: it is not known any more.
+    fn with(&self, key: &ResultKey, change: impl FnOnce(&mut Recent) -> bool) -> bool {
+        let hash = self.hasher.hash_one(key.as_bytes());
+        let mut recent = self.recent.lock();
+        recent[(hash % PLACES as u64) as usize].as_mut().filter(|known| known.hash == hash).is_some_and(change)
     }
 
     fn room(&self) -> Option<Room> {
@@ -111,8 +157,12 @@ pub(super) struct Dependencies<'a> {
 
 impl LocalAnswerer {
     /// The statement cannot be prepared: it is relayed, and if its reply can be kept, that is.
-    pub(super) async fn relay_unprepared(&mut self, request: &Request<'_>, reason: UpstreamReason) -> Relay {
-        let Some(tables) = self.tables_of_text(request, &reason) else { return self.refuse_text(request, reason) };
+    pub(super) async fn relay_unprepared(
+        &mut self,
+        request: &Request<'_>,
+        reason: UpstreamReason,
+    ) -> Result<Reply, Relay> {
+        let Some(tables) = self.tables_of_text(request, &reason) else { return Err(self.refuse_text(request, reason)) };
         let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
         let dependencies = Dependencies { relations: &tables, tables: &tables, reads: None, parameters: &[] };
         self.relay_captured(request, &dependencies, &statistics, reason).await
@@ -132,20 +182,46 @@ impl LocalAnswerer {
             .then(|| self.with_context(request, |context| self.local.engine.dependencies(request.sql, context)))?
     }
 
-    /// Relays the statement; its reply is kept where that is sound and worth it.
+    /// Relays the statement; its reply is kept where that is sound and worth it, and shared with who asks for it meanwhile.
     pub(super) async fn relay_captured(
-        &self,
+        &mut self,
         request: &Request<'_>,
         dependencies: &Dependencies<'_>,
         statistics: &Arc<ShapeStatistics>,
         reason: UpstreamReason,
-    ) -> Relay {
-        let mut relay = self.refuse(request, Some(statistics), reason);
-        if may_keep(request) && self.local.patience.is_none() {
-            relay.observer =
-                self.capture(request, dependencies, statistics).await.map(|capture| Box::new(capture) as _);
+    ) -> Result<Reply, Relay> {
+        if !may_keep(request) || self.local.patience.is_some() {
+            return Err(self.refuse(request, Some(statistics), reason));
         }
-        relay
+        let boarding = match self.local.captures.note(&self.key, Instant::now()) {
+            Worth::Nothing => Boarding::Alone,
+            Worth::Keep => self.local.flights.lead(&self.key).map_or(Boarding::Alone, Boarding::Lead),
+            Worth::Wait => self.local.flights.board(&self.key).await,
+        };
+        let mut flight = None;
+        match boarding {
+            Boarding::Lead(leading) => flight = Some(leading),
+            Boarding::Landed => {
+                if let Some(reply) = self.captured_by_another(request).await {
+                    return Ok(reply);
+                }
+                self.local.captures.note_fruitless(&self.key, Instant::now());
+            }
+            Boarding::Alone => {}
+        }
+        let mut relay = self.refuse(request, Some(statistics), reason);
+        if let Some(flight) = flight {
+            let capture = self.capture(request, dependencies, statistics, flight).await;
+            relay.observer = capture.map(|capture| Box::new(capture) as _);
+        }
+        Err(relay)
+    }
+
+    /// The reply that upstream has just given to an equal statement, if it is the answer at a moment after that.
+    async fn captured_by_another(&mut self, request: &Request<'_>) -> Option<Reply> {
+        let kept = self.local.engine.results.get(&self.key)?;
+        self.required = self.required.max(BarrierNumber(kept.barrier));
+        self.try_kept(request, &mut None).await.ok()?
     }
 
     async fn capture(
@@ -153,6 +229,7 @@ impl LocalAnswerer {
         request: &Request<'_>,
         dependencies: &Dependencies<'_>,
         statistics: &Arc<ShapeStatistics>,
+        flight: Flight,
     ) -> Option<Capture> {
         let captures = &self.local.captures;
         if !captures.is_due(&self.key, Instant::now()) {
@@ -177,6 +254,7 @@ impl LocalAnswerer {
             statistics: Arc::clone(statistics),
             is_kept: Arc::default(),
             started: Instant::now(),
+            flight,
             room,
         })
     }
@@ -207,6 +285,8 @@ struct Capture {
     statistics: Arc<ShapeStatistics>,
     is_kept: Arc<AtomicBool>,
     started: Instant,
+    /// Lets go of who waits, even if nothing comes of it.
+    flight: Flight,
     room: Room,
 }
 
@@ -247,6 +327,7 @@ impl Observer for Capture {
             self.is_kept.store(true, SeqCst);
             self.statistics.recount_as_capture(elapsed_us);
         }
+        self.flight.land();
     }
 }
 
@@ -332,12 +413,17 @@ mod tests {
             key
         };
         let begun = Instant::now();
-        assert!(!captures.is_due(&key("a"), begun), "for the first time");
+        assert_eq!(captures.note(&key("a"), begun), Worth::Nothing, "for the first time");
+        assert_eq!(captures.note(&key("a"), begun), Worth::Wait);
         assert!(captures.is_due(&key("a"), begun));
         assert!(!captures.is_due(&key("a"), begun + PAUSE / 2), "just captured");
         assert!(captures.is_due(&key("a"), begun + PAUSE));
-        assert!(!captures.is_due(&key("b"), begun));
-        assert!(!captures.is_due(&key("b"), begun + REPEATED_WITHIN), "too long ago");
+        captures.note_fruitless(&key("a"), begun);
+        assert_eq!(captures.note(&key("a"), begun), Worth::Keep);
+        assert_eq!(captures.note(&key("a"), begun + FRUITLESS_FOR), Worth::Wait);
+        assert_eq!(captures.note(&key("b"), begun), Worth::Nothing);
+        assert_eq!(captures.note(&key("b"), begun + REPEATED_WITHIN), Worth::Nothing, "too long ago");
+        assert!(!captures.is_due(&key("c"), begun), "not known");
         let (first, second) = (captures.room(), captures.room());
         assert!(first.is_some() && second.is_some() && captures.room().is_none());
         drop(first);

@@ -75,6 +75,11 @@ impl Flights {
         }
     }
 
+    /// Without waiting: None if another leads.
+    pub fn lead(&self, key: &ResultKey) -> Option<Flight> {
+        self.find_or_lead(key).ok()
+    }
+
     fn find_or_lead(&self, key: &ResultKey) -> Result<Flight, watch::Receiver<Landing>> {
         let mut running = self.running.lock();
         if let Some(landing) = running.get(key.as_bytes()) {
