@@ -36,7 +36,7 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     let mut client = pool.connection().await?;
     let facts = preflight::gather(&client).await?;
     let findings = preflight::assess(&facts);
-    let loaded = catalog::load(&mut client, 1, Arc::default()).await?;
+    let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
     let mut report = Report { text: String::new(), is_fine: true };
     let text = &mut report.text;
     let _ = writeln!(text, "upstream   {address}");
@@ -155,7 +155,7 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let pool = ServicePool::new(&address, 1)?;
     let mut client = pool.connection().await?;
-    let loaded = catalog::load(&mut client, 1, Arc::default()).await?;
+    let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
     // As a session of this role would see it; the pool's own search path is another.
     let path: Vec<String> = client
         .query_one(

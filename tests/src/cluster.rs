@@ -150,6 +150,12 @@ impl Cluster {
         &self.directory
     }
 
+    /// PostgreSQL's major version.
+    pub fn major(&self) -> u32 {
+        let number = self.psql("postgres", "SHOW server_version_num");
+        number.parse::<u32>().expect("a number") / 10_000
+    }
+
     /// A new, empty database; its name.
     pub fn database(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -4,6 +4,7 @@
 //! from. The freshness barrier evaluates the same digests under its own snapshot: equal means that this catalog
 //! is still in force there, including every look-up that found nothing.
 
+mod definitions;
 mod partitioned;
 
 use std::collections::{HashMap, HashSet};
@@ -16,6 +17,7 @@ use freshet_engine::catalog::{
 use freshet_engine::types::{Oid, PgType};
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
+use crate::replication::catalog::definitions::Definitions;
 use crate::replication::catalog::partitioned::{Roots, Special};
 use crate::upstream::UpstreamError;
 
@@ -112,6 +114,8 @@ pub struct LoadedCatalog {
     pub derived: HashMap<RelationId, i64>,
     /// Of relations that are not answered from, what tells a change of them: their rows' `xmin` in pg_class.
     pub others: HashMap<RelationId, i64>,
+    /// The texts of views, with what tells whether they are still the same.
+    definitions: Definitions,
     /// Partitioned tables of which [`TableFacts::writes_stay`] is true, their leaves aside.
     pub quiet_roots: HashSet<RelationId>,
     /// Of the rows that count for every statement.
@@ -155,8 +159,14 @@ impl LoadedCatalog {
     }
 }
 
-/// Reads the catalog of the connection's database. `orders`: what is known of the order of text in this life of upstream.
-pub async fn load(client: &mut Client, version: u64, orders: Arc<Orders>) -> Result<LoadedCatalog, UpstreamError> {
+/// Reads the catalog of the connection's database. `orders`: what is known of the order of text in this life of upstream;
+/// `before`: what was read last, of which unchanged texts of views are kept.
+pub async fn load(
+    client: &mut Client,
+    version: u64,
+    orders: Arc<Orders>,
+    before: &LoadedCatalog,
+) -> Result<LoadedCatalog, UpstreamError> {
     let transaction = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let transaction = transaction.start().await?;
     // For the text of views: names and literals that mean the same to everybody.
@@ -178,8 +188,9 @@ pub async fn load(client: &mut Client, version: u64, orders: Arc<Orders>) -> Res
     };
     let columns = load_columns(&transaction, &collations).await?;
     let indexes = load_indexes(&transaction).await?;
+    let definitions = definitions::load(&transaction, &before.definitions).await?;
     let Relations { mut tables, roots, quiet_roots, others } =
-        load_relations(&transaction, &mut catalog, columns, &indexes).await?;
+        load_relations(&transaction, &mut catalog, columns, &indexes, &definitions).await?;
     let children = partitioned::load_children(&transaction).await?;
     partitioned::place(&mut catalog, roots, &children);
     let mut derived: Vec<RelationId> =
@@ -189,7 +200,8 @@ pub async fn load(client: &mut Client, version: u64, orders: Arc<Orders>) -> Res
     derived.dedup();
     let derived = load_digests(&transaction, &mut tables, derived).await?;
     transaction.commit().await?;
-    Ok(LoadedCatalog { catalog: Arc::new(catalog), tables, derived, others, quiet_roots, digest: common.get(0) })
+    let digest = common.get(0);
+    Ok(LoadedCatalog { catalog: Arc::new(catalog), tables, derived, others, definitions, quiet_roots, digest })
 }
 
 /// Microseconds since 2000, as the wire carries a timestamptz.
@@ -406,6 +418,7 @@ async fn load_relations(
     catalog: &mut Catalog,
     mut columns: HashMap<RelationId, Vec<ColumnSchema>>,
     indexes: &HashMap<RelationId, Indexes>,
+    definitions: &Definitions,
 ) -> Result<Relations, UpstreamError> {
     let schemas =
         transaction.query("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_(toast|temp_)'", &[]).await?;
@@ -415,7 +428,6 @@ async fn load_relations(
     let rows = transaction
         .query(
             "SELECT c.oid, nspname, relname, relkind::text, relpersistence::text, relreplident::text, relrowsecurity,
-                    CASE WHEN relkind = 'v' AND c.oid >= 16384 THEN pg_get_viewdef(c.oid) END AS definition,
                     EXISTS (SELECT FROM unnest(reloptions) o WHERE o ~ '^security_invoker=(t|y|on|1)') AS is_invoker,
                     pg_get_userbyid(relowner)::text AS owner_name, c.xmin::text::int8 AS version, relhassubclass, relhasrules, relispartition, coalesce(amname, '') AS access_method,
                     format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
@@ -466,11 +478,11 @@ async fn load_relations(
             }
             continue;
         }
-        if let Some(definition) = row.get::<_, Option<&str>>("definition") {
+        if let Some(definition) = definitions.get(&id).filter(|_| row.get::<_, &str>("relkind") == "v") {
             let columns = columns.remove(&id).unwrap_or_default();
             let owner = (!row.get::<_, bool>("is_invoker")).then(|| row.get::<_, &str>("owner_name").into());
             let table = Arc::new(table_schema(id, &schema, &name, columns, None, "n"));
-            let view = Arc::new(View { schema: table, definition: definition.into(), owner });
+            let view = Arc::new(View { schema: table, definition: Arc::clone(&definition.text), owner });
             catalog.views.insert(id, Arc::clone(&view));
             catalog.schemas.entry(schema).or_default().insert(name, RelationEntry::View(view));
             continue;

@@ -331,7 +331,7 @@ impl Replication {
     async fn load_catalog(&self, orders: Arc<Orders>) -> Result<(), UpstreamError> {
         let shared = &self.shared;
         let version = shared.counters.catalog_loads.fetch_add(1, Ordering::Relaxed) + 1;
-        let loaded = catalog::load(&mut *shared.pool.connection().await?, version, orders).await?;
+        let loaded = catalog::load(&mut *shared.pool.connection().await?, version, orders, &self.loaded()).await?;
         let refused = self.adopt(loaded);
         if let StreamState::Running(running) = &**shared.stream.load() {
             for table in refused {
