@@ -128,7 +128,8 @@ impl Standby {
 
     /// A transaction to be looked at before it is acknowledged.
     fn sample(&self) -> Option<u32> {
-        let xid = u32::try_from(self.last_xid.load(Ordering::Relaxed)).ok()?;
+        // What is not looked at now must not be later: once acknowledged it is visible rightly.
+        let xid = u32::try_from(self.last_xid.swap(NO_XID, Ordering::Relaxed)).ok()?;
         if !self.is_synchronous() {
             return None;
         }
@@ -140,7 +141,6 @@ impl Standby {
         }
         *sampled = Some(Instant::now());
         self.transactions.store(0, Ordering::Relaxed);
-        self.last_xid.store(NO_XID, Ordering::Relaxed);
         Some(xid)
     }
 

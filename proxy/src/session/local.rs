@@ -324,8 +324,7 @@ impl LocalAnswerer {
             Decision::Relay(reason) if uses_time => return Err(refuse(reason)),
             Decision::Relay(reason) => {
                 // Computed here it was not the same: what it reads is not for us to judge row by row.
-                let dependencies =
-                    Dependencies { relations: &relations, tables: &tables, reads: None, parameters: &[] };
+                let dependencies = Dependencies { relations: &relations, tables: &tables };
                 return self.relay_captured(request, &dependencies, &statistics, reason).await;
             }
             Decision::Audit(reason) => {
@@ -369,9 +368,7 @@ impl LocalAnswerer {
             Ok(kept) => kept,
             Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
                 drop(flight);
-                let reads = Some(Arc::clone(&prepared.reads));
-                let dependencies =
-                    Dependencies { relations: &relations, tables: &tables, reads, parameters: &parameters };
+                let dependencies = Dependencies { relations: &relations, tables: &tables };
                 return self.relay_captured(request, &dependencies, &statistics, reason).await;
             }
             Err(reason) => return Err(refuse(reason)),

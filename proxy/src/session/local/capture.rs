@@ -17,10 +17,9 @@ use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, Reads, ResultKey};
+use freshet_engine::result_cache::{Basis, CachedReply, ResultKey};
 use freshet_engine::statement::dependencies::may_mean_the_time;
 use freshet_engine::statement::fingerprint;
-use freshet_engine::types::Value;
 use parking_lot::Mutex;
 
 use crate::freshness::Served;
@@ -151,8 +150,6 @@ pub(super) struct Dependencies<'a> {
     pub(super) relations: &'a [RelationId],
     /// Of the relations, those with rows.
     pub(super) tables: &'a [RelationId],
-    pub(super) reads: Option<Arc<Reads>>,
-    pub(super) parameters: &'a [Value],
 }
 
 impl LocalAnswerer {
@@ -164,7 +161,7 @@ impl LocalAnswerer {
     ) -> Result<Reply, Relay> {
         let Some(tables) = self.tables_of_text(request, &reason) else { return Err(self.refuse_text(request, reason)) };
         let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
-        let dependencies = Dependencies { relations: &tables, tables: &tables, reads: None, parameters: &[] };
+        let dependencies = Dependencies { relations: &tables, tables: &tables };
         self.relay_captured(request, &dependencies, &statistics, reason).await
     }
 
@@ -248,8 +245,6 @@ impl LocalAnswerer {
             basis: Basis::of(dependencies.tables.iter().copied(), &tag.snapshot),
             tag,
             relations: dependencies.relations.to_vec(),
-            reads: dependencies.reads.clone(),
-            parameters: dependencies.parameters.into(),
             wants_description: request.unit.describes_portal,
             statistics: Arc::clone(statistics),
             is_kept: Arc::default(),
@@ -279,8 +274,6 @@ struct Capture {
     tag: Served,
     relations: Vec<RelationId>,
     basis: Basis,
-    reads: Option<Arc<Reads>>,
-    parameters: Box<[Value]>,
     wants_description: bool,
     statistics: Arc<ShapeStatistics>,
     is_kept: Arc<AtomicBool>,
@@ -317,8 +310,9 @@ impl Observer for Capture {
             // How upstream read its literals is not known here.
             folds_settings: true,
             elapsed_us,
-            reads: self.reads,
-            parameters: self.parameters,
+            // Its rows are of some moment after the basis: of a change and its reverse it may show the one without the other.
+            reads: None,
+            parameters: Box::default(),
             // The reply has ended: a barrier that is not sent yet comes after it.
             barrier: self.local.freshness.required_now().0,
             attachment: Arc::clone(&self.statistics) as _,
