@@ -40,6 +40,13 @@ SELECT id, coalesce(tags, '{}') AS t, CASE WHEN id < 3 THEN nums ELSE ARRAY[0] E
 SELECT p.id, q.tags FROM posts p LEFT JOIN posts q ON q.id = p.author AND q.id > 1 ORDER BY p.id;
 WITH t AS (SELECT author, array_agg(id ORDER BY id) AS ids FROM posts GROUP BY author) SELECT * FROM t WHERE 1 = ANY (ids) ORDER BY author;
 SELECT count(*) FROM (SELECT nums FROM posts WHERE id = 1 UNION ALL SELECT '{9}') s WHERE 9 = ANY (nums);
+SELECT array_agg(title ORDER BY id), string_agg(title, ',' ORDER BY id), max(title) FROM posts;
+SELECT id, ARRAY[title], ARRAY[prices[1], prices[2]], coalesce(ARRAY[prices[1]], ARRAY[prices[2]]) FROM posts ORDER BY id;
+SELECT (array_agg(id ORDER BY id DESC))[1], (SELECT (array_agg(p.id ORDER BY p.id))[2] FROM posts p) FROM posts;
+-- relay: a subscript of what is no name and has no parentheses
+SELECT array_agg(id)[1] FROM posts;
+-- relay: a subscript of what is no name and has no parentheses
+SELECT ARRAY[1, 2][1] FROM posts;
 -- relay: order of arrays
 SELECT id FROM posts ORDER BY tags, id;
 -- relay: floats in arrays are not compared here

@@ -63,6 +63,14 @@ SELECT min(k), max(k), count(*) FROM many WHERE x = 7;
 SELECT x, min(k) FROM many GROUP BY x ORDER BY min(k) LIMIT 10;
 SELECT upper(left(k, 1)) AS l, count(*) FROM many WHERE k ~~ 'a%' GROUP BY 1 ORDER BY 1;
 SELECT coalesce(w, 'none') AS x, id FROM words ORDER BY coalesce(w, 'none') DESC, id;
+SELECT id, greatest(w, 'apple') COLLATE "C", least(w, 'apple') COLLATE "C" FROM words ORDER BY id;
+SELECT id, greatest(w, v, 'm'), least(cc, 'm'), greatest('m', cc) FROM words ORDER BY id;
+SELECT min(w), min(w COLLATE "C"), max(w COLLATE "C"), max(w) FROM words;
+SELECT string_agg(w COLLATE "C", ',' ORDER BY id), min(w), max(v) FROM words;
+-- relay: an array's elements under another collation
+SELECT id FROM words ORDER BY (ARRAY[cc])[1], id;
+-- relay: an array's elements under another collation
+SELECT (array_agg(cc ORDER BY id))[2] < 'b' FROM words;
 -- relay: another collation by name
 SELECT w FROM words ORDER BY w COLLATE "POSIX";
 SELECT id, lower(w), upper(w) FROM words WHERE w !~~ '%Σ%' ORDER BY id;

@@ -100,6 +100,9 @@ impl Binder<'_> {
         for (argument, to) in arguments.zip(chosen.extra) {
             extra.push(self.coerce(argument, *to, CastContext::Implicit)?);
         }
+        if let (AggregateFunction::ArrayAgg, Some(argument)) = (chosen.function, &argument) {
+            self.check_element_collation(argument.expr_type.collation)?;
+        }
         let inputs: Vec<&Typed> = argument.iter().chain(&extra).collect();
         let (collation, strength) = match inputs.is_empty() {
             true => (Collation::None, CollationStrength::None),

@@ -1,12 +1,13 @@
 //! Arrays: constructors, subscripts, ANY and ALL, and the functions and operators that take arrays of any element
 //! (transformArrayExpr, transformContainerSubscripts, make_scalar_array_op, enforce_generic_type_consistency).
 
-use crate::binder::coerce::{Needs, check_collation};
+use crate::binder::coerce::{Needs, check_collation, is_collatable};
 use crate::binder::expression::{Level, unknown_function};
 use crate::binder::typed::{CollationStrength, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, ARRAY_FUNCTIONS, CastContext, Function};
+use crate::reason::UpstreamReason;
 use crate::statement::ast::{Call, Expr, TypeName};
 use crate::types::array::{write_element, write_vector};
 use crate::types::{Element, PgType, Value};
@@ -28,23 +29,24 @@ impl Binder<'_> {
     /// `ARRAY[...]`, its items of one type, or of the one that it is cast to.
     pub(super) fn array(&mut self, level: &mut Level, items: &[Expr], to: Option<&TypeName>) -> Bound<Typed> {
         let items = self.expressions(level, items)?;
-        let (items, element) = match to {
+        let (items, element, typmod) = match to {
             Some(to) => {
                 let (PgType::Array(element), _) = self.type_named(to)? else { return Err(unsupported("array")) };
                 let cast = |item| self.cast(item, element.pg_type(), -1);
-                (items.into_iter().map(cast).collect::<Bound<Vec<_>>>()?, element)
+                (items.into_iter().map(cast).collect::<Bound<Vec<_>>>()?, element, -1)
             }
             None if items.is_empty() => return Err(unsupported("empty array of no type")),
             None => {
                 let (items, expr_type, _) = self.unify(items)?;
                 let no_array = || unsupported(format!("array of {}", expr_type.pg_type.name()));
-                (items, Element::of(expr_type.pg_type).ok_or_else(no_array)?)
+                (items, Element::of(expr_type.pg_type).ok_or_else(no_array)?, expr_type.typmod)
             }
         };
-        let expr_type = self.array_type(element)?;
-        let collated: Vec<&Typed> = items.iter().collect();
-        // Conflicting collations have no array of one.
-        self.input_collation(&collated, PgType::Text)?;
+        // The items' modifier, if they have one in common, is the array's (nodeFuncs.c, exprTypmod of an ArrayExpr).
+        let expr_type = ExprType { typmod, ..self.array_type(element)? };
+        for item in items.iter().filter(|item| is_collatable(item.pg_type())) {
+            self.check_element_collation(item.expr_type.collation)?;
+        }
         let values: Option<Vec<&Value>> = items
             .iter()
             .map(|item| match &item.expr {
@@ -61,6 +63,15 @@ impl Binder<'_> {
             }
         };
         Ok(Typed { expr, expr_type, strength: CollationStrength::Implicit, origin: None })
+    }
+
+    /// What is made of arrays and of their elements has the database's collation here: others go upstream.
+    pub(super) fn check_element_collation(&self, collation: Collation) -> Bound<()> {
+        if collation == Collation::None || collation == self.default_collation()? {
+            Ok(())
+        } else {
+            Err(UpstreamReason::Collation("of an array's elements".into()))
+        }
     }
 
     fn array_type(&self, element: Element) -> Bound<ExprType> {
@@ -174,6 +185,7 @@ impl Binder<'_> {
         let mut given = arguments.iter().cloned();
         let Some(array) = given.next() else { return Ok(None) };
         if call.name == "array_to_string" && matches!(arguments.len(), 2 | 3) {
+            self.check_element_collation(array.expr_type.collation)?;
             let mut bound = vec![array.expr];
             for text in given {
                 bound.push(self.coerce(text, PgType::Text, CastContext::Implicit)?.expr);

@@ -509,13 +509,27 @@ impl Binder<'_> {
         if is_collatable(expr_type.pg_type) {
             check_collation(expr_type.collation, Needs::Order, "GREATEST or LEAST")?;
         }
-        // The btree order of varchar is text's.
-        let compared = if expr_type.pg_type == PgType::Varchar { PgType::Text } else { expr_type.pg_type };
+        let ranked = expr_type.collation.learnt_order();
+        let compared = match expr_type.pg_type {
+            _ if ranked.is_some() => PgType::Int8,
+            // The btree order of varchar is text's.
+            PgType::Varchar => PgType::Text,
+            pg_type => pg_type,
+        };
         let less = functions::operators("<").iter().find(|function| function.arguments == [compared, compared]);
         let less =
             *less.ok_or_else(|| UpstreamReason::UnknownFunction(format!("order of {}", compared.name()).into()))?;
-        let arguments = items.into_iter().map(|item| item.expr).collect();
-        let expr = BoundExpr::Extreme { less, greatest, arguments, expr_type };
+        let items = items.into_iter().map(|item| item.expr);
+        let expr = match ranked {
+            None => BoundExpr::Extreme { less, greatest, arguments: items.collect(), expr_type },
+            // All under the collation that they agree on, whatever each would have by itself.
+            Some(collation) => {
+                let of_ranks = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
+                let arguments = items.map(|item| item.ranked(collation)).collect();
+                let extreme = BoundExpr::Extreme { less, greatest, arguments, expr_type: of_ranks };
+                extreme.text_at(collation, expr_type.typmod, expr_type)?
+            }
+        };
         Ok(Typed { expr, expr_type, strength, origin: None })
     }
 

@@ -30,7 +30,9 @@ mod window;
 
 use std::sync::Arc;
 
-use crate::catalog::functions::{AggregateFunction, Function, RANK, RANK_PADDED, WindowFunction};
+use crate::catalog::functions::{
+    AggregateFunction, Function, RANK, RANK_PADDED, TEXT_AT, WindowFunction, length_coercion,
+};
 use crate::catalog::{Catalog, Collation, RelationId};
 use crate::reason::UpstreamReason;
 use crate::statement::Statement;
@@ -140,6 +142,28 @@ impl BoundExpr {
         let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
         let function = if self.expr_type().pg_type == PgType::Bpchar { &RANK_PADDED } else { &RANK };
         Self::Call { function, arguments: vec![self, Self::collation(collation)], expr_type }
+    }
+
+    /// The text at a rank, which is this expression, of values that had the modifier `typmod`.
+    pub(crate) fn text_at(self, collation: Oid, typmod: i32, shown: ExprType) -> Result<Self, UpstreamReason> {
+        let arguments = vec![self, Self::collation(collation)];
+        let text = Self::Call { function: &TEXT_AT, arguments, expr_type: shown };
+        if shown.pg_type != PgType::Bpchar {
+            return Ok(text);
+        }
+        let literal = |value, pg_type| Self::Literal {
+            value,
+            expr_type: ExprType { pg_type, typmod: -1, collation: Collation::None },
+        };
+        // Ranks are those of the text without its padding; of char(n) without n, equal ones may differ in it.
+        match length_coercion(PgType::Bpchar) {
+            Some(function) if typmod >= 0 => {
+                let is_explicit = literal(Value::Bool(true), PgType::Bool);
+                let arguments = vec![text, literal(Value::Int4(typmod), PgType::Int4), is_explicit];
+                Ok(Self::Call { function, arguments, expr_type: shown })
+            }
+            _ => Err(UpstreamReason::Collation("extreme of character without length".into())),
+        }
     }
 
     /// A collation as the last argument of the functions that depend on one.

@@ -246,7 +246,9 @@ fn side_join(
 
 fn translate_call(call: AggregateCall, arguments: &mut Vec<BoundExpr>) -> Call {
     let mut place = |expr: BoundExpr| {
-        let known = arguments.iter().position(|known| is_same(known, &expr));
+        // The collation decides an order, and the type what an array is of.
+        let is_known = |known: &BoundExpr| is_same(known, &expr) && known.expr_type() == expr.expr_type();
+        let known = arguments.iter().position(is_known);
         known.unwrap_or_else(|| {
             arguments.push(expr);
             arguments.len() - 1

@@ -5,10 +5,10 @@
 
 use crate::binder::{BoundExpr, ExprType, WindowKind};
 use crate::catalog::Collation;
-use crate::catalog::functions::{AggregateFunction, TEXT_AT, length_coercion, operators};
-use crate::planner::expression::{expr_type_of, for_each_operand_mut};
+use crate::catalog::functions::AggregateFunction;
+use crate::planner::expression::expr_type_of;
 use crate::planner::node::{Aggregate, PlanNode};
-use crate::planner::rules::{for_each_expression_mut, for_each_input_mut};
+use crate::planner::rules::for_each_input_mut;
 use crate::reason::UpstreamReason;
 use crate::types::{Oid, PgType, Value};
 
@@ -16,7 +16,6 @@ const INT8: ExprType = ExprType { pg_type: PgType::Int8, typmod: -1, collation: 
 
 pub(in crate::planner) fn collate(node: &mut PlanNode) -> Result<(), UpstreamReason> {
     for_each_input_mut(node, &mut collate)?;
-    for_each_expression_mut(node, &mut rank_extremes)?;
     match node {
         PlanNode::Sort { keys, .. } => keys.iter_mut().for_each(|key| rank(&mut key.expr)),
         PlanNode::Aggregate(aggregate) => {
@@ -41,7 +40,7 @@ pub(in crate::planner) fn collate(node: &mut PlanNode) -> Result<(), UpstreamRea
                 let shown = std::mem::replace(&mut call.expr_type, INT8);
                 let typmod = expr_type_of(&call.arguments[0]).typmod;
                 rank(&mut call.arguments[0]);
-                expressions.push(text_at(column(width + at, INT8), collation, typmod, shown)?);
+                expressions.push(column(width + at, INT8).text_at(collation, typmod, shown)?);
                 has_text = true;
             }
             if has_text {
@@ -83,7 +82,7 @@ fn extremes_of(aggregate: &mut Aggregate) -> Result<Option<Vec<BoundExpr>>, Upst
         call.argument = Some(aggregate.arguments.len());
         aggregate.arguments.push(argument);
         call.result = PgType::Int8;
-        expressions.push(text_at(column(groups + at, INT8), collation, typmod, shown)?);
+        expressions.push(column(groups + at, INT8).text_at(collation, typmod, shown)?);
         has_text = true;
     }
     if has_text {
@@ -108,28 +107,6 @@ fn drop_unread_arguments(aggregate: &mut Aggregate) {
     }
 }
 
-/// GREATEST and LEAST anywhere in an expression.
-fn rank_extremes(expr: &mut BoundExpr) -> Result<(), UpstreamReason> {
-    let mut outcome = Ok(());
-    for_each_operand_mut(expr, &mut |operand| {
-        if outcome.is_ok() {
-            outcome = rank_extremes(operand);
-        }
-    });
-    outcome?;
-    let Some(collation) = learnt(expr) else { return Ok(()) };
-    let BoundExpr::Extreme { less, arguments, expr_type, .. } = expr else { return Ok(()) };
-    let shown = std::mem::replace(expr_type, INT8);
-    arguments.iter_mut().for_each(rank);
-    *less = operators("<")
-        .iter()
-        .find(|function| function.arguments == [PgType::Int8, PgType::Int8])
-        .ok_or_else(|| UpstreamReason::UnknownFunction("order of bigint".into()))?;
-    let ranks = std::mem::replace(expr, BoundExpr::Literal { value: Value::Null, expr_type: INT8 });
-    *expr = text_at(ranks, collation, shown.typmod, shown)?;
-    Ok(())
-}
-
 /// The collation whose order the expression's value has, if that is one to be learnt.
 fn learnt(expr: &BoundExpr) -> Option<Oid> {
     expr_type_of(expr).collation.learnt_order()
@@ -139,26 +116,4 @@ fn rank(expr: &mut BoundExpr) {
     let Some(collation) = learnt(expr) else { return };
     let text = std::mem::replace(expr, BoundExpr::Literal { value: Value::Null, expr_type: INT8 });
     *expr = text.ranked(collation);
-}
-
-/// The text at a rank of values that had the modifier `typmod`.
-fn text_at(rank: BoundExpr, collation: Oid, typmod: i32, shown: ExprType) -> Result<BoundExpr, UpstreamReason> {
-    let arguments = vec![rank, BoundExpr::collation(collation)];
-    let text = BoundExpr::Call { function: &TEXT_AT, arguments, expr_type: shown };
-    if shown.pg_type != PgType::Bpchar {
-        return Ok(text);
-    }
-    // Ranks are those of the text without its padding; of char(n) without n, equal ones may differ in it.
-    match length_coercion(PgType::Bpchar) {
-        Some(function) if typmod >= 0 => {
-            let is_explicit = literal(Value::Bool(true), PgType::Bool);
-            let arguments = vec![text, literal(Value::Int4(typmod), PgType::Int4), is_explicit];
-            Ok(BoundExpr::Call { function, arguments, expr_type: shown })
-        }
-        _ => Err(UpstreamReason::Collation("extreme of character without length".into())),
-    }
-}
-
-fn literal(value: Value, pg_type: PgType) -> BoundExpr {
-    BoundExpr::Literal { value, expr_type: ExprType { pg_type, typmod: -1, collation: Collation::None } }
 }

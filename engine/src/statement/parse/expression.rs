@@ -4,7 +4,7 @@ use super::call::system_call;
 use super::name::{WordClass, word_class};
 use super::{Parsed, Parser, unsupported};
 use crate::statement::ast::{ArrayItems, ArrayLiteral, Expr, SqlValueFunction};
-use crate::statement::keywords::KeywordClass;
+use crate::statement::keywords::{self, KeywordClass};
 use crate::statement::lexer::{Token, TokenKind, fold};
 use crate::types::array::plain_items;
 
@@ -215,6 +215,10 @@ impl<'a> Parser<'_, 'a> {
             }
             Infix::Cast => Expr::Cast { operand: Box::new(left), to: self.type_name()? },
             Infix::Subscript => {
+                let is_plain = matches!(left, Expr::Column { .. } | Expr::Parameter { .. } | Expr::Subscript { .. });
+                if !is_plain && !self.follows_parentheses() {
+                    return Err(unsupported("subscript of what is no name"));
+                }
                 let subscript = Box::new(self.expression()?);
                 self.expect_symbol("]").map_err(|_| unsupported("slice of an array"))?;
                 Expr::Subscript { array: Box::new(left), subscript }
@@ -230,6 +234,35 @@ impl<'a> Parser<'_, 'a> {
             }
         };
         Ok((expr, None))
+    }
+
+    /// Whether what the bracket just taken follows is in parentheses of its own, not those of a call (gram.y, c_expr: only
+    /// names, parameters and parenthesised expressions take subscripts).
+    fn follows_parentheses(&self) -> bool {
+        let mut depth = 0;
+        for (at, token) in self.tokens[..self.at - 1].iter().enumerate().rev() {
+            depth += i32::from(token.is_symbol(")")) - i32::from(token.is_symbol("("));
+            match depth {
+                // The first one is no parenthesis.
+                0 if !token.is_symbol("(") => return false,
+                0 => return at.checked_sub(1).is_none_or(|before| !self.may_be_called(before)),
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether the token may end the name of a function, or its arguments' (WITHIN GROUP and the like).
+    fn may_be_called(&self, at: usize) -> bool {
+        let token = &self.tokens[at];
+        token.is_symbol(")")
+            || token.name().is_some_and(|name| match keywords::look_up(&name) {
+                Some(keyword) => {
+                    let is_reserved = keyword.class == KeywordClass::Reserved && !matches!(&*name, "cast" | "array");
+                    token.kind != TokenKind::Word || !is_reserved
+                }
+                None => true,
+            })
     }
 
     fn is_test(&mut self, left: Expr, form: Form) -> Parsed<(Expr, Option<u8>)> {
