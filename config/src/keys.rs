@@ -118,6 +118,7 @@ pub const KEYS: &[Key] = &[
     key!("mirror.tables", Takes::List, try |s, v| table_choice(v.list()).map(|choice| s.mirror.tables = choice)),
     key!("mirror.publication", Takes::Text, try |s, v| identifier(v.text()).map(|name| s.mirror.publication = name)),
     key!("mirror.set_replica_identity_full", Takes::Bool, |s, v| s.mirror.set_replica_identity_full = v.is_true()),
+    key!("mirror.event_trigger", Takes::Bool, |s, v| s.mirror.event_trigger = v.is_true()),
     key!("mirror.copy_workers", integer(1, 64), |s, v| s.mirror.copy_workers = v.integer() as usize),
     key!("mirror.memory_bytes_max", integer(0, BYTES_MAX), |s, v| s.mirror.memory_bytes_max = v.integer()),
     key!("freshness.mode", Takes::OneOf(&["exact", "session", "standby"]), |s, v| {

@@ -68,6 +68,7 @@ pub struct Mirror {
     pub tables: TableChoice,
     pub publication: String,
     pub set_replica_identity_full: bool,
+    pub event_trigger: bool,
     pub copy_workers: usize,
     pub memory_bytes_max: u64,
 }
@@ -195,6 +196,7 @@ impl Default for Mirror {
             tables: TableChoice::Auto,
             publication: "freshet".to_string(),
             set_replica_identity_full: false,
+            event_trigger: false,
             copy_workers: 2,
             memory_bytes_max: 2_048 * MIB,
         }

@@ -155,6 +155,7 @@ fn start_local(
         tables: settings.mirror.tables.clone(),
         publication: settings.mirror.publication.clone(),
         set_replica_identity_full: settings.mirror.set_replica_identity_full,
+        event_trigger: settings.mirror.event_trigger,
         copy_workers: settings.mirror.copy_workers,
         memory_bytes_max: size(settings.mirror.memory_bytes_max),
         standby: (settings.freshness.mode == FreshnessMode::Standby).then(|| settings.freshness.standby_name.clone()),

@@ -20,6 +20,8 @@ pub struct UpstreamTransaction {
     /// Everything up to here has been received once this transaction has.
     pub end_lsn: Lsn,
     pub tables: Vec<TableChanges>,
+    /// Prefixes of the messages that it left in the log (`pg_logical_emit_message`), each once.
+    pub messages: Vec<Box<str>>,
 }
 
 /// What one transaction did to one table, in order.
@@ -103,9 +105,12 @@ struct Pending {
     xid: u32,
     commit_lsn: Lsn,
     tables: Vec<TableChanges>,
+    messages: Vec<Box<str>>,
     bytes: usize,
 }
 
+/// Prefixes kept of one transaction; an application may use any.
+const MESSAGES_MAX: usize = 64;
 /// Spans are 32 bits wide.
 const TABLE_BYTES_MAX: usize = u32::MAX as usize;
 
@@ -126,7 +131,7 @@ impl Assembler {
                 if self.pending.is_some() {
                     return Err(AssembleError::NestedTransaction);
                 }
-                self.pending = Some(Pending { xid, commit_lsn, tables: Vec::new(), bytes: 0 });
+                self.pending = Some(Pending { xid, commit_lsn, tables: Vec::new(), messages: Vec::new(), bytes: 0 });
             }
             LogicalMessage::Commit { commit_lsn, end_lsn } => return self.commit(commit_lsn, end_lsn).map(Some),
             LogicalMessage::Relation(message) => self.describe(&message),
@@ -154,6 +159,14 @@ impl Assembler {
             LogicalMessage::Truncate { relations } => {
                 for relation in relations {
                     self.truncate(relation)?;
+                }
+            }
+            LogicalMessage::Message { is_transactional: true, prefix, .. } => {
+                if let Some(pending) = &mut self.pending
+                    && pending.messages.len() < MESSAGES_MAX
+                    && !pending.messages.iter().any(|known| **known == *prefix)
+                {
+                    pending.messages.push(prefix.into());
                 }
             }
             LogicalMessage::Origin { .. } | LogicalMessage::Type { .. } | LogicalMessage::Message { .. } => {}
@@ -186,7 +199,13 @@ impl Assembler {
         if pending.commit_lsn != commit_lsn {
             return Err(AssembleError::WrongCommit);
         }
-        Ok(UpstreamTransaction { xid: pending.xid, commit_lsn, end_lsn, tables: pending.tables })
+        Ok(UpstreamTransaction {
+            xid: pending.xid,
+            commit_lsn,
+            end_lsn,
+            tables: pending.tables,
+            messages: pending.messages,
+        })
     }
 
     /// The changes of `relation` in the transaction, about to take `tuples`.

@@ -114,6 +114,8 @@ pub(super) struct Shared {
     pub counters: BarrierCounters,
     /// The barrier connection stands.
     pub is_up: AtomicBool,
+    /// Of [`Replication::announcements`], those that readers wait for a barrier for.
+    pub heeded: AtomicU64,
 }
 
 impl Shared {
@@ -524,6 +526,9 @@ impl Barrier {
             self.is_suspect = false;
             self.publication = moment.publication;
             self.shared.exposure.note_verified(flight.number);
+            if self.shared.replication.is_announced_after(&moment.visible) {
+                self.shared.exposure.note_catalog_changed();
+            }
         } else if self.publication != moment.publication {
             // A first copy has begun, or somebody else has taken a table out.
             self.publication = None;

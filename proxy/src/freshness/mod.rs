@@ -18,7 +18,7 @@ pub mod zones;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use freshet_config::FreshnessMode;
@@ -145,6 +145,7 @@ impl Freshness {
             unions: Unions::default(),
             counters: BarrierCounters::new(waits),
             is_up: AtomicBool::new(false),
+            heeded: AtomicU64::new(0),
         });
         let (readers, questions) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
@@ -265,6 +266,12 @@ impl Freshness {
 
     fn look(&self, mode: FreshnessMode, relations: &[RelationId], session_requires: BarrierNumber) -> Option<Served> {
         let shared = &self.shared;
+        let announced = shared.replication.announcements();
+        if announced > shared.heeded.load(Ordering::SeqCst) {
+            // First the mark: nobody may find it heeded before.
+            shared.exposure.note_catalog_changed();
+            shared.heeded.fetch_max(announced, Ordering::SeqCst);
+        }
         let lag_max = shared.options.lag_max;
         let (barrier, snapshot) = match mode {
             FreshnessMode::Exact => return None,

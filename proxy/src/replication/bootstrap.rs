@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::replication::catalog::{TableFacts, membership_digest_sql, relations_digest_sql};
 use crate::replication::copy::{CopyBudget, CopyError, copy_range, page_ranges, qualified_name};
+use crate::replication::trigger;
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::connection::{Connection, Row};
@@ -97,8 +98,12 @@ pub async fn membership(
 /// Drops publications of freshet's naming, owned by a role that we may act as, whose freshet has no connection any more.
 /// The names dropped.
 pub async fn drop_abandoned(pool: &ServicePool, prefix: &str) -> Result<Vec<String>, UpstreamError> {
-    let client = pool.connection().await?;
     let pattern = format!("^{}_[0-9a-f]{{12}}$", fresh_name(prefix).rsplit_once('_').map_or("", |(prefix, _)| prefix));
+    for name in trigger::abandoned(pool, &pattern).await? {
+        trigger::drop_trigger(pool, &name).await?;
+    }
+    // Not before: a pool may have one connection.
+    let client = pool.connection().await?;
     let abandoned = client
         .query(
             "SELECT pubname FROM pg_publication

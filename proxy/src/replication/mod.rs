@@ -14,3 +14,4 @@ pub mod standby;
 pub mod status;
 pub mod stream;
 pub mod supervise;
+pub mod trigger;

@@ -41,6 +41,7 @@ use crate::replication::release::Releaser;
 use crate::replication::standby::Standby;
 use crate::replication::status::{Running, StreamCounters, StreamState};
 use crate::replication::stream::{Sink, Walsender};
+use crate::replication::trigger;
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::service::ServicePool;
@@ -71,6 +72,8 @@ pub struct MirrorOptions {
     pub memory_bytes_max: usize,
     /// A transaction larger than this poisons the tables it changed.
     pub transaction_bytes_max: usize,
+    /// See [`trigger`].
+    pub event_trigger: bool,
     /// Mode `standby`: the name in upstream's `synchronous_standby_names`.
     pub standby: Option<String>,
 }
@@ -85,6 +88,7 @@ impl MirrorOptions {
             copy_workers: 2,
             memory_bytes_max: 2 << 30,
             transaction_bytes_max: 1 << 30,
+            event_trigger: false,
             standby: None,
         }
     }
@@ -120,6 +124,10 @@ struct Shared {
     restart: Notify,
     /// In mode `standby`.
     standby: Option<Standby>,
+    /// Transactions that said by the event trigger that they change the catalog, until a barrier has shown them; and how many
+    /// there were.
+    announced: Mutex<Vec<u32>>,
+    announcements: AtomicU64,
     /// Where copies run: the runtime that serves sessions, not the thread of the stream.
     copiers: Handle,
 }
@@ -176,6 +184,8 @@ impl Replication {
                 restart: Notify::new(),
                 copiers: Handle::current(),
                 standby: options.standby.clone().map(Standby::new),
+                announced: Mutex::default(),
+                announcements: AtomicU64::new(0),
                 options,
             }),
         })
@@ -218,6 +228,11 @@ impl Replication {
                 standby = %standby.name,
                 "where synchronous_standby_names has it, commits wait until freshet is back or `freshet release` runs"
             );
+        }
+        if shared.options.event_trigger
+            && let Ok(Err(error)) = timeout(RETRY_MAX, trigger::drop_trigger(&shared.pool, &shared.name)).await
+        {
+            tracing::warn!(%error, "the event trigger was not dropped");
         }
         if let Ok(Err(error)) = timeout(RETRY_MAX, drop_publication(&shared.pool, &shared.name)).await {
             tracing::warn!(%error, publication = %shared.name, "the publication was not dropped");
@@ -279,6 +294,11 @@ impl Replication {
             }
         }
         let publication = create_publication(&shared.pool, &shared.options.publication, &shared.name).await?;
+        if shared.options.event_trigger
+            && let Err(error) = trigger::create(&shared.pool, &publication.name).await
+        {
+            tracing::warn!(%error, "the event trigger could not be made");
+        }
         let epoch = shared.counters.restarts.load(Ordering::Relaxed) + 1;
         // A name of its own: an earlier life's walsender may not have noticed yet that it is alone.
         let slot = format!("{}_{epoch}", shared.name);
@@ -323,6 +343,7 @@ impl Replication {
             }
         }
         shared.mirror.clear();
+        shared.announced.lock().clear();
         drop(tables);
         shared.applied.send_replace(Lsn::default());
     }
@@ -766,6 +787,18 @@ impl Replication {
         self.shared.mirror.pending_after(visible)
     }
 
+    /// How many transactions have said that they change the catalog.
+    pub fn announcements(&self) -> u64 {
+        self.shared.announcements.load(Ordering::SeqCst)
+    }
+
+    /// Whether one of them was not visible yet to a barrier that looked at the whole catalog.
+    pub fn is_announced_after(&self, visible: &VisibilitySnapshot) -> bool {
+        let mut announced = self.shared.announced.lock();
+        announced.retain(|xid| !visible.sees(visible.widen(*xid)));
+        !announced.is_empty()
+    }
+
     /// In mode `standby`.
     pub fn standby(&self) -> Option<&Standby> {
         self.shared.standby.as_ref()
@@ -815,6 +848,10 @@ impl Replication {
 
 impl Sink for Replication {
     fn apply(&self, transaction: UpstreamTransaction) {
+        if transaction.messages.iter().any(|prefix| **prefix == *trigger::PREFIX) {
+            self.shared.announced.lock().push(transaction.xid);
+            self.shared.announcements.fetch_add(1, Ordering::SeqCst);
+        }
         if !transaction.tables.is_empty() {
             self.shared.counters.transactions.fetch_add(1, Ordering::Relaxed);
             if let Some(standby) = &self.shared.standby {
