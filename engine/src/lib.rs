@@ -27,7 +27,6 @@ pub mod types;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::catalog::RelationId;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::executor::{Limits, RowBatch, RunContext};
 use crate::join_cache::JoinCache;
@@ -35,6 +34,7 @@ use crate::planner::Plan;
 use crate::reason::UpstreamReason;
 use crate::result_cache::ResultCache;
 use crate::snapshot::Snapshot;
+use crate::statement::dependencies::Dependencies;
 use crate::types::Value;
 
 pub use crate::prepare::{PrepareContext, Prepared, prepare};
@@ -54,7 +54,7 @@ pub struct EngineOptions {
 /// The caches and the way from text to rows; the only door for sessions. Shared by all of them.
 pub struct Engine {
     plans: moka::sync::Cache<Box<[u8]>, Result<Arc<Prepared>, UpstreamReason>, ahash::RandomState>,
-    dependencies: moka::sync::Cache<Box<[u8]>, Option<Arc<[RelationId]>>, ahash::RandomState>,
+    dependencies: moka::sync::Cache<Box<[u8]>, Option<Arc<Dependencies>>, ahash::RandomState>,
     pub results: ResultCache,
     joins: JoinCache,
     limits: Limits,
@@ -86,15 +86,15 @@ impl Engine {
         prepared
     }
 
-    /// The tables of a text that cannot be prepared, if its reply depends on nothing else; see
+    /// The relations of a text that cannot be prepared, if its reply depends on nothing else; see
     /// [`statement::dependencies`]. Remembered either way.
-    pub fn dependencies(&self, sql: &str, context: &PrepareContext<'_>) -> Option<Arc<[RelationId]>> {
+    pub fn dependencies(&self, sql: &str, context: &PrepareContext<'_>) -> Option<Arc<Dependencies>> {
         let key = context.key(sql);
         if let Some(known) = self.dependencies.get(key.as_slice()) {
             return known;
         }
         let found = statement::dependencies::dependencies(sql, context.catalog, context.search_path);
-        let found = found.ok().map(Arc::from);
+        let found = found.ok().map(Arc::new);
         self.dependencies.insert(key.into_boxed_slice(), found.clone());
         found
     }

@@ -247,6 +247,29 @@ fn a_reply_filled_after_the_write_that_should_have_killed_it_is_not_served() {
 }
 
 #[test]
+fn through_views_the_tables_beneath_them_count() {
+    let mut world = World::start(FreshnessMode::Exact, SETUP);
+    world.past(
+        "CREATE VIEW hosts AS SELECT t.id, t.addr FROM t JOIN u ON u.t_id = t.id;
+         CREATE VIEW seen AS SELECT id, host(addr) AS host FROM hosts WHERE id > 0",
+    );
+    let sql = "SELECT host FROM seen ORDER BY id";
+    world.until(sql, "hit");
+    world.past("UPDATE t SET addr = '10.1.1.1' WHERE id = 1");
+    assert_eq!(world.routed(sql).0, "10.1.1.1");
+    world.until(sql, "hit");
+    world.past("INSERT INTO u VALUES (2, 2)");
+    assert_eq!(world.routed(sql).0, "10.1.1.1\n10.0.0.2");
+    world.until(sql, "hit");
+    world.past("CREATE OR REPLACE VIEW seen AS SELECT id, 'new ' || host(addr) AS host FROM hosts WHERE id > 0");
+    assert_eq!(world.routed(sql).0, "new 10.1.1.1\nnew 10.0.0.2");
+    world.until(sql, "hit");
+    world.past("CREATE OR REPLACE VIEW hosts AS SELECT t.id, t.addr FROM t");
+    world.past("DELETE FROM u");
+    assert_eq!(world.routed(sql).0, "new 10.1.1.1\nnew 10.0.0.2");
+}
+
+#[test]
 fn upstream_is_asked_once_by_many_who_ask_the_same() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
         let mut world = World::start(mode, SETUP);

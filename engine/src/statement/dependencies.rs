@@ -5,7 +5,7 @@
 //! in any place. The second, the parser that also confirms what is bound, must find no further relation, and nothing that reads
 //! a text as a date (which may say `now`). What is in doubt is refused; then the statement is relayed, and nothing is kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -21,29 +21,43 @@ use crate::statement::lexer::{self, Token, TokenKind, fold};
 const TEXT_BYTES_MAX: usize = 16 << 10;
 const NESTING_MAX: usize = 150;
 
-/// The tables; an error says what is in doubt.
-pub fn dependencies(sql: &str, catalog: &Catalog, search_path: &[Arc<str>]) -> Result<Vec<RelationId>, String> {
-    if sql.len() > TEXT_BYTES_MAX {
-        return Err("a long text".to_owned());
-    }
+/// What is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dependencies {
+    pub tables: BTreeSet<RelationId>,
+    pub views: BTreeSet<RelationId>,
+}
+
+/// What the statement reads; an error says what is in doubt.
+pub fn dependencies(sql: &str, catalog: &Catalog, search_path: &[Arc<str>]) -> Result<Dependencies, String> {
     if catalog.has_user_casts {
         return Err("casts of the database's own".to_owned());
     }
+    let mut found = Dependencies::default();
+    read(sql, catalog, search_path, &mut found)?;
+    Ok(found)
+}
+
+/// Both readings of one text, and of the views that it names.
+fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Dependencies) -> Result<(), String> {
+    if sql.len() > TEXT_BYTES_MAX {
+        return Err("a long text".to_owned());
+    }
     let tokens = lexer::tokens(sql).map_err(|error| error.to_string())?;
     let end = tokens.iter().rposition(|token| !token.is_symbol(";")).map_or(0, |last| last + 1);
-    let mut words = Words { catalog, search_path, tables: BTreeSet::new() };
-    words.read(&tokens[..end])?;
-    let tables: Vec<&Arc<TableSchema>> = words.tables.iter().filter_map(|table| catalog.tables.get(table)).collect();
-    tables.iter().try_for_each(|table| check_columns(table))?;
+    Words { catalog, search_path, found }.read(&tokens[..end])?;
+    let relations = found.tables.iter().chain(&found.views);
+    let described: Vec<&Arc<TableSchema>> = relations.filter_map(|id| catalog.described(*id)).collect();
+    described.iter().try_for_each(|table| check_columns(table))?;
     let statement = parse(sql)?;
-    let mut tree = Tree::default();
+    let mut tree = Tree { total: References::of(&statement), ..Tree::default() };
     let _ = statement.visit(&mut tree);
     let is_read = |schema: Option<&str>, name: &str| match catalog.relation(schema, name, search_path) {
-        Some(RelationEntry::Table(table)) => words.tables.contains(&table.id),
-        Some(RelationEntry::View(_) | RelationEntry::Other { .. }) | None => false,
+        Some(RelationEntry::Table(table)) => found.tables.contains(&table.id),
+        Some(RelationEntry::View(view)) => found.views.contains(&view.schema.id),
+        Some(RelationEntry::Other { .. }) | None => false,
     };
-    tree.check(&is_read, &tables)?;
-    Ok(words.tables.into_iter().collect())
+    tree.check(&is_read, &described)
 }
 
 /// Whether a value given by the client could mean the time, or another thing tomorrow (datetime.c, DecodeSpecial).
@@ -82,7 +96,7 @@ fn check_columns(table: &TableSchema) -> Result<(), String> {
 struct Words<'a> {
     catalog: &'a Catalog,
     search_path: &'a [Arc<str>],
-    tables: BTreeSet<RelationId>,
+    found: &'a mut Dependencies,
 }
 
 /// Words that make a query more than a reading of tables, or its reply depend on who asks and when.
@@ -301,10 +315,15 @@ impl Words<'_> {
     fn take(&mut self, entry: &RelationEntry, name: &str) -> Result<(), String> {
         match entry {
             RelationEntry::Table(table) => {
-                self.tables.insert(table.id);
+                self.found.tables.insert(table.id);
                 Ok(())
             }
-            RelationEntry::View(_) | RelationEntry::Other { .. } => Err(format!("relation {name}")),
+            // Its definition names everything with its schema; none names itself.
+            RelationEntry::View(view) if self.found.views.insert(view.schema.id) => {
+                read(&view.definition, self.catalog, &["pg_catalog".into()], self.found)
+            }
+            RelationEntry::View(_) => Ok(()),
+            RelationEntry::Other { .. } => Err(format!("relation {name}")),
         }
     }
 }
@@ -330,7 +349,11 @@ fn is_reg_type(name: &str) -> bool {
 /// The second reader: what it has found.
 #[derive(Default)]
 struct Tree {
+    /// References to relations in the whole statement.
+    total: References,
     common: BTreeSet<String>,
+    /// Names of WITH queries that may be those of tables somewhere: those have to be known.
+    shared: BTreeSet<String>,
     functions: BTreeSet<String>,
     /// Without schema, or with one.
     relations: Vec<(Option<String>, String)>,
@@ -348,7 +371,8 @@ impl Tree {
             return Err(doubt);
         }
         for (schema, name) in &self.relations {
-            let is_own = schema.is_none() && (self.common.contains(name) || self.functions.contains(name));
+            let is_common = self.common.contains(name) && !self.shared.contains(name);
+            let is_own = schema.is_none() && (is_common || self.functions.contains(name));
             if !is_own && !is_read(schema.as_deref(), name) {
                 return Err(format!("relation {name}"));
             }
@@ -454,9 +478,19 @@ impl Visitor for Tree {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            self.common.insert(name(&table.alias.name));
+        let Some(with) = &query.with else { return ControlFlow::Continue(()) };
+        let within = References::of(query);
+        let names: Vec<String> = with.cte_tables.iter().map(|table| name(&table.alias.name)).collect();
+        for (at, table) in with.cte_tables.iter().enumerate() {
+            // Outside of the query it is not known, and without RECURSIVE not in its own definition and those before it.
+            let of_definition = References::of(&table.query);
+            let later = names[at..].iter().filter(|later| !with.recursive && of_definition.0.contains_key(*later));
+            self.shared.extend(later.cloned());
+            if self.total.0.get(&names[at]) != within.0.get(&names[at]) {
+                self.shared.insert(names[at].clone());
+            }
         }
+        self.common.extend(names);
         ControlFlow::Continue(())
     }
 
@@ -498,6 +532,31 @@ impl Visitor for Tree {
                 self.check_cast(&typed.data_type, &constant);
             }
             _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How often names without a schema stand for relations.
+#[derive(Default)]
+struct References(BTreeMap<String, usize>);
+
+impl References {
+    fn of(node: &impl Visit) -> Self {
+        let mut references = Self::default();
+        let _ = node.visit(&mut references);
+        references
+    }
+}
+
+impl Visitor for References {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        if let [part] = &relation.0[..]
+            && let Some(ident) = part.as_ident()
+        {
+            *self.0.entry(name(ident)).or_default() += 1;
         }
         ControlFlow::Continue(())
     }

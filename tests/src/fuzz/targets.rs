@@ -13,8 +13,9 @@ use freshet::wire::frame::{Frames, HEADER_LENGTH, Head, head};
 use freshet::wire::query::{TransactionStatus, command_tag, data_row, query, row_description};
 use freshet::wire::startup::{authentication, opening, parameter_status, parameters};
 use freshet_config::FreshnessMode;
+use freshet_engine::catalog::Catalog;
 use freshet_engine::mirror::pgoutput::{LogicalMessage, OldTuple, TupleBytes, decode};
-use freshet_engine::statement::{fingerprint, lexer, normal, parse, second_reading};
+use freshet_engine::statement::{dependencies, fingerprint, lexer, normal, parse, second_reading};
 
 use crate::fuzz::fold;
 use crate::model::compare::differ;
@@ -181,8 +182,12 @@ pub fn sql(input: &[u8]) -> u64 {
     let _ = (control::read(input), intercept::read(input, "freshet"));
     let Ok(text) = std::str::from_utf8(input) else { return 0 };
     let shape = fingerprint::shape(text);
-    let _ = normal::normalise(text);
+    let normal = normal::normalise(text);
+    let read = dependencies::dependencies(text, &Catalog::default(), &[]);
     let Ok(tokens) = lexer::tokens(text) else { return 1 };
+    let again = lexer::tokens(&normal).expect("a normal text lexes as the text does");
+    assert!(again.iter().map(|token| token.text).eq(tokens.iter().map(|token| token.text)), "{text:?} and {normal:?}");
+    assert_eq!(normal::normalise(&normal), normal, "a normal text is its own");
     let mut at = 0;
     for token in &tokens {
         assert!(token.start >= at && token.end() <= text.len(), "tokens are in their order: {token:?}");
@@ -194,7 +199,7 @@ pub fn sql(input: &[u8]) -> u64 {
     let kinds = tokens.iter().take(6).map(|token| token.kind as u64);
     let effects = judged.effects.iter().map(|effect| format!("{effect:?}").len() as u64);
     let _ = shape;
-    fold(kinds.chain(effects).chain([u64::from(parsed.is_ok())]))
+    fold(kinds.chain(effects).chain([u64::from(parsed.is_ok()), u64::from(read.is_ok())]))
 }
 
 /// The replication stream's messages.

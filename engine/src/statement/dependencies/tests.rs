@@ -40,15 +40,31 @@ fn catalog() -> Catalog {
         schemas.entry(schema.into()).or_default().insert(name.into(), RelationEntry::Table(Arc::clone(&table)));
         tables.insert(table.id, table);
     }
-    let view = View { schema: table(6, "public", "v", &[]), definition: "".into(), owner: None };
+    let mut views = HashMap::new();
     let public = schemas.entry("public".into()).or_default();
-    public.insert("v".into(), RelationEntry::View(Arc::new(view)));
+    for (id, name, columns, definition) in [
+        (6, "v", &[("id", 23)][..], "SELECT u.id FROM public.u;"),
+        (
+            8,
+            "nested",
+            &[("id", 23), ("at", 25)],
+            " SELECT v.id, 'x'::text AS at FROM public.v, other.t WHERE t.id = v.id;",
+        ),
+        (9, "volatile", &[("r", 701)], "SELECT random() AS r FROM public.t"),
+        (10, "moody", &[("mood", 20_000)], "SELECT NULL AS mood"),
+    ] {
+        let view = View { schema: table(id, "public", name, columns), definition: definition.into(), owner: None };
+        let view = Arc::new(view);
+        views.insert(view.schema.id, Arc::clone(&view));
+        public.insert(name.into(), RelationEntry::View(view));
+    }
     public.insert("secured".into(), RelationEntry::Other { id: RelationId(7), kind: "table with row security" });
     schemas.insert("empty".into(), HashMap::new());
     let names = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect();
     Catalog {
         schemas,
         tables,
+        views,
         user_functions: names(&["own", "next_id"]),
         user_operators: names(&["<=>"]),
         immutable_functions: names(&["lower", "regexp_replace", "count", "array_agg", "unnest", "cardinality", "sum"]),
@@ -57,8 +73,8 @@ fn catalog() -> Catalog {
 }
 
 fn read(sql: &str) -> Result<Vec<u32>, String> {
-    let tables = dependencies(sql, &catalog(), &["pg_catalog".into(), "public".into()])?;
-    Ok(tables.into_iter().map(|RelationId(id)| id).collect())
+    let Dependencies { tables, views } = dependencies(sql, &catalog(), &["pg_catalog".into(), "public".into()])?;
+    Ok(tables.into_iter().chain(views).map(|RelationId(id)| id).collect())
 }
 
 #[test]
@@ -72,6 +88,11 @@ fn every_table_is_found_wherever_it_stands() {
         ("SELECT (SELECT array_agg(name) FROM u WHERE u.id = t.id) FROM t", &[1, 2]),
         ("WITH w AS (SELECT * FROM u) SELECT * FROM w, LATERAL (SELECT count(*) FROM t WHERE t.id = w.id) x", &[1, 2]),
         ("WITH t AS (SELECT * FROM u) SELECT * FROM t", &[1, 2]),
+        ("SELECT lower(name) FROM v, t WHERE t.id = v.id", &[1, 2, 6]),
+        ("SELECT tags[1] FROM t WHERE id IN (SELECT id FROM nested)", &[1, 2, 3, 6, 8]),
+        ("WITH a AS (SELECT * FROM t), b AS (SELECT * FROM a) SELECT * FROM b JOIN a USING (id)", &[1]),
+        ("WITH RECURSIVE r AS (SELECT id FROM t UNION SELECT r.id FROM r) SELECT * FROM r", &[1]),
+        ("SELECT * FROM (WITH a AS (SELECT * FROM t) SELECT * FROM a) x", &[1]),
         ("SELECT x FROM t, unnest(tags) AS x", &[1]),
         ("SELECT 1 FROM \"t\" WHERE EXISTS (SELECT FROM u)", &[1, 2]),
         ("SELECT at::date, to_char(at, 'YYYY') FROM t WHERE at > '2024-01-01'::timestamptz", &[1]),
@@ -127,7 +148,13 @@ fn what_is_in_doubt_is_refused() {
         "WITH d AS (DELETE FROM t RETURNING id) SELECT * FROM d",
         "INSERT INTO t VALUES (1)",
         "TABLE t",
-        "SELECT * FROM v",
+        "SELECT * FROM volatile",
+        "SELECT * FROM moody",
+        "SELECT at::date FROM nested",
+        // A table of that name, which is not known here, is meant where the WITH query is not.
+        "WITH fresh AS (SELECT * FROM fresh) SELECT * FROM fresh",
+        "WITH a AS (SELECT * FROM b), b AS (SELECT * FROM t) SELECT * FROM a",
+        "SELECT * FROM (WITH fresh AS (SELECT * FROM t) SELECT * FROM fresh) x, fresh",
         "SELECT * FROM t, secured",
         "SELECT * FROM missing",
         "SELECT * FROM empty.missing",

@@ -18,7 +18,7 @@ use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{Basis, CachedReply, ResultKey};
-use freshet_engine::statement::dependencies::may_mean_the_time;
+use freshet_engine::statement::dependencies::{Dependencies as TextDependencies, may_mean_the_time};
 use freshet_engine::statement::fingerprint;
 use parking_lot::Mutex;
 
@@ -159,13 +159,15 @@ impl LocalAnswerer {
         request: &Request<'_>,
         reason: UpstreamReason,
     ) -> Result<Reply, Relay> {
-        let Some(tables) = self.tables_of_text(request, &reason) else { return Err(self.refuse_text(request, reason)) };
+        let Some(read) = self.read_by_text(request, &reason) else { return Err(self.refuse_text(request, reason)) };
         let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
-        let dependencies = Dependencies { relations: &tables, tables: &tables };
+        let tables: Vec<RelationId> = read.tables.iter().copied().collect();
+        let relations: Vec<RelationId> = read.tables.iter().chain(&read.views).copied().collect();
+        let dependencies = Dependencies { relations: &relations, tables: &tables };
         self.relay_captured(request, &dependencies, &statistics, reason).await
     }
 
-    fn tables_of_text(&self, request: &Request<'_>, reason: &UpstreamReason) -> Option<Arc<[RelationId]>> {
+    fn read_by_text(&self, request: &Request<'_>, reason: &UpstreamReason) -> Option<Arc<TextDependencies>> {
         let may = matches!(
             reason,
             UpstreamReason::Unsupported(_)
