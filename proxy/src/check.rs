@@ -208,7 +208,6 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
     Ok(Report { text, is_fine: true })
 }
 
-/// Drops what freshets that no longer run left behind; says what.
 /// Frees writers that wait for a freshet that does not come back; goes on until the connection ends.
 pub async fn release(settings: &Settings) -> Result<Report, UpstreamError> {
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
@@ -224,6 +223,7 @@ pub async fn release(settings: &Settings) -> Result<Report, UpstreamError> {
     Err(releaser.run().await)
 }
 
+/// Drops what freshets that no longer run left behind; says what.
 pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let dropped = supervise::uninstall(&address, &settings.mirror.publication).await?;

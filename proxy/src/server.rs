@@ -158,6 +158,7 @@ fn start_local(
         event_trigger: settings.mirror.event_trigger,
         copy_workers: settings.mirror.copy_workers,
         memory_bytes_max: size(settings.mirror.memory_bytes_max),
+        standby_believed: Duration::from_millis(settings.freshness.max_lag_ms),
         standby: (settings.freshness.mode == FreshnessMode::Standby).then(|| settings.freshness.standby_name.clone()),
         ..MirrorOptions::new(address)
     };

@@ -1,14 +1,15 @@
 //! Frees writers that wait for freshet as a synchronous standby: a physical walsender of the same name that acknowledges
 //! everything and keeps nothing.
 //!
-//! freshet does so itself when it starts, since nothing is served yet: a temporary slot cannot be made while a commit waits,
-//! because it waits for running transactions. `freshet release` does so when freshet does not come back. Either way nobody
-//! may be served from a mirror that relies on being waited for.
+//! freshet does so itself whenever its stream does not run, since nothing is served then: a temporary slot cannot be made while
+//! a commit waits, because it waits for running transactions. `freshet release` does so when freshet does not come back. Either
+//! way nobody may be served from a mirror that relies on being waited for.
 
 use std::time::Duration;
 
 use bytes::{Buf, BufMut};
 use freshet_engine::types::Lsn;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::replication::stream::{Ask, text, write_status};
@@ -20,6 +21,39 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Said again as often: what is acknowledged before the walsender has caught up frees nobody (PostgreSQL:
 /// SyncRepReleaseWaiters).
 const STATUS_EVERY: Duration = Duration::from_millis(100);
+
+/// Between two attempts to connect.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Frees writers in the background, until [`Freeing::end`].
+pub struct Freeing(JoinSet<()>);
+
+impl Freeing {
+    pub fn start(address: &UpstreamAddress, name: &str) -> Self {
+        let (address, name) = (address.clone(), name.to_string());
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let mut told = String::new();
+            loop {
+                let error = match Releaser::connect(&address, &name).await {
+                    Ok(releaser) => releaser.run().await,
+                    Err(error) => error,
+                };
+                if error.to_string() != told {
+                    told = error.to_string();
+                    tracing::warn!(%error, standby = %name, "commits that wait for freshet are not freed at the moment");
+                }
+                sleep(RETRY).await;
+            }
+        });
+        Self(task)
+    }
+
+    /// Returns when nothing is acknowledged any more.
+    pub async fn end(mut self) {
+        self.0.shutdown().await;
+    }
+}
 
 /// A walsender that streams the log as to a physical standby.
 pub struct Releaser {

@@ -37,7 +37,7 @@ use crate::replication::bootstrap::{
 use crate::replication::catalog::{self, LoadedCatalog, Refusal, TableFacts};
 use crate::replication::copy::{CopyBudget, CopyError, qualified_name};
 use crate::replication::preflight::{self, Severity};
-use crate::replication::release::Releaser;
+use crate::replication::release::{Freeing, is_connected};
 use crate::replication::standby::Standby;
 use crate::replication::status::{Running, StreamCounters, StreamState};
 use crate::replication::stream::{Sink, Walsender};
@@ -76,6 +76,8 @@ pub struct MirrorOptions {
     pub event_trigger: bool,
     /// Mode `standby`: the name in upstream's `synchronous_standby_names`.
     pub standby: Option<String>,
+    /// How long a freshet of that name that is cut off from upstream may believe that commits wait for it.
+    pub standby_believed: Duration,
 }
 
 impl MirrorOptions {
@@ -90,6 +92,7 @@ impl MirrorOptions {
             transaction_bytes_max: 1 << 30,
             event_trigger: false,
             standby: None,
+            standby_believed: Duration::from_secs(1),
         }
     }
 }
@@ -201,10 +204,20 @@ impl Replication {
         }
         let mut pause = RETRY_MIN;
         let mut told = String::new();
+        let (mut freeing, mut is_first_life) = (None, true);
         while !shutdown.is_cancelled() {
             let lived = Instant::now();
-            let ended = self.live(&shutdown).await;
+            let ended = tokio::select! {
+                ended = self.free_writers(&mut freeing, &mut is_first_life) => ended,
+                () = shutdown.cancelled() => break,
+            };
+            let ended = match ended {
+                Ok(()) => self.live(&mut freeing, &shutdown).await,
+                Err(ended) => ended,
+            };
             self.discard(&ended);
+            // While it pauses, too.
+            let _ = self.free_writers(&mut freeing, &mut is_first_life).await;
             if shutdown.is_cancelled() {
                 break;
             }
@@ -246,10 +259,10 @@ impl Replication {
     }
 
     /// One life of the stream; returns how it ended.
-    async fn live(&self, shutdown: &CancellationToken) -> Ended {
+    async fn live(&self, freeing: &mut Option<Freeing>, shutdown: &CancellationToken) -> Ended {
         let shared = &self.shared;
         let prepared = tokio::select! {
-            prepared = self.prepare() => prepared,
+            prepared = self.prepare(freeing) => prepared,
             () = shutdown.cancelled() => return Ended::Lost("shutting down".into()),
         };
         let mut walsender = match prepared {
@@ -273,8 +286,28 @@ impl Replication {
         ended
     }
 
+    /// In mode `standby`: commits that wait for this freshet are acknowledged while nobody is served, or a slot could never be
+    /// made and applications would wait for a mirror that does not come up. Not for another freshet of the same name, which is
+    /// waited for, or has been until just now.
+    async fn free_writers(&self, freeing: &mut Option<Freeing>, is_first_life: &mut bool) -> Result<(), Ended> {
+        let shared = &self.shared;
+        let Some(standby) = shared.standby.as_ref().filter(|_| freeing.is_none()) else { return Ok(()) };
+        let address = &shared.options.address;
+        if *is_first_life {
+            if is_connected(address, &standby.name).await? {
+                let why =
+                    format!("another standby named {} is connected; give this freshet a name of its own", standby.name);
+                return Err(Ended::RelayOnly(why.into()));
+            }
+            sleep(shared.options.standby_believed).await;
+            *is_first_life = false;
+        }
+        *freeing = Some(Freeing::start(address, &standby.name));
+        Ok(())
+    }
+
     /// Everything up to the running stream.
-    async fn prepare(&self) -> Result<Walsender, Ended> {
+    async fn prepare(&self, freeing: &mut Option<Freeing>) -> Result<Walsender, Ended> {
         let shared = &self.shared;
         let facts = preflight::gather(&*shared.pool.connection().await?).await?;
         for finding in preflight::assess(&facts) {
@@ -285,14 +318,6 @@ impl Replication {
         }
         let name = shared.standby.as_ref().map_or(&shared.name, |standby| &standby.name);
         let mut walsender = Walsender::connect(&shared.options.address, name).await?;
-        // Commits that wait for freshet would keep the slot from being made; nobody is served yet.
-        let mut releasing = JoinSet::new();
-        if let Some(standby) = &shared.standby {
-            match Releaser::connect(&shared.options.address, &standby.name).await {
-                Ok(releaser) => drop(releasing.spawn(releaser.run())),
-                Err(error) => tracing::warn!(%error, "commits that wait for freshet cannot be freed"),
-            }
-        }
         let publication = create_publication(&shared.pool, &shared.options.publication, &shared.name).await?;
         if shared.options.event_trigger
             && let Err(error) = trigger::create(&shared.pool, &publication.name).await
@@ -305,10 +330,12 @@ impl Replication {
         self.create_slot(&mut walsender, &slot).await?;
         shared.mirror.clear();
         walsender.start(&slot, &publication.name).await?;
-        drop(releasing);
         self.load_catalog(Arc::new(Orders::new(walsender.identity.started_at))).await?;
         self.want_listed();
         let server = walsender.identity.clone();
+        if let Some(freeing) = freeing.take() {
+            freeing.end().await;
+        }
         tracing::info!(database = %facts.database, publication = %publication.name, "the mirror's stream runs");
         shared.stream.store(Arc::new(StreamState::Running(Arc::new(Running { epoch, server, publication }))));
         Ok(walsender)
