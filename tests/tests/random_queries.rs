@@ -14,6 +14,8 @@ use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::{RawClient, RawReply};
 
 const COLUMNS: [&str; 4] = ["id", "x", "y", "z"];
+/// Of column `t`, which base tables have besides.
+const TEXTS: [&str; 8] = ["b", "B", "a-b", "ab", "", "co op", "Co-op", "x"];
 const TABLES: [&str; 3] = ["ta", "tb", "tc"];
 
 struct Dice {
@@ -255,12 +257,22 @@ impl Dice {
             "count(w.z)",
             "min(w.x)",
             "nth_value(w.y, 2)",
+            "max(length(w.t))",
+            "length(min(w.t))",
+            "ascii(max(w.t))",
+            "cardinality(array_agg(w.t))",
         ];
         let mut targets = Vec::new();
         for _ in 0..width {
             let call = self.pick(&calls);
             let partition = self.pick(&["", "PARTITION BY w.x ", "PARTITION BY w.y, w.z "]);
-            let order = self.pick(&["ORDER BY w.id", "ORDER BY w.y DESC, w.id", "ORDER BY w.z NULLS FIRST, w.id DESC"]);
+            let order = self.pick(&[
+                "ORDER BY w.id",
+                "ORDER BY w.y DESC, w.id",
+                "ORDER BY w.z NULLS FIRST, w.id DESC",
+                "ORDER BY w.t, w.id",
+                "ORDER BY w.t DESC NULLS LAST, w.id",
+            ]);
             let frame = self.pick(&[
                 "",
                 "",
@@ -272,7 +284,13 @@ impl Dice {
             ]);
             targets.push(format!("({call} OVER ({partition}{order}{frame}))::int"));
         }
-        format!("SELECT {} FROM {table} w", targets.join(", "))
+        let filter = match self.roll(5) {
+            0 => format!(" WHERE w.t {} '{}'", self.pick(&["<", ">=", "<>"]), self.pick(&TEXTS)),
+            1 => format!(" WHERE w.x = ANY (ARRAY[{}, w.y, NULL])", self.roll(4)),
+            2 => format!(" WHERE NOT w.t ~* '{}'", self.pick(&["^b", "o$", "[^a-c]", "x|y"])),
+            _ => String::new(),
+        };
+        format!("SELECT {} FROM {table} w{filter}", targets.join(", "))
     }
 }
 
@@ -287,13 +305,20 @@ fn setting(name: &str, default: u64) -> u64 {
 #[test]
 fn random_queries_have_upstreams_answers() {
     let cluster = Cluster::shared();
-    let database = cluster.database();
+    // Text in an order that is not bytewise.
+    let database = "random_queries".to_owned();
+    cluster.psql(
+        "postgres",
+        &format!("CREATE DATABASE {database} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"),
+    );
     let mut dice = Dice { state: setting("FRESHET_TEST_SEED", 0x9e37_79b9_7f4a_7c15), names: 0 };
     for (table, rows) in TABLES.iter().zip([7, 9, 5]) {
-        let mut sql = format!("CREATE TABLE {table} (id int PRIMARY KEY, x int, y int, z int);");
+        let mut sql = format!("CREATE TABLE {table} (id int PRIMARY KEY, x int, y int, z int, t text);");
         for id in 0..rows {
             let mut cell = || if dice.roll(4) == 0 { "NULL".to_owned() } else { dice.roll(4).to_string() };
-            let _ = write!(sql, "INSERT INTO {table} VALUES ({id}, {}, {}, {});", cell(), cell(), cell());
+            let (x, y, z) = (cell(), cell(), cell());
+            let t = if dice.roll(5) == 0 { "NULL".to_owned() } else { format!("'{}'", dice.pick(&TEXTS)) };
+            let _ = write!(sql, "INSERT INTO {table} VALUES ({id}, {x}, {y}, {z}, {t});");
         }
         cluster.psql(&database, &sql);
     }

@@ -129,7 +129,7 @@ impl Binder<'_> {
         if has_text {
             let needs = match function.name {
                 "<" | "<=" | ">" | ">=" => Needs::Order,
-                "lower" | "upper" | "~~*" | "!~~*" => Needs::Case,
+                "lower" | "upper" | "~~*" | "!~~*" | "~*" | "!~*" => Needs::Case,
                 "initcap" => Needs::Titles,
                 _ => Needs::Equality,
             };
@@ -137,7 +137,7 @@ impl Binder<'_> {
             if let (Needs::Order, Some(collation)) = (needs, collation.learnt_order()) {
                 return ranked_comparison(function, arguments, collation);
             }
-            if needs == Needs::Case {
+            if needs == Needs::Case && !matches!(function.name, "~*" | "!~*") {
                 return folded_call(function, arguments, (collation, strength));
             }
         }

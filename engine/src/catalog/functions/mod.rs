@@ -20,6 +20,7 @@ mod json;
 mod numeric_arithmetic;
 mod pattern;
 mod registry;
+mod regular;
 mod rows;
 mod text;
 mod text_comparison;

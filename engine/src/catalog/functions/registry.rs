@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Function, arithmetic, cast_number, cast_text, comparison, datetime, float, json, numeric_arithmetic, pattern, text,
-    text_comparison,
+    Function, arithmetic, cast_number, cast_text, comparison, datetime, float, json, numeric_arithmetic, pattern,
+    regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -199,6 +199,7 @@ static ENTRIES: &[&[Function]] = &[
     cast_text::ENTRIES,
     datetime::pattern::ENTRIES,
     json::ENTRIES,
+    regular::ENTRIES,
 ];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {

@@ -187,6 +187,7 @@ macro_rules! tuple_of_arguments {
 tuple_of_arguments!(A 0);
 tuple_of_arguments!(A 0, B 1);
 tuple_of_arguments!(A 0, B 1, C 2);
+tuple_of_arguments!(A 0, B 1, C 2, D 3);
 
 fn is_null(nulls: Option<&NullBuffer>, row: usize) -> bool {
     nulls.is_some_and(|nulls| nulls.is_null(row))

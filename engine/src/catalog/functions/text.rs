@@ -293,6 +293,23 @@ kernel!(to_hex8, to_text::<(i64)>, |(number,), out| {
     Ok(())
 });
 
+fn write_md5(bytes: &[u8], out: &mut String) {
+    use md5::Digest as _;
+    for byte in md5::Md5::digest(bytes) {
+        out.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])));
+    }
+}
+
+kernel!(md5_text, to_text::<(Text)>, |(text,), out| {
+    write_md5(text.as_bytes(), out);
+    Ok(())
+});
+
+kernel!(md5_bytes, to_text::<(Bytes)>, |(bytes,), out| {
+    write_md5(bytes, out);
+    Ok(())
+});
+
 /// concat(): NULLs count as nothing.
 fn concat(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     let parts = nullable_texts(operands)?;
@@ -367,6 +384,8 @@ pub(super) static ENTRIES: &[Function] = &[
     Function::immutable("||", &[Bytea, Bytea], Bytea, concatenate_bytes, "varlena.c byteacat"),
     variadic("concat", TEXT, concat, "varlena.c text_concat"),
     variadic("concat_ws", TEXT_TEXT, concat_ws, "varlena.c text_concat_ws"),
+    Function::immutable("md5", TEXT, TextType, md5_text, "cryptohashfuncs.c md5_text"),
+    Function::immutable("md5", &[Bytea], TextType, md5_bytes, "cryptohashfuncs.c md5_bytea"),
     Function::immutable("lower", TEXT, TextType, lower, "oracle_compat.c lower"),
     Function::immutable("upper", TEXT, TextType, upper, "oracle_compat.c upper"),
     Function::immutable("initcap", TEXT, TextType, initcap, "oracle_compat.c initcap"),

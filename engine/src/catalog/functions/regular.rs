@@ -1,0 +1,483 @@
+//! Regular expressions, as far as PostgreSQL's (regc_lex.c, regcomp.c) provably mean what the `regex` crate's mean.
+//!
+//! A pattern is read by PostgreSQL's rules for advanced expressions and written anew for the crate: literals, `.`, bracket
+//! expressions, `\d \s \w` and their opposites, `^ $`, groups, alternatives, greedy quantifiers. Everything else is refused.
+//! Whether there is a match does not depend on how one is chosen. What is matched does: PostgreSQL takes the longest, the
+//! crate the first by preference. So where the match itself matters, the pattern may have one quantifier, over one character,
+//! and no alternatives: then trying more repetitions first finds the longest.
+//!
+//! Classes of letters depend on the collation beyond ASCII: a pattern that has them, or ignores case, takes ASCII text only.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringBuilder};
+use regex::Regex;
+
+use super::rows::{Argument, Text, per_distinct, to_bool, to_text};
+use super::vector::operand;
+use super::{EvalContext, EvalError, Function, Operand};
+use crate::types::PgType::{Bool, Bpchar, Name, Text as TextType};
+use crate::types::Value;
+
+/// What a compiled expression may occupy.
+const SIZE_MAX: usize = 1 << 20;
+/// Compiled patterns that a thread remembers.
+const REMEMBERED_MAX: usize = 64;
+/// DUPMAX.
+const REPEAT_MAX: u32 = 255;
+
+struct Compiled {
+    regex: Regex,
+    needs_ascii: bool,
+    /// What is matched is what PostgreSQL would match.
+    is_determined: bool,
+}
+
+impl Compiled {
+    fn check(&self, text: &str) -> Result<(), EvalError> {
+        if self.needs_ascii && !text.is_ascii() { Err(beyond("class or case of letters beyond ASCII")) } else { Ok(()) }
+    }
+}
+
+fn beyond(what: &str) -> EvalError {
+    EvalError::Beyond(format!("regular expression: {what}"))
+}
+
+fn compiled(pattern: &str, ignores_case: bool) -> Result<Rc<Compiled>, EvalError> {
+    type Remembered = HashMap<(String, bool), Result<Rc<Compiled>, EvalError>>;
+    thread_local!(static REMEMBERED: RefCell<Remembered> = RefCell::default());
+    REMEMBERED.with_borrow_mut(|remembered| {
+        let key = (pattern.to_owned(), ignores_case);
+        if let Some(known) = remembered.get(&key) {
+            return known.clone();
+        }
+        if remembered.len() >= REMEMBERED_MAX {
+            remembered.clear();
+        }
+        let made = compile(pattern, ignores_case).map(Rc::new);
+        remembered.insert(key, made.clone());
+        made
+    })
+}
+
+fn compile(pattern: &str, ignores_case: bool) -> Result<Compiled, EvalError> {
+    if ignores_case && !pattern.is_ascii() {
+        return Err(beyond("case of letters beyond ASCII"));
+    }
+    let mut reader = Reader { rest: pattern, written: "(?s)".to_owned(), ..Reader::default() };
+    reader.alternatives(0)?;
+    if !reader.rest.is_empty() {
+        return Err(beyond("unbalanced parenthesis"));
+    }
+    let regex = regex::RegexBuilder::new(&reader.written)
+        .case_insensitive(ignores_case)
+        .size_limit(SIZE_MAX)
+        .build()
+        .map_err(|_| beyond("too large"))?;
+    Ok(Compiled {
+        regex,
+        needs_ascii: reader.needs_ascii || ignores_case,
+        is_determined: reader.quantifiers <= 1
+            && !reader.has_alternatives
+            && !reader.repeats_group
+            && reader.length_min > 0,
+    })
+}
+
+#[derive(Default)]
+struct Reader<'p> {
+    rest: &'p str,
+    /// For the crate.
+    written: String,
+    needs_ascii: bool,
+    has_alternatives: bool,
+    repeats_group: bool,
+    quantifiers: usize,
+    /// Characters that a match has at least; meaningless with alternatives.
+    length_min: usize,
+}
+
+/// What a quantifier may follow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Atom {
+    Character,
+    Group,
+    /// `^`, `$`.
+    Anchor,
+}
+
+impl Reader<'_> {
+    fn next(&mut self) -> Option<char> {
+        let next = self.rest.chars().next()?;
+        self.rest = &self.rest[next.len_utf8()..];
+        Some(next)
+    }
+
+    fn accept(&mut self, wanted: &str) -> bool {
+        match self.rest.strip_prefix(wanted) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn alternatives(&mut self, depth: usize) -> Result<(), EvalError> {
+        if depth > 20 {
+            return Err(beyond("nesting"));
+        }
+        loop {
+            let mut atoms = 0;
+            while !self.rest.is_empty() && !self.rest.starts_with(['|', ')']) {
+                self.atom(depth)?;
+                atoms += 1;
+            }
+            // An empty alternative has rules of its own.
+            if atoms == 0 {
+                return Err(beyond("nothing to match"));
+            }
+            if !self.accept("|") {
+                return Ok(());
+            }
+            self.has_alternatives = true;
+            self.written.push('|');
+        }
+    }
+
+    fn atom(&mut self, depth: usize) -> Result<(), EvalError> {
+        let atom = match self.next() {
+            None => return Err(beyond("end")),
+            Some('^') => self.anchor("^"),
+            Some('$') => self.anchor("$"),
+            Some('.') => self.character("."),
+            Some('(') => {
+                let is_plain = !self.rest.starts_with(['?', '*']);
+                if !is_plain && !self.accept("?:") {
+                    return Err(beyond("look-around or option"));
+                }
+                self.written.push_str(if is_plain { "(" } else { "(?:" });
+                self.alternatives(depth + 1)?;
+                if !self.accept(")") {
+                    return Err(beyond("unbalanced parenthesis"));
+                }
+                self.written.push(')');
+                Atom::Group
+            }
+            Some('[') => {
+                let set = self.bracket()?;
+                self.character(&set)
+            }
+            Some('\\') => {
+                let escaped = self.next().ok_or_else(|| beyond("end in a backslash"))?;
+                let set = match self.class(escaped) {
+                    Some(class) => format!("[{class}]"),
+                    None => literal(escape(escaped)?),
+                };
+                self.character(&set)
+            }
+            Some('*' | '+' | '?') => return Err(beyond("quantifier of nothing")),
+            Some('{') if self.rest.starts_with(|next: char| next.is_ascii_digit()) => {
+                return Err(beyond("quantifier of nothing"));
+            }
+            Some(other) => self.character(&literal(other)),
+        };
+        self.quantifier(atom)
+    }
+
+    fn anchor(&mut self, written: &str) -> Atom {
+        self.written.push_str(written);
+        Atom::Anchor
+    }
+
+    fn character(&mut self, written: &str) -> Atom {
+        self.written.push_str(written);
+        self.length_min += 1;
+        Atom::Character
+    }
+
+    fn quantifier(&mut self, atom: Atom) -> Result<(), EvalError> {
+        let is_bound = self.rest.starts_with('{') && self.rest[1..].starts_with(|next: char| next.is_ascii_digit());
+        if !is_bound && !self.rest.starts_with(['*', '+', '?']) {
+            return Ok(());
+        }
+        let (least, written) = match self.next() {
+            Some('+') => (1, "+".to_owned()),
+            Some('*') => (0, "*".to_owned()),
+            Some('?') => (0, "?".to_owned()),
+            _ => self.bound()?,
+        };
+        // A shortest match, and quantifiers of quantifiers.
+        let follows = self.rest.starts_with(['*', '+', '?'])
+            || (self.rest.starts_with('{') && self.rest[1..].starts_with(|next: char| next.is_ascii_digit()));
+        if atom == Atom::Anchor || follows {
+            return Err(beyond("quantifier of this kind"));
+        }
+        self.quantifiers += 1;
+        self.repeats_group |= atom == Atom::Group;
+        self.length_min = (self.length_min + least as usize).saturating_sub(1);
+        self.written.push_str(&written);
+        Ok(())
+    }
+
+    /// After `{`: the least number, and the whole as it is written.
+    fn bound(&mut self) -> Result<(u32, String), EvalError> {
+        let wrong = || beyond("repetition count");
+        let end = self.rest.find('}').ok_or_else(wrong)?;
+        let inside = &self.rest[..end];
+        let number = |text: &str| {
+            let is_plain = !text.is_empty() && text.len() <= 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse().ok().filter(|number| is_plain && *number <= REPEAT_MAX).ok_or_else(wrong)
+        };
+        let (least, written) = match inside.split_once(',') {
+            None => (number(inside)?, format!("{{{}}}", number(inside)?)),
+            Some((least, "")) => (number(least)?, format!("{{{},}}", number(least)?)),
+            Some((least, most)) if number(least)? <= number(most)? => {
+                (number(least)?, format!("{{{},{}}}", number(least)?, number(most)?))
+            }
+            Some(_) => return Err(wrong()),
+        };
+        self.rest = &self.rest[end + 1..];
+        Ok((least, written))
+    }
+
+    /// `\d` and its kin, for use within brackets of the crate; None: no class.
+    fn class(&mut self, name: char) -> Option<&'static str> {
+        let class = match name {
+            'd' => "0-9",
+            's' => " \\x09-\\x0D",
+            'w' => "0-9A-Za-z_",
+            'D' => "^0-9",
+            'S' => "^ \\x09-\\x0D",
+            'W' => "^0-9A-Za-z_",
+            _ => return None,
+        };
+        self.needs_ascii = true;
+        Some(class)
+    }
+
+    /// After `[`: a bracket expression, in the crate's form.
+    fn bracket(&mut self) -> Result<String, EvalError> {
+        let mut set = String::from("[");
+        if self.accept("^") {
+            set.push('^');
+        }
+        let mut is_first = true;
+        loop {
+            let start = match self.next().ok_or_else(|| beyond("unbalanced bracket"))? {
+                ']' if !is_first => break,
+                '[' if self.rest.starts_with([':', '.', '=']) => {
+                    set.push_str(self.named_class()?);
+                    is_first = false;
+                    continue;
+                }
+                '\\' => {
+                    let escaped = self.next().ok_or_else(|| beyond("end in a backslash"))?;
+                    if matches!(escaped, 'd' | 's' | 'w') {
+                        set.push_str(self.class(escaped).unwrap_or_default());
+                        is_first = false;
+                        continue;
+                    }
+                    escape(escaped)?
+                }
+                plain => plain,
+            };
+            is_first = false;
+            set.push_str(&code(start));
+            let is_range = self.rest.starts_with('-') && !self.rest.starts_with("-]");
+            if is_range {
+                self.next();
+                let end = match self.next().ok_or_else(|| beyond("unbalanced bracket"))? {
+                    '[' => return Err(beyond("end of a range")),
+                    '\\' => escape(self.next().ok_or_else(|| beyond("end in a backslash"))?)?,
+                    plain => plain,
+                };
+                if end < start || self.rest.starts_with("-") && !self.rest.starts_with("-]") {
+                    return Err(beyond("range"));
+                }
+                let _ = write!(set, "-{}", code(end));
+            }
+        }
+        set.push(']');
+        Ok(set)
+    }
+
+    /// After `[`: `:name:]`.
+    fn named_class(&mut self) -> Result<&'static str, EvalError> {
+        let known = [
+            (":alpha:]", "A-Za-z"),
+            (":digit:]", "0-9"),
+            (":alnum:]", "0-9A-Za-z"),
+            (":upper:]", "A-Z"),
+            (":lower:]", "a-z"),
+            (":space:]", " \\x09-\\x0D"),
+            (":punct:]", "!-/:-@\\[-`\\{-~"),
+        ];
+        self.needs_ascii = true;
+        let found = known.into_iter().find(|(name, _)| self.accept(name));
+        found.map(|(_, set)| set).ok_or_else(|| beyond("class of characters"))
+    }
+}
+
+/// The character that an escape stands for; letters and digits have meanings of their own.
+fn escape(escaped: char) -> Result<char, EvalError> {
+    match escaped {
+        't' => Ok('\t'),
+        'n' => Ok('\n'),
+        'r' => Ok('\r'),
+        'f' => Ok('\x0c'),
+        letter if letter.is_alphanumeric() || letter == '_' => Err(beyond("escape")),
+        literal => Ok(literal),
+    }
+}
+
+fn literal(character: char) -> String {
+    if character.is_ascii_alphanumeric() || !character.is_ascii() { character.to_string() } else { code(character) }
+}
+
+fn code(character: char) -> String {
+    format!("\\x{{{:X}}}", character as u32)
+}
+
+/// Directors and embedded options change what follows.
+fn is_special(pattern: &str) -> bool {
+    pattern.starts_with("***") || (pattern.starts_with("(?") && !pattern.starts_with("(?:"))
+}
+
+fn matches(operands: &[Operand], rows: usize, ignores_case: bool, expected: bool) -> Result<ArrayRef, EvalError> {
+    let test = |text: &str, pattern: &str| {
+        if is_special(pattern) {
+            return Err(beyond("option"));
+        }
+        let compiled = compiled(pattern, ignores_case)?;
+        compiled.check(text)?;
+        Ok(compiled.regex.is_match(text) == expected)
+    };
+    match operand(operands, 1)? {
+        Operand::Scalar(Value::Text(pattern)) => {
+            let pattern = Arc::clone(pattern);
+            to_bool::<(Text,)>(&operands[..1], rows, |(text,)| test(text, &pattern))
+        }
+        _ => to_bool::<(Text, Text)>(operands, rows, |(text, pattern)| test(text, pattern)),
+    }
+}
+
+fn like(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    matches(o, rows, false, true)
+}
+
+fn unlike(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    matches(o, rows, false, false)
+}
+
+fn like_in_any_case(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    matches(o, rows, true, true)
+}
+
+fn unlike_in_any_case(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    matches(o, rows, true, false)
+}
+
+/// An expression whose matches are PostgreSQL's.
+fn determined(pattern: &str) -> Result<Rc<Compiled>, EvalError> {
+    if is_special(pattern) {
+        return Err(beyond("option"));
+    }
+    let compiled = compiled(pattern, false)?;
+    if compiled.is_determined { Ok(compiled) } else { Err(beyond("which of several matches")) }
+}
+
+fn replace_in(text: &str, pattern: &str, by: &str, flags: &str, out: &mut String) -> Result<(), EvalError> {
+    let compiled = determined(pattern)?;
+    compiled.check(text)?;
+    if by.contains('\\') {
+        return Err(beyond("reference in a replacement"));
+    }
+    let limit = match flags {
+        "" => 1,
+        "g" => 0,
+        _ => return Err(beyond("flags")),
+    };
+    out.push_str(&compiled.regex.replacen(text, limit, regex::NoExpand(by)));
+    Ok(())
+}
+
+fn replace(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text, Text, Text)>(o, rows, |(text, pattern, by), out| replace_in(text, pattern, by, "", out))
+}
+
+fn replace_flagged(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text, Text, Text, Text)>(o, rows, |(text, pattern, by, flags), out| {
+        replace_in(text, pattern, by, flags, out)
+    })
+}
+
+/// textregexsubstr: the first group if there is one, else the match; NULL without one.
+fn substring(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    per_distinct(o, rows, &|o, rows| {
+        let (texts, patterns) = (Text::view(operand(o, 0)?)?, Text::view(operand(o, 1)?)?);
+        let mut found = StringBuilder::with_capacity(rows, rows * 8);
+        let (Some(texts), Some(patterns)) = (texts, patterns) else {
+            (0..rows).for_each(|_| found.append_null());
+            return Ok(Arc::new(found.finish()));
+        };
+        for row in 0..rows {
+            let is_null = [Text::nulls(&texts), Text::nulls(&patterns)].into_iter().flatten().any(|n| n.is_null(row));
+            if is_null {
+                found.append_null();
+                continue;
+            }
+            let (text, compiled) = (Text::at(&texts, row), determined(Text::at(&patterns, row))?);
+            compiled.check(text)?;
+            let captures = compiled.regex.captures(text);
+            found.append_option(captures.and_then(|c| Some(c.get(usize::from(c.len() > 1))?.as_str())));
+        }
+        Ok(Arc::new(found.finish()))
+    })
+}
+
+const TEXTS: &[crate::types::PgType] = &[TextType, TextType];
+const THREE: &[crate::types::PgType] = &[TextType, TextType, TextType];
+const FOUR: &[crate::types::PgType] = &[TextType, TextType, TextType, TextType];
+
+pub(super) static ENTRIES: &[Function] = &[
+    Function::immutable("~", TEXTS, Bool, like, "regexp.c textregexeq"),
+    Function::immutable("~", &[Name, TextType], Bool, like, "regexp.c nameregexeq"),
+    Function::immutable("~", &[Bpchar, TextType], Bool, like, "regexp.c textregexeq (bpcharregexeq)"),
+    Function::immutable("!~", TEXTS, Bool, unlike, "regexp.c textregexne"),
+    Function::immutable("!~", &[Name, TextType], Bool, unlike, "regexp.c nameregexne"),
+    Function::immutable("!~", &[Bpchar, TextType], Bool, unlike, "regexp.c textregexne (bpcharregexne)"),
+    Function::immutable("~*", TEXTS, Bool, like_in_any_case, "regexp.c texticregexeq"),
+    Function::immutable("!~*", TEXTS, Bool, unlike_in_any_case, "regexp.c texticregexne"),
+    Function::immutable("regexp_replace", THREE, TextType, replace, "regexp.c textregexreplace_noopt"),
+    Function::immutable("regexp_replace", FOUR, TextType, replace_flagged, "regexp.c textregexreplace"),
+    Function::immutable("substring", TEXTS, TextType, substring, "regexp.c textregexsubstr"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_certain_is_refused() {
+        for pattern in [
+            "", "a|", "(", "a)", "*a", "a**", "^*", "(?=a)", "(?i)a", "\\1", "\\y", "\\ma", "a{3", "a{3,2}", "a{256}",
+            "[a", "[b-a]", "[[.a.]]", "a*?", "\\", "[a-c-e]", "[\\D]", "(a|)", "()",
+        ] {
+            assert!(compile(pattern, false).is_err(), "{pattern}");
+        }
+        assert!(compile("é", true).is_err());
+    }
+
+    #[test]
+    fn one_quantifier_determines_the_match() {
+        let is_determined = |pattern| compile(pattern, false).unwrap().is_determined;
+        assert!(is_determined("\\s+") && is_determined("^a.*b$") && is_determined("id=(\\d+)") && is_determined("abc"));
+        assert!(!is_determined("a*") && !is_determined("a+b+") && !is_determined("a|b") && !is_determined("(ab)+"));
+        assert!(!is_determined("a{0,3}") && is_determined("a{1,3}"));
+    }
+}
