@@ -213,3 +213,7 @@ SELECT "people"."id" FROM "people" WHERE NOT (EXISTS(SELECT 1 AS "a" FROM "tags"
 SELECT COUNT(*) FROM (SELECT "id" FROM "people" WHERE 1=1 OFFSET 2) AS "sub";
 SELECT page, person, n FROM (SELECT page, person, count(*) AS n, dense_rank() OVER (PARTITION BY page ORDER BY count(*) DESC, person) AS r FROM visits WHERE person IS NOT NULL GROUP BY page, person) s WHERE r <= 2 ORDER BY page, r;
 SELECT id, NULL::text || name AS a, name || '-' || NULL::text AS b, lpad(name, NULL::int) AS c FROM people ORDER BY id;
+SELECT id, width_bucket(salary, 0, 2000, 4), width_bucket(score, -5::float8, 5::float8, 10), width_bucket(salary, 1200.00, 10, 7), width_bucket(id, 1, 9, 3) FROM people ORDER BY id;
+SELECT width_bucket(took, 0, 100, 10) AS b, count(*) FROM visits GROUP BY 1 ORDER BY 1 NULLS FIRST;
+-- relay: an error that upstream raises
+SELECT width_bucket(salary, 5, 5, 4) FROM people ORDER BY id;

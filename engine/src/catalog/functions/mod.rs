@@ -10,6 +10,7 @@
 mod aggregates;
 mod arithmetic;
 mod array;
+mod bucket;
 mod cast_number;
 mod cast_text;
 mod collation;

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Function, arithmetic, cast_number, cast_text, comparison, datetime, float, json, numeric_arithmetic, pattern,
-    regular, text, text_comparison,
+    Function, arithmetic, bucket, cast_number, cast_text, comparison, datetime, float, json, numeric_arithmetic,
+    pattern, regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -198,6 +198,7 @@ static ENTRIES: &[&[Function]] = &[
     cast_number::ENTRIES,
     cast_text::ENTRIES,
     datetime::pattern::ENTRIES,
+    bucket::ENTRIES,
     json::ENTRIES,
     regular::ENTRIES,
 ];

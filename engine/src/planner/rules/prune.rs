@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::binder::{BoundExpr, WindowCall};
 use crate::planner::expression::{collect_columns, renumber};
-use crate::planner::node::{PlanNode, SideKind};
+use crate::planner::node::{Aggregate, PlanNode, Scan, SideJoin, SideKind};
 use crate::planner::rules::for_each_input_mut;
 use crate::planner::rules::merge::placeholder;
 
@@ -21,20 +21,7 @@ type Positions = Vec<Option<usize>>;
 fn prune_node(node: &mut PlanNode, needed: &BTreeSet<usize>) -> Positions {
     match node {
         PlanNode::OneRow => Vec::new(),
-        PlanNode::Scan(scan) => {
-            let mut tested = BTreeSet::new();
-            scan.filters.iter().for_each(|filter| collect_columns(filter, &mut tested));
-            let outputs: Vec<usize> = needed.iter().copied().collect();
-            let order: Vec<usize> = outputs.iter().chain(tested.difference(needed)).copied().collect();
-            let mut positions = vec![None; scan.columns.len()];
-            for (new, old) in order.iter().enumerate() {
-                positions[*old] = Some(new);
-            }
-            move_columns(&mut scan.filters, &positions);
-            scan.columns = order.iter().map(|old| scan.columns[*old]).collect();
-            scan.outputs = outputs.len();
-            positions.iter().map(|position| position.filter(|at| *at < scan.outputs)).collect()
-        }
+        PlanNode::Scan(scan) => prune_scan(scan, needed),
         PlanNode::Filter { input, predicates } => {
             let mut needed = needed.clone();
             predicates.iter().for_each(|predicate| collect_columns(predicate, &mut needed));
@@ -57,50 +44,8 @@ fn prune_node(node: &mut PlanNode, needed: &BTreeSet<usize>) -> Positions {
             move_columns(&mut join.filters, &positions);
             positions
         }
-        PlanNode::SideJoin(join) => {
-            let left_width = join.left.width();
-            let gives_right = matches!(join.kind, SideKind::Left | SideKind::Full | SideKind::Single);
-            let mut below: BTreeSet<usize> =
-                needed.iter().copied().filter(|column| gives_right || *column < left_width).collect();
-            join.filters.iter().chain(&join.test).for_each(|filter| collect_columns(filter, &mut below));
-            let mut positions = prune_inputs([&mut *join.left, &mut *join.right].into_iter(), &below);
-            move_columns(&mut join.filters, &positions);
-            move_columns(join.test.as_mut_slice(), &positions);
-            if !gives_right {
-                positions.truncate(left_width);
-                if join.kind == SideKind::Mark {
-                    positions.push(Some(join.left.width()));
-                }
-            }
-            positions
-        }
-        PlanNode::Aggregate(aggregate) => {
-            let groups = aggregate.groups.len();
-            let calls = needed.iter().filter_map(|column| column.checked_sub(groups)).collect();
-            let call_positions = keep(&mut aggregate.calls, &calls);
-            let arguments = aggregate.calls.iter().flat_map(|call| call.argument.iter().chain(&call.extra)).copied();
-            let arguments = arguments.collect();
-            let argument_positions = keep(&mut aggregate.arguments, &arguments);
-            for call in &mut aggregate.calls {
-                call.argument = call.argument.and_then(|argument| argument_positions[argument]);
-                let moved = |argument: &usize| argument_positions[*argument].expect("an argument in use was kept");
-                call.extra = call.extra.iter().map(moved).collect();
-            }
-            let mut below = BTreeSet::new();
-            let filters = aggregate.calls.iter().filter_map(|call| call.filter.as_ref());
-            let order = aggregate.calls.iter().flat_map(|call| &call.order).map(|key| &key.expr);
-            let own = aggregate.groups.iter().chain(&aggregate.arguments).chain(filters).chain(order);
-            own.for_each(|expr| collect_columns(expr, &mut below));
-            let moved = prune_node(&mut aggregate.input, &below);
-            move_columns(&mut aggregate.groups, &moved);
-            move_columns(&mut aggregate.arguments, &moved);
-            for call in &mut aggregate.calls {
-                move_columns(call.filter.as_mut_slice(), &moved);
-                call.order.iter_mut().for_each(|key| move_columns(std::slice::from_mut(&mut key.expr), &moved));
-            }
-            let after_groups = call_positions.iter().map(|position| position.map(|at| at + groups));
-            (0..groups).map(Some).chain(after_groups).collect()
-        }
+        PlanNode::SideJoin(join) => prune_side_join(join, needed),
+        PlanNode::Aggregate(aggregate) => prune_aggregate(aggregate, needed),
         PlanNode::Sort { input, keys, .. } => {
             let mut needed = needed.clone();
             keys.iter().for_each(|key| collect_columns(&key.expr, &mut needed));
@@ -135,25 +80,88 @@ fn prune_node(node: &mut PlanNode, needed: &BTreeSet<usize>) -> Positions {
             }
             keep(types, needed)
         }
-        PlanNode::Window { input, calls } => {
-            let width = input.width();
-            let wanted = needed.iter().filter_map(|column| column.checked_sub(width)).collect();
-            let call_positions = keep(calls, &wanted);
-            let mut below: BTreeSet<usize> = needed.range(..width).copied().collect();
-            for expr in calls.iter_mut().flat_map(WindowCall::expressions_mut) {
-                collect_columns(expr, &mut below);
-            }
-            let mut positions = prune_node(input, &below);
-            for expr in calls.iter_mut().flat_map(WindowCall::expressions_mut) {
-                move_columns(std::slice::from_mut(expr), &positions);
-            }
-            let base = input.width();
-            positions.extend(call_positions.iter().map(|position| position.map(|at| at + base)));
-            positions
-        }
+        PlanNode::Window { input, calls } => prune_window(input, calls, needed),
         PlanNode::Common { columns, .. } => keep(columns, needed),
         PlanNode::Series { .. } => vec![Some(0)],
     }
+}
+
+fn prune_scan(scan: &mut Scan, needed: &BTreeSet<usize>) -> Positions {
+    let mut tested = BTreeSet::new();
+    scan.filters.iter().for_each(|filter| collect_columns(filter, &mut tested));
+    let outputs: Vec<usize> = needed.iter().copied().collect();
+    let order: Vec<usize> = outputs.iter().chain(tested.difference(needed)).copied().collect();
+    let mut positions = vec![None; scan.columns.len()];
+    for (new, old) in order.iter().enumerate() {
+        positions[*old] = Some(new);
+    }
+    move_columns(&mut scan.filters, &positions);
+    scan.columns = order.iter().map(|old| scan.columns[*old]).collect();
+    scan.outputs = outputs.len();
+    positions.iter().map(|position| position.filter(|at| *at < scan.outputs)).collect()
+}
+
+fn prune_side_join(join: &mut SideJoin, needed: &BTreeSet<usize>) -> Positions {
+    let left_width = join.left.width();
+    let gives_right = matches!(join.kind, SideKind::Left | SideKind::Full | SideKind::Single);
+    let mut below: BTreeSet<usize> =
+        needed.iter().copied().filter(|column| gives_right || *column < left_width).collect();
+    join.filters.iter().chain(&join.test).for_each(|filter| collect_columns(filter, &mut below));
+    let mut positions = prune_inputs([&mut *join.left, &mut *join.right].into_iter(), &below);
+    move_columns(&mut join.filters, &positions);
+    move_columns(join.test.as_mut_slice(), &positions);
+    if !gives_right {
+        positions.truncate(left_width);
+        if join.kind == SideKind::Mark {
+            positions.push(Some(join.left.width()));
+        }
+    }
+    positions
+}
+
+fn prune_aggregate(aggregate: &mut Aggregate, needed: &BTreeSet<usize>) -> Positions {
+    let groups = aggregate.groups.len();
+    let calls = needed.iter().filter_map(|column| column.checked_sub(groups)).collect();
+    let call_positions = keep(&mut aggregate.calls, &calls);
+    let arguments = aggregate.calls.iter().flat_map(|call| call.argument.iter().chain(&call.extra)).copied();
+    let arguments = arguments.collect();
+    let argument_positions = keep(&mut aggregate.arguments, &arguments);
+    for call in &mut aggregate.calls {
+        call.argument = call.argument.and_then(|argument| argument_positions[argument]);
+        let moved = |argument: &usize| argument_positions[*argument].expect("an argument in use was kept");
+        call.extra = call.extra.iter().map(moved).collect();
+    }
+    let mut below = BTreeSet::new();
+    let filters = aggregate.calls.iter().filter_map(|call| call.filter.as_ref());
+    let order = aggregate.calls.iter().flat_map(|call| &call.order).map(|key| &key.expr);
+    let own = aggregate.groups.iter().chain(&aggregate.arguments).chain(filters).chain(order);
+    own.for_each(|expr| collect_columns(expr, &mut below));
+    let moved = prune_node(&mut aggregate.input, &below);
+    move_columns(&mut aggregate.groups, &moved);
+    move_columns(&mut aggregate.arguments, &moved);
+    for call in &mut aggregate.calls {
+        move_columns(call.filter.as_mut_slice(), &moved);
+        call.order.iter_mut().for_each(|key| move_columns(std::slice::from_mut(&mut key.expr), &moved));
+    }
+    let after_groups = call_positions.iter().map(|position| position.map(|at| at + groups));
+    (0..groups).map(Some).chain(after_groups).collect()
+}
+
+fn prune_window(input: &mut PlanNode, calls: &mut Vec<WindowCall>, needed: &BTreeSet<usize>) -> Positions {
+    let width = input.width();
+    let wanted = needed.iter().filter_map(|column| column.checked_sub(width)).collect();
+    let call_positions = keep(calls, &wanted);
+    let mut below: BTreeSet<usize> = needed.range(..width).copied().collect();
+    for expr in calls.iter_mut().flat_map(WindowCall::expressions_mut) {
+        collect_columns(expr, &mut below);
+    }
+    let mut positions = prune_node(input, &below);
+    for expr in calls.iter_mut().flat_map(WindowCall::expressions_mut) {
+        move_columns(std::slice::from_mut(expr), &positions);
+    }
+    let base = input.width();
+    positions.extend(call_positions.iter().map(|position| position.map(|at| at + base)));
+    positions
 }
 
 /// Afterwards the node puts out the needed columns, in order, and nothing else.
