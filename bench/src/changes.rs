@@ -18,8 +18,7 @@ pub(crate) fn run(old: &Path, new: &Path) -> io::Result<()> {
         }
     }
     let changes = changes(&figures(&old), &figures(&new));
-    let _ =
-        writeln!(text, "\n{:34} {:24} {:>12} {:>12} {:>8}  {}", "case", "system", "old", "new", "factor", "verdict");
+    let _ = writeln!(text, "\n{:34} {:24} {:>12} {:>12} {:>8}  verdict", "case", "system", "old", "new", "factor");
     let flagged = |change: &&Change<'_>| change.verdict != Verdict::Noise && change.is_freshet();
     for change in changes.iter().filter(flagged) {
         let _ = writeln!(

@@ -193,6 +193,9 @@ enum Suite {
         /// By default beside the results.
         #[arg(long)]
         output: Option<PathBuf>,
+        /// Prints the overview as a table of Markdown instead.
+        #[arg(long)]
+        markdown: bool,
     },
     /// What changed from one file of results to another, beyond the noise of both.
     Compare { old: PathBuf, new: PathBuf },
@@ -265,7 +268,8 @@ fn run(suite: Suite) -> std::io::Result<()> {
             let (scale, rounds) = if quick { (0.01, 1) } else { (scale, rounds) };
             tpch::run(&tpch::Options { scale, rounds, only, results })
         }
-        Suite::Report { results, output } => report::run(&results, output.as_deref()),
+        Suite::Report { results, markdown: true, .. } => report::markdown(&results),
+        Suite::Report { results, output, .. } => report::run(&results, output.as_deref()),
         Suite::Compare { old, new } => changes::run(&old, &new),
         Suite::ServeCheapest { upstream } => serve_cheapest(&upstream),
         Suite::ServeFreshet { upstream, tables, result_bytes_max } => {

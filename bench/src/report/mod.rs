@@ -5,6 +5,8 @@ mod bars;
 mod curves;
 mod scale;
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,28 @@ pub(crate) fn run(results: &Path, output: Option<&Path>) -> io::Result<()> {
     let path = output.map_or_else(|| results.with_extension("html"), PathBuf::from);
     std::fs::write(&path, page)?;
     writeln!(io::stdout(), "{}", path.display())
+}
+
+/// Prints the overview as a table for a README, under the conditions of its runs.
+pub(crate) fn markdown(results: &Path) -> io::Result<()> {
+    let collected = Collected::of(read(results)?);
+    let mut text =
+        String::from("| suite | | against | cases | geometric mean | below 1 |\n|---|---|---|---|---|---|\n");
+    for suite in &collected.suites {
+        let ratios = suite.ratios();
+        for (subject, reference) in pairs(&ratios) {
+            let of_pair = ratios.iter().filter(|r| r.subject == subject && r.reference == reference);
+            let medians: Vec<f64> = of_pair.map(|r| r.ratio.median).collect();
+            let below = medians.iter().filter(|median| **median < 1.0).count();
+            let mean = factor(geometric_mean(&medians));
+            let _ =
+                writeln!(text, "| {} | {subject} | {reference} | {} | {mean} | {below} |", suite.name, medians.len());
+        }
+    }
+    for suite in &collected.suites {
+        let _ = writeln!(text, "\n{}: {}", suite.name, described(&suite.run));
+    }
+    io::stdout().write_all(text.as_bytes())
 }
 
 /// The newest of each thing in a file.
@@ -216,15 +240,22 @@ fn section(suite: &Suite) -> Markup {
 }
 
 fn conditions(run: &Run) -> Markup {
-    let described = |pairs: &std::collections::BTreeMap<String, String>| {
+    html! { p.conditions { (described(run)) } }
+}
+
+fn described(run: &Run) -> String {
+    let listed = |pairs: &BTreeMap<String, String>| {
         pairs.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
     };
-    html! {
-        p.conditions {
-            "commit " (run.commit) ", " (run.build) " build, " (run.started) "; "
-            (described(&run.machine)) "; " (described(&run.versions)) "; " (described(&run.settings))
-        }
-    }
+    format!(
+        "commit {}, {} build, {}; {}; {}; {}",
+        run.commit,
+        run.build,
+        run.started,
+        listed(&run.machine),
+        listed(&run.versions),
+        listed(&run.settings)
+    )
 }
 
 fn figures(figures: &[Figure]) -> Markup {
