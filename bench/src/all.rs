@@ -15,13 +15,14 @@ struct Suite {
     quick_only: Option<&'static str>,
 }
 
-const SUITES: [Suite; 7] = [
+const SUITES: [Suite; 8] = [
     Suite { name: "engine", minutes: 15, quick_seconds: 30, quick_only: None },
     Suite { name: "batch", minutes: 60, quick_seconds: 120, quick_only: None },
     Suite { name: "throughput", minutes: 60, quick_seconds: 60, quick_only: None },
     Suite { name: "hits", minutes: 15, quick_seconds: 30, quick_only: None },
     Suite { name: "freshness", minutes: 5, quick_seconds: 15, quick_only: None },
     Suite { name: "tpch", minutes: 15, quick_seconds: 45, quick_only: None },
+    Suite { name: "driver", minutes: 10, quick_seconds: 20, quick_only: None },
     Suite { name: "relay", minutes: 30, quick_seconds: 60, quick_only: Some("select-prepared") },
 ];
 

@@ -6,6 +6,7 @@ mod canned;
 mod changes;
 mod cheapest;
 mod data;
+mod driver;
 mod engine;
 mod freshness;
 mod hits;
@@ -187,6 +188,23 @@ enum Suite {
         #[arg(long)]
         results: Option<PathBuf>,
     },
+    /// What an application sees through an ordinary driver: direct, relayed and cached.
+    Driver {
+        /// Length of one run.
+        #[arg(long, default_value_t = 1.5)]
+        seconds: f64,
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Short runs, one round, a batch of 1,000.
+        #[arg(long)]
+        quick: bool,
+        /// A statement such as point, or batch.
+        #[arg(long)]
+        only: Option<String>,
+        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
+        #[arg(long)]
+        results: Option<PathBuf>,
+    },
     /// One page with charts from a file of results.
     Report {
         results: PathBuf,
@@ -267,6 +285,10 @@ fn run(suite: Suite) -> std::io::Result<()> {
         Suite::Tpch { scale, rounds, quick, only, results } => {
             let (scale, rounds) = if quick { (0.01, 1) } else { (scale, rounds) };
             tpch::run(&tpch::Options { scale, rounds, only, results })
+        }
+        Suite::Driver { seconds, rounds, quick, only, results } => {
+            let (seconds, rounds, batch) = if quick { (0.1, 1, 1_000) } else { (seconds, rounds, 10_000) };
+            driver::run(&driver::Options { seconds, rounds, batch, only, results })
         }
         Suite::Report { results, markdown: true, .. } => report::markdown(&results),
         Suite::Report { results, output, .. } => report::run(&results, output.as_deref()),

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
@@ -101,7 +100,7 @@ impl Results {
         let run = Run {
             suite: suite.to_owned(),
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            commit: commit(),
+            commit: env!("FRESHET_BENCH_COMMIT").to_owned(),
             build: build().to_owned(),
             machine: machine(),
             versions: owned(versions),
@@ -204,18 +203,6 @@ fn done_before(lines: &[Line], run: &Run) -> HashSet<String> {
 
 pub(crate) fn build() -> &'static str {
     if cfg!(debug_assertions) { "debug" } else { "release" }
-}
-
-/// The commit of the working tree that this was built in; `+` where it has been changed since.
-fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(["-C", env!("CARGO_MANIFEST_DIR")]).args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".into() };
-    // Files of results are written while suites run.
-    let changed = git(&["status", "--porcelain", "--untracked-files=no", ":!/bench/results"]).unwrap_or_default();
-    format!("{commit}{}", if changed.is_empty() { "" } else { "+" })
 }
 
 pub(crate) fn machine() -> BTreeMap<String, String> {

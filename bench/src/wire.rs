@@ -45,6 +45,17 @@ impl Client {
         self.read_reply()
     }
 
+    /// Sends what is too large to be sent before replies are read: reads them meanwhile, up to one ReadyForQuery.
+    pub(crate) fn exchange(&mut self, messages: &[u8]) -> io::Result<&[u8]> {
+        let mut writer = self.stream.try_clone()?;
+        std::thread::scope(|scope| {
+            let sent = scope.spawn(move || writer.write_all(messages));
+            let reply = self.read_reply();
+            sent.join().map_err(|_| io::Error::other("the writer panicked"))??;
+            reply
+        })
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }

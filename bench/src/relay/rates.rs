@@ -1,7 +1,7 @@
 //! Rates at several connections, latency at one, and a pipelined batch: every server in turn, round by round, over
 //! connections that stay open; every reply is compared with PostgreSQL's, byte for byte.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -143,7 +143,7 @@ fn histogram() -> Histogram<u64> {
 pub(crate) fn measure_batch<'a>(lines: &'a [Line], executions: usize, rounds: usize) -> io::Result<Vec<Series<'a>>> {
     let batch = units::batch(executions);
     let mut direct = lines[0].connect()?;
-    let expected = pipeline(&mut direct, &batch)?.to_vec();
+    let expected = direct.exchange(&batch)?.to_vec();
     let mut clients = lines.iter().map(Line::connect).collect::<io::Result<Vec<_>>>()?;
     let mut series: Vec<Series<'_>> = lines.iter().map(|line| Series { line, rounds: Vec::new() }).collect();
     for round in 0..=rounds {
@@ -151,7 +151,7 @@ pub(crate) fn measure_batch<'a>(lines: &'a [Line], executions: usize, rounds: us
             let at = (turn + round) % lines.len();
             let before = lines[at].process.map(processor_time).unwrap_or_default();
             let began = Instant::now();
-            let reply = pipeline(&mut clients[at], &batch);
+            let reply = clients[at].exchange(&batch);
             let elapsed = began.elapsed();
             let after = lines[at].process.map(processor_time).unwrap_or_default();
             let named = |error: io::Error| io::Error::other(format!("{}: {error}", lines[at].name()));
@@ -167,14 +167,4 @@ pub(crate) fn measure_batch<'a>(lines: &'a [Line], executions: usize, rounds: us
         }
     }
     Ok(series)
-}
-
-fn pipeline<'a>(client: &'a mut Client, batch: &[u8]) -> io::Result<&'a [u8]> {
-    let mut writer = client.stream().try_clone()?;
-    std::thread::scope(|scope| {
-        let sent = scope.spawn(move || writer.write_all(batch));
-        let reply = client.read_reply();
-        sent.join().map_err(|_| io::Error::other("the writer panicked"))??;
-        reply
-    })
 }
