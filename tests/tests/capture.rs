@@ -21,7 +21,11 @@ impl World {
         let cluster = Cluster::shared();
         let database = cluster.database();
         cluster.psql(&database, setup);
-        let freshet = Freshet::start(&cluster.url(&database), |settings| settings.freshness.mode = mode);
+        let freshet = Freshet::start(&cluster.url(&database), |settings| {
+            settings.freshness.mode = mode;
+            // On a machine under load upstream may take its time.
+            settings.cache.shared_wait_ms = 60_000;
+        });
         let client = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
         Self { cluster, database, freshet, client }
     }

@@ -247,7 +247,10 @@ fn slow_world() -> World {
     let world = World::start_with(
         FreshnessMode::Session,
         "CREATE TABLE slow (v int PRIMARY KEY); INSERT INTO slow SELECT generate_series(1, 2600)",
-        |settings| settings.limits.query_rows_max = 100_000_000,
+        |settings| {
+            settings.limits.query_rows_max = 100_000_000;
+            settings.cache.shared_wait_ms = 60_000;
+        },
     );
     let mut client = world.client();
     until_hit(&mut client, SLOW);
