@@ -117,6 +117,14 @@ impl Run<'_> {
         sink(batch)
     }
 
+    /// The pairs of the rows from `start` on, None if there are none; `start` moves behind them.
+    fn next_pairs(&self, side: &BuildSide, ids: &[u32], start: &mut usize) -> Result<Option<Pairs>, EvalError> {
+        self.check_cancelled()?;
+        let pairs = side.pairs(ids, start);
+        self.count_join_rows(pairs.build.len())?;
+        Ok(Some(pairs).filter(|pairs| !pairs.build.is_empty()))
+    }
+
     /// Set bit: the row has a match.
     fn matched(
         &self,
@@ -132,12 +140,7 @@ impl Run<'_> {
         let mut matched = vec![false; ids.len()];
         let mut start = 0;
         while start < ids.len() {
-            self.check_cancelled()?;
-            let mut pairs = side.pairs(ids, &mut start);
-            self.count_join_rows(pairs.build.len())?;
-            if pairs.build.is_empty() {
-                continue;
-            }
+            let Some(mut pairs) = self.next_pairs(side, ids, &mut start)? else { continue };
             self.keep_matches(batch, &mut pairs, join, side)?;
             pairs.probe_rows().iter().for_each(|row| matched[*row as usize] = true);
         }
@@ -270,12 +273,7 @@ impl Run<'_> {
         let (mut is_true, mut is_unknown) = (vec![false; ids.len()], vec![false; ids.len()]);
         let mut start = 0;
         while start < ids.len() {
-            self.check_cancelled()?;
-            let mut pairs = side.pairs(ids, &mut start);
-            self.count_join_rows(pairs.build.len())?;
-            if pairs.build.is_empty() {
-                continue;
-            }
+            let Some(mut pairs) = self.next_pairs(side, ids, &mut start)? else { continue };
             if !join.filters.is_empty() {
                 self.keep_matches(batch, &mut pairs, join, side)?;
             }

@@ -94,13 +94,7 @@ impl Accumulator for SumSingle {
     }
 }
 
-/// avg(float4), avg(float8): the Youngs-Cramer state of float8_accum, of which avg uses two parts; the third, the sum
-/// of squared differences, decides on overflow.
-#[derive(Debug, Default)]
-pub(super) struct Average {
-    states: Vec<State>,
-}
-
+/// The Youngs-Cramer state of float8_accum.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     count: f64,
@@ -159,46 +153,31 @@ fn run_floats(states: &mut Vec<State>, running: &Running<'_>, values: &ArrayRef)
     if fits { Ok(()) } else { Err(overflow()) }
 }
 
-/// Variance and standard deviation of floats (PostgreSQL: float.c float8_var_samp and its kin).
+/// Average, variance and standard deviation of floats (PostgreSQL: float.c float8_avg, float8_var_samp and their kin). The
+/// average uses two parts of the state; the third, the sum of squared differences, decides on overflow.
 #[derive(Debug)]
-pub(super) struct Spreads {
-    which: Spread,
+pub(super) struct Moments {
+    result: fn(&State) -> Option<f64>,
     states: Vec<State>,
 }
 
-impl Spreads {
-    pub(super) fn new(which: Spread) -> Self {
-        Self { which, states: Vec::new() }
-    }
-}
-
-impl Accumulator for Spreads {
-    fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
-        values.map_or(Ok(()), |values| add_floats(&mut self.states, groups, values))
+impl Moments {
+    pub(super) fn average() -> Self {
+        Self { result: |state| (state.count > 0.0).then(|| state.sum / state.count), states: Vec::new() }
     }
 
-    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
-        values.map_or(Ok(()), |values| run_floats(&mut self.states, running, values))?;
-        Ok(true)
-    }
-
-    fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
-        self.states.resize(groups, State::default());
-        let spread = |state: &State| match self.which {
-            Spread::VarPop => (state.count > 0.0).then(|| state.squares / state.count),
-            Spread::VarSamp => (state.count > 1.0).then(|| state.squares / (state.count - 1.0)),
-            Spread::StddevPop => (state.count > 0.0).then(|| (state.squares / state.count).sqrt()),
-            Spread::StddevSamp => (state.count > 1.0).then(|| (state.squares / (state.count - 1.0)).sqrt()),
+    pub(super) fn spread(which: Spread) -> Self {
+        let result: fn(&State) -> Option<f64> = match which {
+            Spread::VarPop => |state| (state.count > 0.0).then(|| state.squares / state.count),
+            Spread::VarSamp => |state| (state.count > 1.0).then(|| state.squares / (state.count - 1.0)),
+            Spread::StddevPop => |state| (state.count > 0.0).then(|| (state.squares / state.count).sqrt()),
+            Spread::StddevSamp => |state| (state.count > 1.0).then(|| (state.squares / (state.count - 1.0)).sqrt()),
         };
-        Ok(Arc::new(self.states.iter().map(spread).collect::<Float64Array>()))
-    }
-
-    fn bytes(&self) -> usize {
-        self.states.len() * size_of::<State>()
+        Self { result, states: Vec::new() }
     }
 }
 
-impl Accumulator for Average {
+impl Accumulator for Moments {
     fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
         values.map_or(Ok(()), |values| add_floats(&mut self.states, groups, values))
     }
@@ -210,8 +189,7 @@ impl Accumulator for Average {
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
         self.states.resize(groups, State::default());
-        let average = |state: &State| (state.count > 0.0).then(|| state.sum / state.count);
-        Ok(Arc::new(self.states.iter().map(average).collect::<Float64Array>()))
+        Ok(Arc::new(self.states.iter().map(self.result).collect::<Float64Array>()))
     }
 
     fn bytes(&self) -> usize {

@@ -109,14 +109,14 @@ pub(super) fn accumulator(
         }
         (AggregateFunction::Sum, Some(PgType::Float4)) => Box::new(float::SumSingle::default()),
         (AggregateFunction::Sum, Some(PgType::Float8)) => Box::new(float::SumDouble::default()),
-        (AggregateFunction::Avg, Some(PgType::Float4 | PgType::Float8)) => Box::new(float::Average::default()),
+        (AggregateFunction::Avg, Some(PgType::Float4 | PgType::Float8)) => Box::new(float::Moments::average()),
         (AggregateFunction::Sum, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::sum()),
         (AggregateFunction::Avg, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::average()),
         (AggregateFunction::Sum, Some(PgType::Interval)) => Box::new(interval::SumIntervals::default()),
         (AggregateFunction::Min, Some(pg_type)) => extreme::extreme(extreme::Which::Min, pg_type)?,
         (AggregateFunction::Max, Some(pg_type)) => extreme::extreme(extreme::Which::Max, pg_type)?,
         (AggregateFunction::Spread(spread), Some(PgType::Float4 | PgType::Float8)) => {
-            Box::new(float::Spreads::new(spread))
+            Box::new(float::Moments::spread(spread))
         }
         (AggregateFunction::Spread(spread), Some(PgType::Int2 | PgType::Int4 | PgType::Int8 | PgType::Numeric)) => {
             Box::new(spread::ExactSpreads::new(spread))
