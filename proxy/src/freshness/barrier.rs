@@ -383,6 +383,25 @@ impl Barrier {
         (covered && is_same).then(|| found.known.clone())
     }
 
+    /// What was found together with what had been found before under the same snapshot: readers of other tables take turns.
+    fn found_so_far(&self, now: Found) -> Found {
+        let expected = |relations: &[_]| Expected::new(&self.shared.replication, &self.running, relations);
+        let holds = |found: &Found| expected(&found.relations).is_some_and(|still| still.digests == found.digests);
+        let is_same = |before: &&Found| {
+            Arc::ptr_eq(&before.catalog, &now.catalog) && before.known.visible == now.known.visible && holds(before)
+        };
+        let Some(before) = self.found.as_ref().filter(is_same).filter(|_| holds(&now)) else { return now };
+        let mut relations = [&before.relations[..], &now.relations[..]].concat();
+        relations.sort_unstable();
+        relations.dedup();
+        match expected(&relations) {
+            Some(expected) if Arc::ptr_eq(&expected.catalog, &now.catalog) => {
+                Found { relations, digests: expected.digests, ..now }
+            }
+            Some(_) | None => now,
+        }
+    }
+
     /// Whether the snapshot is the one that was last found.
     fn note_snapshot(&mut self, visible: &VisibilitySnapshot) {
         let is_same = self.found.as_ref().is_some_and(|found| found.known.visible == *visible);
@@ -515,12 +534,10 @@ impl Barrier {
                 self.doubt(flight);
                 return Ok(());
             }
-            self.found = Some(Found {
-                known: Known { visible: moment.visible.clone(), publication: moment.publication },
-                relations: std::mem::take(&mut flight.relations),
-                catalog: Arc::clone(&flight.catalog),
-                digests: *found,
-            });
+            let known = Known { visible: moment.visible.clone(), publication: moment.publication };
+            let relations = std::mem::take(&mut flight.relations);
+            let found = Found { known, relations, catalog: Arc::clone(&flight.catalog), digests: *found };
+            self.found = Some(self.found_so_far(found));
         }
         if flight.is_complete {
             self.is_suspect = false;

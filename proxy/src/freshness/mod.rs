@@ -103,8 +103,13 @@ async fn contain<F: Future<Output = ()>>(what: &str, begin: impl Fn() -> F) {
 async fn watch_pins(shared: Arc<barrier::Shared>, pins: Arc<Pins>, shutdown: CancellationToken) {
     while timeout(pins::LOOK_EVERY, shutdown.cancelled()).await.is_err() {
         let epoch = shared.replication.running().ok().map(|running| running.epoch);
-        let newest = shared.exposure.newest();
-        pins.enforce(&shared.options.pins, epoch, newest.as_ref().map(|newest| &*newest.snapshot));
+        let (shared, pins) = (Arc::clone(&shared), Arc::clone(&pins));
+        // Counting and freeing rows takes time that sessions need not wait for.
+        let look = move || {
+            let newest = shared.exposure.newest();
+            pins.enforce(&shared.options.pins, epoch, newest.as_ref().map(|newest| &*newest.snapshot));
+        };
+        let _ = tokio::task::spawn_blocking(look).await;
     }
 }
 

@@ -170,7 +170,6 @@ impl Pins {
             ended.extend(pins.remove(&token));
         }
         drop(pins);
-        // Freeing rows takes time that sessions need not wait for.
         drop(ended);
     }
 

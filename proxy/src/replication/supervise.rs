@@ -44,6 +44,7 @@ use crate::replication::stream::{Sink, Walsender};
 use crate::replication::trigger;
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
+use crate::upstream::connection::Connection;
 use crate::upstream::service::ServicePool;
 
 /// Tables copied at a time.
@@ -258,15 +259,32 @@ impl Replication {
         self.discard(&Ended::Lost(why.into()));
     }
 
+    /// In mode `standby` the walsender has the standby's name. By this one others see that the publication is in use, also
+    /// before the stream runs.
+    async fn hold_name(&self) -> Result<Option<Connection>, UpstreamError> {
+        let shared = &self.shared;
+        match &shared.standby {
+            Some(_) => {
+                let parameters = [("application_name", &*shared.name), ("options", "-c idle_session_timeout=0")];
+                Connection::open(&shared.options.address, &parameters).await.map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
     /// One life of the stream; returns how it ended.
     async fn live(&self, freeing: &mut Option<Freeing>, shutdown: &CancellationToken) -> Ended {
         let shared = &self.shared;
+        let prepare = async {
+            let name = self.hold_name().await?;
+            self.prepare(freeing).await.map(|walsender| (name, walsender))
+        };
         let prepared = tokio::select! {
-            prepared = self.prepare(freeing) => prepared,
+            prepared = prepare => prepared,
             () = shutdown.cancelled() => return Ended::Lost("shutting down".into()),
         };
-        let mut walsender = match prepared {
-            Ok(walsender) => walsender,
+        let (_name, mut walsender) = match prepared {
+            Ok(prepared) => prepared,
             Err(ended) => return ended,
         };
         let mut tasks = JoinSet::new();

@@ -110,7 +110,8 @@ impl<A: Answerer> Session<A> {
         };
         let kept: usize = answers.iter().map(rows).sum();
         if group.leaves_rows() && self.machine.portal_bytes() + kept > PORTAL_BYTES_MAX {
-            return self.relay(started, Relay::because(UpstreamReason::OverBudget("rows in portals")));
+            let relay = Relay::because(UpstreamReason::OverBudget("rows in portals"));
+            return self.relay_unless_strict(started, Effect::Neutral, relay);
         }
         for (item, answer) in group.items.iter().zip(&answers) {
             if let (Item::Bind { .. } | Item::Statement(_) | Item::Cursor(..), Answer::Reply(reply)) = (item, answer)
