@@ -73,7 +73,7 @@ pub(crate) fn wait_for(mut is_there: impl FnMut() -> bool, what: &str) -> io::Re
     let limit = Instant::now() + Duration::from_secs(20);
     while !is_there() {
         if Instant::now() > limit {
-            return Err(io::Error::other(format!("{what} did not start within 20 s")));
+            return Err(io::Error::other(format!("{what}: not within 20 s")));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -19,7 +19,7 @@ use freshet_tests::cluster::Cluster;
 use crate::batch::workloads::{Asks, Group, Workload};
 use crate::results::{Better, Results};
 use crate::rows::{Row, Same, compare};
-use crate::servers::{Server, last_route, settle, wait_until_mirrored};
+use crate::servers::{Server, last_route, settle, wait_for, wait_until_mirrored};
 use crate::spread::{paired, spread};
 use crate::wire::{Client, query_message, rows, sorted_rows};
 
@@ -106,6 +106,9 @@ fn one_group(
     }
     let database = systems.database.clone();
     drop(systems);
+    // A slot goes with its walsender, which notices a moment later that freshet has gone.
+    let slots = format!("SELECT count(*) FROM pg_replication_slots WHERE database = '{database}'");
+    wait_for(|| cluster.psql("postgres", &slots) == "0", "the end of freshet's slot")?;
     cluster.psql("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
     Ok(())
 }
