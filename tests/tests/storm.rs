@@ -52,6 +52,7 @@ fn a_storm_of_distinct_parameters_stays_within_bounds() {
     through_freshet();
 }
 
+#[expect(clippy::print_stdout, reason = "the figures of a run, for whoever reads its log")]
 fn the_cache_by_itself() {
     let before = resident_bytes();
     let cache = ResultCache::new(CAP, usize::MAX);
@@ -81,6 +82,7 @@ fn the_cache_by_itself() {
     assert!(cache.get(&hot[0]).is_some() || cache.get(&hot[1]).is_some());
 }
 
+#[expect(clippy::print_stdout, reason = "the figures of a run, for whoever reads its log")]
 fn through_freshet() {
     const CAP: u64 = 1 << 20;
     let cluster = Cluster::shared();
