@@ -104,6 +104,10 @@ SELECT id, d::text, ts::text, tz::text, t::text, i::text FROM times ORDER BY id;
 SELECT id, ts::date, tz::date, d::timestamp, ts::time FROM times WHERE id IN (1, 2, 3, 8, 9) ORDER BY id;
 SELECT id, d::timestamptz, tz::timestamp, ts::timestamptz FROM times WHERE id IN (1, 2, 3, 8, 9) ORDER BY id;
 SELECT id, ts AT TIME ZONE 'America/New_York', tz AT TIME ZONE 'Europe/Berlin' FROM times WHERE id IN (1, 2, 3, 8, 9) ORDER BY id;
+SELECT interval '90' day, interval '3' month, interval '14' MONTH, interval '1' year, interval '90' minute, interval '30' hour, interval '75' second, interval '2' day * 2 FROM times WHERE id = 1;
+SELECT id, d - interval '90' day, date '1998-12-01' - interval '90' day, d + interval '1' year, ts < date '1994-01-01' + interval '3' month FROM times ORDER BY id;
+-- relay: fields of an interval
+SELECT interval '1 2' day to hour, interval '1.5' day FROM times WHERE id = 1;
 SELECT '2024-05-06'::date, timestamp '2024-05-06 07:08:09', interval '1 day 2 hours', time '07:08' FROM times WHERE id = 1;
 SELECT a, count(*), sum(n), min(b) FROM keys GROUP BY a ORDER BY a;
 SELECT a, b, n FROM keys WHERE a = 3 AND b = 'k3';

@@ -46,7 +46,9 @@ impl Binder<'_> {
         if typed.expr_type.typmod == typmod {
             return Ok(typed);
         }
-        if typmod < 0 {
+        // A whole number of the one field that an interval's modifier names has nothing to lose.
+        let is_whole = to == PgType::Interval && matches!(typed.expr, BoundExpr::Literal { .. });
+        if typmod < 0 || is_whole {
             let expr_type = ExprType { typmod, ..typed.expr_type };
             return Ok(typed.relabelled(expr_type));
         }
@@ -376,6 +378,8 @@ fn modifier(pg_type: PgType, written: &[i32]) -> Option<i32> {
         (PgType::Varchar | PgType::Bpchar, [length @ 1..=10_485_760]) => length + 4,
         // anytimestamp_typmodin, anytime_typmodin; a larger one is cut with a warning.
         (PgType::Timestamp | PgType::Timestamptz | PgType::Time, [precision @ 0..=6]) => *precision,
+        // A field's, as the parser has it.
+        (PgType::Interval, [fields]) if *fields >= 0x1_0000 => *fields,
         _ => return None,
     })
 }

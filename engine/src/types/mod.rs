@@ -17,7 +17,7 @@
 //! | Interval | Interval(MonthDayNano) | the third field holds **microseconds**, not nanoseconds |
 //! | Uuid | FixedSizeBinary(16) | |
 //! | Bytea | Binary | |
-//! | Array | Binary | as array_send writes it, see [`array`] |
+//! | Array | Binary | as array_send writes it, see [`mod@array`] |
 //!
 //! Any Numeric array may arrive in any of its three forms, any text array in either of its two: kernels accept all.
 

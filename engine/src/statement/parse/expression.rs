@@ -3,7 +3,7 @@
 use super::call::system_call;
 use super::name::{WordClass, word_class};
 use super::{Parsed, Parser, unsupported};
-use crate::statement::ast::{ArrayItems, ArrayLiteral, Expr, SqlValueFunction};
+use crate::statement::ast::{ArrayItems, ArrayLiteral, Expr, SqlValueFunction, TypeName};
 use crate::statement::keywords::{self, KeywordClass};
 use crate::statement::lexer::{Token, TokenKind, fold};
 use crate::types::array::plain_items;
@@ -51,6 +51,10 @@ enum Infix<'a> {
     Subscript,
     Symbol(&'a str),
 }
+
+/// Fields that a literal may name, with their bits in a modifier (timestamp.h, datetime.h).
+const INTERVAL_FIELDS: [(&str, i32); 6] =
+    [("year", 2), ("month", 1), ("day", 3), ("hour", 10), ("minute", 11), ("second", 12)];
 
 impl Infix<'_> {
     fn precedence(self) -> u8 {
@@ -501,14 +505,36 @@ impl<'a> Parser<'_, 'a> {
         });
         match to {
             Some(to) if is_literal => {
-                let operand = Box::new(self.string_constant()?);
-                Ok(Some(Expr::Cast { operand, to }))
+                let operand = self.string_constant()?;
+                if to.name == "interval" && to.modifiers.is_empty() {
+                    return self.interval_field(operand, to).map(Some);
+                }
+                Ok(Some(Expr::Cast { operand: Box::new(operand), to }))
             }
             _ => {
                 self.at = start;
                 Ok(None)
             }
         }
+    }
+
+    /// `interval '90' day`: a whole number of the one field named (gram.y, ConstInterval Sconst opt_interval).
+    fn interval_field(&mut self, literal: Expr, mut to: TypeName) -> Parsed<Expr> {
+        let is_field = |(word, _): &&(&str, i32)| self.peek_is_word(word);
+        if let Some((word, bit)) = INTERVAL_FIELDS.iter().find(is_field) {
+            self.at += 1;
+            let is_more = self.peek_is_word("to") || self.peek_is_symbol("(");
+            let number = match &literal {
+                Expr::String(text) => text.parse::<u32>().ok().filter(|_| !text.starts_with('+')),
+                _ => None,
+            };
+            let number = number.filter(|number| *number < 1_000_000 && !is_more);
+            let number = number.ok_or_else(|| unsupported("fields of an interval"))?;
+            // timestamp.h, INTERVAL_TYPMOD(INTERVAL_FULL_PRECISION, INTERVAL_MASK(field)).
+            to.modifiers = vec![1 << (16 + bit) | 0xffff];
+            return Ok(Expr::Cast { operand: Box::new(Expr::String(format!("{number} {word}"))), to });
+        }
+        Ok(Expr::Cast { operand: Box::new(literal), to })
     }
 
     /// A column, a function call, or a typed literal of a named type.
@@ -541,7 +567,7 @@ impl<'a> Parser<'_, 'a> {
             return Err(unsupported("schema-qualified type"));
         }
         let name = names.pop().ok_or_else(|| self.unexpected())?;
-        let to = crate::statement::ast::TypeName { name, is_system, modifiers: Vec::new(), is_array: false };
+        let to = TypeName { name, is_system, modifiers: Vec::new(), is_array: false };
         Ok(Expr::Cast { operand: Box::new(self.string_constant()?), to })
     }
 

@@ -176,7 +176,11 @@ impl Parser<'_, '_> {
                 let name = if with_zone { format!("{word}tz") } else { word.to_owned() };
                 system(&name, modifiers)
             }
-            _ => system("interval", self.type_modifiers()?),
+            // A larger one would be cut with a warning, and is what a field makes of itself here.
+            _ => match self.type_modifiers()? {
+                modifiers if modifiers.iter().all(|precision| *precision <= 6) => system("interval", modifiers),
+                _ => return Err(unsupported("interval precision")),
+            },
         })
     }
 
