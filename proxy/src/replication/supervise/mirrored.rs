@@ -1,0 +1,254 @@
+//! What [`crate::freshness`] asks of the mirror: moments, digests, changes, and which tables are wanted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use freshet_config::TableChoice;
+use freshet_engine::catalog::{Catalog, RelationEntry, RelationId};
+use freshet_engine::change_log::RowChanges;
+use freshet_engine::mirror::TableState;
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
+use freshet_engine::table::Generation;
+use freshet_engine::types::Lsn;
+use tokio::sync::watch;
+
+use crate::replication::catalog::LoadedCatalog;
+use crate::replication::standby::Standby;
+use crate::replication::status::{Running, StreamState};
+use crate::replication::supervise::{Entry, Replication, Wanted};
+use crate::upstream::address::UpstreamAddress;
+use crate::upstream::service::ServicePool;
+
+impl Replication {
+    pub fn stream_state(&self) -> Arc<StreamState> {
+        self.shared.stream.load_full()
+    }
+
+    /// The life of the stream that runs now, or why none does.
+    pub fn running(&self) -> Result<Arc<Running>, UpstreamReason> {
+        match &**self.shared.stream.load() {
+            StreamState::Running(running) => Ok(Arc::clone(running)),
+            StreamState::Down(why) => Err(UpstreamReason::MirrorBehind(why.clone())),
+            StreamState::RelayOnly(why) => Err(UpstreamReason::RelayOnly(why.clone())),
+        }
+    }
+
+    /// Changes whenever more has been applied; falls to 0 when the stream is lost.
+    pub fn applied(&self) -> watch::Receiver<Lsn> {
+        self.shared.applied.subscribe()
+    }
+
+    /// Transactions that changed a mirrored table, since the start.
+    pub fn transactions(&self) -> u64 {
+        self.shared.counters.transactions.load(Ordering::Relaxed)
+    }
+
+    /// Of the catalog in [`Self::loaded`], without sharing it: this is asked for every statement.
+    pub fn catalog_version(&self) -> u64 {
+        self.shared.loaded.load().catalog.version
+    }
+
+    pub fn loaded(&self) -> Arc<LoadedCatalog> {
+        self.shared.loaded.load_full()
+    }
+
+    pub fn pool(&self) -> &ServicePool {
+        &self.shared.pool
+    }
+
+    pub fn address(&self) -> &UpstreamAddress {
+        &self.shared.options.address
+    }
+
+    /// `application_name` of freshet's connections, by which other freshets know that this one lives.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Asks the walsender where it is.
+    pub fn ping(&self) {
+        self.shared.ping.notify_one();
+    }
+
+    /// The catalog is not (or may not be) the one in force upstream.
+    pub fn request_reload(&self) {
+        self.shared.reload.notify_one();
+    }
+
+    /// The server is not the one that streams: everything is discarded.
+    pub fn request_restart(&self) {
+        self.shared.restart.notify_one();
+    }
+
+    /// The mirrored tables, ascending.
+    pub fn mirrored(&self) -> Vec<RelationId> {
+        let tables = self.shared.tables.lock();
+        let is_mirrored = |relation: RelationId, entry: &Entry| {
+            matches!(entry.state, Wanted::Mirrored { .. })
+                && self.shared.mirror.state(relation) == Some(TableState::Mirrored)
+        };
+        let mirrored = tables.iter().filter(|(relation, entry)| is_mirrored(**relation, entry));
+        let mut relations: Vec<RelationId> = mirrored.map(|(relation, _)| *relation).collect();
+        relations.sort_unstable();
+        relations
+    }
+
+    /// The tables of these names (of a partitioned one, its leaves), in any schema if the name has none. None: a write to one of these names may change
+    /// others' rows, or it is not known what it is, or whether (a catalog is watched for mirrored tables only).
+    pub fn written(&self, names: &[Arc<[String]>]) -> Option<Vec<RelationId>> {
+        let loaded = self.loaded();
+        let mut relations = Vec::new();
+        for name in names {
+            let (table, schema) = name.split_last()?;
+            let schemas = loaded.catalog.schemas.iter();
+            let schemas = schemas.filter(|(of, _)| schema.last().is_none_or(|schema| **schema == ***of));
+            let before = relations.len();
+            for entry in schemas.filter_map(|(_, entries)| entries.get(table.as_str())) {
+                let RelationEntry::Table(table) = entry else { return None };
+                // A row trigger of a partitioned table is one of its leaves, too; of others it is not known here.
+                for id in loaded.catalog.expand(&[table.id]).into_iter().filter(|id| !loaded.catalog.is_derived(*id)) {
+                    loaded.tables.get(&id).filter(|facts| facts.writes_stay)?;
+                    relations.push(id);
+                }
+                // Unless it is watched, it may have got some since the catalog was read.
+                let is_quiet =
+                    || loaded.quiet_roots.contains(&table.id) && self.shared.watched.lock().contains(&table.id);
+                if loaded.catalog.is_derived(table.id) && !is_quiet() {
+                    return None;
+                }
+            }
+            if relations.len() == before {
+                return None;
+            }
+        }
+        self.membership_digest(&relations).map(|_| relations)
+    }
+
+    /// The digest of these tables' rows in pg_publication_rel. None: one of them is not mirrored.
+    pub fn membership_digest(&self, relations: &[RelationId]) -> Option<i64> {
+        let loaded = self.shared.loaded.load();
+        let tables = self.shared.tables.lock();
+        let rows = relations.iter().filter(|relation| !loaded.derived.contains_key(relation));
+        rows.into_iter().try_fold(0, |digest, relation| match tables.get(relation)?.state {
+            Wanted::Mirrored { membership, .. } => Some(digest ^ membership),
+            Wanted::Due(..) | Wanted::Copying { .. } | Wanted::Refused(_) | Wanted::Unfit { .. } => None,
+        })
+    }
+
+    /// The relations made of others that answers were asked from, as far as they are (still) there: what a barrier over
+    /// everything compares beside the mirrored tables.
+    pub fn watched(&self) -> Vec<RelationId> {
+        let loaded = self.shared.loaded.load();
+        let watched = self.shared.watched.lock();
+        watched.iter().copied().filter(|relation| loaded.derived.contains_key(relation)).collect()
+    }
+
+    /// Whether one of them is made of others.
+    pub fn has_derived(&self, relations: &[RelationId]) -> bool {
+        let loaded = self.shared.loaded.load();
+        !loaded.derived.is_empty() && relations.iter().any(|relation| loaded.catalog.is_derived(*relation))
+    }
+
+    /// From here on these relations, as far as they are made of others, are [`Self::watched`]. Whether one was not.
+    pub fn watch(&self, relations: &[RelationId]) -> bool {
+        let loaded = self.shared.loaded.load();
+        let derived = relations.iter().filter(|relation| loaded.derived.contains_key(relation));
+        let mut watched = self.shared.watched.lock();
+        derived.filter(|relation| watched.insert(**relation)).count() > 0
+    }
+
+    /// The mirrored tables among `relations` as `visible` sees them.
+    pub fn snapshot_at(
+        &self,
+        visible: &VisibilitySnapshot,
+        required: Lsn,
+        relations: &[RelationId],
+        catalog: &Arc<Catalog>,
+    ) -> Result<Snapshot, UpstreamReason> {
+        if !relations.iter().any(|relation| catalog.is_derived(*relation)) {
+            return self.shared.mirror.snapshot_at(visible, required, relations, catalog);
+        }
+        let relations: Vec<RelationId> =
+            relations.iter().copied().filter(|relation| !catalog.is_derived(*relation)).collect();
+        self.shared.mirror.snapshot_at(visible, required, &relations, catalog)
+    }
+
+    /// The changes of a table after one generation, up to another; None if they are not all known.
+    pub fn changes_between(
+        &self,
+        table: RelationId,
+        after: Generation,
+        through: Generation,
+    ) -> Option<Vec<Arc<RowChanges>>> {
+        self.shared.mirror.changes_between(table, after, through)
+    }
+
+    /// Whether nothing received of these tables is missing from `snapshot`.
+    pub fn is_newest(&self, snapshot: &Snapshot, relations: &[RelationId]) -> bool {
+        self.shared.mirror.is_newest(snapshot, relations)
+    }
+
+    /// Whether transactions have been applied that `visible` does not see.
+    pub fn pending_after(&self, visible: &VisibilitySnapshot) -> bool {
+        self.shared.mirror.pending_after(visible)
+    }
+
+    /// How many transactions have said that they change the catalog.
+    pub fn announcements(&self) -> u64 {
+        self.shared.announcements.load(Ordering::SeqCst)
+    }
+
+    /// Whether one of them was not visible yet to a barrier that looked at the whole catalog.
+    pub fn is_announced_after(&self, visible: &VisibilitySnapshot) -> bool {
+        let mut announced = self.shared.announced.lock();
+        announced.retain(|xid| !visible.sees(visible.widen(*xid)));
+        !announced.is_empty()
+    }
+
+    /// In mode `standby`.
+    pub fn standby(&self) -> Option<&Standby> {
+        self.shared.standby.as_ref()
+    }
+
+    pub fn retire(&self, visible: &VisibilitySnapshot) {
+        self.shared.mirror.retire(visible);
+    }
+
+    /// A statement would have been answered here if this table were mirrored.
+    pub fn want_table(&self, relation: RelationId) {
+        let shared = &self.shared;
+        if shared.options.tables != TableChoice::Auto {
+            return;
+        }
+        let catalog = Arc::clone(&shared.loaded.load().catalog);
+        let mut tables = shared.tables.lock();
+        let mut is_new = false;
+        for relation in catalog.expand(&[relation]).into_iter().filter(|relation| !catalog.is_derived(*relation)) {
+            is_new |= !tables.contains_key(&relation);
+            tables.entry(relation).or_insert_with(|| Entry::due("waits for its first copy"));
+        }
+        drop(tables);
+        if is_new {
+            shared.wanted.notify_one();
+        }
+    }
+
+    /// Puts the tables of the configured list in line; names that are not there yet are looked for at every reload.
+    pub(super) fn want_listed(&self) {
+        let shared = &self.shared;
+        let TableChoice::List(names) = &shared.options.tables else { return };
+        let catalog = Arc::clone(&shared.loaded.load().catalog);
+        let mut tables = shared.tables.lock();
+        for name in names {
+            let (schema, name) = name.split_once('.').unwrap_or(("public", name));
+            if let Some(RelationEntry::Table(table)) = catalog.relation(Some(schema), name, &[]) {
+                for relation in catalog.expand(&[table.id]).into_iter().filter(|id| !catalog.is_derived(*id)) {
+                    tables.entry(relation).or_insert_with(|| Entry::due("waits for its first copy"));
+                }
+            }
+        }
+        drop(tables);
+        shared.wanted.notify_one();
+    }
+}
