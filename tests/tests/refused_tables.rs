@@ -107,7 +107,8 @@ const SPECIAL: &[&str] = &[
     "UPDATE full_identity SET n = 7",
     "DELETE FROM full_identity",
     "ALTER TABLE by_index ALTER id DROP NOT NULL",
-    "ALTER TABLE generated SET UNLOGGED",
+    // Of a table in a publication PostgreSQL refuses it; the README says so.
+    "ALTER TABLE keyless SET UNLOGGED",
     "UPDATE generated SET n = 3",
     "DROP TABLE parent CASCADE",
 ];
