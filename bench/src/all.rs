@@ -1,7 +1,8 @@
 //! Every suite, one after the other, each within its budget of time; all of them run even if one fails.
 
+use crate::console::say;
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::{self};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -61,8 +62,4 @@ fn arguments(suite: &Suite, quick: bool, results: Option<&Path>) -> Vec<OsString
         }
     }
     arguments
-}
-
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
 }

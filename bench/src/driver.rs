@@ -4,7 +4,7 @@
 //! a prepared statement 10,000 times with one Sync, on the bare protocol. Rows are compared before anything is timed.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use futures_util::future::try_join_all;
 use hdrhistogram::Histogram;
 use tokio_postgres::{Client, NoTls, Statement};
 
+use crate::console::print;
 use crate::data::{Table, int, table, text};
 use crate::load::histogram;
 use crate::results::{Better, Latency, Line, Results};
@@ -340,8 +341,4 @@ fn batch(options: &Options, addresses: [SocketAddr; 3], results: &mut Results) -
         results.figure(&case, system, ("rate", "executions/s", Better::More), rates_of, &note)?;
     }
     results.end("batch")
-}
-
-fn print(text: &str) {
-    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
 }

@@ -5,7 +5,7 @@
 //! by the time since then. In mode `exact` one stale answer fails the suite.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +15,7 @@ use freshet_tests::client::{bind, execute, parse, sync};
 use freshet_tests::cluster::Cluster;
 use hdrhistogram::Histogram;
 
+use crate::console::print;
 use crate::load::histogram;
 use crate::process::{children, memory_kb, postmaster, processor_time};
 use crate::results::{Better, Latency, Line, Results};
@@ -343,8 +344,4 @@ fn report(
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn print(text: &str) {
-    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
 }

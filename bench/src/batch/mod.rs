@@ -8,15 +8,17 @@
 mod workloads;
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use freshet_bench_duckdb::{Database, DuckDb, fetch};
+use freshet_bench_duckdb::{Database, DuckDb};
 use freshet_tests::cluster::Cluster;
 
 use crate::batch::workloads::{Asks, Group, Workload};
+use crate::console::{print, say};
+use crate::reference;
 use crate::results::{Better, Results};
 use crate::rows::{Row, Same, compare};
 use crate::servers::{Server, last_route, settle, wait_for, wait_until_mirrored};
@@ -45,17 +47,11 @@ const NOT_HERE: [(&str, &str); 2] = [
 
 /// Runs the suite and prints its table; an error if a row differs.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    let duckdb = match fetch::library().and_then(|path| DuckDb::load(&path)) {
-        Ok(library) => Some(library),
-        Err(error) => {
-            say(&format!("DuckDB: skipped: {error}"));
-            None
-        }
-    };
+    let duckdb = reference::load();
     // Writes are as durable as they are by default.
     let cluster = Cluster::start(&["shared_buffers=512MB", "max_wal_size=4GB", "fsync=on"]);
     let version = cluster.psql("postgres", "SHOW server_version");
-    let of_duckdb = duckdb.as_ref().map_or_else(|| "none".into(), DuckDb::version);
+    let of_duckdb = reference::version(duckdb.as_ref());
     let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version), ("DuckDB", of_duckdb)];
     let settings = [
         ("rounds", options.rounds.to_string()),
@@ -416,12 +412,4 @@ fn report(name: &str, times: &Times, note: &str, results: &mut Results) -> io::R
         results.figure(name, system, ("time", "ms", Better::Less), times, note)?;
     }
     Ok(())
-}
-
-fn print(text: &str) {
-    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
-}
-
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
 }

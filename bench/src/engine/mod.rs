@@ -8,13 +8,13 @@ mod cases;
 mod reader;
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use freshet_bench_duckdb::{Database, DuckDb, Statement, fetch};
+use freshet_bench_duckdb::{Database, DuckDb, Statement};
 use freshet_engine::catalog::functions::EvalContext;
 use freshet_engine::executor::{Limits, RowBatch};
 use freshet_engine::snapshot::Snapshot;
@@ -22,8 +22,10 @@ use freshet_engine::types::FormatSettings;
 use freshet_engine::types::encode::{ColumnEncoder, Format};
 use freshet_engine::{Engine, EngineOptions, PrepareContext, Prepared};
 
+use crate::console::{print, say};
 use crate::data;
 use crate::engine::cases::{Case, Group};
+use crate::reference;
 use crate::results::{Better, Results};
 use crate::rows::{Row, compare};
 use crate::spread::{geometric_mean, median, paired, spread};
@@ -48,14 +50,8 @@ const MEMORY_MAX: usize = 8 << 30;
 
 /// Runs the suite and prints its tables; an error if rows differ.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    let duckdb = match fetch::library().and_then(|path| DuckDb::load(&path)) {
-        Ok(library) => Some(library),
-        Err(error) => {
-            say(&format!("DuckDB: skipped: {error}"));
-            None
-        }
-    };
-    let version = duckdb.as_ref().map_or_else(|| "none".into(), DuckDb::version);
+    let duckdb = reference::load();
+    let version = reference::version(duckdb.as_ref());
     let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("DuckDB", version)];
     let settings = [("rounds", options.rounds.to_string()), ("round", format!("at least {} ms", options.round_ms))];
     let mut results = Results::open(options.results.as_deref(), "engine", &versions, &settings)?;
@@ -335,12 +331,4 @@ fn bandwidth(rounds: usize) -> Vec<f64> {
     };
     once();
     (0..rounds).map(|_| once()).collect()
-}
-
-fn print(text: &str) {
-    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
-}
-
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
 }

@@ -8,7 +8,7 @@ mod rates;
 mod storm;
 mod survival;
 
-use std::io::{self, Write as _};
+use std::io::{self};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -131,12 +131,4 @@ fn tables() -> Vec<Table> {
             .with_index("tenant"),
         table("series", 50_000, vec![int("at", |n| n), int("val", |n| 17 * n % 1_000)]).with_index("at"),
     ]
-}
-
-fn print(text: &str) {
-    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
-}
-
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
 }

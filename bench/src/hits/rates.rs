@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use freshet_tests::client::{bind, describe, execute, parse, sync};
 
-use crate::hits::{DATABASE, Options, Stand, print, say};
+use crate::console::{print, say};
+use crate::hits::{DATABASE, Options, Stand};
 use crate::load::{self, Allowed, Connection, Load};
 use crate::process::processor_time;
 use crate::results::{Better, Latency, Line, Results};

@@ -3,7 +3,8 @@
 use std::io;
 use std::time::Instant;
 
-use crate::hits::{DATABASE, Options, RESULTS_MAX, Stand, print, say};
+use crate::console::{print, say};
+use crate::hits::{DATABASE, Options, RESULTS_MAX, Stand};
 use crate::process::memory_kb;
 use crate::results::{Better, Results};
 use crate::wire::{Client, query_message};

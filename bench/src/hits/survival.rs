@@ -4,7 +4,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::hits::{DATABASE, Options, Stand, print, say};
+use crate::console::{print, say};
+use crate::hits::{DATABASE, Options, Stand};
 use crate::results::{Better, Results};
 use crate::servers::last_route;
 use crate::spread::spread;

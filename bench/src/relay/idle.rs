@@ -5,8 +5,8 @@ use std::path::Path;
 
 use freshet_tests::client::{bind, describe, execute, parse, sync};
 
+use crate::console::say;
 use crate::process::memory_kb;
-use crate::relay::say;
 use crate::relay::servers::{DATABASE, Leg, Upstream, start_freshet};
 use crate::wire::{Client, query_message};
 

@@ -13,9 +13,10 @@ mod servers;
 mod syscalls;
 mod units;
 
-use std::io::{self, Write};
+use std::io::{self};
 use std::path::PathBuf;
 
+use crate::console::say;
 pub(crate) use crate::relay::idle::raise_file_limit;
 use crate::relay::rates::Load;
 use crate::relay::report::Report;
@@ -196,8 +197,4 @@ fn conditions(options: &Options, version: &str) -> String {
         options.rounds,
         env!("CARGO_PKG_VERSION"),
     )
-}
-
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,10 +1,10 @@
 //! Tables of the relay suite, ratios round by round, and which target each meets.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 
 use serde::Serialize;
 
+use crate::console::print;
 use crate::relay::copy::Copied;
 use crate::relay::idle::Idle;
 use crate::relay::rates::{Round, Series};
@@ -209,8 +209,4 @@ fn middle(series: &Series<'_>, of: impl Fn(&Round) -> f64) -> f64 {
 
 fn shown(spread: Option<Spread>) -> String {
     spread.map_or_else(String::new, |s| format!("{:.3} ({:.2}..{:.2})", s.median, s.min, s.max))
-}
-
-fn print(text: &str) {
-    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
 }

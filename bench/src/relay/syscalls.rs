@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::console::say;
 use crate::process::find_program;
-use crate::relay::say;
 use crate::relay::servers::{Kind, Line};
 use crate::relay::units::Units;
 

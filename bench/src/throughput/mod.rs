@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use crate::console::say;
 use crate::load::{self, Allowed, Connection, Load, Measured};
 use crate::process::processor_time;
 use crate::results::{Better, Latency, Line, Results};
@@ -328,8 +329,4 @@ fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
     }
     let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
     results.end(case)
-}
-
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
 }

@@ -6,14 +6,16 @@
 mod queries;
 mod tables;
 
-use std::io::{self, Write as _};
+use std::io::{self};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use freshet_bench_duckdb::{Database, DuckDb, fetch};
+use freshet_bench_duckdb::{Database, DuckDb};
 use freshet_tests::cluster::Cluster;
 
+use crate::console::{print, say};
+use crate::reference;
 use crate::results::{Better, Results};
 use crate::rows::{Same, compare};
 use crate::servers::{Server, last_route, settle, wait_until_mirrored};
@@ -36,16 +38,10 @@ const DUCKDB: &str = "DuckDB in process";
 
 /// Runs the suite and prints its table; an error if a row differs.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    let duckdb = match fetch::library().and_then(|path| DuckDb::load(&path)) {
-        Ok(library) => Some(library),
-        Err(error) => {
-            say(&format!("DuckDB: skipped: {error}"));
-            None
-        }
-    };
+    let duckdb = reference::load();
     let cluster = Cluster::start(&["shared_buffers=1GB", "max_wal_size=8GB", "work_mem=64MB"]);
     let version = cluster.psql("postgres", "SHOW server_version");
-    let of_duckdb = duckdb.as_ref().map_or_else(|| "none".into(), DuckDb::version);
+    let of_duckdb = reference::version(duckdb.as_ref());
     let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version), ("DuckDB", of_duckdb)];
     let settings = [("scale", options.scale.to_string()), ("rounds", options.rounds.to_string())];
     let mut results = Results::open(options.results.as_deref(), "tpch", &versions, &settings)?;
@@ -178,12 +174,4 @@ fn report(name: &str, measured: &Measured, ratios: &mut [Vec<f64>; 2], results: 
 
 fn address(cluster: &Cluster) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], cluster.port()))
-}
-
-fn print(text: &str) {
-    let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
-}
-
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
 }

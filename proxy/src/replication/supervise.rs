@@ -215,10 +215,12 @@ impl Replication {
                 Err(ended) => ended,
             };
             self.discard(&ended);
-            // While it pauses, too.
-            let _ = self.free_writers(&mut freeing, &mut is_first_life).await;
             if shutdown.is_cancelled() {
                 break;
+            }
+            if !is_first_life {
+                // While it pauses, too; a namesake would only be asked about again.
+                let _ = self.free_writers(&mut freeing, &mut is_first_life).await;
             }
             if lived.elapsed() > STEADY {
                 pause = RETRY_MIN;
