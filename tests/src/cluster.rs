@@ -73,7 +73,9 @@ done
 "#;
 
 impl Cluster {
-    /// The cluster that the tests of one binary share; each takes a [`Cluster::database`] of its own.
+    /// The cluster that the tests of one binary share; each takes a [`Cluster::database`] of its own. Roles are of the whole
+    /// cluster: one made later would be a new catalog for the other tests too. They grant to `guest` and `other_guest`, which
+    /// every cluster has, in databases of their own.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         SHARED.get_or_init(|| Self::start(&[]))
@@ -136,7 +138,8 @@ impl Cluster {
             "SET password_encryption = 'md5'; CREATE ROLE login_md5 LOGIN SUPERUSER PASSWORD 'login_md5';
              SET password_encryption = 'scram-sha-256';
              CREATE ROLE login_scram LOGIN SUPERUSER PASSWORD 'login_scram';
-             CREATE ROLE login_cleartext LOGIN SUPERUSER PASSWORD 'login_cleartext';",
+             CREATE ROLE login_cleartext LOGIN SUPERUSER PASSWORD 'login_cleartext';
+             CREATE ROLE guest LOGIN; CREATE ROLE other_guest LOGIN",
         );
         Some(cluster)
     }

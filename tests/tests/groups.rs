@@ -527,7 +527,8 @@ fn the_current_schema_is_the_one_of_the_next_read() {
 
 #[test]
 fn a_session_that_is_answered_here_does_not_look_idle_upstream() {
-    let cluster = Cluster::shared();
+    // Its own: what is set for a database is a new catalog for every database of the cluster.
+    let cluster = &Cluster::start(&[]);
     let database = cluster.database();
     cluster.psql(&database, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");
     cluster.psql("postgres", &format!("ALTER DATABASE {database} SET idle_session_timeout = '1500ms'"));

@@ -305,23 +305,22 @@ fn pooled_sessions_begin_anew() {
 #[test]
 fn roles_are_followed_with_their_privileges() {
     let cluster = Cluster::shared();
-    cluster.psql("postgres", "CREATE ROLE settings_reader; CREATE ROLE settings_owner");
     let mut pair = Pair::start(cluster);
-    let grants = "GRANT USAGE ON SCHEMA one TO settings_reader; GRANT SELECT ON one.t, public.n TO settings_reader";
+    let grants = "GRANT USAGE ON SCHEMA one TO guest; GRANT SELECT ON one.t, public.n TO guest";
     cluster.psql(&pair.database, grants);
     pair.run("SET search_path = two, one, public");
-    pair.run("BEGIN; SET LOCAL ROLE settings_reader");
+    pair.run("BEGIN; SET LOCAL ROLE guest");
     // two is hidden from this role: the same name is another table. The grants make a new catalog.
     pair.reads_soon();
     pair.reads("local");
     pair.run("COMMIT");
     pair.reads("local");
-    pair.run("SET ROLE settings_owner");
+    pair.run("SET ROLE other_guest");
     pair.run(READ_PATH);
     pair.run(READ_FORMATS);
     pair.run("SET ROLE NONE");
     pair.reads("local");
-    pair.run("SET SESSION AUTHORIZATION settings_reader");
+    pair.run("SET SESSION AUTHORIZATION guest");
     pair.reads("local");
     pair.run("RESET SESSION AUTHORIZATION");
     pair.reads("local");
@@ -455,7 +454,7 @@ fn random_statement(numbers: &mut Numbers) -> String {
                 "SELECT 1/0",
                 "DISCARD ALL",
                 "UPDATE public.n SET f = f WHERE false",
-                "SET ROLE settings_random",
+                "SET ROLE guest",
                 "RESET ROLE",
                 "DO $$ BEGIN PERFORM set_config('search_path', 'two', true); END $$",
                 "DO $$ BEGIN PERFORM set_config('bytea_output', 'escape', false); END $$",
@@ -468,12 +467,8 @@ fn random_statement(numbers: &mut Numbers) -> String {
 #[test]
 fn random_scripts_are_answered_as_upstream_does() {
     let cluster = Cluster::shared();
-    cluster.psql("postgres", "CREATE ROLE settings_random");
     let mut pair = Pair::start(cluster);
-    cluster.psql(
-        &pair.database,
-        "GRANT USAGE ON SCHEMA two TO settings_random; GRANT SELECT ON two.t, public.n TO settings_random",
-    );
+    cluster.psql(&pair.database, "GRANT USAGE ON SCHEMA two TO guest; GRANT SELECT ON two.t, public.n TO guest");
     let seed = std::env::var("FRESHET_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut numbers = Numbers(seed.unwrap_or(20_261_121));
     let (mut script, mut local, mut reads) = (Vec::new(), 0, 0);

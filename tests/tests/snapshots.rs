@@ -235,15 +235,15 @@ fn query(sql: &str) -> Vec<u8> {
 #[test]
 fn tokens_are_of_a_role_and_privileges_are_those_of_now() {
     let world = World::start(|_| {});
-    world.write("CREATE ROLE snapshot_reader LOGIN; CREATE ROLE snapshot_other LOGIN; GRANT SELECT ON accounts, parts TO snapshot_reader, snapshot_other");
-    let mut reader = world.connect("snapshot_reader");
+    world.write("GRANT SELECT ON accounts, parts TO guest, other_guest");
+    let mut reader = world.connect("guest");
     rows(&mut reader, "SET freshet.snapshot = 'latest'");
     let token = rows(&mut reader, "SHOW freshet.snapshot");
     let limit = Instant::now() + Duration::from_secs(30);
     while rows(&mut reader, TOTAL).is_empty() || last(&mut reader).2 != "snapshot" {
         assert!(Instant::now() < limit, "{:?}", last(&mut reader));
     }
-    let mut other = world.connect("snapshot_other");
+    let mut other = world.connect("other_guest");
     for wrong in [token.as_str(), "nonsense", "00000000000000000000000000000000"] {
         let error = error(&mut other, &format!("SET freshet.snapshot = '{wrong}'"));
         assert!(error.contains("C22023"), "{error}");
@@ -252,7 +252,7 @@ fn tokens_are_of_a_role_and_privileges_are_those_of_now() {
     let mut admin = world.connect("postgres");
     rows(&mut admin, "SET freshet.snapshot = 'latest'");
     pinned(&mut admin, TOTAL);
-    rows(&mut admin, "SET ROLE snapshot_reader");
+    rows(&mut admin, "SET ROLE guest");
     rows(&mut admin, TOTAL);
     let (route, reason, _) = last(&mut admin);
     assert_eq!((route.as_str(), reason.contains("another role")), ("relay", true), "{reason}");
@@ -260,12 +260,12 @@ fn tokens_are_of_a_role_and_privileges_are_those_of_now() {
     for freshness in ["exact", "session"] {
         rows(&mut reader, &format!("SET freshet.freshness = '{freshness}'"));
         rows(&mut reader, TOTAL);
-        world.write("REVOKE SELECT ON accounts FROM snapshot_reader");
+        world.write("REVOKE SELECT ON accounts FROM guest");
         if freshness == "session" {
             std::thread::sleep(Duration::from_secs(1));
         }
         assert!(error(&mut reader, TOTAL).contains("C42501"), "{freshness}");
-        world.write("GRANT SELECT ON accounts TO snapshot_reader");
+        world.write("GRANT SELECT ON accounts TO guest");
     }
 }
 
