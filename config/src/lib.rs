@@ -293,7 +293,7 @@ impl Settings {
         }
         keys::read_variables(&mut settings, &sources.variables, &mut problems);
         keys::read_flags(&mut settings, &sources.flags, &mut problems);
-        settings.check_together(&mut problems.found);
+        settings.check_together(&mut problems);
         for problem in check(&settings) {
             problems.add_to_key(problem);
         }
@@ -308,10 +308,9 @@ impl Settings {
         problems.into_result(settings)
     }
 
-    fn check_together(&self, problems: &mut Vec<Problem>) {
-        let upstream_already_wrong = problems.iter().any(|problem| problem.key == "upstream.url");
-        if self.upstream.url.is_empty() && !upstream_already_wrong {
-            problems.push(Problem::new(
+    fn check_together(&self, problems: &mut Problems) {
+        if self.upstream.url.is_empty() {
+            problems.add_to_key(Problem::new(
                 "upstream.url",
                 "is not set",
                 "give --upstream postgres://user@host:port/database, or [upstream] url in the file",
@@ -320,17 +319,17 @@ impl Settings {
         let listen = &self.listen;
         let tls = |key: &str, what: &str, remedy: &str| Problem::new(key, what, remedy);
         match (&listen.tls_certificate, &listen.tls_key) {
-            (Some(_), None) => problems.push(tls(
+            (Some(_), None) => problems.add_to_key(tls(
                 "listen.tls_key",
                 "is not set although listen.tls_certificate is",
                 "name the file with the certificate's private key",
             )),
-            (None, Some(_)) => problems.push(tls(
+            (None, Some(_)) => problems.add_to_key(tls(
                 "listen.tls_certificate",
                 "is not set although listen.tls_key is",
                 "name the file with the certificate",
             )),
-            (None, None) if listen.tls_required || listen.tls_client_ca.is_some() => problems.push(tls(
+            (None, None) if listen.tls_required || listen.tls_client_ca.is_some() => problems.add_to_key(tls(
                 "listen.tls_certificate",
                 "is not set although listen.tls_required or listen.tls_client_ca is",
                 "without a certificate there is no TLS with clients: set listen.tls_certificate and listen.tls_key",
@@ -338,10 +337,17 @@ impl Settings {
             (None, None) | (Some(_), Some(_)) => {}
         }
         if !self.admin.address.is_empty() && !is_loopback(&self.admin.address) && self.admin.token.is_empty() {
-            problems.push(Problem::new(
+            problems.add_to_key(Problem::new(
                 "admin.token",
                 "is not set although admin.address is not a loopback address",
                 "set a token, or listen on 127.0.0.1",
+            ));
+        }
+        if self.freshness.mode == FreshnessMode::Standby && self.mirror.tables == TableChoice::None {
+            problems.add_to_key(Problem::new(
+                "freshness.mode",
+                "is \"standby\" although mirror.tables is \"none\"",
+                "without a mirror nothing acknowledges what waits for it: take another mode, or let tables be mirrored",
             ));
         }
     }
@@ -464,6 +470,25 @@ mod tests {
         };
         assert!(with("").is_err());
         assert!(with("secret").is_ok());
+    }
+
+    #[test]
+    fn a_standby_that_mirrors_nothing_is_refused_with_the_line_of_its_mode_beside_all_else() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let text = "[mirror]\ntables = \"none\"\n[freshness]\nmode = \"standby\"\nmax_lag_ms = \"x\"\n";
+        std::fs::write(file.path(), text).expect("written");
+        let load = |flags| Settings::load(&Sources { file: Some(file.path()), variables: Vec::new(), flags });
+        let shown = load(vec![]).expect_err("three problems").to_string();
+        let place = file.path().display();
+        assert!(shown.contains(&format!("{place}:4: freshness.mode is \"standby\" although mirror.tables")), "{shown}");
+        assert!(shown.contains("upstream.url is not set") && shown.contains(":5: freshness.max_lag_ms"), "{shown}");
+        let flags = vec![("upstream.url", "postgres://u@h/d".to_string()), ("freshness.max_lag_ms", "5".to_string())];
+        let exact = [flags.clone(), vec![("freshness.mode", "exact".to_string())]].concat();
+        let auto = [flags, vec![("mirror.tables", "auto".to_string())]].concat();
+        for (flags, is_mode) in [(exact, true), (auto, false)] {
+            let shown = load(flags).expect_err("the file's lag is wrong").to_string();
+            assert!(!shown.contains("freshness.mode"), "{is_mode}: {shown}");
+        }
     }
 
     #[test]

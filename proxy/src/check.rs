@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use freshet_config::{Settings, TableChoice};
+use freshet_config::{FreshnessMode, Settings, TableChoice};
 use freshet_engine::PrepareContext;
 use freshet_engine::catalog::{RelationEntry, View};
 use freshet_engine::planner::explain::explain as show_plan;
@@ -13,7 +13,7 @@ use freshet_engine::reason::UpstreamReason;
 use freshet_engine::types::FormatSettings;
 
 use crate::replication::catalog::{self, LoadedCatalog};
-use crate::replication::preflight::{self, Severity};
+use crate::replication::preflight::{self, Needs, Severity};
 use crate::replication::release::{self, Releaser};
 use crate::replication::supervise;
 use crate::server::client_leg;
@@ -34,8 +34,10 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let pool = ServicePool::new(&address, 1)?;
     let mut client = pool.connection().await?;
-    let facts = preflight::gather(&client).await?;
-    let findings = preflight::assess(&facts);
+    let is_standby = settings.freshness.mode == FreshnessMode::Standby;
+    let needs = Needs { standby: is_standby.then_some(&*settings.freshness.standby_name) };
+    let facts = preflight::gather(&client, needs).await?;
+    let findings = preflight::assess(&facts, needs);
     let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
     let mut report = Report { text: String::new(), is_fine: true };
     let text = &mut report.text;

@@ -7,7 +7,7 @@
 
 mod connections;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::connections::{connect, run_nudges};
 use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure};
-use crate::freshness::fingerprint::{Digests, Expected, FullParameters, LogGeometry, Moment};
+use crate::freshness::fingerprint::{Expected, FullParameters, LogGeometry, Moment};
 use crate::freshness::{FreshnessOptions, Served};
 use crate::replication::catalog::LoadedCatalog;
 use crate::replication::status::Running;
@@ -237,9 +237,9 @@ struct Barrier {
 /// The last digests found, all as expected.
 struct Found {
     known: Known,
-    relations: Vec<RelationId>,
+    /// With the membership that each was expected to have.
+    relations: BTreeMap<RelationId, i64>,
     catalog: Arc<LoadedCatalog>,
-    digests: Digests,
 }
 
 /// What was found at a moment holds at every other with the same snapshot.
@@ -377,29 +377,21 @@ impl Barrier {
     /// snapshots change all the time: asking for one in vain costs a round trip.
     fn known(&self, relations: &[RelationId], expected: &Expected) -> Option<Known> {
         let found = self.found.as_ref().filter(|_| self.changes < CHANGES_MAX)?;
-        let covered = relations.iter().all(|relation| found.relations.binary_search(relation).is_ok());
-        let still = Expected::new(&self.shared.replication, &self.running, &found.relations)?;
-        let is_same = Arc::ptr_eq(&found.catalog, &expected.catalog) && still.digests == found.digests;
-        (covered && is_same).then(|| found.known.clone())
+        let is_as_found = |(relation, membership)| found.relations.get(relation) == Some(membership);
+        let holds = Arc::ptr_eq(&found.catalog, &expected.catalog)
+            && relations.iter().zip(&expected.memberships).all(is_as_found);
+        holds.then(|| found.known.clone())
     }
 
     /// What was found together with what had been found before under the same snapshot: readers of other tables take turns.
-    fn found_so_far(&self, now: Found) -> Found {
-        let expected = |relations: &[_]| Expected::new(&self.shared.replication, &self.running, relations);
-        let holds = |found: &Found| expected(&found.relations).is_some_and(|still| still.digests == found.digests);
-        let is_same = |before: &&Found| {
-            Arc::ptr_eq(&before.catalog, &now.catalog) && before.known.visible == now.known.visible && holds(before)
-        };
-        let Some(before) = self.found.as_ref().filter(is_same).filter(|_| holds(&now)) else { return now };
-        let mut relations = [&before.relations[..], &now.relations[..]].concat();
-        relations.sort_unstable();
-        relations.dedup();
-        match expected(&relations) {
-            Some(expected) if Arc::ptr_eq(&expected.catalog, &now.catalog) => {
-                Found { relations, digests: expected.digests, ..now }
-            }
-            Some(_) | None => now,
+    fn found_so_far(&mut self, mut now: Found) -> Found {
+        let is_same =
+            |before: &Found| Arc::ptr_eq(&before.catalog, &now.catalog) && before.known.visible == now.known.visible;
+        if let Some(mut before) = self.found.take_if(|before| is_same(before)) {
+            before.relations.append(&mut now.relations);
+            now.relations = before.relations;
         }
+        now
     }
 
     /// Whether the snapshot is the one that was last found.
@@ -535,8 +527,9 @@ impl Barrier {
                 return Ok(());
             }
             let known = Known { visible: moment.visible.clone(), publication: moment.publication };
-            let relations = std::mem::take(&mut flight.relations);
-            let found = Found { known, relations, catalog: Arc::clone(&flight.catalog), digests: *found };
+            let relations = std::mem::take(&mut flight.relations).into_iter();
+            let relations = relations.zip(expected.memberships.iter().copied()).collect();
+            let found = Found { known, relations, catalog: Arc::clone(&flight.catalog) };
             self.found = Some(self.found_so_far(found));
         }
         if flight.is_complete {

@@ -77,6 +77,8 @@ impl FullParameters {
 pub struct Expected {
     pub catalog: Arc<LoadedCatalog>,
     pub digests: Digests,
+    /// Of each relation, what is in [`Digests`] of its membership of the publication.
+    pub memberships: Vec<i64>,
 }
 
 /// The three digests of a full barrier.
@@ -91,12 +93,13 @@ impl Expected {
     /// None: one of the relations is not mirrored (any more).
     pub fn new(replication: &Replication, running: &Running, relations: &[RelationId]) -> Option<Self> {
         let catalog = replication.loaded();
+        let memberships = replication.memberships(relations)?;
         let digests = Digests {
             common: catalog.digest,
             relations: catalog.relations_digest(relations)?,
-            membership: replication.membership_digest(relations)? ^ running.publication.digest,
+            membership: memberships.iter().fold(running.publication.digest, |digest, membership| digest ^ membership),
         };
-        Some(Self { catalog, digests })
+        Some(Self { catalog, digests, memberships })
     }
 }
 

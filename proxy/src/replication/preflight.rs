@@ -21,7 +21,25 @@ pub struct ServerFacts {
     pub slots_max: i64,
     pub slots_used: i64,
     pub walsenders_max: i64,
+    /// Without those of [`Needs::standby`].
     pub walsenders_used: i64,
+}
+
+/// What the mirror takes of upstream's limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs<'a> {
+    /// Mode `standby`: the name that freshet's walsenders have.
+    pub standby: Option<&'a str>,
+}
+
+impl Needs<'_> {
+    /// Always a temporary one: a physical walsender keeps nothing.
+    const SLOTS: i64 = 1;
+
+    /// In mode `standby` one acknowledges commits while the other's slot is made ([`crate::replication::release`]).
+    fn walsenders(self) -> i64 {
+        if self.standby.is_some() { 2 } else { 1 }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +66,7 @@ impl std::fmt::Display for Finding {
 }
 
 /// Asks upstream.
-pub async fn gather(client: &Client) -> Result<ServerFacts, UpstreamError> {
+pub async fn gather(client: &Client, needs: Needs<'_>) -> Result<ServerFacts, UpstreamError> {
     let row = client
         .query_one(
             "SELECT current_setting('server_version_num')::int4, current_setting('wal_level'),
@@ -59,9 +77,10 @@ pub async fn gather(client: &Client) -> Result<ServerFacts, UpstreamError> {
                                                           AND pg_has_role(g.oid, 'MEMBER')),
                     has_database_privilege(d.oid, 'CREATE'),
                     current_setting('max_replication_slots')::int8, (SELECT count(*) FROM pg_replication_slots),
-                    current_setting('max_wal_senders')::int8, (SELECT count(*) FROM pg_stat_replication)
+                    current_setting('max_wal_senders')::int8,
+                    (SELECT count(*) FROM pg_stat_replication WHERE lower(application_name) IS DISTINCT FROM lower($1))
                FROM pg_database d, pg_roles r WHERE datname = current_database() AND rolname = current_user",
-            &[],
+            &[&needs.standby],
         )
         .await?;
     Ok(ServerFacts {
@@ -84,7 +103,7 @@ pub async fn gather(client: &Client) -> Result<ServerFacts, UpstreamError> {
 const FLOORS: [(i32, i32); 4] = [(14, 19), (15, 14), (16, 10), (17, 6)];
 
 /// Everything that is wrong, what blocks first.
-pub fn assess(facts: &ServerFacts) -> Vec<Finding> {
+pub fn assess(facts: &ServerFacts, needs: Needs<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut find = |severity, what: String, why: &str, remedy: String| {
         findings.push(Finding { severity, what, why: why.into(), remedy });
@@ -121,15 +140,19 @@ pub fn assess(facts: &ServerFacts) -> Vec<Finding> {
         let remedy = format!("GRANT CREATE ON DATABASE {} TO {};", facts.database, facts.role);
         find(Severity::Blocks, what, "freshet keeps a publication of the tables it mirrors", remedy);
     }
-    if facts.slots_used >= facts.slots_max {
+    if facts.slots_max - facts.slots_used < Needs::SLOTS {
         let what = format!("all {} replication slots are in use", facts.slots_max);
         let remedy = format!("ALTER SYSTEM SET max_replication_slots = {}; then restart", facts.slots_max + 5);
         find(Severity::Blocks, what, "the mirror needs one (temporary)", remedy);
     }
-    if facts.walsenders_used >= facts.walsenders_max {
-        let what = format!("all {} walsenders are in use", facts.walsenders_max);
+    if facts.walsenders_max - facts.walsenders_used < needs.walsenders() {
+        let what = format!("{} of {} walsenders are in use", facts.walsenders_used, facts.walsenders_max);
         let remedy = format!("ALTER SYSTEM SET max_wal_senders = {}; then restart", facts.walsenders_max + 5);
-        find(Severity::Blocks, what, "the mirror needs one", remedy);
+        let why = match needs.standby {
+            Some(_) => "mode standby needs two: one acknowledges commits while the other begins",
+            None => "the mirror needs one",
+        };
+        find(Severity::Blocks, what, why, remedy);
     }
     if let Some((_, floor)) = FLOORS.iter().find(|(floor_major, floor)| *floor_major == major && minor < *floor) {
         let why = "earlier minor releases can lose changes of transactions that run while a table is published";
@@ -164,27 +187,41 @@ mod tests {
         }
     }
 
+    const PLAIN: Needs<'_> = Needs { standby: None };
+    const STANDBY: Needs<'_> = Needs { standby: Some("freshet") };
+
     #[test]
     fn a_server_that_is_ready_has_no_findings() {
-        assert_eq!(assess(&ready()), []);
+        assert_eq!(assess(&ready(), PLAIN), []);
+        assert_eq!(assess(&ready(), STANDBY), []);
+    }
+
+    #[test]
+    fn a_standby_needs_two_walsenders() {
+        let last = ServerFacts { walsenders_used: 9, slots_used: 9, ..ready() };
+        assert_eq!(assess(&last, PLAIN), []);
+        let findings = assess(&last, STANDBY);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert_eq!(findings[0].what, "9 of 10 walsenders are in use");
+        assert!(findings[0].severity == Severity::Blocks && findings[0].why.contains("needs two"));
     }
 
     #[test]
     fn each_shortcoming_is_named_with_its_remedy() {
-        let findings = assess(&ServerFacts { wal_level: "replica".into(), may_replicate: false, ..ready() });
+        let findings = assess(&ServerFacts { wal_level: "replica".into(), may_replicate: false, ..ready() }, PLAIN);
         assert_eq!(findings.len(), 2);
         assert!(findings.iter().all(|finding| finding.severity == Severity::Blocks));
         assert_eq!(findings[1].remedy, "ALTER ROLE freshet REPLICATION;");
 
-        let full = assess(&ServerFacts { slots_used: 10, walsenders_used: 10, ..ready() });
+        let full = assess(&ServerFacts { slots_used: 10, walsenders_used: 10, ..ready() }, PLAIN);
         assert!(full[0].remedy.contains("max_replication_slots = 15"));
         assert!(full[1].remedy.contains("max_wal_senders = 15"));
     }
 
     #[test]
     fn old_minor_releases_warn_and_old_major_releases_block() {
-        assert_eq!(assess(&ServerFacts { version: 150_013, ..ready() })[0].severity, Severity::Warns);
-        assert_eq!(assess(&ServerFacts { version: 130_022, ..ready() })[0].severity, Severity::Blocks);
-        assert_eq!(assess(&ServerFacts { version: 180_001, ..ready() }), []);
+        assert_eq!(assess(&ServerFacts { version: 150_013, ..ready() }, PLAIN)[0].severity, Severity::Warns);
+        assert_eq!(assess(&ServerFacts { version: 130_022, ..ready() }, PLAIN)[0].severity, Severity::Blocks);
+        assert_eq!(assess(&ServerFacts { version: 180_001, ..ready() }, PLAIN), []);
     }
 }

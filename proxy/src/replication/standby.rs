@@ -271,6 +271,8 @@ impl Replication {
             let outcome: Result<(), UpstreamError> = async {
                 let mut connection = Connection::open(self.address(), &[("application_name", self.name())]).await?;
                 loop {
+                    // A look at a commit has no time for opening one.
+                    drop(self.samples().connection().await?);
                     let asked_at = Instant::now();
                     let sql = FACTS.replace("PROCESS", &process.to_string()).replace("NAME", &standby.name);
                     let rows = tokio::time::timeout(ANSWER_MAX, connection.simple_query(&sql)).await;
@@ -297,7 +299,7 @@ impl Replication {
             return;
         };
         let visible = tokio::time::timeout(SAMPLE_MAX, async {
-            let client = self.pool().connection().await?;
+            let client = self.samples().connection().await?;
             let row = client.query_one("SELECT pg_current_snapshot()::text", &[]).await?;
             Ok::<_, UpstreamError>(VisibilitySnapshot::parse(row.get(0)))
         });

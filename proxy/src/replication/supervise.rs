@@ -34,7 +34,7 @@ use crate::replication::bootstrap::{
 };
 use crate::replication::catalog::{self, LoadedCatalog, Refusal, TableFacts};
 use crate::replication::copy::{CopyBudget, CopyError, qualified_name};
-use crate::replication::preflight::{self, Severity};
+use crate::replication::preflight::{self, Needs, Severity};
 use crate::replication::release::{Freeing, is_connected};
 use crate::replication::standby::Standby;
 use crate::replication::status::{Running, StreamCounters, StreamState};
@@ -107,6 +107,8 @@ struct Shared {
     /// Publication, slot and application name of this process.
     name: String,
     pool: ServicePool,
+    /// For looks at single commits, which must not wait behind the catalog's loads.
+    samples: ServicePool,
     mirror: Mirror,
     applied: watch::Sender<Lsn>,
     stream: ArcSwap<StreamState>,
@@ -132,6 +134,13 @@ struct Shared {
     announcements: AtomicU64,
     /// Where copies run: the runtime that serves sessions, not the thread of the stream.
     copiers: Handle,
+}
+
+impl Shared {
+    fn close_pools(&self) {
+        self.pool.close();
+        self.samples.close();
+    }
 }
 
 /// What became of a table that was wanted.
@@ -164,12 +173,13 @@ enum Wanted {
 impl Replication {
     pub fn new(options: MirrorOptions) -> Result<Self, UpstreamError> {
         let limits = MirrorLimits { bytes_max: options.memory_bytes_max, ..MirrorLimits::default() };
-        let pool = ServicePool::new(&options.address, 4)?;
+        let (pool, samples) = (ServicePool::new(&options.address, 4)?, ServicePool::new(&options.address, 1)?);
         let starting = StreamState::Down("starting".into());
         Ok(Self {
             shared: Arc::new(Shared {
                 name: fresh_name(&options.publication),
                 pool,
+                samples,
                 mirror: Mirror::new(limits),
                 applied: watch::channel(Lsn::default()).0,
                 stream: ArcSwap::from_pointee(starting),
@@ -199,7 +209,7 @@ impl Replication {
         if shared.options.tables == TableChoice::None {
             shared.stream.store(Arc::new(StreamState::RelayOnly("mirroring is turned off".into())));
             shutdown.cancelled().await;
-            return shared.pool.close();
+            return shared.close_pools();
         }
         let mut pause = RETRY_MIN;
         let mut told = String::new();
@@ -251,7 +261,7 @@ impl Replication {
         if let Ok(Err(error)) = timeout(RETRY_MAX, drop_publication(&shared.pool, &shared.name)).await {
             tracing::warn!(%error, publication = %shared.name, "the publication was not dropped");
         }
-        shared.pool.close();
+        shared.close_pools();
     }
 
     /// Everything is relayed from here on, and what was mirrored is forgotten.
@@ -327,8 +337,9 @@ impl Replication {
     /// Everything up to the running stream.
     async fn prepare(&self, freeing: &mut Option<Freeing>) -> Result<Walsender, Ended> {
         let shared = &self.shared;
-        let facts = preflight::gather(&*shared.pool.connection().await?).await?;
-        for finding in preflight::assess(&facts) {
+        let needs = Needs { standby: shared.standby.as_ref().map(|standby| &*standby.name) };
+        let facts = preflight::gather(&*shared.pool.connection().await?, needs).await?;
+        for finding in preflight::assess(&facts, needs) {
             match finding.severity {
                 Severity::Blocks => return Err(Ended::RelayOnly(finding.to_string().into())),
                 Severity::Warns => tracing::warn!(%finding, "upstream is not as it should be"),

@@ -57,6 +57,11 @@ impl Replication {
         &self.shared.pool
     }
 
+    /// A connection of its own for [`crate::replication::standby`].
+    pub(in crate::replication) fn samples(&self) -> &ServicePool {
+        &self.shared.samples
+    }
+
     pub fn address(&self) -> &UpstreamAddress {
         &self.shared.options.address
     }
@@ -127,13 +132,20 @@ impl Replication {
 
     /// The digest of these tables' rows in pg_publication_rel. None: one of them is not mirrored.
     pub fn membership_digest(&self, relations: &[RelationId]) -> Option<i64> {
+        self.memberships(relations).map(|each| each.iter().fold(0, |digest, membership| digest ^ membership))
+    }
+
+    /// The digest of each of these tables' rows in pg_publication_rel, 0 for relations made of others. None: one of them is
+    /// not mirrored.
+    pub fn memberships(&self, relations: &[RelationId]) -> Option<Vec<i64>> {
         let loaded = self.shared.loaded.load();
         let tables = self.shared.tables.lock();
-        let rows = relations.iter().filter(|relation| !loaded.derived.contains_key(relation));
-        rows.into_iter().try_fold(0, |digest, relation| match tables.get(relation)?.state {
-            Wanted::Mirrored { membership, .. } => Some(digest ^ membership),
-            Wanted::Due(..) | Wanted::Copying { .. } | Wanted::Refused(_) | Wanted::Unfit { .. } => None,
-        })
+        let membership = |relation: &RelationId| match tables.get(relation).map(|entry| &entry.state) {
+            _ if loaded.derived.contains_key(relation) => Some(0),
+            Some(Wanted::Mirrored { membership, .. }) => Some(*membership),
+            Some(Wanted::Due(..) | Wanted::Copying { .. } | Wanted::Refused(_) | Wanted::Unfit { .. }) | None => None,
+        };
+        relations.iter().map(membership).collect()
     }
 
     /// The relations made of others that answers were asked from, as far as they are (still) there: what a barrier over
