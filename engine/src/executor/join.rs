@@ -1,4 +1,5 @@
-//! Hash joins: every input but the largest becomes a build side, and batches of the largest go through all of them.
+//! Hash joins: every input but the first (see [`super::join_order`]) becomes a build side, and batches of the first go
+//! through all of them.
 //!
 //! A build side is its rows, a [`KeyTable`] over the join keys and, per key, the rows that have it. Build sides over a
 //! plain scan come from the join cache if the table version is the same. Joined columns stay row numbers until read.
@@ -13,7 +14,7 @@ use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::join_cache::JoinKey;
-use crate::planner::expression::{columns_of, type_of};
+use crate::planner::expression::{columns_of, is_same, type_of};
 use crate::planner::node::{Join, PlanNode};
 use crate::types::{PgType, Value};
 
@@ -24,20 +25,27 @@ impl Run<'_> {
     pub(super) fn join(&self, join: &Join, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
         let bases = join.bases();
         let width = bases[join.inputs.len()];
-        let sizes: Vec<usize> = join.inputs.iter().map(|input| self.estimate(input)).collect();
-        let order = join_order(join, &sizes);
+        let order = self.join_order(join)?;
         let mut steps = Vec::with_capacity(order.len() - 1);
         let mut attached = vec![order[0]];
         let mut filters: Vec<Option<&BoundExpr>> = join.filters.iter().map(Some).collect();
         for input in &order[1..] {
-            let (mut probe_keys, mut build_keys) = (Vec::new(), Vec::new());
-            for equality in &join.equalities {
-                if equality.left_input == *input && attached.contains(&equality.right_input) {
-                    build_keys.push((&equality.left, equality.is_null_safe));
-                    probe_keys.push(&equality.right);
-                } else if equality.right_input == *input && attached.contains(&equality.left_input) {
-                    build_keys.push((&equality.right, equality.is_null_safe));
-                    probe_keys.push(&equality.left);
+            let mut probe_keys: Vec<&BoundExpr> = Vec::new();
+            let mut build_keys: Vec<(&BoundExpr, bool)> = Vec::new();
+            for (at, equality) in join.equalities.iter().chain(&join.implied).enumerate() {
+                let ends = [(equality.left_input, &equality.left), (equality.right_input, &equality.right)];
+                let [left, right] = ends;
+                let (own, other) = if left.0 == *input && attached.contains(&right.0) {
+                    (left.1, right.1)
+                } else if right.0 == *input && attached.contains(&left.0) {
+                    (right.1, left.1)
+                } else {
+                    continue;
+                };
+                // What is implied says nothing new of a column that is a key already.
+                if at < join.equalities.len() || !build_keys.iter().any(|(key, _)| is_same(key, own)) {
+                    build_keys.push((own, equality.is_null_safe));
+                    probe_keys.push(other);
                 }
             }
             attached.push(*input);
@@ -177,26 +185,6 @@ struct Step<'n> {
     side: Arc<BuildSide>,
     /// Conditions whose last column this step brings.
     filters: Vec<BoundExpr>,
-}
-
-/// The largest input first, which is probed with; then what is connected to those before, the smallest first.
-fn join_order(join: &Join, sizes: &[usize]) -> Vec<usize> {
-    let inputs = join.inputs.len();
-    let largest = (0..inputs).rev().max_by_key(|input| sizes[*input]).expect("a join has inputs");
-    let mut order = vec![largest];
-    while order.len() < inputs {
-        let is_connected = |input: usize| {
-            join.equalities.iter().any(|equality| {
-                (equality.left_input == input && order.contains(&equality.right_input))
-                    || (equality.right_input == input && order.contains(&equality.left_input))
-            })
-        };
-        let left = (0..inputs).filter(|input| !order.contains(input));
-        // An unconnected input multiplies everything: last.
-        let next = left.min_by_key(|input| (!is_connected(*input), sizes[*input])).expect("inputs are left");
-        order.push(next);
-    }
-    order
 }
 
 /// Rows to join with, by key.

@@ -2,7 +2,7 @@
 //!
 //! An operator pushes [`batch::Batch`]es into the one above it, which may answer that it has enough. Scans go chunk by
 //! chunk; sorts, aggregates and the build sides of joins collect. What depends on the data is decided here, from the
-//! snapshot: join order and build sides ([`join`]), index or scan ([`scan`]), how keys are numbered ([`key_table`]),
+//! snapshot: join order ([`join_order`]) and build sides ([`join`]), index or scan ([`scan`]), how keys are numbered ([`key_table`]),
 //! how rows are ordered ([`order`]). Single-threaded; every error means that upstream answers.
 
 mod accumulate;
@@ -10,9 +10,11 @@ mod aggregate;
 mod arrays;
 mod batch;
 pub mod changes;
+mod estimate;
 pub(crate) mod eval;
 mod filter;
 mod join;
+mod join_order;
 mod key_table;
 mod order;
 mod scan;
@@ -372,43 +374,6 @@ impl Run<'_> {
             | PlanNode::DistinctOn { input, .. }
             | PlanNode::Sort { input, .. }
             | PlanNode::Limit { input, .. } => self.output_types(input),
-        }
-    }
-
-    /// A guess at the number of rows, from the tables' sizes.
-    fn estimate(&self, node: &PlanNode) -> usize {
-        // What one predicate is taken to keep: a third.
-        const KEPT: usize = 3;
-        let filtered = |rows: usize, predicates: usize| rows / KEPT.pow(predicates.min(4) as u32);
-        match node {
-            PlanNode::OneRow => 1,
-            PlanNode::Scan(scan) => {
-                let rows = self.snapshot.tables.get(&scan.table).map_or(0, |table| table.rows);
-                // An equality keeps less than another comparison.
-                filtered(rows, scan.filters.len() + scan.look_ups.len())
-            }
-            PlanNode::Filter { input, predicates } => filtered(self.estimate(input), predicates.len()),
-            PlanNode::Project { input, .. }
-            | PlanNode::DistinctOn { input, .. }
-            | PlanNode::Window { input, .. }
-            | PlanNode::Sort { input, .. }
-            | PlanNode::Limit { input, .. } => self.estimate(input),
-            PlanNode::Append { inputs, .. } => inputs.iter().map(|input| self.estimate(input)).sum(),
-            PlanNode::SetOperation { left, .. } => self.estimate(left),
-            PlanNode::Values { rows, .. } => rows.len(),
-            PlanNode::Common { index, .. } => match self.state.commons[*index].get() {
-                Some(known) => known.rows,
-                None => self.estimate(&self.commons[*index]),
-            },
-            PlanNode::Series { .. } => 1_000,
-            PlanNode::Join(join) => join.inputs.iter().map(|input| self.estimate(input)).max().unwrap_or(0),
-            PlanNode::SideJoin(join) => match join.kind {
-                SideKind::Left | SideKind::Full => self.estimate(&join.left).max(self.estimate(&join.right)),
-                SideKind::Semi | SideKind::Anti => self.estimate(&join.left) / 2,
-                SideKind::Mark | SideKind::Single => self.estimate(&join.left),
-            },
-            PlanNode::Aggregate(aggregate) if aggregate.groups.is_empty() => 1,
-            PlanNode::Aggregate(aggregate) => self.estimate(&aggregate.input) / 8,
         }
     }
 }

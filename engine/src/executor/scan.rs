@@ -130,7 +130,7 @@ pub(super) fn ranges(scan: &Scan, environment: &Environment<'_>) -> Vec<Range> {
 }
 
 /// The filters to find rows by: the whole primary key, or else one column of a large table that looks selective.
-fn chosen_look_ups<'s>(scan: &'s Scan, table: &TableVersion) -> Option<Vec<&'s LookUp>> {
+pub(super) fn chosen_look_ups<'s>(scan: &'s Scan, table: &TableVersion) -> Option<Vec<&'s LookUp>> {
     let by_column = |column: &usize| scan.look_ups.iter().find(|look_up| look_up.column == *column);
     let key = &table.schema.primary_key;
     if !key.is_empty()

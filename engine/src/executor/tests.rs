@@ -307,6 +307,22 @@ fn a_key_is_looked_up_and_other_filters_still_hold() {
 }
 
 #[test]
+fn joins_are_ordered_by_what_they_leave_not_by_the_size_of_inputs() {
+    // orders a, customers x, customers y, orders b WHERE a.customer = x.id AND x.region = y.region
+    //   AND y.id = b.customer AND a.id = b.id: regions multiply, so b has to come before y.
+    let all = [(1, vec![0, 1]), (2, vec![0, 1]), (2, vec![0, 1]), (1, vec![0, 1])];
+    let [a, x, y, b] = all.map(|(table, columns)| scan(table, &columns));
+    let both = [x, y, b].into_iter().fold(a, |left, right| join(JoinKind::Cross, left, right, None));
+    let equal = |left, right| call(&EQUAL, vec![column(left, Int4), column(right, Int4)]);
+    let regions = call(&TEXT_EQUAL, vec![column(3, Text), column(5, Text)]);
+    let on = BoundExpr::And(vec![equal(1, 2), regions, equal(4, 7), equal(0, 6)]);
+    let counted = aggregate(filter(both, on), vec![], vec![agg(F::CountStar, None, Int8)]);
+    let limits = Limits { rows_max: 70_000, ..Limits::default() };
+    // Customers 18 and 19 are not there; every order meets itself.
+    assert_eq!(try_rows(counted, &[Int8], &limits).expect("within the budget"), ["17100"]);
+}
+
+#[test]
 fn errors_of_constants_and_of_rows_end_the_execution() {
     let constant = BoundRelation::Project {
         input: Box::new(scan(3, &[])),

@@ -254,6 +254,10 @@ pub fn is_same(left: &BoundExpr, right: &BoundExpr) -> bool {
         (E::Coalesce { arguments: a, expr_type: at }, E::Coalesce { arguments: b, expr_type: bt }) => {
             at == bt && all_same(a, b)
         }
+        (
+            E::InList { equal: f, operand: a, list: al, negated: n },
+            E::InList { equal: g, operand: b, list: bl, negated: m },
+        ) => std::ptr::eq(*f, *g) && n == m && is_same(a, b) && all_same(al, bl),
         // The rest is rare where sameness pays; computing it twice is correct.
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! From a [`BoundQuery`] to a [`Plan`]: the same rows, computed with less.
 //!
-//! Rewrites (one per file in [`rules`]): text of learnt collations ranked, literals folded, predicates pushed to the rows they test, projections merged,
+//! Rewrites (one per file in [`rules`]): text of learnt collations ranked, literals folded, predicates pushed to the rows they test, ORs taken apart, projections merged,
 //! unread columns dropped, hashable join equalities found, limits moved into sorts. What depends on the data (join
 //! order, which aggregation, index or scan) is decided by the executor, so a plan is valid for every snapshot of its catalog.
 
@@ -129,7 +129,7 @@ fn simplify(node: &mut PlanNode, abilities: &Abilities) -> Result<(), UpstreamRe
     root = rules::merge::merge(root);
     // Merged joins see each other's inputs only now.
     *node = rules::pushdown::push(root, Vec::new());
-    Ok(())
+    rules::disjunctions::restrict_inputs(node)
 }
 
 /// Common rows keep the columns that any reader wants; readers come after what they read.
@@ -174,7 +174,7 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
             let filters = split(condition);
             let kind = match kind {
                 JoinKind::Inner | JoinKind::Cross => {
-                    return Ok(PlanNode::Join(Join { inputs: vec![left, right], equalities: Vec::new(), filters }));
+                    return Ok(PlanNode::Join(Join::new(vec![left, right], filters)));
                 }
                 JoinKind::Left => SideKind::Left,
                 JoinKind::Full => SideKind::Full,

@@ -108,6 +108,8 @@ pub struct LookUp {
 pub struct Join {
     pub inputs: Vec<PlanNode>,
     pub equalities: Vec<Equality>,
+    /// What follows from several of them (`a = b AND b = c` says `a = c`): for an input that no other one leads to.
+    pub implied: Vec<Equality>,
     /// What is left of the condition, over the output.
     pub filters: Vec<BoundExpr>,
 }
@@ -252,6 +254,11 @@ impl PlanNode {
 }
 
 impl Join {
+    /// Before any equality is known as such.
+    pub fn new(inputs: Vec<PlanNode>, filters: Vec<BoundExpr>) -> Self {
+        Self { inputs, equalities: Vec::new(), implied: Vec::new(), filters }
+    }
+
     /// Position of each input's first column, and the width as a last entry.
     pub fn bases(&self) -> Vec<usize> {
         let mut bases = vec![0];

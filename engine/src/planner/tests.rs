@@ -94,6 +94,68 @@ fn predicates_of_a_comma_join_reach_the_scans_and_equalities_are_hashed() {
 }
 
 #[test]
+fn an_or_gives_up_what_all_its_branches_say_and_restricts_each_input() {
+    // t1, t2 WHERE (t1.c0 = t2.c0 AND t1.c1 > 5 AND t2.c1 > 1) OR (t2.c1 > 2 AND t1.c1 > 7 AND t1.c0 = t2.c0)
+    let branch = |first: i32, second: i32| {
+        let mut parts = vec![
+            call(&EQUAL, column(0), column(2)),
+            call(&GREATER, column(1), int(first)),
+            call(&GREATER, column(3), int(second)),
+        ];
+        if second == 2 {
+            parts.reverse();
+        }
+        BoundExpr::And(parts)
+    };
+    let either = BoundExpr::Or(vec![branch(5, 1), branch(7, 2)]);
+    let joined = || join(JoinKind::Cross, scan(1, 2), scan(2, 2), None);
+    assert_eq!(
+        explained(filter(joined(), either.clone()), 4),
+        "Join on #0 = #2; also (((#1 > 5) AND (#3 > 1)) OR ((#3 > 2) AND (#1 > 7)))\n  \
+         Scan table 1 [0, 1] where ((#1 > 5) OR (#1 > 7))\n  Scan table 2 [0, 1] where ((#1 > 1) OR (#1 > 2))\n"
+    );
+    // One branch says no more than what all say.
+    let with_plain = BoundExpr::Or(vec![either, call(&EQUAL, column(0), column(2))]);
+    assert_eq!(
+        explained(filter(joined(), with_plain), 4),
+        "Join on #0 = #2\n  Scan table 1 [0, 1]\n  Scan table 2 [0, 1]\n"
+    );
+}
+
+#[test]
+fn an_outer_join_keeps_the_rows_that_an_or_in_its_condition_excludes() {
+    let branch = |n| BoundExpr::And(vec![call(&GREATER, column(1), int(n)), call(&GREATER, column(3), int(n))]);
+    let on = BoundExpr::Or(vec![branch(1), branch(2)]);
+    assert_eq!(
+        explained(join(JoinKind::Left, scan(1, 2), scan(2, 2), Some(on)), 4),
+        "Left join; also (((#1 > 1) AND (#3 > 1)) OR ((#1 > 2) AND (#3 > 2))) (every pair)\n  \
+         Scan table 1 [0, 1]\n  Scan table 2 [0, 1] where ((#1 > 1) OR (#1 > 2))\n"
+    );
+}
+
+#[test]
+fn equalities_of_one_class_lead_from_every_member_to_every_other() {
+    // t1, t2, t3 WHERE t1.c0 = t2.c0 AND t2.c0 = t3.c0
+    let predicate = BoundExpr::And(vec![call(&EQUAL, column(0), column(1)), call(&EQUAL, column(1), column(2))]);
+    let both = join(JoinKind::Cross, join(JoinKind::Cross, scan(1, 1), scan(2, 1), None), scan(3, 1), None);
+    let query = BoundQuery {
+        root: BoundRelation::Filter { input: both, predicate },
+        output: vec![],
+        parameters: vec![],
+        commons: vec![],
+        scalars: vec![],
+        tables: vec![],
+        views: vec![],
+        uses_time: false,
+        folds_settings: false,
+    };
+    let plan = crate::executor::plan(query).expect("planned");
+    let PlanNode::Join(join) = &plan.root else { panic!("one join: {plan:?}") };
+    assert_eq!((join.equalities.len(), join.implied.len()), (2, 1));
+    assert_eq!((join.implied[0].left_input, join.implied[0].right_input), (0, 2));
+}
+
+#[test]
 fn derived_tables_dissolve_into_one_join() {
     // (SELECT c1, c0 FROM t1 WHERE c2 > 1) a JOIN t2 ON a.c0 = t2.c0 JOIN t3 ON t3.c0 = t2.c1
     let derived = project(filter(scan(1, 3), call(&GREATER, column(2), int(1))), vec![column(1), column(0)]);

@@ -1,7 +1,7 @@
 //! Mirrored rows: an immutable [`TableVersion`] is a list of chunks with deletion bitmaps, copy-on-write.
 //!
 //! A change makes a new version that shares every untouched chunk. A chunk's columns never change; what is
-//! deleted from it is a bitmap beside it. What is derived from a chunk (value ranges, key indexes) is made on first
+//! deleted from it is a bitmap beside it. What is derived from a chunk (value ranges, sketches of distinct values, key indexes) is made on first
 //! use and shared by all versions that hold the chunk.
 
 pub mod build;
@@ -9,6 +9,7 @@ pub mod delta;
 mod gather;
 mod index;
 mod key;
+pub mod sketch;
 #[cfg(test)]
 mod tests;
 pub mod zone;
@@ -22,6 +23,7 @@ use arrow::buffer::BooleanBuffer;
 pub use build::TableBuilder;
 pub use delta::{RowAt, TableDelta};
 use index::{Match, Probe};
+use sketch::Sketch;
 pub use zone::Zone;
 
 use crate::catalog::TableSchema;
@@ -44,6 +46,7 @@ pub struct Chunk {
     pub rows: usize,
     types: Box<[Option<PgType>]>,
     zones: Box<[OnceLock<Option<Zone>>]>,
+    sketches: Box<[OnceLock<Option<Sketch>>]>,
     indexes: index::KeyIndexes,
     bytes: usize,
 }
@@ -74,8 +77,9 @@ impl Chunk {
         assert!(rows <= CHUNK_ROWS, "at most CHUNK_ROWS rows");
         let types = schema.columns.iter().map(|column| column.pg_type).collect();
         let zones = columns.iter().map(|_| OnceLock::new()).collect();
+        let sketches = columns.iter().map(|_| OnceLock::new()).collect();
         let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum();
-        Self { columns, rows, types, zones, indexes: index::KeyIndexes::default(), bytes }
+        Self { columns, rows, types, zones, sketches, indexes: index::KeyIndexes::default(), bytes }
     }
 
     /// The type of a column, None where it is not mirrored.
@@ -91,7 +95,7 @@ impl Chunk {
 
     /// Resident estimate: the arrays and the indexes made so far.
     pub fn bytes(&self) -> usize {
-        self.bytes + self.indexes.bytes()
+        self.bytes + self.indexes.bytes() + self.sketch_bytes()
     }
 }
 

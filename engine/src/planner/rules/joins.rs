@@ -2,7 +2,7 @@
 
 use crate::binder::BoundExpr;
 use crate::catalog::functions::Function;
-use crate::planner::expression::{columns_of, is_same};
+use crate::planner::expression::{columns_of, is_same, type_of};
 use crate::planner::node::{Equality, PlanNode};
 use crate::planner::rules::for_each_input_mut;
 use crate::planner::rules::pushdown::only_input;
@@ -15,6 +15,7 @@ pub(in crate::planner) fn find_equalities(node: &mut PlanNode) -> Result<(), Ups
         PlanNode::Join(join) => {
             let bases = join.bases();
             split(&mut join.filters, &mut join.equalities, &bases);
+            join.implied = implied(&join.equalities);
         }
         PlanNode::SideJoin(join) => {
             let left_width = join.left.width();
@@ -41,6 +42,58 @@ fn split(filters: &mut Vec<BoundExpr>, equalities: &mut Vec<Equality>, bases: &[
             None => filters.push(filter),
         }
     }
+}
+
+/// The equalities between members of one class that are not written (PostgreSQL: equivclass.c).
+fn implied(written: &[Equality]) -> Vec<Equality> {
+    let mut classes: Vec<Vec<Side<'_>>> = Vec::new();
+    for equality in written.iter().filter(|equality| !equality.is_null_safe) {
+        let [left, right] = [(equality.left_input, &equality.left), (equality.right_input, &equality.right)];
+        let class_of = |side| classes.iter().position(|class| class.iter().any(|member| is_member(*member, side)));
+        match (class_of(left), class_of(right)) {
+            (Some(first), Some(second)) if first == second => {}
+            (Some(first), Some(second)) => {
+                let other = classes.remove(second.max(first));
+                classes[second.min(first)].extend(other);
+            }
+            (Some(class), None) => classes[class].push(right),
+            (None, Some(class)) => classes[class].push(left),
+            (None, None) => classes.push(vec![left, right]),
+        }
+    }
+    let is_written = |a: Side<'_>, b: Side<'_>| {
+        written.iter().any(|equality| {
+            let sides = [(equality.left_input, &equality.left), (equality.right_input, &equality.right)];
+            (is_member(sides[0], a) && is_member(sides[1], b)) || (is_member(sides[0], b) && is_member(sides[1], a))
+        })
+    };
+    let mut implied = Vec::new();
+    for class in &classes {
+        for (at, left) in class.iter().enumerate() {
+            for right in &class[at + 1..] {
+                if left.0 != right.0 && is_comparable(left.1, right.1) && !is_written(*left, *right) {
+                    let (left_input, right_input) = (left.0, right.0);
+                    let (left, right) = (left.1.clone(), right.1.clone());
+                    implied.push(Equality { left_input, left, right_input, right, is_null_safe: false });
+                }
+            }
+        }
+    }
+    implied
+}
+
+/// An input and an expression over its columns.
+type Side<'e> = (usize, &'e BoundExpr);
+
+fn is_member(member: Side<'_>, side: Side<'_>) -> bool {
+    member.0 == side.0 && is_same(member.1, side.1) && type_of(member.1) == type_of(side.1)
+}
+
+/// Whether the two have keys of one kind (see [`is_hashable`]).
+fn is_comparable(left: &BoundExpr, right: &BoundExpr) -> bool {
+    let is_integer = |t: PgType| matches!(t, PgType::Int2 | PgType::Int4 | PgType::Int8);
+    let (left, right) = (type_of(left), type_of(right));
+    left == right || (is_integer(left) && is_integer(right))
 }
 
 fn as_equality(filter: &BoundExpr, bases: &[usize]) -> Option<Equality> {

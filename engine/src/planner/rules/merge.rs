@@ -115,7 +115,7 @@ fn merge_join(join: Join) -> PlanNode {
         relocate(&mut filter, &definitions);
         filters.push(filter);
     }
-    let merged = PlanNode::Join(Join { inputs, equalities: Vec::new(), filters });
+    let merged = PlanNode::Join(Join::new(inputs, filters));
     if !has_moved {
         return merged;
     }

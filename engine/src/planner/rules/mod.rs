@@ -1,6 +1,7 @@
 //! Rewrites of a plan, one per file; each keeps the rows and the output columns.
 
 pub(super) mod collate;
+pub(super) mod disjunctions;
 pub(super) mod fold;
 pub(super) mod joins;
 pub(super) mod merge;
@@ -60,7 +61,7 @@ pub(super) fn for_each_expression_mut(
         PlanNode::Filter { predicates, .. } => predicates.iter_mut().try_for_each(visit),
         PlanNode::Project { expressions, .. } => expressions.iter_mut().try_for_each(visit),
         PlanNode::Join(join) => {
-            for equality in &mut join.equalities {
+            for equality in join.equalities.iter_mut().chain(&mut join.implied) {
                 visit(&mut equality.left)?;
                 visit(&mut equality.right)?;
             }

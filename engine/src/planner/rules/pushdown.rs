@@ -3,8 +3,9 @@
 //! subquery_push_qual), so an expression that can raise sees about the rows that it would see there.
 
 use crate::binder::{BoundExpr, WindowCall};
-use crate::planner::expression::{columns_of, conjuncts, rejects_nulls, renumber, substitute};
+use crate::planner::expression::{columns_of, rejects_nulls, renumber, substitute};
 use crate::planner::node::{Aggregate, Join, PlanNode, SideJoin, SideKind};
+use crate::planner::rules::disjunctions::split;
 
 /// Puts `predicates`, over the node's output, as far down as they go.
 pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -> PlanNode {
@@ -14,11 +15,7 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
             scan.filters.append(&mut predicates);
             PlanNode::Scan(scan)
         }
-        PlanNode::Filter { input, predicates: own } => {
-            let mut all = Vec::new();
-            own.into_iter().chain(predicates).for_each(|predicate| conjuncts(predicate, &mut all));
-            push(*input, all)
-        }
+        PlanNode::Filter { input, predicates: own } => push(*input, split(own.into_iter().chain(predicates))),
         PlanNode::Project { input, expressions } => {
             predicates.iter_mut().for_each(|predicate| substitute(predicate, &expressions));
             PlanNode::Project { input: Box::new(push(*input, predicates)), expressions }
@@ -66,11 +63,7 @@ fn push_into_groups(mut aggregate: Aggregate, predicates: Vec<BoundExpr>) -> Pla
 
 fn push_into_join(mut join: Join, predicates: Vec<BoundExpr>) -> PlanNode {
     let bases = join.bases();
-    let mut all = Vec::new();
-    std::mem::take(&mut join.filters)
-        .into_iter()
-        .chain(predicates)
-        .for_each(|predicate| conjuncts(predicate, &mut all));
+    let mut all = split(std::mem::take(&mut join.filters).into_iter().chain(predicates));
     add_implied_constants(&mut all);
     let mut below: Vec<Vec<BoundExpr>> = vec![Vec::new(); join.inputs.len()];
     for mut predicate in all {
@@ -165,8 +158,7 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
     let pads = join.kind == SideKind::Left;
     if pads && predicates.iter().any(|predicate| rejects_nulls(predicate, &is_right)) {
         // The padded rows would not survive (PostgreSQL: prepjointree.c reduce_outer_joins).
-        let inner = Join { inputs: vec![*join.left, *join.right], equalities: Vec::new(), filters: join.filters };
-        return push_into_join(inner, predicates);
+        return push_into_join(Join::new(vec![*join.left, *join.right], join.filters), predicates);
     }
     // A full join makes rows of its own on both sides.
     let keeps_left = join.kind != SideKind::Full;
@@ -174,8 +166,7 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
         let columns = columns_of(predicate);
         keeps_left && !columns.is_empty() && !columns.iter().any(|column| is_right(*column))
     });
-    let mut conditions = Vec::new();
-    std::mem::take(&mut join.filters).into_iter().for_each(|condition| conjuncts(condition, &mut conditions));
+    let mut conditions = split(std::mem::take(&mut join.filters));
     if join.kind == SideKind::Semi {
         let (on_left, rest): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
             let columns = columns_of(condition);

@@ -1,0 +1,132 @@
+//! How many rows a node will give: a guess from the tables' sizes, or, where the order of joins hangs on it, one from
+//! rows that are looked at.
+
+use super::scan::{chosen_look_ups, ranges};
+use super::{Batch, Run};
+use crate::catalog::functions::EvalError;
+use crate::planner::node::{PlanNode, Scan, SideKind};
+use crate::table::sketch::Sketch;
+use crate::table::{ChunkVersion, TableVersion};
+
+/// Rows that filters are tried on, in so many slices of equal size.
+const SAMPLE_ROWS: usize = 4_096;
+const SAMPLE_SLICES: usize = 4;
+
+impl Run<'_> {
+    /// A guess at the number of rows, from the tables' sizes.
+    pub(super) fn estimate(&self, node: &PlanNode) -> usize {
+        self.guess(node, &|scan| {
+            let rows = self.snapshot.tables.get(&scan.table).map_or(0, |table| table.rows);
+            // An equality keeps less than another comparison.
+            kept_by(rows, scan.filters.len() + scan.look_ups.len())
+        })
+    }
+
+    /// As [`Run::estimate`], but scans' filters are tried on some rows.
+    pub(super) fn estimate_closely(&self, node: &PlanNode) -> usize {
+        self.guess(node, &|scan| self.sampled_rows(scan))
+    }
+
+    fn guess(&self, node: &PlanNode, of_scan: &dyn Fn(&Scan) -> usize) -> usize {
+        let guess = |node: &PlanNode| self.guess(node, of_scan);
+        match node {
+            PlanNode::OneRow => 1,
+            PlanNode::Scan(scan) => of_scan(scan),
+            PlanNode::Filter { input, predicates } => kept_by(guess(input), predicates.len()),
+            PlanNode::Project { input, .. }
+            | PlanNode::DistinctOn { input, .. }
+            | PlanNode::Window { input, .. }
+            | PlanNode::Sort { input, .. }
+            | PlanNode::Limit { input, .. } => guess(input),
+            PlanNode::Append { inputs, .. } => inputs.iter().map(guess).sum(),
+            PlanNode::SetOperation { left, .. } => guess(left),
+            PlanNode::Values { rows, .. } => rows.len(),
+            PlanNode::Common { index, .. } => match self.state.commons[*index].get() {
+                Some(known) => known.rows,
+                None => guess(&self.commons[*index]),
+            },
+            PlanNode::Series { .. } => 1_000,
+            PlanNode::Join(join) => join.inputs.iter().map(guess).max().unwrap_or(0),
+            PlanNode::SideJoin(join) => match join.kind {
+                SideKind::Left | SideKind::Full => guess(&join.left).max(guess(&join.right)),
+                SideKind::Semi | SideKind::Anti => guess(&join.left) / 2,
+                SideKind::Mark | SideKind::Single => guess(&join.left),
+            },
+            PlanNode::Aggregate(aggregate) if aggregate.groups.is_empty() => 1,
+            PlanNode::Aggregate(aggregate) => guess(&aggregate.input) / 8,
+        }
+    }
+
+    /// Rows of the scan, by the share of some rows that its filters keep.
+    fn sampled_rows(&self, scan: &Scan) -> usize {
+        let Some(table) = self.snapshot.tables.get(&scan.table) else { return 0 };
+        if scan.filters.is_empty() || table.rows == 0 {
+            return table.rows;
+        }
+        if let Some(look_ups) = chosen_look_ups(scan, table) {
+            let columns: Vec<usize> = look_ups.iter().map(|look_up| look_up.column).collect();
+            if columns == table.schema.primary_key {
+                return 1;
+            }
+        }
+        // Where a filter raises an error, the scan will meet it.
+        self.sample(scan, table).unwrap_or_else(|_| kept_by(table.rows, scan.filters.len() + scan.look_ups.len()))
+    }
+
+    fn sample(&self, scan: &Scan, table: &TableVersion) -> Result<usize, EvalError> {
+        let ranges = ranges(scan, &self.environment);
+        let is_read = |version: &&ChunkVersion| {
+            version.alive_rows > 0 && !ranges.iter().any(|range| range.excludes(&version.chunk, range.column))
+        };
+        let chunks: Vec<&ChunkVersion> = table.chunks.iter().filter(is_read).collect();
+        let candidates: usize = chunks.iter().map(|version| version.alive_rows).sum();
+        let (mut looked_at, mut kept) = (0, 0);
+        let mut look = |version: &ChunkVersion, offset: usize, rows: usize| {
+            let chunk = &version.chunk;
+            let columns = scan.columns.iter().map(|column| chunk.columns[*column].slice(offset, rows));
+            let alive = version.alive.as_ref().map(|alive| alive.slice(offset, rows));
+            looked_at += alive.as_ref().map_or(rows, |alive| alive.count_set_bits());
+            kept += self.filter(Batch::new(columns.collect(), rows), &scan.filters, alive, scan.outputs)?.rows;
+            Ok::<(), EvalError>(())
+        };
+        if candidates <= SAMPLE_ROWS {
+            chunks.iter().try_for_each(|version| look(version, 0, version.chunk.rows))?;
+            return Ok(kept);
+        }
+        for slice in 0..SAMPLE_SLICES {
+            // Spread over the rows that are read, so that small chunks behind large ones count for what they are.
+            let mut target = candidates * (2 * slice + 1) / (2 * SAMPLE_SLICES);
+            let version = chunks.iter().find(|version| {
+                let is_here = target < version.alive_rows;
+                target = target.saturating_sub(if is_here { 0 } else { version.alive_rows });
+                is_here
+            });
+            let Some(version) = version else { continue };
+            let rows = (SAMPLE_ROWS / SAMPLE_SLICES).min(version.chunk.rows);
+            look(version, target.min(version.chunk.rows - rows), rows)?;
+        }
+        if looked_at == 0 {
+            return Ok(candidates);
+        }
+        // None of the sample: fewer than one in its size.
+        Ok((candidates as f64 * (kept as f64).max(0.5) / looked_at as f64).ceil() as usize)
+    }
+
+    /// About how many different values a column of a table has.
+    pub(super) fn distinct(&self, table: &TableVersion, column: usize) -> Result<f64, EvalError> {
+        if table.schema.primary_key == [column] {
+            return Ok(table.rows as f64);
+        }
+        let mut sketch = Sketch::default();
+        for version in table.chunks.iter() {
+            self.check_cancelled()?;
+            version.chunk.add_to(column, &mut sketch);
+        }
+        Ok(sketch.distinct())
+    }
+}
+
+/// What predicates are taken to keep: a third each.
+fn kept_by(rows: usize, predicates: usize) -> usize {
+    rows / 3_usize.pow(predicates.min(4) as u32)
+}

@@ -1,0 +1,145 @@
+//! In which order the inputs of a join are joined: the first is read batch by batch, each of the others is built and
+//! probed. Every input is tried as the first; what follows is, step by step, what leaves the fewest rows.
+//!
+//! Sizes come from [`super::estimate`], the rows of a step from the distinct values of its keys (PostgreSQL:
+//! selfuncs.c eqjoinsel), where keys together have at most as many values as their table has rows.
+
+use super::Run;
+use crate::binder::BoundExpr;
+use crate::catalog::functions::EvalError;
+use crate::planner::node::{Equality, Join, PlanNode, Scan};
+use crate::table::TableVersion;
+
+/// What a row costs, in rows that a batch takes through a step: to be put into a build side, and to come out of a step.
+const BUILD_COST: f64 = 3.0;
+const OUTPUT_COST: f64 = 0.5;
+/// Of two smaller inputs, either is as good as the other.
+const LOOK_ROWS_MIN: usize = 4_096;
+
+impl Run<'_> {
+    pub(super) fn join_order(&self, join: &Join) -> Result<Vec<usize>, EvalError> {
+        if join.inputs.len() == 2 {
+            // The larger one is read.
+            let mut sizes: Vec<usize> = join.inputs.iter().map(|input| self.estimate(input)).collect();
+            if sizes.iter().any(|rows| *rows > LOOK_ROWS_MIN) {
+                sizes = join.inputs.iter().map(|input| self.estimate_closely(input)).collect();
+            }
+            return Ok(if sizes[0] >= sizes[1] { vec![0, 1] } else { vec![1, 0] });
+        }
+        let sizing = Sizing::new(self, join)?;
+        let orders = (0..join.inputs.len()).map(|first| sizing.order_from(first));
+        let best = orders.min_by(|(a, _), (b, _)| a.total_cmp(b)).expect("a join has inputs");
+        Ok(best.1)
+    }
+}
+
+/// What is known of the inputs.
+struct Sizing<'j> {
+    join: &'j Join,
+    rows: Vec<f64>,
+    /// Rows of the input's table before its filters.
+    unfiltered: Vec<f64>,
+    /// Of each equality's left and right side, before filters: they leave fewer rows for a row to meet, not another chance.
+    distinct: Vec<[f64; 2]>,
+}
+
+impl<'j> Sizing<'j> {
+    fn new(run: &Run<'_>, join: &'j Join) -> Result<Self, EvalError> {
+        let bases = join.bases();
+        let rows: Vec<f64> = join.inputs.iter().map(|input| run.estimate_closely(input).max(1) as f64).collect();
+        let mut unfiltered = rows.clone();
+        let mut distinct = Vec::new();
+        for equality in join.equalities.iter().chain(&join.implied) {
+            let mut sides = [1.0; 2];
+            for (side, (input, expr)) in sides.iter_mut().zip(ends(equality)) {
+                *side = match origin(run, &join.inputs[input], expr, bases[input]) {
+                    Some((table, column)) => {
+                        unfiltered[input] = unfiltered[input].max(table.rows as f64);
+                        run.distinct(table, column)?
+                    }
+                    // A grouped column or the like, mostly: nearly a key.
+                    None => rows[input],
+                };
+            }
+            distinct.push(sides);
+        }
+        Ok(Self { join, rows, unfiltered, distinct })
+    }
+
+    /// The order that begins with `first`, and its cost.
+    fn order_from(&self, first: usize) -> (f64, Vec<usize>) {
+        let inputs = self.join.inputs.len();
+        let mut order = vec![first];
+        let mut rows = self.rows[first];
+        let mut cost = rows;
+        while order.len() < inputs {
+            let left = (0..inputs).filter(|input| !order.contains(input));
+            let steps = left.map(|input| {
+                let (is_connected, selectivity) = self.selectivity(&order, rows, input);
+                (input, is_connected, (rows * self.rows[input] * selectivity).max(1.0))
+            });
+            // An unconnected input multiplies everything: last.
+            let next = steps.min_by(|a, b| {
+                let by_rows = a.2.total_cmp(&b.2).then(self.rows[a.0].total_cmp(&self.rows[b.0]));
+                b.1.cmp(&a.1).then(by_rows)
+            });
+            let (input, _, joined) = next.expect("inputs are left");
+            cost += self.rows[input] * BUILD_COST + rows + joined * OUTPUT_COST;
+            rows = joined;
+            order.push(input);
+        }
+        (cost, order)
+    }
+
+    /// Whether any equality leads from `attached`, of so many rows, to `input`, and which share of the pairs it keeps.
+    fn selectivity(&self, attached: &[usize], rows: f64, input: usize) -> (bool, f64) {
+        let mut keys: Vec<&BoundExpr> = Vec::new();
+        let (mut of_input, mut of_attached, mut attached_rows) = (1.0, 1.0, rows);
+        for (equality, distinct) in self.join.equalities.iter().chain(&self.join.implied).zip(&self.distinct) {
+            let [left, right] = ends(equality);
+            let (own, [own_distinct, other_distinct], other) = if left.0 == input && attached.contains(&right.0) {
+                (left.1, *distinct, right.0)
+            } else if right.0 == input && attached.contains(&left.0) {
+                (right.1, [distinct[1], distinct[0]], left.0)
+            } else {
+                continue;
+            };
+            // Several ways to one column say it once.
+            if keys.iter().any(|key| crate::planner::expression::is_same(key, own)) {
+                continue;
+            }
+            keys.push(own);
+            of_input *= own_distinct;
+            of_attached *= other_distinct;
+            attached_rows = attached_rows.max(self.unfiltered[other]);
+        }
+        let values = of_input.min(self.unfiltered[input]).max(of_attached.min(attached_rows)).max(1.0);
+        (!keys.is_empty(), if keys.is_empty() { 1.0 } else { 1.0 / values })
+    }
+}
+
+fn ends(equality: &Equality) -> [(usize, &BoundExpr); 2] {
+    [(equality.left_input, &equality.left), (equality.right_input, &equality.right)]
+}
+
+/// The table's column that a key is, if it is one.
+fn origin<'r>(run: &'r Run<'_>, node: &PlanNode, key: &BoundExpr, base: usize) -> Option<(&'r TableVersion, usize)> {
+    let BoundExpr::Column { index, .. } = key else { return None };
+    let (scan, column) = scanned(node, index - base)?;
+    Some((run.snapshot.tables.get(&scan.table)?, scan.columns[column]))
+}
+
+fn scanned(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {
+    match node {
+        PlanNode::Scan(scan) => Some((scan, column)),
+        PlanNode::Project { input, expressions } => match &expressions[column] {
+            BoundExpr::Column { index, .. } => scanned(input, *index),
+            _ => None,
+        },
+        PlanNode::Filter { input, .. } | PlanNode::Sort { input, .. } | PlanNode::Limit { input, .. } => {
+            scanned(input, column)
+        }
+        PlanNode::SideJoin(join) if column < join.left.width() => scanned(&join.left, column),
+        _ => None,
+    }
+}

@@ -1,0 +1,110 @@
+//! What an OR says beyond itself: conditions that all its branches share are conditions of their own (PostgreSQL:
+//! prepqual.c find_duplicate_ors), and branches that each restrict one input of a join restrict that input together
+//! (orclauses.c extract_restriction_or_clause). The second kind is implied, so it is tested beside the OR that says it.
+
+use crate::binder::BoundExpr;
+use crate::planner::expression::{columns_of, conjuncts, is_same, renumber};
+use crate::planner::node::{Join, PlanNode, SideJoin, SideKind};
+use crate::planner::rules::for_each_input_mut;
+use crate::planner::rules::pushdown::{only_input, push};
+use crate::reason::UpstreamReason;
+
+/// Splits the predicates at their ANDs, and takes out of each OR what all its branches ask for.
+pub(in crate::planner) fn split(predicates: impl IntoIterator<Item = BoundExpr>) -> Vec<BoundExpr> {
+    let mut parts = Vec::new();
+    predicates.into_iter().for_each(|predicate| conjuncts(predicate, &mut parts));
+    if !parts.iter().any(|part| matches!(part, BoundExpr::Or(_))) {
+        return parts;
+    }
+    let mut factored = Vec::with_capacity(parts.len());
+    parts.into_iter().for_each(|part| factor(part, &mut factored));
+    factored
+}
+
+/// `(a AND b) OR (a AND c)` is `a AND (b OR c)`, in three-valued logic too; a branch of nothing but `a` leaves `a`.
+fn factor(predicate: BoundExpr, into: &mut Vec<BoundExpr>) {
+    let BoundExpr::Or(operands) = predicate else {
+        into.push(predicate);
+        return;
+    };
+    let mut branches = Vec::new();
+    operands.into_iter().for_each(|operand| disjuncts(operand, &mut branches));
+    let mut branches: Vec<Vec<BoundExpr>> = branches.into_iter().map(|branch| split([branch])).collect();
+    let has = |branch: &[BoundExpr], condition: &BoundExpr| branch.iter().any(|part| is_same(part, condition));
+    let common: Vec<BoundExpr> = match branches.split_first() {
+        Some((first, rest)) => {
+            first.iter().filter(|part| rest.iter().all(|branch| has(branch, part))).cloned().collect()
+        }
+        None => Vec::new(),
+    };
+    branches.iter_mut().for_each(|branch| branch.retain(|part| !has(&common, part)));
+    into.extend(common);
+    if branches.iter().all(|branch| !branch.is_empty()) {
+        into.push(BoundExpr::Or(branches.into_iter().map(all_of).collect()));
+    }
+}
+
+fn disjuncts(predicate: BoundExpr, into: &mut Vec<BoundExpr>) {
+    match predicate {
+        BoundExpr::Or(operands) => operands.into_iter().for_each(|operand| disjuncts(operand, into)),
+        other => into.push(other),
+    }
+}
+
+fn all_of(mut conditions: Vec<BoundExpr>) -> BoundExpr {
+    if conditions.len() == 1 { conditions.remove(0) } else { BoundExpr::And(conditions) }
+}
+
+/// Restricts the inputs of joins by what the ORs of their conditions say of each. To be called once.
+pub(in crate::planner) fn restrict_inputs(node: &mut PlanNode) -> Result<(), UpstreamReason> {
+    match node {
+        PlanNode::Join(join) => restrict_join(join),
+        PlanNode::SideJoin(join) => restrict_side_join(join),
+        _ => {}
+    }
+    for_each_input_mut(node, &mut restrict_inputs)
+}
+
+fn restrict_join(join: &mut Join) {
+    let bases = join.bases();
+    for (input, node) in join.inputs.iter_mut().enumerate() {
+        restrict(node, &join.filters, &bases, input);
+    }
+}
+
+/// Rows of a side that is padded or kept as it is stay, whatever the condition says.
+fn restrict_side_join(join: &mut SideJoin) {
+    let left_width = join.left.width();
+    let bases = [0, left_width, left_width + join.right.width()];
+    if join.kind == SideKind::Semi {
+        restrict(&mut join.left, &join.filters, &bases, 0);
+    }
+    if join.kind != SideKind::Full {
+        restrict(&mut join.right, &join.filters, &bases, 1);
+    }
+}
+
+fn restrict(node: &mut PlanNode, conditions: &[BoundExpr], bases: &[usize], input: usize) {
+    let mut implied: Vec<BoundExpr> =
+        conditions.iter().filter_map(|condition| implied_for(condition, bases, input)).collect();
+    if implied.is_empty() {
+        return;
+    }
+    implied.iter_mut().for_each(|predicate| renumber(predicate, &|column| column - bases[input]));
+    let own = std::mem::replace(node, PlanNode::OneRow);
+    *node = push(own, implied);
+}
+
+/// What an OR over several inputs says of this one, if each of its branches says something.
+fn implied_for(condition: &BoundExpr, bases: &[usize], input: usize) -> Option<BoundExpr> {
+    let BoundExpr::Or(branches) = condition else { return None };
+    let is_of_input = |part: &BoundExpr| !columns_of(part).is_empty() && only_input(part, bases) == Some(input);
+    let of_input = |branch: &BoundExpr| {
+        let mut parts = Vec::new();
+        conjuncts(branch.clone(), &mut parts);
+        parts.retain(|part| is_of_input(part) || implied_for(part, bases, input).is_some());
+        let own = parts.into_iter().map(|part| implied_for(&part, bases, input).unwrap_or(part));
+        Some(own.collect::<Vec<_>>()).filter(|parts| !parts.is_empty()).map(all_of)
+    };
+    Some(BoundExpr::Or(branches.iter().map(of_input).collect::<Option<Vec<_>>>()?))
+}
