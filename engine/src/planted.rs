@@ -16,16 +16,19 @@ pub enum Bug {
     MarkEarly,
     /// A kept reply outlives every change that leaves the number of its rows as it was.
     CountChanges,
+    /// A frame of rows begins one row late.
+    ShiftFrame,
 }
 
 /// By the names that the checker uses.
-pub const BUGS: [(&str, Bug); 6] = [
+pub const BUGS: [(&str, Bug); 7] = [
     ("skip-barrier", Bug::SkipBarrier),
     ("serve-head", Bug::ServeHead),
     ("drop-delete", Bug::DropDelete),
     ("forget-dependency", Bug::ForgetDependency),
     ("mark-early", Bug::MarkEarly),
     ("count-changes", Bug::CountChanges),
+    ("shift-frame", Bug::ShiftFrame),
 ];
 
 #[cfg(feature = "planted-bugs")]

@@ -200,26 +200,37 @@ fn structured_queries_have_upstreams_answers() {
     report(&problems, cases.len() * 2);
 }
 
+/// Settings that an answer may depend on.
+const OTHERS: [&str; 3] =
+    ["SET TimeZone = 'America/New_York'", "SET DateStyle = 'German'", "SET extra_float_digits = 0"];
+
+/// Settings, and the protocols to ask in.
+type Run<'r> = (&'r [&'r str], &'r [Protocol]);
+
 /// A script and one with parameters, in all protocols and under two sets of settings.
 fn check_scripts(setup: &str, plain: &str, with_parameters: &str) {
+    let all = [Protocol::Simple, Protocol::ExtendedText, Protocol::ExtendedBinary];
+    check_runs(setup, plain, with_parameters, &[(&[], &all), (&OTHERS, &all)]);
+}
+
+fn check_runs(setup: &str, plain: &str, with_parameters: &str, runs: &[Run<'_>]) {
     let cluster = Cluster::shared();
     let database = cluster.database();
     cluster.psql(&database, setup);
     let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let (cases, with_parameters) = (script(plain), parameter_script(with_parameters));
     assert!(cases.len() > 15 && with_parameters.len() >= 5, "the scripts were read");
-    let others = ["SET TimeZone = 'America/New_York'", "SET DateStyle = 'German'", "SET extra_float_digits = 0"];
     let mut problems = Vec::new();
-    for settings in [&[][..], &others] {
+    for (settings, protocols) in runs {
         let mut pair = Pair::new(direct(cluster), freshet.address(), &database, settings);
-        for protocol in [Protocol::Simple, Protocol::ExtendedText, Protocol::ExtendedBinary] {
-            problems.extend(cases.iter().filter_map(|case| pair.check(protocol, case)));
+        for protocol in *protocols {
+            problems.extend(cases.iter().filter_map(|case| pair.check(*protocol, case)));
         }
         for protocol in [Protocol::ExtendedText, Protocol::ExtendedBinary] {
             problems.extend(with_parameters.iter().filter_map(|case| pair.check(protocol, case)));
         }
     }
-    report(&problems, cases.len() * 6 + with_parameters.len() * 4);
+    report(&problems, cases.len() * runs.len() * 3 + with_parameters.len() * runs.len() * 2);
     assert_eq!(freshet.status(&database, "wrong_answers"), "0");
 }
 
@@ -233,6 +244,13 @@ fn arrays_have_upstreams_answers() {
 fn json_has_upstreams_answers() {
     let parameters = include_str!("../sql/json.parameters.sql");
     check_scripts(include_str!("../sql/json.setup.sql"), include_str!("../sql/json.sql"), parameters);
+}
+
+#[test]
+fn windows_have_upstreams_answers() {
+    let parameters = include_str!("../sql/windows.parameters.sql");
+    let runs: [Run<'_>; 2] = [(&[], &[Protocol::Simple]), (&OTHERS, &[Protocol::ExtendedBinary])];
+    check_runs(include_str!("../sql/windows.setup.sql"), include_str!("../sql/windows.sql"), parameters, &runs);
 }
 
 #[test]

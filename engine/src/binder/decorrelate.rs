@@ -15,7 +15,7 @@ use crate::binder::{
 };
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, AggregateFunction, Function, WindowFunction};
-use crate::statement::ast::FrameUnit;
+use crate::statement::ast::{Exclusion, FrameUnit};
 use crate::types::{PgType, Value};
 
 /// What is left of a subquery, whose first columns are its own, and the conditions that it is to be joined by: over its
@@ -498,8 +498,12 @@ fn first_of_each(
     offset: Option<BoundExpr>,
 ) -> Bound<BoundRelation> {
     let width = input.width();
-    let frame =
-        WindowFrame { unit: FrameUnit::Rows, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow };
+    let frame = WindowFrame {
+        unit: FrameUnit::Rows,
+        start: FrameBound::UnboundedPreceding,
+        end: FrameBound::CurrentRow,
+        exclusion: Exclusion::Nothing,
+    };
     let number = WindowCall {
         function: WindowKind::Function(WindowFunction::RowNumber),
         arguments: Vec::new(),

@@ -5,6 +5,7 @@ use crate::binder::resolve;
 use crate::binder::scope::Scope;
 use crate::binder::subquery::Subquery;
 use crate::binder::typed::{CollationStrength, Typed, has_column, size};
+use crate::binder::window::NamedWindow;
 use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, WindowCall, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, ArgumentType, Candidate, CastContext, CastMethod, Function};
@@ -43,7 +44,7 @@ pub(super) struct Level {
     pub(super) aggregates: Vec<AggregateCall>,
     pub(super) windows: Vec<WindowCall>,
     /// WINDOW.
-    pub(super) named_windows: Vec<(String, crate::statement::ast::Window)>,
+    pub(super) named_windows: Vec<NamedWindow>,
     pub(super) subqueries: Vec<Subquery>,
     pub(super) inside_aggregate: bool,
     pub(super) inside_window: bool,

@@ -36,7 +36,7 @@ use crate::catalog::functions::{
 use crate::catalog::{Catalog, Collation, RelationId};
 use crate::reason::UpstreamReason;
 use crate::statement::Statement;
-use crate::statement::ast::{FrameUnit, SetOperation};
+use crate::statement::ast::{Exclusion, FrameUnit, SetOperation};
 use crate::types::{FormatSettings, Oid, PgType, Value};
 
 /// What binding depends on besides the catalog.
@@ -253,9 +253,10 @@ pub struct WindowFrame {
     pub unit: FrameUnit,
     pub start: FrameBound,
     pub end: FrameBound,
+    pub exclusion: Exclusion,
 }
 
-/// As in the syntax, with row-independent distances of type bigint.
+/// As in the syntax, with row-independent distances: bigint, in RANGE of the type that the key's in_range takes.
 #[derive(Clone, Debug)]
 pub enum FrameBound {
     UnboundedPreceding,

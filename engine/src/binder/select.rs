@@ -12,6 +12,7 @@ use crate::binder::scope::Scope;
 use crate::binder::sets::untyped;
 use crate::binder::subquery::{Asked, asked};
 use crate::binder::typed::{Origin, Typed, is_same};
+use crate::binder::window::{check_all_used, named_windows};
 use crate::binder::{
     Binder, Bound, BoundExpr, BoundRelation, ExprType, OutputColumn, SortKey, WindowCall, unsupported,
 };
@@ -60,7 +61,7 @@ impl Binder<'_> {
     pub(super) fn select(&mut self, query: &Query, select: &Select, unknowns: Unknowns) -> Bound<Selected> {
         let from = self.bind_from(&select.from)?;
         let mut level = Level::new(from.scope, Clause::Target);
-        level.named_windows = select.windows.clone();
+        level.named_windows = named_windows(&select.windows)?;
         // The order is transformSelectStmt's: the first context decides a parameter's type.
         let mut targets = self.targets(&mut level, &select.targets)?;
         level.clause = Clause::Where;
@@ -70,6 +71,7 @@ impl Binder<'_> {
         let order = self.order_by(&mut level, &mut targets, &query.order_by)?;
         let groups = self.group_by(&mut level, &mut targets, &select.group_by)?;
         let on = self.distinct_on(&mut level, &mut targets, &select.quantifier, &order)?;
+        check_all_used(&level)?;
         let offset = self.count(query.offset.as_ref())?;
         let limit = self.count(query.limit.as_ref())?;
         let mut columns = Vec::new();

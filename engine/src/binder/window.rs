@@ -3,6 +3,7 @@
 use crate::binder::coerce::{Needs, check_comparable, check_groupable, is_collatable};
 use crate::binder::expression::{Clause, Level, unknown_function};
 use crate::binder::relation::{WINDOW_BASE, any_column};
+use crate::binder::resolve::is_implicitly_coercible;
 use crate::binder::typed::{CollationStrength, Typed, has_column};
 use crate::binder::{
     Binder, Bound, BoundExpr, ExprType, FrameBound, SortKey, WindowCall, WindowFrame, WindowKind, unsupported,
@@ -10,8 +11,40 @@ use crate::binder::{
 use crate::catalog::Collation;
 use crate::catalog::functions::{Aggregate, CastContext, WindowFunction, window_function};
 use crate::reason::UpstreamReason;
-use crate::statement::ast::{self, Call, Expr, Frame, FrameUnit, OrderItem, Over, Window};
+use crate::statement::ast::{self, Call, Exclusion, Expr, Frame, FrameUnit, OrderItem, Over, Window};
 use crate::types::{PgType, Value};
+
+/// A window of the WINDOW clause.
+pub(super) struct NamedWindow {
+    name: String,
+    window: Window,
+    is_used: bool,
+}
+
+/// The WINDOW clause, before any of it is bound.
+pub(super) fn named_windows(clause: &[(String, Window)]) -> Bound<Vec<NamedWindow>> {
+    let mut named: Vec<NamedWindow> = Vec::with_capacity(clause.len());
+    for (name, window) in clause {
+        if named.iter().any(|earlier| earlier.name == *name) {
+            return Err(unsupported("two windows of one name"));
+        }
+        named.push(NamedWindow { name: name.clone(), window: window.clone(), is_used: false });
+    }
+    Ok(named)
+}
+
+/// Windows that no call uses are not bound here, but PostgreSQL checks them.
+pub(super) fn check_all_used(level: &Level) -> Bound<()> {
+    match level.named_windows.iter().all(|named| named.is_used) {
+        true => Ok(()),
+        false => Err(unsupported("a window that is not used")),
+    }
+}
+
+fn find_window(level: &Level, name: &str, before: usize) -> Bound<usize> {
+    let found = level.named_windows[..before].iter().position(|named| named.name == name);
+    found.ok_or_else(|| UpstreamReason::UnknownRelation(name.to_owned().into()))
+}
 
 impl Binder<'_> {
     pub(super) fn window_call(
@@ -50,7 +83,7 @@ impl Binder<'_> {
         let window = self.window_named(level, over)?;
         let partition = self.partition(level, &window.partition_by)?;
         let order = self.window_order(level, &window.order_by)?;
-        let frame = self.window_frame(level, window.frame.as_ref(), order.is_empty())?;
+        let frame = self.window_frame(level, window.frame.as_ref(), &order)?;
         level.inside_window = false;
         let (expr_type, strength) = typed;
         level.windows.push(WindowCall { function, arguments, filter, partition, order, frame, expr_type });
@@ -119,24 +152,26 @@ impl Binder<'_> {
     }
 
     /// The window that OVER means; one that is built on another takes its partition and, unless it has its own, its order.
-    fn window_named(&self, level: &Level, over: &Over) -> Bound<Window> {
-        let find = |name: &String| {
-            let found = level.named_windows.iter().find(|(known, _)| known == name);
-            found.map(|(_, window)| window).ok_or_else(|| UpstreamReason::UnknownRelation(name.clone().into()))
-        };
+    fn window_named(&self, level: &mut Level, over: &Over) -> Bound<Window> {
         match over {
-            Over::Name(name) => self.window_based(level, find(name)?, 0),
-            Over::Window(window) => self.window_based(level, window, 0),
+            Over::Name(name) => {
+                let named = level.named_windows.len();
+                let at = find_window(level, name, named)?;
+                level.named_windows[at].is_used = true;
+                let window = level.named_windows[at].window.clone();
+                self.window_based(level, &window, at)
+            }
+            Over::Window(window) => self.window_based(level, window, level.named_windows.len()),
         }
     }
 
-    fn window_based(&self, level: &Level, window: &Window, depth: usize) -> Bound<Window> {
+    /// `before`: only the windows of the WINDOW clause before this one may be built on.
+    fn window_based(&self, level: &mut Level, window: &Window, before: usize) -> Bound<Window> {
         let Some(base) = &window.base else { return Ok(window.clone()) };
-        let found = level.named_windows.iter().position(|(known, _)| known == base);
-        let Some(found) = found.filter(|_| depth < 16) else {
-            return Err(UpstreamReason::UnknownRelation(base.clone().into()));
-        };
-        let base = self.window_based(level, &level.named_windows[found].1, depth + 1)?;
+        let at = find_window(level, base, before)?;
+        level.named_windows[at].is_used = true;
+        let base = level.named_windows[at].window.clone();
+        let base = self.window_based(level, &base, at)?;
         let overrides = !window.partition_by.is_empty() || (!window.order_by.is_empty() && !base.order_by.is_empty());
         if overrides || base.frame.is_some() {
             return Err(unsupported("window that overrides another"));
@@ -175,12 +210,13 @@ impl Binder<'_> {
         if typed.is_unknown() { self.coerce(typed, PgType::Text, CastContext::Implicit) } else { Ok(typed) }
     }
 
-    fn window_frame(&mut self, level: &mut Level, frame: Option<&Frame>, is_unordered: bool) -> Bound<WindowFrame> {
-        let Some(Frame { unit, start, end }) = frame else {
+    fn window_frame(&mut self, level: &mut Level, frame: Option<&Frame>, order: &[SortKey]) -> Bound<WindowFrame> {
+        let Some(Frame { unit, start, end, exclusion }) = frame else {
             return Ok(WindowFrame {
                 unit: FrameUnit::Range,
                 start: FrameBound::UnboundedPreceding,
                 end: FrameBound::CurrentRow,
+                exclusion: Exclusion::Nothing,
             });
         };
         let rank = |bound: &ast::FrameBound| match bound {
@@ -193,38 +229,73 @@ impl Binder<'_> {
         if rank(start) == 4 || rank(end) == 0 || (rank(start) >= 2 && rank(end) < rank(start)) {
             return Err(unsupported("frame that cannot be"));
         }
-        if *unit == FrameUnit::Groups && is_unordered {
+        if *unit == FrameUnit::Groups && order.is_empty() {
             return Err(unsupported("GROUPS without ORDER BY"));
         }
         let has_distance = [rank(start), rank(end)].iter().any(|rank| matches!(rank, 1 | 3));
-        if *unit == FrameUnit::Range && has_distance {
-            return Err(unsupported("RANGE with a distance"));
-        }
-        Ok(WindowFrame { unit: *unit, start: self.frame_bound(level, start)?, end: self.frame_bound(level, end)? })
+        let by_value = match (unit, order) {
+            (FrameUnit::Range, [key]) if has_distance => Some(key.expr.expr_type().pg_type),
+            (FrameUnit::Range, _) if has_distance => {
+                return Err(unsupported("RANGE with a distance over several keys"));
+            }
+            _ => None,
+        };
+        let (start, end) = (self.frame_bound(level, start, by_value)?, self.frame_bound(level, end, by_value)?);
+        Ok(WindowFrame { unit: *unit, start, end, exclusion: *exclusion })
     }
 
-    fn frame_bound(&mut self, level: &mut Level, bound: &ast::FrameBound) -> Bound<FrameBound> {
+    /// `by_value`: the type of the key that a RANGE distance is added to.
+    fn frame_bound(
+        &mut self,
+        level: &mut Level,
+        bound: &ast::FrameBound,
+        by_value: Option<PgType>,
+    ) -> Bound<FrameBound> {
         Ok(match bound {
             ast::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,
             ast::FrameBound::CurrentRow => FrameBound::CurrentRow,
             ast::FrameBound::UnboundedFollowing => FrameBound::UnboundedFollowing,
-            ast::FrameBound::Preceding(distance) => FrameBound::Preceding(self.distance(level, distance)?),
-            ast::FrameBound::Following(distance) => FrameBound::Following(self.distance(level, distance)?),
+            ast::FrameBound::Preceding(distance) => FrameBound::Preceding(self.distance(level, distance, by_value)?),
+            ast::FrameBound::Following(distance) => FrameBound::Following(self.distance(level, distance, by_value)?),
         })
     }
 
-    fn distance(&mut self, level: &mut Level, expr: &Expr) -> Bound<BoundExpr> {
+    /// transformFrameOffsetClause.
+    fn distance(&mut self, level: &mut Level, expr: &Expr, by_value: Option<PgType>) -> Bound<BoundExpr> {
         let typed = self.expression(level, expr)?;
-        let distance = match typed.expr {
-            BoundExpr::Literal { value: Value::Int4(distance), .. } => {
+        let distance = match (by_value, typed.expr) {
+            (Some(key), expr) => {
+                let to = distance_type(key, typed.expr_type.pg_type)?;
+                self.coerce(Typed { expr, ..typed }, to, CastContext::Implicit)?.expr
+            }
+            (None, BoundExpr::Literal { value: Value::Int4(distance), .. }) => {
                 let (expr_type, _) = self.plain_type(PgType::Int8)?;
                 BoundExpr::Literal { value: Value::Int8(distance.into()), expr_type }
             }
-            _ => self.coerce(typed, PgType::Int8, CastContext::Assignment)?.expr,
+            (None, expr) => self.coerce(Typed { expr, ..typed }, PgType::Int8, CastContext::Assignment)?.expr,
         };
         if has_column(&distance) || any_column(&distance, &|_| true) {
             return Err(unsupported("frame that differs by row"));
         }
         Ok(distance)
+    }
+}
+
+/// The type of distance that the key's in_range takes for one of type `from`: the functions are those of pg_amproc.
+fn distance_type(key: PgType, from: PgType) -> Bound<PgType> {
+    let accepted: &[PgType] = match key {
+        PgType::Int2 | PgType::Int4 => &[PgType::Int2, PgType::Int4, PgType::Int8],
+        PgType::Int8 => &[PgType::Int8],
+        PgType::Float4 | PgType::Float8 => &[PgType::Float8],
+        PgType::Numeric => &[PgType::Numeric],
+        PgType::Date | PgType::Time | PgType::Timestamp | PgType::Timestamptz | PgType::Interval => &[PgType::Interval],
+        _ => &[],
+    };
+    let matches: Vec<PgType> = accepted.iter().copied().filter(|to| is_implicitly_coercible(from, *to)).collect();
+    let preferred = if from == PgType::Unknown { key } else { from };
+    match matches.as_slice() {
+        [only] => Ok(*only),
+        _ if matches.contains(&preferred) => Ok(preferred),
+        _ => Err(unsupported(format!("RANGE over {} with a distance of {}", key.name(), from.name()))),
     }
 }

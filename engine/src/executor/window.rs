@@ -4,6 +4,8 @@
 //! Aggregates over a whole partition are groups; over frames that begin with the partition they run along with the rows;
 //! over other frames every frame is added up by itself, within the budget of joined rows.
 
+mod frame;
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int32Array, Int64Array, UInt32Array};
@@ -11,6 +13,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::compute::take;
 use arrow::datatypes::Int32Type;
 
+use self::frame::Frames;
 use super::accumulate::{Groups, Running, accumulator};
 use super::arrays::{concatenate, internal};
 use super::batch::Batch;
@@ -18,12 +21,12 @@ use super::eval::is_bool;
 use super::key_table::{self, KeyTable, Purpose};
 use super::order::{self, Direction, codes, sorted_rows};
 use super::{Flow, Run, Sink};
-use crate::binder::{BoundExpr, FrameBound, SortKey, WindowCall, WindowFrame, WindowKind};
+use crate::binder::{BoundExpr, FrameBound, SortKey, WindowCall, WindowKind};
 use crate::catalog::functions::{AggregateFunction, EvalError, WindowFunction};
 use crate::planner::expression::{is_same, type_of};
 use crate::planner::node::PlanNode;
-use crate::statement::ast::FrameUnit;
-use crate::types::{PgType, Value};
+use crate::statement::ast::{Exclusion, FrameUnit};
+use crate::types::PgType;
 
 /// Rows of frames that are added up at once.
 const PAIRS: usize = 65_536;
@@ -135,7 +138,7 @@ impl Run<'_> {
             arguments.push(take(&values, &order, None).map_err(internal)?);
         }
         match call.function {
-            WindowKind::Function(function) => self.function_over(sorted, call, function, &arguments),
+            WindowKind::Function(function) => self.function_over(batch, sorted, call, function, &arguments),
             WindowKind::Aggregate(function) => {
                 let kept = match &call.filter {
                     None => None,
@@ -144,13 +147,14 @@ impl Run<'_> {
                         Some(BooleanBuffer::collect_bool(batch.rows, |at| keep.value(sorted.order[at] as usize)))
                     }
                 };
-                self.aggregate_over(sorted, call, function, &arguments, kept.as_ref())
+                self.aggregate_over(batch, sorted, call, function, &arguments, kept.as_ref())
             }
         }
     }
 
     fn function_over(
         &self,
+        batch: &Batch,
         sorted: &Sorted,
         call: &WindowCall,
         function: WindowFunction,
@@ -183,16 +187,15 @@ impl Run<'_> {
                 shifted(sorted, arguments, function == F::Lag, pg_type)?
             }
             F::FirstValue | F::LastValue | F::NthValue => {
-                let frames = self.frames(&call.frame)?;
+                let frames = self.frames(batch, sorted, call)?;
                 let mut places = Vec::with_capacity(rows);
                 for at in 0..rows {
-                    let (start, end) = frames.of(sorted, at);
-                    places.push(match function {
-                        _ if start >= end => None,
-                        F::FirstValue => Some(start as u32),
-                        F::LastValue => Some(end as u32 - 1),
-                        _ => nth(&arguments[1], at)?.map(|n| start + n).filter(|at| *at < end).map(|at| at as u32),
-                    });
+                    let place = match function {
+                        F::FirstValue => frames.nth_of_frame(at, 0),
+                        F::LastValue => frames.last_of_frame(at),
+                        _ => nth(&arguments[1], at)?.and_then(|n| frames.nth_of_frame(at, n)),
+                    };
+                    places.push(place.map(|place| place as u32));
                 }
                 take(&arguments[0], &UInt32Array::from(places), None).map_err(internal)?
             }
@@ -201,6 +204,7 @@ impl Run<'_> {
 
     fn aggregate_over(
         &self,
+        batch: &Batch,
         sorted: &Sorted,
         call: &WindowCall,
         function: AggregateFunction,
@@ -209,7 +213,9 @@ impl Run<'_> {
     ) -> Result<ArrayRef, EvalError> {
         let rows = sorted.order.len();
         let make = || accumulator(function, call.arguments.first().map(type_of), &[]);
-        let is_whole = matches!(call.frame.start, FrameBound::UnboundedPreceding)
+        let takes_all = call.frame.exclusion == Exclusion::Nothing;
+        let is_whole = takes_all
+            && matches!(call.frame.start, FrameBound::UnboundedPreceding)
             && (matches!(call.frame.end, FrameBound::UnboundedFollowing)
                 || (call.order.is_empty()
                     && call.frame.unit == FrameUnit::Range
@@ -224,7 +230,8 @@ impl Run<'_> {
             let places = UInt32Array::from(sorted.partition_of.clone());
             return take(&results, &places, None).map_err(internal);
         }
-        let runs = matches!(call.frame.start, FrameBound::UnboundedPreceding)
+        let runs = takes_all
+            && matches!(call.frame.start, FrameBound::UnboundedPreceding)
             && matches!(call.frame.end, FrameBound::CurrentRow);
         if runs {
             let by_row: Vec<u32>;
@@ -246,7 +253,7 @@ impl Run<'_> {
                 return take(&results, &UInt32Array::from(groups.to_vec()), None).map_err(internal);
             }
         }
-        let frames = self.frames(&call.frame)?;
+        let frames = self.frames(batch, sorted, call)?;
         let mut states = make()?;
         let (mut ids, mut places) = (Vec::with_capacity(PAIRS), Vec::with_capacity(PAIRS));
         let mut add = |ids: &mut Vec<u32>, places: &mut Vec<u32>| {
@@ -260,9 +267,9 @@ impl Run<'_> {
             states.update_all(&groups, &values)
         };
         for at in 0..rows {
-            let (start, end) = frames.of(sorted, at);
+            let (start, end) = frames.of(at);
             for member in start..end {
-                if kept.is_none_or(|kept| kept.value(member)) {
+                if kept.is_none_or(|kept| kept.value(member)) && !frames.is_excluded(at, member) {
                     ids.push(at as u32);
                     places.push(member as u32);
                 }
@@ -275,25 +282,19 @@ impl Run<'_> {
         states.finish(rows)
     }
 
-    fn frames(&self, frame: &WindowFrame) -> Result<Frames, EvalError> {
-        let bound = |bound: &FrameBound| {
-            let distance = |expr: &BoundExpr| match super::eval::constant(
-                expr,
-                self.environment.parameters,
-                self.environment.context,
-            )? {
-                Value::Int8(distance) if distance >= 0 => Ok(usize::try_from(distance).unwrap_or(usize::MAX / 4)),
-                _ => Err(EvalError::Raises("frame offset must not be null or negative".to_owned())),
-            };
-            Ok::<Edge, EvalError>(match bound {
-                FrameBound::UnboundedPreceding => Edge::Start,
-                FrameBound::Preceding(expr) => Edge::Before(distance(expr)?.min(usize::MAX / 4)),
-                FrameBound::CurrentRow => Edge::Current,
-                FrameBound::Following(expr) => Edge::After(distance(expr)?.min(usize::MAX / 4)),
-                FrameBound::UnboundedFollowing => Edge::End,
-            })
+    /// Which rows the call's frames take in.
+    fn frames<'s>(&self, batch: &Batch, sorted: &'s Sorted, call: &WindowCall) -> Result<Frames<'s>, EvalError> {
+        let has_distance = |bound: &FrameBound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_));
+        let is_by_value =
+            call.frame.unit == FrameUnit::Range && (has_distance(&call.frame.start) || has_distance(&call.frame.end));
+        let key = match call.order.as_slice() {
+            [key] if is_by_value => {
+                let values = self.environment.evaluate_column(&key.expr, batch)?;
+                Some(take(&values, &UInt32Array::from(sorted.order.clone()), None).map_err(internal)?)
+            }
+            _ => None,
         };
-        Ok(Frames { unit: frame.unit, start: bound(&frame.start)?, end: bound(&frame.end)? })
+        Frames::new(sorted, call, key.as_ref(), self.environment)
     }
 }
 
@@ -325,63 +326,6 @@ impl Sorted {
         let mut places = vec![0; self.order.len()];
         self.order.iter().enumerate().for_each(|(place, row)| places[*row as usize] = place as u32);
         UInt32Array::from(places)
-    }
-}
-
-enum Edge {
-    Start,
-    Before(usize),
-    Current,
-    After(usize),
-    End,
-}
-
-struct Frames {
-    unit: FrameUnit,
-    start: Edge,
-    end: Edge,
-}
-
-impl Frames {
-    /// The places from (inclusive) and to (exclusive) that the frame of a place has.
-    fn of(&self, sorted: &Sorted, at: usize) -> (usize, usize) {
-        let partition = sorted.partition_of[at] as usize;
-        let (low, high) = (sorted.partitions[partition], sorted.partitions[partition + 1]);
-        if self.unit == FrameUnit::Rows {
-            let start = match self.start {
-                Edge::Start => low,
-                Edge::Before(distance) => at.saturating_sub(distance).max(low),
-                Edge::Current => at,
-                Edge::After(distance) => at.saturating_add(distance).min(high),
-                Edge::End => high,
-            };
-            let end = match self.end {
-                Edge::Start => low,
-                Edge::Before(distance) => (at + 1).saturating_sub(distance).max(low),
-                Edge::Current => at + 1,
-                Edge::After(distance) => at.saturating_add(distance).saturating_add(1).min(high),
-                Edge::End => high,
-            };
-            return (start, end);
-        }
-        let group = sorted.group_of[at] as usize;
-        let (first, last) = (sorted.group_of[low] as usize, sorted.group_of[high - 1] as usize);
-        let begin = |group: usize| sorted.groups[group];
-        let start = match self.start {
-            Edge::Start => low,
-            Edge::Before(distance) => begin(group.saturating_sub(distance).max(first)),
-            Edge::Current => begin(group),
-            Edge::After(distance) => begin(group.saturating_add(distance).min(last + 1)),
-            Edge::End => high,
-        };
-        let end = match self.end {
-            Edge::Start => low,
-            Edge::Before(distance) => begin((group + 1).saturating_sub(distance).max(first)),
-            Edge::Current => begin(group + 1),
-            Edge::After(distance) => begin(group.saturating_add(distance).min(last) + 1),
-            Edge::End => high,
-        };
-        (start, end)
     }
 }
 

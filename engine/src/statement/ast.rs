@@ -85,6 +85,7 @@ pub struct Frame {
     pub unit: FrameUnit,
     pub start: FrameBound,
     pub end: FrameBound,
+    pub exclusion: Exclusion,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +93,17 @@ pub enum FrameUnit {
     Rows,
     Range,
     Groups,
+}
+
+/// opt_window_exclusion_clause: what a frame leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exclusion {
+    Nothing,
+    CurrentRow,
+    /// The current row and its peers.
+    Group,
+    /// Its peers.
+    Ties,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{Ident, ObjectName, Query, Statement, TableFactor, Visit, Visitor};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::reason::UpstreamReason;
 use crate::statement::lexer::fold;
@@ -20,10 +21,11 @@ const NESTING_MAX: usize = 150;
 /// Ok if the statement is one query whose relations have exactly the names `expected` (without schemas).
 pub fn confirm<'a>(sql: &str, expected: impl Iterator<Item = &'a str>) -> Result<(), UpstreamReason> {
     let refuse = |why: String| UpstreamReason::NotParsed(format!("by the second parser: {why}").into());
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize().map_err(|error| refuse(error.to_string()))?;
     let statements = Parser::new(&PostgreSqlDialect {})
         .with_recursion_limit(NESTING_MAX)
-        .try_with_sql(sql)
-        .and_then(|mut parser| parser.parse_statements())
+        .with_tokens(without_exclusions(tokens))
+        .parse_statements()
         .map_err(|error| refuse(error.to_string()))?;
     let [statement @ Statement::Query(_)] = statements.as_slice() else {
         return Err(refuse("not one query".into()));
@@ -37,6 +39,30 @@ pub fn confirm<'a>(sql: &str, expected: impl Iterator<Item = &'a str>) -> Result
     let expected: BTreeSet<&str> = expected.collect();
     let agrees = certain.is_subset(&expected) && expected.is_subset(&read);
     if agrees { Ok(()) } else { Err(refuse("it reads other tables".into())) }
+}
+
+/// Without the EXCLUDE of frames, which the parser does not know. It ends at a closing parenthesis; where the words mean
+/// something else, a table would be missing, and the statement is refused.
+fn without_exclusions(tokens: Vec<Token>) -> Vec<Token> {
+    let is = |token: &Token, word: &str| matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word));
+    let mut kept: Vec<Token> = Vec::with_capacity(tokens.len());
+    for token in tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))) {
+        if token == Token::RParen {
+            let ends = |words: &[&str]| {
+                kept.len() > words.len() && kept[kept.len() - words.len()..].iter().zip(words).all(|(t, w)| is(t, w))
+            };
+            let forms: [&[&str]; 4] = [
+                &["exclude", "current", "row"],
+                &["exclude", "no", "others"],
+                &["exclude", "group"],
+                &["exclude", "ties"],
+            ];
+            let found = forms.into_iter().find(|words| ends(words)).map_or(0, <[_]>::len);
+            kept.truncate(kept.len() - found);
+        }
+        kept.push(token);
+    }
+    kept
 }
 
 /// The names of relations and of common table expressions.
@@ -94,6 +120,7 @@ mod tests {
         assert!(confirmed("SELECT a FROM Flights f JOIN public.\"Air Lines\" USING (c)", &["flights", "Air Lines"]));
         assert!(confirmed("WITH x AS (SELECT 1 FROM t) SELECT * FROM x", &["t"]));
         assert!(confirmed("SELECT 1", &[]));
+        assert!(confirmed("SELECT sum(a) OVER (ORDER BY a ROWS 1 PRECEDING EXCLUDE TIES) FROM t", &["t"]));
         assert!(confirmed("SELECT * FROM (SELECT * FROM t) s WHERE a IN ('t2')", &["t"]));
         assert!(confirmed("SELECT * FROM generate_series(1, 2) g, t WHERE a IN (SELECT b FROM u)", &["t", "u"]));
         assert!(confirmed("WITH t AS (SELECT * FROM t) SELECT * FROM t UNION SELECT * FROM u", &["t", "u"]));
@@ -106,5 +133,6 @@ mod tests {
         assert!(!confirmed("SELECT a FROM t; SELECT 1", &["t"]));
         assert!(!confirmed("DELETE FROM t", &["t"]));
         assert!(!confirmed("SELECT FROM WHERE", &[]));
+        assert!(!confirmed("SELECT * FROM (SELECT * FROM exclude ties) s, t", &["exclude", "t"]));
     }
 }

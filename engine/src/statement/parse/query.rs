@@ -2,7 +2,7 @@
 
 use super::{Parsed, Parser, unsupported};
 use crate::statement::ast::{
-    Body, CommonTable, Expr, Frame, FrameBound, FrameUnit, GroupItem, OrderItem, Quantifier, Query, Select,
+    Body, CommonTable, Exclusion, Expr, Frame, FrameBound, FrameUnit, GroupItem, OrderItem, Quantifier, Query, Select,
     SetOperation, TableRef, Target, Window,
 };
 use crate::statement::lexer::TokenKind;
@@ -337,11 +337,26 @@ impl Parser<'_, '_> {
         } else {
             (self.frame_bound()?, FrameBound::CurrentRow)
         };
-        if self.accept_word("exclude") {
-            self.expect_word("no").map_err(|_| unsupported("EXCLUDE in a frame"))?;
-            self.expect_word("others")?;
+        Ok(Some(Frame { unit, start, end, exclusion: self.exclusion()? }))
+    }
+
+    fn exclusion(&mut self) -> Parsed<Exclusion> {
+        if !self.accept_word("exclude") {
+            return Ok(Exclusion::Nothing);
         }
-        Ok(Some(Frame { unit, start, end }))
+        if self.accept_word("current") {
+            self.expect_word("row")?;
+            return Ok(Exclusion::CurrentRow);
+        }
+        if self.accept_word("group") {
+            return Ok(Exclusion::Group);
+        }
+        if self.accept_word("ties") {
+            return Ok(Exclusion::Ties);
+        }
+        self.expect_word("no")?;
+        self.expect_word("others")?;
+        Ok(Exclusion::Nothing)
     }
 
     fn frame_bound(&mut self) -> Parsed<FrameBound> {

@@ -1,0 +1,7 @@
+-- A statement and its parameters as text, a line each: statement => parameter | parameter ...
+SELECT id, count(*) OVER (ORDER BY i RANGE $1 PRECEDING) FROM w ORDER BY id => 2
+SELECT id, count(*) OVER (ORDER BY b RANGE BETWEEN $1 PRECEDING AND $2 FOLLOWING) FROM w ORDER BY id => 2 | 9223372036854775807
+SELECT id, count(*) OVER (ORDER BY n RANGE $1 PRECEDING EXCLUDE TIES) FROM w ORDER BY id => 1.5
+SELECT id, count(*) OVER (ORDER BY day RANGE $1 PRECEDING) FROM w ORDER BY id => 1 day 12:00
+SELECT id, count(*) OVER (ORDER BY id ROWS BETWEEN $1 PRECEDING AND $2 FOLLOWING EXCLUDE CURRENT ROW) FROM w ORDER BY id => 1 | 2
+SELECT id, count(*) OVER (ORDER BY s GROUPS $1 PRECEDING) FROM w ORDER BY id => 1
