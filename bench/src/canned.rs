@@ -17,7 +17,7 @@ use tokio_postgres::NoTls;
 pub(crate) type Replies = HashMap<Vec<u8>, Vec<u8>>;
 
 /// AuthenticationOk and ReadyForQuery.
-const WELCOME: [u8; 15] = [b'R', 0, 0, 0, 8, 0, 0, 0, 0, b'Z', 0, 0, 0, 5, b'I'];
+pub(crate) const WELCOME: [u8; 15] = [b'R', 0, 0, 0, 8, 0, 0, 0, 0, b'Z', 0, 0, 0, 5, b'I'];
 
 type Waiting = mpsc::UnboundedSender<oneshot::Sender<()>>;
 

@@ -46,7 +46,20 @@ pub(crate) struct Connection {
 impl Connection {
     /// `first`: settings as texts, then messages, such as those that prepare.
     pub(crate) fn open(address: SocketAddr, database: &str, settings: &[&str], first: &[Vec<u8>]) -> io::Result<Self> {
-        let mut client = Client::connect(address, "postgres", database)?;
+        Self::begin(Client::connect(address, "postgres", database)?, settings, first)
+    }
+
+    /// With a small buffer to begin with: for connections in thousands.
+    pub(crate) fn open_small(
+        address: SocketAddr,
+        database: &str,
+        settings: &[&str],
+        first: &[Vec<u8>],
+    ) -> io::Result<Self> {
+        Self::begin(Client::connect_small(address, "postgres", database)?, settings, first)
+    }
+
+    fn begin(mut client: Client, settings: &[&str], first: &[Vec<u8>]) -> io::Result<Self> {
         for sql in settings {
             client.query(&query_message(sql))?;
         }
@@ -127,7 +140,7 @@ fn check_rows(unit: &[u8], reply: &[u8], allowed: &Allowed) -> io::Result<()> {
 }
 
 /// Processor time that this thread has used.
-fn thread_time() -> Duration {
+pub(crate) fn thread_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0))
 }

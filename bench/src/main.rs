@@ -9,8 +9,10 @@ mod console;
 mod data;
 mod driver;
 mod engine;
+mod fit;
 mod freshness;
 mod hits;
+mod kv;
 mod load;
 mod process;
 mod reference;
@@ -18,6 +20,7 @@ mod relay;
 mod report;
 mod results;
 mod rows;
+mod scale;
 mod servers;
 mod spread;
 mod star;
@@ -44,6 +47,20 @@ struct Arguments {
     suite: Suite,
 }
 
+/// What the suites have in common.
+#[derive(clap::Args)]
+struct Common {
+    /// A short run of less, for CI.
+    #[arg(long)]
+    quick: bool,
+    /// One part alone, as named above.
+    #[arg(long)]
+    only: Option<String>,
+    /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
+    #[arg(long)]
+    results: Option<PathBuf>,
+}
+
 #[derive(Subcommand)]
 enum Suite {
     /// Every suite, one after the other: up to three hours, `--quick` five minutes.
@@ -54,40 +71,30 @@ enum Suite {
         #[arg(long)]
         results: Option<PathBuf>,
     },
-    /// Threads with persistent connections against upstream, freshet and the ceilings.
+    /// Threads with persistent connections against upstream, freshet and the ceilings; a part is a workload, such as point_read.
     Throughput {
         #[arg(long, default_value_t = 8)]
         threads: usize,
         /// Length of one run.
-        #[arg(long, default_value_t = 2.0)]
+        #[arg(long, default_value_t = 1.5)]
         seconds: f64,
         /// Rounds, servers interleaved; medians are shown.
         #[arg(long, default_value_t = 5)]
         rounds: usize,
-        /// Shorter runs and fewer rounds, for CI.
-        #[arg(long)]
-        quick: bool,
-        /// One workload, such as point_read.
-        #[arg(long)]
-        only: Option<String>,
-        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
-        #[arg(long)]
-        results: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
     },
-    /// What freshet costs where it only passes on: against upstream, the cheapest relay and PgBouncer.
+    /// What freshet costs where it only passes on, against upstream, the cheapest relay and PgBouncer; a part is
+    /// select-simple and the like, latency, batch, copy, idle or syscalls.
     Relay {
         /// Length of one run.
         #[arg(long, default_value_t = 1.5)]
         seconds: f64,
         /// Rounds, servers interleaved; medians are shown.
-        #[arg(long, default_value_t = 7)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
-        /// Shorter runs, fewer rounds and smaller copies, for CI.
-        #[arg(long)]
-        quick: bool,
-        /// One part: select-simple and the like, latency, batch, copy, idle or syscalls.
-        #[arg(long)]
-        only: Option<String>,
+        #[command(flatten)]
+        common: Common,
         /// The program under test, if not the one beside this.
         #[arg(long)]
         freshet: Option<PathBuf>,
@@ -95,7 +102,8 @@ enum Suite {
         #[arg(long)]
         json: Option<PathBuf>,
     },
-    /// freshet's engine against DuckDB, both in process, and against the machine's memory bandwidth.
+    /// freshet's engine against DuckDB, both in process, and against the machine's memory bandwidth; a part is a
+    /// statement, a group (`small`, `50K`) or both as `50K/large_sort`.
     Engine {
         #[arg(long, default_value_t = 7)]
         rounds: usize,
@@ -105,34 +113,22 @@ enum Suite {
         /// Rows of the star's large tables.
         #[arg(long, value_delimiter = ',', default_value = "50000,1000000,5000000")]
         sizes: Vec<i64>,
-        /// The smallest size, short rounds.
-        #[arg(long)]
-        quick: bool,
-        /// A statement, a group (`small`, `50K`) or both as `50K/large_sort`.
-        #[arg(long)]
-        only: Option<String>,
-        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
-        #[arg(long)]
-        results: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
     },
-    /// Statements one after the other, by upstream, freshet and DuckDB in process.
+    /// Statements one after the other, by upstream, freshet and DuckDB in process; a part is a workload without its
+    /// variant, or a group.
     Batch {
         #[arg(long, default_value_t = 5)]
         rounds: usize,
         /// Least duration of one round.
         #[arg(long, default_value_t = 200)]
         round_ms: u64,
-        /// Short rounds, nothing over millions of rows.
-        #[arg(long)]
-        quick: bool,
-        /// A workload without its variant, or a group.
-        #[arg(long)]
-        only: Option<String>,
-        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
-        #[arg(long)]
-        results: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
     },
-    /// Kept replies against the ceilings, their survival, and the bound on their memory.
+    /// Kept replies against the ceilings, their survival, and the bound on their memory; a part is rates, connections,
+    /// latency, survival or storm.
     Hits {
         /// Length of one run.
         #[arg(long, default_value_t = 2.0)]
@@ -145,17 +141,25 @@ enum Suite {
         /// Distinct texts of the storm.
         #[arg(long, default_value_t = 1_000_000)]
         keys: u64,
-        /// Short runs, 100 connections, 20,000 texts.
-        #[arg(long)]
-        quick: bool,
-        /// A part: rates, connections, latency, survival or storm.
-        #[arg(long)]
-        only: Option<String>,
-        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
-        #[arg(long)]
-        results: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
     },
-    /// How old answers are, what waiting and following cost, while others commit.
+    /// Single keys created, read and deleted, against upstream and Redis; a part is create, read or delete.
+    Kv {
+        /// Keys in each store.
+        #[arg(long, default_value_t = 1_000_000)]
+        keys: u64,
+        #[arg(long, value_delimiter = ',', default_value = "1,8,64")]
+        connections: Vec<usize>,
+        /// Of one phase at most; it ends earlier when all keys have had their turn.
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// How old answers are, what waiting and following cost, while others commit; a part is a mode, exact or session.
     Freshness {
         /// Length of one measurement.
         #[arg(long, default_value_t = 10.0)]
@@ -163,49 +167,36 @@ enum Suite {
         /// Commits per second, one measurement each.
         #[arg(long, value_delimiter = ',', default_value = "0,300,3000")]
         rates: Vec<u64>,
-        /// A second each, 300 commits/s alone.
-        #[arg(long)]
-        quick: bool,
-        /// One mode: exact or session.
-        #[arg(long)]
-        only: Option<String>,
-        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
-        #[arg(long)]
-        results: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
     },
-    /// The 22 queries of TPC-H against upstream and DuckDB in process.
+    /// How costs grow, with the fitted exponent; a part is what grows: rows, tables, connections or shapes.
+    Scale {
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// The 22 queries of TPC-H against upstream and DuckDB in process; a part is a query, such as q1.
     Tpch {
         /// 1: six million line items.
         #[arg(long, default_value_t = 1.0)]
         scale: f64,
         #[arg(long, default_value_t = 3)]
         rounds: usize,
-        /// A hundredth of the rows, one round.
-        #[arg(long)]
-        quick: bool,
-        /// One query, such as q1.
-        #[arg(long)]
-        only: Option<String>,
-        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
-        #[arg(long)]
-        results: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
     },
-    /// What an application sees through an ordinary driver: direct, relayed and cached.
+    /// What an application sees through ordinary drivers, direct, relayed and cached; a part is a statement such as
+    /// point, or batch.
     Driver {
         /// Length of one run.
-        #[arg(long, default_value_t = 1.5)]
+        #[arg(long, default_value_t = 1.0)]
         seconds: f64,
         #[arg(long, default_value_t = 5)]
         rounds: usize,
-        /// Short runs, one round, a batch of 1,000.
-        #[arg(long)]
-        quick: bool,
-        /// A statement such as point, or batch.
-        #[arg(long)]
-        only: Option<String>,
-        /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
-        #[arg(long)]
-        results: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
     },
     /// One page with charts from a file of results.
     Report {
@@ -233,6 +224,9 @@ enum Suite {
     /// A ceiling of its own process for a suite.
     #[command(hide = true)]
     ServeCanned { replies: PathBuf, barrier: Option<String> },
+    /// The ceiling of the key-value load, a process of its own.
+    #[command(hide = true)]
+    ServeExchanges { exchanges: PathBuf },
 }
 
 fn main() -> ExitCode {
@@ -247,9 +241,10 @@ fn main() -> ExitCode {
 }
 
 fn run(suite: Suite) -> std::io::Result<()> {
+    state_budget(&suite);
     match suite {
         Suite::All { quick, results } => all::run(quick, results.as_deref()),
-        Suite::Throughput { threads, seconds, rounds, quick, only, results } => {
+        Suite::Throughput { threads, seconds, rounds, common: Common { quick, only, results } } => {
             use throughput::WireProtocol::{Prepared, Simple};
             let (seconds, rounds) = if quick { (0.1, 1) } else { (seconds, rounds) };
             let protocols = if quick { vec![Prepared] } else { vec![Simple, Prepared] };
@@ -263,32 +258,40 @@ fn run(suite: Suite) -> std::io::Result<()> {
                 results,
             })
         }
-        Suite::Relay { seconds, rounds, quick, only, freshet, json } => {
+        Suite::Relay { seconds, rounds, common: Common { quick, only, .. }, freshet, json } => {
             let (seconds, rounds) = if quick { (0.15, 2) } else { (seconds, rounds) };
             relay::run(&relay::Options { seconds, rounds, quick, only, freshet, json })
         }
-        Suite::Engine { rounds, round_ms, sizes, quick, only, results } => {
+        Suite::Engine { rounds, round_ms, sizes, common: Common { quick, only, results } } => {
             let (rounds, round_ms, sizes) = if quick { (3, 5, vec![50_000]) } else { (rounds, round_ms, sizes) };
             engine::run(&engine::Options { rounds, round_ms, sizes, only, results })
         }
-        Suite::Batch { rounds, round_ms, quick, only, results } => {
+        Suite::Batch { rounds, round_ms, common: Common { quick, only, results } } => {
             let (rounds, round_ms) = if quick { (2, 5) } else { (rounds, round_ms) };
             batch::run(&batch::Options { rounds, round_ms, quick, only, results })
         }
-        Suite::Hits { seconds, rounds, connections, keys, quick, only, results } => {
+        Suite::Hits { seconds, rounds, connections, keys, common: Common { quick, only, results } } => {
             let (seconds, rounds) = if quick { (0.1, 1) } else { (seconds, rounds) };
             let (connections, keys) = if quick { (100, 20_000) } else { (connections, keys) };
             hits::run(&hits::Options { seconds, rounds, connections, keys, only, results })
         }
-        Suite::Freshness { seconds, rates, quick, only, results } => {
+        Suite::Kv { keys, connections, seconds, rounds, common: Common { quick, only, results } } => {
+            let (keys, connections) = if quick { (20_000, vec![8]) } else { (keys, connections) };
+            let (seconds, rounds) = if quick { (0.15, 1) } else { (seconds, rounds) };
+            kv::run(&kv::Options { keys, connections, seconds, rounds, only, results })
+        }
+        Suite::Freshness { seconds, rates, common: Common { quick, only, results } } => {
             let (seconds, rates) = if quick { (1.0, vec![300]) } else { (seconds, rates) };
             freshness::run(&freshness::Options { seconds, rates, only, results })
         }
-        Suite::Tpch { scale, rounds, quick, only, results } => {
+        Suite::Scale { rounds, common: Common { quick, only, results } } => {
+            scale::run(&scale::Options { rounds: if quick { 1 } else { rounds }, quick, only, results })
+        }
+        Suite::Tpch { scale, rounds, common: Common { quick, only, results } } => {
             let (scale, rounds) = if quick { (0.01, 1) } else { (scale, rounds) };
             tpch::run(&tpch::Options { scale, rounds, only, results })
         }
-        Suite::Driver { seconds, rounds, quick, only, results } => {
+        Suite::Driver { seconds, rounds, common: Common { quick, only, results } } => {
             let (seconds, rounds, batch) = if quick { (0.1, 1, 1_000) } else { (seconds, rounds, 10_000) };
             driver::run(&driver::Options { seconds, rounds, batch, only, results })
         }
@@ -299,7 +302,28 @@ fn run(suite: Suite) -> std::io::Result<()> {
         Suite::ServeFreshet { upstream, tables, result_bytes_max } => {
             block_on(serve_freshet(upstream, tables, result_bytes_max))
         }
+        Suite::ServeExchanges { exchanges } => kv::ceiling::serve(&exchanges),
         Suite::ServeCanned { replies, barrier } => block_on(serve_canned(replies, barrier)),
+    }
+}
+
+/// Of a whole suite; a part of one takes less.
+fn state_budget(suite: &Suite) {
+    let (name, common) = match suite {
+        Suite::Engine { common, .. } => ("engine", common),
+        Suite::Batch { common, .. } => ("batch", common),
+        Suite::Throughput { common, .. } => ("throughput", common),
+        Suite::Hits { common, .. } => ("hits", common),
+        Suite::Kv { common, .. } => ("kv", common),
+        Suite::Freshness { common, .. } => ("freshness", common),
+        Suite::Scale { common, .. } => ("scale", common),
+        Suite::Tpch { common, .. } => ("tpch", common),
+        Suite::Driver { common, .. } => ("driver", common),
+        Suite::Relay { common, .. } => ("relay", common),
+        _ => return,
+    };
+    if let Some(budget) = all::budget(name, common.quick) {
+        console::say(&format!("== {name}: at most {} s", budget.as_secs()));
     }
 }
 

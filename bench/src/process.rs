@@ -81,6 +81,11 @@ pub(crate) fn processor_time(id: u32) -> Duration {
     Duration::from_nanos(nanoseconds.sum())
 }
 
+/// Of a process, such as a postmaster, and of those that it has started and that still run.
+pub(crate) fn processor_time_of_family(id: u32) -> Duration {
+    children(id).into_iter().chain([id]).map(processor_time).sum()
+}
+
 /// The first process of a PostgreSQL.
 pub(crate) fn postmaster(cluster: &Cluster) -> io::Result<u32> {
     let text = std::fs::read_to_string(cluster.directory().join("data/postmaster.pid"))?;

@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use freshet_tests::cluster::Cluster;
+
 use crate::process::{Process, find_program};
 use crate::wire::{Client, first_row, query_message, sorted_rows};
 
@@ -84,6 +86,10 @@ pub(crate) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 
+pub(crate) fn address(cluster: &Cluster) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], cluster.port()))
+}
+
 /// Until so many tables are mirrored; an error names what is not after two minutes.
 pub(crate) fn wait_until_mirrored(address: SocketAddr, database: &str, tables: usize) -> io::Result<()> {
     let limit = Instant::now() + Duration::from_secs(120);
@@ -99,7 +105,7 @@ pub(crate) fn wait_until_mirrored(address: SocketAddr, database: &str, tables: u
             let shown: Vec<_> = rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()).collect();
             return Err(io::Error::other(format!("not mirrored within 120 s: {shown:?}")));
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

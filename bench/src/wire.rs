@@ -60,6 +60,11 @@ impl Client {
         self.stream.write_all(bytes)
     }
 
+    /// The socket, for a caller that reads replies itself.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     /// The socket itself, for what is no reply of a usual size.
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
         &mut self.stream
@@ -158,6 +163,12 @@ pub(crate) fn first_row(reply: &[u8]) -> Vec<Option<String>> {
 /// The cells of every row, as text.
 pub(crate) fn rows(reply: &[u8]) -> Vec<Vec<Option<String>>> {
     frames(reply).filter(|(kind, _)| *kind == b'D').map(|(_, body)| cells(body)).collect()
+}
+
+/// What the last statement of a reply says that it did, such as `SELECT 1`.
+pub(crate) fn command_tag(reply: &[u8]) -> Option<String> {
+    let last = frames(reply).filter(|(kind, _)| *kind == b'C').last();
+    last.map(|(_, body)| String::from_utf8_lossy(body).trim_end_matches('\0').to_owned())
 }
 
 /// None for NULL.

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::data::{Table, int, table, text};
 use crate::results::Results;
-use crate::servers::{Server, wait_until_mirrored};
+use crate::servers::{Server, address, wait_until_mirrored};
 use crate::wire::Client;
 
 pub(crate) struct Options {
@@ -115,10 +115,6 @@ impl Stand {
         let arguments: Vec<&str> = ["serve-canned", &replies].into_iter().chain(url).collect();
         Server::start(&arguments, &self.folder.path().join("servers.log"))
     }
-}
-
-fn address(cluster: &Cluster) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], cluster.port()))
 }
 
 /// Point reads, a scan of 5,000 rows, a thousand tenants of fifty rows each, and a series that grows at its end.

@@ -60,7 +60,8 @@ fn connect(address: std::net::SocketAddr) -> io::Result<Client> {
     Ok(client)
 }
 
-fn can_hold(sessions: usize) -> Result<(), String> {
+/// Whether so many sessions, each with one upstream, have room here; the reason if not.
+pub(crate) fn can_hold(sessions: usize) -> Result<(), String> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let available: u64 = available.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0);

@@ -17,7 +17,7 @@ use std::io::{self};
 use std::path::PathBuf;
 
 use crate::console::say;
-pub(crate) use crate::relay::idle::raise_file_limit;
+pub(crate) use crate::relay::idle::{can_hold, raise_file_limit};
 use crate::relay::rates::Load;
 use crate::relay::report::Report;
 use crate::relay::servers::{DATABASE, Leg, Servers, Upstream};

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::scale::{Log, label};
+use crate::fit;
 use crate::results::{Figure, Latency};
 use crate::spread::spread;
 
@@ -118,36 +119,18 @@ fn chart(title: &str, curves: &[Curve<'_>], x_label: impl Fn(f64) -> String, wit
                 }
                 @let (left, top) = (LEFT + 18.0, BOTTOM + 34.0 + 15.0 * at as f64);
                 line class=(format!("line{}", at % 6)) x1=(left - 16.0) x2=(left - 3.0) y1=(top - 4.0) y2=(top - 4.0) {}
-                text.tick x=(left) y=(top) { (curve.name) @if with_exponent { (exponent(curve)) } }
+                text.tick x=(left) y=(top) { (curve.name) @if with_exponent { (shown_exponent(curve)) } }
             }
         }
     }
 }
 
+/// Behind a name.
+fn shown_exponent(curve: &Curve<'_>) -> String {
+    fit::exponent(&curve.points).map(|exponent| format!(" ({exponent:.2})")).unwrap_or_default()
+}
+
 fn path(curve: &Curve<'_>, x: &Log, y: &Log) -> String {
     let points = curve.points.iter().map(|point| format!("{:.1},{:.1}", x.place(point.0), y.place(point.1)));
     points.collect::<Vec<_>>().join(" ")
-}
-
-/// The slope of the least squares line through the logarithms.
-fn exponent(curve: &Curve<'_>) -> String {
-    let logs: Vec<(f64, f64)> = curve.points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
-    let count = logs.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / count;
-    let (mean_x, mean_y) = (mean(|p| p.0), mean(|p| p.1));
-    let over: f64 = logs.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
-    let under: f64 = logs.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
-    if under == 0.0 { String::new() } else { format!(" ({:.2})", over / under) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_exponent_of_a_power_is_found() {
-        let points = [10.0, 100.0, 1_000.0].map(|x: f64| (x, 3.0 * x.powf(1.5))).to_vec();
-        assert_eq!(exponent(&Curve { name: "", points }), " (1.50)");
-        assert_eq!(exponent(&Curve { name: "", points: vec![(10.0, 1.0)] }), "", "one point has no slope");
-    }
 }

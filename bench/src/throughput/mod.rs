@@ -14,13 +14,12 @@ use hdrhistogram::Histogram;
 
 use crate::console::say;
 use crate::load::{self, Allowed, Connection, Load, Measured};
-use crate::process::processor_time;
+use crate::process::{processor_time, processor_time_of_family};
 use crate::results::{Better, Latency, Line, Results};
 use crate::servers::{Server, last_route};
 use crate::spread::{median, paired, spread};
 use crate::throughput::systems::{
     BARRIER, CANNED, CHEAPEST, DATABASE, EXACT, Messages, Protocol, SESSION, Systems, Target, UPSTREAM, messages,
-    processor_time_of,
 };
 use crate::throughput::workloads::{Kind, Workload};
 use crate::wire::{Client, sorted_rows};
@@ -152,7 +151,7 @@ fn one_round(
 ) -> io::Result<Measured> {
     let now = || {
         let server = target.process.map(processor_time).unwrap_or_default();
-        [server, processor_time_of(target.postmaster)]
+        [server, processor_time_of_family(target.postmaster)]
     };
     let before = now();
     let measured = load::run(connections, load, seconds)?;

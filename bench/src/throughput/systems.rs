@@ -10,8 +10,8 @@ use freshet_tests::client::{bind, execute, parse, sync};
 use freshet_tests::cluster::{Cluster, binaries};
 use tempfile::TempDir;
 
-use crate::process::{Process, children, postmaster, processor_time};
-use crate::servers::{Server, start_pgbouncer, wait_until_mirrored};
+use crate::process::{Process, postmaster};
+use crate::servers::{Server, address, start_pgbouncer, wait_until_mirrored};
 use crate::throughput::workloads::{self, Statement, Workload};
 use crate::wire::{Client, query_message};
 
@@ -126,15 +126,6 @@ impl Systems {
             clusters.map(|cluster| cluster.psql(DATABASE, &format!("SELECT count(*) FROM {table}")).parse::<u64>());
         counts.into_iter().map(|count| count.map_err(io::Error::other)).sum()
     }
-}
-
-fn address(cluster: &Cluster) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], cluster.port()))
-}
-
-/// Processor time of a PostgreSQL: the postmaster and the processes it has now.
-pub(crate) fn processor_time_of(postmaster: u32) -> std::time::Duration {
-    children(postmaster).into_iter().chain([postmaster]).map(processor_time).sum()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

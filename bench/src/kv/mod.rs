@@ -1,0 +1,294 @@
+//! The key-value suite: single keys are created, read and deleted over a store that holds a million of them, as Skytable's
+//! benchmark does it, at several numbers of connections.
+//!
+//! [`mod@stores`]: who takes part, and the check of every answer before anything is timed. [`mod@drive`]: the load, the same
+//! for all; [`mod@exchange`]: its requests and replies; [`mod@ceiling`]: what it reaches at most. [`mod@resp`]: the protocol
+//! of Redis. What is deleted in a round is created again in it: all rounds find the same keys.
+
+pub(crate) mod ceiling;
+mod drive;
+mod exchange;
+mod resp;
+mod stores;
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::console::{print, say};
+use crate::kv::drive::{Line, Stretch};
+use crate::kv::exchange::Keys;
+use crate::kv::stores::{CEILING, DATABASE, Durability, Operation, Stand, Store, UPSTREAM};
+use crate::load::{Measured, histogram};
+use crate::process::{processor_time, processor_time_of_family};
+use crate::results::{Better, Latency, Line as ResultLine, Results};
+use crate::servers::last_route;
+use crate::spread::{median, paired, spread};
+use crate::wire::{Client, query_message};
+
+pub(crate) struct Options {
+    pub(crate) keys: u64,
+    /// One part each.
+    pub(crate) connections: Vec<usize>,
+    /// Of one phase at most; it ends earlier when all keys have had their turn.
+    pub(crate) seconds: f64,
+    pub(crate) rounds: usize,
+    /// `create`, `read` or `delete`.
+    pub(crate) only: Option<String>,
+    pub(crate) results: Option<PathBuf>,
+}
+
+/// Runs the suite and prints its tables; an error if any reply was wrong.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    let names = Operation::ALL.map(Operation::name);
+    if let Some(only) = options.only.as_ref().filter(|only| !names.contains(&only.as_str())) {
+        return Err(io::Error::other(format!("no part is named {only}; there are {}", names.join(", "))));
+    }
+    let keys = Keys { count: options.keys };
+    if !(1_000..=9_000_000).contains(&keys.count) {
+        return Err(io::Error::other("from 1,000 to 9,000,000 keys have seven digits and are worth while"));
+    }
+    let most = options.connections.iter().copied().max().unwrap_or(1);
+    say(&format!("loading {} keys", keys.count));
+    let stand = Stand::start(keys, most)?;
+    let settings = [
+        ("keys", options.keys.to_string()),
+        ("seconds", options.seconds.to_string()),
+        ("rounds", options.rounds.to_string()),
+    ];
+    let mut results = Results::open(options.results.as_deref(), "kv", &stand.versions, &settings)?;
+    if let Some(reason) = &stand.missing {
+        results.skip("Redis", reason)?;
+    }
+    for connections in &options.connections {
+        let part = format!("{connections} connections");
+        if !results.is_done(&part) {
+            one_part(options, keys, &stand, *connections, &mut results)?;
+            results.end(&part)?;
+        }
+    }
+    stand.stores.iter().try_for_each(|store| store.verify(keys))
+}
+
+fn one_part(options: &Options, keys: Keys, stand: &Stand, connections: usize, results: &mut Results) -> io::Result<()> {
+    let wants = |operation: Operation| options.only.as_ref().is_none_or(|only| only == operation.name());
+    let case = |operation: Operation, rest: &str| format!("{connections} connections/{}{rest}", operation.name());
+    if wants(Operation::Read) {
+        say(&format!("{connections} connections: read"));
+        let all = read(options, keys, Contest::open(stand, Operation::Read, connections, Durability::Durable)?)?;
+        report(&case(Operation::Read, ""), connections, &all, results)?;
+    }
+    if !wants(Operation::Create) && !wants(Operation::Delete) {
+        return Ok(());
+    }
+    for durability in [Durability::Durable, Durability::Lazy] {
+        say(&format!("{connections} connections: delete and create, {}", durability.name()));
+        let contest = Contest::open(stand, Operation::Create, connections, durability)?;
+        let (deletes, creates) = write(options, keys, contest)?;
+        for (operation, all) in [(Operation::Delete, deletes), (Operation::Create, creates)] {
+            if wants(operation) {
+                report(&case(operation, &format!(", {}", durability.name())), connections, &all, results)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<Vec<Series>> {
+    let mut all = contest.series();
+    for round in 0..options.rounds {
+        // Each round begins with other keys.
+        let share = |line: &Line| line.share(keys);
+        let from = |line: &Line| share(line) * round as u64 / options.rounds as u64;
+        let stretches = contest.stretches(|_, _, line| from(line)..from(line) + share(line));
+        contest.round(options, keys, Operation::Read, round, &mut all, &stretches)?;
+    }
+    for (series, entry) in all.iter_mut().zip(&contest.entries) {
+        series.note = route(entry.store, keys)?;
+    }
+    Ok(all)
+}
+
+/// The figures of DELETE and of CREATE.
+fn write(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<(Vec<Series>, Vec<Series>)> {
+    let (mut deletes, mut creates) = (contest.series(), contest.series());
+    for round in 0..options.rounds {
+        let stretches = contest.stretches(|_, _, line| 0..line.share(keys));
+        let deleted = contest.round(options, keys, Operation::Delete, round, &mut deletes, &stretches)?;
+        let stretches = contest.stretches(|store, at, _| 0..deleted[store][at]);
+        let created = contest.round(options, keys, Operation::Create, round, &mut creates, &stretches)?;
+        // Those that there was no time for.
+        for (store, entry) in contest.entries.iter_mut().enumerate() {
+            for (at, line) in entry.lines.iter_mut().enumerate() {
+                let rest = created[store][at]..deleted[store][at];
+                let exchange = entry.store.exchange(Operation::Create);
+                drive::run(std::slice::from_mut(line), exchange, keys, std::slice::from_ref(&rest), Duration::MAX)?;
+            }
+        }
+    }
+    Ok((deletes, creates))
+}
+
+/// How freshet answers now; nothing for the others.
+fn route(store: &Store, keys: Keys) -> io::Result<String> {
+    let mode = match store.name {
+        stores::SESSION => "session",
+        stores::EXACT => "exact",
+        _ => return Ok(String::new()),
+    };
+    let mut client = Client::connect(store.address, "postgres", DATABASE)?;
+    client.query(&query_message(&format!("SET freshet.freshness = '{mode}'")))?;
+    let parse = freshet_tests::client::parse(Operation::Read.name(), Operation::Read.sql());
+    client.query(&[parse, freshet_tests::client::sync()].concat())?;
+    // Among the last keys that the reads come to: none of the rounds that end by time has asked for it.
+    client.query(&Operation::Read.unit(&keys.at(keys.count - 1)))?;
+    let (route, reason) = last_route(&mut client)?;
+    Ok(if reason.is_empty() { route } else { format!("{route} ({reason})") })
+}
+
+/// The stores that take part in an operation, with their connections.
+struct Contest<'a> {
+    entries: Vec<Entry<'a>>,
+}
+
+struct Entry<'a> {
+    store: &'a Store,
+    lines: Vec<Line>,
+}
+
+impl<'a> Contest<'a> {
+    fn open(stand: &'a Stand, operation: Operation, connections: usize, durability: Durability) -> io::Result<Self> {
+        let takes_part = stand.stores.iter().filter(|store| store.takes(operation));
+        let entries = takes_part.map(|store| Ok(Entry { store, lines: store.connect(connections, durability)? }));
+        Ok(Self { entries: entries.collect::<io::Result<_>>()? })
+    }
+
+    fn series(&self) -> Vec<Series> {
+        self.entries.iter().map(|entry| Series::new(entry.store.name)).collect()
+    }
+
+    /// By store (its place and the connection's) and connection.
+    fn stretches(&self, of: impl Fn(usize, usize, &Line) -> Stretch) -> Vec<Vec<Stretch>> {
+        let of_store = |(store, entry): (usize, &Entry<'_>)| {
+            entry.lines.iter().enumerate().map(|(at, line)| of(store, at, line)).collect()
+        };
+        self.entries.iter().enumerate().map(of_store).collect()
+    }
+
+    /// Every store once, another one first each time; how far each connection came.
+    fn round(
+        &mut self,
+        options: &Options,
+        keys: Keys,
+        operation: Operation,
+        round: usize,
+        all: &mut [Series],
+        stretches: &[Vec<Stretch>],
+    ) -> io::Result<Vec<Vec<u64>>> {
+        let mut counts = vec![Vec::new(); self.entries.len()];
+        for turn in 0..self.entries.len() {
+            let at = (turn + round) % self.entries.len();
+            let Entry { store, lines } = &mut self.entries[at];
+            let now = || {
+                let server = store.process.map(processor_time).unwrap_or_default();
+                [server, store.postmaster.map(processor_time_of_family).unwrap_or_default()]
+            };
+            let before = now();
+            let limit = Duration::from_secs_f64(options.seconds);
+            let (measured, of_store) = drive::run(lines, store.exchange(operation), keys, &stretches[at], limit)
+                .map_err(|error| io::Error::other(format!("{}: {}: {error}", operation.name(), store.name)))?;
+            let after = now();
+            all[at].add(&measured, [0, 1].map(|who| after[who].saturating_sub(before[who])))?;
+            counts[at] = of_store;
+        }
+        Ok(counts)
+    }
+}
+
+/// One store on one case: a value per round.
+struct Series {
+    store: &'static str,
+    rates: Vec<f64>,
+    /// Microseconds per query: the store's own process, PostgreSQL's processes, the client's threads.
+    server_us: Vec<f64>,
+    upstream_us: Vec<f64>,
+    client_us: Vec<f64>,
+    latency: Histogram<u64>,
+    note: String,
+}
+
+impl Series {
+    fn new(store: &'static str) -> Self {
+        let (rates, server_us, upstream_us, client_us) = Default::default();
+        Self { store, rates, server_us, upstream_us, client_us, latency: histogram(), note: String::new() }
+    }
+
+    fn add(&mut self, measured: &Measured, [server, upstream]: [Duration; 2]) -> io::Result<()> {
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / measured.queries as f64;
+        self.rates.push(measured.queries_per_second());
+        self.server_us.push(each(server));
+        self.upstream_us.push(each(upstream));
+        self.client_us.push(each(measured.client_time));
+        self.latency.add(&measured.latency).map_err(io::Error::other)
+    }
+}
+
+fn report(case: &str, connections: usize, all: &[Series], results: &mut Results) -> io::Result<()> {
+    let beside = |series: &Series, name: &str| {
+        let other = all.iter().find(|other| other.store == name && other.store != series.store);
+        let ratio = other.map(|other| paired(&series.rates, &other.rates));
+        ratio.map_or(String::new(), |ratio| format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max))
+    };
+    let redis = all.iter().map(|series| series.store).find(|name| ["Redis", "Valkey"].contains(name));
+    let mut text = format!(
+        "\n{case}\n{:16} {:>10} {:>19} {:>9} {:>9} {:>7} {:>7} {:>7} {:>20} {:>20} {:>20}\n",
+        "store",
+        "queries/s",
+        "min..max",
+        "p50 us",
+        "p99 us",
+        "cpu us",
+        "PG us",
+        "cl. us",
+        "x upstream",
+        format!("x {}", redis.unwrap_or("Redis")),
+        "x ceiling"
+    );
+    for series in all {
+        let rate = spread(series.rates.iter().copied());
+        let us = |q: f64| series.latency.value_at_quantile(q) as f64 / 1000.0;
+        let _ = writeln!(
+            text,
+            "{:16} {:>10.0} {:>19} {:>9.1} {:>9.1} {:>7.1} {:>7.1} {:>7.1} {:>20} {:>20} {:>20}  {}",
+            series.store,
+            rate.median,
+            format!("{:.0}..{:.0}", rate.min, rate.max),
+            us(0.5),
+            us(0.99),
+            median(series.server_us.iter().copied()),
+            median(series.upstream_us.iter().copied()),
+            median(series.client_us.iter().copied()),
+            beside(series, UPSTREAM),
+            redis.map_or(String::new(), |redis| beside(series, redis)),
+            beside(series, CEILING),
+            series.note,
+        );
+        let at = Some(("connections", connections as f64));
+        let metric = ("rate", "queries/s", Better::More);
+        results.figure_at(case, series.store, metric, &series.rates, &series.note, at)?;
+        for (who, values) in
+            [("server", &series.server_us), ("PostgreSQL", &series.upstream_us), ("client", &series.client_us)]
+        {
+            let metric = format!("processor time of the {who}");
+            results.figure(case, series.store, (&metric, "us/query", Better::Neither), values, "")?;
+        }
+        let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(|q| (q, us(q))).to_vec();
+        let (suite, case, system) = ("kv".to_owned(), case.to_owned(), series.store.to_owned());
+        results.write(&ResultLine::Latency(Latency { suite, case, system, quantiles }))?;
+    }
+    print(&text);
+    Ok(())
+}

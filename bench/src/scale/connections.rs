@@ -1,0 +1,80 @@
+//! By connections: opening one, memory, the kept reply of one among idle ones, and all of them busy at once.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use crate::load::{self, Connection, Load};
+use crate::process::{memory_kb, postmaster, processor_time, processor_time_of_family};
+use crate::scale::costs::Costs;
+use crate::scale::{SESSION, Stand, UPSTREAM, connect, timed};
+use crate::wire::{query_message, sorted_rows};
+
+const SQL: &str = "SELECT id, val FROM few WHERE id = 7";
+
+pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result<()> {
+    let database = stand.database("connections", size);
+    stand.cluster.psql(
+        &database,
+        "CREATE TABLE few (id int PRIMARY KEY, val int NOT NULL);
+         INSERT INTO few SELECT g, 7 * g % 100 FROM generate_series(0, 99) g",
+    );
+    stand.cluster.psql(&database, "VACUUM (ANALYZE)");
+    let (server, _) = stand.freshet(&database, &["public.few".to_owned()])?;
+    let message = query_message(SQL);
+    let mut first = connect(stand.address(), &database, None)?;
+    let allowed = [vec![sorted_rows(first.query(&message)?)]];
+    drop(first);
+    let load = Load { units: &[message], allowed: &allowed, depth: 1 };
+    // Verified and kept before anything is timed.
+    let mut settled = connect(server.address, &database, Some("session"))?;
+    crate::servers::settle(&mut settled, || SQL.to_owned(), &["hit"], std::time::Duration::from_secs(10))?;
+    drop(settled);
+    for (system, address) in [(SESSION, server.address), (UPSTREAM, stand.address())] {
+        one_system(stand, system, address, &server, &database, size, &load, costs)?;
+    }
+    stand.end(&database, server);
+    Ok(())
+}
+
+fn one_system(
+    stand: &Stand,
+    system: &'static str,
+    address: SocketAddr,
+    server: &crate::servers::Server,
+    database: &str,
+    size: u64,
+    load: &Load<'_>,
+    costs: &mut Costs,
+) -> io::Result<()> {
+    let postmaster = postmaster(&stand.cluster)?;
+    let used =
+        || if system == SESSION { processor_time(server.process.id) } else { processor_time_of_family(postmaster) };
+    let settings: &[&str] = if system == SESSION { &["SET freshet.freshness = 'session'"] } else { &[] };
+    let began = Instant::now();
+    let mut open = Vec::new();
+    for _ in 0..size {
+        let mut connection = Connection::open_small(address, database, settings, &[])?;
+        connection.warm_up(load)?;
+        open.push(connection);
+    }
+    let each = began.elapsed().as_secs_f64() * 1e3 / size as f64;
+    costs.add(size, ("opening one and its first statement", "ms"), system, vec![each], "");
+    if system == SESSION {
+        let megabytes = memory_kb(server.process.id, "VmRSS") as f64 / 1e3;
+        costs.add(size, ("resident memory", "MB"), "freshet", vec![megabytes], "");
+    }
+    let alone = stand.times(|_| timed(&mut open[0].client, SQL))?;
+    costs.add(size, ("one busy, the others idle", "us"), system, alone, "");
+    let (mut between, mut per_query) = (Vec::new(), Vec::new());
+    for _ in 0..stand.rounds {
+        let before = used();
+        // Longer where many threads have to start first.
+        let measured = load::run(&mut open, load, stand.seconds.max(size as f64 * 1e-3))?;
+        per_query.push(used().saturating_sub(before).as_secs_f64() * 1e6 / measured.queries as f64);
+        between.push(1e6 / measured.queries_per_second());
+    }
+    costs.add(size, ("all busy, time between answers", "us"), system, between, "");
+    costs.add(size, ("all busy, processor time per answer", "us"), system, per_query, "");
+    Ok(())
+}

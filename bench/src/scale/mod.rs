@@ -1,0 +1,210 @@
+//! The scale suite: how costs grow with rows, tables, connections and statement shapes, as the power of the size that fits
+//! them best.
+//!
+//! Each part starts freshet anew for each size, so that nothing is left over from a smaller one, and compares answers with
+//! upstream's while it times them. [`mod@costs`]: what is printed and kept.
+
+mod connections;
+mod costs;
+mod rows;
+mod shapes;
+mod tables;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use freshet_tests::cluster::Cluster;
+use tempfile::TempDir;
+
+use crate::console::say;
+use crate::relay::{can_hold, raise_file_limit};
+use crate::results::Results;
+use crate::scale::costs::Costs;
+use crate::servers::{Server, address, last_route, wait_until_mirrored};
+use crate::spread::median;
+use crate::wire::{Client, query_message, sorted_rows};
+
+pub(crate) struct Options {
+    pub(crate) rounds: usize,
+    /// Smaller sizes, short measurements.
+    pub(crate) quick: bool,
+    /// What grows: `rows`, `tables`, `connections` or `shapes`.
+    pub(crate) only: Option<String>,
+    pub(crate) results: Option<PathBuf>,
+}
+
+const UPSTREAM: &str = "upstream";
+const SESSION: &str = "freshet session";
+const EXACT: &str = "freshet exact";
+/// Of no mode.
+const FRESHET: &str = "freshet";
+
+/// What grows, by how much, and by how much in a quick run.
+struct Part {
+    name: &'static str,
+    sizes: &'static [u64],
+    quick: &'static [u64],
+    measure: fn(&Stand, u64, &mut Costs) -> io::Result<()>,
+}
+
+const PARTS: [Part; 4] = [
+    Part {
+        name: "rows",
+        sizes: &[10_000, 100_000, 1_000_000, 10_000_000],
+        quick: &[1_000, 10_000, 100_000],
+        measure: rows::measure,
+    },
+    Part { name: "tables", sizes: &[1, 10, 100, 500], quick: &[1, 10, 50], measure: tables::measure },
+    Part {
+        name: "connections",
+        sizes: &[1, 10, 100, 1_000, 2_000],
+        quick: &[1, 10, 100],
+        measure: connections::measure,
+    },
+    Part {
+        name: "shapes",
+        sizes: &[1, 10, 100, 1_000, 10_000, 100_000],
+        quick: &[1, 30, 1_000],
+        measure: shapes::measure,
+    },
+];
+
+/// Runs the suite and prints its tables.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    let names = PARTS.map(|part| part.name);
+    if let Some(only) = options.only.as_ref().filter(|only| !names.contains(&only.as_str())) {
+        return Err(io::Error::other(format!("no part is named {only}; there are {}", names.join(", "))));
+    }
+    raise_file_limit();
+    let stand = Stand::start(options)?;
+    let versions = [
+        ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
+        ("PostgreSQL", stand.cluster.psql("postgres", "SHOW server_version")),
+    ];
+    let settings = [("rounds", options.rounds.to_string()), ("quick", options.quick.to_string())];
+    let mut results = Results::open(options.results.as_deref(), "scale", &versions, &settings)?;
+    for part in &PARTS {
+        if options.only.as_ref().is_some_and(|only| only != part.name) || results.is_done(part.name) {
+            continue;
+        }
+        let mut costs = Costs::new(part.name);
+        for size in if options.quick { part.quick } else { part.sizes } {
+            say(&format!("{size} {}", part.name));
+            if let Err(reason) = can_hold(if part.name == "connections" { *size as usize } else { 0 }) {
+                results.skip(&format!("{size} {}", part.name), &reason)?;
+                continue;
+            }
+            (part.measure)(&stand, *size, &mut costs)
+                .map_err(|error| io::Error::other(format!("{size} {}: {error}", part.name)))?;
+        }
+        costs.report(&mut results)?;
+        results.end(part.name)?;
+    }
+    Ok(())
+}
+
+/// One PostgreSQL for all parts, and how long to measure.
+struct Stand {
+    cluster: Cluster,
+    folder: TempDir,
+    rounds: usize,
+    /// Of one round of one cost.
+    seconds: f64,
+}
+
+impl Stand {
+    fn start(options: &Options) -> io::Result<Self> {
+        let most = PARTS[2].sizes.iter().max().copied().unwrap_or(0);
+        let many = format!("max_connections={}", most + 60);
+        let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB", &many]);
+        let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
+        let seconds = if options.quick { 0.05 } else { 0.5 };
+        Ok(Self { cluster, folder, rounds: options.rounds, seconds })
+    }
+
+    fn address(&self) -> SocketAddr {
+        address(&self.cluster)
+    }
+
+    /// A database of its own for a part and size.
+    fn database(&self, part: &str, size: u64) -> String {
+        let name = format!("{part}_{size}");
+        self.cluster.psql("postgres", &format!("DROP DATABASE IF EXISTS {name}"));
+        self.cluster.psql("postgres", &format!("CREATE DATABASE {name}"));
+        name
+    }
+
+    /// A freshet that mirrors these tables, and how many milliseconds passed from its start until it did.
+    fn freshet(&self, database: &str, tables: &[String]) -> io::Result<(Server, f64)> {
+        let began = Instant::now();
+        let log = self.folder.path().join("servers.log");
+        let server = Server::start(&["serve-freshet", &self.cluster.url(database), &tables.join(",")], &log)?;
+        wait_until_mirrored(server.address, database, tables.len())?;
+        Ok((server, began.elapsed().as_secs_f64() * 1e3))
+    }
+
+    /// Ends freshet, then drops the database: its slot has to be gone before.
+    fn end(&self, database: &str, server: Server) {
+        drop(server);
+        self.cluster.psql("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
+    }
+
+    /// By round, the median of microseconds that `once` takes with a new number each time.
+    fn times(&self, mut once: impl FnMut(u64) -> io::Result<Duration>) -> io::Result<Vec<f64>> {
+        let mut number = 0;
+        let mut medians = Vec::new();
+        // Caches, of the processor too, are as they will be.
+        let limit = Instant::now() + Duration::from_secs_f64(self.seconds / 4.0);
+        while number < 20 && Instant::now() < limit {
+            number += 1;
+            once(number)?;
+        }
+        for _ in 0..self.rounds {
+            let limit = Instant::now() + Duration::from_secs_f64(self.seconds);
+            let mut times = Vec::new();
+            while times.is_empty() || Instant::now() < limit {
+                number += 1;
+                times.push(once(number)?.as_secs_f64() * 1e6);
+            }
+            medians.push(median(times));
+        }
+        Ok(medians)
+    }
+}
+
+fn connect(address: SocketAddr, database: &str, mode: Option<&str>) -> io::Result<Client> {
+    let mut client = Client::connect_small(address, "postgres", database)?;
+    if let Some(mode) = mode {
+        client.query(&query_message(&format!("SET freshet.freshness = '{mode}'")))?;
+    }
+    Ok(client)
+}
+
+/// The time of one statement.
+fn timed(client: &mut Client, sql: &str) -> io::Result<Duration> {
+    let message = query_message(sql);
+    let began = Instant::now();
+    client.query(&message)?;
+    Ok(began.elapsed())
+}
+
+/// Asks both until freshet answers itself, and compares what they answer; how it did.
+fn settle(freshet: &mut Client, upstream: &mut Client, text: impl Fn(u64) -> String) -> io::Result<String> {
+    let limit = Instant::now() + Duration::from_secs(10);
+    for number in 1_u64.. {
+        // Not those that are timed afterwards: no reply to them is kept yet.
+        let sql = text(1_000_000_000 + number);
+        let message = query_message(&sql);
+        if sorted_rows(freshet.query(&message)?) != sorted_rows(upstream.query(&message)?) {
+            return Err(io::Error::other(format!("other rows than upstream's: {sql}")));
+        }
+        let (route, reason) = last_route(freshet)?;
+        if route == "local" || Instant::now() > limit {
+            return Ok(if reason.is_empty() { route } else { format!("{route} ({reason})") });
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    unreachable!("numbers do not end")
+}

@@ -1,0 +1,72 @@
+//! By rows of one table: first copy, memory, reads of one row and of all, a kept reply, and what follows a commit.
+
+use std::io;
+use std::time::Instant;
+
+use crate::data::{Table, int, table, text};
+use crate::process::memory_kb;
+use crate::scale::costs::Costs;
+use crate::scale::{EXACT, FRESHET, SESSION, Stand, UPSTREAM, connect, settle, timed};
+use crate::wire::{Client, query_message, rows};
+
+fn grown(size: u64) -> Table {
+    let name = text("name", |n| format!("row_{n}"));
+    let columns = vec![int("id", |n| n), int("grp", |n| n % 100), int("val", |n| 31 * n % 10_000), name];
+    table("grown", size as i64, columns)
+}
+
+pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result<()> {
+    let database = stand.database("rows", size);
+    let mut upstream = connect(stand.address(), &database, None)?;
+    grown(size).load_upstream(&mut upstream)?;
+    let key = "ALTER TABLE grown ADD PRIMARY KEY (id), REPLICA IDENTITY DEFAULT";
+    upstream.query(&query_message(key))?;
+    upstream.query(&query_message("VACUUM (ANALYZE) grown"))?;
+    let began = Instant::now();
+    upstream.query(&query_message("COPY grown TO '/dev/null' (FORMAT binary)"))?;
+    let copied = began.elapsed().as_secs_f64() * 1e3;
+    let (server, mirrored) = stand.freshet(&database, &["public.grown".to_owned()])?;
+    let copy = ("start and first copy", "ms");
+    costs.add(size, copy, FRESHET, vec![mirrored], "");
+    costs.add(size, copy, UPSTREAM, vec![copied], "COPY to /dev/null alone");
+    costs.add(size, ("resident memory", "MB"), FRESHET, vec![memory_kb(server.process.id, "VmRSS") as f64 / 1e3], "");
+
+    let mut session = connect(server.address, &database, Some("session"))?;
+    // Whatever is kept: the engine runs.
+    session.query(&query_message("SET freshet.route = 'local'"))?;
+    let point = |n: u64| format!("SELECT id, val, name FROM grown WHERE id = {}", n.wrapping_mul(7_368_787) % size);
+    let scan = |n: u64| format!("SELECT grp, count(*), sum(val) FROM grown WHERE id > -{n} GROUP BY grp");
+    let texts: [(&'static str, &dyn Fn(u64) -> String); 2] = [("one row by key", &point), ("all rows grouped", &scan)];
+    for (name, text) in texts {
+        let note = settle(&mut session, &mut upstream, text)?;
+        costs.add(size, (name, "us"), SESSION, stand.times(|n| timed(&mut session, &text(n)))?, &note);
+        costs.add(size, (name, "us"), UPSTREAM, stand.times(|n| timed(&mut upstream, &text(n)))?, "");
+    }
+    session.query(&query_message("SET freshet.route = 'auto'"))?;
+    let kept = scan(1);
+    session.query(&query_message(&kept))?;
+    costs.add(size, ("a kept reply", "us"), SESSION, stand.times(|_| timed(&mut session, &kept))?, "");
+
+    let mut exact = connect(server.address, &database, Some("exact"))?;
+    let seen = stand.times(|n| read_after_commit(&mut exact, &mut upstream, size, n))?;
+    costs.add(size, ("one row just after another's commit", "us"), EXACT, seen, "");
+    drop((session, exact, upstream));
+    stand.end(&database, server);
+    Ok(())
+}
+
+/// The commit is not in the time; the read has to see it.
+fn read_after_commit(exact: &mut Client, upstream: &mut Client, size: u64, n: u64) -> io::Result<std::time::Duration> {
+    let id = n * 7_919 % size;
+    let updated = i64::try_from(n).unwrap_or(0) - 1_000_000_000;
+    upstream.query(&query_message(&format!("UPDATE grown SET val = {updated} WHERE id = {id}")))?;
+    let message = query_message(&format!("SELECT val FROM grown WHERE id = {id}"));
+    let began = Instant::now();
+    let reply = exact.query(&message)?;
+    let elapsed = began.elapsed();
+    let found = rows(reply);
+    if found != [[Some(updated.to_string())]] {
+        return Err(io::Error::other(format!("row {id}: {found:?}, committed before: {updated}")));
+    }
+    Ok(elapsed)
+}

@@ -1,0 +1,70 @@
+//! By statement shapes, each verified upstream once and planned once: their first time, later times with other literals, the
+//! same text again, and memory.
+
+use std::io;
+use std::time::Instant;
+
+use crate::process::memory_kb;
+use crate::scale::costs::Costs;
+use crate::scale::{FRESHET, SESSION, Stand, UPSTREAM, connect, settle, timed};
+use crate::servers::last_route;
+use crate::wire::{Client, query_message, sorted_rows};
+
+/// The shape is in the name of the column; other numbers are other literals.
+fn text(shape: u64, n: u64) -> String {
+    format!("SELECT id AS c{shape}, val FROM shaped WHERE id = {} AND val > -{n}", n % 1_000)
+}
+
+pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result<()> {
+    let database = stand.database("shapes", size);
+    stand.cluster.psql(
+        &database,
+        "CREATE TABLE shaped (id int PRIMARY KEY, val int NOT NULL);
+         INSERT INTO shaped SELECT g, 7 * g % 100 FROM generate_series(0, 999) g",
+    );
+    stand.cluster.psql(&database, "VACUUM (ANALYZE)");
+    let (server, _) = stand.freshet(&database, &["public.shaped".to_owned()])?;
+    let mut upstream = connect(stand.address(), &database, None)?;
+    let mut session = connect(server.address, &database, Some("session"))?;
+    // What all shapes share is there before.
+    settle(&mut session, &mut upstream, |n| text(u64::MAX, n))?;
+    for (system, client) in [(SESSION, &mut session), (UPSTREAM, &mut upstream)] {
+        let began = Instant::now();
+        for shape in 0..size {
+            client.query(&query_message(&text(shape, 1)))?;
+        }
+        let each = began.elapsed().as_secs_f64() * 1e6 / size as f64;
+        costs.add(size, ("its first time", "us"), system, vec![each], "");
+    }
+    let megabytes = memory_kb(server.process.id, "VmRSS") as f64 / 1e3;
+    costs.add(size, ("resident memory", "MB"), FRESHET, vec![megabytes], "");
+    // Some shapes may have to be verified again: their first time was among the changes of others.
+    let sample = |n: u64| n.wrapping_mul(7_368_787) % size;
+    for n in 0..size.min(300) {
+        compare(&mut session, &mut upstream, &text(sample(n), 2))?;
+    }
+    for (system, client) in [(SESSION, &mut session), (UPSTREAM, &mut upstream)] {
+        let times = stand.times(|n| timed(client, &text(sample(n), 2 + n)))?;
+        let note = if system == SESSION { last_route(client)?.0 } else { String::new() };
+        costs.add(size, ("with other literals", "us"), system, times, &note);
+    }
+    // The last hundred that were asked for: a reply is kept for each.
+    let again = |n: u64| text(sample(n % 100), 2 + n % 100);
+    for n in 0..100 {
+        session.query(&query_message(&again(n)))?;
+    }
+    let times = stand.times(|n| timed(&mut session, &again(n)))?;
+    let note = last_route(&mut session)?.0;
+    costs.add(size, ("the same text again", "us"), SESSION, times, &note);
+    drop((session, upstream));
+    stand.end(&database, server);
+    Ok(())
+}
+
+fn compare(session: &mut Client, upstream: &mut Client, sql: &str) -> io::Result<()> {
+    let message = query_message(sql);
+    if sorted_rows(session.query(&message)?) == sorted_rows(upstream.query(&message)?) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("other rows than upstream's: {sql}")))
+}

@@ -1,0 +1,63 @@
+//! By mirrored tables, of a hundred rows each: until all are mirrored, reads of one of them, what follows a commit to any,
+//! and what freshet does when nobody asks.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::process::{memory_kb, processor_time};
+use crate::scale::costs::Costs;
+use crate::scale::{EXACT, FRESHET, SESSION, Stand, connect, settle, timed};
+use crate::wire::{query_message, rows};
+
+pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result<()> {
+    let database = stand.database("tables", size);
+    let one = |n: u64| {
+        format!(
+            "CREATE TABLE t{n} (id int PRIMARY KEY, val int NOT NULL);
+             INSERT INTO t{n} SELECT g, 7 * g % 100 FROM generate_series(0, 99) g"
+        )
+    };
+    stand.cluster.psql(&database, &(0..size).map(one).collect::<Vec<_>>().join(";"));
+    stand.cluster.psql(&database, "VACUUM (ANALYZE)");
+    let names: Vec<String> = (0..size).map(|n| format!("public.t{n}")).collect();
+    let (server, mirrored) = stand.freshet(&database, &names)?;
+    costs.add(size, ("until all are mirrored", "ms"), FRESHET, vec![mirrored], "");
+    let megabytes = memory_kb(server.process.id, "VmRSS") as f64 / 1e3;
+    costs.add(size, ("resident memory", "MB"), FRESHET, vec![megabytes], "");
+
+    let mut upstream = connect(stand.address(), &database, None)?;
+    let mut session = connect(server.address, &database, Some("session"))?;
+    let mut exact = connect(server.address, &database, Some("exact"))?;
+    let text = |n: u64| format!("SELECT id, val FROM t0 WHERE id = {} AND val < {n}", n % 100);
+    let note = settle(&mut session, &mut upstream, text)?;
+    costs.add(size, ("one row", "us"), SESSION, stand.times(|n| timed(&mut session, &text(n)))?, &note);
+    costs.add(size, ("one row", "us"), EXACT, stand.times(|n| timed(&mut exact, &text(n)))?, &note);
+
+    let seen = stand.times(|n| {
+        // Each table in turn.
+        let (table, val) = (n % size, i64::try_from(n).unwrap_or(0));
+        upstream.query(&query_message(&format!("UPDATE t{table} SET val = -{val} WHERE id = 5")))?;
+        let message = query_message(&format!("SELECT val FROM t{table} WHERE id = 5"));
+        let began = Instant::now();
+        let reply = exact.query(&message)?;
+        let elapsed = began.elapsed();
+        let found = rows(reply);
+        if found == [[Some((-val).to_string())]] {
+            return Ok(elapsed);
+        }
+        Err(io::Error::other(format!("t{table}: {found:?}, committed before: -{val}")))
+    })?;
+    costs.add(size, ("one row just after another's commit", "us"), EXACT, seen, "");
+
+    let mut at_rest = Vec::new();
+    for _ in 0..stand.rounds {
+        let before = processor_time(server.process.id);
+        std::thread::sleep(Duration::from_secs_f64(2.0 * stand.seconds));
+        let used = processor_time(server.process.id).saturating_sub(before).as_secs_f64();
+        at_rest.push(used * 1e3 / (2.0 * stand.seconds));
+    }
+    costs.add(size, ("processor time at rest", "ms/s"), FRESHET, at_rest, "");
+    drop((session, exact, upstream));
+    stand.end(&database, server);
+    Ok(())
+}
