@@ -70,10 +70,22 @@ pub fn fold(items: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// A small generator (xorshift).
-struct Chance(u64);
+#[derive(Debug)]
+pub struct Chance(u64);
 
 impl Chance {
-    fn below(&mut self, bound: usize) -> usize {
+    /// The same seed, the same sequence.
+    pub fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
+    /// One of them.
+    pub fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len())]
+    }
+
+    /// 0 to `bound` - 1.
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
