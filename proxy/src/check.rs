@@ -119,6 +119,12 @@ fn derived(loaded: &LoadedCatalog, text: &mut String) {
                     if let Some(partitioned) = loaded.catalog.partitioned.get(&table.id) {
                         lines.push(format!("table      {name}: made of {} partitions", partitioned.leaves.len()));
                     }
+                    match loaded.catalog.heirs.get(&table.id) {
+                        Some(Ok(heirs)) => lines.push(format!("table      {name}: with {} that inherit", heirs.len())),
+                        Some(Err(kind)) => lines
+                            .push(format!("relation   {name}: relayed without ONLY\n           why:  it is a {kind}")),
+                        None => {}
+                    }
                 }
                 RelationEntry::View(view) => lines.push(match can_be_read(loaded, view) {
                     Ok(()) => format!("view       {name}: can be answered"),

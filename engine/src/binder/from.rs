@@ -45,7 +45,7 @@ impl Binder<'_> {
 
     fn table_ref(&mut self, table: &TableRef) -> Bound<FromItem> {
         match table {
-            TableRef::Table { name, alias } => self.named_table(name, alias.as_ref()),
+            TableRef::Table { name, is_only, alias } => self.named_table(name, *is_only, alias.as_ref()),
             TableRef::Subquery { query, alias, .. } => {
                 let selected = self.query(query, Unknowns::BecomeText)?;
                 item(selected.relation, selected.columns, alias)
@@ -56,10 +56,13 @@ impl Binder<'_> {
     }
 
     /// A WITH query of that name hides tables (scanNameSpaceForCTE).
-    fn named_table(&mut self, name: &[String], alias: Option<&Alias>) -> Bound<FromItem> {
+    fn named_table(&mut self, name: &[String], is_only: bool, alias: Option<&Alias>) -> Bound<FromItem> {
         if let [name] = name
             && let Some((relation, columns)) = self.common(name)?
         {
+            if is_only {
+                return Err(unsupported("ONLY of a WITH query"));
+            }
             let own = Alias { name: name.clone(), columns: Vec::new() };
             return item(relation, columns, alias.unwrap_or(&own));
         }
@@ -72,8 +75,18 @@ impl Binder<'_> {
         match entry {
             Some(RelationEntry::Table(table)) => {
                 let table = Arc::clone(table);
-                self.table(&table, alias)
+                match self.catalog.heirs.get(&table.id) {
+                    Some(Err(kind)) if !is_only => {
+                        Err(UpstreamReason::UnknownRelation(format!("{table_name} is a {kind}").into()))
+                    }
+                    Some(Ok(heirs)) if !is_only => self.with_heirs(&table, heirs, alias),
+                    _ if is_only && self.catalog.partitioned.contains_key(&table.id) => {
+                        Err(unsupported("ONLY of a partitioned table"))
+                    }
+                    _ => self.table(&table, alias),
+                }
             }
+            Some(RelationEntry::View(_)) if is_only => Err(unsupported("ONLY of a view")),
             Some(RelationEntry::View(view)) => {
                 let view = Arc::clone(view);
                 self.view(&view, alias)
@@ -85,15 +98,28 @@ impl Binder<'_> {
         }
     }
 
-    /// Scans the columns that the engine holds; the planner drops those that nobody reads.
     fn table(&mut self, table: &TableSchema, alias: Option<&Alias>) -> Bound<FromItem> {
+        let (columns, item) = self.table_columns(table, &|_| true, alias)?;
+        let relation = BoundRelation::Scan { table: table.id, columns };
+        Ok(FromItem { width: relation.width(), relation, scope: Scope { items: vec![item] } })
+    }
+
+    /// The columns that the engine holds, of those that `is_held` elsewhere as well, and the item that names all; the planner
+    /// drops those that nobody reads.
+    pub(super) fn table_columns(
+        &mut self,
+        table: &TableSchema,
+        is_held: &dyn Fn(usize) -> bool,
+        alias: Option<&Alias>,
+    ) -> Bound<(Vec<usize>, ScopeItem)> {
         let table_use = self.tables.len();
         self.tables.push(TableUse { table: table.id, reader: self.reader.clone(), columns: Vec::new() });
         let mut scanned = Vec::new();
         let mut columns = Vec::new();
         for (index, column) in table.columns.iter().enumerate() {
+            let pg_type = column.pg_type.filter(|_| is_held(index));
             let expr_type =
-                column.pg_type.map(|pg_type| ExprType { pg_type, typmod: column.typmod, collation: column.collation });
+                pg_type.map(|pg_type| ExprType { pg_type, typmod: column.typmod, collation: column.collation });
             columns.push(ScopeColumn {
                 name: Arc::clone(&column.name),
                 index: scanned.len(),
@@ -109,10 +135,7 @@ impl Binder<'_> {
         let name = alias.map_or_else(|| table.name.to_string(), |alias| alias.name.clone());
         let schema = alias.is_none().then(|| Arc::clone(&table.schema));
         rename(&mut columns, alias.map_or(&[], |alias| &alias.columns))?;
-        let width = scanned.len();
-        let item = ScopeItem { name: Some(name), schema, columns_visible: true, columns };
-        let relation = BoundRelation::Scan { table: table.id, columns: scanned };
-        Ok(FromItem { relation, width, scope: Scope { items: vec![item] } })
+        Ok((scanned, ScopeItem { name: Some(name), schema, columns_visible: true, columns }))
     }
 
     /// generate_series(start, stop [, step]) with bounds that are the same for all rows.

@@ -55,7 +55,8 @@ impl Grouping {
     fn is_determined(&self, binder: &Binder<'_>, index: usize) -> bool {
         let Some((table_use, _)) = self.table_columns.get(&index) else { return false };
         let table = binder.tables.get(*table_use).and_then(|used| binder.catalog.tables.get(&used.table));
-        let Some(table) = table else { return false };
+        // A key of the table that is named says nothing of the rows that it has from others.
+        let Some(table) = table.filter(|table| !binder.catalog.heirs.contains_key(&table.id)) else { return false };
         let is_grouped = |key: &usize| {
             self.groups.iter().any(|group| match group {
                 BoundExpr::Column { index, .. } => self.table_columns.get(index) == Some(&(*table_use, *key)),

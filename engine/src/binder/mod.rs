@@ -16,6 +16,7 @@ mod decorrelate;
 mod expression;
 mod from;
 mod grouping;
+mod inherited;
 mod output_name;
 mod query;
 mod relation;
@@ -412,6 +413,9 @@ pub enum Reader {
     Session,
     /// Read by a view: its owner (None: the session's role). Looked up when the view was made.
     View { owner: Option<Arc<str>> },
+    /// A table that inherits from another, read with that one: its own privileges are not looked at (inherit.c,
+    /// expand_single_inheritance_child).
+    Heir,
 }
 
 /// A statement that is understood. Read-only; shared by all sessions.

@@ -105,7 +105,7 @@ pub struct Partitioned {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
     pub table: RelationId,
-    /// For each column of the partitioned table, the leaf's.
+    /// For each column of the partitioned table (or the one inherited from), the leaf's.
     pub columns: Vec<usize>,
 }
 
@@ -126,7 +126,7 @@ pub enum RelationEntry {
     /// An ordinary or partitioned table (mirrored or not; that is the snapshot's affair).
     Table(Arc<TableSchema>),
     View(Arc<View>),
-    /// A sequence, foreign table, materialized view, a table with row security or inheritance...: `kind` says what,
+    /// A sequence, foreign table, materialized view, a table with row security...: `kind` says what,
     /// for the operator. Statements over it go upstream.
     Other {
         id: RelationId,
@@ -147,6 +147,9 @@ pub struct Catalog {
     pub tables: HashMap<RelationId, Arc<TableSchema>>,
     /// Those of them that are partitioned.
     pub partitioned: HashMap<RelationId, Arc<Partitioned>>,
+    /// Ordinary tables that others inherit from: whose rows count as theirs where ONLY does not say otherwise. An error: what
+    /// there is that has no rows here; for people.
+    pub heirs: HashMap<RelationId, Result<Vec<Leaf>, &'static str>>,
     /// By OID, the views of `schemas` again.
     pub views: HashMap<RelationId, Arc<View>>,
     /// Names of functions defined outside pg_catalog, in any schema. A call by such a name goes upstream:

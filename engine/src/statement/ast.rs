@@ -147,6 +147,8 @@ pub enum TableRef {
     Table {
         /// `[table]` or `[schema, table]`.
         name: Vec<Name>,
+        /// ONLY: without the tables that inherit from it.
+        is_only: bool,
         alias: Option<Alias>,
     },
     Subquery {

@@ -316,6 +316,11 @@ impl Words<'_> {
         match entry {
             RelationEntry::Table(table) => {
                 self.found.tables.insert(table.id);
+                match self.catalog.heirs.get(&table.id) {
+                    Some(Ok(heirs)) => self.found.tables.extend(heirs.iter().map(|heir| heir.table)),
+                    Some(Err(kind)) => return Err(format!("relation {name}, a {kind}")),
+                    None => {}
+                }
                 Ok(())
             }
             // Its definition names everything with its schema; none names itself.

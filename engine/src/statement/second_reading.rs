@@ -13,7 +13,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::reason::UpstreamReason;
-use crate::statement::lexer::fold;
+use crate::statement::lexer::{self, fold};
 
 /// Nesting that the second parser follows; the first allows less.
 const NESTING_MAX: usize = 150;
@@ -21,7 +21,9 @@ const NESTING_MAX: usize = 150;
 /// Ok if the statement is one query whose relations have exactly the names `expected` (without schemas).
 pub fn confirm<'a>(sql: &str, expected: impl Iterator<Item = &'a str>) -> Result<(), UpstreamReason> {
     let refuse = |why: String| UpstreamReason::NotParsed(format!("by the second parser: {why}").into());
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize().map_err(|error| refuse(error.to_string()))?;
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, &without_only(sql))
+        .tokenize()
+        .map_err(|error| refuse(error.to_string()))?;
     let statements = Parser::new(&PostgreSqlDialect {})
         .with_recursion_limit(NESTING_MAX)
         .with_tokens(without_exclusions(tokens))
@@ -63,6 +65,20 @@ fn without_exclusions(tokens: Vec<Token>) -> Vec<Token> {
         kept.push(token);
     }
     kept
+}
+
+/// The second parser takes ONLY for a table. It is reserved: without quotes it names nothing, and it stands before tables or,
+/// behind ROW or ROWS, at the end of FETCH FIRST (gram.y).
+fn without_only(sql: &str) -> Cow<'_, str> {
+    let Ok(tokens) = lexer::tokens(sql) else { return Cow::Borrowed(sql) };
+    let is_fetch =
+        |at: usize| at.checked_sub(1).is_some_and(|at| ["row", "rows"].iter().any(|w| tokens[at].is_word(w)));
+    let words = tokens.iter().enumerate().filter(|(at, token)| token.is_word("only") && !is_fetch(*at));
+    let mut text = Cow::Borrowed(sql);
+    for (_, token) in words {
+        text.to_mut().replace_range(token.start..token.end(), "    ");
+    }
+    text
 }
 
 /// The names of relations and of common table expressions.
@@ -121,6 +137,8 @@ mod tests {
         assert!(confirmed("WITH x AS (SELECT 1 FROM t) SELECT * FROM x", &["t"]));
         assert!(confirmed("SELECT 1", &[]));
         assert!(confirmed("SELECT sum(a) OVER (ORDER BY a ROWS 1 PRECEDING EXCLUDE TIES) FROM t", &["t"]));
+        assert!(confirmed("SELECT a FROM ONLY t x, only u JOIN ONLY \"only\" o USING (a)", &["t", "u", "only"]));
+        assert!(confirmed("SELECT a FROM t FETCH FIRST 2 ROWS ONLY", &["t"]));
         assert!(confirmed("SELECT * FROM (SELECT * FROM t) s WHERE a IN ('t2')", &["t"]));
         assert!(confirmed("SELECT * FROM generate_series(1, 2) g, t WHERE a IN (SELECT b FROM u)", &["t", "u"]));
         assert!(confirmed("WITH t AS (SELECT * FROM t) SELECT * FROM t UNION SELECT * FROM u", &["t", "u"]));

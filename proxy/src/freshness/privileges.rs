@@ -64,7 +64,7 @@ impl Privileges {
         if let Some(answer) = self.check_known(session_role, uses.clone(), catalog) {
             return answer;
         }
-        for table_use in uses.clone() {
+        for table_use in uses.clone().filter(|table_use| table_use.reader != Reader::Heir) {
             let role = role_of(table_use, session_role);
             if self.grant(role, table_use.table, catalog.version, |_| ()).is_some() {
                 continue;
@@ -85,7 +85,7 @@ impl Privileges {
         uses: impl Iterator<Item = &'u TableUse>,
         catalog: &Catalog,
     ) -> Option<Result<(), UpstreamReason>> {
-        for table_use in uses {
+        for table_use in uses.filter(|table_use| table_use.reader != Reader::Heir) {
             let role = role_of(table_use, session_role);
             let judged = self.grant(role, table_use.table, catalog.version, |grant| grant.judge(table_use, catalog))?;
             if judged.is_err() {
@@ -141,7 +141,8 @@ impl Privileges {
 fn role_of<'r>(table_use: &'r TableUse, session_role: &'r str) -> &'r str {
     match &table_use.reader {
         Reader::View { owner: Some(owner) } => owner,
-        Reader::View { owner: None } | Reader::Session => session_role,
+        // An heir is not asked about.
+        Reader::View { owner: None } | Reader::Session | Reader::Heir => session_role,
     }
 }
 

@@ -5,6 +5,7 @@
 //! is still in force there, including every look-up that found nothing.
 
 mod definitions;
+mod inherited;
 mod partitioned;
 
 use std::collections::{HashMap, HashSet};
@@ -112,7 +113,7 @@ pub struct LoadedCatalog {
     pub tables: HashMap<RelationId, TableFacts>,
     /// Digests of the relations that are made of others ([`Catalog::is_derived`]).
     pub derived: HashMap<RelationId, i64>,
-    /// Of relations that are not answered from, what tells a change of them: their rows' `xmin` in pg_class.
+    /// Of relations that are not answered from, what tells a change of them (see [`versions_sql`]).
     pub others: HashMap<RelationId, i64>,
     /// The texts of views, with what tells whether they are still the same.
     definitions: Definitions,
@@ -189,10 +190,15 @@ pub async fn load(
     let columns = load_columns(&transaction, &collations).await?;
     let indexes = load_indexes(&transaction).await?;
     let definitions = definitions::load(&transaction, &before.definitions).await?;
-    let Relations { mut tables, roots, quiet_roots, others } =
+    let Relations { mut tables, roots, quiet_roots, mut others } =
         load_relations(&transaction, &mut catalog, columns, &indexes, &definitions).await?;
     let children = partitioned::load_children(&transaction).await?;
+    others.extend(roots.keys());
     partitioned::place(&mut catalog, roots, &children);
+    inherited::place(&mut catalog, &children);
+    others.extend(catalog.heirs.iter().filter(|(_, heirs)| heirs.is_err()).map(|(parent, _)| parent));
+    others.retain(|relation| !catalog.partitioned.contains_key(relation));
+    let others = load_versions(&transaction, &others).await?;
     let mut derived: Vec<RelationId> =
         catalog.partitioned.values().flat_map(|partitioned| &partitioned.levels).copied().collect();
     derived.extend(catalog.views.keys());
@@ -404,12 +410,34 @@ async fn load_indexes(transaction: &Transaction<'_>) -> Result<HashMap<RelationI
     Ok(indexes)
 }
 
+/// SQL for relations that satisfy a condition on `pg_class c`: OID, name, and an int8 that is another after every change of
+/// them or of what inherits from them.
+pub fn versions_sql(condition: &str) -> String {
+    format!(
+        "WITH RECURSIVE below (root, member) AS (
+             SELECT c.oid, c.oid FROM pg_class c WHERE {condition}
+             UNION SELECT root, inhrelid FROM below JOIN pg_inherits ON inhparent = member)
+         SELECT root, r.relname::text, bit_xor(hashint8extended(m.xmin::text::int8, m.oid::int8))
+           FROM below JOIN pg_class m ON m.oid = member JOIN pg_class r ON r.oid = root GROUP BY 1, 2"
+    )
+}
+
+async fn load_versions(
+    transaction: &Transaction<'_>,
+    relations: &[RelationId],
+) -> Result<HashMap<RelationId, i64>, UpstreamError> {
+    let oids: Vec<Oid> = relations.iter().map(|relation| relation.0).collect();
+    let rows = transaction.query(&versions_sql("c.oid = ANY ($1::oid[])"), &[&oids]).await?;
+    Ok(rows.iter().map(|row| (RelationId(row.get(0)), row.get(2))).collect())
+}
+
 /// What [`load_relations`] finds beside the catalog's entries.
 struct Relations {
     tables: HashMap<RelationId, TableFacts>,
     roots: Roots,
     quiet_roots: HashSet<RelationId>,
-    others: HashMap<RelationId, i64>,
+    /// Not answered from, but might be one day.
+    others: Vec<RelationId>,
 }
 
 /// Fills [`Catalog::schemas`] and [`Catalog::tables`], but for the partitioned tables, which it returns.
@@ -429,7 +457,7 @@ async fn load_relations(
         .query(
             "SELECT c.oid, nspname, relname, relkind::text, relpersistence::text, relreplident::text, relrowsecurity,
                     EXISTS (SELECT FROM unnest(reloptions) o WHERE o ~ '^security_invoker=(t|y|on|1)') AS is_invoker,
-                    pg_get_userbyid(relowner)::text AS owner_name, c.xmin::text::int8 AS version, relhassubclass, relhasrules, relispartition, coalesce(amname, '') AS access_method,
+                    pg_get_userbyid(relowner)::text AS owner_name, relhasrules, coalesce(amname, '') AS access_method,
                     format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
                     quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,
                     -- NULL for a table that was dropped since the snapshot.
@@ -462,7 +490,7 @@ async fn load_relations(
         )
         .await?;
     let mut tables = HashMap::new();
-    let (mut roots, mut quiet_roots, mut others) = (Roots::new(), HashSet::new(), HashMap::new());
+    let (mut roots, mut quiet_roots, mut others) = (Roots::new(), HashSet::new(), Vec::new());
     for row in rows {
         let id = RelationId(row.get(0));
         let (schema, name): (Arc<str>, Arc<str>) = (row.get::<_, &str>(1).into(), row.get::<_, &str>(2).into());
@@ -489,7 +517,9 @@ async fn load_relations(
         }
         let entry = match special_kind(&row) {
             Some(kind) => {
-                others.insert(id, row.get("version"));
+                if matches!(row.get("relkind"), "r" | "v") && id.0 >= FIRST_USER_OID {
+                    others.push(id);
+                }
                 RelationEntry::Other { id, kind }
             }
             None => {
@@ -526,12 +556,10 @@ fn special_kind(row: &Row) -> Option<&'static str> {
     if row.get::<_, Oid>(0) < FIRST_USER_OID {
         return Some("system catalog");
     }
-    // relhassubclass may outlive the last child; it is what every new child is sure to change.
-    let traits = [
-        (row.get("relhassubclass"), "table with inheritance children"),
-        (row.get::<_, &str>("access_method") != "heap", "table of another access method"),
-    ];
-    traits.into_iter().find_map(|(applies, kind)| applies.then_some(kind)).or_else(|| special_traits(row))
+    if row.get::<_, &str>("access_method") != "heap" {
+        return Some("table of another access method");
+    }
+    special_traits(row)
 }
 
 /// The same for tables of both kinds.

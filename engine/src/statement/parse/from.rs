@@ -72,10 +72,11 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn named_table(&mut self) -> Parsed<TableRef> {
-        if self.peek_is_word("only") {
-            return Err(unsupported("ONLY"));
+        let is_only = self.accept_word("only");
+        if is_only && self.peek_is_symbol("(") {
+            return Err(unsupported("ONLY with parentheses"));
         }
-        let is_lateral = self.accept_word("lateral");
+        let is_lateral = !is_only && self.accept_word("lateral");
         if is_lateral && self.peek_is_symbol("(") {
             return self.subquery(true)?.ok_or_else(|| self.unexpected());
         }
@@ -83,7 +84,7 @@ impl Parser<'_, '_> {
         while self.accept_symbol(".") {
             name.push(self.column_label()?);
         }
-        if self.peek_is_symbol("(") {
+        if self.peek_is_symbol("(") && !is_only {
             return self.function(name, is_lateral);
         }
         if is_lateral {
@@ -92,12 +93,14 @@ impl Parser<'_, '_> {
         if name.len() > 2 {
             return Err(unsupported("database-qualified name"));
         }
-        self.accept_symbol("*");
+        if !is_only {
+            self.accept_symbol("*");
+        }
         let alias = self.alias()?;
         if self.peek_is_word("tablesample") {
             return Err(unsupported("TABLESAMPLE"));
         }
-        Ok(TableRef::Table { name, alias })
+        Ok(TableRef::Table { name, is_only, alias })
     }
 
     /// func_table.

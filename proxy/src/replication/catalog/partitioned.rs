@@ -8,14 +8,14 @@ use tokio_postgres::Transaction;
 
 use crate::upstream::UpstreamError;
 
-/// What is below each partitioned table; None: a partition is being detached, and who sees it depends.
+/// What is below each table; None: a partition is being detached, and who sees it depends.
 pub(super) type Children = HashMap<RelationId, Option<Vec<RelationId>>>;
 
 pub(super) async fn load_children(transaction: &Transaction<'_>) -> Result<Children, UpstreamError> {
     let rows = transaction
         .query(
             "SELECT inhparent, inhrelid, inhdetachpending FROM pg_inherits JOIN pg_class c ON c.oid = inhparent
-              WHERE relkind = 'p' ORDER BY inhparent, inhrelid",
+              WHERE relkind IN ('p', 'r') ORDER BY inhparent, inhrelid",
             &[],
         )
         .await?;

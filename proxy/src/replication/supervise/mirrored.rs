@@ -99,8 +99,9 @@ impl Replication {
         relations
     }
 
-    /// The tables of these names (of a partitioned one, its leaves), in any schema if the name has none. None: a write to one of these names may change
-    /// others' rows, or it is not known what it is, or whether (a catalog is watched for mirrored tables only).
+    /// The tables of these names (of a partitioned one, its leaves; with those that inherit from it), in any schema if the name
+    /// has none. None: a write to one of these names may change others' rows, or it is not known what it is, or whether (a
+    /// catalog is watched for mirrored tables only).
     pub fn written(&self, names: &[Arc<[String]>]) -> Option<Vec<RelationId>> {
         let loaded = self.loaded();
         let mut relations = Vec::new();
@@ -111,8 +112,15 @@ impl Replication {
             let before = relations.len();
             for entry in schemas.filter_map(|(_, entries)| entries.get(table.as_str())) {
                 let RelationEntry::Table(table) = entry else { return None };
+                let heirs = match loaded.catalog.heirs.get(&table.id) {
+                    Some(Ok(heirs)) => &heirs[..],
+                    Some(Err(_)) => return None,
+                    None => &[],
+                };
+                let own = loaded.catalog.expand(&[table.id]);
+                let all = own.into_iter().chain(heirs.iter().map(|heir| heir.table));
                 // A row trigger of a partitioned table is one of its leaves, too; of others it is not known here.
-                for id in loaded.catalog.expand(&[table.id]).into_iter().filter(|id| !loaded.catalog.is_derived(*id)) {
+                for id in all.filter(|id| !loaded.catalog.is_derived(*id)) {
                     loaded.tables.get(&id).filter(|facts| facts.writes_stay)?;
                     relations.push(id);
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use freshet_engine::catalog::RelationId;
 use tokio::time::sleep;
 
+use crate::replication::catalog::versions_sql;
 use crate::replication::supervise::Replication;
 use crate::upstream::UpstreamError;
 
@@ -15,8 +16,7 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Names looked for at a time; further ones are looked for when they are named again.
 const NAMES_MAX: usize = 64;
 
-const TABLES_OF_NAMES: &str = "SELECT oid, relname::text, xmin::text::int8 FROM pg_class
-      WHERE relname = ANY ($1::text[]) AND relkind IN ('r', 'p', 'v') AND relpersistence = 'p'";
+const OF_NAMES: &str = "c.relname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence = 'p'";
 
 impl Replication {
     /// A statement named a relation that the catalog in use does not have, or that is not answered from.
@@ -41,7 +41,7 @@ impl Replication {
     }
 
     async fn has_new_table(&self, names: &[String]) -> Result<bool, UpstreamError> {
-        let rows = self.shared.pool.connection().await?.query(TABLES_OF_NAMES, &[&names]).await?;
+        let rows = self.shared.pool.connection().await?.query(&versions_sql(OF_NAMES), &[&names]).await?;
         let loaded = self.loaded();
         let is_known = |row: &tokio_postgres::Row| {
             let (id, name) = (RelationId(row.get(0)), row.get::<_, &str>(1));
