@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use ahash::{HashMap, HashSet};
 use freshet_engine::statement::lexer;
 
 use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
@@ -63,6 +64,39 @@ pub struct Group<'a> {
     pub end: GroupEnd,
 }
 
+/// What the items so far have made of names: groups may have ten thousands of items.
+#[derive(Default)]
+struct Made<'a> {
+    /// None: closed.
+    statements: HashMap<&'a [u8], Option<Arc<PreparedStatement>>>,
+    /// False: closed.
+    portals: HashMap<&'a [u8], bool>,
+}
+
+impl<'a> Made<'a> {
+    fn note(&mut self, item: &Item<'a>) {
+        match item {
+            Item::Parse { parse, statement, .. } => {
+                self.statements.insert(parse.name, Some(Arc::clone(statement)));
+            }
+            Item::Bind { bind, .. } => {
+                self.portals.insert(bind.portal, true);
+            }
+            Item::Close(Target::Statement(name)) => {
+                self.statements.insert(name, None);
+            }
+            Item::Close(Target::Portal(name)) => {
+                self.portals.insert(name, false);
+            }
+            Item::DescribeStatement { .. }
+            | Item::DescribePortal(_)
+            | Item::Execute(_)
+            | Item::Statement(_)
+            | Item::Cursor(..) => {}
+        }
+    }
+}
+
 /// What answers an item.
 #[derive(Debug)]
 pub enum Answer {
@@ -85,6 +119,7 @@ impl Item<'_> {
                 describes_statement: matches!(self, Self::DescribeStatement { .. }),
                 describes_portal: false,
                 bytes: &[],
+                arrival: None,
             }),
             Self::Bind { bind, statement, is_described, .. } => Some(Unit {
                 form: Form::Execute,
@@ -95,6 +130,7 @@ impl Item<'_> {
                 describes_statement: false,
                 describes_portal: *is_described,
                 bytes: &[],
+                arrival: None,
             }),
             Self::Statement(_) | Self::Cursor(CursorStatement::Declare { .. }, _) => Some(Unit {
                 form: Form::Simple,
@@ -105,6 +141,7 @@ impl Item<'_> {
                 describes_statement: false,
                 describes_portal: true,
                 bytes: &[],
+                arrival: None,
             }),
             Self::Parse { .. }
             | Self::DescribePortal(_)
@@ -189,22 +226,22 @@ impl Machine {
             }
             return Ok(Group { items, end: GroupEnd::Query });
         }
-        let mut items = Vec::new();
+        let (mut items, mut made) = (Vec::new(), Made::default());
         let mut end = GroupEnd::Sync;
         for frame in Frames::new(bytes) {
             let item = match frame.tag {
-                b'P' => self.parse_item(frame.bytes, frame.body, &items)?,
-                b'B' => self.bind_item(frame.bytes, frame.body, &items)?,
+                b'P' => self.parse_item(frame.bytes, frame.body, &made)?,
+                b'B' => self.bind_item(frame.bytes, frame.body, &made)?,
                 b'D' => match Target::view(frame.body).ok_or("malformed Describe")? {
                     Target::Statement(name) => {
-                        Item::DescribeStatement { statement: self.known(name, &items).ok_or("unknown statement")? }
+                        Item::DescribeStatement { statement: self.known(name, &made).ok_or("unknown statement")? }
                     }
-                    Target::Portal(name) if self.has_portal(name, &items) => Item::DescribePortal(name),
+                    Target::Portal(name) if self.has_portal(name, &made) => Item::DescribePortal(name),
                     Target::Portal(_) => return Err("Describe of another portal"),
                 },
                 b'E' => {
                     let execute = Execute::view(frame.body).ok_or("malformed Execute")?;
-                    if !self.has_portal(execute.portal, &items) {
+                    if !self.has_portal(execute.portal, &made) {
                         return Err("Execute of another portal");
                     }
                     Item::Execute(execute)
@@ -217,6 +254,7 @@ impl Machine {
                 }
                 _ => return Err("messages in another order"),
             };
+            made.note(&item);
             items.push(item);
         }
         self.check_portals(&items)?;
@@ -230,15 +268,10 @@ impl Machine {
         Ok(Group { items, end })
     }
 
-    fn parse_item<'a>(
-        &mut self,
-        frame: &'a [u8],
-        body: &'a [u8],
-        items: &[Item<'a>],
-    ) -> Result<Item<'a>, &'static str> {
+    fn parse_item<'a>(&mut self, frame: &'a [u8], body: &'a [u8], made: &Made<'a>) -> Result<Item<'a>, &'static str> {
         let parse = Parse::view(body).ok_or("malformed Parse")?;
         if !parse.name.is_empty() {
-            if self.known(parse.name, items).is_some() {
+            if self.known(parse.name, made).is_some() {
                 return Err("a statement of that name exists");
             }
             if !self.knows_all_statements() {
@@ -249,14 +282,14 @@ impl Machine {
         Ok(Item::Parse { parse, frame, statement, is_judged: false })
     }
 
-    fn bind_item<'a>(&self, frame: &'a [u8], body: &'a [u8], items: &[Item<'a>]) -> Result<Item<'a>, &'static str> {
+    fn bind_item<'a>(&self, frame: &'a [u8], body: &'a [u8], made: &Made<'a>) -> Result<Item<'a>, &'static str> {
         let bind = Bind::view(body).ok_or("malformed Bind")?;
         let may_be_upstream = self.upstream_portals.contains(bind.portal)
             || self.upstream_portals.len() >= self.limits.prepared_statements_max;
-        if !bind.portal.is_empty() && (may_be_upstream || self.has_portal(bind.portal, items)) {
+        if !bind.portal.is_empty() && (may_be_upstream || self.has_portal(bind.portal, made)) {
             return Err("a portal of that name exists");
         }
-        let statement = self.known(bind.statement, items).ok_or("unknown statement")?;
+        let statement = self.known(bind.statement, made).ok_or("unknown statement")?;
         Ok(Item::Bind { bind, frame, statement, is_described: false })
     }
 
@@ -283,33 +316,20 @@ impl Machine {
     }
 
     /// The statement of that name after the items so far.
-    fn known(&self, name: &[u8], items: &[Item<'_>]) -> Option<Arc<PreparedStatement>> {
-        for item in items.iter().rev() {
-            match item {
-                Item::Parse { parse, statement, .. } if parse.name == name => return Some(Arc::clone(statement)),
-                Item::Close(Target::Statement(closed)) if *closed == name => return None,
-                _ => {}
-            }
-        }
-        self.prepared(name).cloned()
+    fn known(&self, name: &[u8], made: &Made<'_>) -> Option<Arc<PreparedStatement>> {
+        let known = made.statements.get(name);
+        known.map_or_else(|| self.prepared(name).cloned(), Clone::clone)
     }
 
-    fn has_portal(&self, name: &[u8], items: &[Item<'_>]) -> bool {
-        for item in items.iter().rev() {
-            match item {
-                Item::Bind { bind, .. } if bind.portal == name => return true,
-                Item::Close(Target::Portal(closed)) if *closed == name => return false,
-                _ => {}
-            }
-        }
-        self.portals.contains(name)
+    fn has_portal(&self, name: &[u8], made: &Made<'_>) -> bool {
+        made.portals.get(name).copied().unwrap_or_else(|| self.portals.contains(name))
     }
 
     /// Portals of transaction control are run where they are bound, and once; what runs behind the end of a transaction is
     /// bound there.
     fn check_portals(&self, items: &[Item<'_>]) -> Result<(), &'static str> {
         let mut bound: Option<(&[u8], Control)> = None;
-        let (mut made, mut spent): (Vec<&[u8]>, Vec<&[u8]>) = (Vec::new(), Vec::new());
+        let (mut made, mut spent): (HashSet<&[u8]>, Vec<&[u8]>) = Default::default();
         let mut has_ended = false;
         for item in items {
             match item {
@@ -328,7 +348,7 @@ impl Machine {
                         return Err("transaction control with parameters");
                     }
                     spent.retain(|portal| *portal != bind.portal);
-                    made.push(bind.portal);
+                    made.insert(bind.portal);
                 }
                 Item::Execute(Execute { portal, .. }) | Item::DescribePortal(portal) => {
                     let is_made = made.contains(portal);
@@ -611,17 +631,19 @@ impl Machine {
 
 /// Marks each Parse whose statement is described or bound in the same group, and each Bind whose columns are told.
 fn judge(items: &mut [Item<'_>], stays: bool) {
-    let mut judged = Vec::new();
+    let mut judged = HashSet::default();
     let (mut described, mut ended): (Vec<&[u8]>, Vec<&[u8]>) = (Vec::new(), Vec::new());
     for item in items.iter_mut().rev() {
         match item {
             Item::Bind { bind, statement, is_described, .. } => {
-                judged.push(statement.id);
+                judged.insert(statement.id);
                 *is_described = stays || described.contains(&bind.portal) || !ended.contains(&bind.portal);
                 described.retain(|portal| *portal != bind.portal);
                 ended.retain(|portal| *portal != bind.portal);
             }
-            Item::DescribeStatement { statement } => judged.push(statement.id),
+            Item::DescribeStatement { statement } => {
+                judged.insert(statement.id);
+            }
             Item::Parse { statement, is_judged, .. } => *is_judged = judged.contains(&statement.id),
             Item::DescribePortal(portal) => described.push(portal),
             Item::Execute(execute) if execute.rows_max <= 0 => ended.push(execute.portal),
