@@ -225,6 +225,16 @@ impl Metrics {
         }
     }
 
+    /// Several together; `elapsed`: all of them.
+    pub fn count_hits(&self, count: u64, elapsed: Duration) {
+        self.hits.inc_by(count);
+        let before = self.routes[Answered::Hit as usize].fetch_add(count, Ordering::Relaxed);
+        // Where one of them is one to be observed.
+        if before.next_multiple_of(OBSERVED_ONE_IN) < before + count {
+            self.hit_seconds.observe(elapsed.as_secs_f64() / count as f64);
+        }
+    }
+
     /// Likewise a relayed statement; `counter` is its series in `statements`.
     pub fn count_relay(&self, counter: &Counter, elapsed: Duration) {
         counter.inc();

@@ -30,6 +30,7 @@ use crate::session::answer::{Answerers, RelayOnly};
 use crate::session::local::capture::Captures;
 use crate::session::local::flight::Flights;
 use crate::session::local::patient::Patience;
+use crate::session::local::recent::Recents;
 use crate::session::local::{Local, LocalAnswerers};
 use crate::session::machine::MachineLimits;
 use crate::session::registry::Sessions;
@@ -172,7 +173,7 @@ fn start_local(
         },
     };
     let engine = EngineOptions {
-        result_bytes_max: settings.cache.result_bytes_max,
+        result_bytes_max: settings.cache.result_bytes_max - Recents::share(settings.cache.result_bytes_max),
         reply_bytes_max: size(settings.cache.reply_bytes_max),
         join_bytes_max: size(settings.cache.join_bytes_max),
         plans_max: settings.cache.plans_max,
@@ -188,6 +189,7 @@ fn start_local(
         audit: Audit::new(settings.audit.sample_one_in),
         statistics: Statistics::default(),
         captures: Captures::new(size(settings.cache.capture_bytes_max), size(settings.cache.reply_bytes_max)),
+        recent: Recents::new(settings.cache.result_bytes_max),
         flights: Flights::new(Duration::from_millis(settings.cache.shared_wait_ms)),
         database,
         // Not a setting: only the comparison with other projects' test suites wants it (tests/suites).

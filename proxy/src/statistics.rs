@@ -61,10 +61,10 @@ pub struct ShapeStatistics {
 struct Times([AtomicU64; 24]);
 
 impl Times {
-    fn note(&self, elapsed_us: u64) {
+    fn note_several(&self, count: u64, elapsed_us: u64) {
         if elapsed_us > 0 {
             let bucket = (u64::BITS - elapsed_us.leading_zeros()) as usize;
-            self.0[bucket.min(self.0.len() - 1)].fetch_add(1, Relaxed);
+            self.0[bucket.min(self.0.len() - 1)].fetch_add(count, Relaxed);
         }
     }
 
@@ -85,10 +85,15 @@ impl Times {
 
 impl ShapeStatistics {
     pub fn count(&self, answered: Answered, elapsed_us: u64) {
-        self.calls[answered as usize].fetch_add(1, Relaxed);
+        self.count_several(answered, 1, elapsed_us);
+    }
+
+    /// So many that took as long each.
+    pub fn count_several(&self, answered: Answered, count: u64, elapsed_us: u64) {
+        self.calls[answered as usize].fetch_add(count, Relaxed);
         if elapsed_us > 0 {
-            self.elapsed_us[answered as usize].fetch_add(elapsed_us, Relaxed);
-            self.times[answered as usize].note(elapsed_us);
+            self.elapsed_us[answered as usize].fetch_add(count * elapsed_us, Relaxed);
+            self.times[answered as usize].note_several(count, elapsed_us);
         }
     }
 

@@ -87,7 +87,7 @@ impl Observed {
         let mirrored = tables.iter().filter(|table| table.state == "mirrored").count();
         metrics.mirrored_tables.set(i64::try_from(mirrored).unwrap_or(0));
         metrics.mirrored_bytes.set(tables.iter().map(|table| i64::try_from(table.bytes).unwrap_or(0)).sum());
-        let (entries, bytes) = local.engine.results.size();
+        let (entries, bytes) = local.result_size();
         metrics.result_cache_entries.set(i64::try_from(entries).unwrap_or(0));
         metrics.result_cache_bytes.set(i64::try_from(bytes).unwrap_or(0));
     }
@@ -195,7 +195,7 @@ fn status_relation(local: &Local) -> TextTable {
     let columns = vec![column("name", TextKind::Text), column("value", TextKind::Text)];
     let report = local.freshness.report();
     let audit = &local.audit.counters;
-    let (entries, bytes) = local.engine.results.size();
+    let (entries, bytes) = local.result_size();
     let (plans, join_bytes) = local.engine.sizes();
     let (pins, pinned_bytes) = local.freshness.pinned_size();
     let pairs = [
@@ -207,6 +207,7 @@ fn status_relation(local: &Local) -> TextTable {
         ("lag_bytes", report.lag_bytes.to_string()),
         ("lag_ms", report.lag_ms.map_or_else(String::new, |ms| ms.to_string())),
         ("transactions", report.stream.transactions.to_string()),
+        ("barriers", local.freshness.counters().barriers.load(Relaxed).to_string()),
         ("stream_restarts", report.stream.restarts.to_string()),
         ("catalog_version", report.stream.catalog_version.to_string()),
         ("audits", audit.compared.load(Relaxed).to_string()),

@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
 
 use bytes::Bytes;
+use freshet_config::FreshnessMode;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::types::Lsn;
 
 use crate::freshness::pins::{Choice, Token};
+use crate::session::buffer::OutBuffer;
 use crate::session::change::Changes;
 use crate::session::effect::{Effect, Written};
-use crate::session::settings::SettingsId;
+use crate::session::settings::{SessionSettings, SettingsId};
 use crate::session::state::{Login, SessionState};
 use crate::statistics::Answered;
 use crate::wire::extended::Bind;
@@ -32,7 +34,16 @@ pub trait Answerers: Send + Sync + 'static {
 /// One session's door to local answers. Methods without `async` must not block: they run on the session's task,
 /// between reading a unit and writing its answer.
 pub trait Answerer: Send + 'static {
-    /// First question, no wait: is there a kept reply that is valid now? The hot path. Only asked when
+    /// Before any other question, no wait: what answers the units at the head of a burst that are known byte by byte. The hot
+    /// path. None: nothing is known. Only asked where `look_up` might be.
+    fn known(&mut self, _asking: Asking) -> Option<impl Known> {
+        None::<NothingKnown>
+    }
+
+    /// Nothing is left to decide: the session waits for either side. What was shared by units that came together is given up.
+    fn end_burst(&mut self) {}
+
+    /// First question, no wait: is there a kept reply that is valid now? Only asked when
     /// `state.settings` is Some, nothing is outstanding upstream and the transaction allows local answers.
     fn look_up(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply>;
 
@@ -94,8 +105,56 @@ pub struct Unit<'a> {
     /// Describe of the portal is part of the unit (a simple Query always describes).
     pub describes_portal: bool,
     /// The whole unit as it came: what is relayed if it is, and the first-level key of a cached reply together with
-    /// the text of `prepared`.
+    /// the text of `prepared`. Empty for one of several statements.
     pub bytes: &'a [u8],
+    /// None: nothing is shared with units before it.
+    pub arrival: Option<Arrival>,
+}
+
+/// Where a unit stands in what the client has sent, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub end: u64,
+    /// How much had come when the unit was decided upon: a moment that is found from then on is one for all units up to there.
+    pub received: u64,
+}
+
+/// What replies may depend on beside the unit, the same for a whole burst.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    pub settings: Arc<SessionSettings>,
+    pub freshness: FreshnessMode,
+    pub catalog_version: u64,
+}
+
+/// A unit of which nothing was read but where it ends, and which statement it binds.
+#[derive(Clone, Copy, Debug)]
+pub struct RawUnit<'a> {
+    pub bytes: &'a [u8],
+    /// None where the unit carries its own text.
+    pub statement: Option<&'a PreparedStatement>,
+    pub arrival: Arrival,
+}
+
+/// Replies at hand, for units of one burst in their order.
+pub trait Known {
+    /// Appends the reply, up to ReadyForQuery. False: it is not known, or may not be valid any more; nothing is appended.
+    fn answer(&mut self, unit: &RawUnit<'_>, out: &mut OutBuffer) -> bool;
+
+    /// Counts what was answered; the account of the last.
+    fn finish(self) -> Account;
+}
+
+enum NothingKnown {}
+
+impl Known for NothingKnown {
+    fn answer(&mut self, _unit: &RawUnit<'_>, _out: &mut OutBuffer) -> bool {
+        false
+    }
+
+    fn finish(self) -> Account {
+        Account::default()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -126,6 +185,8 @@ pub struct PreparedStatement {
     pub changes: Changes,
     /// The relations that executing it may write, where its effect is a write.
     pub written: Written,
+    /// Text and declared types as one number, once somebody has asked for it ([`crate::session::local::recent`]); 0: not yet.
+    pub text_number: AtomicU64,
 }
 
 /// What becomes of a unit.

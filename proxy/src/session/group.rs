@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use freshet_engine::reason::UpstreamReason;
 
-use crate::session::answer::{Answerer, Form, ObservedReply, Observer, Outcome, Relay, Unit};
+use crate::session::answer::{Answerer, Arrival, Form, ObservedReply, Observer, Outcome, Relay, Unit};
 use crate::session::control::{self, Control, Decision};
 use crate::session::effect::{Effect, worst};
 use crate::session::intercept::{self, Request};
@@ -28,6 +28,14 @@ enum Decided {
     Probe,
     /// The client's cancel request came first.
     Cancelled,
+}
+
+/// The group that an item is of.
+#[derive(Clone, Copy)]
+struct Whole {
+    /// There is at most one execution.
+    is_alone: bool,
+    arrival: Arrival,
 }
 
 /// Sees the reply to a FETCH: as many rows as were asked for may not be all.
@@ -79,8 +87,9 @@ impl<A: Answerer> Session<A> {
             return self.relay(started, Relay::because(reason));
         }
         let mut answers = Vec::with_capacity(group.items.len());
+        let whole = Whole { is_alone: group.executions() <= 1, arrival: self.machine.arrival() };
         for (at, item) in group.items.iter().enumerate() {
-            match self.decide_item(item, effects[at], &mut state, group.executions() <= 1).await? {
+            match self.decide_item(item, effects[at], &mut state, whole).await? {
                 Decided::Answer(answer) => answers.push(answer),
                 Decided::Probe => {
                     self.refresh_settings();
@@ -166,11 +175,12 @@ impl<A: Answerer> Session<A> {
         item: &Item<'_>,
         effect: Effect,
         state: &mut SessionState,
-        is_alone: bool,
+        whole: Whole,
     ) -> io::Result<Decided> {
         let Some(unit) = item.question() else { return Ok(Decided::Answer(Answer::None)) };
+        let unit = Unit { arrival: Some(whole.arrival), ..unit };
         if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
-            return Ok(self.answer_item_for_freshet(&unit, request, is_alone).await);
+            return Ok(self.answer_item_for_freshet(&unit, request, whole.is_alone).await);
         }
         if let Some(control) = control::read(unit.sql) {
             return Ok(self.decide_control(control, &unit, state));

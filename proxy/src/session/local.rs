@@ -5,7 +5,10 @@
 pub mod capture;
 pub mod flight;
 mod kept;
+mod known;
+mod moment;
 pub mod patient;
+pub mod recent;
 mod refusals;
 
 use std::sync::Arc;
@@ -32,12 +35,16 @@ use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::{Choice, Token};
 use crate::freshness::{Freshness, Served};
-use crate::session::answer::{Answerer, Answerers, Form, Outcome, Relay, Relayed, Reply, TextTable, Unit};
+use crate::session::answer::{
+    Answerer, Answerers, Asking, Form, Known, Outcome, Relay, Relayed, Reply, TextTable, Unit,
+};
 use crate::session::effect::{Effect, Written};
 use crate::session::local::capture::{Captures, Dependencies};
-use crate::session::local::flight::{Boarding, Flight, Flights};
+use crate::session::local::flight::{Boarding, Flights};
 use crate::session::local::kept::reply;
+use crate::session::local::moment::Moments;
 use crate::session::local::patient::Patience;
+use crate::session::local::recent::Recents;
 use crate::session::local::refusals::{DecidedBy, Refusals};
 use crate::session::oracle::{Oracle, StillDescribed};
 use crate::session::preamble;
@@ -54,6 +61,7 @@ pub struct Local {
     pub audit: Audit,
     pub statistics: Statistics,
     pub flights: Flights,
+    pub recent: Recents,
     pub captures: Captures,
     /// The database that is mirrored.
     pub database: String,
@@ -61,6 +69,14 @@ pub struct Local {
     pub patience: Option<Patience>,
     /// Rows of the virtual schema's relations.
     pub virtual_tables: Box<dyn Fn(&Self, &str) -> Option<TextTable> + Send + Sync>,
+}
+
+impl Local {
+    /// Kept replies and the bytes that they and the way to them take.
+    pub fn result_size(&self) -> (u64, u64) {
+        let (entries, bytes) = self.engine.results.size();
+        (entries, bytes + self.recent.size().1 as u64)
+    }
 }
 
 /// A table of fewer rows is worked on by the session's own thread: handing over costs more. While it works, the session
@@ -86,6 +102,7 @@ impl Answerers for LocalAnswerers {
             is_mirrored_database: login.database == self.0.database,
             local: Arc::clone(&self.0),
             required: BarrierNumber::default(),
+            moments: Moments::default(),
             key: ResultKey::default(),
             text: Vec::new(),
             refusals: Refusals::default(),
@@ -99,6 +116,7 @@ pub struct LocalAnswerer {
     is_mirrored_database: bool,
     /// The session has seen the state at this barrier, or upstream's of a moment when it was not yet sent.
     required: BarrierNumber,
+    moments: Moments,
     /// Reused from look-up to look-up.
     key: ResultKey,
     /// Likewise, for the normal form of a text.
@@ -123,6 +141,14 @@ struct Request<'a> {
 }
 
 impl Answerer for LocalAnswerer {
+    fn known(&mut self, asking: Asking) -> Option<impl Known> {
+        self.known_recently(asking)
+    }
+
+    fn end_burst(&mut self) {
+        self.moments.end();
+    }
+
     fn look_up(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
         self.look_up_kept(unit, state)
     }
@@ -268,7 +294,7 @@ impl LocalAnswerer {
 
     /// The search path that the session's settings hold is right if the catalog that it was resolved by is in force.
     async fn answer_schema(&mut self, request: &Request<'_>) -> Result<Reply, UpstreamReason> {
-        let served = self.acquire(request, request.mode, &[]).await?;
+        let served = self.acquire(request, request.mode, &[], request.unit.arrival).await?;
         if served.snapshot.catalog.version != request.catalog_version {
             return Err(UpstreamReason::CatalogChanged);
         }
@@ -286,12 +312,7 @@ impl LocalAnswerer {
             return Err(self.refuse(request, None, UpstreamReason::CatalogChanged));
         }
         let statistics = self.local.statistics.shape(&prepared.shape.text);
-        let refuse = |reason| {
-            if matches!(reason, UpstreamReason::TableNotMirrored(_)) {
-                prepared.plan.tables.iter().for_each(|table| self.local.freshness.want_table(table.table));
-            }
-            self.refuse(request, Some(&statistics), reason)
-        };
+        let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         if let Some(statement) = request.unit.prepared
             && !is_described_by(request.unit, prepared.catalog_version)
         {
@@ -344,14 +365,20 @@ impl LocalAnswerer {
         };
         let served = match moment.filter(has_all) {
             Some(served) => served,
-            None => self.acquire(request, mode, &relations).await.map_err(refuse)?,
+            None => {
+                // The time of a statement is its own.
+                let arrival = request.unit.arrival.filter(|_| !uses_time);
+                let acquired = self.acquire(request, mode, &relations, arrival).await;
+                acquired.map_err(|reason| self.refuse_prepared(request, &prepared, &statistics, reason))?
+            }
         };
+        let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         if served.snapshot.catalog.version != prepared.catalog_version {
             return Err(refuse(UpstreamReason::CatalogChanged));
         }
-        let is_kept = request.route == RouteSetting::Auto && (!uses_time || request.choice.is_some());
-        let mut flight = None;
-        if is_kept && !is_quick(&prepared.plan, &served.snapshot) {
+        let is_keepable = !uses_time || request.choice.is_some();
+        let (mut flight, mut _pass) = (None, None);
+        if is_keepable && request.route == RouteSetting::Auto && !is_quick(&prepared.plan, &served.snapshot) {
             match self.local.flights.board(&self.key).await {
                 Boarding::Lead(leading) => flight = Some(leading),
                 Boarding::Landed => {
@@ -359,8 +386,9 @@ impl LocalAnswerer {
                         self.required = self.required.max(served.barrier);
                         return Ok(reply);
                     }
+                    _pass = self.local.flights.go_on(&self.key).await;
                 }
-                Boarding::Alone => {}
+                Boarding::Alone(pass) => _pass = pass,
             }
         }
         let started = Instant::now();
@@ -380,25 +408,10 @@ impl LocalAnswerer {
         if request.unit.describes_statement {
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
         }
-        if !uses_time || request.choice.is_some() {
-            self.local.engine.results.insert(&self.key, Arc::new(kept));
-        }
-        flight.into_iter().for_each(Flight::land);
+        let has_place = is_keepable && self.local.engine.results.insert(&self.key, Arc::new(kept));
+        let outcome = if has_place { flight::Outcome::Kept } else { flight::Outcome::NotKept };
+        flight.into_iter().for_each(|flight| flight.land(outcome));
         Ok(reply)
-    }
-
-    /// A moment that satisfies `mode`; of the session's pinned snapshot if it has one.
-    async fn acquire(
-        &self,
-        request: &Request<'_>,
-        mode: FreshnessMode,
-        relations: &[RelationId],
-    ) -> Result<Served, UpstreamReason> {
-        let freshness = &self.local.freshness;
-        let now = freshness.acquire(mode, relations, self.required).await?;
-        let Some(choice) = request.choice else { return Ok(now) };
-        let pinned = freshness.pinned(choice, request.settings.role(), self.required).await?;
-        freshness.at_pinned(&pinned, &now, relations)
     }
 
     fn prepare(&self, request: &Request<'_>) -> Result<Arc<Prepared>, UpstreamReason> {
@@ -555,6 +568,20 @@ impl LocalAnswerer {
     fn remember_refusal(&mut self, request: &Request<'_>, reason: &UpstreamReason, statistics: &Arc<ShapeStatistics>) {
         let by = DecidedBy { settings: request.settings.id, catalog_version: request.catalog_version };
         self.refusals.note(request.unit.sql, request.unit.parameter_types, by, reason, statistics);
+    }
+
+    /// A statement whose tables are known: they may be worth mirroring.
+    fn refuse_prepared(
+        &self,
+        request: &Request<'_>,
+        prepared: &Prepared,
+        statistics: &Arc<ShapeStatistics>,
+        reason: UpstreamReason,
+    ) -> Relay {
+        if matches!(reason, UpstreamReason::TableNotMirrored(_)) {
+            prepared.plan.tables.iter().for_each(|table| self.local.freshness.want_table(table.table));
+        }
+        self.refuse(request, Some(statistics), reason)
     }
 
     fn refuse(

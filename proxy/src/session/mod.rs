@@ -21,6 +21,7 @@
 
 pub mod answer;
 pub mod buffer;
+mod burst;
 pub mod change;
 pub mod control;
 mod cursor;
@@ -216,6 +217,7 @@ impl<A: Answerer> Session<A> {
                 return Ok(());
             }
             self.entry.record.note_state(self.machine.state.status, self.relaying.is_some());
+            self.answerer.end_burst();
             // A strict session's messages are decided upon as a whole.
             let may_release = step == Step::Held && !self.machine.state.is_strict();
             let turn = self.lines.turn(&mut self.machine);
@@ -258,6 +260,9 @@ impl<A: Answerer> Session<A> {
             return self.account_here(started);
         }
         self.refresh_settings();
+        if self.answer_known(started) {
+            return Ok(());
+        }
         let Ok(unit) = self.machine.unit() else {
             return self.decide_group(started).await;
         };
@@ -434,6 +439,7 @@ impl<A: Answerer> Session<A> {
         let Ok(unit) = view(&bytes, |_| prepared.as_ref()) else {
             return Ok(Some(Outcome::Relay(Relay::because(UpstreamReason::UnitForm("unknown")))));
         };
+        let unit = Unit { arrival: Some(self.machine.arrival()), ..unit };
         let state = self.machine.state.clone();
         self.ask(&unit, &state).await
     }

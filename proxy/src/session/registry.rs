@@ -111,6 +111,12 @@ impl Record {
         }
     }
 
+    /// So many were answered from the cache.
+    pub fn note_hits(&self, count: u64) {
+        self.route.store(Answered::Hit as u8, Ordering::Relaxed);
+        self.counts[Answered::Hit as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
     /// Before the session waits for either side.
     pub fn note_state(&self, status: TransactionStatus, is_active: bool) {
         let state = match status {

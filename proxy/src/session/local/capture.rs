@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::answer::{ObservedReply, Observer, Relay, Reply};
-use crate::session::local::flight::{Boarding, Flight};
+use crate::session::local::flight::{Boarding, Flight, Outcome};
 use crate::session::local::{Local, LocalAnswerer, Request, is_described_by};
 use crate::session::state::RouteSetting;
 use crate::statistics::ShapeStatistics;
@@ -193,8 +193,8 @@ impl LocalAnswerer {
             return Err(self.refuse(request, Some(statistics), reason));
         }
         let boarding = match self.local.captures.note(&self.key, Instant::now()) {
-            Worth::Nothing => Boarding::Alone,
-            Worth::Keep => self.local.flights.lead(&self.key).map_or(Boarding::Alone, Boarding::Lead),
+            Worth::Nothing => Boarding::Alone(None),
+            Worth::Keep => self.local.flights.lead(&self.key).map_or(Boarding::Alone(None), Boarding::Lead),
             Worth::Wait => self.local.flights.board(&self.key).await,
         };
         let mut flight = None;
@@ -206,7 +206,8 @@ impl LocalAnswerer {
                 }
                 self.local.captures.note_fruitless(&self.key, Instant::now());
             }
-            Boarding::Alone => {}
+            // Upstream has a processor for each session.
+            Boarding::Alone(_) => {}
         }
         let mut relay = self.refuse(request, Some(statistics), reason);
         if let Some(flight) = flight {
@@ -319,11 +320,12 @@ impl Observer for Capture {
             barrier: self.local.freshness.required_now().0,
             attachment: Arc::clone(&self.statistics) as _,
         };
-        if self.local.engine.results.insert(&self.key, Arc::new(kept)) {
+        let is_kept = self.local.engine.results.insert(&self.key, Arc::new(kept));
+        if is_kept {
             self.is_kept.store(true, SeqCst);
             self.statistics.recount_as_capture(elapsed_us);
         }
-        self.flight.land();
+        self.flight.land(if is_kept { Outcome::Kept } else { Outcome::NotKept });
     }
 }
 

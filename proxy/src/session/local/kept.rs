@@ -25,7 +25,7 @@ impl LocalAnswerer {
     pub(super) fn look_up_kept(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
         let settings = state.settings.as_ref()?;
         let may = state.route == RouteSetting::Auto
-            && state.freshness != FreshnessMode::Exact
+            && (state.freshness != FreshnessMode::Exact || !self.moments.is_empty())
             && state.snapshot.is_none()
             && self.is_mirrored_database
             && is_execution(unit)
@@ -37,11 +37,18 @@ impl LocalAnswerer {
         if !is_of_use(&kept, unit, settings) {
             return None;
         }
-        let served = self.local.freshness.try_acquire(state.freshness, &kept.relations, self.required)?;
+        let shared = self.moments.find(unit.arrival, &kept.relations, self.required, state.catalog_version);
+        let freshness = &self.local.freshness;
+        let served = shared.or_else(|| freshness.try_acquire(state.freshness, &kept.relations, self.required))?;
         self.required = self.required.max(served.barrier);
         let is_valid =
             served.snapshot.catalog.version == state.catalog_version && self.is_valid(&kept, &served, settings);
-        is_valid.then(|| hit(&kept, &served, state.freshness.name()))
+        if !is_valid {
+            return None;
+        }
+        let reply = hit(&kept, &served, state.freshness.name());
+        self.note_recent(unit, settings, &kept, &reply);
+        Some(reply)
     }
 
     /// The kept reply of the unit, valid or not. `self.key` is then the one under which a new reply is to be kept.
@@ -76,7 +83,7 @@ impl LocalAnswerer {
         if !is_of_use(&kept, request.unit, request.settings) {
             return Ok(None);
         }
-        let served = self.acquire(request, request.mode, &kept.relations).await?;
+        let served = self.acquire(request, request.mode, &kept.relations, request.unit.arrival).await?;
         self.required = self.required.max(served.barrier);
         if served.snapshot.catalog.version != request.catalog_version
             || !self.is_valid(&kept, &served, request.settings)
@@ -99,11 +106,18 @@ impl LocalAnswerer {
         self.reply_kept(request, &kept, served).ok()
     }
 
-    fn reply_kept(&self, request: &Request<'_>, kept: &CachedReply, served: &Served) -> Result<Reply, UpstreamReason> {
+    fn reply_kept(
+        &self,
+        request: &Request<'_>,
+        kept: &Arc<CachedReply>,
+        served: &Served,
+    ) -> Result<Reply, UpstreamReason> {
         let mut reply = hit(kept, served, request.freshness());
         if request.unit.describes_statement {
             let prepared = self.prepare(request)?;
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
+        } else if request.choice.is_none() {
+            self.note_recent(request.unit, request.settings, kept, &reply);
         }
         Ok(reply)
     }

@@ -526,6 +526,7 @@ impl Machine {
             effect,
             changes,
             written,
+            text_number: AtomicU64::new(0),
         })
     }
 
@@ -655,15 +656,17 @@ impl Machine {
         self.statement_bytes = 0;
     }
 
+    /// Gives up what is dealt with. A burst of many units is not moved for each of them.
     fn compact(&mut self) {
         if self.taken == self.incoming.len() {
             self.incoming.clear();
             self.incoming.shrink_to(4096);
-        } else if self.taken > 0 {
+        } else if self.taken >= self.incoming.len() / 2 {
             self.incoming.drain(..self.taken);
         } else {
             return;
         }
+        self.given_up += self.taken as u64;
         self.scanned -= self.taken;
         self.taken = 0;
     }

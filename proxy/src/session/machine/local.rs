@@ -2,8 +2,12 @@
 //! does not have, or no longer in one that it has.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
+use ahash::HashMap;
+
+use crate::session::answer::{Arrival, Form, PreparedStatement, Reply, Unit};
+use crate::session::buffer::OutBuffer;
 use crate::session::effect::{Effect, Written};
 use crate::session::machine::{CopyIn, ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal};
 use crate::session::settings::{PROBE_NAME, write_probe};
@@ -56,6 +60,7 @@ pub fn view<'a>(
         describes_statement: false,
         describes_portal: false,
         bytes,
+        arrival: None,
     };
     let mut parse: Option<Parse<'_>> = None;
     let mut is_executed = false;
@@ -128,48 +133,93 @@ pub fn view<'a>(
     Ok(unit)
 }
 
+/// What answers the messages of a plain unit, up to ReadyForQuery.
+pub fn write_reply(out: &mut OutBuffer, unit: &[u8], reply: &Reply) {
+    for frame in Frames::new(unit) {
+        match frame.tag {
+            b'Q' => {
+                out.push(&reply.columns);
+                reply.rows.iter().for_each(|piece| out.push_shared(piece));
+            }
+            b'P' => out.push(PARSE_COMPLETE),
+            b'B' => out.push(BIND_COMPLETE),
+            b'D' => {
+                let columns = match Target::view(frame.body) {
+                    Some(Target::Statement(_)) => {
+                        out.push(&reply.parameters);
+                        &reply.statement_columns
+                    }
+                    Some(Target::Portal(_)) | None => &reply.columns,
+                };
+                out.push(if columns.is_empty() { NO_DATA } else { columns });
+            }
+            b'E' => reply.rows.iter().for_each(|piece| out.push_shared(piece)),
+            b'C' => out.push(CLOSE_COMPLETE),
+            _ => {}
+        }
+    }
+}
+
+/// [`Machine::prepared`], where other parts of the machine are changed meanwhile.
+pub(super) fn find_prepared<'a>(
+    virtual_statements: &'a HashMap<Box<[u8]>, Arc<PreparedStatement>>,
+    statements: &'a HashMap<Box<[u8]>, Named>,
+    unnamed: &'a Unnamed,
+    name: &[u8],
+) -> Option<&'a Arc<PreparedStatement>> {
+    if !name.is_empty() {
+        let named = || statements.get(name).map(|named| &named.statement);
+        return virtual_statements.get(name).or_else(named);
+    }
+    match unnamed {
+        Unnamed::Upstream(known) => known.as_ref(),
+        Unnamed::Local { statement, .. } => Some(statement),
+        Unnamed::Destroyed => None,
+    }
+}
+
 impl Machine {
     /// The statement that the client knows under this name.
     pub fn prepared(&self, name: &[u8]) -> Option<&Arc<PreparedStatement>> {
-        if !name.is_empty() {
-            let named = || self.statements.get(name).map(|named| &named.statement);
-            return self.virtual_statements.get(name).or_else(named);
-        }
-        match &self.unnamed {
-            Unnamed::Upstream(known) => known.as_ref(),
-            Unnamed::Local { statement, .. } => Some(statement),
-            Unnamed::Destroyed => None,
-        }
+        find_prepared(&self.virtual_statements, &self.statements, &self.unnamed, name)
     }
 
     /// [`view`] of the unit at hand.
     pub fn unit(&self) -> Result<Unit<'_>, &'static str> {
-        view(self.unit_bytes(), |name| self.prepared(name))
+        let unit = view(self.unit_bytes(), |name| self.prepared(name))?;
+        Ok(Unit { arrival: Some(self.arrival()), ..unit })
+    }
+
+    /// Of the unit at hand.
+    pub fn arrival(&self) -> Arrival {
+        let place = |at: usize| self.given_up + at as u64;
+        Arrival { end: place(self.scanned), received: place(self.incoming.len()) }
     }
 
     /// Answers the unit at hand from here.
     pub fn answer_locally(&mut self, reply: &Reply) {
         let incoming = std::mem::take(&mut self.incoming);
+        let unit = &incoming[self.taken..self.scanned];
+        write_reply(&mut self.to_client, unit, reply);
         let status = self.state.status;
-        for frame in Frames::new(&incoming[self.taken..self.scanned]) {
+        self.to_client.write(|out| write_ready_for_query(out, status));
+        self.leave_behind(unit);
+        self.finish_locally(incoming);
+    }
+
+    /// What the client believes in after a plain unit that was answered from here.
+    pub(super) fn leave_behind(&mut self, unit: &[u8]) {
+        for frame in Frames::new(unit) {
             match frame.tag {
                 b'Q' => {
-                    self.to_client.push(&reply.columns);
-                    reply.rows.iter().for_each(|piece| self.to_client.push_shared(piece));
-                    self.to_client.write(|out| write_ready_for_query(out, status));
                     self.unnamed = Unnamed::Destroyed;
                     self.portals.remove(b"");
                     self.unnamed_portal = UnnamedPortal::Destroyed;
                 }
-                b'P' => {
-                    self.note_local_parse(frame.bytes, frame.body);
-                    self.to_client.push(PARSE_COMPLETE);
-                }
-                b'B' => {
+                b'P' => self.note_local_parse(frame.bytes, frame.body),
+                b'B' if self.state.status != TransactionStatus::Idle => {
                     let bound = Bind::view(frame.body).and_then(|bind| self.prepared(bind.statement));
-                    if status != TransactionStatus::Idle
-                        && let Some(statement) = bound.cloned()
-                    {
+                    if let Some(statement) = bound.cloned() {
                         self.portals.remove(b"");
                         self.unnamed_portal = UnnamedPortal::Local {
                             bind: frame.body.to_vec(),
@@ -177,32 +227,17 @@ impl Machine {
                             savepoints: self.tracker.savepoints(),
                         };
                     }
-                    self.to_client.push(BIND_COMPLETE);
                 }
-                b'D' => self.describe_locally(frame.body, reply),
-                b'E' => reply.rows.iter().for_each(|piece| self.to_client.push_shared(piece)),
-                b'C' => {
-                    self.unnamed_portal = UnnamedPortal::Destroyed;
-                    self.to_client.push(CLOSE_COMPLETE);
-                }
-                _ => self.to_client.write(|out| write_ready_for_query(out, status)),
+                b'C' => self.unnamed_portal = UnnamedPortal::Destroyed,
+                _ => {}
             }
         }
-        self.finish_locally(incoming);
     }
 
-    fn describe_locally(&mut self, body: &[u8], reply: &Reply) {
-        let columns = match Target::view(body) {
-            Some(Target::Statement(_)) => {
-                self.to_client.push(&reply.parameters);
-                &reply.statement_columns
-            }
-            Some(Target::Portal(_)) | None => &reply.columns,
-        };
-        self.to_client.push(if columns.is_empty() { NO_DATA } else { columns });
-    }
-
-    fn note_local_parse(&mut self, frame: &[u8], body: &[u8]) {
+    pub(super) fn note_local_parse(&mut self, frame: &[u8], body: &[u8]) {
+        if self.is_unnamed_already(frame) {
+            return;
+        }
         let Some(parse) = Parse::view(body) else { return };
         // What is answered from here reads and does nothing else.
         let statement = self.prepare_with(&parse, Effect::Neutral, None, Written::NOTHING);
@@ -211,6 +246,14 @@ impl Machine {
         } else if self.virtual_statements.len() < self.limits.prepared_statements_max {
             self.virtual_statements.insert(parse.name.into(), statement);
         }
+    }
+
+    /// The unnamed statement is the one that this Parse makes, by the same settings and catalog.
+    fn is_unnamed_already(&self, frame: &[u8]) -> bool {
+        let Unnamed::Local { statement, parse } = &self.unnamed else { return false };
+        *parse == frame
+            && statement.settings == self.state.settings.as_ref().map(|settings| settings.id)
+            && statement.catalog.load(Relaxed) == self.state.catalog_version
     }
 
     /// Answers the unit at hand with an error, as upstream would: in a transaction block the block has failed, which
@@ -306,13 +349,18 @@ impl Machine {
     }
 
     fn finish_locally(&mut self, incoming: Vec<u8>) {
+        self.end_unit();
+        self.incoming = incoming;
+        self.taken = self.scanned;
+    }
+
+    /// ReadyForQuery was written.
+    pub(super) fn end_unit(&mut self) {
         self.has_open_group = false;
         if self.state.status == TransactionStatus::Idle {
             self.portals.clear();
             self.unnamed_portal = UnnamedPortal::Upstream;
         }
-        self.incoming = incoming;
-        self.taken = self.scanned;
     }
 
     /// Asks upstream for the settings; the answer is [`super::Event::Probed`]. Only where [`Machine::is_settled`]; when in a

@@ -11,6 +11,7 @@
 mod client;
 mod cursor;
 pub mod group;
+mod known;
 pub mod local;
 mod portal;
 #[cfg(test)]
@@ -212,6 +213,8 @@ pub struct Machine {
     /// Of `incoming`: before `taken` everything is dealt with, before `scanned` held.
     taken: usize,
     scanned: usize,
+    /// Bytes that are no longer in `incoming`, ever.
+    given_up: u64,
     /// Bytes of the client's current frame that are still to be forwarded as they come.
     client_passing: usize,
     /// The client has sent all it will.
@@ -299,6 +302,7 @@ impl Machine {
             incoming: Vec::new(),
             taken: 0,
             scanned: 0,
+            given_up: 0,
             client_passing: 0,
             is_client_closed: false,
             partial: Vec::new(),

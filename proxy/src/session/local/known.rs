@@ -1,0 +1,145 @@
+//! [`Known`]: the units of a burst that [`super::recent`] has the replies of. One look at the freshness for all that read
+//! the same tables, one addition to the counters for all of a shape.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use freshet_config::FreshnessMode;
+use freshet_engine::result_cache::CachedReply;
+use parking_lot::MutexGuard;
+
+use crate::freshness::Served;
+use crate::freshness::exposure::BarrierNumber;
+use crate::session::answer::{Account, Asking, Known, RawUnit, Reply, Unit};
+use crate::session::buffer::OutBuffer;
+use crate::session::local::moment::Moments;
+use crate::session::local::recent::{FRAMES_BYTES_MAX, Table, Wanted};
+use crate::session::local::{Local, LocalAnswerer};
+use crate::session::machine::local::write_reply;
+use crate::session::settings::SessionSettings;
+use crate::statistics::{Answered, ShapeStatistics};
+
+/// One burst's.
+pub(super) struct LocalKnown<'a> {
+    local: &'a Local,
+    table: MutexGuard<'a, Table>,
+    moments: &'a mut Moments,
+    required: &'a mut BarrierNumber,
+    asking: Asking,
+    /// The moment for the tables of this reply.
+    shown: Option<(Arc<CachedReply>, Served)>,
+    counted: Option<Counted>,
+    /// Of the last reply.
+    rows: u64,
+}
+
+/// Hits of one shape that are not counted yet.
+struct Counted {
+    attachment: Arc<dyn Any + Send + Sync>,
+    hits: u64,
+    wait_us: u64,
+}
+
+impl Counted {
+    fn count(&self) {
+        if let Some(statistics) = self.attachment.downcast_ref::<ShapeStatistics>() {
+            statistics.count_several(Answered::Hit, self.hits, self.wait_us);
+        }
+    }
+}
+
+impl LocalAnswerer {
+    pub(super) fn known_recently(&mut self, asking: Asking) -> Option<LocalKnown<'_>> {
+        let has_moment = asking.freshness != FreshnessMode::Exact || !self.moments.is_empty();
+        (self.is_mirrored_database && has_moment).then(|| LocalKnown {
+            local: &self.local,
+            table: self.local.recent.table(),
+            moments: &mut self.moments,
+            required: &mut self.required,
+            asking,
+            shown: None,
+            counted: None,
+            rows: 0,
+        })
+    }
+
+    /// The unit has been answered by the kept reply: the next time its bytes are enough to know that.
+    pub(super) fn note_recent(
+        &self,
+        unit: &Unit<'_>,
+        settings: &SessionSettings,
+        kept: &Arc<CachedReply>,
+        reply: &Reply,
+    ) {
+        let is_small = kept.rows.len() + kept.row_description.len() <= FRAMES_BYTES_MAX;
+        if unit.bytes.is_empty() || !is_small {
+            return;
+        }
+        let mut frames = OutBuffer::default();
+        write_reply(&mut frames, unit.bytes, reply);
+        let recent = &self.local.recent;
+        let text = unit.prepared.map_or(0, |statement| recent.text_number(statement));
+        let wanted = Wanted { settings: settings.id, text, unit: unit.bytes };
+        recent.table().insert(recent.hash(&wanted), &wanted, kept, frames.take());
+    }
+}
+
+impl Known for LocalKnown<'_> {
+    fn answer(&mut self, unit: &RawUnit<'_>, out: &mut OutBuffer) -> bool {
+        let settings = self.asking.settings.id;
+        let text = unit.statement.map_or(0, |statement| statement.text_number.load(Relaxed));
+        if unit.statement.is_some() && text == 0 {
+            return false;
+        }
+        let wanted = Wanted { settings, text, unit: unit.bytes };
+        let Some(place) = self.table.find(self.local.recent.hash(&wanted), &wanted) else { return false };
+        let kept = &place.kept;
+        // As for any kept reply (`kept::is_of_use`); that it has the columns asked for was seen when it was found first.
+        let is_of_use = unit.statement.is_none_or(|statement| {
+            statement.catalog.load(Relaxed) == kept.catalog_version
+                && (!kept.folds_settings || statement.settings == Some(settings))
+        });
+        if !is_of_use {
+            return false;
+        }
+        let is_shown = self.shown.as_ref().is_some_and(|(of, _)| of.relations == kept.relations);
+        if !is_shown {
+            let version = self.asking.catalog_version;
+            let shared = self.moments.find(Some(unit.arrival), &kept.relations, *self.required, version);
+            let freshness = &self.local.freshness;
+            let found =
+                shared.or_else(|| freshness.try_acquire(self.asking.freshness, &kept.relations, *self.required));
+            let Some(served) = found.filter(|served| served.snapshot.catalog.version == version) else { return false };
+            *self.required = (*self.required).max(served.barrier);
+            self.shown = Some((Arc::clone(kept), served));
+        }
+        let Some((_, served)) = &self.shown else { return false };
+        if served.barrier.0 < kept.barrier || !kept.is_valid_at(&served.snapshot) {
+            return false;
+        }
+        out.push(&place.frames);
+        self.rows = kept.row_count;
+        match &mut self.counted {
+            Some(counted) if Arc::ptr_eq(&counted.attachment, &kept.attachment) => counted.hits += 1,
+            counted => {
+                let (attachment, wait_us) = (Arc::clone(&kept.attachment), served.wait_us);
+                let before = counted.replace(Counted { attachment, hits: 1, wait_us });
+                before.iter().for_each(Counted::count);
+            }
+        }
+        true
+    }
+
+    fn finish(self) -> Account {
+        self.counted.iter().for_each(Counted::count);
+        let Some((_, served)) = &self.shown else { return Account::default() };
+        Account {
+            route: Answered::Hit,
+            freshness: self.asking.freshness.name(),
+            lsn: Some(served.snapshot.applied),
+            wait_us: served.wait_us,
+            rows: self.rows,
+        }
+    }
+}

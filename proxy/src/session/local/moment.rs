@@ -1,0 +1,188 @@
+//! The moment that units of one burst share: who waited for a barrier, waited for all that had come by then.
+//!
+//! A read must see every commit that was acknowledged before its request arrived. A moment that was asked for after the unit
+//! had come is therefore good for it, whether the unit was the first of its burst or the last, as long as nothing was relayed
+//! to the session in between (which may have shown it, or made, something newer: [`LocalAnswerer::required`] tells). It is
+//! given up when the session next waits for anything but an answer of its own.
+
+use freshet_config::FreshnessMode;
+use freshet_engine::catalog::RelationId;
+use freshet_engine::reason::UpstreamReason;
+
+use crate::freshness::Served;
+use crate::freshness::exposure::BarrierNumber;
+use crate::session::answer::Arrival;
+use crate::session::local::{LocalAnswerer, Request};
+
+/// Relations that are asked for ahead.
+const AHEAD_MAX: usize = 32;
+
+/// What a session has of the burst at hand.
+#[derive(Debug, Default)]
+pub(super) struct Moments {
+    shared: Option<Moment>,
+    /// What later units of bursts have needed beside the relations of the first. Asked for with it the next time.
+    ahead: Vec<RelationId>,
+}
+
+#[derive(Debug)]
+struct Moment {
+    served: Served,
+    /// Those that it is known for, ascending.
+    relations: Vec<RelationId>,
+    /// Of what the client has sent, how much had come when it was asked for.
+    through: u64,
+}
+
+impl Moments {
+    pub(super) fn end(&mut self) {
+        self.shared = None;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.shared.is_none()
+    }
+
+    /// The moment that was found for a unit before, if it is one for this unit, too.
+    pub(super) fn find(
+        &mut self,
+        arrival: Option<Arrival>,
+        relations: &[RelationId],
+        required: BarrierNumber,
+        catalog_version: u64,
+    ) -> Option<Served> {
+        let moment = self.shared.as_ref()?;
+        let is_new_enough = arrival.is_some_and(|arrival| arrival.end <= moment.through)
+            && moment.served.barrier >= required
+            && moment.served.snapshot.catalog.version == catalog_version;
+        if !is_new_enough {
+            return None;
+        }
+        let missing = relations.iter().filter(|relation| moment.relations.binary_search(relation).is_err());
+        let missing: Vec<RelationId> = missing.copied().collect();
+        if missing.is_empty() {
+            return Some(moment.served.clone());
+        }
+        if self.ahead.len() + missing.len() > AHEAD_MAX {
+            self.ahead.clear();
+        }
+        self.ahead.extend(missing.iter().take(AHEAD_MAX));
+        None
+    }
+
+    /// The relations to ask for, where more units have come than the one that asks.
+    fn with_ahead(&self, arrival: Option<Arrival>, relations: &[RelationId]) -> Vec<RelationId> {
+        let has_more = arrival.is_some_and(|arrival| arrival.received > arrival.end);
+        let ahead = self.ahead.iter().filter(|_| has_more);
+        let mut all: Vec<RelationId> = relations.iter().chain(ahead).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    fn note(&mut self, arrival: Option<Arrival>, served: &Served, relations: Vec<RelationId>) {
+        // Nobody would ask for it.
+        let arrival = arrival.filter(|arrival| arrival.received > arrival.end);
+        self.shared = arrival.map(|arrival| Moment { served: served.clone(), relations, through: arrival.received });
+    }
+}
+
+impl LocalAnswerer {
+    /// A moment that satisfies `mode`; of the session's pinned snapshot if it has one. With an `arrival` it may be one that a
+    /// unit before has waited for.
+    pub(super) async fn acquire(
+        &mut self,
+        request: &Request<'_>,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+        arrival: Option<Arrival>,
+    ) -> Result<Served, UpstreamReason> {
+        let Some(choice) = request.choice else { return self.acquire_shared(request, mode, relations, arrival).await };
+        let freshness = &self.local.freshness;
+        let now = freshness.acquire(mode, relations, self.required).await?;
+        let pinned = freshness.pinned(choice, request.settings.role(), self.required).await?;
+        freshness.at_pinned(&pinned, &now, relations)
+    }
+
+    async fn acquire_shared(
+        &mut self,
+        request: &Request<'_>,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+        arrival: Option<Arrival>,
+    ) -> Result<Served, UpstreamReason> {
+        if let Some(served) = self.moments.find(arrival, relations, self.required, request.catalog_version) {
+            return Ok(served);
+        }
+        let wanted = self.moments.with_ahead(arrival, relations);
+        let freshness = &self.local.freshness;
+        let mut acquired = freshness.acquire(mode, &wanted, self.required).await;
+        if wanted.len() > relations.len() {
+            match acquired {
+                // What others may need is no reason to refuse this one.
+                Err(UpstreamReason::TableNotMirrored(_) | UpstreamReason::NotAPrefix) => {
+                    self.moments.ahead.clear();
+                    acquired = freshness.acquire(mode, relations, self.required).await;
+                    return acquired;
+                }
+                Err(_) => self.moments.ahead.clear(),
+                Ok(_) => {}
+            }
+        }
+        let served = acquired?;
+        self.moments.note(arrival, &served, wanted);
+        Ok(served)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use freshet_engine::snapshot::Snapshot;
+
+    use super::*;
+
+    const ONE: RelationId = RelationId(1);
+    const TWO: RelationId = RelationId(2);
+
+    fn served(barrier: u64) -> Served {
+        let snapshot = Arc::new(Snapshot::default());
+        Served { snapshot, statement_time: None, wait_us: 1, barrier: BarrierNumber(barrier) }
+    }
+
+    fn at(end: u64, received: u64) -> Option<Arrival> {
+        Some(Arrival { end, received })
+    }
+
+    #[test]
+    fn a_moment_is_for_units_that_had_come_when_it_was_asked_for() {
+        let mut moments = Moments::default();
+        moments.note(at(10, 100), &served(5), vec![ONE]);
+        let mut has =
+            |arrival, barrier, version| moments.find(arrival, &[ONE], BarrierNumber(barrier), version).is_some();
+        assert!(has(at(100, 300), 5, 0));
+        assert!(!has(at(101, 300), 5, 0), "it came later");
+        assert!(!has(None, 5, 0), "nothing is known of when it came");
+        assert!(!has(at(100, 300), 6, 0), "a relayed statement lies in between");
+        assert!(!has(at(100, 300), 5, 1), "another catalog");
+        moments.end();
+        assert!(moments.find(at(20, 100), &[ONE], BarrierNumber(0), 0).is_none());
+        moments.note(at(100, 100), &served(5), vec![ONE]);
+        assert!(moments.is_empty(), "no other unit is there");
+    }
+
+    #[test]
+    fn what_a_burst_was_short_of_is_asked_for_the_next_time() {
+        let mut moments = Moments::default();
+        assert_eq!(moments.with_ahead(at(10, 100), &[ONE]), [ONE]);
+        moments.note(at(10, 100), &served(5), vec![ONE]);
+        assert!(moments.find(at(20, 100), &[TWO], BarrierNumber(0), 0).is_none());
+        assert_eq!(moments.with_ahead(at(10, 100), &[ONE]), [ONE, TWO]);
+        assert_eq!(moments.with_ahead(at(100, 100), &[ONE]), [ONE], "a unit by itself");
+        for n in 3..200 {
+            assert!(moments.find(at(20, 100), &[RelationId(n)], BarrierNumber(0), 0).is_none());
+            assert!(moments.ahead.len() <= AHEAD_MAX);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Units that are answered by their bytes: as many as the client has sent one after the other and the answerer knows, without
+//! going back to the session's loop in between, and with one account of what they leave behind.
+
+use std::ops::Range;
+
+use crate::session::answer::{Arrival, Known, RawUnit};
+use crate::session::machine::Machine;
+use crate::session::machine::local::find_prepared;
+use crate::wire::frame::{HEADER_LENGTH, Head, head};
+use crate::wire::query::write_ready_for_query;
+
+/// Of the units that were answered, those whose traces count in the end: each takes the place of the one before.
+#[derive(Default)]
+struct Traces {
+    /// The last unit that says what the unnamed statement is, if that is not noted yet.
+    text: Option<Range<usize>>,
+    last: Option<Range<usize>>,
+}
+
+impl Machine {
+    /// Answers the unit at hand, and those behind it, up to the first that is not known. How many.
+    pub fn answer_known(&mut self, known: &mut impl Known) -> u64 {
+        let incoming = std::mem::take(&mut self.incoming);
+        let received = self.given_up + incoming.len() as u64;
+        let (status, mut count, mut traces) = (self.state.status, 0, Traces::default());
+        while let Some((length, text)) = plain_unit(&incoming[self.taken..]) {
+            let place = self.taken..self.taken + length;
+            let statement = match text {
+                Text::Own => None,
+                Text::Prepared(name) => {
+                    if name.is_empty()
+                        && let Some(text) = traces.text.take()
+                    {
+                        self.leave_behind(&incoming[text]);
+                    }
+                    let found = find_prepared(&self.virtual_statements, &self.statements, &self.unnamed, name);
+                    let Some(statement) = found else { break };
+                    Some(&**statement)
+                }
+            };
+            let arrival = Arrival { end: self.given_up + place.end as u64, received };
+            let unit = RawUnit { bytes: &incoming[place.clone()], statement, arrival };
+            if !known.answer(&unit, &mut self.to_client) {
+                break;
+            }
+            self.to_client.write(|out| write_ready_for_query(out, status));
+            self.taken = place.end;
+            if matches!(text, Text::Own) {
+                traces.text = Some(place.clone());
+            }
+            traces.last = Some(place);
+            count += 1;
+        }
+        if count > 0 {
+            self.scanned = self.taken;
+            self.leave_traces(&incoming, traces);
+        }
+        self.incoming = incoming;
+        count
+    }
+
+    fn leave_traces(&mut self, incoming: &[u8], traces: Traces) {
+        if let Some(text) = traces.text.filter(|text| traces.last.as_ref() != Some(text)) {
+            self.leave_behind(&incoming[text]);
+        }
+        if let Some(last) = traces.last {
+            self.leave_behind(&incoming[last]);
+        }
+        self.end_unit();
+    }
+}
+
+/// Where a unit has its statement from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Text<'a> {
+    Own,
+    Prepared(&'a [u8]),
+}
+
+/// The length of the unit at the head of some bytes, if it is all there and may be a plain one: a Query, or messages that begin
+/// with Parse or a Bind to the unnamed portal and end with Sync. Whether it is one, is not looked at: who knows its reply has
+/// seen it before.
+fn plain_unit(bytes: &[u8]) -> Option<(usize, Text<'_>)> {
+    let mut at = 0;
+    loop {
+        let Head::Frame { tag, length } = head(bytes.get(at..)?) else { return None };
+        match tag {
+            b'Q' | b'P' | b'B' if at == 0 => {}
+            b'B' | b'D' | b'E' | b'C' | b'S' if at > 0 => {}
+            _ => return None,
+        }
+        at += length;
+        if at > bytes.len() {
+            return None;
+        }
+        if matches!(tag, b'Q' | b'S') {
+            break;
+        }
+    }
+    let text = match bytes.first()? {
+        b'B' => Text::Prepared(bound_statement(bytes)?),
+        _ => Text::Own,
+    };
+    Some((at, text))
+}
+
+/// The statement's name in the Bind at the head of the bytes, if its portal is the unnamed one.
+fn bound_statement(bytes: &[u8]) -> Option<&[u8]> {
+    let (portal, rest) = bytes.get(HEADER_LENGTH..)?.split_first()?;
+    let end = memchr::memchr(0, rest)?;
+    if *portal == 0 { rest.get(..end) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::extended::{SYNC, write_bind, write_execute, write_parse};
+    use crate::wire::query::write_query;
+
+    fn bytes(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&mut out);
+        out
+    }
+
+    #[test]
+    fn a_unit_is_found_once_all_of_it_is_there() {
+        let query = bytes(|out| write_query(out, b"SELECT 1"));
+        let prepared = bytes(|out| {
+            write_bind(out, b"", b"name");
+            write_execute(out, b"");
+            out.extend_from_slice(SYNC);
+        });
+        let own = [bytes(|out| write_parse(out, b"", b"SELECT 1")), prepared.clone()].concat();
+        let cases = [(&query, Text::Own), (&prepared, Text::Prepared(b"name")), (&own, Text::Own)];
+        for (unit, text) in cases {
+            let burst = [unit.as_slice(), &query].concat();
+            assert_eq!(plain_unit(&burst), Some((unit.len(), text)));
+            for cut in 0..unit.len() {
+                assert_eq!(plain_unit(&unit[..cut]), None, "{cut} of {unit:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_plain_unit_is_left_alone() {
+        let named = bytes(|out| {
+            write_bind(out, b"portal", b"name");
+            out.extend_from_slice(SYNC);
+        });
+        let query_within = bytes(|out| {
+            write_bind(out, b"", b"");
+            write_query(out, b"SELECT 1");
+        });
+        let malformed = [b"B\0\0\0\x03".as_slice(), SYNC].concat();
+        for other in [&named[..], &query_within, &malformed, SYNC, b"", b"X\0\0\0\x04"] {
+            assert_eq!(plain_unit(other), None, "{other:?}");
+        }
+    }
+}
