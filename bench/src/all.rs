@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A suite's arguments, its budget in minutes, and seconds of a quick run. `relay` has its figures in a file of its own.
+/// A suite's arguments, its budget in minutes, and seconds of a quick run.
 struct Suite {
     name: &'static str,
     minutes: u64,
@@ -63,10 +63,7 @@ fn arguments(suite: &Suite, quick: bool, results: Option<&Path>) -> Vec<OsString
         }
     }
     if let Some(results) = results {
-        match suite.name {
-            "relay" => arguments.extend(["--json".into(), results.with_extension("relay.json").into()]),
-            _ => arguments.extend(["--results".into(), results.into()]),
-        }
+        arguments.extend(["--results".into(), results.into()]);
     }
     arguments
 }

@@ -251,7 +251,7 @@ fn send_copy_data(client: &mut Client, rows: &[u8]) -> io::Result<()> {
     client.send(&[b"d".as_slice(), length.to_be_bytes().as_slice(), rows].concat())
 }
 
-const REGIONS: &[&str] = &["north", "south", "east", "west"];
+pub(crate) const REGIONS: &[&str] = &["north", "south", "east", "west"];
 const TIERS: &[&str] = &["basic", "premium", "enterprise"];
 pub(crate) const CATEGORIES: &[&str] = &["electronics", "clothing", "food", "books", "toys"];
 

@@ -14,6 +14,7 @@ mod freshness;
 mod hits;
 mod kv;
 mod load;
+mod poolers;
 mod process;
 mod reference;
 mod relay;
@@ -98,9 +99,6 @@ enum Suite {
         /// The program under test, if not the one beside this.
         #[arg(long)]
         freshet: Option<PathBuf>,
-        /// Writes the figures to this file too.
-        #[arg(long)]
-        json: Option<PathBuf>,
     },
     /// freshet's engine against DuckDB, both in process, and against the machine's memory bandwidth; a part is a
     /// statement, a group (`small`, `50K`) or both as `50K/large_sort`.
@@ -207,6 +205,9 @@ enum Suite {
         /// Prints the overview as a table of Markdown instead.
         #[arg(long)]
         markdown: bool,
+        /// Also puts that table between the marks in this file.
+        #[arg(long, num_args = 0..=1, default_missing_value = "bench/README.md")]
+        readme: Option<PathBuf>,
     },
     /// What changed from one file of results to another, beyond the noise of both.
     Compare { old: PathBuf, new: PathBuf },
@@ -217,6 +218,9 @@ enum Suite {
         tables: String,
         /// Bytes that kept replies may take, if not the default.
         result_bytes_max: Option<String>,
+        /// `exact` if not said.
+        #[arg(long)]
+        freshness: Option<String>,
     },
     /// A ceiling of its own process for a suite.
     #[command(hide = true)]
@@ -258,9 +262,9 @@ fn run(suite: Suite) -> std::io::Result<()> {
                 results,
             })
         }
-        Suite::Relay { seconds, rounds, common: Common { quick, only, .. }, freshet, json } => {
+        Suite::Relay { seconds, rounds, common: Common { quick, only, results }, freshet } => {
             let (seconds, rounds) = if quick { (0.15, 2) } else { (seconds, rounds) };
-            relay::run(&relay::Options { seconds, rounds, quick, only, freshet, json })
+            relay::run(&relay::Options { seconds, rounds, quick, only, freshet, results })
         }
         Suite::Engine { rounds, round_ms, sizes, common: Common { quick, only, results } } => {
             let (rounds, round_ms, sizes) = if quick { (3, 5, vec![50_000]) } else { (rounds, round_ms, sizes) };
@@ -296,11 +300,18 @@ fn run(suite: Suite) -> std::io::Result<()> {
             driver::run(&driver::Options { seconds, rounds, batch, only, results })
         }
         Suite::Report { results, markdown: true, .. } => report::markdown(&results),
-        Suite::Report { results, output, .. } => report::run(&results, output.as_deref()),
+        Suite::Report { results, output, readme, .. } => {
+            if let Some(readme) = readme {
+                report::fill(&results, &readme)?;
+            }
+            report::run(&results, output.as_deref())
+        }
         Suite::Compare { old, new } => changes::run(&old, &new),
         Suite::ServeCheapest { upstream } => serve_cheapest(&upstream),
-        Suite::ServeFreshet { upstream, tables, result_bytes_max } => {
-            block_on(serve_freshet(upstream, tables, result_bytes_max))
+        Suite::ServeFreshet { upstream, tables, result_bytes_max, freshness } => {
+            let optional = [("cache.result_bytes_max", result_bytes_max), ("freshness.mode", freshness)];
+            let optional = optional.into_iter().filter_map(|(key, value)| Some((key, value?)));
+            block_on(serve_freshet([("upstream.url", upstream), ("mirror.tables", tables)].into_iter().chain(optional)))
         }
         Suite::ServeExchanges { exchanges } => kv::ceiling::serve(&exchanges),
         Suite::ServeCanned { replies, barrier } => block_on(serve_canned(replies, barrier)),
@@ -331,9 +342,8 @@ fn block_on(server: impl Future<Output = std::io::Result<()>>) -> std::io::Resul
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(server)
 }
 
-async fn serve_freshet(upstream: String, tables: String, result_bytes_max: Option<String>) -> std::io::Result<()> {
-    let mut flags = vec![("upstream.url", upstream), ("mirror.tables", tables)];
-    flags.extend(result_bytes_max.map(|bytes| ("cache.result_bytes_max", bytes)));
+async fn serve_freshet(flags: impl Iterator<Item = (&'static str, String)>) -> std::io::Result<()> {
+    let flags = flags.collect();
     let settings =
         Settings::load(&Sources { file: None, variables: Vec::new(), flags }).map_err(std::io::Error::other)?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;

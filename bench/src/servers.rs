@@ -1,15 +1,13 @@
 //! Servers of the bench's own program (freshet, ceilings, the cheapest relay), and what a suite waits for before it times.
 
-use std::ffi::OsString;
-use std::io::{self, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use freshet_tests::cluster::Cluster;
 
-use crate::process::{Process, find_program};
+use crate::process::Process;
 use crate::wire::{Client, first_row, query_message, sorted_rows};
 
 /// A process of this program that serves on a free port until dropped.
@@ -31,44 +29,6 @@ impl Server {
         })?;
         Ok(Self { address, process })
     }
-}
-
-/// PgBouncer with session pooling: one server connection for each client, as freshet has. None where it is not
-/// installed, which is said.
-pub(crate) fn start_pgbouncer(
-    folder: &Path,
-    host: &str,
-    port: u16,
-    database: &str,
-    log: &Path,
-) -> io::Result<Option<(Process, SocketAddr)>> {
-    let Some(program) = find_program("pgbouncer") else {
-        let _ = writeln!(io::stderr(), "PgBouncer: skipped: not installed (Debian package pgbouncer)");
-        return Ok(None);
-    };
-    // It may run as another user.
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777))?;
-    let address = free_address()?;
-    let (users, file) = (folder.join("users.txt"), folder.join(format!("pgbouncer-{}.ini", address.port())));
-    std::fs::write(&users, "\"postgres\" \"\"\n")?;
-    std::fs::write(
-        &file,
-        format!(
-            "[databases]\n{database} = host={host} port={port} dbname={database}\n[pgbouncer]\n\
-             listen_addr = 127.0.0.1\nlisten_port = {}\nunix_socket_dir =\nauth_type = trust\nauth_file = {}\n\
-             pool_mode = session\ndefault_pool_size = 100\nmax_client_conn = 200\n\
-             log_connections = 0\nlog_disconnections = 0\n",
-            address.port(),
-            users.display()
-        ),
-    )?;
-    let mut arguments: Vec<OsString> = vec!["-q".into(), file.into()];
-    if rustix::process::geteuid().is_root() {
-        arguments.splice(0..0, ["-u".into(), "postgres".into()]);
-    }
-    let process = Process::start(program, &arguments, log)?;
-    wait_for(|| TcpStream::connect(address).is_ok(), "PgBouncer")?;
-    Ok(Some((process, address)))
 }
 
 pub(crate) fn wait_for(mut is_there: impl FnMut() -> bool, what: &str) -> io::Result<()> {

@@ -5,6 +5,7 @@
 //! and `_nl` with another literal each time, for which no kept reply fits, so that the engine really runs. Rows are
 //! compared before anything is timed, and every reply over the wire again while it is.
 
+mod reads;
 mod workloads;
 
 use std::fmt::Write as _;
@@ -18,6 +19,7 @@ use freshet_tests::cluster::Cluster;
 
 use crate::batch::workloads::{Asks, Group, Workload};
 use crate::console::{print, say};
+use crate::process::{postmaster, processor_time, processor_time_of_family};
 use crate::reference;
 use crate::results::{Better, Results};
 use crate::rows::{Row, Same, compare};
@@ -116,6 +118,7 @@ struct Systems {
     freshet: Server,
     duckdb: Option<Database>,
     database: String,
+    postmaster: u32,
 }
 
 impl Systems {
@@ -142,7 +145,20 @@ impl Systems {
         wait_until_mirrored(freshet.address, &database, tables.len())?;
         let cheapest = Server::start(&["serve-cheapest", &upstream.to_string()], &log)?;
         let _ = std::fs::remove_file(log);
-        Ok(Self { upstream, cheapest, freshet, duckdb, database })
+        Ok(Self { upstream, cheapest, freshet, duckdb, database, postmaster: postmaster(cluster)? })
+    }
+
+    /// Processor time so far of all that work for a system: PostgreSQL, what stands before it, and this process, which
+    /// asks, and in which DuckDB is.
+    fn processor_time(&self, system: &str) -> Duration {
+        let own = processor_time(std::process::id());
+        let before = match system {
+            FRESHET => processor_time(self.freshet.process.id),
+            CHEAPEST => processor_time(self.cheapest.process.id),
+            _ => Duration::ZERO,
+        };
+        let upstream = if system == DUCKDB { Duration::ZERO } else { processor_time_of_family(self.postmaster) };
+        own + before + upstream
     }
 
     fn connect(&self, system: &str) -> io::Result<Client> {
@@ -225,8 +241,27 @@ fn compare_rows(systems: &Systems, sql: &str, same: Same) -> io::Result<Vec<Row>
     Ok(expected)
 }
 
-/// A system's times in milliseconds, one per round.
-type Times = Vec<(&'static str, Vec<f64>)>;
+/// A system's milliseconds per iteration, one value per round: time, and processor time of all who work for it.
+struct Series {
+    system: &'static str,
+    times: Vec<f64>,
+    processor: Vec<f64>,
+}
+
+impl Series {
+    fn of(systems: &Systems, wired: &[&'static str]) -> Vec<Self> {
+        let in_process = systems.duckdb.is_some().then_some(DUCKDB);
+        let new = |system| Self { system, times: Vec::new(), processor: Vec::new() };
+        wired.iter().copied().chain(in_process).map(new).collect()
+    }
+
+    /// A round that began when so much processor time had been used.
+    fn add(&mut self, systems: &Systems, before: Duration, began: Instant, each_ms: f64) {
+        let used = systems.processor_time(self.system).saturating_sub(before);
+        self.times.push(each_ms);
+        self.processor.push(each_ms * used.as_secs_f64() / began.elapsed().as_secs_f64());
+    }
+}
 
 fn reads(
     options: &Options,
@@ -248,13 +283,11 @@ fn reads(
     let patience = Duration::from_secs(if options.quick { 2 } else { 10 });
     settle(&mut through, warm_up, wanted, patience)?;
     let least = Duration::from_millis(options.round_ms);
-    let mut times: Times = vec![(UPSTREAM, vec![]), (FRESHET, vec![])];
-    if systems.duckdb.is_some() {
-        times.push((DUCKDB, vec![]));
-    }
+    let mut all = Series::of(systems, &[UPSTREAM, FRESHET]);
     for round in 0..options.rounds {
-        for turn in 0..times.len() {
-            let at = (turn + round) % times.len();
+        for turn in 0..all.len() {
+            let at = (turn + round) % all.len();
+            let (before, began) = (systems.processor_time(all[at].system), Instant::now());
             let next = &mut next[at];
             let mut in_turn = || {
                 *next += 1;
@@ -269,12 +302,12 @@ fn reads(
                     wire(client, least, &mut in_turn, expected)?
                 }
             };
-            times[at].1.push(time);
+            all[at].add(systems, before, began, time);
         }
     }
     let (route, reason) = last_route_of(&mut through, text(next[1] + 1))?;
     let note = if reason.is_empty() { route } else { format!("{route} ({reason})") };
-    report(name, &times, &note, results)
+    report(name, &all, &note, results)
 }
 
 fn last_route_of(client: &mut Client, text: String) -> io::Result<(String, String)> {
@@ -313,16 +346,14 @@ fn writes(
     check: &str,
     results: &mut Results,
 ) -> io::Result<()> {
-    let mut times: Times = vec![(UPSTREAM, vec![]), (FRESHET, vec![]), (CHEAPEST, vec![])];
-    if systems.duckdb.is_some() {
-        times.push((DUCKDB, vec![]));
-    }
+    let mut all = Series::of(systems, &[UPSTREAM, FRESHET, CHEAPEST]);
     let mut clients = [systems.connect(UPSTREAM)?, systems.connect(FRESHET)?, systems.connect(CHEAPEST)?];
     let statements: Vec<String> = (0..iterations).flat_map(sql).collect();
     let messages: Vec<Vec<u8>> = statements.iter().map(|sql| query_message(sql)).collect();
     for round in 0..options.rounds {
-        for turn in 0..times.len() {
-            let at = (turn + round) % times.len();
+        for turn in 0..all.len() {
+            let at = (turn + round) % all.len();
+            let (before, began_all) = (systems.processor_time(all[at].system), Instant::now());
             let elapsed = match (clients.get_mut(at), &systems.duckdb) {
                 (Some(client), _) => {
                     client.query(&query_message(reset))?;
@@ -342,7 +373,7 @@ fn writes(
                 }
                 (None, None) => continue,
             };
-            times[at].1.push(elapsed.as_secs_f64() * 1e3 / iterations as f64);
+            all[at].add(systems, before, began_all, elapsed.as_secs_f64() * 1e3 / iterations as f64);
             if at < clients.len() {
                 // Whoever wrote: the next read through freshet has it.
                 compare_written(&mut clients, check)?;
@@ -353,7 +384,7 @@ fn writes(
         let expected = rows(clients[0].query(&query_message(check))?);
         compare(&expected, &duckdb.rows(check).map_err(io::Error::other)?, Same::All).map_err(io::Error::other)?;
     }
-    report(name, &times, "durable upstream; DuckDB in memory, not durable", results)
+    report(name, &all, "durable upstream; DuckDB in memory, not durable", results)
 }
 
 fn compare_written(clients: &mut [Client; 3], check: &str) -> io::Result<()> {
@@ -381,8 +412,8 @@ fn repeat(least: Duration, mut once: impl FnMut() -> io::Result<()>) -> io::Resu
     Ok(began.elapsed().as_secs_f64() * 1e3 / f64::from(times))
 }
 
-fn report(name: &str, times: &Times, note: &str, results: &mut Results) -> io::Result<()> {
-    let of = |system: &str| times.iter().find(|(name, _)| *name == system).map(|(_, times)| times.as_slice());
+fn report(name: &str, all: &[Series], note: &str, results: &mut Results) -> io::Result<()> {
+    let of = |system: &str| all.iter().find(|one| one.system == system).map(|one| one.times.as_slice());
     let freshet = of(FRESHET).unwrap_or_default();
     let shown = |system: &str| {
         of(system).map_or_else(String::new, |times| format!("{:.3}", spread(times.iter().copied()).median))
@@ -407,9 +438,11 @@ fn report(name: &str, times: &Times, note: &str, results: &mut Results) -> io::R
         let _ = write!(text, "; {} x the cheapest relay's {} ms", ratio(CHEAPEST), shown(CHEAPEST));
     }
     print(&text);
-    for (system, times) in times {
+    for Series { system, times, processor } in all {
         let note = if *system == FRESHET || note.starts_with("durable") { note } else { "" };
         results.figure(name, system, ("time", "ms", Better::Less), times, note)?;
+        let metric = ("processor time of client and servers", "ms", Better::Neither);
+        results.figure(name, system, metric, processor, "")?;
     }
     Ok(())
 }

@@ -1,14 +1,15 @@
 //! The batch workloads: tables, statements and how often they are asked, as a published suite of another project has
 //! them, corrected (bench/README.md says how).
 
-use crate::data::{CATEGORIES, Table, float, int, region, score, star, table, text, word};
+use crate::batch::reads;
+use crate::data::{Table, float, int, score, star, table, text, word};
 use crate::rows::Same;
 use crate::star;
 
 /// Workloads over the same tables.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    pub(crate) tables: fn() -> Vec<Table>,
+    pub(crate) tables: Box<dyn Fn() -> Vec<Table>>,
     pub(crate) workloads: Vec<Workload>,
     /// Too large for a quick run.
     pub(crate) is_large: bool,
@@ -32,79 +33,31 @@ fn asks(name: &'static str, sql: &'static str, varied: &'static str) -> Workload
     asks_free(name, sql, varied, Same::All)
 }
 
-fn asks_free(name: &'static str, sql: &'static str, varied: &'static str, same: Same) -> Workload {
+pub(super) fn asks_free(name: &'static str, sql: &'static str, varied: &'static str, same: Same) -> Workload {
     Workload { name, asks: Asks::Same { sql, varied, same } }
 }
 
 pub(crate) fn all() -> Vec<Group> {
-    let mut groups = reads();
+    let mut groups: Vec<Group> = reads::groups().collect();
+    groups.extend(lookups());
     groups.extend(writes());
-    groups.push(Group { name: "star", tables: || star(50_000), workloads: of_star(), is_large: false });
+    groups.push(Group { name: "star", tables: Box::new(|| star(50_000)), workloads: of_star(), is_large: false });
     groups.extend(worst_cases());
     groups.push(stress());
     groups
 }
 
 fn small(name: &'static str, tables: fn() -> Vec<Table>, workloads: Vec<Workload>) -> Group {
-    Group { name, tables, workloads, is_large: false }
+    Group { name, tables: Box::new(tables), workloads, is_large: false }
 }
 
 fn id() -> crate::data::Column {
     int("id", |n| n)
 }
 
-fn reads() -> Vec<Group> {
-    let full_scan = || vec![table("t", 5_000, vec![id(), text("name", |n| format!("row_{n}")), int("val", |n| 7 * n)])];
+/// Another key each time.
+fn lookups() -> Vec<Group> {
     vec![
-        small(
-            "select_full_scan",
-            full_scan,
-            vec![asks("select_full_scan", "SELECT * FROM t", "SELECT * FROM t WHERE id > -@")],
-        ),
-        small(
-            "select_where",
-            || {
-                let category = text("category", |n| format!("cat_{}", n % 10));
-                vec![table("t", 5_000, vec![id(), category, int("amount", |n| n)])]
-            },
-            vec![asks(
-                "select_where",
-                "SELECT * FROM t WHERE amount > 2500",
-                "SELECT * FROM t WHERE amount > 2500 AND id > -@",
-            )],
-        ),
-        small(
-            "aggregate",
-            || vec![table("sales", 5_000, vec![id(), region(), int("amount", |n| 13 * n % 1_000)])],
-            vec![asks(
-                "aggregate",
-                "SELECT region, SUM(amount) FROM sales GROUP BY region",
-                "SELECT region, SUM(amount) FROM sales WHERE id > -@ GROUP BY region",
-            )],
-        ),
-        small(
-            "order_by",
-            || vec![table("t", 5_000, vec![id(), int("val", |n| 31_337 * n % 100_000)])],
-            vec![asks(
-                "order_by",
-                "SELECT * FROM t ORDER BY val DESC",
-                "SELECT * FROM t WHERE id > -@ ORDER BY val DESC",
-            )],
-        ),
-        small(
-            "join",
-            || {
-                vec![
-                    table("users", 500, vec![id(), text("name", |n| format!("user_{n}"))]),
-                    table("orders", 2_000, vec![id(), int("user_id", |n| n % 500), int("total", |n| 17 * n % 1_000)]),
-                ]
-            },
-            vec![asks(
-                "join",
-                "SELECT users.name, orders.total FROM users JOIN orders ON users.id = orders.user_id",
-                "SELECT users.name, orders.total FROM users JOIN orders ON users.id = orders.user_id WHERE orders.id > -@",
-            )],
-        ),
         small(
             "index_lookup",
             || vec![table("t", 10_000, vec![id(), text("val", |n| format!("value_{n}"))]).with_index("id")],
@@ -125,107 +78,6 @@ fn reads() -> Vec<Group> {
                     sql: |i| format!("SELECT * FROM t WHERE a = {} AND b = {}", i % 100, 7 * i % 100),
                 },
             }],
-        ),
-        small(
-            "window_functions",
-            || vec![table("t", 5_000, vec![id(), int("grp", |n| n % 20), int("val", |n| 7 * n % 1_000)])],
-            vec![asks_free(
-                "window_functions",
-                "SELECT id, grp, val, ROW_NUMBER() OVER (PARTITION BY grp ORDER BY val) FROM t",
-                "SELECT id, grp, val, ROW_NUMBER() OVER (PARTITION BY grp ORDER BY val) FROM t WHERE id > -@",
-                Same::Columns(&[1, 2, 3]),
-            )],
-        ),
-        small(
-            "distinct",
-            || {
-                let category = text("category", |n| format!("cat_{}", n % 100));
-                vec![table("t", 5_000, vec![id(), category, int("val", |n| n)])]
-            },
-            vec![asks("distinct", "SELECT DISTINCT category FROM t", "SELECT DISTINCT category FROM t WHERE id > -@")],
-        ),
-        small(
-            "subquery",
-            || {
-                vec![
-                    table("t1", 5_000, vec![id(), int("val", |n| 3 * n)]),
-                    table("t2", 5_000, vec![id(), int("flag", |n| n % 1_000)]),
-                ]
-            },
-            vec![asks(
-                "subquery",
-                "SELECT * FROM t1 WHERE id IN (SELECT id FROM t2 WHERE flag > 500)",
-                "SELECT * FROM t1 WHERE id IN (SELECT id FROM t2 WHERE flag > 500) AND val > -@",
-            )],
-        ),
-        small(
-            "cte",
-            || {
-                let category = text("category", |n| format!("cat_{}", n % 10));
-                vec![table("t", 5_000, vec![id(), int("val", |n| 3 * n), category])]
-            },
-            vec![asks(
-                "cte",
-                "WITH filtered AS (SELECT * FROM t WHERE val > 500) SELECT * FROM filtered WHERE category = 'cat_3'",
-                "WITH filtered AS (SELECT * FROM t WHERE val > 500 AND id > -@) \
-                 SELECT * FROM filtered WHERE category = 'cat_3'",
-            )],
-        ),
-        small(
-            "generate_series",
-            Vec::new,
-            vec![asks(
-                "generate_series",
-                "SELECT * FROM generate_series(1, 10000)",
-                "SELECT * FROM generate_series(1, 10000) AS g(n) WHERE n > -@",
-            )],
-        ),
-        small(
-            "scalar_functions",
-            || vec![table("t", 5_000, vec![id(), text("name", |n| format!("user_{n}")), float("score", score)])],
-            vec![asks(
-                "scalar_functions",
-                "SELECT UPPER(name), LENGTH(name), ABS(score), ROUND(score::numeric, 2) FROM t",
-                "SELECT UPPER(name), LENGTH(name), ABS(score), ROUND(score::numeric, 2) FROM t WHERE id > -@",
-            )],
-        ),
-        small(
-            "expression_agg",
-            || {
-                let (price, quantity) = (int("price", |n| 17 * n % 500), int("quantity", |n| 7 * n % 100));
-                vec![table("t", 5_000, vec![id(), word("category", CATEGORIES), price, quantity])]
-            },
-            vec![asks(
-                "expression_agg",
-                "SELECT category, SUM(price * quantity) FROM t GROUP BY category",
-                "SELECT category, SUM(price * quantity) FROM t WHERE id > -@ GROUP BY category",
-            )],
-        ),
-        small(
-            "multi_sort",
-            || {
-                let (a, b) = (int("a", |n| 31_337 * n % 1_000), int("b", |n| 7_919 * n % 1_000));
-                vec![table("t", 5_000, vec![id(), a, b])]
-            },
-            vec![asks(
-                "multi_sort",
-                "SELECT * FROM t ORDER BY a DESC, b ASC",
-                "SELECT * FROM t WHERE id > -@ ORDER BY a DESC, b ASC",
-            )],
-        ),
-        small(
-            "set_ops",
-            || {
-                vec![
-                    table("t1", 2_000, vec![id(), text("val", |n| format!("a_{n}"))]),
-                    table("t2", 2_000, vec![int("id", |n| n + 1_000), text("val", |n| format!("b_{}", n + 1_000))]),
-                ]
-            },
-            vec![asks(
-                "set_ops",
-                "SELECT id, val FROM t1 UNION SELECT id, val FROM t2",
-                "SELECT id, val FROM t1 WHERE id > -@ UNION SELECT id, val FROM t2",
-            )],
         ),
     ]
 }
@@ -529,5 +381,5 @@ fn stress() -> Group {
              SELECT region, COUNT(*) AS n, SUM(total) AS revenue FROM large GROUP BY region ORDER BY revenue DESC",
         ),
     ];
-    Group { name: "stress", tables, workloads, is_large: true }
+    Group { name: "stress", tables: Box::new(tables), workloads, is_large: true }
 }

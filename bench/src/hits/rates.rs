@@ -9,7 +9,7 @@ use freshet_tests::client::{bind, describe, execute, parse, sync};
 use crate::console::{print, say};
 use crate::hits::{DATABASE, Options, Stand};
 use crate::load::{self, Allowed, Connection, Load};
-use crate::process::processor_time;
+use crate::process::{postmaster, processor_time, processor_time_of_family};
 use crate::results::{Better, Latency, Line, Results};
 use crate::servers::{Server, last_route};
 use crate::spread::{paired, spread};
@@ -146,6 +146,8 @@ struct Series {
     system: &'static str,
     rates: Vec<f64>,
     server_us: Vec<f64>,
+    upstream_us: Vec<f64>,
+    client_us: Vec<f64>,
     p50_us: Vec<f64>,
     p99_us: Vec<f64>,
     latency: hdrhistogram::Histogram<u64>,
@@ -174,6 +176,8 @@ fn measure(
         system,
         rates: Vec::new(),
         server_us: Vec::new(),
+        upstream_us: Vec::new(),
+        client_us: Vec::new(),
         p50_us: Vec::new(),
         p99_us: Vec::new(),
         latency: load::histogram(),
@@ -183,14 +187,20 @@ fn measure(
         for turn in 0..systems.len() {
             let at = (turn + round) % systems.len();
             let process = contest.process(stand, systems[at]);
-            let before = processor_time(process);
+            let upstream = postmaster(&stand.cluster)?;
+            let now = || [processor_time(process), processor_time_of_family(upstream)];
+            let before = now();
             let measured = load::run(&mut open[at], &load, options.seconds)
                 .map_err(|error| io::Error::other(format!("{}: {error}", systems[at])))?;
-            let used = processor_time(process).saturating_sub(before).as_secs_f64();
+            let after = now();
             let executions = measured.queries as f64 * messages.depth as f64;
+            let each = |time: Duration| time.as_secs_f64() * 1e6 / executions;
+            let [server, upstream] = [0, 1].map(|who| each(after[who].saturating_sub(before[who])));
             let quantile = |q: f64| measured.latency.value_at_quantile(q) as f64 / 1000.0;
             all[at].rates.push(measured.queries_per_second() * messages.depth as f64);
-            all[at].server_us.push(used * 1e6 / executions);
+            all[at].server_us.push(server);
+            all[at].upstream_us.push(upstream);
+            all[at].client_us.push(each(measured.client_time));
             all[at].p50_us.push(quantile(0.5));
             all[at].p99_us.push(quantile(0.99));
             all[at].latency.add(&measured.latency).map_err(io::Error::other)?;
@@ -264,25 +274,31 @@ fn aim(all: &[Series], (system, reference): (&str, &str), wanted: f64) {
 
 fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
     let mut text = format!(
-        "\n{case}\n{:18} {:>12} {:>21} {:>9} {:>9} {:>9}\n",
-        "server", "executions/s", "min..max", "p50 us", "p99 us", "cpu us"
+        "\n{case}\n{:18} {:>12} {:>21} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+        "server", "executions/s", "min..max", "p50 us", "p99 us", "cpu us", "PG us", "cl. us"
     );
     for series in all {
         let rate = spread(series.rates.iter().copied());
         let middle = |values: &[f64]| spread(values.iter().copied()).median;
         let _ = writeln!(
             text,
-            "{:18} {:>12.0} {:>21} {:>9.1} {:>9.1} {:>9.2}",
+            "{:18} {:>12.0} {:>21} {:>9.1} {:>9.1} {:>9.2} {:>9.2} {:>9.2}",
             series.system,
             rate.median,
             format!("{:.0}..{:.0}", rate.min, rate.max),
             middle(&series.p50_us),
             middle(&series.p99_us),
-            middle(&series.server_us)
+            middle(&series.server_us),
+            middle(&series.upstream_us),
+            middle(&series.client_us)
         );
         results.figure(case, series.system, ("rate", "executions/s", Better::More), &series.rates, "")?;
-        let metric = ("processor time of the server", "us/execution", Better::Neither);
-        results.figure(case, series.system, metric, &series.server_us, "")?;
+        for (who, values) in
+            [("server", &series.server_us), ("PostgreSQL", &series.upstream_us), ("client", &series.client_us)]
+        {
+            let metric = format!("processor time of the {who}");
+            results.figure(case, series.system, (&metric, "us/execution", Better::Neither), values, "")?;
+        }
         let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
         let quantiles = quantiles.map(|q| (q, series.latency.value_at_quantile(q) as f64 / 1000.0)).to_vec();
         let (suite, case, system) = ("hits".to_owned(), case.to_owned(), series.system.to_owned());

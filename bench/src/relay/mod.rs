@@ -22,6 +22,7 @@ use crate::relay::rates::Load;
 use crate::relay::report::Report;
 use crate::relay::servers::{DATABASE, Leg, Servers, Upstream};
 use crate::relay::units::{Protocol, Statement};
+use crate::results::Results;
 
 pub(crate) struct Options {
     /// Length of one run.
@@ -31,8 +32,7 @@ pub(crate) struct Options {
     pub(crate) only: Option<String>,
     /// The program under test; by default beside this one.
     pub(crate) freshet: Option<PathBuf>,
-    /// Also writes the figures as JSON here.
-    pub(crate) json: Option<PathBuf>,
+    pub(crate) results: Option<PathBuf>,
 }
 
 /// The parts that `--only` may name, beside `NAME-PROTOCOL` as in `select-simple`.
@@ -50,8 +50,15 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     check_name(options)?;
     let freshet = program(options)?;
     raise_file_limit();
-    let mut report = Report::default();
     let upstream = Upstream::start(&["shared_buffers=256MB", "max_wal_size=8GB"])?;
+    let version = upstream.cluster.psql("postgres", "SHOW server_version");
+    let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version)];
+    let settings = [
+        ("seconds", options.seconds.to_string()),
+        ("rounds", options.rounds.to_string()),
+        ("quick", options.quick.to_string()),
+    ];
+    let mut report = Report::new(Results::open(options.results.as_deref(), "relay", &versions, &settings)?);
     upstream.cluster.psql(DATABASE, units::SETUP);
     upstream.cluster.psql(DATABASE, "VACUUM (ANALYZE)");
     let mut inserted = 0;
@@ -62,24 +69,20 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         latency(options, &servers, &mut report, &mut inserted)?;
         batch(options, &servers, &mut report)?;
         copy(options, &servers, &mut report)?;
-        syscalls(options, &servers, &mut inserted)?;
+        syscalls(options, &servers, &mut report, &mut inserted)?;
     }
     let rows = upstream.cluster.psql(DATABASE, "SELECT count(*) FROM events");
     if rows != inserted.to_string() {
         return Err(io::Error::other(format!("{inserted} INSERTs were acknowledged, {rows} rows are there")));
     }
-    let version = upstream.cluster.psql("postgres", "SELECT split_part(version(), ' on ', 1)");
     drop(upstream);
-    if options.wants("idle") {
+    if options.wants("idle") && !report.is_done("idle") {
         let sessions = if options.quick { 200 } else { 2000 };
         say(&format!("idle: {sessions} sessions"));
-        report.idle(&idle::measure(&freshet, sessions)?);
+        report.idle(&idle::measure(&freshet, sessions)?)?;
+        report.end("idle")?;
     }
     report.summary();
-    if let Some(path) = &options.json {
-        std::fs::write(path, serde_json::to_vec_pretty(&report)?)?;
-    }
-    say(&conditions(options, &version));
     Ok(())
 }
 
@@ -88,15 +91,16 @@ fn rates(options: &Options, servers: &Servers, report: &mut Report, inserted: &m
     for statement in Statement::ALL {
         for protocol in Protocol::ALL {
             let name = format!("{}-{}", statement.name(), protocol.name());
-            if !options.wants(&name) {
+            let title = format!("{name}, {}", servers.leg.name());
+            if !options.wants(&name) || report.is_done(&title) {
                 continue;
             }
             say(&name);
             let units = learn(servers, statement, protocol, inserted)?;
             let series = rates::measure(&servers.lines, &units, &load, inserted)?;
-            let title = format!("{name}, {CONNECTIONS} connections, upstream by {}", servers.leg.name());
-            report.rates(&title, &series, "units/s", 1.0);
+            report.rates(&title, &series, "units/s", 1.0)?;
             report.aim_at_relays(&title, &series, true);
+            report.end(&title)?;
         }
     }
     Ok(())
@@ -108,41 +112,47 @@ fn latency(options: &Options, servers: &Servers, report: &mut Report, inserted: 
     }
     let load = Load { connections: 1, seconds: options.seconds, rounds: options.rounds };
     for protocol in Protocol::ALL {
+        let title = format!("latency of select-{}, {}", protocol.name(), servers.leg.name());
+        if report.is_done(&title) {
+            continue;
+        }
         say(&format!("latency, {}", protocol.name()));
         let units = learn(servers, Statement::Select, protocol, inserted)?;
         let series = rates::measure(&servers.lines, &units, &load, inserted)?;
-        let title = format!("latency of select-{}, 1 connection, upstream by {}", protocol.name(), servers.leg.name());
-        report.rates(&title, &series, "units/s", 1.0);
+        report.rates(&title, &series, "units/s", 1.0)?;
         report.aim_at_latency(&title, &series);
+        report.end(&title)?;
     }
     Ok(())
 }
 
 fn batch(options: &Options, servers: &Servers, report: &mut Report) -> io::Result<()> {
-    if !options.wants("batch") {
+    let title = format!("batch of 10,000, {}", servers.leg.name());
+    if !options.wants("batch") || report.is_done(&title) {
         return Ok(());
     }
     say("batch");
     let rounds = if options.quick { 3 } else { 4 * options.rounds };
     let series = rates::measure_batch(&servers.lines, 10_000, rounds)?;
-    let title = format!("batch of 10000 prepared executions, upstream by {}", servers.leg.name());
-    report.rates(&title, &series, "units/s", 1.0);
+    report.rates(&title, &series, "units/s", 1.0)?;
     report.aim_at_relays(&title, &series, false);
-    Ok(())
+    report.end(&title)
 }
 
 fn copy(options: &Options, servers: &Servers, report: &mut Report) -> io::Result<()> {
-    if !options.wants("copy") {
+    let title = format!("copy, {}", servers.leg.name());
+    if !options.wants("copy") || report.is_done(&title) {
         return Ok(());
     }
     let (bytes, rounds) = if options.quick { (32_000_000, 1) } else { (1_000_000_000, 3) };
     say(&format!("copy, {} MB", bytes / 1_000_000));
-    report.copies(&copy::measure(&servers.lines, bytes, rounds)?, bytes);
-    Ok(())
+    report.copies(servers.leg.name(), &copy::measure(&servers.lines, bytes, rounds)?, bytes)?;
+    report.end(&title)
 }
 
-fn syscalls(options: &Options, servers: &Servers, inserted: &mut u64) -> io::Result<()> {
-    if !options.wants("syscalls") {
+fn syscalls(options: &Options, servers: &Servers, report: &mut Report, inserted: &mut u64) -> io::Result<()> {
+    let title = format!("syscalls, {}", servers.leg.name());
+    if !options.wants("syscalls") || report.is_done(&title) {
         return Ok(());
     }
     say("syscalls");
@@ -151,8 +161,8 @@ fn syscalls(options: &Options, servers: &Servers, inserted: &mut u64) -> io::Res
         let units = learn(servers, Statement::Select, protocol, inserted)?;
         calls.extend(syscalls::measure(&servers.lines, &units)?);
     }
-    Report::calls(&calls);
-    Ok(())
+    report.calls(servers.leg.name(), &calls)?;
+    report.end(&title)
 }
 
 fn learn(servers: &Servers, statement: Statement, protocol: Protocol, inserted: &mut u64) -> io::Result<units::Units> {
@@ -186,15 +196,4 @@ fn program(options: &Options) -> io::Result<PathBuf> {
     }
     let advice = "cargo build --release -p freshet --bin freshet, or --freshet PATH";
     Err(io::Error::other(format!("{} is not there: {advice}", program.display())))
-}
-
-fn conditions(options: &Options, version: &str) -> String {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    format!(
-        "{} s a run, {} rounds interleaved, medians with min and max, ratios round by round; {cores} cores shared by \
-         clients and servers; {version}; freshet {}",
-        options.seconds,
-        options.rounds,
-        env!("CARGO_PKG_VERSION"),
-    )
 }

@@ -1,8 +1,7 @@
 //! Tables of the relay suite, ratios round by round, and which target each meets.
 
 use std::fmt::Write as _;
-
-use serde::Serialize;
+use std::io;
 
 use crate::console::print;
 use crate::relay::copy::Copied;
@@ -10,30 +9,15 @@ use crate::relay::idle::Idle;
 use crate::relay::rates::{Round, Series};
 use crate::relay::servers::Kind;
 use crate::relay::syscalls::Calls;
+use crate::results::{Better, Results};
 use crate::spread::{Spread, spread};
 
-/// Everything that was measured, for `--json` and for the list of targets.
-#[derive(Default, Serialize)]
+/// Figures go to the results as they come; targets are listed at the end.
 pub(crate) struct Report {
-    figures: Vec<Figure>,
+    results: Results,
     targets: Vec<Target>,
 }
 
-/// One server on one workload; medians over the rounds.
-#[derive(Serialize)]
-struct Figure {
-    workload: String,
-    server: String,
-    rate: Spread,
-    processor_us: f64,
-    p50_us: f64,
-    p99_us: f64,
-    to_direct: Option<Spread>,
-    to_cheapest: Option<Spread>,
-    to_pgbouncer: Option<Spread>,
-}
-
-#[derive(Serialize)]
 struct Target {
     what: String,
     server: String,
@@ -43,41 +27,62 @@ struct Target {
 }
 
 impl Report {
+    pub(crate) fn new(results: Results) -> Self {
+        Self { results, targets: Vec::new() }
+    }
+
+    /// Whether an earlier run under the same conditions has this case.
+    pub(crate) fn is_done(&self, case: &str) -> bool {
+        self.results.is_done(case)
+    }
+
+    pub(crate) fn end(&mut self, case: &str) -> io::Result<()> {
+        self.results.end(case)
+    }
+
     /// Rates of one workload. `unit` is what a rate counts, times `scale`.
-    pub(crate) fn rates(&mut self, workload: &str, series: &[Series<'_>], unit: &str, scale: f64) {
+    pub(crate) fn rates(&mut self, workload: &str, series: &[Series<'_>], unit: &str, scale: f64) -> io::Result<()> {
         let mut text = format!(
             "\n{workload}\n{:26} {:>10} {:>19} {:>8} {:>8} {:>8} {:>20} {:>20} {:>20}\n",
             "server", unit, "min..max", "cpu us", "p50 us", "p99 us", "x direct", "x cheapest", "x PgBouncer"
         );
         for one in series {
-            let to = |kind: Kind| ratio(one, series.iter().find(|other| other.line.kind == kind)?);
-            let figure = Figure {
-                workload: workload.to_string(),
-                server: one.line.name(),
-                rate: spread(one.rounds.iter().map(|round| round.rate * scale)),
-                processor_us: middle(one, |round| round.processor_us),
-                p50_us: middle(one, |round| round.p50_us),
-                p99_us: middle(one, |round| round.p99_us),
-                to_direct: to(Kind::Direct),
-                to_cheapest: to(Kind::Cheapest),
-                to_pgbouncer: to(Kind::PgBouncer),
-            };
+            let to =
+                |kind: Kind| shown(series.iter().find(|other| other.line.kind == kind).and_then(|o| ratio(one, o)));
+            let rate = spread(one.rounds.iter().map(|round| round.rate * scale));
             let _ = writeln!(
                 text,
                 "{:26} {:>10.0} {:>19} {:>8.1} {:>8.0} {:>8.0} {:>20} {:>20} {:>20}",
-                figure.server,
-                figure.rate.median,
-                format!("{:.0}..{:.0}", figure.rate.min, figure.rate.max),
-                figure.processor_us,
-                figure.p50_us,
-                figure.p99_us,
-                shown(figure.to_direct),
-                shown(figure.to_cheapest),
-                shown(figure.to_pgbouncer),
+                one.line.name(),
+                rate.median,
+                format!("{:.0}..{:.0}", rate.min, rate.max),
+                middle(one, |round| round.processor_us),
+                middle(one, |round| round.p50_us),
+                middle(one, |round| round.p99_us),
+                to(Kind::Direct),
+                to(Kind::Cheapest),
+                to(Kind::PgBouncer),
             );
-            self.figures.push(figure);
+            self.figures(workload, one, unit, scale)?;
         }
         print(&text);
+        Ok(())
+    }
+
+    fn figures(&mut self, workload: &str, one: &Series<'_>, unit: &str, scale: f64) -> io::Result<()> {
+        let system = one.line.kind.name();
+        let values = |of: fn(&Round) -> f64| one.rounds.iter().map(of).collect::<Vec<_>>();
+        let rates: Vec<f64> = one.rounds.iter().map(|round| round.rate * scale).collect();
+        self.results.figure(workload, system, ("rate", unit, Better::More), &rates, "")?;
+        let metric = ("processor time of the server", "us/unit", Better::Neither);
+        self.results.figure(workload, system, metric, &values(|round| round.processor_us), "")?;
+        for (metric, of) in [("p50", (|round| round.p50_us) as fn(&Round) -> f64), ("p99", |round| round.p99_us)] {
+            // A copy is no series of units.
+            if one.rounds.iter().any(|round| of(round) > 0.0) {
+                self.results.figure(workload, system, (metric, "us", Better::Less), &values(of), "")?;
+            }
+        }
+        Ok(())
     }
 
     /// The ratios to the cheapest relay and to PgBouncer that freshet is held against.
@@ -109,7 +114,7 @@ impl Report {
         print(&text);
     }
 
-    pub(crate) fn copies(&mut self, copied: &[Copied<'_>], bytes: usize) {
+    pub(crate) fn copies(&mut self, leg: &str, copied: &[Copied<'_>], bytes: usize) -> io::Result<()> {
         let [mut into, mut out] = [Vec::new(), Vec::new()];
         let clone = |series: &Series<'_>| series.rounds.clone();
         for one in copied {
@@ -117,8 +122,8 @@ impl Report {
             out.push(Series { line: one.out.line, rounds: clone(&one.out) });
         }
         for (direction, series) in [("in", into), ("out", out)] {
-            let workload = format!("COPY {direction}, {} MB (cpu us per MB)", bytes / 1_000_000);
-            self.rates(&workload, &series, "MB/s", 1e-6);
+            let workload = format!("COPY {direction} of {} MB, {leg}", bytes / 1_000_000);
+            self.rates(&workload, &series, "MB/s", 1e-6)?;
             let direct = series.iter().find(|one| one.line.kind == Kind::Direct);
             for one in series.iter().filter(|one| one.line.kind.is_freshet()) {
                 if let Some(ratio) = direct.and_then(|direct| ratio(one, direct)) {
@@ -130,14 +135,17 @@ impl Report {
         for one in copied.iter().filter(|one| one.peak_kb > 0) {
             let peak = one.peak_kb as f64 / 1024.0;
             let _ = writeln!(text, "{:26} {peak:>16.1}", one.into.line.name());
+            let (case, metric) = (format!("COPY, {leg}"), ("resident memory at most", "MB", Better::Less));
+            self.results.figure(&case, one.into.line.kind.name(), metric, &[peak], "")?;
             if one.into.line.kind.is_freshet() {
                 self.aim("COPY, resident memory in MB", &one.into, "< 64", peak, peak < 64.0);
             }
         }
         print(&text);
+        Ok(())
     }
 
-    pub(crate) fn idle(&mut self, idle: &[Idle]) {
+    pub(crate) fn idle(&mut self, idle: &[Idle]) -> io::Result<()> {
         let mut text = String::new();
         for one in idle {
             let each = one.kb_per_session();
@@ -150,20 +158,23 @@ impl Report {
                 one.before_kb as f64 / 1024.0,
                 one.after_kb as f64 / 1024.0
             );
+            let (case, server) = (format!("{} idle sessions", one.sessions), format!("freshet tables={}", one.tables));
+            self.results.figure(&case, &server, ("memory of each", "KB", Better::Less), &[each], "")?;
             self.targets.push(Target {
                 what: format!("{} idle sessions, KB each", one.sessions),
-                server: format!("freshet tables={}", one.tables),
+                server,
                 wanted: "<= 50",
                 measured: each,
                 is_met: each <= 50.0,
             });
         }
         print(&text);
+        Ok(())
     }
 
-    pub(crate) fn calls(calls: &[Calls]) {
+    pub(crate) fn calls(&mut self, leg: &str, calls: &[Calls]) -> io::Result<()> {
         if calls.is_empty() {
-            return;
+            return Ok(());
         }
         let mut text = format!(
             "\nsystem calls per unit, one connection\n{:26} {:10} {:>6} {:>6} {:>8} {:>6} {:>6}\n",
@@ -175,8 +186,12 @@ impl Report {
                 "{:26} {:10} {:>6.2} {:>6.2} {:>8.2} {:>6.2} {:>6.2}",
                 one.server, one.protocol, one.reads, one.writes, one.in_vain, one.waits, one.others
             );
+            let (case, all) =
+                (format!("system calls {}, {leg}", one.protocol), one.reads + one.writes + one.waits + one.others);
+            self.results.figure(&case, &one.server, ("system calls", "per unit", Better::Less), &[all], "")?;
         }
         print(&text);
+        Ok(())
     }
 
     /// Every target and whether it is met.

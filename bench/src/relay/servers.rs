@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use freshet_tests::cluster::Cluster;
 use tempfile::TempDir;
 
+use crate::poolers::start_pgbouncer;
 use crate::process::Process;
 use crate::relay::units;
-use crate::servers::{free_address, start_pgbouncer, wait_for};
+use crate::servers::{free_address, wait_for};
 use crate::wire::{Client, query_message};
 
 pub(crate) const DATABASE: &str = "bench";

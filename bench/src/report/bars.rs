@@ -7,7 +7,9 @@ use super::scale::{Log, label};
 use super::{Ratio, number};
 
 const LABEL_WIDTH: f64 = 210.0;
-const COLUMN_WIDTH: f64 = 230.0;
+const COLUMN_WIDTH: f64 = 214.0;
+/// So many fit into the page beside each other.
+const COLUMNS: usize = 4;
 /// For the number behind the bars.
 const NUMBER_WIDTH: f64 = 50.0;
 const GAP: f64 = 18.0;
@@ -18,29 +20,37 @@ const HEAD: f64 = 46.0;
 pub(super) fn chart(ratios: &[Ratio<'_>]) -> Markup {
     let (cases, subjects) = (distinct(ratios, |r| r.case), distinct(ratios, |r| r.subject));
     let references = distinct(ratios, |r| r.reference);
+    html! {
+        (legend(&subjects))
+        @for some in references.chunks(COLUMNS) {
+            div.chart { (columns(ratios, &cases, &subjects, some)) }
+        }
+    }
+}
+
+fn columns(ratios: &[Ratio<'_>], cases: &[&str], subjects: &[&str], references: &[&str]) -> Markup {
     let row_height = BAR_HEIGHT * subjects.len() as f64 + ROW_GAP;
     let width = LABEL_WIDTH + references.len() as f64 * (COLUMN_WIDTH + GAP);
+    let is_shown = |case: &&&str| ratios.iter().any(|r| r.case == **case && references.contains(&r.reference));
+    let cases: Vec<&str> = cases.iter().filter(is_shown).copied().collect();
     let height = HEAD + cases.len() as f64 * row_height + 8.0;
     let row = |case: &str| HEAD + row_height * cases.iter().position(|c| *c == case).unwrap_or(0) as f64;
     html! {
-        (legend(&subjects))
-        div.chart {
-            svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img" {
-                @for (at, case) in cases.iter().enumerate() {
-                    @let y = HEAD + row_height * at as f64;
-                    @if at % 2 == 1 { rect.band x="0" y=(y - ROW_GAP / 2.0) width=(width) height=(row_height) {} }
-                    text.case x=(LABEL_WIDTH - 8.0) y=(y + (row_height - ROW_GAP) / 2.0 + 4.0) text-anchor="end" { (case) }
-                }
-                @for (column, reference) in references.iter().enumerate() {
-                    @let left = LABEL_WIDTH + column as f64 * (COLUMN_WIDTH + GAP);
-                    @let of_column: Vec<&Ratio<'_>> = ratios.iter().filter(|r| r.reference == *reference).collect();
-                    @let axis = axis(&of_column, left);
-                    text.head x=(axis.place(1.0)) y="14" text-anchor="middle" { "x " (reference) }
-                    (grid(&axis, height))
-                    @for ratio in of_column {
-                        @let mode = subjects.iter().position(|s| *s == ratio.subject).unwrap_or(0);
-                        (bar(ratio, &axis, mode, row(ratio.case) + BAR_HEIGHT * mode as f64, left + COLUMN_WIDTH))
-                    }
+        svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img" {
+            @for (at, case) in cases.iter().enumerate() {
+                @let y = HEAD + row_height * at as f64;
+                @if at % 2 == 1 { rect.band x="0" y=(y - ROW_GAP / 2.0) width=(width) height=(row_height) {} }
+                text.case x=(LABEL_WIDTH - 8.0) y=(y + (row_height - ROW_GAP) / 2.0 + 4.0) text-anchor="end" { (case) }
+            }
+            @for (column, reference) in references.iter().enumerate() {
+                @let left = LABEL_WIDTH + column as f64 * (COLUMN_WIDTH + GAP);
+                @let of_column: Vec<&Ratio<'_>> = ratios.iter().filter(|r| r.reference == *reference).collect();
+                @let axis = axis(&of_column, left);
+                text.head x=(left + (COLUMN_WIDTH - NUMBER_WIDTH) / 2.0) y="14" text-anchor="middle" { "x " (reference) }
+                (grid(&axis, height))
+                @for ratio in of_column {
+                    @let mode = subjects.iter().position(|s| *s == ratio.subject).unwrap_or(0);
+                    (bar(ratio, &axis, mode, row(ratio.case) + BAR_HEIGHT * mode as f64, left + COLUMN_WIDTH))
                 }
             }
         }

@@ -4,9 +4,9 @@
 mod bars;
 mod curves;
 mod scale;
+mod summary;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -23,26 +23,19 @@ pub(crate) fn run(results: &Path, output: Option<&Path>) -> io::Result<()> {
     writeln!(io::stdout(), "{}", path.display())
 }
 
-/// Prints the overview as a table for a README, under the conditions of its runs.
+/// Prints the overview as tables for a README, under the conditions of its runs.
 pub(crate) fn markdown(results: &Path) -> io::Result<()> {
-    let collected = Collected::of(read(results)?);
-    let mut text =
-        String::from("| suite | | against | cases | geometric mean | below 1 |\n|---|---|---|---|---|---|\n");
-    for suite in &collected.suites {
-        let ratios = suite.ratios();
-        for (subject, reference) in pairs(&ratios) {
-            let of_pair = ratios.iter().filter(|r| r.subject == subject && r.reference == reference);
-            let medians: Vec<f64> = of_pair.map(|r| r.ratio.median).collect();
-            let below = medians.iter().filter(|median| **median < 1.0).count();
-            let mean = factor(geometric_mean(&medians));
-            let _ =
-                writeln!(text, "| {} | {subject} | {reference} | {} | {mean} | {below} |", suite.name, medians.len());
-        }
-    }
-    for suite in &collected.suites {
-        let _ = writeln!(text, "\n{}: {}", suite.name, described(&suite.run));
-    }
-    io::stdout().write_all(text.as_bytes())
+    io::stdout().write_all(summary::text(&Collected::of(read(results)?)).as_bytes())
+}
+
+/// Puts the overview between the marks of a file.
+pub(crate) fn fill(results: &Path, readme: &Path) -> io::Result<()> {
+    let text = std::fs::read_to_string(readme)?;
+    let name = results.file_name().unwrap_or_default().to_string_lossy();
+    let summary = summary::text(&Collected::of(read(results)?));
+    let filled = summary::between_marks(&text, &format!("From `{name}`.\n\n{summary}"))
+        .ok_or_else(|| io::Error::other(format!("{}: the marks are not there", readme.display())))?;
+    std::fs::write(readme, filled)
 }
 
 /// The newest of each thing in a file.

@@ -27,6 +27,7 @@ struct Point {
     size: u64,
     rounds: Vec<f64>,
     note: String,
+    metric: (&'static str, Better),
 }
 
 impl Costs {
@@ -36,7 +37,17 @@ impl Costs {
 
     /// One point, a value per round.
     pub(super) fn add(&mut self, size: u64, cost: Cost, system: &'static str, rounds: Vec<f64>, note: &str) {
-        let point = Point { size, rounds, note: note.to_owned() };
+        let point = Point { size, rounds, note: note.to_owned(), metric: ("cost", Better::Less) };
+        self.push(cost, system, point);
+    }
+
+    /// Of something less than the others do: to be seen beside them, not as a ratio.
+    pub(super) fn add_reference(&mut self, size: u64, cost: Cost, system: &'static str, value: f64, note: &str) {
+        let metric = ("reference", Better::Neither);
+        self.push(cost, system, Point { size, rounds: vec![value], note: note.to_owned(), metric });
+    }
+
+    fn push(&mut self, cost: Cost, system: &'static str, point: Point) {
         match self.curves.iter_mut().find(|curve| curve.cost == cost && curve.system == system) {
             Some(curve) => curve.points.push(point),
             None => self.curves.push(Curve { cost, system, points: vec![point] }),
@@ -56,7 +67,7 @@ impl Costs {
             let _ = writeln!(text, "{}", curve.line(&sizes));
             for point in &curve.points {
                 let (case, at) = (format!("{} {}/{}", short(point.size), self.part, curve.cost.0), point.size as f64);
-                let metric = ("cost", curve.cost.1, Better::Less);
+                let metric = (point.metric.0, curve.cost.1, point.metric.1);
                 results.figure_at(&case, curve.system, metric, &point.rounds, &point.note, Some((self.part, at)))?;
             }
         }

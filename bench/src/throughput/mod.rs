@@ -14,12 +14,13 @@ use hdrhistogram::Histogram;
 
 use crate::console::say;
 use crate::load::{self, Allowed, Connection, Load, Measured};
-use crate::process::{processor_time, processor_time_of_family};
+use crate::process::processor_time_of_family;
 use crate::results::{Better, Latency, Line, Results};
 use crate::servers::{Server, last_route};
 use crate::spread::{median, paired, spread};
 use crate::throughput::systems::{
-    BARRIER, CANNED, CHEAPEST, DATABASE, EXACT, Messages, Protocol, SESSION, Systems, Target, UPSTREAM, messages,
+    BARRIER, CANNED, CHEAPEST, DATABASE, EXACT, Messages, Protocol, SESSION, STANDBY, Systems, Target, UPSTREAM,
+    messages,
 };
 use crate::throughput::workloads::{Kind, Workload};
 use crate::wire::{Client, sorted_rows};
@@ -42,8 +43,8 @@ const QUICK: [&str; 5] = ["point_read", "aggregate", "full_scan", "insert", "mix
 
 /// Runs the suite and prints its tables; an error if any reply was wrong.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    say("starting three PostgreSQLs and loading the tables");
-    let systems = Systems::start()?;
+    say("starting PostgreSQLs and loading the tables");
+    let systems = Systems::start(!options.is_quick)?;
     let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", systems.version())];
     let settings = [
         ("threads", options.threads.to_string()),
@@ -109,7 +110,7 @@ fn one_workload(
         targets.push(Target { system, address, process, postmaster: targets[0].postmaster });
     }
     let mut routes = HashMap::new();
-    for target in targets.iter().filter(|target| [EXACT, SESSION].contains(&target.system)) {
+    for target in targets.iter().filter(|target| [EXACT, SESSION, STANDBY].contains(&target.system)) {
         routes.insert(target.system, settle(target, &messages, &load, inserts(workload.kind), inserted)?);
     }
     let mut connections = Vec::new();
@@ -150,7 +151,7 @@ fn one_round(
     series: &mut Series,
 ) -> io::Result<Measured> {
     let now = || {
-        let server = target.process.map(processor_time).unwrap_or_default();
+        let server = target.process.map(processor_time_of_family).unwrap_or_default();
         [server, processor_time_of_family(target.postmaster)]
     };
     let before = now();
@@ -212,6 +213,7 @@ fn settings_of(system: &str) -> &'static [&'static str] {
     match system {
         EXACT => &["SET freshet.freshness = 'exact'"],
         SESSION => &["SET freshet.freshness = 'session'"],
+        STANDBY => &["SET freshet.freshness = 'standby'"],
         _ => &[],
     }
 }

@@ -1,27 +1,32 @@
-//! Everything that takes part: three PostgreSQLs with the same tables, and what stands in front of them.
+//! Everything that takes part: three or four PostgreSQLs with the same tables, and what stands in front of them.
 //!
 //! One has nothing attached and is what is called upstream; one has a bare receiver that decodes every change and keeps
-//! none (what writes cost at least once somebody follows them), behind it the relays; one is freshet's.
+//! none (what writes cost at least once somebody follows them), behind it the relays; one is freshet's; for one freshet is a
+//! synchronous standby.
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use freshet_tests::client::{bind, execute, parse, sync};
 use freshet_tests::cluster::{Cluster, binaries};
 use tempfile::TempDir;
 
+use crate::poolers::{start_pgbouncer, start_pgpool};
 use crate::process::{Process, postmaster};
-use crate::servers::{Server, address, start_pgbouncer, wait_until_mirrored};
+use crate::servers::{Server, address, wait_for, wait_until_mirrored};
 use crate::throughput::workloads::{self, Statement, Workload};
-use crate::wire::{Client, query_message};
+use crate::wire::{Client, query_message, rows};
 
 pub(crate) const DATABASE: &str = "bench";
 pub(crate) const UPSTREAM: &str = "upstream";
 pub(crate) const FOLLOWED: &str = "upstream with a receiver";
 pub(crate) const CHEAPEST: &str = "cheapest relay";
 pub(crate) const PGBOUNCER: &str = "PgBouncer";
+pub(crate) const PGPOOL: &str = "pgpool-II, caching";
 pub(crate) const EXACT: &str = "freshet exact";
 pub(crate) const SESSION: &str = "freshet session";
+pub(crate) const STANDBY: &str = "freshet standby";
 pub(crate) const CANNED: &str = "canned reply";
 pub(crate) const BARRIER: &str = "group barrier";
 
@@ -29,9 +34,12 @@ pub(crate) struct Systems {
     plain: Cluster,
     followed: Cluster,
     mirrored: Cluster,
+    /// With a freshet that commits wait for; not in a quick run. Freshet ends first.
+    standby: Option<(Server, Cluster)>,
     cheapest: Server,
     freshet: Server,
-    pgbouncer: Option<(Process, SocketAddr)>,
+    /// PgBouncer and pgpool-II, where they are installed.
+    poolers: Vec<(&'static str, Process, SocketAddr)>,
     _receiver: Process,
     pub(crate) folder: TempDir,
 }
@@ -47,7 +55,7 @@ pub(crate) struct Target {
 }
 
 impl Systems {
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start(with_standby: bool) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
         let log = folder.path().join("servers.log");
         // Writes are as durable as they are by default.
@@ -70,11 +78,15 @@ impl Systems {
         let receiver = Process::start(binaries().join("pg_recvlogical"), &arguments, &log)?;
         let cheapest = Server::start(&["serve-cheapest", &address(&followed).to_string()], &log)?;
         let pgbouncer = start_pgbouncer(folder.path(), "127.0.0.1", followed.port(), DATABASE, &log)?;
+        let pgpool = start_pgpool(folder.path(), "127.0.0.1", followed.port(), &log)?;
+        let named = |name| move |(process, address)| (name, process, address);
+        let poolers = pgbouncer.map(named(PGBOUNCER)).into_iter().chain(pgpool.map(named(PGPOOL))).collect();
         let tables = workloads::tables();
         let names: Vec<String> = tables.iter().map(|table| format!("public.{}", table.name)).collect();
         let freshet = Server::start(&["serve-freshet", &mirrored.url(DATABASE), &names.join(",")], &log)?;
         wait_until_mirrored(freshet.address, DATABASE, names.len())?;
-        Ok(Self { plain, followed, mirrored, cheapest, freshet, pgbouncer, _receiver: receiver, folder })
+        let standby = if with_standby { Some(start_standby(start()?, &names, &log)?) } else { None };
+        Ok(Self { plain, followed, mirrored, standby, cheapest, freshet, poolers, _receiver: receiver, folder })
     }
 
     pub(crate) fn version(&self) -> String {
@@ -112,20 +124,43 @@ impl Systems {
             direct(FOLLOWED, &self.followed, followed),
             before(CHEAPEST, &self.cheapest, followed),
         ];
-        if let Some((process, address)) = &self.pgbouncer {
-            let (system, address, process) = (PGBOUNCER, *address, Some(process.id));
-            targets.push(Target { system, address, process, postmaster: followed });
+        if let Some((server, cluster)) = &self.standby {
+            targets.push(before(STANDBY, server, postmaster(cluster)?));
         }
+        targets.extend(self.poolers.iter().map(|(system, process, address)| Target {
+            system,
+            address: *address,
+            process: Some(process.id),
+            postmaster: followed,
+        }));
         Ok(targets)
     }
 
     /// Rows of a table in each cluster, all added up.
     pub(crate) fn count(&self, table: &str) -> io::Result<u64> {
-        let clusters = [&self.plain, &self.followed, &self.mirrored];
-        let counts =
-            clusters.map(|cluster| cluster.psql(DATABASE, &format!("SELECT count(*) FROM {table}")).parse::<u64>());
-        counts.into_iter().map(|count| count.map_err(io::Error::other)).sum()
+        let standby = self.standby.iter().map(|(_, cluster)| cluster);
+        let clusters = [&self.plain, &self.followed, &self.mirrored].into_iter().chain(standby);
+        let count = |cluster: &Cluster| cluster.psql(DATABASE, &format!("SELECT count(*) FROM {table}")).parse::<u64>();
+        clusters.map(|cluster| count(cluster).map_err(io::Error::other)).sum()
     }
+}
+
+/// Freshet as a synchronous standby, once upstream shows that all commits wait for it.
+fn start_standby(cluster: Cluster, tables: &[String], log: &Path) -> io::Result<(Server, Cluster)> {
+    let arguments = ["serve-freshet", &cluster.url(DATABASE), &tables.join(","), "--freshness", "standby"];
+    let freshet = Server::start(&arguments, log)?;
+    wait_until_mirrored(freshet.address, DATABASE, tables.len())?;
+    cluster.psql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (freshet)'");
+    cluster.reload();
+    let mut client = Client::connect(freshet.address, "postgres", DATABASE)?;
+    let message = query_message("SELECT name, value FROM freshet.status");
+    let is_synchronous = |reply: &[u8]| {
+        let is_state = |row: &Vec<Option<String>>| row.first().is_some_and(|name| name.as_deref() == Some("standby"));
+        let state = rows(reply).into_iter().find(is_state).and_then(|row| row.into_iter().nth(1).flatten());
+        state.is_some_and(|state| state.starts_with("synchronous"))
+    };
+    wait_for(|| client.query(&message).is_ok_and(is_synchronous), "freshet as a synchronous standby")?;
+    Ok((freshet, cluster))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,392 @@
+//! The driver suite: what an application sees through ordinary drivers, direct, relayed and cached.
+//!
+//! Five statements by one connection at a time, by one connection with a hundred in flight, and by ten connections; and
+//! a prepared statement 10,000 times with one Sync. By tokio-postgres ([`mod@rust`]; the batch on the bare protocol) and by
+//! pgx ([`mod@pgx`]). Rows are compared before anything is timed.
+
+mod pgx;
+mod queries;
+mod rust;
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use freshet_tests::client::{bind, execute, parse, sync};
+use freshet_tests::cluster::Cluster;
+use hdrhistogram::Histogram;
+
+use crate::console::{print, say};
+use crate::driver::pgx::Pgx;
+use crate::driver::queries::{BATCH, QUERIES, Query, batch_parameters, tables};
+use crate::driver::rust::TokioPostgres;
+use crate::load::histogram;
+use crate::process::{postmaster, processor_time, processor_time_of_family};
+use crate::results::{Better, Latency, Line, Results};
+use crate::servers::{Server, address, last_route, wait_until_mirrored};
+use crate::spread::{median, paired, spread};
+use crate::wire::{self, query_message, sorted_rows};
+
+pub(crate) struct Options {
+    /// Length of one run.
+    pub(crate) seconds: f64,
+    pub(crate) rounds: usize,
+    /// Executions of the batch.
+    pub(crate) batch: usize,
+    /// A statement such as point, or batch.
+    pub(crate) only: Option<String>,
+    pub(crate) results: Option<PathBuf>,
+}
+
+const DATABASE: &str = "bench";
+const CACHED: &str = "freshet cached";
+/// Requests that one connection has in flight in mode `pipeline`, and connections: the Go program has the same.
+const IN_FLIGHT: usize = 100;
+const POOL: usize = 10;
+
+/// A system as a client finds it.
+struct Place {
+    system: &'static str,
+    address: SocketAddr,
+    /// What a session says first.
+    setting: &'static str,
+    /// Freshet's process, where it takes part.
+    process: Option<u32>,
+}
+
+impl Place {
+    fn url(&self) -> String {
+        format!("host={} port={} user=postgres dbname={DATABASE}", self.address.ip(), self.address.port())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Single,
+    Pipeline,
+    Pool10,
+}
+
+impl Mode {
+    const ALL: [Self; 3] = [Self::Single, Self::Pipeline, Self::Pool10];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Pipeline => "pipeline",
+            Self::Pool10 => "pool10",
+        }
+    }
+}
+
+/// What one run of one cell of the matrix yielded.
+struct Cell {
+    count: usize,
+    elapsed: Duration,
+    /// Processor time of the client.
+    client_time: Duration,
+    /// Of single statements, where one comes after the other.
+    latencies_ns: Vec<u64>,
+}
+
+trait Driver {
+    fn name(&self) -> &'static str;
+
+    /// Ten connections to each place, with the statement prepared; those of the statement before are closed.
+    fn open(&mut self, places: &[Place], sql: &str, parameters: &[Vec<i32>]) -> io::Result<()>;
+
+    fn run(&mut self, system: usize, mode: Mode, seconds: f64) -> io::Result<Cell>;
+}
+
+/// Upstream, and freshet before it.
+struct Stand {
+    cluster: Cluster,
+    _freshet: Server,
+    places: [Place; 3],
+    /// The first process of PostgreSQL.
+    postmaster: u32,
+    folder: tempfile::TempDir,
+}
+
+impl Stand {
+    fn start() -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
+        let cluster = Cluster::start(&["shared_buffers=256MB"]);
+        cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
+        let tables = tables();
+        let upstream = address(&cluster);
+        let mut client = wire::Client::connect(upstream, "postgres", DATABASE)?;
+        for table in &tables {
+            table.load_upstream(&mut client)?;
+        }
+        let names: Vec<String> = tables.iter().map(|table| format!("public.{}", table.name)).collect();
+        let log = folder.path().join("servers.log");
+        let freshet = Server::start(&["serve-freshet", &cluster.url(DATABASE), &names.join(",")], &log)?;
+        wait_until_mirrored(freshet.address, DATABASE, tables.len())?;
+        let process = Some(freshet.process.id);
+        let (relayed, cached) = ("SET freshet.route = 'relay'", "SET freshet.freshness = 'session'");
+        let places = [
+            Place { system: "direct", address: upstream, setting: "", process: None },
+            Place { system: "freshet relayed", address: freshet.address, setting: relayed, process },
+            Place { system: CACHED, address: freshet.address, setting: cached, process },
+        ];
+        let postmaster = postmaster(&cluster)?;
+        Ok(Self { cluster, _freshet: freshet, places, postmaster, folder })
+    }
+
+    /// A connection of the bare protocol to each place, with the statement prepared.
+    fn clients(&self, sql: &str) -> io::Result<Vec<wire::Client>> {
+        let mut clients = Vec::new();
+        for place in &self.places {
+            let mut client = wire::Client::connect(place.address, "postgres", DATABASE)?;
+            if !place.setting.is_empty() {
+                client.query(&query_message(place.setting))?;
+            }
+            client.query(&[parse("q", sql), sync()].concat())?;
+            clients.push(client);
+        }
+        Ok(clients)
+    }
+}
+
+/// Runs the suite and prints its tables.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    let stand = Stand::start()?;
+    let versions = [
+        ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
+        ("PostgreSQL", stand.cluster.psql("postgres", "SHOW server_version")),
+    ];
+    let settings = [
+        ("seconds", options.seconds.to_string()),
+        ("rounds", options.rounds.to_string()),
+        ("batch", options.batch.to_string()),
+    ];
+    let mut results = Results::open(options.results.as_deref(), "driver", &versions, &settings)?;
+    let mut pgx = match Pgx::start(stand.folder.path())? {
+        Ok(pgx) => Some(pgx),
+        Err(reason) => {
+            results.skip("pgx", &reason)?;
+            None
+        }
+    };
+    let mut tokio = TokioPostgres::new()?;
+    let wants =
+        |name: &str, results: &Results| options.only.as_ref().is_none_or(|only| only == name) && !results.is_done(name);
+    for query in &QUERIES {
+        if !wants(query.name, &results) {
+            continue;
+        }
+        say(query.name);
+        let named = |error| io::Error::other(format!("{}: {error}", query.name));
+        compare(query, &stand).map_err(named)?;
+        matrix(options, query, &stand, &mut tokio, &mut results).map_err(named)?;
+        if let Some(pgx) = &mut pgx {
+            pgx.open(&stand.places, query.sql, &query.parameters())?;
+            pgx.compare().map_err(named)?;
+            matrix(options, query, &stand, pgx, &mut results).map_err(named)?;
+        }
+        results.end(query.name)?;
+    }
+    if wants("batch", &results) {
+        batch(options, &stand, &mut results)?;
+        if let Some(pgx) = &mut pgx {
+            batch_by_pgx(options, &stand, pgx, &mut results)?;
+        }
+        results.end("batch")?;
+    }
+    Ok(())
+}
+
+/// Every execution of the matrix once by each system; the cached one until it answers itself.
+fn compare(query: &Query, stand: &Stand) -> io::Result<()> {
+    let mut clients = stand.clients(query.sql)?;
+    for parameters in query.parameters() {
+        let unit = [execution(&parameters), sync()].concat();
+        let expected = sorted_rows(clients[0].query(&unit)?);
+        let limit = Instant::now() + Duration::from_secs(10);
+        for at in [1, 2] {
+            loop {
+                if sorted_rows(clients[at].query(&unit)?) != expected {
+                    return Err(io::Error::other(format!("{} has other rows", stand.places[at].system)));
+                }
+                if at == 1 || last_route(&mut clients[at])?.0 == "hit" || Instant::now() > limit {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn execution(parameters: &[i32]) -> Vec<u8> {
+    let values: Vec<String> = parameters.iter().map(i32::to_string).collect();
+    let values: Vec<Option<&str>> = values.iter().map(|value| Some(value.as_str())).collect();
+    [bind("", "q", &values, 0), execute("", 0)].concat()
+}
+
+/// One system on one cell: a value per round.
+struct Series {
+    rates: Vec<f64>,
+    /// Microseconds per query: freshet, PostgreSQL, the client.
+    processor_us: [Vec<f64>; 3],
+    latency: Histogram<u64>,
+}
+
+fn matrix(
+    options: &Options,
+    query: &Query,
+    stand: &Stand,
+    driver: &mut dyn Driver,
+    results: &mut Results,
+) -> io::Result<()> {
+    driver.open(&stand.places, query.sql, &query.parameters())?;
+    for mode in Mode::ALL {
+        let new = |_: &Place| Series { rates: Vec::new(), processor_us: Default::default(), latency: histogram() };
+        let mut all: Vec<Series> = stand.places.iter().map(new).collect();
+        for round in 0..options.rounds {
+            for turn in 0..stand.places.len() {
+                let at = (turn + round) % stand.places.len();
+                let used = || {
+                    let freshet = stand.places[at].process.map(processor_time).unwrap_or_default();
+                    [freshet, processor_time_of_family(stand.postmaster)]
+                };
+                let before = used();
+                let cell = driver.run(at, mode, options.seconds)?;
+                let after = used();
+                let series = &mut all[at];
+                series.rates.push(cell.count as f64 / cell.elapsed.as_secs_f64());
+                let [freshet, upstream] = [0, 1].map(|who| after[who].saturating_sub(before[who]));
+                for (values, time) in series.processor_us.iter_mut().zip([freshet, upstream, cell.client_time]) {
+                    values.push(time.as_secs_f64() * 1e6 / cell.count as f64);
+                }
+                cell.latencies_ns.iter().for_each(|ns| series.latency.saturating_record(*ns));
+            }
+        }
+        report(query.name, mode, driver.name(), stand, &all, results)?;
+    }
+    Ok(())
+}
+
+fn report(
+    name: &str,
+    mode: Mode,
+    driver: &str,
+    stand: &Stand,
+    all: &[Series],
+    results: &mut Results,
+) -> io::Result<()> {
+    let case = format!("{name} {}, {driver}", mode.name());
+    let mut text = String::new();
+    for (place, series) in stand.places.iter().zip(all) {
+        let system = place.system;
+        let rate = spread(series.rates.iter().copied());
+        let ratio = paired(&series.rates, &all[0].rates);
+        let us = |q: f64| series.latency.value_at_quantile(q) as f64 / 1000.0;
+        let [server_us, upstream_us, client_us] = [0, 1, 2].map(|who| median(series.processor_us[who].iter().copied()));
+        let _ = write!(
+            text,
+            "{:36} {system:16} {:>9.0}/s {:>19} {:>20} x direct  cpu us {server_us:>6.1} PG {upstream_us:>6.1} cl. {client_us:>6.1}",
+            if place.process.is_none() { &*case } else { "" },
+            rate.median,
+            format!("{:.0}..{:.0}", rate.min, rate.max),
+            format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max),
+        );
+        if !series.latency.is_empty() {
+            let _ = write!(text, "  p50 {:.1} us, p99 {:.1} us", us(0.5), us(0.99));
+            let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(|q| (q, us(q))).to_vec();
+            let (suite, case, system) = ("driver".to_owned(), case.clone(), system.to_owned());
+            results.write(&Line::Latency(Latency { suite, case, system, quantiles }))?;
+        }
+        text.push('\n');
+        results.figure(&case, system, ("rate", "queries/s", Better::More), &series.rates, "")?;
+        for (who, values) in ["server", "PostgreSQL", "client"].into_iter().zip(&series.processor_us) {
+            let metric = format!("processor time of the {who}");
+            results.figure(&case, system, (&metric, "us/query", Better::Neither), values, "")?;
+        }
+    }
+    print(&text);
+    Ok(())
+}
+
+/// The first rounds of a batch warm up.
+const WARM_UP: usize = 3;
+
+/// One connection sends a whole batch of prepared executions while it reads the replies.
+fn batch(options: &Options, stand: &Stand, results: &mut Results) -> io::Result<()> {
+    let executions: Vec<Vec<u8>> = batch_parameters(options.batch).iter().map(|values| execution(values)).collect();
+    let all = [executions.concat(), sync()].concat();
+    let mut clients = stand.clients(BATCH)?;
+    let expected = sorted_rows(clients[0].exchange(&all)?).len();
+    let rates = batches(
+        options,
+        stand,
+        |at| {
+            let began = Instant::now();
+            let reply = clients[at].exchange(&all)?;
+            let elapsed = began.elapsed();
+            Ok((sorted_rows(reply).len(), elapsed))
+        },
+        expected,
+    )?;
+    let (route, reason) = last_route(&mut clients[2])?;
+    report_batch(options, stand, "bare protocol", &rates, &format!("{route} {reason}"), results)
+}
+
+fn batch_by_pgx(options: &Options, stand: &Stand, pgx: &mut Pgx, results: &mut Results) -> io::Result<()> {
+    pgx.open(&stand.places, BATCH, &batch_parameters(options.batch))?;
+    let (expected, _) = pgx.batch(0)?;
+    let rates = batches(options, stand, |at| pgx.batch(at), expected)?;
+    report_batch(options, stand, "pgx", &rates, "", results)
+}
+
+/// Executions per second by system and round; `once` tells how many rows came.
+fn batches(
+    options: &Options,
+    stand: &Stand,
+    mut once: impl FnMut(usize) -> io::Result<(usize, Duration)>,
+    expected: usize,
+) -> io::Result<Vec<Vec<f64>>> {
+    let mut rates: Vec<Vec<f64>> = vec![Vec::new(); stand.places.len()];
+    for round in 0..options.rounds + WARM_UP {
+        for turn in 0..stand.places.len() {
+            let at = (turn + round) % stand.places.len();
+            let (rows, elapsed) = once(at)?;
+            if rows != expected {
+                let system = stand.places[at].system;
+                return Err(io::Error::other(format!("batch: {system}: {rows} rows instead of {expected}")));
+            }
+            if round >= WARM_UP {
+                rates[at].push(options.batch as f64 / elapsed.as_secs_f64());
+            }
+        }
+    }
+    Ok(rates)
+}
+
+fn report_batch(
+    options: &Options,
+    stand: &Stand,
+    driver: &str,
+    rates: &[Vec<f64>],
+    route: &str,
+    results: &mut Results,
+) -> io::Result<()> {
+    let case = format!("batch of {}, {driver}", options.batch);
+    for (place, rates_of) in stand.places.iter().zip(rates) {
+        let note = if place.system == CACHED { route } else { "" };
+        let ratio = paired(rates_of, &rates[0]);
+        print(&format!(
+            "{case}: {:16} {:>10.0}/s, {:.2} ({:.2}..{:.2}) x direct  {note}",
+            place.system,
+            median(rates_of.iter().copied()),
+            ratio.median,
+            ratio.min,
+            ratio.max
+        ));
+        results.figure(&case, place.system, ("rate", "executions/s", Better::More), rates_of, note)?;
+    }
+    Ok(())
+}

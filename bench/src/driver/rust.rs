@@ -1,0 +1,103 @@
+//! The matrix by tokio-postgres, on one thread.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls, Statement};
+
+use crate::driver::{Cell, Driver, IN_FLIGHT, Mode, POOL, Place};
+use crate::load::thread_time;
+
+pub(super) struct TokioPostgres {
+    runtime: Runtime,
+    /// By system.
+    open: Vec<Open>,
+}
+
+/// Connections to one system, each with the statement prepared.
+struct Open {
+    clients: Vec<(Client, Statement)>,
+    parameters: Vec<Vec<i32>>,
+}
+
+impl TokioPostgres {
+    pub(super) fn new() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { runtime, open: Vec::new() })
+    }
+}
+
+impl Driver for TokioPostgres {
+    fn name(&self) -> &'static str {
+        "tokio-postgres"
+    }
+
+    fn open(&mut self, places: &[Place], sql: &str, parameters: &[Vec<i32>]) -> io::Result<()> {
+        self.open.clear();
+        for place in places {
+            let clients = self.runtime.block_on(connect(place, sql))?;
+            self.open.push(Open { clients, parameters: parameters.to_vec() });
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, system: usize, mode: Mode, seconds: f64) -> io::Result<Cell> {
+        let (open, limit) = (&self.open[system], Duration::from_secs_f64(seconds));
+        let before = thread_time();
+        let began = Instant::now();
+        let (count, latencies_ns) = match mode {
+            Mode::Single => self.runtime.block_on(single(open, 0, limit))?,
+            Mode::Pipeline => (self.runtime.block_on(pipeline(open, limit))?, Vec::new()),
+            Mode::Pool10 => (self.runtime.block_on(pool(open, limit))?, Vec::new()),
+        };
+        let elapsed = began.elapsed();
+        Ok(Cell { count, elapsed, client_time: thread_time().saturating_sub(before), latencies_ns })
+    }
+}
+
+async fn connect(place: &Place, sql: &str) -> io::Result<Vec<(Client, Statement)>> {
+    let mut clients = Vec::new();
+    for _ in 0..POOL {
+        let (client, connection) = tokio_postgres::connect(&place.url(), NoTls).await.map_err(io::Error::other)?;
+        tokio::spawn(connection);
+        client.batch_execute(place.setting).await.map_err(io::Error::other)?;
+        let statement = client.prepare(sql).await.map_err(io::Error::other)?;
+        clients.push((client, statement));
+    }
+    Ok(clients)
+}
+
+impl Open {
+    async fn once(&self, connection: usize, n: usize) -> io::Result<usize> {
+        let (client, statement) = &self.clients[connection];
+        let values = self.parameters[n % self.parameters.len()].iter();
+        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.map(|value| value as _).collect();
+        Ok(client.query(statement, &values).await.map_err(io::Error::other)?.len())
+    }
+}
+
+async fn single(open: &Open, connection: usize, limit: Duration) -> io::Result<(usize, Vec<u64>)> {
+    let (began, mut latencies_ns) = (Instant::now(), Vec::new());
+    while began.elapsed() < limit {
+        let started = Instant::now();
+        std::hint::black_box(open.once(connection, connection + latencies_ns.len()).await?);
+        latencies_ns.push(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    }
+    Ok((latencies_ns.len(), latencies_ns))
+}
+
+async fn pipeline(open: &Open, limit: Duration) -> io::Result<usize> {
+    let (began, mut count) = (Instant::now(), 0);
+    while began.elapsed() < limit {
+        try_join_all((0..IN_FLIGHT).map(|n| open.once(0, n))).await?;
+        count += IN_FLIGHT;
+    }
+    Ok(count)
+}
+
+async fn pool(open: &Open, limit: Duration) -> io::Result<usize> {
+    let counts = try_join_all((0..POOL).map(|connection| single(open, connection, limit))).await?;
+    Ok(counts.iter().map(|(count, _)| count).sum())
+}
