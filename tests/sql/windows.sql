@@ -494,3 +494,17 @@ SELECT id FROM w WINDOW a AS (ORDER BY nothing) ORDER BY id;
 SELECT id FROM w WINDOW a AS (ORDER BY id) ORDER BY id;
 -- relay: PostgreSQL's own arithmetic of positions overflows
 SELECT id, count(*) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 9223372036854775807 FOLLOWING) FROM w ORDER BY id;
+-- relay: an error, whether or not the function looks at its frame
+SELECT id, row_number() OVER (ORDER BY id ROWS -1 PRECEDING) FROM w ORDER BY id;
+-- relay: an error
+SELECT id, rank() OVER (ORDER BY id RANGE -1 PRECEDING) FROM w ORDER BY id;
+-- relay: an error
+SELECT id, lag(id) OVER (ORDER BY id ROWS NULL PRECEDING) FROM w ORDER BY id;
+-- relay: an error without rows, too
+SELECT sum(x) OVER (ORDER BY x ROWS -1 PRECEDING) FROM no_rows;
+-- relay: an error without rows, too
+SELECT sum(x) OVER (ORDER BY x RANGE NULL::int PRECEDING) FROM no_rows;
+-- relay: not negative without rows, but nobody asks that
+SELECT sum(x) OVER (ORDER BY x RANGE -1 PRECEDING) FROM no_rows;
+-- relay: a sum that wraps
+SELECT id, count(*) OVER (ORDER BY day::timestamp::time RANGE BETWEEN CURRENT ROW AND interval '2562047788:00:54.775807' FOLLOWING) FROM w ORDER BY id;

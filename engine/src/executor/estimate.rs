@@ -11,6 +11,10 @@ use crate::table::{ChunkVersion, TableVersion};
 /// Rows that filters are tried on, in so many slices of equal size.
 const SAMPLE_ROWS: usize = 4_096;
 const SAMPLE_SLICES: usize = 4;
+/// What one column's value is taken to find where the column has about as many values as rows.
+const LOOKED_UP_ROWS: usize = 8;
+/// Of a table with more partitions none is sampled.
+const SAMPLED_INPUTS: usize = 8;
 
 impl Run<'_> {
     /// A guess at the number of rows, from the tables' sizes.
@@ -38,12 +42,14 @@ impl Run<'_> {
             | PlanNode::Window { input, .. }
             | PlanNode::Sort { input, .. }
             | PlanNode::Limit { input, .. } => guess(input),
-            PlanNode::Append { inputs, .. } => inputs.iter().map(guess).sum(),
+            PlanNode::Append { inputs, .. } if inputs.len() <= SAMPLED_INPUTS => inputs.iter().map(guess).sum(),
+            PlanNode::Append { inputs, .. } => inputs.iter().map(|input| self.estimate(input)).sum(),
             PlanNode::SetOperation { left, .. } => guess(left),
             PlanNode::Values { rows, .. } => rows.len(),
             PlanNode::Common { index, .. } => match self.state.commons[*index].get() {
                 Some(known) => known.rows,
-                None => guess(&self.commons[*index]),
+                // Not sampled: several may read it, and be read by several.
+                None => self.estimate(&self.commons[*index]),
             },
             PlanNode::Series { .. } => 1_000,
             PlanNode::Join(join) => join.inputs.iter().map(guess).max().unwrap_or(0),
@@ -65,12 +71,18 @@ impl Run<'_> {
         }
         if let Some(look_ups) = chosen_look_ups(scan, table) {
             let columns: Vec<usize> = look_ups.iter().map(|look_up| look_up.column).collect();
-            if columns == table.schema.primary_key {
-                return 1;
-            }
+            return if columns == table.schema.primary_key { 1 } else { LOOKED_UP_ROWS };
+        }
+        // A plan is not changed while it runs: its nodes stay where they are.
+        let place = std::ptr::from_ref(scan).addr();
+        if let Some(known) = self.state.sampled.borrow().get(&place) {
+            return *known;
         }
         // Where a filter raises an error, the scan will meet it.
-        self.sample(scan, table).unwrap_or_else(|_| kept_by(table.rows, scan.filters.len() + scan.look_ups.len()))
+        let sample = self.sample(scan, table);
+        let rows = sample.unwrap_or_else(|_| kept_by(table.rows, scan.filters.len() + scan.look_ups.len()));
+        self.state.sampled.borrow_mut().insert(place, rows);
+        rows
     }
 
     fn sample(&self, scan: &Scan, table: &TableVersion) -> Result<usize, EvalError> {

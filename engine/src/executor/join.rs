@@ -33,15 +33,8 @@ impl Run<'_> {
             let mut probe_keys: Vec<&BoundExpr> = Vec::new();
             let mut build_keys: Vec<(&BoundExpr, bool)> = Vec::new();
             for (at, equality) in join.equalities.iter().chain(&join.implied).enumerate() {
-                let ends = [(equality.left_input, &equality.left), (equality.right_input, &equality.right)];
-                let [left, right] = ends;
-                let (own, other) = if left.0 == *input && attached.contains(&right.0) {
-                    (left.1, right.1)
-                } else if right.0 == *input && attached.contains(&left.0) {
-                    (right.1, left.1)
-                } else {
-                    continue;
-                };
+                let Some(end) = equality.end_of(*input, &attached) else { continue };
+                let (own, other) = (equality.ends()[end].1, equality.ends()[1 - end].1);
                 // What is implied says nothing new of a column that is a key already.
                 if at < join.equalities.len() || !build_keys.iter().any(|(key, _)| is_same(key, own)) {
                     build_keys.push((own, equality.is_null_safe));

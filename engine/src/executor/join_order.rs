@@ -4,10 +4,15 @@
 //! Sizes come from [`super::estimate`], the rows of a step from the distinct values of its keys (PostgreSQL:
 //! selfuncs.c eqjoinsel), where keys together have at most as many values as their table has rows.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use super::Run;
 use crate::binder::BoundExpr;
+use crate::catalog::RelationId;
 use crate::catalog::functions::EvalError;
-use crate::planner::node::{Equality, Join, PlanNode, Scan};
+use crate::planner::expression::is_same;
+use crate::planner::node::{Join, PlanNode, Scan};
 use crate::table::TableVersion;
 
 /// What a row costs, in rows that a batch takes through a step: to be put into a build side, and to come out of a step.
@@ -47,15 +52,22 @@ impl<'j> Sizing<'j> {
     fn new(run: &Run<'_>, join: &'j Join) -> Result<Self, EvalError> {
         let bases = join.bases();
         let rows: Vec<f64> = join.inputs.iter().map(|input| run.estimate_closely(input).max(1) as f64).collect();
+        // Of so few rows no values are counted.
+        let is_small = rows.iter().all(|rows| *rows <= LOOK_ROWS_MIN as f64);
         let mut unfiltered = rows.clone();
+        let mut known: HashMap<(RelationId, usize), f64> = HashMap::new();
         let mut distinct = Vec::new();
         for equality in join.equalities.iter().chain(&join.implied) {
             let mut sides = [1.0; 2];
-            for (side, (input, expr)) in sides.iter_mut().zip(ends(equality)) {
-                *side = match origin(run, &join.inputs[input], expr, bases[input]) {
-                    Some((table, column)) => {
+            for (side, (input, expr)) in sides.iter_mut().zip(equality.ends()) {
+                let origin = if is_small { None } else { origin(run, &join.inputs[input], expr, bases[input]) };
+                *side = match origin {
+                    Some((id, table, column)) => {
                         unfiltered[input] = unfiltered[input].max(table.rows as f64);
-                        run.distinct(table, column)?
+                        match known.entry((id, column)) {
+                            Entry::Occupied(known) => *known.get(),
+                            Entry::Vacant(unknown) => *unknown.insert(run.distinct(table, column)?),
+                        }
                     }
                     // A grouped column or the like, mostly: nearly a key.
                     None => rows[input],
@@ -96,21 +108,15 @@ impl<'j> Sizing<'j> {
         let mut keys: Vec<&BoundExpr> = Vec::new();
         let (mut of_input, mut of_attached, mut attached_rows) = (1.0, 1.0, rows);
         for (equality, distinct) in self.join.equalities.iter().chain(&self.join.implied).zip(&self.distinct) {
-            let [left, right] = ends(equality);
-            let (own, [own_distinct, other_distinct], other) = if left.0 == input && attached.contains(&right.0) {
-                (left.1, *distinct, right.0)
-            } else if right.0 == input && attached.contains(&left.0) {
-                (right.1, [distinct[1], distinct[0]], left.0)
-            } else {
-                continue;
-            };
+            let Some(end) = equality.end_of(input, attached) else { continue };
+            let (own, other) = (equality.ends()[end].1, equality.ends()[1 - end].0);
             // Several ways to one column say it once.
-            if keys.iter().any(|key| crate::planner::expression::is_same(key, own)) {
+            if keys.iter().any(|key| is_same(key, own)) {
                 continue;
             }
             keys.push(own);
-            of_input *= own_distinct;
-            of_attached *= other_distinct;
+            of_input *= distinct[end];
+            of_attached *= distinct[1 - end];
             attached_rows = attached_rows.max(self.unfiltered[other]);
         }
         let values = of_input.min(self.unfiltered[input]).max(of_attached.min(attached_rows)).max(1.0);
@@ -118,15 +124,16 @@ impl<'j> Sizing<'j> {
     }
 }
 
-fn ends(equality: &Equality) -> [(usize, &BoundExpr); 2] {
-    [(equality.left_input, &equality.left), (equality.right_input, &equality.right)]
-}
-
 /// The table's column that a key is, if it is one.
-fn origin<'r>(run: &'r Run<'_>, node: &PlanNode, key: &BoundExpr, base: usize) -> Option<(&'r TableVersion, usize)> {
+fn origin<'r>(
+    run: &'r Run<'_>,
+    node: &PlanNode,
+    key: &BoundExpr,
+    base: usize,
+) -> Option<(RelationId, &'r TableVersion, usize)> {
     let BoundExpr::Column { index, .. } = key else { return None };
     let (scan, column) = scanned(node, index - base)?;
-    Some((run.snapshot.tables.get(&scan.table)?, scan.columns[column]))
+    Some((scan.table, run.snapshot.tables.get(&scan.table)?, scan.columns[column]))
 }
 
 fn scanned(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {

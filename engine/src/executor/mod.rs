@@ -26,7 +26,8 @@ mod tests;
 mod window;
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -135,6 +136,7 @@ pub fn execute(plan: &Plan, context: &RunContext<'_>) -> Result<Vec<RowBatch>, E
         memory_bytes: Cell::new(0),
         join_rows: Cell::new(0),
         commons: plan.commons.iter().map(|_| OnceCell::new()).collect(),
+        sampled: RefCell::default(),
     };
     let mut parameters = Cow::Borrowed(context.parameters);
     for scalar in &plan.scalars {
@@ -187,6 +189,8 @@ struct State {
     memory_bytes: Cell<usize>,
     join_rows: Cell<usize>,
     commons: Vec<OnceCell<Batch>>,
+    /// Rows that scans were estimated to give, by where the plan's node lies.
+    sampled: RefCell<HashMap<usize, usize>>,
 }
 
 /// One execution.

@@ -115,7 +115,7 @@ pub(super) fn ranges(scan: &Scan, environment: &Environment<'_>) -> Vec<Range> {
             _ => continue,
         };
         let is_same_order = match function.arguments {
-            [left, right] => left == right || (is_integer(*left) && is_integer(*right)),
+            [left, right] => left == right || (left.is_integer() && right.is_integer()),
             _ => false,
         };
         // An error is met where rows are tested, if there are any.
@@ -200,10 +200,6 @@ fn mirrored(order: &'static str) -> &'static str {
     }
 }
 
-fn is_integer(pg_type: PgType) -> bool {
-    matches!(pg_type, PgType::Int2 | PgType::Int4 | PgType::Int8)
-}
-
 /// A number in the order of the type, for types that are integers inside.
 fn ordinal(value: &Value) -> Option<i64> {
     match value {
@@ -219,7 +215,7 @@ pub(super) fn as_column_type(value: Value, column: PgType) -> Option<Value> {
     if value.is_null() {
         return None;
     }
-    if !is_integer(column) {
+    if !column.is_integer() {
         return Some(value);
     }
     let number = ordinal(&value)?;

@@ -48,6 +48,7 @@ impl Run<'_> {
         calls: &[WindowCall],
         sink: &mut Sink<'_>,
     ) -> Result<Flow, EvalError> {
+        calls.iter().try_for_each(|call| frame::check_distances(call, self.environment))?;
         let Some(all) = self.concatenate(input, self.collect(input)?)? else { return Ok(Flow::Continue(())) };
         let mut results: Vec<Option<ArrayRef>> = vec![None; calls.len()];
         let mut emitted = None;
@@ -257,8 +258,6 @@ impl Run<'_> {
         let mut states = make()?;
         let (mut ids, mut places) = (Vec::with_capacity(PAIRS), Vec::with_capacity(PAIRS));
         let mut add = |ids: &mut Vec<u32>, places: &mut Vec<u32>| {
-            self.check_cancelled()?;
-            self.count_join_rows(ids.len())?;
             let members = UInt32Array::from(std::mem::take(places));
             let values = values.iter().map(|values| take(values, &members, None).map_err(internal));
             let values = values.collect::<Result<Vec<_>, _>>()?;
@@ -266,10 +265,17 @@ impl Run<'_> {
             let groups = Groups { ids: Some(&own), rows: own.len(), count: rows, before: rows, is_complete: false };
             states.update_all(&groups, &values)
         };
+        // Those that a FILTER drops, too.
+        let mut looked_at = 0;
         for at in 0..rows {
-            let (start, end) = frames.of(at);
-            for member in start..end {
-                if kept.is_none_or(|kept| kept.value(member)) && !frames.is_excluded(at, member) {
+            for member in frames.members(at).into_iter().flatten() {
+                looked_at += 1;
+                if looked_at == PAIRS {
+                    looked_at = 0;
+                    self.check_cancelled()?;
+                    self.count_join_rows(PAIRS)?;
+                }
+                if kept.is_none_or(|kept| kept.value(member)) {
                     ids.push(at as u32);
                     places.push(member as u32);
                 }

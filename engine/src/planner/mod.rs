@@ -15,8 +15,9 @@ use crate::binder::{
 };
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::catalog::{Collation, RelationId};
-use crate::planner::expression::{conjuncts, is_same};
+use crate::planner::expression::is_same;
 use crate::planner::node::{Aggregate, Call, Join, PlanNode, Scan, SideJoin, SideKind};
+use crate::planner::rules::disjunctions::split;
 use crate::reason::UpstreamReason;
 use crate::types::{PgType, Value};
 
@@ -164,7 +165,7 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
         BoundRelation::OneRow => PlanNode::OneRow,
         BoundRelation::Scan { table, columns } => PlanNode::Scan(Scan::new(table, columns)),
         BoundRelation::Filter { input, predicate } => {
-            PlanNode::Filter { input: Box::new(translate(*input)?), predicates: split(Some(predicate)) }
+            PlanNode::Filter { input: Box::new(translate(*input)?), predicates: split([predicate]) }
         }
         BoundRelation::Project { input, expressions } => {
             PlanNode::Project { input: Box::new(translate(*input)?), expressions }
@@ -225,12 +226,6 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
             PlanNode::Limit { input: Box::new(translate(*input)?), limit, offset }
         }
     })
-}
-
-fn split(condition: Option<BoundExpr>) -> Vec<BoundExpr> {
-    let mut parts = Vec::new();
-    condition.into_iter().for_each(|condition| conjuncts(condition, &mut parts));
-    parts
 }
 
 fn side_join(

@@ -125,6 +125,23 @@ pub struct Equality {
     pub is_null_safe: bool,
 }
 
+impl Equality {
+    /// The inputs and what is compared of each.
+    pub fn ends(&self) -> [(usize, &BoundExpr); 2] {
+        [(self.left_input, &self.left), (self.right_input, &self.right)]
+    }
+
+    /// If it leads from one of `attached` to `input`: which of the ends is that of `input`.
+    pub fn end_of(&self, input: usize, attached: &[usize]) -> Option<usize> {
+        let leads = |own: usize, other: usize| own == input && attached.contains(&other);
+        if leads(self.left_input, self.right_input) {
+            Some(0)
+        } else {
+            leads(self.right_input, self.left_input).then_some(1)
+        }
+    }
+}
+
 /// What a [`SideJoin`] makes of the rows of `left` and those of `right` that match them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideKind {

@@ -123,6 +123,18 @@ fn an_or_gives_up_what_all_its_branches_say_and_restricts_each_input() {
 }
 
 #[test]
+fn ors_within_ors_are_read_once() {
+    // N(0) = t1.c0 = 0 AND t2.c0 = 0; N(k) = (t2.c0 = k AND N(k-1)) OR (t1.c0 = k AND t2.c0 = k): reading a part twice would
+    // read the innermost a million times and more.
+    let both = |k: i32| BoundExpr::And(vec![call(&EQUAL, column(0), int(k)), call(&EQUAL, column(2), int(k))]);
+    let nested = (1..24).fold(both(0), |inner, k| {
+        BoundExpr::Or(vec![BoundExpr::And(vec![call(&EQUAL, column(2), int(k)), inner]), both(k)])
+    });
+    let text = explained(filter(join(JoinKind::Cross, scan(1, 2), scan(2, 2), None), nested), 4);
+    assert!(text.contains("Scan table 2 [0, 1] where"), "{text}");
+}
+
+#[test]
 fn an_outer_join_keeps_the_rows_that_an_or_in_its_condition_excludes() {
     let branch = |n| BoundExpr::And(vec![call(&GREATER, column(1), int(n)), call(&GREATER, column(3), int(n))]);
     let on = BoundExpr::Or(vec![branch(1), branch(2)]);

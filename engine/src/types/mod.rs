@@ -85,6 +85,11 @@ pub enum TypeCategory {
 }
 
 impl PgType {
+    /// smallint, integer or bigint: they compare by value.
+    pub fn is_integer(self) -> bool {
+        matches!(self, Self::Int2 | Self::Int4 | Self::Int8)
+    }
+
     pub const ALL: [Self; 34] = [
         Self::Bool,
         Self::Int2,

@@ -3,6 +3,8 @@
 //! A RANGE frame with a distance is walked as PostgreSQL walks it: an edge moves forward only, so that where in_range is not
 //! monotone (a month after the 30th and the 31st of January) the rows are the same as upstream's.
 
+use std::ops::Range;
+
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType};
 
@@ -16,6 +18,7 @@ use crate::planted::{Bug, is_planted};
 use crate::statement::ast::{Exclusion, FrameUnit};
 use crate::types::access::interval_of;
 use crate::types::datetime::arithmetic::{add_to_timestamp, add_to_timestamptz, date_to_timestamp};
+use crate::types::datetime::calendar::MICROSECONDS_PER_DAY;
 use crate::types::datetime::zone::OffsetCursor;
 use crate::types::numeric::NumericColumn;
 use crate::types::{Interval, Numeric, PgType, Value, interval};
@@ -120,8 +123,20 @@ impl<'s> Frames<'s> {
         (start, end)
     }
 
+    /// The places that the frame of `at` has, in order: what is excluded is one hole, in which the row itself may be left.
+    pub(super) fn members(&self, at: usize) -> [Range<usize>; 3] {
+        let (start, end) = self.of(at);
+        let (from, to) = match self.exclusion {
+            Exclusion::Nothing => return [start..end, 0..0, 0..0],
+            Exclusion::CurrentRow => (at, at + 1),
+            Exclusion::Group | Exclusion::Ties => self.peers(at),
+        };
+        let is_left = self.exclusion == Exclusion::Ties && (start..end).contains(&at);
+        [start..end.min(from), if is_left { at..at + 1 } else { 0..0 }, start.max(to)..end]
+    }
+
     /// Whether the frame of `at` leaves `member` out.
-    pub(super) fn is_excluded(&self, at: usize, member: usize) -> bool {
+    fn is_excluded(&self, at: usize, member: usize) -> bool {
         let is_peer = || self.sorted.group_of[at] == self.sorted.group_of[member];
         match self.exclusion {
             Exclusion::Nothing => false,
@@ -175,6 +190,28 @@ impl<'s> Frames<'s> {
     }
 }
 
+/// Raises what PostgreSQL raises for a distance whether or not the function looks at its frame, and whether or not there are
+/// rows (calculate_frame_offsets); with RANGE and no rows PostgreSQL allows a negative one.
+pub(super) fn check_distances(call: &WindowCall, environment: Environment<'_>) -> Result<(), EvalError> {
+    for bound in [&call.frame.start, &call.frame.end] {
+        let (FrameBound::Preceding(distance) | FrameBound::Following(distance)) = bound else { continue };
+        let is_fine = match constant(distance, environment.parameters, environment.context)? {
+            Value::Int2(distance) => distance >= 0,
+            Value::Int4(distance) => distance >= 0,
+            Value::Int8(distance) => distance >= 0,
+            Value::Float8(distance) => distance >= 0.0,
+            Value::Numeric(distance) => !distance.is_nan() && distance.signum() >= 0,
+            // A time's looks at the microseconds alone, the others' at the whole.
+            Value::Interval(span) => interval::comparison_key(&span) >= 0 && span.microseconds >= 0,
+            _ => false,
+        };
+        if !is_fine {
+            return Err(negative());
+        }
+    }
+    Ok(())
+}
+
 fn negative() -> EvalError {
     EvalError::Raises("frame offset must not be null or negative".to_owned())
 }
@@ -217,7 +254,7 @@ impl Walk<'_> {
                     _ => return Err(negative()),
                 };
                 let values = integers(self.values, pg_type);
-                let signed = signed(i128::from(distance), subtracts)?;
+                let signed = signed(i128::from(distance), subtracts);
                 self.walk(&|at| values[at], &|value| Ok(Reach::To(value + signed)), &|a, b| a.cmp(b))
             }
             PgType::Float4 | PgType::Float8 => self.floats(distance, subtracts),
@@ -232,9 +269,6 @@ impl Walk<'_> {
     /// in_range_float8_float8.
     fn floats(&self, distance: &Value, subtracts: bool) -> Result<Vec<u32>, EvalError> {
         let Value::Float8(distance) = *distance else { return Err(negative()) };
-        if distance.is_nan() || distance < 0.0 {
-            return Err(negative());
-        }
         let values: Vec<f64> = match type_of(&self.key.expr) {
             PgType::Float4 => {
                 self.values.as_primitive::<Float32Type>().values().iter().map(|v| f64::from(*v)).collect()
@@ -252,9 +286,6 @@ impl Walk<'_> {
     /// in_range_numeric_numeric.
     fn numerics(&self, distance: &Value, subtracts: bool) -> Result<Vec<u32>, EvalError> {
         let Value::Numeric(distance) = *distance else { return Err(negative()) };
-        if distance.is_nan() || distance.signum() < 0 {
-            return Err(negative());
-        }
         let values = NumericColumn::of(self.values);
         let away = if subtracts { Numeric::PositiveInfinity } else { Numeric::NegativeInfinity };
         let reach = |base: Numeric| {
@@ -277,12 +308,12 @@ impl Walk<'_> {
     ) -> Result<Vec<u32>, EvalError> {
         if pg_type == PgType::Time {
             // Months and days do not count; what leaves the day does not wrap around.
+            if span.microseconds > i64::MAX - MICROSECONDS_PER_DAY {
+                return Err(EvalError::Beyond("distance that wraps".to_owned()));
+            }
             let values = integers(self.values, PgType::Time);
-            let signed = signed(i128::from(span.microseconds), subtracts)?;
+            let signed = signed(i128::from(span.microseconds), subtracts);
             return self.walk(&|at| values[at], &|value| Ok(Reach::To(value + signed)), &|a, b| a.cmp(b));
-        }
-        if interval::comparison_key(span) < 0 {
-            return Err(negative());
         }
         if pg_type == PgType::Interval {
             let values = self.values.as_primitive::<IntervalMonthDayNanoType>();
@@ -361,11 +392,8 @@ impl Walk<'_> {
     }
 }
 
-fn signed(distance: i128, subtracts: bool) -> Result<i128, EvalError> {
-    if distance < 0 {
-        return Err(negative());
-    }
-    Ok(if subtracts { -distance } else { distance })
+fn signed(distance: i128, subtracts: bool) -> i128 {
+    if subtracts { -distance } else { distance }
 }
 
 /// 128 bits, so that no sum overflows; in_range_int8_int8 answers as if it did not.

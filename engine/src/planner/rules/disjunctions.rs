@@ -9,6 +9,9 @@ use crate::planner::rules::for_each_input_mut;
 use crate::planner::rules::pushdown::{only_input, push};
 use crate::reason::UpstreamReason;
 
+/// A longer OR says little of one input, and costs as much as the whole again.
+const BRANCHES_MAX: usize = 32;
+
 /// Splits the predicates at their ANDs, and takes out of each OR what all its branches ask for.
 pub(in crate::planner) fn split(predicates: impl IntoIterator<Item = BoundExpr>) -> Vec<BoundExpr> {
     let mut parts = Vec::new();
@@ -98,12 +101,16 @@ fn restrict(node: &mut PlanNode, conditions: &[BoundExpr], bases: &[usize], inpu
 /// What an OR over several inputs says of this one, if each of its branches says something.
 fn implied_for(condition: &BoundExpr, bases: &[usize], input: usize) -> Option<BoundExpr> {
     let BoundExpr::Or(branches) = condition else { return None };
+    if branches.len() > BRANCHES_MAX {
+        return None;
+    }
     let is_of_input = |part: &BoundExpr| !columns_of(part).is_empty() && only_input(part, bases) == Some(input);
     let of_input = |branch: &BoundExpr| {
         let mut parts = Vec::new();
         conjuncts(branch.clone(), &mut parts);
-        parts.retain(|part| is_of_input(part) || implied_for(part, bases, input).is_some());
-        let own = parts.into_iter().map(|part| implied_for(&part, bases, input).unwrap_or(part));
+        let own = parts
+            .into_iter()
+            .filter_map(|part| implied_for(&part, bases, input).or_else(|| is_of_input(&part).then_some(part)));
         Some(own.collect::<Vec<_>>()).filter(|parts| !parts.is_empty()).map(all_of)
     };
     Some(BoundExpr::Or(branches.iter().map(of_input).collect::<Option<Vec<_>>>()?))

@@ -48,7 +48,7 @@ fn split(filters: &mut Vec<BoundExpr>, equalities: &mut Vec<Equality>, bases: &[
 fn implied(written: &[Equality]) -> Vec<Equality> {
     let mut classes: Vec<Vec<Side<'_>>> = Vec::new();
     for equality in written.iter().filter(|equality| !equality.is_null_safe) {
-        let [left, right] = [(equality.left_input, &equality.left), (equality.right_input, &equality.right)];
+        let [left, right] = equality.ends();
         let class_of = |side| classes.iter().position(|class| class.iter().any(|member| is_member(*member, side)));
         match (class_of(left), class_of(right)) {
             (Some(first), Some(second)) if first == second => {}
@@ -63,7 +63,7 @@ fn implied(written: &[Equality]) -> Vec<Equality> {
     }
     let is_written = |a: Side<'_>, b: Side<'_>| {
         written.iter().any(|equality| {
-            let sides = [(equality.left_input, &equality.left), (equality.right_input, &equality.right)];
+            let sides = equality.ends();
             (is_member(sides[0], a) && is_member(sides[1], b)) || (is_member(sides[0], b) && is_member(sides[1], a))
         })
     };
@@ -91,9 +91,8 @@ fn is_member(member: Side<'_>, side: Side<'_>) -> bool {
 
 /// Whether the two have keys of one kind (see [`is_hashable`]).
 fn is_comparable(left: &BoundExpr, right: &BoundExpr) -> bool {
-    let is_integer = |t: PgType| matches!(t, PgType::Int2 | PgType::Int4 | PgType::Int8);
     let (left, right) = (type_of(left), type_of(right));
-    left == right || (is_integer(left) && is_integer(right))
+    left == right || (left.is_integer() && right.is_integer())
 }
 
 fn as_equality(filter: &BoundExpr, bases: &[usize]) -> Option<Equality> {
@@ -135,10 +134,9 @@ fn equal_or_both_null(parts: &[BoundExpr]) -> Option<(&'static Function, &BoundE
 /// Whether equal values have equal keys (see [`crate::executor::key_table`]): one type on both sides, or one family whose members
 /// compare by value.
 fn is_hashable(function: &Function) -> bool {
-    let is_integer = |t: PgType| matches!(t, PgType::Int2 | PgType::Int4 | PgType::Int8);
     let is_float = |t: PgType| matches!(t, PgType::Float4 | PgType::Float8);
     let [left, right] = function.arguments else { return false };
     function.name == "="
         && !matches!(left, PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown)
-        && (left == right || (is_integer(*left) && is_integer(*right)) || (is_float(*left) && is_float(*right)))
+        && (left == right || (left.is_integer() && right.is_integer()) || (is_float(*left) && is_float(*right)))
 }

@@ -69,7 +69,6 @@ fn as_look_up(scan: &Scan, filter: usize) -> Option<LookUp> {
 
 /// Types whose equality is that of their representation.
 fn is_indexable(column: PgType, value: PgType) -> bool {
-    let is_integer = |t: PgType| matches!(t, PgType::Int2 | PgType::Int4 | PgType::Int8);
     let by_representation = matches!(
         column,
         PgType::Text
@@ -80,5 +79,5 @@ fn is_indexable(column: PgType, value: PgType) -> bool {
             | PgType::Timestamptz
             | PgType::Uuid
     );
-    (by_representation && column == value) || (is_integer(column) && is_integer(value))
+    (by_representation && column == value) || (column.is_integer() && value.is_integer())
 }
