@@ -82,6 +82,10 @@ impl Answerer for Canned {
         0
     }
 
+    fn knows(&self, _: &str) -> bool {
+        false
+    }
+
     fn wants_settings(&self) -> bool {
         true
     }

@@ -164,6 +164,9 @@ impl Binder<'_> {
 
     /// variable_paramref_hook.
     fn parameter(&mut self, number: usize) -> Bound<Typed> {
+        if let Some(argument) = self.argument(number) {
+            return argument;
+        }
         let index = number - 1;
         if self.parameters.len() < number {
             self.parameters.resize(number, None);
@@ -591,6 +594,9 @@ impl Binder<'_> {
 
     /// ParseFuncOrColumn.
     fn function_call(&mut self, level: &mut Level, call: &Call) -> Bound<Typed> {
+        if let Some(typed) = self.sql_function(level, call)? {
+            return Ok(typed);
+        }
         let aggregates = functions::aggregates(&call.name);
         if let Some(over) = &call.over {
             return self.window_call(level, call, over, aggregates);

@@ -14,7 +14,7 @@ use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind,
 use crate::catalog::functions::CastContext;
 use crate::catalog::{Collation, RelationEntry, TableSchema};
 use crate::reason::UpstreamReason;
-use crate::statement::ast::{Alias, Call, JoinCondition, JoinType, TableRef};
+use crate::statement::ast::{Alias, Call, CallSchema, JoinCondition, JoinType, TableRef};
 use crate::types::{PgType, Value};
 
 /// A FROM item with the names it brings; `width` is the number of its output columns.
@@ -141,7 +141,8 @@ impl Binder<'_> {
     /// generate_series(start, stop [, step]) with bounds that are the same for all rows.
     fn function_rows(&mut self, call: &Call, alias: Option<&Alias>) -> Bound<FromItem> {
         let is_plain = !call.is_star && !call.is_distinct && call.order_by.is_empty() && call.filter.is_none();
-        if call.name != "generate_series" || !is_plain || call.over.is_some() || self.is_contested(call) {
+        let is_named = matches!(call.schema, CallSchema::Named(_));
+        if is_named || call.name != "generate_series" || !is_plain || call.over.is_some() || self.is_contested(call) {
             return Err(unsupported(format!("function {} in FROM", call.name)));
         }
         let mut level = Level::new(Scope::default(), Clause::From);

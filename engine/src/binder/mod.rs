@@ -15,6 +15,7 @@ mod common;
 mod decorrelate;
 mod expression;
 mod from;
+mod function;
 mod grouping;
 mod inherited;
 mod output_name;
@@ -416,6 +417,8 @@ pub enum Reader {
     /// A table that inherits from another, read with that one: its own privileges are not looked at (inherit.c,
     /// expand_single_inheritance_child).
     Heir,
+    /// Read by a function's body for the session's role, which must be able to look it up.
+    Body,
 }
 
 /// A statement that is understood. Read-only; shared by all sessions.
@@ -447,8 +450,16 @@ type Bound<T> = Result<T, UpstreamReason>;
 struct Binder<'a> {
     catalog: &'a Catalog,
     context: BindContext<'a>,
+    /// As it is outside of views and functions.
+    session: BindContext<'a>,
     /// Of what is bound at the moment.
     reader: Reader,
+    /// The function whose body is being bound, all those around it, and how many calls there were.
+    function: Option<function::Frame>,
+    active: Vec<Oid>,
+    calls: usize,
+    /// A function's body has a literal that was read by the session's settings.
+    session_folds: bool,
     /// Of `$n` at n-1; None: not determined yet.
     parameters: Vec<Option<PgType>>,
     tables: Vec<TableUse>,
@@ -478,7 +489,12 @@ impl<'a> Binder<'a> {
         Ok(Self {
             catalog,
             context: *context,
+            session: *context,
             reader: Reader::Session,
+            function: None,
+            active: Vec::new(),
+            calls: 0,
+            session_folds: false,
             parameters,
             tables: Vec::new(),
             uses_statement_time: None,
@@ -522,7 +538,7 @@ impl<'a> Binder<'a> {
             tables,
             views,
             uses_time: self.uses_statement_time.is_some(),
-            folds_settings: self.folds_settings,
+            folds_settings: self.folds_settings || self.session_folds,
         })
     }
 

@@ -127,7 +127,7 @@ impl Binder<'_> {
             map_columns(&mut typed.expr, &|index| if is_own_column(index) { outer_index(level, index) } else { index });
             return Ok(typed);
         }
-        Err(unknown(names))
+        self.argument_named(scope, names)?.ok_or_else(|| unknown(names))
     }
 
     /// The Var of a column, noted as used (markVarForSelectPriv).

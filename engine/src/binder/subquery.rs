@@ -2,6 +2,7 @@
 //! are asked for. What depends on no row is a value computed once.
 
 use crate::binder::expression::Level;
+use crate::binder::function::has_stand_in;
 use crate::binder::query::Unknowns;
 use crate::binder::relation::{
     AGGREGATE_BASE, GROUPING_BASE, RIGHT_BASE, SCALAR_BASE, SUBQUERY_BASE, any_column, as_outer, has_outer, map_columns,
@@ -100,12 +101,18 @@ impl Binder<'_> {
         Ok(Typed::bool(if negated { BoundExpr::Not(Box::new(answer)) } else { answer }))
     }
 
-    fn scalar(&mut self, relation: BoundRelation, kind: ScalarKind, expr_type: ExprType) -> BoundExpr {
+    pub(super) fn scalar(&mut self, relation: BoundRelation, kind: ScalarKind, expr_type: ExprType) -> BoundExpr {
         self.scalars.push(ScalarQuery { relation, kind, pg_type: expr_type.pg_type });
         BoundExpr::Parameter { index: SCALAR_BASE + self.scalars.len() - 1, expr_type }
     }
 
-    fn pending(&mut self, level: &mut Level, relation: BoundRelation, kind: Asked, expr_type: ExprType) -> BoundExpr {
+    pub(super) fn pending(
+        &mut self,
+        level: &mut Level,
+        relation: BoundRelation,
+        kind: Asked,
+        expr_type: ExprType,
+    ) -> BoundExpr {
         level.subqueries.push(Subquery { relation, kind, level: self.outer.len() });
         BoundExpr::Column { index: SUBQUERY_BASE + level.subqueries.len() - 1, expr_type }
     }
@@ -229,7 +236,8 @@ pub(super) fn all_of(mut parts: Vec<BoundExpr>) -> Option<BoundExpr> {
 
 /// Numbers the values of subqueries behind the parameters; refuses what still points to another level.
 pub(super) fn settle(relation: &mut BoundRelation, parameters: usize) -> Bound<()> {
-    let is_open = |expr: &BoundExpr| any_column(expr, &|index| index >= AGGREGATE_BASE) || has_outer(expr);
+    let is_open =
+        |expr: &BoundExpr| any_column(expr, &|index| index >= AGGREGATE_BASE) || has_outer(expr) || has_stand_in(expr);
     if relation.any_expression(&is_open) {
         return Err(unsupported("reference to an outer query here"));
     }

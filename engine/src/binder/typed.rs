@@ -77,7 +77,7 @@ impl Typed {
     }
 }
 
-fn relabel(expr: &mut BoundExpr, new: ExprType) {
+pub(super) fn relabel(expr: &mut BoundExpr, new: ExprType) {
     match expr {
         BoundExpr::Column { expr_type, .. }
         | BoundExpr::Literal { expr_type, .. }

@@ -18,8 +18,8 @@ use crate::types::FormatSettings;
 /// Views that one statement may name, those within views included.
 const VIEWS_MAX: usize = 100;
 
-static PATH: LazyLock<[Arc<str>; 1]> = LazyLock::new(|| ["pg_catalog".into()]);
-static SETTINGS: LazyLock<FormatSettings> = LazyLock::new(FormatSettings::default);
+pub(super) static PATH: LazyLock<[Arc<str>; 1]> = LazyLock::new(|| ["pg_catalog".into()]);
+pub(super) static SETTINGS: LazyLock<FormatSettings> = LazyLock::new(FormatSettings::default);
 
 impl Binder<'_> {
     pub(super) fn view(&mut self, view: &View, alias: Option<&Alias>) -> Bound<FromItem> {
@@ -38,9 +38,9 @@ impl Binder<'_> {
         self.context.search_path = &*PATH;
         self.context.settings = &SETTINGS;
         // WITH queries around it are none of its own. (Levels around it are not in its way: its names are found before.)
-        let with = std::mem::take(&mut self.with);
+        let (with, function) = (std::mem::take(&mut self.with), self.function.take());
         let selected = query.query().and_then(|query| self.query(query, Unknowns::BecomeText));
-        self.with = with;
+        (self.with, self.function) = (with, function);
         (self.context, self.folds_settings, self.reader) = (outer, folds_settings, outer_reader);
         let selected = selected?;
         if selected.columns.len() != schema.columns.len() {

@@ -120,6 +120,39 @@ pub struct View {
     pub owner: Option<Arc<str>>,
 }
 
+/// One of the functions of a name.
+#[derive(Clone, Debug)]
+pub struct FunctionEntry {
+    pub schema: Arc<str>,
+    pub oid: Oid,
+    /// The types that it takes.
+    pub arguments: Vec<Oid>,
+    /// A call may leave some out, or give more.
+    pub is_flexible: bool,
+    /// Everybody may look it up by a name with its schema.
+    pub is_schema_public: bool,
+    /// A type has the same name.
+    pub is_type_name: bool,
+    /// None: what it computes is upstream's affair.
+    pub definition: Option<Arc<SqlFunction>>,
+}
+
+/// A function written in SQL that everybody may call, with the rights of who calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlFunction {
+    pub name: Arc<str>,
+    pub arguments: Vec<PgType>,
+    /// Of the arguments; empty where they have none.
+    pub names: Vec<Arc<str>>,
+    pub result: PgType,
+    pub body: Arc<str>,
+    /// The body was stored parsed (BEGIN ATOMIC, RETURN): its text has names as a view's has.
+    pub is_resolved: bool,
+    /// Else it is STABLE.
+    pub is_immutable: bool,
+    pub is_strict: bool,
+}
+
 /// What a relation name stands for.
 #[derive(Clone, Debug)]
 pub enum RelationEntry {
@@ -157,6 +190,8 @@ pub struct Catalog {
     pub user_functions: HashSet<Arc<str>>,
     /// Likewise for operators.
     pub user_operators: HashSet<Arc<str>>,
+    /// All functions of the names that functions in SQL have, in any schema.
+    pub sql_functions: HashMap<Arc<str>, Vec<FunctionEntry>>,
     /// Names of types defined outside pg_catalog that equal a built-in's name.
     pub user_types: HashSet<Arc<str>>,
     /// Names of which every function in pg_catalog is immutable.

@@ -364,6 +364,8 @@ pub enum CallSchema {
     SearchPath,
     /// Written `pg_catalog.name(...)`, or an SQL form such as EXTRACT that gram.y maps to it.
     PgCatalog,
+    /// Written with another schema.
+    Named(Name),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

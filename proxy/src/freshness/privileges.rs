@@ -142,7 +142,7 @@ fn role_of<'r>(table_use: &'r TableUse, session_role: &'r str) -> &'r str {
     match &table_use.reader {
         Reader::View { owner: Some(owner) } => owner,
         // An heir is not asked about.
-        Reader::View { owner: None } | Reader::Session | Reader::Heir => session_role,
+        Reader::View { owner: None } | Reader::Session | Reader::Body | Reader::Heir => session_role,
     }
 }
 
@@ -152,7 +152,7 @@ impl Grant {
             return Err(UpstreamReason::CatalogChanged);
         };
         let refuse = |what: String| Err(UpstreamReason::Privilege(what.into()));
-        if table_use.reader == Reader::Session && !self.is_visible {
+        if matches!(table_use.reader, Reader::Session | Reader::Body) && !self.is_visible {
             return refuse(format!("schema {}", table.schema));
         }
         match &self.rights {

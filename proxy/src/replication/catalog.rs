@@ -5,6 +5,7 @@
 //! is still in force there, including every look-up that found nothing.
 
 mod definitions;
+mod functions;
 mod inherited;
 mod partitioned;
 
@@ -56,7 +57,8 @@ const RELATION_ROWS: &str = "\
       FROM unnest($1::oid[]) r JOIN pg_rewrite w ON w.ev_class = r";
 
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,
-/// operators, casts and collations that are not part of a fresh database, and types named like one that the engine knows.
+/// operators, casts and collations that are not part of a fresh database, and types named like one that the engine knows, or like
+/// a function in SQL of one argument, a call of which may mean a cast.
 const COMMON_ROWS: &str = "\
     SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
     UNION ALL SELECT hashint8extended(xmin::text::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
@@ -67,7 +69,10 @@ const COMMON_ROWS: &str = "\
     UNION ALL SELECT hashint8extended(xmin::text::int8, 4::int8 << 32 | oid::int8) FROM pg_collation WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(t.xmin::text::int8, 5::int8 << 32 | t.oid::int8)
       FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
-      WHERE t.oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_' AND typname = ANY ('{KNOWN_TYPES}'::name[])";
+      WHERE t.oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_' AND typname = ANY ('{KNOWN_TYPES}'::name[])
+    UNION ALL SELECT hashint8extended(t.xmin::text::int8, p.oid::int8 << 32 | t.oid::int8)
+      FROM pg_proc p JOIN pg_type t ON t.typname = p.proname JOIN pg_namespace n ON n.oid = typnamespace
+      WHERE p.oid >= 16384 AND prolang = 14 AND pronargs = 1 AND nspname !~ '^pg_(toast_)?temp_'";
 
 /// SQL for one int8: the digest of the relations `$1`, equal to the exclusive or of [`TableFacts::digest`] over them.
 pub fn relations_digest_sql() -> String {
@@ -185,6 +190,7 @@ pub async fn load(
         database: common.get(1),
         default_collation: Some(collations.default),
         orders,
+        sql_functions: functions::load(&transaction).await?,
         ..load_names(&transaction).await?
     };
     let columns = load_columns(&transaction, &collations).await?;

@@ -81,6 +81,9 @@ pub trait Answerer: Send + 'static {
     /// Whether there may be local answers at all, so that the session's settings are worth knowing.
     fn wants_settings(&self) -> bool;
 
+    /// Whether calls of a function of that name may be answered here.
+    fn knows(&self, function: &str) -> bool;
+
     /// The version of upstream's catalog that is known now.
     fn catalog_version(&self) -> u64;
 
@@ -329,6 +332,10 @@ impl Answerer for RelayOnly {
     }
 
     fn wants_settings(&self) -> bool {
+        false
+    }
+
+    fn knows(&self, _function: &str) -> bool {
         false
     }
 

@@ -64,6 +64,13 @@ pub fn effects(sql: &[u8]) -> Vec<Effect> {
     statements(&tokens).map(|statement| of(&classify(statement))).collect()
 }
 
+/// The function that makes a text opaque, without its schema: one that is not pg_catalog's, or changes settings.
+pub fn called(sql: &[u8]) -> Option<String> {
+    let tokens = read(sql)?;
+    let opaque = statements(&tokens).find_map(|statement| classify(statement).opaque)?;
+    opaque.strip_prefix("calls ").and_then(|name| name.rsplit('.').next()).map(str::to_owned)
+}
+
 /// The relations that statements may have written, by the names that they use (`[schema, table]` or `[table]`, folded).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {

@@ -151,7 +151,7 @@ impl<A: Answerer> Session<A> {
                 continue;
             }
             if *effect != Effect::Neutral
-                && let Some(reason) = self.obstacle(*effect, state)
+                && let Some(reason) = self.obstacle(*effect, unit.sql, state)
             {
                 return Some(reason);
             }
@@ -189,7 +189,7 @@ impl<A: Answerer> Session<A> {
             let reason = UpstreamReason::UnitForm("a cursor outside of a transaction block");
             return Ok(Decided::Relay(Relay::because(reason)));
         }
-        if let Some(reason) = self.obstacle(effect, state) {
+        if let Some(reason) = self.obstacle(effect, unit.sql, state) {
             return Ok(Decided::Relay(Relay::because(reason)));
         }
         if preamble::asks_for_life(unit.sql) {

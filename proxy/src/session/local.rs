@@ -210,6 +210,10 @@ impl Answerer for LocalAnswerer {
         self.is_mirrored_database
     }
 
+    fn knows(&self, function: &str) -> bool {
+        self.local.freshness.catalog().sql_functions.contains_key(function)
+    }
+
     fn catalog_version(&self) -> u64 {
         self.local.freshness.catalog_version()
     }

@@ -288,7 +288,7 @@ impl<A: Answerer> Session<A> {
         }
         let effect =
             unit.prepared.map_or_else(|| worst(&self.machine.judge(unit.sql).effects), |prepared| prepared.effect);
-        if let Some(reason) = self.obstacle(effect, &self.machine.state) {
+        if let Some(reason) = self.obstacle(effect, unit.sql, &self.machine.state) {
             return self.relay_unless_strict(started, effect, Relay::because(reason));
         }
         if preamble::asks_for_life(unit.sql) {
@@ -374,7 +374,7 @@ impl<A: Answerer> Session<A> {
     }
 
     /// Why the unit cannot even be offered, if so. None with uncertain settings: a probe will tell.
-    fn obstacle(&self, effect: Effect, state: &SessionState) -> Option<UpstreamReason> {
+    fn obstacle(&self, effect: Effect, sql: &[u8], state: &SessionState) -> Option<UpstreamReason> {
         if !self.machine.answers_locally() {
             return Some(UpstreamReason::RelayOnly("mirroring is off".into()));
         }
@@ -398,8 +398,8 @@ impl<A: Answerer> Session<A> {
             Effect::Write => return Some(UpstreamReason::NotAQuery("a write or a lock")),
             Effect::Settings => return Some(UpstreamReason::NotAQuery("SET")),
             Effect::Discard | Effect::Deallocate => return Some(UpstreamReason::NotAQuery("DISCARD or DEALLOCATE")),
-            // Nothing to gain from a probe before something that makes the settings uncertain again.
-            Effect::Opaque if !is_certain => {
+            // Nothing to gain from a probe before something that makes the settings uncertain again, unless it is answered here.
+            Effect::Opaque if !is_certain && !effect::called(sql).is_some_and(|name| self.answerer.knows(&name)) => {
                 return Some(UpstreamReason::OpaqueSession("settings are not known".into()));
             }
             Effect::Neutral | Effect::Opaque => {}

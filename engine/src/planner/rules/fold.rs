@@ -26,6 +26,13 @@ fn is_true(predicate: &BoundExpr) -> bool {
 }
 
 fn fold_expression(expr: &mut BoundExpr, abilities: &Abilities) -> Result<(), UpstreamReason> {
+    // Of one argument: the binder's mark of a function's body.
+    while let BoundExpr::Coalesce { arguments, .. } = expr
+        && arguments.len() == 1
+        && let Some(only) = arguments.pop()
+    {
+        *expr = only;
+    }
     if !any(expr, &|part| matches!(part, BoundExpr::Call { .. } | BoundExpr::Case { .. } | BoundExpr::Coalesce { .. }))
     {
         return Ok(());

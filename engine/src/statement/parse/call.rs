@@ -12,7 +12,8 @@ impl Parser<'_, '_> {
         let schema = match names.as_slice() {
             [_] => CallSchema::SearchPath,
             [schema, _] if schema == "pg_catalog" => CallSchema::PgCatalog,
-            _ => return Err(unsupported("schema-qualified function")),
+            [schema, _] => CallSchema::Named(schema.clone()),
+            _ => return Err(unsupported("database-qualified function")),
         };
         let name = names.pop().ok_or_else(|| self.unexpected())?;
         self.expect_symbol("(")?;

@@ -1,0 +1,444 @@
+//! SQL functions: what they compute in place of the call, where PostgreSQL does the same (clauses.c, inline_function) or where
+//! nobody can tell the difference: a STABLE one that reads tables is a subquery in the calling statement's snapshot.
+//!
+//! A body's names are looked up as the session would (its text is parsed when it runs), unless it was stored parsed. It is
+//! bound with stand-ins of the declared types for its arguments, which are put in place afterwards: what an argument is must
+//! not decide what the body means.
+
+use std::sync::Arc;
+
+use crate::binder::coerce::is_collatable;
+use crate::binder::expression::{Clause, Level, unknown_function};
+use crate::binder::query::Unknowns;
+use crate::binder::relation::{AGGREGATE_BASE, as_outer, outer_index};
+use crate::binder::resolve::is_implicitly_coercible;
+use crate::binder::scope::Scope;
+use crate::binder::subquery::Asked;
+use crate::binder::typed::{CollationStrength, Typed, children, children_mut, relabel, size};
+use crate::binder::view::{PATH, SETTINGS};
+use crate::binder::{Binder, Bound, BoundExpr, ExprType, NODES_MAX, Reader, ScalarKind, unsupported};
+use crate::catalog::functions::{CastContext, Volatility};
+use crate::catalog::{Collation, FunctionEntry, SqlFunction};
+use crate::reason::UpstreamReason;
+use crate::statement;
+use crate::statement::ast::{Body, Call, CallSchema, Expr, Quantifier, Query, Target};
+use crate::types::{Oid, PgType, Value};
+
+/// Parameters that stand for the arguments of functions, [`ARGUMENTS_MAX`] for each call.
+const ARGUMENT_BASE: usize = 1 << 48;
+const ARGUMENTS_MAX: usize = 1_000;
+/// Calls that one statement may have, those within bodies included.
+const CALLS_MAX: usize = 1_000;
+/// Functions that call each other.
+const DEPTH_MAX: usize = 16;
+
+/// The function whose body is being bound.
+pub(super) struct Frame {
+    name: Arc<str>,
+    names: Vec<Arc<str>>,
+    stand_ins: Vec<Typed>,
+    is_immutable: bool,
+}
+
+/// The arguments of one call, to be put in place of their stand-ins.
+struct Given {
+    base: usize,
+    arguments: Vec<BoundExpr>,
+    uses: Vec<usize>,
+}
+
+impl Binder<'_> {
+    /// The call's value, if it is one of a function that is known by its body. None: the name is not that of such functions
+    /// only.
+    pub(super) fn sql_function(&mut self, level: &mut Level, call: &Call) -> Bound<Option<Typed>> {
+        let catalog = self.catalog;
+        let unknown = || UpstreamReason::UnknownFunction(call.name.clone().into());
+        let entries = catalog.sql_functions.get(call.name.as_str()).map_or(&[][..], |entries| entries);
+        let candidates: Vec<&FunctionEntry> = match &call.schema {
+            CallSchema::PgCatalog => return Ok(None),
+            CallSchema::Named(schema) => entries.iter().filter(|entry| *entry.schema == **schema).collect(),
+            CallSchema::SearchPath => {
+                let path = self.context.search_path.iter();
+                path.flat_map(|schema| entries.iter().filter(|entry| entry.schema == *schema)).collect()
+            }
+        };
+        let is_named = matches!(call.schema, CallSchema::Named(_));
+        let candidates = visible(candidates);
+        if candidates.is_empty() || candidates.iter().any(|entry| &*entry.schema == "pg_catalog") {
+            return if is_named { Err(unknown()) } else { Ok(None) };
+        }
+        let is_plain = !call.is_star
+            && !call.is_distinct
+            && call.filter.is_none()
+            && call.order_by.is_empty()
+            && call.within_group.is_empty()
+            && call.over.is_none();
+        if !is_plain {
+            return Err(unknown());
+        }
+        let arguments = self.expressions(level, &call.arguments)?;
+        let entry = chosen(&candidates, &arguments).ok_or_else(|| unknown_function(call, &arguments))?;
+        // A name with its schema is looked up in it by who says it.
+        let is_looked_up = matches!(self.reader, Reader::Session | Reader::Body);
+        if is_named && is_looked_up && !entry.is_schema_public {
+            return Err(UpstreamReason::Privilege(format!("schema {}", entry.schema).into()));
+        }
+        let function = entry.definition.as_ref().ok_or_else(|| unknown_function(call, &arguments))?;
+        self.expanded(level, entry.oid, function, arguments).map(Some)
+    }
+
+    fn expanded(&mut self, level: &mut Level, oid: Oid, function: &SqlFunction, arguments: Vec<Typed>) -> Bound<Typed> {
+        self.spend(NODES_MAX / CALLS_MAX)?;
+        if self.active.contains(&oid) || self.active.len() == DEPTH_MAX {
+            return Err(unsupported("a function that calls itself"));
+        }
+        if self.function.as_ref().is_some_and(|outer| outer.is_immutable) && !function.is_immutable {
+            return Err(unsupported("an immutable function that calls another kind"));
+        }
+        let mut coerced = Vec::with_capacity(arguments.len());
+        for (argument, to) in arguments.into_iter().zip(&function.arguments) {
+            coerced.push(self.coerce(argument, *to, CastContext::Implicit)?);
+        }
+        let (collation, strength) = self.input_collation(&coerced.iter().collect::<Vec<_>>(), PgType::Text)?;
+        let base = ARGUMENT_BASE + self.calls * ARGUMENTS_MAX;
+        self.calls += 1;
+        let frame = Frame {
+            name: Arc::clone(&function.name),
+            names: function.names.clone(),
+            stand_ins: stand_ins(function, base, collation),
+            is_immutable: function.is_immutable,
+        };
+        let mut given = Given {
+            base,
+            uses: vec![0; coerced.len()],
+            arguments: coerced.into_iter().map(|argument| argument.expr).collect(),
+        };
+        let body = self.body(level, oid, function, frame, &mut given)?;
+        let (collation, strength) = if is_collatable(function.result) {
+            (collation, strength.max(CollationStrength::Implicit))
+        } else {
+            (Collation::None, CollationStrength::None)
+        };
+        let expr_type = ExprType { pg_type: function.result, typmod: -1, collation };
+        let value = body.relabelled(expr_type).expr;
+        let value = if function.is_strict { unless_null(value, &given, expr_type) } else { value };
+        self.spend(size(&value))?;
+        // Until it is planned it is not the same as the body written out: what is grouped by one is not by the other.
+        let expr = BoundExpr::Coalesce { arguments: vec![value], expr_type };
+        Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// The body's value, of the declared type, with the arguments in place.
+    fn body(
+        &mut self,
+        level: &mut Level,
+        oid: Oid,
+        function: &SqlFunction,
+        frame: Frame,
+        given: &mut Given,
+    ) -> Bound<Typed> {
+        let query = query_of(function)?;
+        let before = (self.scalars.len(), self.tables.len(), self.commons.len());
+        let (context, reader) = (self.context, self.reader.clone());
+        let (outer_function, with) = (self.function.replace(frame), std::mem::take(&mut self.with));
+        let folds_settings = std::mem::take(&mut self.folds_settings);
+        self.active.push(oid);
+        if function.is_resolved {
+            (self.context.search_path, self.context.settings) = (&*PATH, &SETTINGS);
+            self.reader = Reader::View { owner: None };
+        } else {
+            (self.context.search_path, self.context.settings) = (self.session.search_path, self.session.settings);
+            self.reader = Reader::Body;
+        }
+        let bound = match only_expression(&query) {
+            Some(expr) => self.expression_body(expr, function),
+            None => self.query_body(level, &query, function, given),
+        };
+        self.active.pop();
+        (self.context, self.reader, self.function, self.with) = (context, reader, outer_function, with);
+        let folded = std::mem::replace(&mut self.folds_settings, folds_settings);
+        self.session_folds |= folded && !function.is_resolved;
+        let mut bound = bound?;
+        if self.commons.len() != before.2 {
+            return Err(unsupported("a function with WITH"));
+        }
+        let reads = self.tables.len() > before.1 || self.scalars.len() > before.0;
+        if reads && function.is_immutable {
+            return Err(unsupported("an immutable function that reads tables"));
+        }
+        if function.is_immutable && !is_immutable(&bound.expr) {
+            return Err(unsupported("an immutable function that is none"));
+        }
+        given.put(&mut bound.expr);
+        for scalar in &mut self.scalars[before.0..] {
+            let uses = given.uses.clone();
+            scalar.relation.for_each_expression(&mut |expr| given.put(expr));
+            // Computed once, for all rows.
+            let is_new =
+                |(at, before): (usize, &usize)| given.uses[at] > *before && !is_row_independent(&given.arguments[at]);
+            if uses.iter().enumerate().any(is_new) {
+                return Err(unsupported("a function whose subquery depends on the row"));
+            }
+        }
+        given.check(function, reads)?;
+        Ok(bound)
+    }
+
+    /// `SELECT expression`.
+    fn expression_body(&mut self, expr: &Expr, function: &SqlFunction) -> Bound<Typed> {
+        let outer = std::mem::take(&mut self.outer);
+        let mut level = Level::new(Scope::default(), Clause::Limit);
+        let bound = self.expression(&mut level, expr);
+        self.outer = outer;
+        let mut bound = bound?;
+        let is_plain = level.aggregates.is_empty()
+            && level.windows.is_empty()
+            && level.subqueries.is_empty()
+            && level.groupings.is_empty();
+        if !is_plain {
+            return Err(unsupported("such a function's body"));
+        }
+        if bound.is_unknown() {
+            bound = self.coerce(bound, PgType::Text, CastContext::Implicit)?;
+        }
+        self.coerce(bound, function.result, CastContext::Assignment)
+    }
+
+    /// Any other query: asked for its first row's value.
+    fn query_body(
+        &mut self,
+        level: &mut Level,
+        query: &Query,
+        function: &SqlFunction,
+        given: &mut Given,
+    ) -> Bound<Typed> {
+        if !query.with.is_empty() {
+            return Err(unsupported("a function with WITH"));
+        }
+        let depth = self.outer.len();
+        // The levels around the call are counted, but none of their names is seen.
+        let outer = std::mem::replace(&mut self.outer, vec![Scope::default(); depth + 1]);
+        let selected = self.query(query, Unknowns::BecomeText);
+        self.outer = outer;
+        let mut selected = selected?;
+        let [column] = selected.columns.as_slice() else { return Err(unsupported("a function of several columns")) };
+        let expr_type = column.expr_type;
+        if expr_type.pg_type != function.result {
+            return Err(unsupported("a function that converts what it reads"));
+        }
+        // A column of the level's own or of one around it.
+        let is_row_s = |argument: &BoundExpr| match argument {
+            BoundExpr::Column { index, .. } => *index < AGGREGATE_BASE || as_outer(*index).is_some(),
+            other => is_plain(other),
+        };
+        if !given.arguments.iter().all(is_row_s) {
+            return Err(unsupported("a function that reads tables for a computed argument"));
+        }
+        let further_in = |argument: &BoundExpr| match argument {
+            BoundExpr::Column { index, expr_type } if *index < AGGREGATE_BASE => {
+                BoundExpr::Column { index: outer_index(depth, *index), expr_type: *expr_type }
+            }
+            other => other.clone(),
+        };
+        let mut within = Given {
+            base: given.base,
+            arguments: given.arguments.iter().map(further_in).collect(),
+            uses: std::mem::take(&mut given.uses),
+        };
+        selected.relation.for_each_expression(&mut |expr| within.put(expr));
+        given.uses = within.uses;
+        let strength =
+            if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
+        let expr = match selected.relation.is_correlated() {
+            false => self.scalar(selected.relation, ScalarKind::Value, expr_type),
+            true => self.pending(level, selected.relation, Asked::Value, expr_type),
+        };
+        Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// `$n` in a body.
+    pub(super) fn argument(&self, number: usize) -> Option<Bound<Typed>> {
+        let frame = self.function.as_ref()?;
+        let found = number.checked_sub(1).and_then(|at| frame.stand_ins.get(at)).cloned();
+        Some(found.ok_or_else(|| UpstreamReason::UnknownColumn(format!("${number}").into())))
+    }
+
+    /// An argument by its name, which no column has (functions.c, sql_fn_post_column_ref).
+    pub(super) fn argument_named(&self, scope: &Scope, names: &[String]) -> Bound<Option<Typed>> {
+        let Some(frame) = &self.function else { return Ok(None) };
+        let name = match names {
+            [name] => name,
+            [function, name] if **function == *frame.name => name,
+            _ => return Ok(None),
+        };
+        let mut items = self.outer.iter().chain([scope]).flat_map(|scope| &scope.items);
+        if items.any(|item| item.name.as_ref() == Some(name) || item.name.as_deref() == Some(&*frame.name)) {
+            return Err(unsupported("an argument of a table's name"));
+        }
+        Ok(frame.names.iter().position(|known| **known == **name).map(|at| frame.stand_ins[at].clone()))
+    }
+}
+
+/// Of functions that take the same, the first in the path hides the others (namespace.c, FuncnameGetCandidates).
+fn visible(candidates: Vec<&FunctionEntry>) -> Vec<&FunctionEntry> {
+    let mut seen: Vec<&FunctionEntry> = Vec::new();
+    for candidate in candidates {
+        let is_hidden = |earlier: &&FunctionEntry| earlier.arguments == candidate.arguments;
+        if candidate.is_flexible || !seen.iter().any(is_hidden) {
+            seen.push(candidate);
+        }
+    }
+    seen
+}
+
+/// The function that the arguments decide for: the only one there is, or the one that takes exactly these
+/// (parse_func.c, func_get_detail).
+fn chosen<'c>(candidates: &[&'c FunctionEntry], arguments: &[Typed]) -> Option<&'c FunctionEntry> {
+    let is_exact = |entry: &FunctionEntry| {
+        entry.arguments.len() == arguments.len()
+            && entry.arguments.iter().zip(arguments).all(|(to, of)| !of.is_unknown() && of.pg_type().oid() == *to)
+    };
+    let [only] = candidates else {
+        let is_plain = candidates.iter().all(|entry| !entry.is_flexible);
+        return candidates.iter().copied().find(|entry| is_plain && is_exact(entry));
+    };
+    let takes =
+        |(to, of): (&Oid, &Typed)| PgType::from_oid(*to).is_some_and(|to| is_implicitly_coercible(of.pg_type(), to));
+    let fits = only.arguments.len() == arguments.len() && only.arguments.iter().zip(arguments).all(takes);
+    // A call of one argument may be a cast to a type of that name.
+    let may_be_cast = only.is_type_name && arguments.len() == 1 && !is_exact(only);
+    (fits && !may_be_cast).then_some(*only)
+}
+
+fn stand_ins(function: &SqlFunction, base: usize, collation: Collation) -> Vec<Typed> {
+    let stand_in = |(at, pg_type): (usize, &PgType)| {
+        let (collation, strength) = match is_collatable(*pg_type) {
+            true => (collation, CollationStrength::Implicit),
+            false => (Collation::None, CollationStrength::None),
+        };
+        let expr_type = ExprType { pg_type: *pg_type, typmod: -1, collation };
+        Typed { expr: BoundExpr::Parameter { index: base + at, expr_type }, expr_type, strength, origin: None }
+    };
+    function.arguments.iter().enumerate().map(stand_in).collect()
+}
+
+/// The one query that the body consists of.
+fn query_of(function: &SqlFunction) -> Bound<Query> {
+    let text = function.body.trim();
+    let text = match (function.is_resolved, text.strip_prefix("RETURN "), text.strip_prefix("BEGIN ATOMIC")) {
+        (false, ..) => text.to_string(),
+        (true, Some(expr), _) => format!("SELECT {expr}"),
+        (true, None, Some(list)) => list.trim_end().strip_suffix("END").unwrap_or(list).to_string(),
+        (true, None, None) => return Err(unsupported("such a function's body")),
+    };
+    let mut statements = statement::parse(&text)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(only), true) => only.query().cloned(),
+        _ => Err(unsupported("a function of several statements")),
+    }
+}
+
+/// What inline_function asks of a query.
+fn only_expression(query: &Query) -> Option<&Expr> {
+    let Body::Select(select) = &query.body else { return None };
+    let is_bare = query.with.is_empty()
+        && query.order_by.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && select.quantifier == Quantifier::All
+        && select.from.is_empty()
+        && select.filter.is_none()
+        && select.group_by.is_empty()
+        && select.having.is_none()
+        && select.windows.is_empty();
+    match select.targets.as_slice() {
+        [Target::Expr { expr, .. }] if is_bare => Some(expr),
+        _ => None,
+    }
+}
+
+/// STRICT: NULL if any argument is. All are computed before that is asked, so the one that may fail comes first.
+fn unless_null(value: BoundExpr, given: &Given, expr_type: ExprType) -> BoundExpr {
+    let (plain, computed): (Vec<&BoundExpr>, Vec<&BoundExpr>) =
+        given.arguments.iter().partition(|argument| is_plain(argument));
+    let is_null = |argument: &BoundExpr| match argument {
+        BoundExpr::Literal { value, .. } if !value.is_null() => None,
+        other => Some(BoundExpr::IsNull { operand: Box::new(other.clone()), negated: false }),
+    };
+    let mut tests: Vec<BoundExpr> = computed.into_iter().chain(plain).filter_map(is_null).collect();
+    let any = match tests.len() {
+        0 => return value,
+        1 => tests.remove(0),
+        _ => BoundExpr::Or(tests),
+    };
+    let null = BoundExpr::Literal { value: Value::Null, expr_type };
+    BoundExpr::Case { branches: vec![(any, null)], otherwise: Box::new(value), expr_type }
+}
+
+/// It cannot fail.
+fn is_plain(argument: &BoundExpr) -> bool {
+    matches!(argument, BoundExpr::Column { .. } | BoundExpr::Literal { .. } | BoundExpr::Parameter { .. })
+}
+
+impl Given {
+    /// Puts the arguments in place of their stand-ins.
+    fn put(&mut self, expr: &mut BoundExpr) {
+        if let BoundExpr::Parameter { index, expr_type } = expr
+            && let Some(at) = index.checked_sub(self.base).filter(|at| *at < self.arguments.len())
+        {
+            self.uses[at] += 1;
+            let label = *expr_type;
+            *expr = self.arguments[at].clone();
+            relabel(expr, label);
+            return;
+        }
+        children_mut(expr).into_iter().for_each(|child| self.put(child));
+        // A list is of what is the same for all rows.
+        if let BoundExpr::InList { equal, operand, list, negated } = expr
+            && !list.iter().all(|item| matches!(item, BoundExpr::Literal { .. } | BoundExpr::Parameter { .. }))
+        {
+            let expr_type = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
+            let equals = std::mem::take(list).into_iter().map(|item| {
+                let arguments = vec![(**operand).clone(), item];
+                BoundExpr::Call { function: equal, arguments, expr_type }
+            });
+            let any = BoundExpr::Or(equals.collect());
+            *expr = if *negated { BoundExpr::Not(Box::new(any)) } else { any };
+        }
+    }
+
+    /// Where PostgreSQL computes an argument, and how often, shows if that fails. It is computed once where it stands if the
+    /// call is replaced, else before the body; that a strict function's are not NULL is tested first either way. And a column
+    /// that the body does not use has been seen by the parser all the same.
+    fn check(&self, function: &SqlFunction, reads: bool) -> Bound<()> {
+        let is_harmless = |(argument, uses): (&BoundExpr, &usize)| match argument {
+            BoundExpr::Literal { .. } | BoundExpr::Parameter { .. } => true,
+            _ if function.is_strict => true,
+            BoundExpr::Column { .. } => *uses > 0,
+            _ => *uses == 1 && !reads,
+        };
+        let all = self.arguments.iter().zip(&self.uses).all(is_harmless);
+        let computed = self.arguments.iter().filter(|argument| !is_plain(argument)).count();
+        if all && (computed < 2 || !function.is_strict) {
+            Ok(())
+        } else {
+            Err(unsupported("a function that uses its argument in such a way"))
+        }
+    }
+}
+
+/// contain_mutable_functions.
+fn is_immutable(expr: &BoundExpr) -> bool {
+    !matches!(expr, BoundExpr::Call { function, .. } if function.volatility != Volatility::Immutable)
+        && children(expr).into_iter().all(is_immutable)
+}
+
+fn is_row_independent(expr: &BoundExpr) -> bool {
+    !matches!(expr, BoundExpr::Column { .. }) && children(expr).into_iter().all(is_row_independent)
+}
+
+/// Whether a stand-in has been left.
+pub(super) fn has_stand_in(expr: &BoundExpr) -> bool {
+    matches!(expr, BoundExpr::Parameter { index, .. } if *index >= ARGUMENT_BASE)
+        || children(expr).into_iter().any(has_stand_in)
+}
