@@ -1,9 +1,11 @@
-//! Mistakes that the freshness checker (`tests/checker`) has to find: one is chosen at run time, and only a build with the
-//! feature `planted-bugs` has any. In every other build [`is_planted`] is false when it is compiled.
+//! Mistakes that the freshness checker (`tests/checker`) or the corpus (`tests/tests/corpus.rs`) has to find: one is chosen at
+//! run time, and only a build with the feature `planted-bugs` has any. In every other build [`is_planted`] is false when it is
+//! compiled.
 
 /// One mistake of each class that would break the promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
+    // -- of freshness
     /// Exact mode reads what the last barrier showed.
     SkipBarrier,
     /// Readers get the newest version instead of the visible one.
@@ -16,32 +18,64 @@ pub enum Bug {
     MarkEarly,
     /// A kept reply outlives every change that leaves the number of its rows as it was.
     CountChanges,
+    // -- of the engine
+    /// A numeric quotient has a digit too many.
+    WrongScale,
+    /// A NULL in the list of NOT IN is overlooked.
+    DropNull,
+    /// A day is 24 hours, also where the clock is changed.
+    DstHour,
     /// A frame of rows begins one row late.
     ShiftFrame,
+    /// Integers wrap around.
+    WrapInteger,
+    /// Numerics are cut, not rounded.
+    CutDigits,
+    /// A full join forgets a row that matched none.
+    LoseRow,
+    /// Trailing blanks of char(n) count.
+    KeepBlanks,
+    /// NULLs are always last.
+    NullsLast,
+    /// A month after the 31st of January is the 2nd of March.
+    EndOfMonth,
 }
 
 /// By the names that the checker uses.
-pub const BUGS: [(&str, Bug); 7] = [
+pub const BUGS: [(&str, Bug); 6] = [
     ("skip-barrier", Bug::SkipBarrier),
     ("serve-head", Bug::ServeHead),
     ("drop-delete", Bug::DropDelete),
     ("forget-dependency", Bug::ForgetDependency),
     ("mark-early", Bug::MarkEarly),
     ("count-changes", Bug::CountChanges),
+];
+
+/// By the names that the corpus uses.
+pub const ENGINE_BUGS: [(&str, Bug); 10] = [
+    ("wrong-scale", Bug::WrongScale),
+    ("drop-null", Bug::DropNull),
+    ("dst-hour", Bug::DstHour),
     ("shift-frame", Bug::ShiftFrame),
+    ("wrap-integer", Bug::WrapInteger),
+    ("cut-digits", Bug::CutDigits),
+    ("lose-row", Bug::LoseRow),
+    ("keep-blanks", Bug::KeepBlanks),
+    ("nulls-last", Bug::NullsLast),
+    ("end-of-month", Bug::EndOfMonth),
 ];
 
 #[cfg(feature = "planted-bugs")]
 mod chosen {
     use std::sync::atomic::{AtomicU8, Ordering};
 
-    use super::{BUGS, Bug};
+    use super::{BUGS, Bug, ENGINE_BUGS};
 
     static CHOSEN: AtomicU8 = AtomicU8::new(u8::MAX);
 
     /// From here on this process makes the mistake.
     pub fn plant(name: &str) -> Result<(), String> {
-        let found = BUGS.iter().find(|(known, _)| *known == name);
+        let found = BUGS.iter().chain(&ENGINE_BUGS).find(|(known, _)| *known == name);
         let (_, bug) = found.ok_or_else(|| format!("no planted bug {name}"))?;
         CHOSEN.store(*bug as u8, Ordering::SeqCst);
         Ok(())

@@ -1,6 +1,7 @@
 //! Expressions: transformExpr of parse_expr.c, ParseFuncOrColumn and make_op.
 
 use crate::binder::coerce::{Needs, check_collation, is_collatable};
+use crate::binder::notation::{is_bit, parameter_names};
 use crate::binder::resolve;
 use crate::binder::scope::Scope;
 use crate::binder::subquery::Subquery;
@@ -95,6 +96,12 @@ impl Binder<'_> {
             }
             Expr::Array(items) => self.array(level, items, None),
             Expr::Subscript { array, subscript } => self.subscript(level, array, subscript),
+            Expr::Cast { operand, to }
+                if let Expr::Cast { operand: text, to: bits } = &**operand
+                    && is_bit(bits) =>
+            {
+                self.number_of_bits(level, text, bits, to)
+            }
             Expr::Cast { operand, to } => {
                 let (to, typmod) = self.type_named(to)?;
                 let operand = self.expression(level, operand)?;
@@ -141,6 +148,7 @@ impl Binder<'_> {
             Expr::Extreme { greatest, arguments } => self.extreme(level, *greatest, arguments),
             Expr::NullIf(left, right) => self.null_if(level, left, right),
             Expr::Call(call) => self.function_call(level, call),
+            Expr::Named(..) => Err(unsupported("named argument of this function")),
             Expr::SqlValue { function, precision } => self.sql_value(*function, *precision),
             Expr::Collate { operand, collation } => self.collate(level, operand, collation),
             Expr::Row(_) => Err(unsupported("row value")),
@@ -612,7 +620,10 @@ impl Binder<'_> {
         if !is_plain {
             return Err(UpstreamReason::UnknownFunction(call.name.clone().into()));
         }
-        let arguments = self.expressions(level, &call.arguments)?;
+        let arguments = match parameter_names(&call.name) {
+            Some(names) => self.completed(level, call, names)?,
+            None => self.expressions(level, &call.arguments)?,
+        };
         if let Some(typed) = self.array_function(call, &arguments)? {
             return Ok(typed);
         }

@@ -18,6 +18,7 @@ mod from;
 mod function;
 mod grouping;
 mod inherited;
+mod notation;
 mod output_name;
 mod query;
 mod relation;
@@ -27,10 +28,13 @@ mod select;
 mod sets;
 mod subquery;
 mod typed;
+mod used;
 mod view;
 mod window;
 
 use std::sync::Arc;
+
+pub use self::used::Used;
 
 use crate::catalog::functions::{
     AggregateFunction, Function, RANK, RANK_PADDED, TEXT_AT, WindowFunction, length_coercion,

@@ -56,6 +56,7 @@ fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
         // Before PostgreSQL 15 it is a cast, named bool; upstream's description of the shape tells.
         | Expr::Bool(_)
         | Expr::Null
+        | Expr::Named(..)
         | Expr::Parameter(_)
         | Expr::Operator { .. }
         | Expr::And(_)

@@ -16,6 +16,7 @@ use super::key_table::{self, KeyTable};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::{EvalContext, EvalError, Function, Operand};
 use crate::planner::expression::{cannot_raise, type_of};
+use crate::planted::{Bug, is_planted};
 use crate::types::access::value_at;
 use crate::types::{PgType, Value};
 
@@ -88,6 +89,8 @@ impl Environment<'_> {
             }
             BoundExpr::InList { equal, operand, list, negated } => {
                 let found = self.in_list(equal, operand, list, batch)?;
+                let found =
+                    if is_planted(Bug::DropNull) { BooleanArray::new(found.values().clone(), None) } else { found };
                 Ok(booleans(if *negated { not(&found).map_err(internal)? } else { found }))
             }
         }

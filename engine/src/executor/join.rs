@@ -127,8 +127,16 @@ impl Run<'_> {
     /// What names the build side in the join cache; None if it depends on more than the table version.
     fn identity<'n>(&self, input: &'n PlanNode, keys: &[(&BoundExpr, bool)], base: usize) -> Option<Identity<'n>> {
         let PlanNode::Scan(scan) = input else { return None };
+        let schema = &self.table(scan.table).ok()?.schema;
+        // Text that is compared as char(n) is another key than the same column compared as text.
+        let is_own = |index: usize, compared: PgType| {
+            let own = scan.columns.get(index).and_then(|column| schema.columns.get(*column)?.pg_type);
+            compared != PgType::Bpchar || own == Some(PgType::Bpchar)
+        };
         let key_column = |key: &(&BoundExpr, bool)| match key {
-            (BoundExpr::Column { index, .. }, false) => Some(index - base),
+            (BoundExpr::Column { index, expr_type }, false) if is_own(index - base, expr_type.pg_type) => {
+                Some(index - base)
+            }
             _ => None,
         };
         Some(Identity {

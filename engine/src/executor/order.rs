@@ -11,6 +11,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType};
 
 use crate::catalog::functions::EvalError;
+use crate::planted::{Bug, is_planted};
 use crate::types::access::{TextColumn, interval_of};
 use crate::types::numeric::NumericColumn;
 use crate::types::{Interval, PgType};
@@ -173,7 +174,7 @@ fn relative(mut values: Vec<u64>, nulls: Option<&NullBuffer>, direction: Directi
         let ranked = rank_by(values.len(), &|a, b| values[a].cmp(&values[b]));
         return relative(ranked, Some(nulls), Direction { descending: false, ..direction });
     }
-    let (offset, null) = if direction.nulls_first { (1, 0) } else { (0, max - min + 1) };
+    let (offset, null) = if direction.nulls_first && !is_planted(Bug::NullsLast) { (1, 0) } else { (0, max - min + 1) };
     for (row, value) in values.iter_mut().enumerate() {
         *value = if nulls.is_valid(row) { value.wrapping_add(offset) } else { null };
     }

@@ -19,6 +19,7 @@ use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::type_of;
 use crate::planner::node::{Equality, SideJoin, SideKind};
+use crate::planted::{Bug, is_planted};
 use crate::types::access::null_array;
 
 impl Run<'_> {
@@ -104,6 +105,7 @@ impl Run<'_> {
     /// The rows of the right side that matched none, beside NULLs.
     fn unmet(&self, join: &SideJoin, side: &BuildSide, met: &[bool], sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
         let rows: Vec<u32> = (0..met.len() as u32).filter(|row| !met[*row as usize]).collect();
+        let rows = if is_planted(Bug::LoseRow) { rows[1.min(rows.len())..].to_vec() } else { rows };
         if rows.is_empty() {
             return Ok(Flow::Continue(()));
         }

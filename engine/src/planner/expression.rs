@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::binder::{BoundExpr, ExprType};
 use crate::catalog::Collation;
-use crate::catalog::functions::Volatility;
 use crate::types::PgType;
 
 /// Calls `visit` on each direct operand.
@@ -147,7 +146,7 @@ pub fn any(expr: &BoundExpr, test: &dyn Fn(&BoundExpr) -> bool) -> bool {
 pub fn is_immutable_constant(expr: &BoundExpr) -> bool {
     !any(expr, &|part| match part {
         BoundExpr::Column { .. } | BoundExpr::Parameter { .. } => true,
-        BoundExpr::Call { function, .. } => function.volatility != Volatility::Immutable,
+        BoundExpr::Call { function, .. } => !function.is_fixed(),
         _ => false,
     })
 }
@@ -159,7 +158,7 @@ pub fn is_row_independent(expr: &BoundExpr) -> bool {
 
 /// Whether the value depends on the table's rows and the parameters only, not on settings or time.
 pub fn is_immutable(expr: &BoundExpr) -> bool {
-    !any(expr, &|part| matches!(part, BoundExpr::Call { function, .. } if function.volatility != Volatility::Immutable))
+    !any(expr, &|part| matches!(part, BoundExpr::Call { function, .. } if !function.is_fixed()))
 }
 
 /// Whether the expression certainly raises no error, whatever its columns hold: reads, and comparisons of one type with itself.

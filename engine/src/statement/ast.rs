@@ -295,6 +295,8 @@ pub enum Expr {
     },
     NullIf(Box<Self>, Box<Self>),
     Call(Box<Call>),
+    /// `name => value`, an argument of a call.
+    Named(Name, Box<Self>),
     /// CURRENT_DATE and its kin.
     SqlValue {
         function: SqlValueFunction,

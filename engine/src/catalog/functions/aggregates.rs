@@ -113,6 +113,11 @@ pub fn aggregates(name: &str) -> &'static [&'static Aggregate] {
     LISTS.iter().find(|list| list.first().is_some_and(|first| first.name == name)).copied().unwrap_or(&[])
 }
 
+/// Every aggregate, for reports.
+pub fn all_aggregates() -> impl Iterator<Item = &'static Aggregate> {
+    LISTS.iter().flat_map(|list| list.iter().copied())
+}
+
 macro_rules! aggregate_list {
     ($name:literal, $function:ident: $($argument:ident => $result:ident),+) => {
         &[$(&Aggregate {

@@ -10,6 +10,7 @@
 mod aggregates;
 mod arithmetic;
 mod array;
+mod bits;
 mod bucket;
 mod cast_number;
 mod cast_text;
@@ -18,6 +19,7 @@ mod comparison;
 mod datetime;
 mod float;
 mod json;
+mod number_pattern;
 mod numeric_arithmetic;
 mod pattern;
 mod registry;
@@ -27,12 +29,15 @@ mod text;
 mod text_comparison;
 mod vector;
 
-pub use aggregates::{Aggregate, AggregateFunction, Regression, Spread, WindowFunction, aggregates, window_function};
+pub use aggregates::{
+    Aggregate, AggregateFunction, Regression, Spread, WindowFunction, aggregates, all_aggregates, window_function,
+};
 pub use array::{CONSTRUCT, EQUALS_ANY, FUNCTIONS as ARRAY_FUNCTIONS, TO_STRING, subscript};
+pub use bits::{BITS_INT4, BITS_INT8};
 pub use collation::{LOWER, LOWER_ASCII, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
 pub use registry::{
-    ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, cast, function_candidates, functions,
-    length_coercion, operator_candidates, operators, output_function,
+    ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, all_functions, cast, function_candidates,
+    functions, length_coercion, operator_candidates, operators, output_function,
 };
 
 use arrow::array::ArrayRef;
@@ -123,6 +128,13 @@ pub struct Function {
 }
 
 impl Function {
+    /// Whether the result depends on the arguments alone. age(timestamptz, timestamptz) does not, though PostgreSQL says that
+    /// it is immutable: it counts by the clock of the session's zone.
+    pub fn is_fixed(&self) -> bool {
+        let is_by_clock = self.name == "age" && self.arguments.first() == Some(&PgType::Timestamptz);
+        self.volatility == Volatility::Immutable && !is_by_clock
+    }
+
     /// An immutable, strict entry: most are.
     pub(crate) const fn immutable(
         name: &'static str,

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Function, arithmetic, bucket, cast_number, cast_text, comparison, datetime, float, json, numeric_arithmetic,
-    pattern, regular, text, text_comparison,
+    Function, arithmetic, bucket, cast_number, cast_text, comparison, datetime, float, json, number_pattern,
+    numeric_arithmetic, pattern, regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -114,6 +114,11 @@ pub struct Cast {
     pub context: CastContext,
 }
 
+/// Every implemented operator and function, for reports.
+pub fn all_functions() -> impl Iterator<Item = &'static Function> {
+    ENTRIES.iter().flat_map(|entries| entries.iter())
+}
+
 /// The implemented operators with that symbol, unary ones with one argument.
 pub fn operators(symbol: &str) -> &'static [&'static Function] {
     REGISTRY.operators.get(symbol).map_or(&[], |named| &named.implemented)
@@ -198,6 +203,7 @@ static ENTRIES: &[&[Function]] = &[
     cast_number::ENTRIES,
     cast_text::ENTRIES,
     datetime::pattern::ENTRIES,
+    number_pattern::ENTRIES,
     bucket::ENTRIES,
     json::ENTRIES,
     regular::ENTRIES,

@@ -8,6 +8,7 @@ use arrow::array::ArrayRef;
 use super::comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual, Relation, six};
 use super::rows::{Text, to_bool};
 use super::{EvalContext, EvalError, Function, Operand};
+use crate::planted::{Bug, is_planted};
 use crate::types::PgType::{Bool, Bpchar, Name, Text as TextType};
 
 fn texts<R: Relation>(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
@@ -15,7 +16,14 @@ fn texts<R: Relation>(operands: &[Operand], rows: usize, _: &EvalContext<'_>) ->
 }
 
 /// bcTruelen: trailing spaces do not count (varchar.c, bpchareq, bpcharlt).
-fn padded_texts<R: Relation>(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+fn padded_texts<R: Relation>(
+    operands: &[Operand],
+    rows: usize,
+    context: &EvalContext<'_>,
+) -> Result<ArrayRef, EvalError> {
+    if is_planted(Bug::KeepBlanks) {
+        return texts::<R>(operands, rows, context);
+    }
     to_bool::<(Text, Text)>(operands, rows, |(a, b)| {
         Ok(R::holds(a.trim_end_matches(' ').as_bytes().cmp(b.trim_end_matches(' ').as_bytes())))
     })

@@ -4,7 +4,7 @@ use super::expression::Form;
 use super::name::{WordClass, word_class};
 use super::{Parsed, Parser, unsupported};
 use crate::statement::ast::{Call, CallSchema, Expr, Over, TypeName};
-use crate::statement::lexer::TokenKind;
+use crate::statement::lexer::{Token, TokenKind};
 
 impl Parser<'_, '_> {
     /// func_expr from its opening parenthesis.
@@ -28,11 +28,24 @@ impl Parser<'_, '_> {
             if self.peek_is_word("variadic") {
                 return Err(unsupported("VARIADIC"));
             }
-            call.arguments = self.list(Self::expression)?;
+            call.arguments = self.list(Self::argument)?;
             call.order_by = self.order_by_clause()?;
         }
         self.expect_symbol(")")?;
         self.call_clauses(call)
+    }
+
+    /// func_arg_expr. Positional arguments stand before named ones; the binder sees to that.
+    fn argument(&mut self) -> Parsed<Expr> {
+        let is_name = |token: &Token<'_>| matches!(token.kind, TokenKind::Word | TokenKind::QuotedName);
+        let has_name = self.peek().is_some_and(is_name)
+            && self.peek_at(1).is_some_and(|token| token.is_symbol("=>") || token.is_symbol(":="));
+        if !has_name {
+            return self.expression();
+        }
+        let name = self.column_id()?;
+        self.at += 1;
+        Ok(Expr::Named(name, Box::new(self.expression()?)))
     }
 
     fn call_clauses(&mut self, mut call: Call) -> Parsed<Expr> {

@@ -142,11 +142,11 @@ impl Parser<'_, '_> {
                 plain("float8")
             }
             "float" | "decimal" | "dec" | "numeric" | "varchar" | "char" | "character" | "timestamp" | "time"
-            | "interval" => {
+            | "interval" | "bit" => {
                 self.at += 1;
                 return self.modified_type(&word).map(Some);
             }
-            "national" | "nchar" | "bit" => return Err(unsupported(format!("type {word}"))),
+            "national" | "nchar" => return Err(unsupported(format!("type {word}"))),
             _ => return Ok(None),
         };
         self.at += 1;
@@ -166,6 +166,8 @@ impl Parser<'_, '_> {
             },
             "decimal" | "dec" | "numeric" => system("numeric", self.type_modifiers()?),
             "varchar" => system("varchar", self.type_modifiers()?),
+            "bit" if self.peek_is_word("varying") => return Err(unsupported("type bit varying")),
+            "bit" => system("bit", self.type_modifiers()?),
             "char" | "character" => {
                 let name = if self.accept_word("varying") { "varchar" } else { "bpchar" };
                 system(name, self.type_modifiers()?)

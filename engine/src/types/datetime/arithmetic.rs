@@ -8,6 +8,7 @@ use super::calendar::{
     check_timestamp, civil_from_days, days_from_civil, days_in_month, is_finite, is_finite_date, join, split,
 };
 use super::zone::OffsetCursor;
+use crate::planted::{Bug, is_planted};
 use crate::types::value::Interval;
 
 /// date2timestamp.
@@ -102,7 +103,9 @@ pub fn add_to_timestamptz(timestamp: i64, span: &Interval, cursor: &mut OffsetCu
         let (days, microseconds) = split(cursor.to_local(result));
         result = check_timestamp(cursor.from_local(join(add_months(days, span.months)?, microseconds)?))?;
     }
-    if span.days != 0 {
+    if span.days != 0 && is_planted(Bug::DstHour) {
+        result = check_timestamp(result + i64::from(span.days) * MICROSECONDS_PER_DAY)?;
+    } else if span.days != 0 {
         // The detour by the moment matters: it may have left a gap in local time.
         let (days, microseconds) = split(cursor.to_local(result));
         let moved = i64::from(days) + i64::from(span.days);
@@ -123,7 +126,8 @@ fn add_months(days: i32, months: i32) -> Result<i64, DateTimeError> {
         return Err(DateTimeError::TIMESTAMP_RANGE);
     }
     let month = total.rem_euclid(12) as u32 + 1;
-    Ok(days_from_civil(year, month, i64::from(day.min(days_in_month(year, month)))))
+    let last = if is_planted(Bug::EndOfMonth) { 31 } else { days_in_month(year, month) };
+    Ok(days_from_civil(year, month, i64::from(day.min(last))))
 }
 
 /// time_pl_interval: around the clock.

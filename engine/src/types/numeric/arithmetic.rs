@@ -3,6 +3,7 @@
 use arrow::datatypes::i256;
 
 use super::{NumericError, POWERS_OF_TEN, SCALE_MAX, power_of_ten, shift_left};
+use crate::planted::{Bug, is_planted};
 use crate::types::Numeric;
 
 /// NUMERIC_MIN_SIG_DIGITS: digits that a quotient has at least.
@@ -102,7 +103,8 @@ impl Numeric {
 
     /// round(numeric, int): half away from zero; a larger `scale` adds zeros, a negative one rounds to tens.
     pub fn round(self, scale: i32) -> Result<Self, NumericError> {
-        self.at_scale(scale.clamp(-RESULT_SCALE_MAX, RESULT_SCALE_MAX), Rounding::HalfAwayFromZero)
+        let rounding = if is_planted(Bug::CutDigits) { Rounding::TowardZero } else { Rounding::HalfAwayFromZero };
+        self.at_scale(scale.clamp(-RESULT_SCALE_MAX, RESULT_SCALE_MAX), rounding)
     }
 
     /// trunc(numeric, int).
@@ -262,7 +264,7 @@ fn quotient_scale(a: i128, a_scale: u16, b: i128, b_scale: u16) -> u16 {
         .max(i32::from(a_scale))
         .max(i32::from(b_scale))
         .clamp(0, DISPLAY_SCALE_MAX);
-    u16::try_from(scale).unwrap_or(SCALE_MAX)
+    u16::try_from(scale + i32::from(is_planted(Bug::WrongScale))).unwrap_or(SCALE_MAX)
 }
 
 /// Weight and value of the first non-zero base-10000 digit; (0, 0) for zero.

@@ -3,11 +3,12 @@
 //! [`Numeric`] holds up to 38 digits; whatever needs more ends in [`NumericError::Beyond`] and goes upstream.
 //! Display scale follows PostgreSQL's backend/utils/adt/numeric.c operation by operation, because it is visible in
 //! the text. [`mod@array`] has the three array forms, [`arithmetic`] the operators, [`convert`] text, integers and
-//! floats, [`wire`] the binary format.
+//! floats, [`pattern`] to_char, [`wire`] the binary format.
 
 pub mod arithmetic;
 pub mod array;
 pub mod convert;
+pub mod pattern;
 pub mod wire;
 
 use std::cmp::Ordering;

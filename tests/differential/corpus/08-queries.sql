@@ -1,0 +1,44 @@
+-- Structure: joins, subqueries, sets, grouping, windows.
+let join = JOIN ;; LEFT JOIN ;; RIGHT JOIN ;; FULL JOIN
+let on = a.a = b.a ;; a.id = b.id AND b.note > 'o' ;; a.a IS NOT DISTINCT FROM b.a
+SELECT a.id, b.id, b.note FROM other a {join} other b ON {on} ORDER BY 1 NULLS LAST, 2 NULLS LAST;
+SELECT n.id, o.id, o.note FROM numbers n {join} other o ON n.s = o.a ORDER BY 1, 2;
+SELECT k.a, k.b, o.note FROM keys k {join} other o USING (a) ORDER BY 1, 2, 3;
+SELECT count(*), count(k.n), count(o.id) FROM keys k {join} other o ON k.a = o.a AND k.n > 5;
+let set = UNION ;; UNION ALL ;; INTERSECT ;; INTERSECT ALL ;; EXCEPT ;; EXCEPT ALL
+SELECT a FROM keys {set} SELECT a FROM other ORDER BY 1 NULLS FIRST;
+SELECT id, note FROM other {set} SELECT id, t FROM texts ORDER BY 1, 2;
+SELECT 1 AS x, 2.5 AS y {set} SELECT i, n2 FROM numbers WHERE id < 5 ORDER BY 1, 2;
+let agg = count(*) ;; count(n) ;; sum(n) ;; avg(n) ;; min(b) ;; max(n) ;; count(DISTINCT n) ;; bool_or(n > 30) ;; string_agg(b, ',' ORDER BY b) ;; array_agg(n ORDER BY n) ;; stddev(n) ;; sum(n) FILTER (WHERE n % 2 = 0)
+SELECT a, {agg} FROM keys GROUP BY a ORDER BY a;
+SELECT {agg} FROM keys;
+SELECT {agg} FROM keys WHERE a = 99;
+SELECT a, {agg} FROM keys GROUP BY a HAVING {agg} IS NOT NULL ORDER BY a;
+let sets = ROLLUP (a, n % 3) ;; CUBE (a, n % 3) ;; GROUPING SETS ((a), (n % 3), ())
+SELECT a, n % 3 AS m, {agg}, grouping(a, n % 3) FROM keys GROUP BY {sets} ORDER BY 1, 2, 4;
+let fn = row_number() ;; rank() ;; dense_rank() ;; percent_rank() ;; cume_dist() ;; ntile(3) ;; lag(n) ;; lead(n, 2, -1) ;; first_value(n) ;; last_value(n) ;; nth_value(n, 2) ;; sum(n) ;; count(*) ;; avg(n) ;; min(n) ;; max(b)
+let over = ORDER BY b ;; PARTITION BY a ORDER BY b DESC ;; PARTITION BY a ORDER BY b ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING ;; ORDER BY b ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING ;; PARTITION BY a ORDER BY b ROWS 2 PRECEDING EXCLUDE CURRENT ROW ;; ORDER BY b GROUPS BETWEEN CURRENT ROW AND 2 FOLLOWING
+SELECT a, b, {fn} OVER ({over}) FROM keys ORDER BY a, b;
+let by = n ;; a
+let range = 3 PRECEDING ;; BETWEEN 1 PRECEDING AND 5 FOLLOWING ;; BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING ;; BETWEEN 2 PRECEDING AND CURRENT ROW EXCLUDE GROUP
+SELECT a, b, count(*) OVER (ORDER BY {by} RANGE {range}), sum(n) OVER (PARTITION BY a % 2 ORDER BY {by} DESC RANGE {range}) FROM keys ORDER BY a, b;
+let sub = (SELECT max(n) FROM keys k WHERE k.a = o.a) ;; (SELECT count(*) FROM keys k WHERE k.a = o.a AND k.n > o.id) ;; EXISTS (SELECT 1 FROM keys k WHERE k.a = o.a) ;; o.a IN (SELECT a FROM keys WHERE n > 20) ;; o.a NOT IN (SELECT a FROM keys) ;; (SELECT note FROM other p WHERE p.id = o.id - 1) ;; (SELECT sum(n) FROM keys) ;; NOT EXISTS (SELECT FROM keys k WHERE k.a = o.id)
+SELECT o.id, {sub} FROM other o ORDER BY o.id;
+let where = o.a IN (SELECT a FROM keys) ;; o.a NOT IN (SELECT a FROM keys WHERE n IS NOT NULL) ;; EXISTS (SELECT 1 FROM keys k WHERE k.a = o.a AND k.n > 10) ;; o.id = (SELECT min(id) FROM other) ;; o.a = ANY (SELECT a FROM keys) ;; (o.id, o.a) IN (SELECT a, a FROM keys)
+SELECT o.id FROM other o WHERE {where} ORDER BY 1;
+let from = (SELECT a, sum(n) AS s FROM keys GROUP BY a) q ;; (VALUES (1, 2), (3, NULL)) q (a, s) ;; generate_series(1, 3) q (a) CROSS JOIN (SELECT 7 AS s) r ;; (SELECT DISTINCT a, a AS s FROM keys) q
+SELECT a, s FROM {from} ORDER BY 1, 2;
+SELECT count(*), sum(a), max(s) FROM {from};
+WITH q AS (SELECT a, count(*) AS c FROM keys GROUP BY a), r AS (SELECT a FROM q WHERE c > 6) SELECT q.a, c, r.a FROM q LEFT JOIN r USING (a) ORDER BY 1;
+let limit = LIMIT 3 ;; OFFSET 2 ;; LIMIT 2 OFFSET 48 ;; LIMIT 0 ;; FETCH FIRST 2 ROWS ONLY ;; LIMIT NULL
+SELECT a, b FROM keys ORDER BY a, b {limit};
+SELECT DISTINCT ON (a) a, b, n FROM keys ORDER BY a, n DESC NULLS LAST, b {limit};
+let cols = a ;; a, a > 3 ;; n
+SELECT DISTINCT {cols} FROM keys ORDER BY {cols};
+let order = a, b ;; a DESC, b ;; n NULLS FIRST, b ;; n DESC NULLS LAST, b DESC ;; 2, 1 ;; a % 2, b
+SELECT a, b, n FROM keys ORDER BY {order};
+SELECT * FROM (SELECT a, b, row_number() OVER (PARTITION BY a ORDER BY b) AS r FROM keys) q WHERE r <= 2 ORDER BY a, r;
+let p = t ;; v ;; c
+let q = t ;; v ;; c
+SELECT o.id, l.c FROM other o CROSS JOIN LATERAL (SELECT count(*) AS c FROM keys k WHERE k.a = o.a) l ORDER BY 1;
+SELECT a.id, b.id FROM texts a JOIN texts b ON a.{p} = b.{q} ORDER BY 1, 2;
