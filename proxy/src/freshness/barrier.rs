@@ -20,12 +20,13 @@ use freshet_engine::types::Lsn;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::connections::{connect, run_nudges};
 use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure};
 use crate::freshness::fingerprint::{Expected, FullParameters, LogGeometry, Moment};
+use crate::freshness::patience::Alarm;
 use crate::freshness::{FreshnessOptions, Served};
 use crate::replication::catalog::LoadedCatalog;
 use crate::replication::status::Running;
@@ -192,6 +193,7 @@ async fn live(shared: &Arc<Shared>, readers: &mut mpsc::UnboundedReceiver<Reader
         changes: 0,
         is_suspect: true,
         publication: None,
+        alarm: Alarm::new(),
     };
     shared.is_up.store(true, Ordering::SeqCst);
     let ended = barrier.serve(readers).await;
@@ -232,6 +234,8 @@ struct Barrier {
     is_suspect: bool,
     /// [`Moment::publication`] when everything was found as expected last; None: it is another since.
     publication: Option<i64>,
+    /// Wakes it when something is due.
+    alarm: Alarm,
 }
 
 /// The last digests found, all as expected.
@@ -324,7 +328,7 @@ impl Barrier {
                 None => return Err(UpstreamReason::MirrorBehind("shutting down".into())),
             },
             () = self.shared.exposure.due.notified() => {}
-            () = sleep_until(wake_at) => {}
+            () = self.alarm.wait_until(wake_at) => {}
         }
         Ok(())
     }

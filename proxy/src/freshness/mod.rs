@@ -12,6 +12,7 @@ pub mod barrier;
 pub mod exposure;
 pub mod fingerprint;
 pub mod orders;
+mod patience;
 pub mod pins;
 pub mod privileges;
 pub mod zones;
@@ -39,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 use crate::freshness::barrier::{BarrierCounters, Reader};
 use crate::freshness::exposure::{BarrierNumber, Exposure};
 use crate::freshness::orders::TextOrders;
+use crate::freshness::patience::within;
 use crate::freshness::pins::{PinOptions, Pins};
 use crate::freshness::privileges::Privileges;
 use crate::freshness::zones::ZoneData;
@@ -245,9 +247,9 @@ impl Freshness {
         let gone = |_| UpstreamReason::MirrorBehind("the barrier is gone".into());
         self.readers.send(reader).map_err(|_| gone(()))?;
         // The barrier keeps to the budget itself, but its thread may be busy with a large transaction.
-        match timeout(self.shared.options.wait_budget + OVERDUE, answer).await {
-            Ok(answer) => answer.map_err(|_| gone(()))?,
-            Err(_) => Err(UpstreamReason::WaitBudget),
+        match within(self.shared.options.wait_budget + OVERDUE, answer).await {
+            Some(answer) => answer.map_err(|_| gone(()))?,
+            None => Err(UpstreamReason::WaitBudget),
         }
     }
 
