@@ -212,6 +212,28 @@ fn a_burst_sees_what_was_committed_past_freshet_before_it() {
 }
 
 #[test]
+fn a_burst_that_changes_to_exact_mode_is_exact_from_there_on() {
+    let stand = Stand::start();
+    let mut client = stand.connect("session");
+    let mut writer = RawClient::log_in(stand.cluster.port(), &stand.database);
+    let reads: Vec<Vec<u8>> = (1..=5).map(|id| prepared("t", id)).collect();
+    settle(&stand, &mut client, &reads);
+    // Not kept yet, so that the first read of the burst asks for a moment, in session mode.
+    let fresh = |round: usize| query(&format!("SELECT n + {round} FROM t WHERE id = 1"));
+    for round in 1..60 {
+        writer.query(&format!("UPDATE t SET n = {round}"));
+        let burst = [
+            &[fresh(round), query("SET freshet.freshness = 'exact'")],
+            &reads[..],
+            &[query("SET freshet.freshness = 'session'")],
+        ]
+        .concat();
+        let replies = play(&mut client, &burst);
+        assert_eq!(values(&replies[2..7]), vec![round.to_string(); 5]);
+    }
+}
+
+#[test]
 fn what_a_burst_leaves_behind_is_what_its_units_leave() {
     let stand = Stand::start();
     let mut upstream = RawClient::log_in(stand.cluster.port(), &stand.database);

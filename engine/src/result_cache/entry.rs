@@ -87,6 +87,22 @@ impl CachedReply {
             })
     }
 
+    /// The generations that the reply's tables have in a snapshot of its catalog, for [`CachedReply::is_at`]. Empty if
+    /// there is no saying.
+    pub fn generations_at(&self, snapshot: &Snapshot) -> Vec<(RelationId, Generation)> {
+        let generation = |(relation, _)| Some((relation, snapshot.tables.get(&relation)?.generation));
+        let is_of_catalog = snapshot.catalog.version == self.catalog_version;
+        is_of_catalog.then(|| self.basis.iter().map(generation).collect()).flatten().unwrap_or_default()
+    }
+
+    /// Short for [`CachedReply::is_valid_at`] where the snapshot's generations are at hand, by another reply of
+    /// `catalog_version` to the same tables. False: ask that.
+    pub fn is_at(&self, generations: &[(RelationId, Generation)], catalog_version: u64) -> bool {
+        !generations.is_empty()
+            && catalog_version == self.catalog_version
+            && self.basis.iter().eq(generations.iter().copied())
+    }
+
     pub fn resident_bytes(&self) -> usize {
         let parameters = self.parameters.iter().map(|value| size_of::<Value>() + value_bytes(value)).sum::<usize>();
         // Replies to one statement with parameters share it, those with literals each have their own.

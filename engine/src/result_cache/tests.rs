@@ -85,6 +85,32 @@ fn a_reply_is_valid_only_for_the_generations_it_read() {
 }
 
 #[test]
+fn the_short_question_is_never_answered_yes_where_the_long_one_is_not() {
+    let asked = reply(10, &[(1, 100), (2, 200)]);
+    let others = [
+        reply(10, &[(1, 100), (2, 200)]),
+        reply(10, &[(1, 101), (2, 200)]),
+        reply(10, &[(2, 200), (1, 100)]),
+        reply(10, &[(1, 100)]),
+        reply(10, &[]),
+    ];
+    let snapshots = [
+        snapshot(1, &[(1, 100), (2, 200)]),
+        snapshot(1, &[(1, 101), (2, 200)]),
+        snapshot(1, &[(1, 100)]),
+        snapshot(2, &[(1, 100), (2, 200)]),
+    ];
+    assert!(others[0].is_at(&asked.generations_at(&snapshots[0]), 1));
+    for snapshot in &snapshots {
+        let generations = asked.generations_at(snapshot);
+        for other in &others {
+            let is_at = other.is_at(&generations, snapshot.catalog.version);
+            assert!(!is_at || other.is_valid_at(snapshot), "{other:?} at {generations:?}");
+        }
+    }
+}
+
+#[test]
 fn one_huge_reply_is_refused() {
     let cache = ResultCache::new(80_000, usize::MAX);
     assert!(!cache.insert(&key("SELECT 1", 7), reply(20_000, &[])));

@@ -37,7 +37,8 @@ impl LocalAnswerer {
         if !is_of_use(&kept, unit, settings) {
             return None;
         }
-        let shared = self.moments.find(unit.arrival, &kept.relations, self.required, state.catalog_version);
+        let shared =
+            self.moments.find(unit.arrival, state.freshness, &kept.relations, self.required, state.catalog_version);
         let freshness = &self.local.freshness;
         let served = shared.or_else(|| freshness.try_acquire(state.freshness, &kept.relations, self.required))?;
         self.required = self.required.max(served.barrier);

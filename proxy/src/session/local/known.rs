@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use freshet_config::FreshnessMode;
+use freshet_engine::catalog::RelationId;
 use freshet_engine::result_cache::CachedReply;
+use freshet_engine::table::Generation;
 use parking_lot::MutexGuard;
 
 use crate::freshness::Served;
@@ -27,11 +29,26 @@ pub(super) struct LocalKnown<'a> {
     moments: &'a mut Moments,
     required: &'a mut BarrierNumber,
     asking: Asking,
-    /// The moment for the tables of this reply.
-    shown: Option<(Arc<CachedReply>, Served)>,
+    shown: Option<Shown>,
     counted: Option<Counted>,
     /// Of the last reply.
     rows: u64,
+}
+
+/// The moment for the tables of a reply.
+struct Shown {
+    of: Arc<CachedReply>,
+    served: Served,
+    /// Of those tables, in the order of the reply's basis.
+    generations: Vec<(RelationId, Generation)>,
+}
+
+impl Shown {
+    fn is_valid(&self, kept: &CachedReply) -> bool {
+        self.served.barrier.0 >= kept.barrier
+            && (kept.is_at(&self.generations, self.served.snapshot.catalog.version)
+                || kept.is_valid_at(&self.served.snapshot))
+    }
 }
 
 /// Hits of one shape that are not counted yet.
@@ -103,27 +120,26 @@ impl Known for LocalKnown<'_> {
         if !is_of_use {
             return false;
         }
-        let is_shown = self.shown.as_ref().is_some_and(|(of, _)| of.relations == kept.relations);
+        let is_shown = self.shown.as_ref().is_some_and(|shown| shown.of.relations == kept.relations);
         if !is_shown {
             let version = self.asking.catalog_version;
-            let shared = self.moments.find(Some(unit.arrival), &kept.relations, *self.required, version);
+            let shared =
+                self.moments.find(Some(unit.arrival), self.asking.freshness, &kept.relations, *self.required, version);
             let freshness = &self.local.freshness;
             let found =
                 shared.or_else(|| freshness.try_acquire(self.asking.freshness, &kept.relations, *self.required));
             let Some(served) = found.filter(|served| served.snapshot.catalog.version == version) else { return false };
             *self.required = (*self.required).max(served.barrier);
-            self.shown = Some((Arc::clone(kept), served));
+            let generations = kept.generations_at(&served.snapshot);
+            self.shown = Some(Shown { of: Arc::clone(kept), served, generations });
         }
-        let Some((_, served)) = &self.shown else { return false };
-        if served.barrier.0 < kept.barrier || !kept.is_valid_at(&served.snapshot) {
-            return false;
-        }
+        let Some(shown) = self.shown.as_ref().filter(|shown| shown.is_valid(kept)) else { return false };
         out.push(&place.frames);
         self.rows = kept.row_count;
         match &mut self.counted {
             Some(counted) if Arc::ptr_eq(&counted.attachment, &kept.attachment) => counted.hits += 1,
             counted => {
-                let (attachment, wait_us) = (Arc::clone(&kept.attachment), served.wait_us);
+                let (attachment, wait_us) = (Arc::clone(&kept.attachment), shown.served.wait_us);
                 let before = counted.replace(Counted { attachment, hits: 1, wait_us });
                 before.iter().for_each(Counted::count);
             }
@@ -133,7 +149,7 @@ impl Known for LocalKnown<'_> {
 
     fn finish(self) -> Account {
         self.counted.iter().for_each(Counted::count);
-        let Some((_, served)) = &self.shown else { return Account::default() };
+        let Some(Shown { served, .. }) = &self.shown else { return Account::default() };
         Account {
             route: Answered::Hit,
             freshness: self.asking.freshness.name(),

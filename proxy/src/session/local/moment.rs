@@ -27,6 +27,8 @@ pub(super) struct Moments {
 
 #[derive(Debug)]
 struct Moment {
+    /// What was asked for: what satisfies one mode may be too old for another.
+    mode: FreshnessMode,
     served: Served,
     /// Those that it is known for, ascending.
     relations: Vec<RelationId>,
@@ -47,12 +49,14 @@ impl Moments {
     pub(super) fn find(
         &mut self,
         arrival: Option<Arrival>,
+        mode: FreshnessMode,
         relations: &[RelationId],
         required: BarrierNumber,
         catalog_version: u64,
     ) -> Option<Served> {
         let moment = self.shared.as_ref()?;
-        let is_new_enough = arrival.is_some_and(|arrival| arrival.end <= moment.through)
+        let is_new_enough = moment.mode == mode
+            && arrival.is_some_and(|arrival| arrival.end <= moment.through)
             && moment.served.barrier >= required
             && moment.served.snapshot.catalog.version == catalog_version;
         if !is_new_enough {
@@ -80,10 +84,11 @@ impl Moments {
         all
     }
 
-    fn note(&mut self, arrival: Option<Arrival>, served: &Served, relations: Vec<RelationId>) {
+    fn note(&mut self, arrival: Option<Arrival>, mode: FreshnessMode, served: &Served, relations: Vec<RelationId>) {
         // Nobody would ask for it.
         let arrival = arrival.filter(|arrival| arrival.received > arrival.end);
-        self.shared = arrival.map(|arrival| Moment { served: served.clone(), relations, through: arrival.received });
+        self.shared =
+            arrival.map(|arrival| Moment { mode, served: served.clone(), relations, through: arrival.received });
     }
 }
 
@@ -111,7 +116,7 @@ impl LocalAnswerer {
         relations: &[RelationId],
         arrival: Option<Arrival>,
     ) -> Result<Served, UpstreamReason> {
-        if let Some(served) = self.moments.find(arrival, relations, self.required, request.catalog_version) {
+        if let Some(served) = self.moments.find(arrival, mode, relations, self.required, request.catalog_version) {
             return Ok(served);
         }
         let wanted = self.moments.with_ahead(arrival, relations);
@@ -130,7 +135,7 @@ impl LocalAnswerer {
             }
         }
         let served = acquired?;
-        self.moments.note(arrival, &served, wanted);
+        self.moments.note(arrival, mode, &served, wanted);
         Ok(served)
     }
 }
@@ -145,6 +150,7 @@ mod tests {
 
     const ONE: RelationId = RelationId(1);
     const TWO: RelationId = RelationId(2);
+    const EXACT: FreshnessMode = FreshnessMode::Exact;
 
     fn served(barrier: u64) -> Served {
         let snapshot = Arc::new(Snapshot::default());
@@ -158,17 +164,18 @@ mod tests {
     #[test]
     fn a_moment_is_for_units_that_had_come_when_it_was_asked_for() {
         let mut moments = Moments::default();
-        moments.note(at(10, 100), &served(5), vec![ONE]);
+        moments.note(at(10, 100), EXACT, &served(5), vec![ONE]);
         let mut has =
-            |arrival, barrier, version| moments.find(arrival, &[ONE], BarrierNumber(barrier), version).is_some();
+            |arrival, barrier, version| moments.find(arrival, EXACT, &[ONE], BarrierNumber(barrier), version).is_some();
         assert!(has(at(100, 300), 5, 0));
         assert!(!has(at(101, 300), 5, 0), "it came later");
         assert!(!has(None, 5, 0), "nothing is known of when it came");
         assert!(!has(at(100, 300), 6, 0), "a relayed statement lies in between");
         assert!(!has(at(100, 300), 5, 1), "another catalog");
+        assert!(moments.find(at(20, 100), FreshnessMode::Session, &[ONE], BarrierNumber(0), 0).is_none());
         moments.end();
-        assert!(moments.find(at(20, 100), &[ONE], BarrierNumber(0), 0).is_none());
-        moments.note(at(100, 100), &served(5), vec![ONE]);
+        assert!(moments.find(at(20, 100), EXACT, &[ONE], BarrierNumber(0), 0).is_none());
+        moments.note(at(100, 100), EXACT, &served(5), vec![ONE]);
         assert!(moments.is_empty(), "no other unit is there");
     }
 
@@ -176,12 +183,12 @@ mod tests {
     fn what_a_burst_was_short_of_is_asked_for_the_next_time() {
         let mut moments = Moments::default();
         assert_eq!(moments.with_ahead(at(10, 100), &[ONE]), [ONE]);
-        moments.note(at(10, 100), &served(5), vec![ONE]);
-        assert!(moments.find(at(20, 100), &[TWO], BarrierNumber(0), 0).is_none());
+        moments.note(at(10, 100), EXACT, &served(5), vec![ONE]);
+        assert!(moments.find(at(20, 100), EXACT, &[TWO], BarrierNumber(0), 0).is_none());
         assert_eq!(moments.with_ahead(at(10, 100), &[ONE]), [ONE, TWO]);
         assert_eq!(moments.with_ahead(at(100, 100), &[ONE]), [ONE], "a unit by itself");
         for n in 3..200 {
-            assert!(moments.find(at(20, 100), &[RelationId(n)], BarrierNumber(0), 0).is_none());
+            assert!(moments.find(at(20, 100), EXACT, &[RelationId(n)], BarrierNumber(0), 0).is_none());
             assert!(moments.ahead.len() <= AHEAD_MAX);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::session::answer::{Arrival, Known, RawUnit};
+use crate::session::answer::{Arrival, Known, PreparedStatement, RawUnit};
 use crate::session::machine::Machine;
 use crate::session::machine::local::find_prepared;
 use crate::wire::frame::{HEADER_LENGTH, Head, head};
@@ -23,6 +23,8 @@ impl Machine {
         let incoming = std::mem::take(&mut self.incoming);
         let received = self.given_up + incoming.len() as u64;
         let (status, mut count, mut traces) = (self.state.status, 0, Traces::default());
+        // Bursts mostly bind one statement.
+        let mut bound: Option<(&[u8], &PreparedStatement)> = None;
         while let Some((length, text)) = plain_unit(&incoming[self.taken..]) {
             let place = self.taken..self.taken + length;
             let statement = match text {
@@ -31,11 +33,15 @@ impl Machine {
                     if name.is_empty()
                         && let Some(text) = traces.text.take()
                     {
+                        bound = None;
                         self.leave_behind(&incoming[text]);
                     }
-                    let found = find_prepared(&self.virtual_statements, &self.statements, &self.unnamed, name);
-                    let Some(statement) = found else { break };
-                    Some(&**statement)
+                    if bound.is_none_or(|(last, _)| last != name) {
+                        let found = find_prepared(&self.virtual_statements, &self.statements, &self.unnamed, name);
+                        bound = found.map(|statement| (name, &**statement));
+                    }
+                    let Some((_, statement)) = bound else { break };
+                    Some(statement)
                 }
             };
             let arrival = Arrival { end: self.given_up + place.end as u64, received };
@@ -113,14 +119,37 @@ fn bound_statement(bytes: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use freshet_config::FreshnessMode;
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::wire::extended::{SYNC, write_bind, write_execute, write_parse};
-    use crate::wire::query::write_query;
+    use crate::session::answer::{Account, Reply};
+    use crate::session::buffer::OutBuffer;
+    use crate::session::machine::local::write_reply;
+    use crate::session::machine::{MachineLimits, Step};
+    use crate::session::state::{Isolation, Login, SessionState};
+    use crate::wire::extended::{SYNC, Target, write_bind, write_close, write_execute, write_parse};
+    use crate::wire::query::{TransactionStatus, write_query};
 
     fn bytes(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();
         write(&mut out);
         out
+    }
+
+    fn execution(has_close: bool) -> Vec<u8> {
+        bytes(|out| {
+            write_bind(out, b"", b"");
+            write_execute(out, b"");
+            if has_close {
+                write_close(out, Target::Portal(b""));
+            }
+            out.extend_from_slice(SYNC);
+        })
+    }
+
+    fn own_text(text: &str, has_close: bool) -> Vec<u8> {
+        [bytes(|out| write_parse(out, b"", text.as_bytes())), execution(has_close)].concat()
     }
 
     #[test]
@@ -131,7 +160,7 @@ mod tests {
             write_execute(out, b"");
             out.extend_from_slice(SYNC);
         });
-        let own = [bytes(|out| write_parse(out, b"", b"SELECT 1")), prepared.clone()].concat();
+        let own = own_text("SELECT 1", false);
         let cases = [(&query, Text::Own), (&prepared, Text::Prepared(b"name")), (&own, Text::Own)];
         for (unit, text) in cases {
             let burst = [unit.as_slice(), &query].concat();
@@ -155,6 +184,101 @@ mod tests {
         let malformed = [b"B\0\0\0\x03".as_slice(), SYNC].concat();
         for other in [&named[..], &query_within, &malformed, SYNC, b"", b"X\0\0\0\x04"] {
             assert_eq!(plain_unit(other), None, "{other:?}");
+        }
+    }
+
+    /// Knows every unit but some.
+    struct Most {
+        units: usize,
+        unknown_each: usize,
+    }
+
+    fn reply() -> Reply {
+        let rows = bytes(|out| crate::wire::query::write_command_complete(out, "SELECT 0"));
+        Reply { rows: vec![rows.into()], ..Reply::default() }
+    }
+
+    impl Known for Most {
+        fn answer(&mut self, unit: &RawUnit<'_>, out: &mut OutBuffer) -> bool {
+            self.units += 1;
+            assert!(unit.arrival.end <= unit.arrival.received);
+            if self.units.is_multiple_of(self.unknown_each) {
+                return false;
+            }
+            write_reply(out, unit.bytes, &reply());
+            true
+        }
+
+        fn finish(self) -> Account {
+            Account::default()
+        }
+    }
+
+    fn machine(is_block: bool) -> Machine {
+        let limits = MachineLimits {
+            statement_bytes_max: 4096,
+            prepared_statements_max: 100,
+            answers_locally: true,
+            schema: "freshet",
+        };
+        let mut machine = Machine::new(SessionState::new(Login::default(), FreshnessMode::Exact), limits, None);
+        if is_block {
+            machine.begin(Some(Isolation::ReadCommitted));
+            machine.state.status = TransactionStatus::InTransaction;
+        }
+        machine
+    }
+
+    proptest! {
+        /// What upstream is sent afterwards, for messages that use the unnamed statement or portal, tells what was left.
+        #[test]
+        fn a_burst_leaves_what_its_units_leave_one_by_one(
+            kinds in proptest::collection::vec(0_usize..5, 1..8),
+            unknown_each in 2_usize..6,
+            is_block in any::<bool>(),
+            uses_portal in any::<bool>(),
+        ) {
+            let mut has_text = false;
+            let mut units = Vec::new();
+            for (at, kind) in kinds.into_iter().enumerate() {
+                let text = format!("SELECT {at}");
+                units.push(match kind {
+                    0 => bytes(|out| write_query(out, text.as_bytes())),
+                    1 | 2 if has_text => execution(kind == 1),
+                    _ => own_text(&text, kind == 3),
+                });
+                has_text = kind != 0;
+            }
+            let (mut together, mut apart) = (machine(is_block), machine(is_block));
+            let mut known = Most { units: 0, unknown_each };
+            together.receive_client(&units.concat());
+            while together.advance() == Step::Decide {
+                if together.answer_known(&mut known) == 0 {
+                    together.answer_locally(&reply());
+                }
+            }
+            for unit in &units {
+                apart.receive_client(unit);
+                assert_eq!(apart.advance(), Step::Decide);
+                apart.answer_locally(&reply());
+                assert_eq!(apart.advance(), Step::Wait);
+            }
+            prop_assert_eq!(together.to_client.take(), apart.to_client.take());
+            let next = if uses_portal {
+                bytes(|out| {
+                    write_execute(out, b"");
+                    out.extend_from_slice(SYNC);
+                })
+            } else {
+                execution(false)
+            };
+            for machine in [&mut together, &mut apart] {
+                machine.receive_client(&next);
+                while machine.advance() == Step::Decide {
+                    machine.relay_unit(None);
+                }
+            }
+            prop_assert_eq!(together.to_upstream.take(), apart.to_upstream.take());
         }
     }
 }
