@@ -67,8 +67,12 @@ pub(super) fn run(
         let threads = lines.iter_mut().zip(stretches).map(|(line, stretch)| {
             let (start, is_over, exchange, stretch) = (&start, &is_over, exchange.clone(), stretch.clone());
             scope.spawn(move || {
+                // Who has nothing to do is no reason for the others to stop.
+                let has_work = !stretch.is_empty();
                 let result = one_thread(line, exchange, keys, stretch, limit, start, is_over);
-                is_over.store(true, Ordering::Relaxed);
+                if has_work || result.is_err() {
+                    is_over.store(true, Ordering::Relaxed);
+                }
                 result
             })
         });

@@ -78,7 +78,8 @@ fn one_part(options: &Options, keys: Keys, stand: &Stand, connections: usize, re
     let case = |operation: Operation, rest: &str| format!("{connections} connections/{}{rest}", operation.name());
     if wants(Operation::Read) {
         say(&format!("{connections} connections: read"));
-        let all = read(options, keys, Contest::open(stand, Operation::Read, connections, Durability::Durable)?)?;
+        let contest = Contest::open(stand, Operation::Read, connections, Durability::Durable)?;
+        let all = read(options, keys, connections, contest)?;
         report(&case(Operation::Read, ""), connections, &all, results)?;
     }
     if !wants(Operation::Create) && !wants(Operation::Delete) {
@@ -97,13 +98,17 @@ fn one_part(options: &Options, keys: Keys, stand: &Stand, connections: usize, re
     Ok(())
 }
 
-fn read(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<Vec<Series>> {
+fn read(options: &Options, keys: Keys, connections: usize, mut contest: Contest<'_>) -> io::Result<Vec<Series>> {
     let mut all = contest.series();
+    let part = options.connections.iter().position(|other| *other == connections).unwrap_or(0);
+    let exact = contest.entries.iter().position(|entry| entry.store.name == stores::EXACT);
     for round in 0..options.rounds {
-        // Each round begins with other keys.
-        let share = |line: &Line| line.share(keys);
-        let from = |line: &Line| share(line) * round as u64 / options.rounds as u64;
-        let stretches = contest.stretches(|_, _, line| from(line)..from(line) + share(line));
+        // Each begins with keys of its own, also the second of the two that share a freshet: what the one has read is kept for
+        // the other.
+        let turn = |store: usize| 2 * (part * options.rounds + round) + usize::from(Some(store) == exact);
+        let turns = 2 * options.connections.len() * options.rounds;
+        let from = |store: usize, line: &Line| line.share(keys) * turn(store) as u64 / turns as u64;
+        let stretches = contest.stretches(|store, _, line| from(store, line)..from(store, line) + line.share(keys));
         contest.round(options, keys, Operation::Read, round, &mut all, &stretches)?;
     }
     for (series, entry) in all.iter_mut().zip(&contest.entries) {
@@ -227,6 +232,9 @@ impl Series {
     }
 
     fn add(&mut self, measured: &Measured, [server, upstream]: [Duration; 2]) -> io::Result<()> {
+        if measured.queries == 0 {
+            return Err(io::Error::other(format!("{}: no query", self.store)));
+        }
         let each = |time: Duration| time.as_secs_f64() * 1e6 / measured.queries as f64;
         self.rates.push(measured.queries_per_second());
         self.server_us.push(each(server));

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::load::{self, Connection, Load};
 use crate::process::{memory_kb, postmaster, processor_time, processor_time_of_family};
@@ -28,13 +28,27 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     let load = Load { units: &[message], allowed: &allowed, depth: 1 };
     // Verified and kept before anything is timed.
     let mut settled = connect(server.address, &database, Some("session"))?;
-    crate::servers::settle(&mut settled, || SQL.to_owned(), &["hit"], std::time::Duration::from_secs(10))?;
+    crate::servers::settle(&mut settled, || SQL.to_owned(), &["hit"], Duration::from_secs(10))?;
     drop(settled);
+    let idle = backends(stand, &database);
     for (system, address) in [(SESSION, server.address), (UPSTREAM, stand.address())] {
         one_system(stand, system, address, &server, &database, size, &load, costs)?;
+        // What ends is no load of the next one's.
+        let limit = Instant::now() + Duration::from_secs(60);
+        while backends(stand, &database) > idle {
+            if Instant::now() > limit {
+                return Err(io::Error::other(format!("{system}: its connections do not end")));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
     stand.end(&database, server);
     Ok(())
+}
+
+fn backends(stand: &Stand, database: &str) -> u64 {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    stand.cluster.psql(database, sql).trim().parse().unwrap_or(u64::MAX)
 }
 
 fn one_system(
@@ -48,8 +62,7 @@ fn one_system(
     costs: &mut Costs,
 ) -> io::Result<()> {
     let postmaster = postmaster(&stand.cluster)?;
-    let used =
-        || if system == SESSION { processor_time(server.process.id) } else { processor_time_of_family(postmaster) };
+    let used = || [processor_time(server.process.id), processor_time_of_family(postmaster)];
     let settings: &[&str] = if system == SESSION { &["SET freshet.freshness = 'session'"] } else { &[] };
     let began = Instant::now();
     let mut open = Vec::new();
@@ -66,15 +79,24 @@ fn one_system(
     }
     let alone = stand.times(|_| timed(&mut open[0].client, SQL))?;
     costs.add(size, ("one busy, the others idle", "us"), system, alone, "");
-    let (mut between, mut per_query) = (Vec::new(), Vec::new());
+    let (mut between, mut of_freshet, mut of_upstream) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..stand.rounds {
         let before = used();
         // Longer where many threads have to start first.
         let measured = load::run(&mut open, load, stand.seconds.max(size as f64 * 1e-3))?;
-        per_query.push(used().saturating_sub(before).as_secs_f64() * 1e6 / measured.queries as f64);
+        let after = used();
+        for (times, who) in [(&mut of_freshet, 0), (&mut of_upstream, 1)] {
+            times.push(after[who].saturating_sub(before[who]).as_secs_f64() * 1e6 / measured.queries as f64);
+        }
         between.push(1e6 / measured.queries_per_second());
     }
     costs.add(size, ("all busy, time between answers", "us"), system, between, "");
-    costs.add(size, ("all busy, processor time per answer", "us"), system, per_query, "");
+    let busy = ("all busy, processor time per answer", "us");
+    if system == SESSION {
+        costs.add(size, busy, system, of_freshet, "");
+        costs.add(size, busy, "PostgreSQL's beside it", of_upstream, "");
+    } else {
+        costs.add(size, busy, system, of_upstream, "");
+    }
     Ok(())
 }

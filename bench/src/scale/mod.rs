@@ -2,7 +2,7 @@
 //! them best.
 //!
 //! Each part starts freshet anew for each size, so that nothing is left over from a smaller one, and compares answers with
-//! upstream's while it times them. [`mod@costs`]: what is printed and kept.
+//! upstream's before it times them. [`mod@costs`]: what is printed and kept.
 
 mod connections;
 mod costs;

@@ -7,6 +7,7 @@ use crate::data::{Table, int, table, text};
 use crate::process::memory_kb;
 use crate::scale::costs::Costs;
 use crate::scale::{EXACT, FRESHET, SESSION, Stand, UPSTREAM, connect, settle, timed};
+use crate::servers::last_route;
 use crate::wire::{Client, query_message, rows};
 
 fn grown(size: u64) -> Table {
@@ -46,6 +47,10 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     let kept = scan(1);
     session.query(&query_message(&kept))?;
     costs.add(size, ("a kept reply", "us"), SESSION, stand.times(|_| timed(&mut session, &kept))?, "");
+    let (route, reason) = last_route(&mut session)?;
+    if route != "hit" {
+        return Err(io::Error::other(format!("no kept reply: {route} {reason}")));
+    }
 
     let mut exact = connect(server.address, &database, Some("exact"))?;
     let seen = stand.times(|n| read_after_commit(&mut exact, &mut upstream, size, n))?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::process::{memory_kb, processor_time};
 use crate::scale::costs::Costs;
 use crate::scale::{EXACT, FRESHET, SESSION, Stand, connect, settle, timed};
+use crate::servers::last_route;
 use crate::wire::{query_message, rows};
 
 pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result<()> {
@@ -31,7 +32,9 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     let text = |n: u64| format!("SELECT id, val FROM t0 WHERE id = {} AND val < {n}", n % 100);
     let note = settle(&mut session, &mut upstream, text)?;
     costs.add(size, ("one row", "us"), SESSION, stand.times(|n| timed(&mut session, &text(n)))?, &note);
-    costs.add(size, ("one row", "us"), EXACT, stand.times(|n| timed(&mut exact, &text(n)))?, &note);
+    let times = stand.times(|n| timed(&mut exact, &text(n)))?;
+    let (route, reason) = last_route(&mut exact)?;
+    costs.add(size, ("one row", "us"), EXACT, times, format!("{route} {reason}").trim());
 
     let seen = stand.times(|n| {
         // Each table in turn.
