@@ -19,8 +19,8 @@ use crate::results::{Better, Latency, Line, Results};
 use crate::servers::{Server, last_route};
 use crate::spread::{median, paired, spread};
 use crate::throughput::systems::{
-    BARRIER, CANNED, CHEAPEST, DATABASE, EXACT, Messages, Protocol, SESSION, STANDBY, Systems, Target, UPSTREAM,
-    messages,
+    BARRIER, CANNED, CHEAPEST, DATABASE, EXACT, Extent, Messages, Protocol, SESSION, STANDBY, Systems, Target,
+    UPSTREAM, messages,
 };
 use crate::throughput::workloads::{Kind, Workload};
 use crate::wire::{Client, sorted_rows};
@@ -44,7 +44,7 @@ const QUICK: [&str; 5] = ["point_read", "aggregate", "full_scan", "insert", "mix
 /// Runs the suite and prints its tables; an error if any reply was wrong.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
     say("starting PostgreSQLs and loading the tables");
-    let systems = Systems::start(!options.is_quick)?;
+    let systems = Systems::start(if options.is_quick { Extent::Quick } else { Extent::Full })?;
     let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", systems.version())];
     let settings = [
         ("threads", options.threads.to_string()),
@@ -101,7 +101,7 @@ fn one_workload(
     let messages = messages(workload, protocol);
     let (allowed, replies) = learn(systems, &messages, workload.kind, inserted)?;
     let load = Load { units: &messages.units, allowed: &allowed, depth: 1 };
-    let mut targets = systems.targets()?;
+    let mut targets = systems.targets(protocol)?;
     let file = systems.folder.path().join("replies.json");
     std::fs::write(&file, serde_json::to_vec(&replies)?)?;
     let ceilings = ceilings(systems, &file, workload.kind)?;
@@ -209,11 +209,11 @@ fn ceilings(systems: &Systems, replies: &std::path::Path, kind: Kind) -> io::Res
     ])
 }
 
+/// Mode `standby` is the whole server's.
 fn settings_of(system: &str) -> &'static [&'static str] {
     match system {
         EXACT => &["SET freshet.freshness = 'exact'"],
         SESSION => &["SET freshet.freshness = 'session'"],
-        STANDBY => &["SET freshet.freshness = 'standby'"],
         _ => &[],
     }
 }

@@ -54,8 +54,15 @@ pub(crate) struct Target {
     pub(crate) postmaster: u32,
 }
 
+/// Whether those take part that take long to start, or part in one protocol only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Quick,
+    Full,
+}
+
 impl Systems {
-    pub(crate) fn start(with_standby: bool) -> io::Result<Self> {
+    pub(crate) fn start(extent: Extent) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
         let log = folder.path().join("servers.log");
         // Writes are as durable as they are by default.
@@ -78,14 +85,20 @@ impl Systems {
         let receiver = Process::start(binaries().join("pg_recvlogical"), &arguments, &log)?;
         let cheapest = Server::start(&["serve-cheapest", &address(&followed).to_string()], &log)?;
         let pgbouncer = start_pgbouncer(folder.path(), "127.0.0.1", followed.port(), DATABASE, &log)?;
-        let pgpool = start_pgpool(folder.path(), "127.0.0.1", followed.port(), &log)?;
+        let pgpool = match extent {
+            Extent::Full => start_pgpool(folder.path(), "127.0.0.1", followed.port(), &log)?,
+            Extent::Quick => None,
+        };
         let named = |name| move |(process, address)| (name, process, address);
         let poolers = pgbouncer.map(named(PGBOUNCER)).into_iter().chain(pgpool.map(named(PGPOOL))).collect();
         let tables = workloads::tables();
         let names: Vec<String> = tables.iter().map(|table| format!("public.{}", table.name)).collect();
         let freshet = Server::start(&["serve-freshet", &mirrored.url(DATABASE), &names.join(",")], &log)?;
         wait_until_mirrored(freshet.address, DATABASE, names.len())?;
-        let standby = if with_standby { Some(start_standby(start()?, &names, &log)?) } else { None };
+        let standby = match extent {
+            Extent::Full => Some(start_standby(start()?, &names, &log)?),
+            Extent::Quick => None,
+        };
         Ok(Self { plain, followed, mirrored, standby, cheapest, freshet, poolers, _receiver: receiver, folder })
     }
 
@@ -102,7 +115,7 @@ impl Systems {
     }
 
     /// Without the ceilings, which know one workload's replies each.
-    pub(crate) fn targets(&self) -> io::Result<Vec<Target>> {
+    pub(crate) fn targets(&self, protocol: Protocol) -> io::Result<Vec<Target>> {
         let [plain, followed, mirrored] = [&self.plain, &self.followed, &self.mirrored].map(postmaster);
         let (followed, mirrored) = (followed?, mirrored?);
         let direct = |system, cluster: &Cluster, postmaster| Target {
@@ -127,7 +140,10 @@ impl Systems {
         if let Some((server, cluster)) = &self.standby {
             targets.push(before(STANDBY, server, postmaster(cluster)?));
         }
-        targets.extend(self.poolers.iter().map(|(system, process, address)| Target {
+        // pgpool-II 4.3 acknowledges prepared INSERTs that come without Describe, and their rows are not there afterwards.
+        let is_asked = |system: &str| system != PGPOOL || protocol == Protocol::Simple;
+        let poolers = self.poolers.iter().filter(|(system, ..)| is_asked(system));
+        targets.extend(poolers.map(|(system, process, address)| Target {
             system,
             address: *address,
             process: Some(process.id),
