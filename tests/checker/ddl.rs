@@ -257,7 +257,7 @@ impl Changer<'_> {
     }
 
     fn compare(&mut self, step: &str, is_through: bool, began: Instant) -> Result<(), Trouble> {
-        let in_force_by = (self.world.mode == Mode::Session && !is_through).then(|| began + FORCE_MAX + SLACK);
+        let in_force_by = (self.world.mode != Mode::Exact && !is_through).then(|| began + FORCE_MAX + SLACK);
         let first = self.random.below(QUERIES.len() as u64) as usize;
         for number in 0..QUERIES.len() {
             let query = QUERIES[(first + number) % QUERIES.len()];

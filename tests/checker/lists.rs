@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::client::{Client, Read, Trouble};
 use crate::ledger::{ABORTED, locked};
 use crate::random::Random;
-use crate::world::{FIRST_LIST_THROUGH, Kind, Mode, World, pause};
+use crate::world::{FIRST_LIST_THROUGH, Kind, World, pause};
 
 /// A longer list is cut to half.
 const ITEMS_MAX: usize = 120;
@@ -122,7 +122,7 @@ pub(crate) fn check(world: &World, list: usize, known: &Known, read: &Read) {
     }
     let deleting = world.lists[list].deleting.load(SeqCst);
     let newest = found.last().copied().unwrap_or_default();
-    let is_current = world.mode == Mode::Exact || list >= FIRST_LIST_THROUGH || !read.is_local();
+    let is_current = world.mode.is_exact() || list >= FIRST_LIST_THROUGH || !read.is_local();
     let must = |n: &&i64| **n > deleting && (is_current || **n < newest);
     if let Some(n) = known.items.iter().filter(must).find(|n| found.binary_search(n).is_err()) {
         let kind = if *n < newest { Kind::Wrong } else { Kind::Stale };

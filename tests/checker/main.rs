@@ -1,7 +1,7 @@
 //! The freshness checker: many clients, some through freshet and some past it, while things break; what each of them reads
 //! is held against what must be so. `README.md` says what is checked and what it found.
 //!
-//! `freshet-checker [--mode exact|session] [--seconds N] [--seed N] [--nemeses all|none|A,B] [--readers N] [--bug NAME] [--verbose]`
+//! `freshet-checker [--mode exact|session|standby] [--seconds N] [--seed N] [--nemeses all|none|A,B] [--readers N] [--bug NAME] [--verbose]`
 //! With `--bug` a planted mistake has to be found (needs the feature `planted-bugs`): the run ends at the first finding.
 
 mod client;
@@ -78,6 +78,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
                 options.mode = match value()?.as_str() {
                     "exact" => Mode::Exact,
                     "session" => Mode::Session,
+                    "standby" => Mode::Standby,
                     other => return Err(format!("no mode {other}")),
                 }
             }
@@ -116,13 +117,18 @@ fn check(options: &Options) -> Result<bool, String> {
     let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
     let faults = FaultProxy::start(direct).map_err(|error| error.to_string())?;
     let port = serve::free_port().map_err(|error| error.to_string())?;
-    let freshet =
-        Served::start(faults.port, &database, port, options.bug.as_deref()).map_err(|error| error.to_string())?;
+    let freshet = Served::start(options.mode, faults.port, &database, port, options.bug.as_deref())
+        .map_err(|error| error.to_string())?;
     let mut world =
         World::new(options.mode, options.seed, direct, SocketAddr::from(([127, 0, 0, 1], port)), database.clone());
     world.stop_at_first = options.bug.is_some();
     world.is_verbose = options.is_verbose;
     serve::wait_until_mirrored(&world, 120).ok_or("the tables were not mirrored within two minutes")?;
+    if options.mode == Mode::Standby {
+        // From here on every commit waits for freshet.
+        cluster.psql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (freshet)'");
+        cluster.reload();
+    }
     let mut nemesis = Nemesis {
         world: &world,
         cluster: &cluster,
@@ -141,7 +147,10 @@ fn check(options: &Options) -> Result<bool, String> {
 /// A run that answered little here has checked little.
 fn is_meaningful(world: &World) -> bool {
     let local = world.counter("reads local") + world.counter("reads hit");
-    let enough = local * 10 > world.counter("reads") && world.counter("comparisons local") > 0;
+    // In mode standby most of the time has to be one in which reads need no round trip.
+    let (waited_for, all) = (world.counter("looks synchronous"), world.counter("looks"));
+    let is_standby = world.mode != Mode::Standby || waited_for * 5 > all;
+    let enough = local * 10 > world.counter("reads") && world.counter("comparisons local") > 0 && is_standby;
     if !enough {
         report::say("too little was answered here to say anything");
     }
@@ -162,6 +171,9 @@ fn run(world: &World, options: &Options, nemesis: &mut Nemesis<'_>) {
         scope.spawn(|| lists::bulk(world));
         scope.spawn(|| ddl::change(world));
         scope.spawn(|| readers::compare(world));
+        if world.mode == Mode::Standby {
+            scope.spawn(|| readers::look_at_standby(world));
+        }
         for number in 0..options.readers {
             scope.spawn(move || readers::read(world, number));
         }

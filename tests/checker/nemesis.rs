@@ -175,8 +175,13 @@ impl Nemesis<'_> {
 
     fn restart_freshet(&mut self) {
         self.freshet = None;
-        let started =
-            Served::start(self.faults.port, &self.world.database, self.world.through.port(), self.bug.as_deref());
+        let started = Served::start(
+            self.world.mode,
+            self.faults.port,
+            &self.world.database,
+            self.world.through.port(),
+            self.bug.as_deref(),
+        );
         match started {
             Ok(served) => self.freshet = Some(served),
             Err(error) => self.world.note(&format!("freshet does not start: {error}")),

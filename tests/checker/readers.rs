@@ -66,6 +66,20 @@ pub(crate) fn read(world: &World, number: u64) {
     }
 }
 
+/// Counts how often commits waited for freshet, and why not.
+pub(crate) fn look_at_standby(world: &World) {
+    let mut through = world.through(&[]);
+    while world.goes_on() {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let Ok(reply) = through.run("SELECT name, value FROM freshet.status") else { continue };
+        let rows = reply.rows();
+        let state = rows.iter().find(|row| row[0].as_deref() == Some(b"standby")).and_then(|row| row[1].clone());
+        let state = String::from_utf8_lossy(&state.unwrap_or_default()).into_owned();
+        world.count("looks");
+        world.count(&format!("looks {}", state.split(',').next().unwrap_or_default()));
+    }
+}
+
 struct Reader<'a> {
     world: &'a World,
     number: u64,
@@ -146,7 +160,7 @@ impl Reader<'_> {
             self.last = [0; SLOTS];
         }
         self.session = self.through.session;
-        let is_current = world.mode == Mode::Exact || (!read.is_local() && read.route.is_some());
+        let is_current = world.mode.is_exact() || (!read.is_local() && read.route.is_some());
         for slot in 0..SLOTS {
             let value = vector[slot];
             if value < self.last[slot] {
@@ -215,7 +229,7 @@ impl Reader<'_> {
             self.world.violated(Kind::Wrong, format!("no one order has upstream's {upstream:?} and {other:?}"));
         }
         self.world.registers.note_seen(&upstream);
-        if self.world.mode == Mode::Exact {
+        if self.world.mode.is_exact() {
             self.vector(VECTOR, &Form::Simple)?;
         }
         Ok(())

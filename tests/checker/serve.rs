@@ -6,9 +6,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
 use freshet::{log, server, shutdown};
-use freshet_config::{ListenAddress, Settings, TableChoice};
+use freshet_config::{FreshnessMode, ListenAddress, Settings, TableChoice};
 
-use crate::world::World;
+use crate::world::{Mode, World};
 
 /// Every table of the workloads but those of the catalog's.
 pub(crate) const TABLES: [&str; 9] = [
@@ -31,10 +31,16 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    pub(crate) fn start(upstream_port: u16, database: &str, port: u16, bug: Option<&str>) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        mode: Mode,
+        upstream_port: u16,
+        database: &str,
+        port: u16,
+        bug: Option<&str>,
+    ) -> std::io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         let url = format!("postgres://postgres@127.0.0.1:{upstream_port}/{database}");
-        command.args(["serve", &url, &port.to_string(), bug.unwrap_or("none")]).stdin(Stdio::piped());
+        command.args(["serve", &url, &port.to_string(), bug.unwrap_or("none"), mode.name()]).stdin(Stdio::piped());
         let mut child = command.spawn()?;
         let stdin = child.stdin.take();
         Ok(Self { child, _stdin: stdin })
@@ -52,9 +58,9 @@ impl Drop for Served {
     }
 }
 
-/// The child's side: `serve URL PORT BUG`. Returns when its parent has ended.
+/// The child's side: `serve URL PORT BUG MODE`. Returns when its parent has ended.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let [url, port, bug] = arguments else { return Err("serve URL PORT BUG".to_string()) };
+    let [url, port, bug, mode] = arguments else { return Err("serve URL PORT BUG MODE".to_string()) };
     if bug != "none" {
         plant(bug)?;
     }
@@ -63,6 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     settings.listen.addresses = vec![ListenAddress::Tcp(format!("127.0.0.1:{port}"))];
     settings.admin.address = String::new();
     settings.mirror.tables = TableChoice::Auto;
+    settings.freshness.mode = FreshnessMode::parse(mode).ok_or("no such mode")?;
     // The checker asks what is answered, not how fast.
     settings.freshness.wait_budget_ms = 200;
     settings.audit.sample_one_in = 500;

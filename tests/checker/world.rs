@@ -15,13 +15,21 @@ use crate::random::Random;
 pub(crate) enum Mode {
     Exact,
     Session,
+    /// As exact, as long as every commit waits for freshet; but for changes of the catalog past it.
+    Standby,
 }
 
 impl Mode {
+    /// Whether rows are as upstream shows them, whoever wrote them.
+    pub(crate) fn is_exact(self) -> bool {
+        self != Self::Session
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
             Self::Session => "session",
+            Self::Standby => "standby",
         }
     }
 }
@@ -114,6 +122,8 @@ impl World {
         let mode = match self.mode {
             Mode::Exact => "SET freshet.freshness = 'exact'",
             Mode::Session => "SET freshet.freshness = 'session'",
+            // The whole server's.
+            Mode::Standby => "RESET freshet.freshness",
         };
         let setup: Vec<&str> = [mode].into_iter().chain(setup.iter().copied()).collect();
         Client::new(self.through, user, &self.database, &setup)
