@@ -73,8 +73,10 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let shape = fingerprint::shape(&statement.text);
     let identity = identity(&shape, &query).into();
     let order_columns = order_columns(&query);
-    let unlimited = without_limit(&query).map(executor::plan).transpose()?;
-    let has_choice = query.has_choice();
+    // A recursion may end only because it is not asked for more: which rows it gives first is then part of the answer.
+    let is_cut = query.is_recursion_cut();
+    let unlimited = without_limit(&query).filter(|_| !is_cut).map(executor::plan).transpose()?;
+    let has_choice = is_cut || query.has_choice();
     let plan = executor::plan(query)?;
     Ok(Prepared {
         reads: Arc::new(Reads::of(&plan)),

@@ -254,6 +254,18 @@ fn windows_have_upstreams_answers() {
 }
 
 #[test]
+fn recursive_queries_have_upstreams_answers() {
+    let parameters = include_str!("../sql/recursive.parameters.sql");
+    check_scripts(include_str!("../sql/recursive.setup.sql"), include_str!("../sql/recursive.sql"), parameters);
+}
+
+#[test]
+fn functions_in_from_have_upstreams_answers() {
+    let parameters = include_str!("../sql/rows.parameters.sql");
+    check_scripts(include_str!("../sql/rows.setup.sql"), include_str!("../sql/rows.sql"), parameters);
+}
+
+#[test]
 fn regular_expressions_have_upstreams_answers() {
     let parameters = include_str!("../sql/regular.parameters.sql");
     check_scripts(include_str!("../sql/regular.setup.sql"), include_str!("../sql/regular.sql"), parameters);

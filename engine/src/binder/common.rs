@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::binder::query::Unknowns;
-use crate::binder::select::SelectedColumn;
+use crate::binder::select::{Selected, SelectedColumn};
 use crate::binder::{Binder, Bound, BoundRelation, unsupported};
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{CommonTable, Query};
@@ -14,8 +14,24 @@ const WITH_QUERIES_MAX: usize = 64;
 /// A name in sight.
 pub(super) struct Visible {
     name: Arc<str>,
-    /// Which of the binder's commons it is.
-    index: usize,
+    pub(super) meaning: Meaning,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy)]
+pub(super) enum Meaning {
+    /// One of the binder's commons.
+    Common(usize),
+    /// The rows of the round before, of the recursion of that number.
+    Working(usize),
+    /// Upstream's, and why.
+    Unusable(&'static str),
+}
+
+impl Visible {
+    pub(super) fn new(name: &str, meaning: Meaning) -> Self {
+        Self { name: name.into(), meaning }
+    }
 }
 
 pub(super) struct Common {
@@ -31,9 +47,6 @@ impl Binder<'_> {
     /// Puts the WITH queries of `query` in sight, one by one: each sees those before it. How many there were before.
     pub(super) fn enter_with(&mut self, query: &Query) -> Bound<usize> {
         let before = self.with.len();
-        if query.is_recursive {
-            return Err(unsupported("WITH RECURSIVE"));
-        }
         if query.with.len() > WITH_QUERIES_MAX {
             return Err(unsupported("too many WITH queries"));
         }
@@ -41,36 +54,52 @@ impl Binder<'_> {
             if query.with[..position].iter().any(|earlier| earlier.name == table.name) {
                 return Err(UpstreamReason::UnknownRelation("WITH query name specified more than once".into()));
             }
-            self.bind_common(table)?;
+            let selected = match query.is_recursive {
+                true => self.recursive_query(table, query.with[position + 1..].iter())?,
+                false => self.query(&table.query, Unknowns::BecomeText)?,
+            };
+            self.add_common(table, selected)?;
         }
         Ok(before)
     }
 
-    fn bind_common(&mut self, table: &CommonTable) -> Bound<()> {
-        let mut selected = self.query(&table.query, Unknowns::BecomeText)?;
+    fn add_common(&mut self, table: &CommonTable, mut selected: Selected) -> Bound<()> {
         if table.columns.len() > selected.columns.len() {
             return Err(UpstreamReason::UnknownColumn("more column aliases than columns".into()));
         }
         for (column, name) in selected.columns.iter_mut().zip(&table.columns) {
             column.name = name.as_str().into();
         }
+        if selected.relation.reads_working() {
+            return Err(unsupported("recursive reference in such a place"));
+        }
         let is_correlated = selected.relation.is_correlated();
+        // A recursion is computed as far as it is read, unless it is read from several places.
+        let is_recursive = matches!(selected.relation, BoundRelation::Recursive { .. });
         self.commons.push(Common {
             relation: Some(selected.relation),
             columns: selected.columns,
             references: 0,
-            is_materialized: table.is_materialized,
+            is_materialized: table.is_materialized.filter(|_| !is_recursive),
             is_correlated,
         });
-        self.with.push(Visible { name: table.name.as_str().into(), index: self.commons.len() - 1 });
+        self.with.push(Visible::new(&table.name, Meaning::Common(self.commons.len() - 1)));
         Ok(())
     }
 
     /// The rows and columns that a name stands for, if it is a WITH query's (scanNameSpaceForCTE).
     pub(super) fn common(&mut self, name: &str) -> Bound<Option<(BoundRelation, Vec<SelectedColumn>)>> {
-        let Some(index) = self.with.iter().rev().find(|visible| &*visible.name == name).map(|visible| visible.index)
-        else {
-            return Ok(None);
+        let index = match self.with.iter().rev().find(|visible| &*visible.name == name).map(|visible| visible.meaning) {
+            None => return Ok(None),
+            Some(Meaning::Unusable(why)) => return Err(unsupported(why)),
+            Some(Meaning::Working(number)) => {
+                let recursion = &mut self.recursions[number];
+                recursion.references += 1;
+                let columns = recursion.columns.clone();
+                let types = columns.iter().map(|column| column.expr_type).collect();
+                return Ok(Some((BoundRelation::Working { number, columns: types }, columns)));
+            }
+            Some(Meaning::Common(index)) => index,
         };
         let common = &mut self.commons[index];
         common.references += 1;
@@ -87,6 +116,9 @@ impl Binder<'_> {
     pub(super) fn shared(&mut self, mut relation: BoundRelation) -> Bound<BoundRelation> {
         if relation.is_correlated() {
             return Err(unsupported("grouping sets in a correlated subquery"));
+        }
+        if relation.reads_working() {
+            return Err(unsupported("grouping sets in a recursive query"));
         }
         let width = relation.width();
         self.commons.push(Common {

@@ -6,7 +6,8 @@ use crate::binder::coerce::common_type;
 use crate::binder::decorrelate::placeholder;
 use crate::binder::expression::{Clause, Level};
 use crate::binder::query::Unknowns;
-use crate::binder::relation::{any_column, is_own_column, map_columns};
+use crate::binder::relation::{is_own_column, map_columns};
+use crate::binder::rows::FunctionRows;
 use crate::binder::scope::{Scope, ScopeColumn, ScopeItem};
 use crate::binder::select::SelectedColumn;
 use crate::binder::typed::{Origin, Typed};
@@ -14,7 +15,7 @@ use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind,
 use crate::catalog::functions::CastContext;
 use crate::catalog::{Collation, RelationEntry, TableSchema};
 use crate::reason::UpstreamReason;
-use crate::statement::ast::{Alias, Call, CallSchema, JoinCondition, JoinType, TableRef};
+use crate::statement::ast::{Alias, JoinCondition, JoinType, TableRef};
 use crate::types::{PgType, Value};
 
 /// A FROM item with the names it brings; `width` is the number of its output columns.
@@ -33,11 +34,20 @@ impl Binder<'_> {
         };
         let mut left = self.table_ref(first)?;
         for table in items {
-            left = if is_lateral(table) {
-                self.lateral_join(left, table, JoinKind::Cross, &JoinCondition::None)?
-            } else {
-                let right = self.table_ref(table)?;
-                cross(left, right)?
+            left = match table {
+                _ if is_lateral(table) => self.lateral_join(left, table, JoinKind::Cross, &JoinCondition::None)?,
+                TableRef::Function { call, alias, is_numbered, .. } => {
+                    match self.function_rows(call, *is_numbered, alias.as_ref(), Some(&left.scope))? {
+                        FunctionRows::Own(right) => cross(left, right)?,
+                        FunctionRows::PerRow(rows) => {
+                            self.per_row(left, rows, JoinType::Cross, &JoinCondition::None)?
+                        }
+                    }
+                }
+                _ => {
+                    let right = self.table_ref(table)?;
+                    cross(left, right)?
+                }
             };
         }
         Ok(left)
@@ -50,7 +60,12 @@ impl Binder<'_> {
                 let selected = self.query(query, Unknowns::BecomeText)?;
                 item(selected.relation, selected.columns, alias)
             }
-            TableRef::Function { call, alias, .. } => self.function_rows(call, alias.as_ref()),
+            TableRef::Function { call, alias, is_numbered, .. } => {
+                match self.function_rows(call, *is_numbered, alias.as_ref(), None)? {
+                    FunctionRows::Own(item) => Ok(item),
+                    FunctionRows::PerRow(_) => Err(unsupported(format!("function {} in FROM", call.name))),
+                }
+            }
             TableRef::Join { kind, left, right, condition } => self.join(*kind, left, right, condition),
         }
     }
@@ -135,53 +150,7 @@ impl Binder<'_> {
         let name = alias.map_or_else(|| table.name.to_string(), |alias| alias.name.clone());
         let schema = alias.is_none().then(|| Arc::clone(&table.schema));
         rename(&mut columns, alias.map_or(&[], |alias| &alias.columns))?;
-        Ok((scanned, ScopeItem { name: Some(name), schema, columns_visible: true, columns }))
-    }
-
-    /// generate_series(start, stop [, step]) with bounds that are the same for all rows.
-    fn function_rows(&mut self, call: &Call, alias: Option<&Alias>) -> Bound<FromItem> {
-        let is_plain = !call.is_star && !call.is_distinct && call.order_by.is_empty() && call.filter.is_none();
-        let is_named = matches!(call.schema, CallSchema::Named(_));
-        if is_named || call.name != "generate_series" || !is_plain || call.over.is_some() || self.is_contested(call) {
-            return Err(unsupported(format!("function {} in FROM", call.name)));
-        }
-        let mut level = Level::new(Scope::default(), Clause::From);
-        let arguments = self.expressions(&mut level, &call.arguments)?;
-        let known: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
-        let count = known.len();
-        if !(2..=3).contains(&count) {
-            return Err(unsupported("generate_series of so many arguments"));
-        }
-        // Of the candidates (int4, int8, numeric, timestamp, timestamptz) the one that the typed bounds decide.
-        let of = |at: usize| known.get(at).copied();
-        let bounds = [of(0), of(1)];
-        let is = |pg_type: PgType| bounds.contains(&Some(pg_type));
-        let integers = |pg_type: &PgType| matches!(pg_type, PgType::Int2 | PgType::Int4 | PgType::Int8);
-        let element = if known.iter().all(integers) {
-            if known.contains(&PgType::Int8) { PgType::Int8 } else { PgType::Int4 }
-        } else if count == 3 && is(PgType::Timestamp) && !is(PgType::Timestamptz) && !is(PgType::Date) {
-            PgType::Timestamp
-        } else if count == 3 && (is(PgType::Timestamptz) || is(PgType::Date)) && !is(PgType::Timestamp) {
-            PgType::Timestamptz
-        } else {
-            return Err(unsupported("generate_series of these types"));
-        };
-        let is_time = matches!(element, PgType::Timestamp | PgType::Timestamptz);
-        let mut coerced = Vec::with_capacity(count);
-        for (position, argument) in arguments.into_iter().enumerate() {
-            let to = if position == 2 && is_time { PgType::Interval } else { element };
-            let argument = self.coerce(argument, to, CastContext::Implicit)?.expr;
-            if any_column(&argument, &|_| true) {
-                return Err(unsupported("generate_series that differs by row"));
-            }
-            coerced.push(argument);
-        }
-        let expr_type = ExprType { pg_type: element, typmod: -1, collation: Collation::None };
-        // The column is named like the table.
-        let own = Alias { name: call.name.clone(), columns: Vec::new() };
-        let alias = alias.unwrap_or(&own);
-        let column = SelectedColumn { name: alias.name.as_str().into(), expr_type, origin: None, untyped: None };
-        item(BoundRelation::Series { bounds: coerced, expr_type }, vec![column], alias)
+        Ok((scanned, ScopeItem { name: Some(name), schema, columns_visible: true, is_value: false, columns }))
     }
 
     /// `left [LEFT | CROSS | INNER] JOIN LATERAL (...)`.
@@ -233,8 +202,18 @@ impl Binder<'_> {
             };
             return self.lateral_join(left, right, kind, condition);
         }
-        let left_items = left.scope.items.len();
-        let (left_width, right) = (left.width, self.table_ref(right)?);
+        let right = match right {
+            TableRef::Function { call, alias, is_numbered, .. } => {
+                let sees_left = matches!(kind, JoinType::Inner | JoinType::Cross | JoinType::Left);
+                let visible = sees_left.then_some(&left.scope);
+                match self.function_rows(call, *is_numbered, alias.as_ref(), visible)? {
+                    FunctionRows::Own(item) => item,
+                    FunctionRows::PerRow(rows) => return self.per_row(left, rows, kind, condition),
+                }
+            }
+            other => self.table_ref(other)?,
+        };
+        let (left_items, left_width) = (left.scope.items.len(), left.width);
         let right_width = right.width;
         let mut joined = cross(left, right)?;
         let condition = match condition {
@@ -332,7 +311,13 @@ impl Binder<'_> {
         for item in &mut scope.items {
             item.columns_visible = false;
         }
-        scope.items.push(ScopeItem { name: None, schema: None, columns_visible: true, columns: merged });
+        scope.items.push(ScopeItem {
+            name: None,
+            schema: None,
+            columns_visible: true,
+            is_value: false,
+            columns: merged,
+        });
         Ok(match conditions.len() {
             1 => conditions.remove(0),
             _ => BoundExpr::And(conditions),
@@ -393,12 +378,12 @@ const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: 
 fn is_lateral(table: &TableRef) -> bool {
     match table {
         TableRef::Subquery { is_lateral, .. } => *is_lateral,
-        // generate_series may not depend on rows here, so that the word makes no difference.
+        // Whose arguments see what stands to the left anyway.
         TableRef::Function { .. } | TableRef::Table { .. } | TableRef::Join { .. } => false,
     }
 }
 
-fn is_true(condition: &BoundExpr) -> bool {
+pub(super) fn is_true(condition: &BoundExpr) -> bool {
     matches!(condition, BoundExpr::Literal { value: Value::Bool(true), .. })
 }
 
@@ -413,7 +398,7 @@ fn common_names(scope: &Scope, left_items: usize) -> Bound<Vec<String>> {
 }
 
 /// A query's rows as a FROM item.
-fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias: &Alias) -> Bound<FromItem> {
+pub(super) fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias: &Alias) -> Bound<FromItem> {
     let column = |(index, column): (usize, SelectedColumn)| ScopeColumn {
         name: column.name,
         index,
@@ -425,7 +410,8 @@ fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias: &Alias) ->
     let mut columns: Vec<ScopeColumn> = columns.into_iter().enumerate().map(column).collect();
     rename(&mut columns, &alias.columns)?;
     let width = relation.width();
-    let item = ScopeItem { name: Some(alias.name.clone()), schema: None, columns_visible: true, columns };
+    let item =
+        ScopeItem { name: Some(alias.name.clone()), schema: None, columns_visible: true, is_value: false, columns };
     Ok(FromItem { relation, width, scope: Scope { items: vec![item] } })
 }
 

@@ -21,8 +21,10 @@ mod inherited;
 mod notation;
 mod output_name;
 mod query;
+mod recursive;
 mod relation;
 mod resolve;
+mod rows;
 mod scope;
 mod select;
 mod sets;
@@ -37,7 +39,7 @@ use std::sync::Arc;
 pub use self::used::Used;
 
 use crate::catalog::functions::{
-    AggregateFunction, Function, RANK, RANK_PADDED, TEXT_AT, WindowFunction, length_coercion,
+    AggregateFunction, Function, RANK, RANK_PADDED, RowsFunction, TEXT_AT, WindowFunction, length_coercion,
 };
 use crate::catalog::{Catalog, Collation, RelationId};
 use crate::reason::UpstreamReason;
@@ -235,6 +237,14 @@ pub enum MatchKind {
     Single,
 }
 
+/// A function in FROM; its arguments are over the input's columns.
+#[derive(Clone, Debug)]
+pub struct RowsCall {
+    pub function: &'static RowsFunction,
+    pub arguments: Vec<BoundExpr>,
+    pub columns: Vec<ExprType>,
+}
+
 /// What a window function computes over its frame or partition.
 #[derive(Clone, Debug)]
 pub struct WindowCall {
@@ -362,6 +372,28 @@ pub enum BoundRelation {
         bounds: Vec<BoundExpr>,
         expr_type: ExprType,
     },
+    /// Each row of the input beside the rows that functions give for it. Output: the input's columns, then the functions',
+    /// side by side with NULLs where one gives fewer rows, then, if asked for, the number of the row among them.
+    Expand {
+        input: Box<Self>,
+        functions: Vec<RowsCall>,
+        is_numbered: bool,
+        /// Whether a row of the input for which there are none stays, beside NULLs.
+        keeps_empty: bool,
+    },
+    /// WITH RECURSIVE: the rows of `base`, and then, round by round until there are none, those of `step`, which reads the
+    /// rows of the round before as `Working` of that number. Not `is_all`: rows that are new.
+    Recursive {
+        base: Box<Self>,
+        step: Box<Self>,
+        is_all: bool,
+        number: usize,
+        columns: Vec<ExprType>,
+    },
+    Working {
+        number: usize,
+        columns: Vec<ExprType>,
+    },
     Sort {
         input: Box<Self>,
         keys: Vec<SortKey>,
@@ -477,6 +509,7 @@ struct Binder<'a> {
     with: Vec<common::Visible>,
     commons: Vec<common::Common>,
     scalars: Vec<ScalarQuery>,
+    recursions: Vec<recursive::Recursion>,
 }
 
 impl<'a> Binder<'a> {
@@ -508,6 +541,7 @@ impl<'a> Binder<'a> {
             with: Vec::new(),
             commons: Vec::new(),
             scalars: Vec::new(),
+            recursions: Vec::new(),
         })
     }
 

@@ -72,7 +72,7 @@ impl Binder<'_> {
     }
 
     /// ORDER BY, OFFSET and LIMIT over a set operation or VALUES: only output columns can be named.
-    fn arranged(&mut self, selected: Selected, query: &Query) -> Bound<Selected> {
+    pub(super) fn arranged(&mut self, selected: Selected, query: &Query) -> Bound<Selected> {
         let Selected { mut relation, columns } = selected;
         let mut keys: Vec<SortKey> = Vec::new();
         for item in &query.order_by {

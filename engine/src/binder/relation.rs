@@ -80,6 +80,11 @@ impl BoundRelation {
             Self::Window { input, calls } => input.width() + calls.len(),
             Self::Common { width, .. } => *width,
             Self::Series { .. } => 1,
+            Self::Expand { input, functions, is_numbered, .. } => {
+                let of_functions: usize = functions.iter().map(|call| call.columns.len()).sum();
+                input.width() + of_functions + usize::from(*is_numbered)
+            }
+            Self::Recursive { columns, .. } | Self::Working { columns, .. } => columns.len(),
             Self::Filter { input, .. }
             | Self::DistinctOn { input, .. }
             | Self::Sort { input, .. }
@@ -89,15 +94,20 @@ impl BoundRelation {
 
     fn inputs(&self) -> Vec<&Self> {
         match self {
-            Self::OneRow | Self::Scan { .. } | Self::Values { .. } | Self::Common { .. } | Self::Series { .. } => {
-                Vec::new()
-            }
+            Self::OneRow
+            | Self::Scan { .. }
+            | Self::Values { .. }
+            | Self::Common { .. }
+            | Self::Series { .. }
+            | Self::Working { .. } => Vec::new(),
+            Self::Recursive { base, step, .. } => vec![base, step],
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
             | Self::Distinct { input, .. }
             | Self::DistinctOn { input, .. }
             | Self::Window { input, .. }
+            | Self::Expand { input, .. }
             | Self::Sort { input, .. }
             | Self::Limit { input, .. } => vec![input],
             Self::Join { left, right, .. }
@@ -111,15 +121,20 @@ impl BoundRelation {
 
     pub(super) fn inputs_mut(&mut self) -> Vec<&mut Self> {
         match self {
-            Self::OneRow | Self::Scan { .. } | Self::Values { .. } | Self::Common { .. } | Self::Series { .. } => {
-                Vec::new()
-            }
+            Self::OneRow
+            | Self::Scan { .. }
+            | Self::Values { .. }
+            | Self::Common { .. }
+            | Self::Series { .. }
+            | Self::Working { .. } => Vec::new(),
+            Self::Recursive { base, step, .. } => vec![base, step],
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
             | Self::Distinct { input, .. }
             | Self::DistinctOn { input, .. }
             | Self::Window { input, .. }
+            | Self::Expand { input, .. }
             | Self::Sort { input, .. }
             | Self::Limit { input, .. } => vec![input],
             Self::Join { left, right, .. }
@@ -139,7 +154,9 @@ impl BoundRelation {
             | Self::Distinct { .. }
             | Self::Append { .. }
             | Self::SetOperation { .. }
-            | Self::Common { .. } => Vec::new(),
+            | Self::Common { .. }
+            | Self::Recursive { .. }
+            | Self::Working { .. } => Vec::new(),
             Self::Filter { predicate, .. } => vec![predicate],
             Self::Project { expressions, .. } => expressions.iter_mut().collect(),
             Self::Join { condition, .. } => condition.iter_mut().collect(),
@@ -155,6 +172,7 @@ impl BoundRelation {
             Self::Values { rows, .. } => rows.iter_mut().flatten().collect(),
             Self::Window { calls, .. } => calls.iter_mut().flat_map(WindowCall::expressions_mut).collect(),
             Self::Series { bounds, .. } => bounds.iter_mut().collect(),
+            Self::Expand { functions, .. } => functions.iter_mut().flat_map(|call| &mut call.arguments).collect(),
             Self::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).collect(),
             Self::Limit { limit, offset, .. } => limit.iter_mut().chain(offset).collect(),
         }
@@ -172,6 +190,23 @@ impl BoundRelation {
         self.inputs_mut().into_iter().for_each(|input| input.for_each_expression(change));
     }
 
+    /// Whether it reads the rows of a recursion that it is a part of.
+    pub(super) fn reads_working(&self) -> bool {
+        fn reads(relation: &BoundRelation, within: &mut Vec<usize>) -> bool {
+            match relation {
+                BoundRelation::Working { number, .. } => !within.contains(number),
+                BoundRelation::Recursive { base, step, number, .. } => {
+                    within.push(*number);
+                    let found = reads(base, within) || reads(step, within);
+                    within.pop();
+                    found
+                }
+                other => other.inputs().into_iter().any(|input| reads(input, within)),
+            }
+        }
+        reads(self, &mut Vec::new())
+    }
+
     /// Whether it depends on rows of outer levels.
     pub(super) fn is_correlated(&mut self) -> bool {
         self.any_expression(&has_outer)
@@ -179,6 +214,29 @@ impl BoundRelation {
 }
 
 impl BoundQuery {
+    /// Whether the outermost LIMIT, without an ORDER BY, is over a recursion.
+    pub(crate) fn is_recursion_cut(&self) -> bool {
+        fn limited(relation: &BoundRelation) -> Option<&BoundRelation> {
+            match relation {
+                BoundRelation::Limit { input, .. } => Some(input),
+                BoundRelation::Project { input, .. } => limited(input),
+                _ => None,
+            }
+        }
+        fn is_sorted(relation: &BoundRelation) -> bool {
+            match relation {
+                BoundRelation::Sort { .. } => true,
+                BoundRelation::Project { input, .. } => is_sorted(input),
+                _ => false,
+            }
+        }
+        fn recurs(relation: &BoundRelation) -> bool {
+            matches!(relation, BoundRelation::Recursive { .. }) || relation.inputs().into_iter().any(recurs)
+        }
+        let is_recursive = |input: &BoundRelation| recurs(input) || self.commons.iter().any(recurs);
+        limited(&self.root).is_some_and(|input| !is_sorted(input) && is_recursive(input))
+    }
+
     /// Whether the answer may depend on how PostgreSQL orders rows that no ORDER BY tells apart, the outermost LIMIT aside.
     pub(crate) fn has_choice(&self) -> bool {
         fn below_limit(relation: &BoundRelation) -> &BoundRelation {

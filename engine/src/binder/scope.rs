@@ -32,6 +32,8 @@ pub(super) struct ScopeItem {
     pub(super) schema: Option<Arc<str>>,
     /// Whether its columns answer to unqualified names and `*`; not so inside a join with USING.
     pub(super) columns_visible: bool,
+    /// Whether its name, where no column has it, stands for its one column: a function's value.
+    pub(super) is_value: bool,
     pub(super) columns: Vec<ScopeColumn>,
 }
 
@@ -126,6 +128,14 @@ impl Binder<'_> {
             let mut typed = self.column_reference(&column)?;
             map_columns(&mut typed.expr, &|index| if is_own_column(index) { outer_index(level, index) } else { index });
             return Ok(typed);
+        }
+        // transformWholeRowRef, where that is a value.
+        if let [name] = names
+            && let Some(item) = scope.items.iter().find(|item| item.name.as_ref() == Some(name))
+            && item.is_value
+        {
+            let column = item.columns[0].clone();
+            return self.column_reference(&column);
         }
         self.argument_named(scope, names)?.ok_or_else(|| unknown(names))
     }

@@ -11,6 +11,13 @@ use crate::reason::UpstreamReason;
 use crate::statement::ast::{Query, SetOperation};
 use crate::types::PgType;
 
+/// The sides of a set operation, and the columns that both have.
+pub(super) struct Sides {
+    pub(super) left: BoundRelation,
+    pub(super) right: BoundRelation,
+    pub(super) columns: Vec<SelectedColumn>,
+}
+
 impl Binder<'_> {
     pub(super) fn set_operation(
         &mut self,
@@ -21,6 +28,46 @@ impl Binder<'_> {
     ) -> Bound<Selected> {
         let left = self.query(left, Unknowns::Stay)?;
         let right = self.query(right, Unknowns::Stay)?;
+        self.combined(operation, is_all, left, right)
+    }
+
+    /// Two sides as one relation.
+    pub(super) fn combined(
+        &mut self,
+        operation: SetOperation,
+        is_all: bool,
+        left: Selected,
+        right: Selected,
+    ) -> Bound<Selected> {
+        let Sides { left, right, columns } = self.sides(operation, is_all, left, right)?;
+        let types: Vec<ExprType> = columns.iter().map(|column| column.expr_type).collect();
+        let relation = match operation {
+            SetOperation::Union => {
+                let all = BoundRelation::Append { inputs: vec![left, right], columns: types.clone() };
+                match is_all {
+                    true => all,
+                    false => BoundRelation::Distinct { input: Box::new(all), columns: types },
+                }
+            }
+            SetOperation::Intersect | SetOperation::Except => BoundRelation::SetOperation {
+                operation,
+                is_all,
+                left: Box::new(left),
+                right: Box::new(right),
+                columns: types,
+            },
+        };
+        Ok(Selected { relation, columns })
+    }
+
+    /// Both sides with columns of their common types.
+    pub(super) fn sides(
+        &mut self,
+        operation: SetOperation,
+        is_all: bool,
+        left: Selected,
+        right: Selected,
+    ) -> Bound<Sides> {
         if left.columns.len() != right.columns.len() {
             return Err(UpstreamReason::UnknownColumn("sides of a set operation differ in columns".into()));
         }
@@ -42,26 +89,9 @@ impl Binder<'_> {
             right_cells.push(theirs_typed.expr);
             columns.push(SelectedColumn { name: ours.name.clone(), expr_type, origin: None, untyped: None });
         }
-        let types: Vec<ExprType> = columns.iter().map(|column| column.expr_type).collect();
         let left = BoundRelation::Project { input: Box::new(left.relation), expressions: left_cells };
         let right = BoundRelation::Project { input: Box::new(right.relation), expressions: right_cells };
-        let relation = match operation {
-            SetOperation::Union => {
-                let all = BoundRelation::Append { inputs: vec![left, right], columns: types.clone() };
-                match is_all {
-                    true => all,
-                    false => BoundRelation::Distinct { input: Box::new(all), columns: types },
-                }
-            }
-            SetOperation::Intersect | SetOperation::Except => BoundRelation::SetOperation {
-                operation,
-                is_all,
-                left: Box::new(left),
-                right: Box::new(right),
-                columns: types,
-            },
-        };
-        Ok(Selected { relation, columns })
+        Ok(Sides { left, right, columns })
     }
 }
 

@@ -69,7 +69,7 @@ impl Binder<'_> {
         let of_schema = alias.is_none().then(|| Arc::clone(&schema.schema));
         rename(&mut columns, alias.map_or(&[], |alias| &alias.columns))?;
         let width = columns.len();
-        let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible: true, columns };
+        let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible: true, is_value: false, columns };
         Ok(FromItem { relation: selected.relation, width, scope: Scope { items: vec![item] } })
     }
 }

@@ -52,6 +52,11 @@ impl Run<'_> {
                 None => self.estimate(&self.commons[*index]),
             },
             PlanNode::Series { .. } => 1_000,
+            PlanNode::Expand(expand) => guess(&expand.input).saturating_mul(4),
+            PlanNode::Recursive(recursive) => guess(&recursive.base).saturating_mul(10),
+            PlanNode::Working { number, .. } => {
+                self.state.rounds.borrow().get(number).map_or(1_000, |working| working.rows)
+            }
             PlanNode::Join(join) => join.inputs.iter().map(guess).max().unwrap_or(0),
             PlanNode::SideJoin(join) => match join.kind {
                 SideKind::Left | SideKind::Full => guess(&join.left).max(guess(&join.right)),

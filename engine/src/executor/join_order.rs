@@ -23,7 +23,12 @@ const LOOK_ROWS_MIN: usize = 4_096;
 
 impl Run<'_> {
     pub(super) fn join_order(&self, join: &Join) -> Result<Vec<usize>, EvalError> {
+        // A recursion's rows are few and others every round; what they are joined with is built once, for the join cache.
+        let working = join.inputs.iter().position(reads_working);
         if join.inputs.len() == 2 {
+            if let Some(first) = working {
+                return Ok(vec![first, 1 - first]);
+            }
             // The larger one is read.
             let mut sizes: Vec<usize> = join.inputs.iter().map(|input| self.estimate(input)).collect();
             if sizes.iter().any(|rows| *rows > LOOK_ROWS_MIN) {
@@ -32,7 +37,8 @@ impl Run<'_> {
             return Ok(if sizes[0] >= sizes[1] { vec![0, 1] } else { vec![1, 0] });
         }
         let sizing = Sizing::new(self, join)?;
-        let orders = (0..join.inputs.len()).map(|first| sizing.order_from(first));
+        let firsts = working.map_or(0..join.inputs.len(), |first| first..first + 1);
+        let orders = firsts.map(|first| sizing.order_from(first));
         let best = orders.min_by(|(a, _), (b, _)| a.total_cmp(b)).expect("a join has inputs");
         Ok(best.1)
     }
@@ -122,6 +128,12 @@ impl<'j> Sizing<'j> {
         let values = of_input.min(self.unfiltered[input]).max(of_attached.min(attached_rows)).max(1.0);
         (!keys.is_empty(), if keys.is_empty() { 1.0 } else { 1.0 / values })
     }
+}
+
+fn reads_working(node: &PlanNode) -> bool {
+    let mut found = matches!(node, PlanNode::Working { .. });
+    node.for_each_input(&mut |input| found = found || reads_working(input));
+    found
 }
 
 /// The table's column that a key is, if it is one.

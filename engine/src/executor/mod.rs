@@ -12,11 +12,13 @@ mod batch;
 pub mod changes;
 mod estimate;
 pub(crate) mod eval;
+mod expand;
 mod filter;
 mod join;
 mod join_order;
 mod key_table;
 mod order;
+mod recursive;
 mod scan;
 mod sets;
 mod side;
@@ -126,7 +128,11 @@ fn check(node: &PlanNode) -> Result<(), EvalError> {
         | PlanNode::Values { .. }
         | PlanNode::Common { .. }
         | PlanNode::Series { .. }
+        | PlanNode::Expand(_)
+        | PlanNode::Working { .. }
         | PlanNode::Limit { .. } => Ok(()),
+        PlanNode::Recursive(recursive) if recursive.is_all => Ok(()),
+        PlanNode::Recursive(recursive) => recursive.types.iter().try_for_each(|pg_type| key_table::check(*pg_type)),
     }
 }
 
@@ -137,6 +143,7 @@ pub fn execute(plan: &Plan, context: &RunContext<'_>) -> Result<Vec<RowBatch>, E
         join_rows: Cell::new(0),
         commons: plan.commons.iter().map(|_| OnceCell::new()).collect(),
         sampled: RefCell::default(),
+        rounds: RefCell::default(),
     };
     let mut parameters = Cow::Borrowed(context.parameters);
     for scalar in &plan.scalars {
@@ -191,6 +198,8 @@ struct State {
     commons: Vec<OnceCell<Batch>>,
     /// Rows that scans were estimated to give, by where the plan's node lies.
     sampled: RefCell<HashMap<usize, usize>>,
+    /// By a recursion's number: the rows of the round before.
+    rounds: RefCell<HashMap<usize, Batch>>,
 }
 
 /// One execution.
@@ -267,6 +276,9 @@ impl Run<'_> {
             PlanNode::Window { input, calls } => self.window(input, calls, sink),
             PlanNode::Common { index, columns } => self.common(*index, columns, batching, sink),
             PlanNode::Series { bounds, pg_type } => self.series(bounds, *pg_type, sink),
+            PlanNode::Expand(expand) => self.expand(expand, sink),
+            PlanNode::Recursive(recursive) => self.recursive(recursive, sink),
+            PlanNode::Working { number, .. } => self.working(*number, batching, sink),
             PlanNode::Sort { input, keys, limit, offset } => {
                 let bounds = self.bounds(limit.as_ref(), offset.as_ref())?;
                 self.sort(input, keys, &bounds, sink)
@@ -357,8 +369,17 @@ impl Run<'_> {
                 }
                 Ok(types)
             }
-            PlanNode::Append { types, .. } | PlanNode::SetOperation { types, .. } | PlanNode::Values { types, .. } => {
-                Ok(types.clone())
+            PlanNode::Append { types, .. }
+            | PlanNode::SetOperation { types, .. }
+            | PlanNode::Values { types, .. }
+            | PlanNode::Working { types, .. } => Ok(types.clone()),
+            PlanNode::Recursive(recursive) => Ok(recursive.types.clone()),
+            PlanNode::Expand(expand) => {
+                let mut types = self.output_types(&expand.input)?;
+                let own = expand.functions.iter().flat_map(|call| &call.columns);
+                types.extend(own.map(|column| column.pg_type));
+                types.extend(expand.is_numbered.then_some(PgType::Int8));
+                Ok(types)
             }
             PlanNode::Window { input, calls } => {
                 let mut types = self.output_types(input)?;

@@ -190,7 +190,7 @@ impl Run<'_> {
 }
 
 /// One value after the other.
-struct Steps {
+pub(super) struct Steps {
     /// None: the end.
     next: Option<i64>,
     last: i64,
@@ -203,7 +203,11 @@ enum Step {
 }
 
 impl Steps {
-    fn new(bounds: &[Value], pg_type: PgType, settings: &crate::types::FormatSettings) -> Result<Self, EvalError> {
+    pub(super) fn new(
+        bounds: &[Value],
+        pg_type: PgType,
+        settings: &crate::types::FormatSettings,
+    ) -> Result<Self, EvalError> {
         let number = |value: &Value| match value {
             Value::Int4(value) => Ok(i64::from(*value)),
             Value::Int8(value) | Value::Timestamp(value) | Value::Timestamptz(value) => Ok(*value),
@@ -233,7 +237,7 @@ impl Steps {
         Ok(Self { next: Some(first), last, step })
     }
 
-    fn next(&mut self) -> Result<Option<i64>, EvalError> {
+    pub(super) fn next(&mut self) -> Result<Option<i64>, EvalError> {
         let Some(current) = self.next else { return Ok(None) };
         let is_back = match &self.step {
             Step::Number { step, .. } => *step < 0,

@@ -69,6 +69,19 @@ fn write_node(node: &PlanNode, catalog: &Catalog, depth: usize, text: &mut Strin
             let _ = write!(text, "Common rows {index}");
         }
         PlanNode::Series { .. } => text.push_str("Series"),
+        PlanNode::Expand(expand) => {
+            text.push_str("Expand by");
+            for call in &expand.functions {
+                let _ = write!(text, " {}", call.function.name);
+                write_nested(&call.arguments.iter().collect::<Vec<_>>(), ", ", text);
+            }
+        }
+        PlanNode::Recursive(recursive) => {
+            let _ = write!(text, "Recursion {}{}", recursive.number, if recursive.is_all { "" } else { ", new rows" });
+        }
+        PlanNode::Working { number, .. } => {
+            let _ = write!(text, "Rows of the round before, of recursion {number}");
+        }
         PlanNode::Aggregate(aggregate) => {
             text.push_str("Aggregate");
             if !aggregate.groups.is_empty() {

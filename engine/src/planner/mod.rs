@@ -16,7 +16,7 @@ use crate::binder::{
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::catalog::{Collation, RelationId};
 use crate::planner::expression::is_same;
-use crate::planner::node::{Aggregate, Call, Join, PlanNode, Scan, SideJoin, SideKind};
+use crate::planner::node::{Aggregate, Call, Expand, Join, PlanNode, Recursive, Scan, SideJoin, SideKind};
 use crate::planner::rules::disjunctions::split;
 use crate::reason::UpstreamReason;
 use crate::types::{PgType, Value};
@@ -219,6 +219,15 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
         BoundRelation::Window { input, calls } => PlanNode::Window { input: Box::new(translate(*input)?), calls },
         BoundRelation::Common { index, width } => PlanNode::Common { index, columns: (0..width).collect() },
         BoundRelation::Series { bounds, expr_type } => PlanNode::Series { bounds, pg_type: expr_type.pg_type },
+        BoundRelation::Expand { input, functions, is_numbered, keeps_empty } => {
+            let input = Box::new(translate(*input)?);
+            PlanNode::Expand(Expand { input, functions, is_numbered, keeps_empty })
+        }
+        BoundRelation::Recursive { base, step, is_all, number, columns } => {
+            let (base, step) = (Box::new(translate(*base)?), Box::new(translate(*step)?));
+            PlanNode::Recursive(Recursive { base, step, is_all, number, types: types(&columns) })
+        }
+        BoundRelation::Working { number, columns } => PlanNode::Working { number, types: types(&columns) },
         BoundRelation::Sort { input, keys } => {
             PlanNode::Sort { input: Box::new(translate(*input)?), keys, limit: None, offset: None }
         }

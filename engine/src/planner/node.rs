@@ -1,6 +1,6 @@
 //! The operators of a [`Plan`](super::Plan): what the executor walks. Columns are positions in the input's output.
 
-use crate::binder::{BoundExpr, SortKey, WindowCall};
+use crate::binder::{BoundExpr, RowsCall, SortKey, WindowCall};
 use crate::catalog::RelationId;
 use crate::catalog::functions::AggregateFunction;
 use crate::statement::ast::SetOperation;
@@ -59,6 +59,13 @@ pub enum PlanNode {
         bounds: Vec<BoundExpr>,
         pg_type: PgType,
     },
+    Expand(Expand),
+    Recursive(Recursive),
+    /// The rows of the round before, of the recursion of that number.
+    Working {
+        number: usize,
+        types: Vec<PgType>,
+    },
     /// With a limit or offset: only those rows of the order.
     Sort {
         input: Box<Self>,
@@ -100,6 +107,28 @@ pub struct LookUp {
     pub column_type: PgType,
     /// Of the column's type, or, for integers, of any integer type.
     pub value: BoundExpr,
+}
+
+/// Rows beside those that functions give for them. Output: the input's columns, the functions' (NULLs where one gives fewer rows
+/// than another), the row's number if `is_numbered`.
+#[derive(Clone, Debug)]
+pub struct Expand {
+    pub input: Box<PlanNode>,
+    pub functions: Vec<RowsCall>,
+    pub is_numbered: bool,
+    /// Whether a row without any stays, beside NULLs.
+    pub keeps_empty: bool,
+}
+
+/// The rows of `base`, then of `step` over those of the round before ([`PlanNode::Working`] of that number), until a round
+/// has none. Not `is_all`: only rows that there have not been.
+#[derive(Clone, Debug)]
+pub struct Recursive {
+    pub base: Box<PlanNode>,
+    pub step: Box<PlanNode>,
+    pub is_all: bool,
+    pub number: usize,
+    pub types: Vec<PgType>,
 }
 
 /// Inner join of any number of inputs; output: all inputs' columns one after the other. In which order they are
@@ -225,7 +254,12 @@ impl PlanNode {
                 SideKind::Semi | SideKind::Anti => join.left.width(),
                 SideKind::Mark => join.left.width() + 1,
             },
-            Self::Append { types, .. } | Self::SetOperation { types, .. } | Self::Values { types, .. } => types.len(),
+            Self::Append { types, .. }
+            | Self::SetOperation { types, .. }
+            | Self::Values { types, .. }
+            | Self::Working { types, .. } => types.len(),
+            Self::Recursive(recursive) => recursive.types.len(),
+            Self::Expand(expand) => expand.input.width() + expand.own_width(),
             Self::Window { input, calls } => input.width() + calls.len(),
             Self::Common { columns, .. } => columns.len(),
             Self::Series { .. } => 1,
@@ -240,7 +274,17 @@ impl PlanNode {
     /// Calls `visit` on each input of the node.
     pub fn for_each_input<'n>(&'n self, visit: &mut dyn FnMut(&'n Self)) {
         match self {
-            Self::OneRow | Self::Scan(_) | Self::Values { .. } | Self::Common { .. } | Self::Series { .. } => {}
+            Self::OneRow
+            | Self::Scan(_)
+            | Self::Values { .. }
+            | Self::Common { .. }
+            | Self::Series { .. }
+            | Self::Working { .. } => {}
+            Self::Expand(expand) => visit(&expand.input),
+            Self::Recursive(recursive) => {
+                visit(&recursive.base);
+                visit(&recursive.step);
+            }
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::DistinctOn { input, .. }
@@ -267,6 +311,13 @@ impl PlanNode {
             return self;
         }
         Self::Filter { input: Box::new(self), predicates }
+    }
+}
+
+impl Expand {
+    /// Number of columns behind the input's.
+    pub fn own_width(&self) -> usize {
+        self.functions.iter().map(|call| call.columns.len()).sum::<usize>() + usize::from(self.is_numbered)
     }
 }
 

@@ -159,6 +159,8 @@ pub enum TableRef {
     /// A function's rows.
     Function {
         call: Call,
+        /// WITH ORDINALITY.
+        is_numbered: bool,
         alias: Option<Alias>,
         is_lateral: bool,
     },

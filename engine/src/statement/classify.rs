@@ -406,7 +406,8 @@ fn called_names<'t>(tokens: &'t [Token<'_>]) -> impl Iterator<Item = (usize, Str
     })
 }
 
-/// Tokens before a parenthesis that begins a list of columns: `INSERT INTO t (`, `WITH t (`, `AS t (`, `COPY t (`.
+/// Tokens before a parenthesis that begins a list of columns: `INSERT INTO t (`, `WITH t (`, `AS t (`, `COPY t (`,
+/// `WITH ORDINALITY t (`.
 fn column_lists(tokens: &[Token<'_>]) -> HashSet<usize> {
     let mut found = HashSet::new();
     for (index, token) in tokens.iter().enumerate() {
@@ -418,7 +419,7 @@ fn column_lists(tokens: &[Token<'_>]) -> HashSet<usize> {
             }
             found.insert(at);
         } else {
-            let precedes_alias = ["as", "with", "recursive"].iter().any(|word| token.is_word(word));
+            let precedes_alias = ["as", "with", "recursive", "ordinality"].iter().any(|word| token.is_word(word));
             let continues_with = token.is_symbol(",") && names_with_query(tokens, at);
             if precedes_alias || continues_with || (token.is_symbol(")") && closes_alias_position(tokens, index)) {
                 found.insert(at);

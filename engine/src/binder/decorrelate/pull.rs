@@ -71,7 +71,10 @@ impl Binder<'_> {
             | BoundRelation::SetOperation { .. }
             | BoundRelation::Values { .. }
             | BoundRelation::Common { .. }
-            | BoundRelation::Series { .. } => refused("set operation, VALUES or function"),
+            | BoundRelation::Series { .. }
+            | BoundRelation::Expand { .. }
+            | BoundRelation::Recursive { .. }
+            | BoundRelation::Working { .. } => refused("set operation, VALUES, recursion or function"),
         }
     }
 

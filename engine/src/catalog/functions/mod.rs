@@ -24,6 +24,7 @@ mod numeric_arithmetic;
 mod pattern;
 mod registry;
 mod regular;
+mod returning_rows;
 mod rows;
 mod text;
 mod text_comparison;
@@ -39,6 +40,7 @@ pub use registry::{
     ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, all_functions, cast, function_candidates,
     functions, length_coercion, operator_candidates, operators, output_function,
 };
+pub use returning_rows::{ENTRIES as ROWS_FUNCTIONS, RowsFunction, RowsKernel, SERIES, UNNEST, fields};
 
 use arrow::array::ArrayRef;
 

@@ -11,7 +11,17 @@ pub(in crate::planner) fn merge(node: PlanNode) -> PlanNode {
         | PlanNode::Scan(_)
         | PlanNode::Values { .. }
         | PlanNode::Common { .. }
-        | PlanNode::Series { .. } => node,
+        | PlanNode::Series { .. }
+        | PlanNode::Working { .. } => node,
+        PlanNode::Expand(mut expand) => {
+            expand.input = Box::new(merge(*expand.input));
+            PlanNode::Expand(expand)
+        }
+        PlanNode::Recursive(mut recursive) => {
+            recursive.base = Box::new(merge(*recursive.base));
+            recursive.step = Box::new(merge(*recursive.step));
+            PlanNode::Recursive(recursive)
+        }
         PlanNode::DistinctOn { input, keys } => PlanNode::DistinctOn { input: Box::new(merge(*input)), keys },
         PlanNode::Window { input, calls } => PlanNode::Window { input: Box::new(merge(*input)), calls },
         PlanNode::Append { inputs, types } => {

@@ -23,7 +23,13 @@ pub(super) fn for_each_input_mut(
         | PlanNode::Scan(_)
         | PlanNode::Values { .. }
         | PlanNode::Common { .. }
-        | PlanNode::Series { .. } => Ok(()),
+        | PlanNode::Series { .. }
+        | PlanNode::Working { .. } => Ok(()),
+        PlanNode::Expand(expand) => visit(&mut expand.input),
+        PlanNode::Recursive(recursive) => {
+            visit(&mut recursive.base)?;
+            visit(&mut recursive.step)
+        }
         PlanNode::Filter { input, .. }
         | PlanNode::DistinctOn { input, .. }
         | PlanNode::Window { input, .. }
@@ -50,7 +56,15 @@ pub(super) fn for_each_expression_mut(
     visit: &mut dyn FnMut(&mut BoundExpr) -> Result<(), crate::reason::UpstreamReason>,
 ) -> Result<(), crate::reason::UpstreamReason> {
     match node {
-        PlanNode::OneRow | PlanNode::Append { .. } | PlanNode::SetOperation { .. } | PlanNode::Common { .. } => Ok(()),
+        PlanNode::OneRow
+        | PlanNode::Append { .. }
+        | PlanNode::SetOperation { .. }
+        | PlanNode::Common { .. }
+        | PlanNode::Recursive(_)
+        | PlanNode::Working { .. } => Ok(()),
+        PlanNode::Expand(expand) => {
+            expand.functions.iter_mut().flat_map(|call| &mut call.arguments).try_for_each(visit)
+        }
         PlanNode::DistinctOn { keys, .. } => keys.iter_mut().try_for_each(visit),
         PlanNode::Values { rows, .. } => rows.iter_mut().flatten().try_for_each(visit),
         PlanNode::Window { calls, .. } => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::binder::{BoundExpr, WindowCall};
 use crate::planner::expression::{collect_columns, renumber};
-use crate::planner::node::{Aggregate, PlanNode, Scan, SideJoin, SideKind};
+use crate::planner::node::{Aggregate, Expand, PlanNode, Scan, SideJoin, SideKind};
 use crate::planner::rules::for_each_input_mut;
 use crate::planner::rules::merge::placeholder;
 
@@ -83,6 +83,15 @@ fn prune_node(node: &mut PlanNode, needed: &BTreeSet<usize>) -> Positions {
         PlanNode::Window { input, calls } => prune_window(input, calls, needed),
         PlanNode::Common { columns, .. } => keep(columns, needed),
         PlanNode::Series { .. } => vec![Some(0)],
+        PlanNode::Working { types, .. } => (0..types.len()).map(Some).collect(),
+        // What a round reads, and what tells rows apart, is all of them.
+        PlanNode::Recursive(recursive) => {
+            let all: BTreeSet<usize> = (0..recursive.types.len()).collect();
+            prune_exactly(&mut recursive.base, &all);
+            prune_exactly(&mut recursive.step, &all);
+            all.into_iter().map(Some).collect()
+        }
+        PlanNode::Expand(expand) => prune_expand(expand, needed),
     }
 }
 
@@ -145,6 +154,19 @@ fn prune_aggregate(aggregate: &mut Aggregate, needed: &BTreeSet<usize>) -> Posit
     }
     let after_groups = call_positions.iter().map(|position| position.map(|at| at + groups));
     (0..groups).map(Some).chain(after_groups).collect()
+}
+
+/// Functions are called whoever reads their columns: they decide how many rows there are.
+fn prune_expand(expand: &mut Expand, needed: &BTreeSet<usize>) -> Positions {
+    let width = expand.input.width();
+    let mut below: BTreeSet<usize> = needed.range(..width).copied().collect();
+    let arguments = expand.functions.iter().flat_map(|call| &call.arguments);
+    arguments.for_each(|expr| collect_columns(expr, &mut below));
+    let mut positions = prune_node(&mut expand.input, &below);
+    expand.functions.iter_mut().for_each(|call| move_columns(&mut call.arguments, &positions));
+    let base = expand.input.width();
+    positions.extend((base..base + expand.own_width()).map(Some));
+    positions
 }
 
 fn prune_window(input: &mut PlanNode, calls: &mut Vec<WindowCall>, needed: &BTreeSet<usize>) -> Positions {

@@ -45,7 +45,24 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
             let (left, right) = (Box::new(push(*left, Vec::new())), Box::new(push(*right, Vec::new())));
             PlanNode::SetOperation { operation, is_all, left, right, types }.filtered(predicates)
         }
-        PlanNode::Values { .. } | PlanNode::Common { .. } | PlanNode::Series { .. } => node.filtered(predicates),
+        PlanNode::Expand(mut expand) => {
+            let width = expand.input.width();
+            let (below, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(|predicate| {
+                let columns = columns_of(predicate);
+                !columns.is_empty() && columns.iter().all(|column| *column < width)
+            });
+            expand.input = Box::new(push(*expand.input, below));
+            PlanNode::Expand(expand).filtered(above)
+        }
+        // A row that is not wanted leads to others that are.
+        PlanNode::Recursive(mut recursive) => {
+            recursive.base = Box::new(push(*recursive.base, Vec::new()));
+            recursive.step = Box::new(push(*recursive.step, Vec::new()));
+            PlanNode::Recursive(recursive).filtered(predicates)
+        }
+        PlanNode::Values { .. } | PlanNode::Common { .. } | PlanNode::Series { .. } | PlanNode::Working { .. } => {
+            node.filtered(predicates)
+        }
     }
 }
 

@@ -106,14 +106,15 @@ impl Parser<'_, '_> {
     /// func_table.
     fn function(&mut self, name: Vec<String>, is_lateral: bool) -> Parsed<TableRef> {
         let Expr::Call(call) = self.call(name)? else { return Err(unsupported("function in FROM")) };
-        if self.peek_is_word("with") {
-            return Err(unsupported("WITH ORDINALITY"));
+        let is_numbered = self.accept_word("with");
+        if is_numbered {
+            self.expect_word("ordinality")?;
         }
         if self.peek_is_word("as") && self.peek_at(1).is_some_and(|token| token.is_symbol("(")) {
             return Err(unsupported("column definition list"));
         }
         let alias = self.alias()?;
-        Ok(TableRef::Function { call: *call, alias, is_lateral })
+        Ok(TableRef::Function { call: *call, is_numbered, alias, is_lateral })
     }
 
     /// A subquery with its alias; None, and nothing read, if the parentheses hold something else.

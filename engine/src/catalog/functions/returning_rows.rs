@@ -1,0 +1,188 @@
+//! Functions in FROM: what each gives for one row of arguments. All are immutable; the strict ones give no rows for a NULL.
+
+use super::EvalError;
+use crate::types::array::ArrayView;
+use crate::types::json::{Json, Kind};
+use crate::types::{Element, PgType, Value, binary};
+
+/// One entry: a name that PostgreSQL resolves to this function for these types.
+#[derive(Debug)]
+pub struct RowsFunction {
+    pub name: &'static str,
+    pub arguments: &'static [PgType],
+    /// How many of the last arguments may be left out.
+    pub optional: usize,
+    /// Names, where the function has named its results, and types.
+    pub columns: &'static [(Option<&'static str>, PgType)],
+    pub is_strict: bool,
+    pub kernel: RowsKernel,
+    /// Where PostgreSQL has it.
+    pub source: &'static str,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum RowsKernel {
+    /// Appends the rows, one value per column.
+    Rows(fn(&[Value], &mut Vec<Value>) -> Result<(), EvalError>),
+    /// generate_series: the executor steps through it.
+    Series,
+}
+
+/// A type that stands for any array, or for any that the executor steps through.
+const ANY: PgType = PgType::Array(Element::Text);
+
+const fn strict(
+    name: &'static str,
+    arguments: &'static [PgType],
+    columns: &'static [(Option<&'static str>, PgType)],
+    kernel: fn(&[Value], &mut Vec<Value>) -> Result<(), EvalError>,
+    source: &'static str,
+) -> RowsFunction {
+    let kernel = RowsKernel::Rows(kernel);
+    RowsFunction { name, arguments, optional: 0, columns, is_strict: true, kernel, source }
+}
+
+/// unnest, of any element type: the binder says which.
+pub static UNNEST: RowsFunction =
+    strict("unnest", &[ANY], &[(None, PgType::Text)], unnest, "arrayfuncs.c array_unnest");
+
+/// generate_series over bounds that differ by row.
+pub static SERIES: RowsFunction = RowsFunction {
+    name: "generate_series",
+    arguments: &[PgType::Int8, PgType::Int8, PgType::Int8],
+    optional: 1,
+    columns: &[(None, PgType::Int8)],
+    is_strict: true,
+    kernel: RowsKernel::Series,
+    source: "int.c generate_series_step_int4, int8.c, timestamp.c",
+};
+
+const KEY: (Option<&str>, PgType) = (Some("key"), PgType::Text);
+
+pub static ENTRIES: &[RowsFunction] = &[
+    strict(
+        "jsonb_array_elements",
+        &[PgType::Jsonb],
+        &[(Some("value"), PgType::Jsonb)],
+        |arguments, out| elements(arguments, out, as_json),
+        "jsonfuncs.c elements_worker_jsonb",
+    ),
+    strict(
+        "jsonb_array_elements_text",
+        &[PgType::Jsonb],
+        &[(Some("value"), PgType::Text)],
+        |arguments, out| elements(arguments, out, as_text),
+        "jsonfuncs.c elements_worker_jsonb",
+    ),
+    strict(
+        "jsonb_each",
+        &[PgType::Jsonb],
+        &[KEY, (Some("value"), PgType::Jsonb)],
+        |arguments, out| each(arguments, out, as_json),
+        "jsonfuncs.c each_worker_jsonb",
+    ),
+    strict(
+        "jsonb_each_text",
+        &[PgType::Jsonb],
+        &[KEY, (Some("value"), PgType::Text)],
+        |arguments, out| each(arguments, out, as_text),
+        "jsonfuncs.c each_worker_jsonb",
+    ),
+    strict("jsonb_object_keys", &[PgType::Jsonb], &[(None, PgType::Text)], keys, "jsonfuncs.c jsonb_object_keys"),
+    RowsFunction {
+        name: "string_to_table",
+        arguments: &[PgType::Text, PgType::Text, PgType::Text],
+        optional: 1,
+        columns: &[(None, PgType::Text)],
+        is_strict: false,
+        kernel: RowsKernel::Rows(split),
+        source: "varlena.c text_to_table",
+    },
+];
+
+fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn unnest(arguments: &[Value], out: &mut Vec<Value>) -> Result<(), EvalError> {
+    let [Value::Array(bytes), Value::Int8(oid)] = arguments else {
+        return Err(EvalError::Beyond("unnest of such a value".to_owned()));
+    };
+    let element = u32::try_from(*oid).ok().and_then(PgType::from_oid);
+    let element = element.ok_or_else(|| EvalError::Beyond("unnest of an unknown element type".to_owned()))?;
+    for item in ArrayView::of(bytes).elements() {
+        out.push(match item {
+            Some(bytes) => binary::decode(element, -1, bytes)?,
+            None => Value::Null,
+        });
+    }
+    Ok(())
+}
+
+fn as_json(value: Json<'_>) -> Value {
+    Value::Text(value.text().into())
+}
+
+fn as_text(value: Json<'_>) -> Value {
+    let mut text = String::new();
+    if value.write_text(&mut text) { Value::Text(text.into()) } else { Value::Null }
+}
+
+fn json_of(arguments: &[Value]) -> Result<Json<'_>, EvalError> {
+    let text = arguments.first().and_then(text_of);
+    text.map(Json::of).ok_or_else(|| EvalError::Beyond("a function of jsonb over another value".to_owned()))
+}
+
+fn elements(arguments: &[Value], out: &mut Vec<Value>, shown: fn(Json<'_>) -> Value) -> Result<(), EvalError> {
+    let value = json_of(arguments)?;
+    match value.kind() {
+        Kind::Array => out.extend(value.elements().map(shown)),
+        Kind::Object => return Err(EvalError::Raises("cannot extract elements from an object".to_owned())),
+        _ => return Err(EvalError::Raises("cannot extract elements from a scalar".to_owned())),
+    }
+    Ok(())
+}
+
+fn each(arguments: &[Value], out: &mut Vec<Value>, shown: fn(Json<'_>) -> Value) -> Result<(), EvalError> {
+    let value = json_of(arguments)?;
+    if value.kind() != Kind::Object {
+        return Err(EvalError::Raises("cannot call jsonb_each on a non-object".to_owned()));
+    }
+    for (key, value) in value.members() {
+        out.extend([as_text(Json::of(key)), shown(value)]);
+    }
+    Ok(())
+}
+
+fn keys(arguments: &[Value], out: &mut Vec<Value>) -> Result<(), EvalError> {
+    let value = json_of(arguments)?;
+    if value.kind() != Kind::Object {
+        return Err(EvalError::Raises("cannot call jsonb_object_keys on a non-object".to_owned()));
+    }
+    out.extend(value.members().map(|(key, _)| as_text(Json::of(key))));
+    Ok(())
+}
+
+fn split(arguments: &[Value], out: &mut Vec<Value>) -> Result<(), EvalError> {
+    let Some(text) = arguments.first().and_then(text_of) else { return Ok(()) };
+    let separator = arguments.get(1).and_then(text_of);
+    let null = arguments.get(2).and_then(text_of);
+    fields(text, separator, |field| {
+        out.push(if null == Some(field) { Value::Null } else { Value::Text(field.into()) });
+    });
+    Ok(())
+}
+
+/// split_text of varlena.c: no separator at all splits into characters, an empty one does not split, and an empty text
+/// has no fields.
+pub fn fields<'t>(text: &'t str, separator: Option<&str>, mut field: impl FnMut(&'t str)) {
+    match separator {
+        _ if text.is_empty() => {}
+        None => text.char_indices().for_each(|(at, character)| field(&text[at..at + character.len_utf8()])),
+        Some("") => field(text),
+        Some(separator) => text.split(separator).for_each(field),
+    }
+}
