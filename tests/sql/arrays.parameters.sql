@@ -10,3 +10,7 @@ SELECT id FROM posts WHERE id = ANY ($1::bigint[]) AND $2 = ANY (tags) ORDER BY 
 SELECT id FROM posts WHERE tags @> $1 ORDER BY id => {a}
 SELECT id FROM posts WHERE tags && $1 AND id > $2 ORDER BY id => {b,z} | 1
 SELECT $1::int[], array_length($1::int[], 1), ($1::int[])[2] => {4,5,6}
+SELECT id FROM posts WHERE nums < $1 ORDER BY id => {2}
+SELECT id, nums[$1:$2], nums || $3::int FROM posts ORDER BY id => 1 | 2 | 8
+SELECT id, array_position(tags, $1), array_remove(tags, $1) FROM posts ORDER BY id => a
+SELECT string_to_array($1, $2) => x;y;; | ;

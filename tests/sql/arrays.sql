@@ -47,13 +47,57 @@ SELECT (array_agg(id ORDER BY id DESC))[1], (SELECT (array_agg(p.id ORDER BY p.i
 SELECT array_agg(id)[1] FROM posts;
 -- relay: a subscript of what is no name and has no parentheses
 SELECT ARRAY[1, 2][1] FROM posts;
--- relay: order of arrays
-SELECT id FROM posts ORDER BY tags, id;
+SELECT id FROM posts ORDER BY nums, id;
+SELECT id FROM posts ORDER BY nums DESC NULLS LAST, id DESC;
+SELECT id FROM posts ORDER BY grid DESC, flags, id;
+SELECT id FROM posts ORDER BY prices, reals DESC, id;
+SELECT id FROM posts ORDER BY scores NULLS FIRST, id;
+SELECT id FROM posts ORDER BY days, moments, plain, ids, big, small, id;
+SELECT id, nums < '{2}', nums >= ARRAY[4, 5, 6], nums <= '{}', nums > '{NULL}', nums <> ARRAY[3, 3, 5] FROM posts ORDER BY id;
+SELECT id, prices = '{1.5,-2.250,NULL}', prices < '{1}', reals = '{1.5,1e-7}', scores > '{0.1,1}', scores = '{0.1,NaN,0}', scores <> '{}' FROM posts ORDER BY id;
+SELECT a.id, b.id AS other FROM posts a JOIN posts b ON a.nums < b.nums ORDER BY 1, 2;
+SELECT a.id, b.id AS other FROM posts a JOIN posts b ON a.tags = b.tags ORDER BY 1, 2;
+SELECT nums, count(*) AS n FROM posts GROUP BY nums ORDER BY nums;
+SELECT author % 2 AS odd, days, count(*) AS n FROM posts GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT DISTINCT flags FROM posts ORDER BY 1;
+SELECT count(DISTINCT tags), count(DISTINCT ids), count(DISTINCT nums) FILTER (WHERE id > 2) FROM posts;
+SELECT count(*) FROM (SELECT DISTINCT tags, names FROM posts) s;
+SELECT nums FROM posts UNION SELECT ARRAY[1, 2, 3] ORDER BY 1;
+SELECT nums FROM posts EXCEPT SELECT '{}' ORDER BY 1;
+SELECT DISTINCT ON (nums) nums, id FROM posts ORDER BY nums DESC, id;
+SELECT id, row_number() OVER (PARTITION BY big ORDER BY id), rank() OVER (ORDER BY nums) FROM posts ORDER BY id;
+SELECT id, nums[1:2], nums[2:], nums[:1], nums[:], nums[5:1], nums[0:0], nums[NULL:2] FROM posts ORDER BY id;
+SELECT id, tags[2:id], (tags[1:2])[1], array_length(big[1:1], 1), prices[2:3], scores[-5:100] FROM posts ORDER BY id;
+SELECT id, nums || 9, 0 || nums, nums || nums, nums || NULL::int, nums || NULL::int[], nums || id::smallint FROM posts ORDER BY id;
+SELECT id, tags || 'q'::text, 'q'::text || tags, tags || '{}'::text[], title || ARRAY['x'::varchar], prices || 1, big || id FROM posts ORDER BY id;
+SELECT id, array_append(nums, 5), array_append(nums, NULL), array_prepend(5, nums), array_cat(nums, ARRAY[1]), array_append(tags, 'z'), array_prepend('z', tags) FROM posts WHERE grid IS NOT NULL ORDER BY id;
+SELECT id, array_remove(nums, 3), array_remove(tags, NULL), array_remove(tags, 'a'), array_remove(prices, 1.5), array_remove(scores, 'NaN'), array_remove(reals, 0::real) FROM posts ORDER BY id;
+SELECT id, array_replace(nums, 3, 30), array_replace(tags, NULL, 'n'), array_replace(nums, 4, NULL), array_replace(days, date 'infinity', '2000-01-01') FROM posts ORDER BY id;
+SELECT id, array_position(nums, 5), array_position(tags, 'a'), array_position(tags, NULL), array_position(nums, 3, 2), array_position(scores, 'NaN'), array_positions(nums, 3), array_positions(tags, 'none') FROM posts ORDER BY id;
+SELECT id, string_to_array(title, 'o'), string_to_array(title, NULL), string_to_array(title, ''), string_to_array('a,,b', ',', ''), string_to_array('', ',') FROM posts ORDER BY id;
+SELECT string_to_array('xx~^~yy~^~zz', '~^~', 'yy'), string_to_array(NULL, ','), (string_to_array('a b c', ' '))[2], array_to_string(string_to_array('3,1', ',')::text[], '+');
+SELECT array_agg(id ORDER BY id) || array_agg(author ORDER BY id), cardinality(array_agg(id) || 5) FROM posts;
+WITH RECURSIVE walk(at, seen) AS (SELECT 1, ARRAY[1] UNION ALL SELECT p.author + 1, w.seen || (p.author + 1) FROM walk w JOIN posts p ON p.id = w.at WHERE p.author + 1 <> ALL (w.seen)) SELECT at, seen FROM walk ORDER BY seen;
+SELECT u.x, count(*) FROM posts, unnest(nums[1:2] || author) AS u(x) GROUP BY u.x ORDER BY u.x;
+-- relay: several dimensions
+SELECT id, grid || ARRAY[1, 2] FROM posts ORDER BY id;
+-- relay: several dimensions
+SELECT id, grid[1:1] FROM posts ORDER BY id;
+-- relay: a slice of a slice
+SELECT id, grid[1:1][1] FROM posts ORDER BY id;
+-- relay: a type for both
+SELECT id, nums || 9.5 FROM posts ORDER BY id;
+-- relay: a type for both
+SELECT id, nums || big[1] FROM posts ORDER BY id;
+-- relay: an untyped literal
+SELECT id, nums || '{1}' FROM posts ORDER BY id;
+-- relay: float arrays in groups
+SELECT scores FROM posts GROUP BY scores ORDER BY 1;
+-- relay: a NULL start
+SELECT array_position(nums, 3, NULL) FROM posts ORDER BY 1;
 -- relay: floats in arrays are not compared here
 SELECT id FROM posts WHERE scores @> ARRAY[0::float8] ORDER BY id;
 -- relay: arrays of other element types
 SELECT id FROM posts WHERE nums = big ORDER BY id;
 -- relay: arrays as text
 SELECT tags::text FROM posts ORDER BY id;
--- relay: slices
-SELECT id, nums[1:2] FROM posts ORDER BY id;

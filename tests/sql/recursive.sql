@@ -13,7 +13,6 @@ WITH RECURSIVE up AS (SELECT id, boss FROM staff UNION SELECT up.id, s.boss FROM
 WITH RECURSIVE reach(at) AS (SELECT 1 UNION SELECT b FROM edges, reach WHERE a = at) SELECT at FROM reach ORDER BY at NULLS FIRST;
 WITH RECURSIVE reach(a, b) AS (SELECT a, b FROM edges UNION SELECT r.a, e.b FROM reach r JOIN edges e ON e.a = r.b) SELECT count(*), count(a), sum(b) FROM reach;
 WITH RECURSIVE reach AS (SELECT a, b, label FROM edges UNION SELECT r.a, e.b, e.label FROM reach r JOIN edges e ON e.a = r.b) SELECT a, count(DISTINCT b) AS n, min(label) AS l FROM reach GROUP BY a ORDER BY a;
--- relay: || of an array
 WITH RECURSIVE walk(at, steps, seen) AS (SELECT 1, 0, ARRAY[1] UNION ALL SELECT e.b, w.steps + 1, w.seen || e.b FROM walk w JOIN edges e ON e.a = w.at WHERE e.b <> ALL (w.seen)) SELECT at, steps, seen FROM walk ORDER BY steps, at, seen;
 WITH RECURSIVE dist(at, cost) AS (SELECT 1, 0::bigint UNION SELECT e.b, d.cost + e.cost FROM dist d JOIN edges e ON e.a = d.at WHERE d.cost < 40) SELECT at, min(cost) FROM dist GROUP BY at ORDER BY at;
 WITH RECURSIVE d AS (SELECT date '2024-02-27' AS day UNION ALL SELECT (day + interval '1 day')::date FROM d WHERE day < '2024-03-02') SELECT day, extract(dow FROM day) FROM d ORDER BY day;

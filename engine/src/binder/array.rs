@@ -1,7 +1,7 @@
 //! Arrays: constructors, subscripts, ANY and ALL, and the functions and operators that take arrays of any element
 //! (transformArrayExpr, transformContainerSubscripts, make_scalar_array_op, enforce_generic_type_consistency).
 
-use crate::binder::coerce::{Needs, check_collation, is_collatable};
+use crate::binder::coerce::{Needs, check_collation, common_type, is_collatable};
 use crate::binder::expression::{Level, unknown_function};
 use crate::binder::typed::{CollationStrength, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType, unsupported};
@@ -142,16 +142,61 @@ impl Binder<'_> {
         Ok(Typed::bool(if is_all { BoundExpr::Not(Box::new(any)) } else { any }))
     }
 
-    /// `@>`, `<@`, `&&`, `=` and `<>` where a side is an array; None: none is.
+    /// `array[lower:upper]`.
+    pub(super) fn slice(
+        &mut self,
+        level: &mut Level,
+        array: &Expr,
+        lower: Option<&Expr>,
+        upper: Option<&Expr>,
+    ) -> Bound<Typed> {
+        let array = self.expression(level, array)?;
+        let element = element_of(&array).ok_or_else(|| unsupported("slice"))?;
+        let mut arguments = vec![array.expr];
+        for bound in [lower, upper] {
+            arguments.push(match bound {
+                Some(bound) => {
+                    let bound = self.expression(level, bound)?;
+                    self.coerce(bound, PgType::Int4, CastContext::Assignment)?.expr
+                }
+                None => BoundExpr::Literal { value: Value::Bool(false), expr_type: BOOL },
+            });
+        }
+        arguments.push(BoundExpr::collation(element.pg_type().oid()));
+        let expr_type = array.expr_type;
+        let expr = BoundExpr::Call { function: &functions::SLICE, arguments, expr_type };
+        Ok(Typed { expr, expr_type, strength: array.strength, origin: None })
+    }
+
+    /// `@>`, `<@`, `&&`, `||` and comparisons where a side is an array; None: none is.
     pub(super) fn array_operator(&mut self, symbol: &str, left: &Typed, right: &Typed) -> Bound<Option<Typed>> {
-        let is_known = matches!(symbol, "@>" | "<@" | "&&" | "=" | "<>");
+        let comparison = functions::ARRAY_COMPARISONS.iter().find(|(name, _)| *name == symbol);
+        let is_known = matches!(symbol, "@>" | "<@" | "&&" | "||") || comparison.is_some();
         let Some(element) = element_of(left).or_else(|| element_of(right)).filter(|_| is_known) else {
             return Ok(None);
         };
         let refused = || unsupported(format!("operator {symbol} of {}", PgType::Array(element).name()));
-        let name = if matches!(symbol, "=" | "<>") { "array_eq" } else { symbol };
-        let is_contested = self.catalog.user_operators.contains(symbol) || !self.is_pg_catalog_first();
-        let function = named(name).filter(|_| element.is_bytewise() && !is_contested).ok_or_else(refused)?;
+        if self.catalog.user_operators.contains(symbol) || !self.is_pg_catalog_first() {
+            return Err(refused());
+        }
+        if symbol == "||" {
+            // An untyped literal is an array here, and mostly not meant as one.
+            if left.is_unknown() || right.is_unknown() {
+                return Err(refused());
+            }
+            let name = match (element_of(left), element_of(right)) {
+                (Some(_), Some(_)) => "array_cat",
+                (Some(_), None) => "array_append",
+                _ => "array_prepend",
+            };
+            return self
+                .array_part(name, vec![left.clone(), right.clone()], element)?
+                .map_or_else(|| Err(refused()), |part| Ok(Some(part)));
+        }
+        let function = match comparison {
+            Some((_, function)) => function,
+            None => named(symbol).filter(|_| element.is_bytewise()).ok_or_else(refused)?,
+        };
         let of = PgType::Array(element);
         let mut sides = Vec::with_capacity(2);
         for side in [left, right] {
@@ -160,6 +205,10 @@ impl Binder<'_> {
             }
             let side = self.coerce(side.clone(), of, CastContext::Implicit)?;
             check_array_equality(&side)?;
+            let is_order = comparison.is_some() && !matches!(symbol, "=" | "<>");
+            if is_order && side.expr_type.collation.learnt_order().is_some() {
+                return Err(UpstreamReason::Collation("of arrays in order".into()));
+            }
             sides.push(side);
         }
         let given: Vec<Collation> = sides
@@ -170,17 +219,87 @@ impl Binder<'_> {
         if given.windows(2).any(|pair| pair[0] != pair[1]) {
             return Err(refused());
         }
-        let arguments = sides.into_iter().map(|side| side.expr).collect();
-        let expr = BoundExpr::Call { function, arguments, expr_type: BOOL };
-        Ok(Some(Typed::bool(if symbol == "<>" { BoundExpr::Not(Box::new(expr)) } else { expr })))
+        let mut arguments: Vec<BoundExpr> = sides.into_iter().map(|side| side.expr).collect();
+        if comparison.is_some() {
+            arguments.push(BoundExpr::collation(element.pg_type().oid()));
+        }
+        Ok(Some(Typed::bool(BoundExpr::Call { function, arguments, expr_type: BOOL })))
     }
 
-    /// A function of arrays; None: the first argument is none, or it is another function.
+    /// A call of one of [`functions::ARRAY_PARTS`]: arrays of `element` and what is coercible to it without changing it
+    /// (anycompatiblearray, anycompatible). None: no such function, or of other types.
+    fn array_part(&mut self, name: &str, arguments: Vec<Typed>, element: Element) -> Bound<Option<Typed>> {
+        let fits = |function: &&Function| function.name == name && function.arguments.len() == arguments.len();
+        let Some(function) = functions::ARRAY_PARTS.iter().find(fits) else { return Ok(None) };
+        let mut bound = Vec::with_capacity(arguments.len() + 1);
+        for (argument, declared) in arguments.into_iter().zip(function.arguments) {
+            let to = match declared {
+                PgType::Array(_) => PgType::Array(element),
+                PgType::Text => element.pg_type(),
+                other => *other,
+            };
+            let is_element = *declared == PgType::Text;
+            let given = argument.pg_type();
+            let agrees = match declared {
+                PgType::Array(_) => given == to,
+                // Whichever of the two select_common_type looks at first.
+                _ if is_element => {
+                    argument.is_unknown() || [[to, given], [given, to]].iter().all(|both| common_type(both) == Some(to))
+                }
+                _ => true,
+            };
+            if !agrees {
+                return Ok(None);
+            }
+            let argument = self.coerce(argument, to, CastContext::Implicit)?;
+            if is_collatable(element.pg_type()) && (is_element || matches!(declared, PgType::Array(_))) {
+                self.check_element_collation(argument.expr_type.collation)?;
+            }
+            bound.push(argument.expr);
+        }
+        bound.push(BoundExpr::collation(element.pg_type().oid()));
+        let expr_type = match function.result {
+            PgType::Array(Element::Int4) => self.array_type(Element::Int4)?,
+            PgType::Array(_) => self.array_type(element)?,
+            other => self.plain_type(other)?.0,
+        };
+        let expr = BoundExpr::Call { function, arguments: bound, expr_type };
+        Ok(Some(Typed { expr, expr_type, strength: CollationStrength::Implicit, origin: None }))
+    }
+
+    /// string_to_array(text, separator [, text for NULL]).
+    fn split(&mut self, call: &Call, arguments: &[Typed]) -> Bound<Option<Typed>> {
+        if call.name != "string_to_array" || !matches!(arguments.len(), 2 | 3) {
+            return Ok(None);
+        }
+        if self.is_contested(call) {
+            return Err(unknown_function(call, arguments));
+        }
+        let mut bound = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let text = self.coerce(argument.clone(), PgType::Text, CastContext::Implicit)?;
+            self.check_element_collation(text.expr_type.collation)?;
+            bound.push(text.expr);
+        }
+        let expr_type = self.array_type(Element::Text)?;
+        let expr = BoundExpr::Call { function: &functions::SPLIT, arguments: bound, expr_type };
+        Ok(Some(Typed { expr, expr_type, strength: CollationStrength::Implicit, origin: None }))
+    }
+
+    /// A function of arrays; None: it is another function.
     pub(super) fn array_function(&mut self, call: &Call, arguments: &[Typed]) -> Bound<Option<Typed>> {
-        let Some(element) = arguments.first().and_then(element_of) else { return Ok(None) };
+        if let Some(split) = self.split(call, arguments)? {
+            return Ok(Some(split));
+        }
+        let is_prepend = call.name == "array_prepend" && arguments.len() == 2;
+        let array = if is_prepend { arguments.last() } else { arguments.first() };
+        let Some(element) = array.and_then(element_of) else { return Ok(None) };
         let refused = || unknown_function(call, arguments);
         if self.is_contested(call) {
             return Err(refused());
+        }
+        if let Some(part) = self.array_part(&call.name, arguments.to_vec(), element)? {
+            return Ok(Some(part));
         }
         let mut given = arguments.iter().cloned();
         let Some(array) = given.next() else { return Ok(None) };

@@ -307,12 +307,27 @@ pub(super) fn check_collation(collation: Collation, needs: Needs, what: &str) ->
 pub(super) fn check_comparable(expr_type: ExprType, needs: Needs, what: &'static str) -> Bound<()> {
     match expr_type.pg_type {
         // json has no equality; jsonb's is not that of its text.
-        PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => {
+        PgType::Json | PgType::Jsonb | PgType::Unknown => {
             Err(unsupported(format!("{what} of type {}", expr_type.pg_type.name())))
         }
+        PgType::Array(element) => check_array_comparable(element, expr_type, needs, what),
         pg_type if is_collatable(pg_type) => check_collation(expr_type.collation, needs, what),
         _ => Ok(()),
     }
+}
+
+/// Arrays order as their elements do, strings among them only by bytes; they are grouped by their own bytes.
+fn check_array_comparable(element: Element, expr_type: ExprType, needs: Needs, what: &'static str) -> Bound<()> {
+    if matches!(needs, Needs::Equality) && !element.is_bytewise() {
+        return Err(unsupported(format!("{what} of type {}", expr_type.pg_type.name())));
+    }
+    if !is_collatable(element.pg_type()) {
+        return Ok(());
+    }
+    if matches!(needs, Needs::Order) && expr_type.collation.learnt_order().is_some() {
+        return Err(UpstreamReason::Collation(format!("{what} of arrays of text").into()));
+    }
+    check_collation(expr_type.collation, needs, what)
 }
 
 /// Whether values can be grouped here (GROUP BY, DISTINCT).

@@ -96,6 +96,7 @@ impl Binder<'_> {
             }
             Expr::Array(items) => self.array(level, items, None),
             Expr::Subscript { array, subscript } => self.subscript(level, array, subscript),
+            Expr::Slice { array, lower, upper } => self.slice(level, array, lower.as_deref(), upper.as_deref()),
             Expr::Cast { operand, to }
                 if let Expr::Cast { operand: text, to: bits } = &**operand
                     && is_bit(bits) =>

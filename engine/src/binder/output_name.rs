@@ -39,7 +39,7 @@ fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
         Expr::Exists(_) => strong("exists"),
         Expr::Grouping(_) => strong("grouping"),
         Expr::Array(_) => strong("array"),
-        Expr::Subscript { array, .. } => suggested(array),
+        Expr::Subscript { array, .. } | Expr::Slice { array, .. } => suggested(array),
         // The name of the subquery's column.
         Expr::Subquery(query) => match leftmost(query) {
             Some(select) => match select.targets.first()? {

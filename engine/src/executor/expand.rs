@@ -92,7 +92,7 @@ impl Run<'_> {
                         PgType::Timestamptz => Value::Timestamptz(number),
                         _ => Value::Int8(number),
                     });
-                    if out.len() % ROWS == 0 {
+                    if out.len().is_multiple_of(ROWS) {
                         self.check_cancelled()?;
                         self.charge(ROWS * size_of::<Value>())?;
                     }

@@ -13,6 +13,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type, Int16Type, Int32Type,
 use crate::catalog::functions::EvalError;
 use crate::planted::{Bug, is_planted};
 use crate::types::access::{TextColumn, interval_of};
+use crate::types::array::{ArrayView, compare};
 use crate::types::numeric::NumericColumn;
 use crate::types::{Interval, PgType};
 
@@ -208,8 +209,9 @@ pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u
         | PgType::Name
         | PgType::Interval
         | PgType::Uuid
+        | PgType::Array(_)
         | PgType::Bytea => return Ok(None),
-        PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => {
+        PgType::Json | PgType::Jsonb | PgType::Unknown => {
             return Err(unknown(pg_type));
         }
     }))
@@ -218,7 +220,7 @@ pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u
 /// Refuses types whose order is not known here.
 pub(super) fn check(pg_type: PgType) -> Result<(), EvalError> {
     match pg_type {
-        PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => Err(unknown(pg_type)),
+        PgType::Json | PgType::Jsonb | PgType::Unknown => Err(unknown(pg_type)),
         _ => Ok(()),
     }
 }
@@ -264,6 +266,15 @@ fn ranks(array: &ArrayRef, pg_type: PgType) -> Result<Vec<u64>, EvalError> {
         PgType::Uuid => {
             let values = array.as_fixed_size_binary();
             rank_by(rows, &|a, b| values.value(a).cmp(values.value(b)))
+        }
+        PgType::Array(element) => {
+            let values = array.as_binary::<i32>();
+            // A NULL's bytes are none; its rank does not count.
+            let view = |row: usize| values.is_valid(row).then(|| ArrayView::of(values.value(row)));
+            rank_by(rows, &|a, b| match (view(a), view(b)) {
+                (Some(a), Some(b)) => compare(element, a, b),
+                (a, b) => a.is_none().cmp(&b.is_none()),
+            })
         }
         PgType::Bytea => {
             let values = array.as_binary::<i32>();

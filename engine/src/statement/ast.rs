@@ -282,6 +282,12 @@ pub enum Expr {
         array: Box<Self>,
         subscript: Box<Self>,
     },
+    /// `array[lower:upper]`; None: the array's own bound.
+    Slice {
+        array: Box<Self>,
+        lower: Option<Box<Self>>,
+        upper: Option<Box<Self>>,
+    },
     /// `GROUPING(...)`.
     Grouping(Vec<Self>),
     Case {

@@ -2,6 +2,8 @@
 //! NULLs, the element type's OID, length and lower bound of each dimension, then each element with its length (-1: NULL).
 //! Whatever upstream stores can be held and printed; what is computed on arrays is for one dimension.
 
+use std::cmp::Ordering;
+
 use super::binary::{self, decode_text};
 use super::text::{self, ParseError};
 use super::{FormatSettings, PgType, Value};
@@ -159,6 +161,61 @@ fn read_i32(bytes: &[u8], at: usize) -> i32 {
     i32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+/// Order of two elements, by the type's btree operators; strings by bytes.
+fn compare_elements(element: Element, a: &[u8], b: &[u8]) -> Ordering {
+    match element {
+        Element::Bool | Element::Text | Element::Varchar | Element::Uuid => a.cmp(b),
+        // Big-endian, the sign first.
+        Element::Int2 | Element::Int4 | Element::Int8 | Element::Date | Element::Timestamp | Element::Timestamptz => {
+            let key = |bytes: &[u8]| bytes.first().map(|first| first ^ 0x80);
+            key(a).cmp(&key(b)).then_with(|| a.cmp(b))
+        }
+        Element::Float4 | Element::Float8 | Element::Numeric => {
+            let decode = |bytes| binary::decode(element.pg_type(), -1, bytes);
+            match (decode(a), decode(b)) {
+                (Ok(Value::Float4(a)), Ok(Value::Float4(b))) => compare_floats(a.into(), b.into()),
+                (Ok(Value::Float8(a)), Ok(Value::Float8(b))) => compare_floats(a, b),
+                (Ok(Value::Numeric(a)), Ok(Value::Numeric(b))) => a.cmp(b),
+                _ => {
+                    debug_assert!(false, "validated when it came in");
+                    a.cmp(b)
+                }
+            }
+        }
+    }
+}
+
+/// float8_cmp_internal: NaN is greatest and its own equal, -0 is 0.
+fn compare_floats(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+/// Whether two elements are equal by the type's `=`.
+pub fn same_element(element: Element, a: &[u8], b: &[u8]) -> bool {
+    if element.is_bytewise() { a == b } else { compare_elements(element, a, b).is_eq() }
+}
+
+/// array_cmp: by elements, NULL being greater than any value, then by number of elements, dimensions and bounds.
+pub fn compare(element: Element, a: ArrayView<'_>, b: ArrayView<'_>) -> Ordering {
+    for pair in a.elements().zip(b.elements()) {
+        let order = match pair {
+            (Some(a), Some(b)) => compare_elements(element, a, b),
+            (a, b) => a.is_none().cmp(&b.is_none()),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    let shape = |array: ArrayView<'_>| {
+        let dimensions: Vec<Dimension> = (0..array.depth()).filter_map(|number| array.dimension(number)).collect();
+        (array.len(), array.depth(), dimensions)
+    };
+    let ((a_len, a_depth, a_dimensions), (b_len, b_depth, b_dimensions)) = (shape(a), shape(b));
+    let bounds =
+        a_dimensions.iter().zip(&b_dimensions).map(|(a, b)| a.length.cmp(&b.length).then(a.lower.cmp(&b.lower)));
+    a_len.cmp(&b_len).then(a_depth.cmp(&b_depth)).then_with(|| bounds.fold(Ordering::Equal, Ordering::then))
+}
+
 /// array_recv: checks everything, elements included. Says truly whether there are NULLs: array_send may say so of an array
 /// that only once had one.
 pub fn validated(element: Element, bytes: &[u8]) -> Result<Vec<u8>, ParseError> {
@@ -203,6 +260,12 @@ pub fn validated(element: Element, bytes: &[u8]) -> Result<Vec<u8>, ParseError> 
 /// Appends an array of one dimension that begins at 1; `elements` are `count` elements with their lengths.
 pub fn write_vector(element: Element, count: usize, has_null: bool, elements: &[u8], out: &mut Vec<u8>) {
     write_header(element, has_null, &[Dimension { length: count as i32, lower: 1 }][..usize::from(count > 0)], out);
+    out.extend_from_slice(elements);
+}
+
+/// Appends an array of one dimension, or of none if it is empty.
+pub fn write_array(element: Element, dimension: Dimension, has_null: bool, elements: &[u8], out: &mut Vec<u8>) {
+    write_header(element, has_null, &[dimension][..usize::from(dimension.length > 0)], out);
     out.extend_from_slice(elements);
 }
 

@@ -2,7 +2,7 @@
 //! and the binder decides which element types may take part. Not in the table of overloads: `binder/array.rs` knows them
 //! by name.
 //!
-//! Elements are compared by their bytes, so those of numeric and float arrays are not compared here.
+//! Elements are compared by their bytes, so those of numeric and float arrays are not compared here; in `array_parts` they are.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use crate::types::encode::{ColumnEncoder, Format};
 use crate::types::{Element, Value};
 
 /// A type that stands for any array in the entries below.
-const ANY: PgType = PgType::Array(Element::Text);
+pub(super) const ANY: PgType = PgType::Array(Element::Text);
 
 /// One row of an operand of array type; None: NULL.
-fn array_at<'a>(view: &Option<<Bytes as Argument>::View<'a>>, row: usize) -> Option<ArrayView<'a>> {
+pub(super) fn array_at<'a>(view: &Option<<Bytes as Argument>::View<'a>>, row: usize) -> Option<ArrayView<'a>> {
     let view = view.as_ref()?;
     let is_null = Bytes::nulls(view).is_some_and(|nulls| nulls.is_null(row));
     (!is_null).then(|| ArrayView::of(Bytes::at(view, row)))
 }
 
-fn int_at(view: &Numbers<'_, i32>, row: usize) -> Option<i32> {
+pub(super) fn int_at(view: &Numbers<'_, i32>, row: usize) -> Option<i32> {
     match view {
         Numbers::Null => None,
         Numbers::Scalar(value) => Some(*value),
@@ -39,7 +39,7 @@ fn int_at(view: &Numbers<'_, i32>, row: usize) -> Option<i32> {
     }
 }
 
-fn text_at<'a>(view: &Option<<Text as Argument>::View<'a>>, row: usize) -> Option<&'a str> {
+pub(super) fn text_at<'a>(view: &Option<<Text as Argument>::View<'a>>, row: usize) -> Option<&'a str> {
     let view = view.as_ref()?;
     let is_null = Text::nulls(view).is_some_and(|nulls| nulls.is_null(row));
     (!is_null).then(|| Text::at(view, row))
@@ -114,16 +114,6 @@ fn overlaps(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef,
     })
 }
 
-/// Equal in shape and elements, NULLs being equal (array_eq).
-fn equal(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    let (left, right) = (Bytes::view(operand(o, 0)?)?, Bytes::view(operand(o, 1)?)?);
-    let value = |row| {
-        array_at(&left, row).and(array_at(&right, row))?;
-        Some(Bytes::at(left.as_ref()?, row) == Bytes::at(right.as_ref()?, row))
-    };
-    Ok(Arc::new((0..rows).map(value).collect::<BooleanArray>()))
-}
-
 /// array_to_text: elements as they print, NULLs as the third argument, or not at all.
 fn to_string(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     let element = element_of(o.last())?;
@@ -157,7 +147,7 @@ fn to_string(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<Ar
 }
 
 /// The element type that the binder has put last, as its OID.
-fn element_of(operand: Option<&Operand>) -> Result<Element, EvalError> {
+pub(super) fn element_of(operand: Option<&Operand>) -> Result<Element, EvalError> {
     match operand {
         Some(Operand::Scalar(Value::Int8(oid))) => {
             u32::try_from(*oid).ok().and_then(PgType::from_oid).and_then(Element::of).ok_or_else(wrong_operand)
@@ -387,6 +377,4 @@ pub static FUNCTIONS: &[Function] = &[
     Function::immutable("@>", &[ANY, ANY], Bool, contains, "arrayfuncs.c arraycontains"),
     Function::immutable("<@", &[ANY, ANY], Bool, is_contained, "arrayfuncs.c arraycontained"),
     Function::immutable("&&", &[ANY, ANY], Bool, overlaps, "arrayfuncs.c arrayoverlap"),
-    // Not by the name of an operator that the planner hashes.
-    Function::immutable("array_eq", &[ANY, ANY], Bool, equal, "arrayfuncs.c array_eq"),
 ];

@@ -10,6 +10,7 @@
 mod aggregates;
 mod arithmetic;
 mod array;
+mod array_parts;
 mod bits;
 mod bucket;
 mod cast_number;
@@ -34,6 +35,7 @@ pub use aggregates::{
     Aggregate, AggregateFunction, Regression, Spread, WindowFunction, aggregates, all_aggregates, window_function,
 };
 pub use array::{CONSTRUCT, EQUALS_ANY, FUNCTIONS as ARRAY_FUNCTIONS, TO_STRING, subscript};
+pub use array_parts::{COMPARISONS as ARRAY_COMPARISONS, PARTS as ARRAY_PARTS, SLICE, SPLIT};
 pub use bits::{BITS_INT4, BITS_INT8};
 pub use collation::{LOWER, LOWER_ASCII, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
 pub use registry::{

@@ -153,6 +153,7 @@ impl KeyTable {
 /// Refuses types whose keys cannot be told apart here. (jsonb equality is not that of its text.)
 pub(super) fn check(pg_type: PgType) -> Result<(), EvalError> {
     match pg_type {
+        PgType::Array(element) if element.is_bytewise() => Ok(()),
         PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => Err(unknown(pg_type)),
         _ => Ok(()),
     }
@@ -194,6 +195,7 @@ impl ColumnMap {
             PgType::Text | PgType::Varchar | PgType::Name | PgType::Bpchar | PgType::Bytea => {
                 Self::Text(TextMap::default())
             }
+            PgType::Array(element) if element.is_bytewise() => Self::Text(TextMap::default()),
             PgType::Interval | PgType::Uuid => Self::Wide(WideMap::default()),
             PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => return Err(unknown(pg_type)),
         })

@@ -223,9 +223,20 @@ impl<'a> Parser<'_, 'a> {
                 if !is_plain && !self.follows_parentheses() {
                     return Err(unsupported("subscript of what is no name"));
                 }
-                let subscript = Box::new(self.expression()?);
-                self.expect_symbol("]").map_err(|_| unsupported("slice of an array"))?;
-                Expr::Subscript { array: Box::new(left), subscript }
+                let lower = if self.peek_is_symbol(":") { None } else { Some(Box::new(self.expression()?)) };
+                if self.accept_symbol(":") {
+                    let upper = if self.peek_is_symbol("]") { None } else { Some(Box::new(self.expression()?)) };
+                    self.expect_symbol("]")?;
+                    // One slice makes slices of all subscripts of the value.
+                    if matches!(left, Expr::Subscript { .. }) || self.peek_is_symbol("[") {
+                        return Err(unsupported("slice of several dimensions"));
+                    }
+                    Expr::Slice { array: Box::new(left), lower, upper }
+                } else {
+                    self.expect_symbol("]")?;
+                    let Some(subscript) = lower else { return Err(self.unexpected()) };
+                    Expr::Subscript { array: Box::new(left), subscript }
+                }
             }
             Infix::Symbol(symbol) => {
                 if ["any", "some", "all"].iter().any(|word| self.peek_is_word(word)) {
