@@ -12,7 +12,7 @@ use crate::binder::typed::Typed;
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, RowsCall, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{CastContext, ROWS_FUNCTIONS, RowsFunction, SERIES, UNNEST};
-use crate::statement::ast::{Alias, Call, JoinCondition, JoinType};
+use crate::statement::ast::{Alias, Call, CallSchema, JoinCondition, JoinType};
 use crate::types::PgType;
 
 /// What a function in FROM is.
@@ -40,7 +40,8 @@ impl Binder<'_> {
         left: Option<&Scope>,
     ) -> Bound<FunctionRows> {
         let is_plain = !call.is_star && !call.is_distinct && call.order_by.is_empty() && call.filter.is_none();
-        if !is_plain || !call.within_group.is_empty() || call.over.is_some() || self.is_contested(call) {
+        let is_named = matches!(call.schema, CallSchema::Named(_));
+        if !is_plain || is_named || !call.within_group.is_empty() || call.over.is_some() || self.is_contested(call) {
             return Err(unsupported(format!("function {} in FROM", call.name)));
         }
         let mut level = Level::new(left.cloned().unwrap_or_default(), Clause::From);
