@@ -157,7 +157,6 @@ SELECT id, sum(id) OVER (w ROWS UNBOUNDED PRECEDING), count(*) OVER w2 FROM peop
 SELECT id, string_agg(name, ',') OVER (ORDER BY id) FROM people ORDER BY id;
 SELECT DISTINCT team, count(*) OVER (PARTITION BY team) FROM people ORDER BY team;
 SELECT id, row_number() OVER (ORDER BY id) FROM nothing;
--- relay: a distance in values
 SELECT id, sum(took) OVER (ORDER BY took RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM visits ORDER BY id;
 -- relay: raises an error
 SELECT id, ntile(0) OVER (ORDER BY id) FROM people;

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn only_queries_have_syntax() {
-        let list = parse("SELECT 1; DELETE FROM t; SELECT a[1:2] FROM t").expect("lexes");
+        let list = parse("SELECT 1; DELETE FROM t; SELECT a[1:2][1] FROM t").expect("lexes");
         assert!(list[0].query().is_ok());
         assert_eq!(list[1].query(), Err(UpstreamReason::NotAQuery("write")));
         assert!(matches!(list[2].query(), Err(UpstreamReason::Unsupported(_))));

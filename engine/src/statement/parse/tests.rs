@@ -188,7 +188,6 @@ fn whatever_is_not_known_is_refused() {
         "SELECT a > ANY (SELECT 1) FROM t",
         "SELECT * FROM f(1) WITH NUMBERS",
         "SELECT * FROM f(1) AS (a int)",
-        "SELECT sum(a) OVER (ROWS 1 PRECEDING EXCLUDE TIES) FROM t",
         "SELECT sum(a) OVER (PARTITION BY) FROM t",
         "SELECT 1 FROM a NATURAL CROSS JOIN b",
         "WITH x AS (DELETE FROM t RETURNING 1) SELECT * FROM x",
