@@ -233,6 +233,49 @@ fn a_burst_that_changes_to_exact_mode_is_exact_from_there_on() {
     }
 }
 
+/// While the first unit of a burst is computed, a commit is acknowledged and a further unit comes: that one must see it.
+#[test]
+fn what_comes_while_a_burst_is_answered_has_a_moment_of_its_own() {
+    let stand = Stand::start();
+    stand.cluster.psql(
+        &stand.database,
+        "CREATE TABLE large (id int PRIMARY KEY, n int); INSERT INTO large SELECT i, 0 FROM generate_series(1, 30000) i",
+    );
+    for mode in ["exact", "session"] {
+        let mut client = stand.connect(mode);
+        client.send(&[parse("large", &read("large")), sync()].concat());
+        client.read_until('Z');
+        let mut writer = match mode {
+            "exact" => RawClient::log_in(stand.cluster.port(), &stand.database),
+            _ => RawClient::log_in(stand.freshet.port(), &stand.database),
+        };
+        let unit = prepared("large", 1);
+        let slow = |round: usize| {
+            let sql = "SELECT 0, count(DISTINCT (a.id * 31 + b.g) % 1009) FROM large a, generate_series(1, 8) b(g)";
+            query(&format!("{sql} WHERE a.id > -{round}"))
+        };
+        settle(&stand, &mut client, &[unit.clone(), unit.clone(), unit.clone()]);
+        let limit = Instant::now() + WAIT;
+        let (mut round, mut computed) = (0, 0);
+        while computed < 8 {
+            assert!(Instant::now() < limit, "{mode}: {computed} of {round} computed here");
+            round += 1;
+            let locals = stand.count("local");
+            client.send(&[slow(round), unit.clone()].concat());
+            writer.query(&format!("UPDATE large SET n = {mark} WHERE id = 1", mark = round));
+            client.send(&unit);
+            let replies: Vec<Vec<Message>> = (0..3).map(|_| client.read_until('Z')).collect();
+            let (early, late) = (values(&replies[1..2]), values(&replies[2..]));
+            assert!(early[0] == round.to_string() || early[0] == (round - 1).to_string(), "{mode}: {early:?}");
+            assert_eq!(late, [round.to_string()], "{mode}, round {round}");
+            computed += usize::from(stand.count("local") > locals);
+            // Kept again, so that the next round begins with a hit.
+            settle(&stand, &mut client, std::slice::from_ref(&unit));
+        }
+        writer.query("UPDATE large SET n = 0 WHERE id = 1");
+    }
+}
+
 #[test]
 fn what_a_burst_leaves_behind_is_what_its_units_leave() {
     let stand = Stand::start();

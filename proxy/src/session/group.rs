@@ -118,7 +118,7 @@ impl<A: Answerer> Session<A> {
             Answer::None | Answer::Control(_) => 0,
         };
         let kept: usize = answers.iter().map(rows).sum();
-        if group.leaves_rows() && self.machine.portal_bytes() + kept > PORTAL_BYTES_MAX {
+        if self.machine.portal_bytes() + kept > PORTAL_BYTES_MAX && group.leaves_rows() {
             let relay = Relay::because(UpstreamReason::OverBudget("rows in portals"));
             return self.relay_unless_strict(started, Effect::Neutral, relay);
         }

@@ -67,6 +67,20 @@ impl Lines {
         std::future::poll_fn(|cx| self.poll_turn(cx, machine)).await
     }
 
+    /// Whether so much is queued for the client that no more is to be made.
+    pub fn is_full(&self, machine: &Machine) -> bool {
+        machine.to_client.len() >= self.buffer_max
+    }
+
+    /// Writes to the client until it is not. Cancel safe.
+    pub async fn relieve(&mut self, machine: &mut Machine) -> io::Result<()> {
+        std::future::poll_fn(|cx| {
+            let written = poll_write(cx, &mut self.client, &mut machine.to_client)?;
+            if self.is_full(machine) { written.map(Ok) } else { Poll::Ready(Ok(())) }
+        })
+        .await
+    }
+
     /// Writes everything that is queued for the client, and closes its line.
     pub async fn finish(&mut self, machine: &mut Machine) {
         let _ = std::future::poll_fn(|cx| poll_write(cx, &mut self.client, &mut machine.to_client)).await;
@@ -92,7 +106,11 @@ impl Lines {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, machine: &mut Machine, space: &mut [u8]) -> Poll<io::Result<Turn>> {
         let mut turn = Poll::Pending;
-        let has_room = machine.to_upstream.len() < self.buffer_max && machine.held_bytes() < self.held_max(machine);
+        // Who does not read its replies is not read from either (PostgreSQL blocks in send); else answers made here would
+        // pile up.
+        let has_room = machine.to_upstream.len() < self.buffer_max
+            && machine.to_client.len() < self.buffer_max
+            && machine.held_bytes() < self.held_max(machine);
         if !self.client_is_closed && has_room {
             let mut buffer = ReadBuf::new(space);
             if Pin::new(&mut self.client).poll_read(cx, &mut buffer)?.is_ready() {

@@ -75,7 +75,7 @@ impl Local {
     /// Kept replies and the bytes that they and the way to them take.
     pub fn result_size(&self) -> (u64, u64) {
         let (entries, bytes) = self.engine.results.size();
-        (entries, bytes + self.recent.size().1 as u64)
+        (entries, bytes + self.recent.bytes() as u64)
     }
 }
 

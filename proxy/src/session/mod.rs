@@ -203,6 +203,16 @@ impl<A: Answerer> Session<A> {
             self.note_events();
             let step = self.machine.advance();
             if step == Step::Decide {
+                if self.lines.is_full(&self.machine) {
+                    // A burst of units whose client does not read the replies.
+                    tokio::select! {
+                        relieved = self.lines.relieve(&mut self.machine) => relieved?,
+                        () = &mut stop => {
+                            self.say_good_bye().await;
+                            return Ok(());
+                        }
+                    }
+                }
                 self.decide().await?;
                 self.note_work();
                 continue;

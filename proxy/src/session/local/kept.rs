@@ -40,7 +40,10 @@ impl LocalAnswerer {
         let shared =
             self.moments.find(unit.arrival, state.freshness, &kept.relations, self.required, state.catalog_version);
         let freshness = &self.local.freshness;
-        let served = shared.or_else(|| freshness.try_acquire(state.freshness, &kept.relations, self.required))?;
+        let served = match shared {
+            Some((served, _)) => served,
+            None => freshness.try_acquire(state.freshness, &kept.relations, self.required)?,
+        };
         self.required = self.required.max(served.barrier);
         let is_valid =
             served.snapshot.catalog.version == state.catalog_version && self.is_valid(&kept, &served, settings);
@@ -48,7 +51,7 @@ impl LocalAnswerer {
             return None;
         }
         let reply = hit(&kept, &served, state.freshness.name());
-        self.note_recent(unit, settings, &kept, &reply);
+        self.note_recent(unit, settings, state.freshness, &kept, &reply);
         Some(reply)
     }
 
@@ -118,7 +121,7 @@ impl LocalAnswerer {
             let prepared = self.prepare(request)?;
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
         } else if request.choice.is_none() {
-            self.note_recent(request.unit, request.settings, kept, &reply);
+            self.note_recent(request.unit, request.settings, request.mode, kept, &reply);
         }
         Ok(reply)
     }

@@ -39,6 +39,8 @@ pub(super) struct LocalKnown<'a> {
 struct Shown {
     of: Arc<CachedReply>,
     served: Served,
+    /// For units that had come by then: up to where in what the client has sent.
+    through: u64,
     /// Of those tables, in the order of the reply's basis.
     generations: Vec<(RelationId, Generation)>,
 }
@@ -86,19 +88,26 @@ impl LocalAnswerer {
         &self,
         unit: &Unit<'_>,
         settings: &SessionSettings,
+        mode: FreshnessMode,
         kept: &Arc<CachedReply>,
         reply: &Reply,
     ) {
         let is_small = kept.rows.len() + kept.row_description.len() <= FRAMES_BYTES_MAX;
-        if unit.bytes.is_empty() || !is_small {
+        // In exact mode a unit by itself waits for a barrier; its bytes would never be looked for.
+        let is_alone = unit.arrival.is_none_or(|arrival| arrival.received <= arrival.end);
+        if unit.bytes.is_empty() || !is_small || (mode == FreshnessMode::Exact && is_alone) {
             return;
         }
-        let mut frames = OutBuffer::default();
-        write_reply(&mut frames, unit.bytes, reply);
         let recent = &self.local.recent;
         let text = unit.prepared.map_or(0, |statement| recent.text_number(statement));
         let wanted = Wanted { settings: settings.id, text, unit: unit.bytes };
-        recent.table().insert(recent.hash(&wanted), &wanted, kept, frames.take());
+        let hash = recent.hash(&wanted);
+        let mut table = recent.table();
+        if !table.has(hash, &wanted, kept) {
+            let mut frames = OutBuffer::default();
+            write_reply(&mut frames, unit.bytes, reply);
+            table.insert(hash, &wanted, kept, frames.take());
+        }
     }
 }
 
@@ -120,18 +129,24 @@ impl Known for LocalKnown<'_> {
         if !is_of_use {
             return false;
         }
-        let is_shown = self.shown.as_ref().is_some_and(|shown| shown.of.relations == kept.relations);
+        let is_shown = self
+            .shown
+            .as_ref()
+            .is_some_and(|shown| unit.arrival.end <= shown.through && shown.of.relations == kept.relations);
         if !is_shown {
             let version = self.asking.catalog_version;
             let shared =
                 self.moments.find(Some(unit.arrival), self.asking.freshness, &kept.relations, *self.required, version);
-            let freshness = &self.local.freshness;
-            let found =
-                shared.or_else(|| freshness.try_acquire(self.asking.freshness, &kept.relations, *self.required));
-            let Some(served) = found.filter(|served| served.snapshot.catalog.version == version) else { return false };
+            let found = shared.or_else(|| {
+                let freshness = &self.local.freshness;
+                let served = freshness.try_acquire(self.asking.freshness, &kept.relations, *self.required)?;
+                Some((served, unit.arrival.received))
+            });
+            let found = found.filter(|(served, _)| served.snapshot.catalog.version == version);
+            let Some((served, through)) = found else { return false };
             *self.required = (*self.required).max(served.barrier);
             let generations = kept.generations_at(&served.snapshot);
-            self.shown = Some(Shown { of: Arc::clone(kept), served, generations });
+            self.shown = Some(Shown { of: Arc::clone(kept), served, through, generations });
         }
         let Some(shown) = self.shown.as_ref().filter(|shown| shown.is_valid(kept)) else { return false };
         out.push(&place.frames);

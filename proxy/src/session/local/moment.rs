@@ -36,6 +36,12 @@ struct Moment {
     through: u64,
 }
 
+impl Moment {
+    fn knows(&self, relation: RelationId) -> bool {
+        self.relations.binary_search(&relation).is_ok()
+    }
+}
+
 impl Moments {
     pub(super) fn end(&mut self) {
         self.shared = None;
@@ -45,33 +51,34 @@ impl Moments {
         self.shared.is_none()
     }
 
-    /// The moment that was found for a unit before, if it is one for this unit, too.
+    /// The moment that was found for a unit before, if it is one for this unit, too; and of what the client has sent, up to
+    /// where units may have it. Nobody waits for it again.
     pub(super) fn find(
-        &mut self,
+        &self,
         arrival: Option<Arrival>,
         mode: FreshnessMode,
         relations: &[RelationId],
         required: BarrierNumber,
         catalog_version: u64,
-    ) -> Option<Served> {
+    ) -> Option<(Served, u64)> {
         let moment = self.shared.as_ref()?;
-        let is_new_enough = moment.mode == mode
+        let is_good = moment.mode == mode
             && arrival.is_some_and(|arrival| arrival.end <= moment.through)
             && moment.served.barrier >= required
             && moment.served.snapshot.catalog.version == catalog_version;
-        if !is_new_enough {
-            return None;
-        }
-        let missing = relations.iter().filter(|relation| moment.relations.binary_search(relation).is_err());
+        let is_good = is_good && relations.iter().all(|relation| moment.knows(*relation));
+        is_good.then(|| (Served { wait_us: 0, ..moment.served.clone() }, moment.through))
+    }
+
+    /// These relations are needed, and the moment at hand is not known for all of them.
+    fn note_missing(&mut self, relations: &[RelationId]) {
+        let Some(moment) = &self.shared else { return };
+        let missing = relations.iter().filter(|relation| !moment.knows(**relation) && !self.ahead.contains(relation));
         let missing: Vec<RelationId> = missing.copied().collect();
-        if missing.is_empty() {
-            return Some(moment.served.clone());
-        }
         if self.ahead.len() + missing.len() > AHEAD_MAX {
             self.ahead.clear();
         }
         self.ahead.extend(missing.iter().take(AHEAD_MAX));
-        None
     }
 
     /// The relations to ask for, where more units have come than the one that asks.
@@ -85,8 +92,6 @@ impl Moments {
     }
 
     fn note(&mut self, arrival: Option<Arrival>, mode: FreshnessMode, served: &Served, relations: Vec<RelationId>) {
-        // Nobody would ask for it.
-        let arrival = arrival.filter(|arrival| arrival.received > arrival.end);
         self.shared =
             arrival.map(|arrival| Moment { mode, served: served.clone(), relations, through: arrival.received });
     }
@@ -116,9 +121,10 @@ impl LocalAnswerer {
         relations: &[RelationId],
         arrival: Option<Arrival>,
     ) -> Result<Served, UpstreamReason> {
-        if let Some(served) = self.moments.find(arrival, mode, relations, self.required, request.catalog_version) {
+        if let Some((served, _)) = self.moments.find(arrival, mode, relations, self.required, request.catalog_version) {
             return Ok(served);
         }
+        self.moments.note_missing(relations);
         let wanted = self.moments.with_ahead(arrival, relations);
         let freshness = &self.local.freshness;
         let mut acquired = freshness.acquire(mode, &wanted, self.required).await;
@@ -165,7 +171,7 @@ mod tests {
     fn a_moment_is_for_units_that_had_come_when_it_was_asked_for() {
         let mut moments = Moments::default();
         moments.note(at(10, 100), EXACT, &served(5), vec![ONE]);
-        let mut has =
+        let has =
             |arrival, barrier, version| moments.find(arrival, EXACT, &[ONE], BarrierNumber(barrier), version).is_some();
         assert!(has(at(100, 300), 5, 0));
         assert!(!has(at(101, 300), 5, 0), "it came later");
@@ -176,7 +182,8 @@ mod tests {
         moments.end();
         assert!(moments.find(at(20, 100), EXACT, &[ONE], BarrierNumber(0), 0).is_none());
         moments.note(at(100, 100), EXACT, &served(5), vec![ONE]);
-        assert!(moments.is_empty(), "no other unit is there");
+        assert!(moments.find(at(100, 100), EXACT, &[ONE], BarrierNumber(0), 0).is_some(), "another of its group");
+        assert!(moments.find(at(120, 120), EXACT, &[ONE], BarrierNumber(0), 0).is_none(), "it came later");
     }
 
     #[test]
@@ -185,10 +192,13 @@ mod tests {
         assert_eq!(moments.with_ahead(at(10, 100), &[ONE]), [ONE]);
         moments.note(at(10, 100), EXACT, &served(5), vec![ONE]);
         assert!(moments.find(at(20, 100), EXACT, &[TWO], BarrierNumber(0), 0).is_none());
+        moments.note_missing(&[ONE, TWO]);
+        moments.note_missing(&[TWO]);
+        assert_eq!(moments.ahead, [TWO]);
         assert_eq!(moments.with_ahead(at(10, 100), &[ONE]), [ONE, TWO]);
         assert_eq!(moments.with_ahead(at(100, 100), &[ONE]), [ONE], "a unit by itself");
         for n in 3..200 {
-            assert!(moments.find(at(20, 100), EXACT, &[RelationId(n)], BarrierNumber(0), 0).is_none());
+            moments.note_missing(&[RelationId(n)]);
             assert!(moments.ahead.len() <= AHEAD_MAX);
         }
     }

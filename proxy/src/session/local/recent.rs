@@ -5,7 +5,7 @@
 //! the result cache's bytes. A place holds what the unit is in full (bytes, settings, and the bound statement's text by a
 //! number that stands for nothing else), so that equal hashes are not taken for equal units. Whether a reply is valid is
 //! asked of the reply itself each time, as for one found in the cache. Every now and then a hit is let pass to the cache,
-//! which so learns what is in use, and a reply that it has given up is given up here.
+//! which so learns what is in use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -97,13 +97,9 @@ impl Recents {
         (result_bytes_max / SHARE).min(BYTES_MAX)
     }
 
-    /// Places in use and the bytes that they take.
-    pub fn size(&self) -> (usize, usize) {
-        let sizes = self.tables.iter().map(|table| {
-            let table = table.lock();
-            (table.places.iter().flatten().count(), table.bytes)
-        });
-        sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
+    /// What the places take.
+    pub fn bytes(&self) -> usize {
+        self.tables.iter().map(|table| table.lock().bytes).sum()
     }
 
     /// The table of the thread that asks.
@@ -173,6 +169,13 @@ impl Table {
         place.is_used = true;
         place.uses = place.uses.wrapping_add(1) % PASSES_ONE_IN;
         (place.uses > 0).then_some(&**place)
+    }
+
+    /// Whether this reply of the unit is here.
+    pub(super) fn has(&self, hash: u64, wanted: &Wanted<'_>, kept: &Arc<CachedReply>) -> bool {
+        let first = first_of(hash);
+        let ways = self.places.get(first..first + WAYS).unwrap_or_default();
+        ways.iter().flatten().any(|place| place.is(hash, wanted) && Arc::ptr_eq(&place.kept, kept))
     }
 
     /// In place of what is known of the unit, or of another that is not used much.

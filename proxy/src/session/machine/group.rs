@@ -632,22 +632,22 @@ impl Machine {
 /// Marks each Parse whose statement is described or bound in the same group, and each Bind whose columns are told.
 fn judge(items: &mut [Item<'_>], stays: bool) {
     let mut judged = HashSet::default();
-    let (mut described, mut ended): (Vec<&[u8]>, Vec<&[u8]>) = (Vec::new(), Vec::new());
+    let (mut described, mut ended): (HashSet<&[u8]>, HashSet<&[u8]>) = Default::default();
     for item in items.iter_mut().rev() {
         match item {
             Item::Bind { bind, statement, is_described, .. } => {
                 judged.insert(statement.id);
-                *is_described = stays || described.contains(&bind.portal) || !ended.contains(&bind.portal);
-                described.retain(|portal| *portal != bind.portal);
-                ended.retain(|portal| *portal != bind.portal);
+                *is_described = stays || described.contains(bind.portal) || !ended.contains(bind.portal);
+                described.remove(bind.portal);
+                ended.remove(bind.portal);
             }
             Item::DescribeStatement { statement } => {
                 judged.insert(statement.id);
             }
             Item::Parse { statement, is_judged, .. } => *is_judged = judged.contains(&statement.id),
-            Item::DescribePortal(portal) => described.push(portal),
-            Item::Execute(execute) if execute.rows_max <= 0 => ended.push(execute.portal),
-            Item::Close(Target::Portal(portal)) => ended.push(portal),
+            Item::DescribePortal(portal) => drop(described.insert(portal)),
+            Item::Execute(execute) if execute.rows_max <= 0 => drop(ended.insert(execute.portal)),
+            Item::Close(Target::Portal(portal)) => drop(ended.insert(portal)),
             Item::Execute(_) | Item::Close(Target::Statement(_)) | Item::Statement(_) | Item::Cursor(..) => {}
         }
     }

@@ -9,6 +9,9 @@ use crate::session::machine::local::find_prepared;
 use crate::wire::frame::{HEADER_LENGTH, Head, head};
 use crate::wire::query::write_ready_for_query;
 
+/// So much is written at least now and then.
+const WRITTEN_BYTES_MAX: usize = 1 << 20;
+
 /// Of the units that were answered, those whose traces count in the end: each takes the place of the one before.
 #[derive(Default)]
 struct Traces {
@@ -26,6 +29,9 @@ impl Machine {
         // Bursts mostly bind one statement.
         let mut bound: Option<(&[u8], &PreparedStatement)> = None;
         while let Some((length, text)) = plain_unit(&incoming[self.taken..]) {
+            if self.to_client.len() >= WRITTEN_BYTES_MAX {
+                break;
+            }
             let place = self.taken..self.taken + length;
             let statement = match text {
                 Text::Own => None,
