@@ -320,7 +320,7 @@ async fn every_relation_that_postgresql_looks_at_is_known() {
     let catalog = catalog(&cluster.url(&database)).await;
     let (client, connection) = tokio_postgres::connect(&cluster.url(&database), NoTls).await.expect("connects");
     tokio::spawn(connection);
-    let mut writer = Writer(Chance::new(setting("FRESHET_TEST_SEED", 0x5eed_0f_de9e)));
+    let mut writer = Writer(Chance::new(setting("FRESHET_TEST_SEED", 0x5e_ed0f_de9e)));
     let count = setting("FRESHET_TEST_QUERIES", 800);
     let (mut run, mut bound, mut by_text) = (0, Tally::default(), Tally::default());
     for _ in 0..count {
