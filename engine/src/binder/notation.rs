@@ -32,7 +32,8 @@ impl Binder<'_> {
     pub(super) fn completed(&mut self, level: &mut Level, call: &Call, names: &[&str]) -> Bound<Vec<Typed>> {
         let is_named = call.arguments.iter().any(|argument| matches!(argument, Expr::Named(..)));
         let has_defaults = call.name == "make_interval";
-        if !is_named && !(has_defaults && call.arguments.len() < names.len() && !self.is_contested(call)) {
+        let is_short = has_defaults && call.arguments.len() < names.len() && !self.is_contested(call);
+        if !is_named && !is_short {
             return self.expressions(level, &call.arguments);
         }
         // Of what is named, users' functions cannot be told apart by types alone.
