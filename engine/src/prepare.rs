@@ -56,6 +56,8 @@ pub struct Prepared {
     /// Equal for statements that differ only in lifted literals, and after changes of the catalog that do not concern it.
     pub identity: Arc<str>,
     pub catalog_version: u64,
+    /// What may be names of zones in definitions that the text names.
+    pub zone_names: Vec<String>,
 }
 
 /// Parses, binds and plans one query; an `UpstreamReason` says what is not answered here.
@@ -77,6 +79,7 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let is_cut = query.is_recursion_cut();
     let unlimited = without_limit(&query).filter(|_| !is_cut).map(executor::plan).transpose()?;
     let has_choice = is_cut || query.has_choice();
+    let zone_names = query.zone_names.clone();
     let plan = executor::plan(query)?;
     Ok(Prepared {
         reads: Arc::new(Reads::of(&plan)),
@@ -87,6 +90,7 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
         shape,
         identity,
         catalog_version: context.catalog.version,
+        zone_names,
     })
 }
 

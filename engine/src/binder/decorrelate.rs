@@ -166,7 +166,7 @@ impl Binder<'_> {
                     return column;
                 }
                 let zero = BoundExpr::Literal { value: Value::Int8(0), expr_type: INT8 };
-                BoundExpr::Coalesce { arguments: vec![column, zero], expr_type: call.expr_type }
+                BoundExpr::Coalesce { arguments: vec![column, zero], call: 0, expr_type: call.expr_type }
             }),
             _ => unreachable!("made above"),
         }

@@ -144,7 +144,12 @@ impl Binder<'_> {
                 let items = self.expressions(level, items)?;
                 let (items, expr_type, strength) = self.unify(items)?;
                 let arguments = items.into_iter().map(|item| item.expr).collect();
-                Ok(Typed { expr: BoundExpr::Coalesce { arguments, expr_type }, expr_type, strength, origin: None })
+                Ok(Typed {
+                    expr: BoundExpr::Coalesce { arguments, call: 0, expr_type },
+                    expr_type,
+                    strength,
+                    origin: None,
+                })
             }
             Expr::Extreme { greatest, arguments } => self.extreme(level, *greatest, arguments),
             Expr::NullIf(left, right) => self.null_if(level, left, right),
@@ -631,7 +636,8 @@ impl Binder<'_> {
         let types: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
         let candidates = functions::function_candidates(&call.name);
         let is_contested = self.is_contested(call);
-        let exact = resolve::exact(candidates, &types);
+        // Of equal types the one in pg_catalog is taken only where it is looked for first.
+        let exact = resolve::exact(candidates, &types).filter(|_| !is_contested || self.is_pg_catalog_first());
         let candidate = match exact {
             Some(exact) => exact,
             None if is_contested => return Err(unknown_function(call, &arguments)),

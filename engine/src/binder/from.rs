@@ -350,7 +350,7 @@ impl Binder<'_> {
                 );
                 let (collation, _) = self.input_collation(&[&left, &right], common)?;
                 let expr_type = ExprType { pg_type: common, typmod, collation };
-                let both = BoundExpr::Coalesce { arguments: vec![left.expr, right.expr], expr_type };
+                let both = BoundExpr::Coalesce { arguments: vec![left.expr, right.expr], call: 0, expr_type };
                 return Ok(ScopeColumn {
                     name: name.into(),
                     index: 0,

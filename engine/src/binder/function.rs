@@ -5,6 +5,7 @@
 //! bound with stand-ins of the declared types for its arguments, which are put in place afterwards: what an argument is must
 //! not decide what the body means.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::binder::coerce::is_collatable;
@@ -14,14 +15,14 @@ use crate::binder::relation::{AGGREGATE_BASE, as_outer, outer_index};
 use crate::binder::resolve::is_implicitly_coercible;
 use crate::binder::scope::Scope;
 use crate::binder::subquery::Asked;
-use crate::binder::typed::{CollationStrength, Typed, children, children_mut, relabel, size};
+use crate::binder::typed::{CollationStrength, Typed, children, children_mut, is_same, relabel, size};
 use crate::binder::view::{PATH, SETTINGS};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType, NODES_MAX, Reader, ScalarKind, unsupported};
 use crate::catalog::functions::{CastContext, Volatility};
 use crate::catalog::{Collation, FunctionEntry, SqlFunction};
 use crate::reason::UpstreamReason;
-use crate::statement;
 use crate::statement::ast::{Body, Call, CallSchema, Expr, Quantifier, Query, Target};
+use crate::statement::{self, second_reading};
 use crate::types::{Oid, PgType, Value};
 
 /// Parameters that stand for the arguments of functions, [`ARGUMENTS_MAX`] for each call.
@@ -38,6 +39,8 @@ pub(super) struct Frame {
     names: Vec<Arc<str>>,
     stand_ins: Vec<Typed>,
     is_immutable: bool,
+    /// Of the binder's tables, those of bodies within this one.
+    nested: Vec<Range<usize>>,
 }
 
 /// The arguments of one call, to be put in place of their stand-ins.
@@ -107,12 +110,14 @@ impl Binder<'_> {
             names: function.names.clone(),
             stand_ins: stand_ins(function, base, collation),
             is_immutable: function.is_immutable,
+            nested: Vec::new(),
         };
         let mut given = Given {
             base,
             uses: vec![0; coerced.len()],
             arguments: coerced.into_iter().map(|argument| argument.expr).collect(),
         };
+        let expansion = self.expansion(oid, &given.arguments);
         let body = self.body(level, oid, function, frame, &mut given)?;
         let (collation, strength) = if is_collatable(function.result) {
             (collation, strength.max(CollationStrength::Implicit))
@@ -123,9 +128,21 @@ impl Binder<'_> {
         let value = body.relabelled(expr_type).expr;
         let value = if function.is_strict { unless_null(value, &given, expr_type) } else { value };
         self.spend(size(&value))?;
-        // Until it is planned it is not the same as the body written out: what is grouped by one is not by the other.
-        let expr = BoundExpr::Coalesce { arguments: vec![value], expr_type };
+        let expr = BoundExpr::Coalesce { arguments: vec![value], call: expansion, expr_type };
         Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// A number for the call, the same for an equal one (equalfuncs.c: the function and its arguments).
+    fn expansion(&mut self, oid: Oid, arguments: &[BoundExpr]) -> u32 {
+        let is_equal = |(other, of): &(Oid, Vec<BoundExpr>)| {
+            *other == oid && of.len() == arguments.len() && of.iter().zip(arguments).all(|(a, b)| is_same(a, b))
+        };
+        let known = self.expansions.iter().position(is_equal);
+        let at = known.unwrap_or_else(|| {
+            self.expansions.push((oid, arguments.to_vec()));
+            self.expansions.len() - 1
+        });
+        at as u32 + 1
     }
 
     /// The body's value, of the declared type, with the arguments in place.
@@ -138,6 +155,7 @@ impl Binder<'_> {
         given: &mut Given,
     ) -> Bound<Typed> {
         let query = query_of(function)?;
+        self.note_zone_names(&function.body);
         let before = (self.scalars.len(), self.tables.len(), self.commons.len());
         let (context, reader) = (self.context, self.reader.clone());
         let (outer_function, with) = (self.function.replace(frame), std::mem::take(&mut self.with));
@@ -155,10 +173,20 @@ impl Binder<'_> {
             None => self.query_body(level, &query, function, given),
         };
         self.active.pop();
-        (self.context, self.reader, self.function, self.with) = (context, reader, outer_function, with);
+        let frame = std::mem::replace(&mut self.function, outer_function);
+        (self.context, self.reader, self.with) = (context, reader, with);
         let folded = std::mem::replace(&mut self.folds_settings, folds_settings);
-        self.session_folds |= folded && !function.is_resolved;
         let mut bound = bound?;
+        if !function.is_resolved {
+            if folded {
+                // When that is read, with a statement that was prepared, is upstream's affair: with each plan.
+                return Err(unsupported("a function with a text that is read by the session's settings"));
+            }
+            self.confirm(function, before.1, &frame.map_or_else(Vec::new, |frame| frame.nested))?;
+        }
+        if let Some(outer) = &mut self.function {
+            outer.nested.push(before.1..self.tables.len());
+        }
         if self.commons.len() != before.2 {
             return Err(unsupported("a function with WITH"));
         }
@@ -169,6 +197,14 @@ impl Binder<'_> {
         if function.is_immutable && !is_immutable(&bound.expr) {
             return Err(unsupported("an immutable function that is none"));
         }
+        // Before anything is copied.
+        let mut uses = vec![0; given.arguments.len()];
+        given.count(&bound.expr, &mut uses);
+        for scalar in &mut self.scalars[before.0..] {
+            scalar.relation.for_each_expression(&mut |expr| given.count(expr, &mut uses));
+        }
+        let copies = uses.iter().zip(&given.arguments);
+        self.spend(copies.map(|(uses, argument)| uses.saturating_mul(size(argument))).fold(0, usize::saturating_add))?;
         given.put(&mut bound.expr);
         for scalar in &mut self.scalars[before.0..] {
             let uses = given.uses.clone();
@@ -182,6 +218,15 @@ impl Binder<'_> {
         }
         given.check(function, reads)?;
         Ok(bound)
+    }
+
+    /// A second reading of a body that was stored as its author wrote it: of the tables from `first` on, it names those that
+    /// `nested` bodies do not.
+    fn confirm(&self, function: &SqlFunction, first: usize, nested: &[Range<usize>]) -> Bound<()> {
+        let own = (first..self.tables.len()).filter(|at| !nested.iter().any(|range| range.contains(at)));
+        let own = own.map(|at| &self.tables[at]).filter(|table| table.reader == Reader::Body);
+        let names = own.filter_map(|table| self.catalog.described(table.table)).map(|schema| &*schema.name);
+        second_reading::confirm(&function.body, names)
     }
 
     /// `SELECT expression`.
@@ -381,6 +426,16 @@ fn is_plain(argument: &BoundExpr) -> bool {
 }
 
 impl Given {
+    /// How often each argument would be put.
+    fn count(&self, expr: &BoundExpr, uses: &mut [usize]) {
+        if let BoundExpr::Parameter { index, .. } = expr
+            && let Some(at) = index.checked_sub(self.base).filter(|at| *at < uses.len())
+        {
+            uses[at] += 1;
+        }
+        children(expr).into_iter().for_each(|child| self.count(child, uses));
+    }
+
     /// Puts the arguments in place of their stand-ins.
     fn put(&mut self, expr: &mut BoundExpr) {
         if let BoundExpr::Parameter { index, expr_type } = expr

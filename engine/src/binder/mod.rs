@@ -126,6 +126,9 @@ pub enum BoundExpr {
     },
     Coalesce {
         arguments: Vec<Self>,
+        /// 0, or which call of a function in SQL its only argument has been put in place of. Equal for equal calls: what is
+        /// grouped by one function is not by another that computes the same. Planning forgets it.
+        call: u32,
         expr_type: ExprType,
     },
     /// GREATEST / LEAST: NULLs ignored; `less` is the < operator of the coerced type.
@@ -474,6 +477,8 @@ pub struct BoundQuery {
     pub uses_time: bool,
     /// Parsed a literal whose meaning depends on TimeZone, DateStyle or IntervalStyle (folded at parse time).
     pub folds_settings: bool,
+    /// Texts in the definitions of views and functions that may be names of zones.
+    pub zone_names: Vec<String>,
 }
 
 /// Nodes that one statement may have after copying (BETWEEN, simple CASE and IN repeat their operand; a WITH query is
@@ -494,8 +499,10 @@ struct Binder<'a> {
     function: Option<function::Frame>,
     active: Vec<Oid>,
     calls: usize,
-    /// A function's body has a literal that was read by the session's settings.
-    session_folds: bool,
+    /// The different calls of functions that were replaced, for [`BoundExpr::Coalesce`].
+    expansions: Vec<(Oid, Vec<BoundExpr>)>,
+    /// What may be names of zones in the texts of views and functions.
+    zone_names: Vec<String>,
     /// Of `$n` at n-1; None: not determined yet.
     parameters: Vec<Option<PgType>>,
     tables: Vec<TableUse>,
@@ -531,7 +538,8 @@ impl<'a> Binder<'a> {
             function: None,
             active: Vec::new(),
             calls: 0,
-            session_folds: false,
+            expansions: Vec::new(),
+            zone_names: Vec::new(),
             parameters,
             tables: Vec::new(),
             uses_statement_time: None,
@@ -576,8 +584,18 @@ impl<'a> Binder<'a> {
             tables,
             views,
             uses_time: self.uses_statement_time.is_some(),
-            folds_settings: self.folds_settings || self.session_folds,
+            folds_settings: self.folds_settings,
+            zone_names: self.zone_names,
         })
+    }
+
+    /// Notes what may be names of zones in a definition that the statement does not show.
+    fn note_zone_names(&mut self, text: &str) {
+        if text.contains('/') {
+            let tokens = crate::statement::lexer::tokens(text).unwrap_or_default();
+            let texts = tokens.iter().filter_map(|token| token.string_value());
+            self.zone_names.extend(texts.filter(|text| text.contains('/')).map(String::from));
+        }
     }
 
     /// Counts nodes made by copying.

@@ -162,7 +162,7 @@ pub(super) fn is_same(left: &BoundExpr, right: &BoundExpr) -> bool {
             std::ptr::eq(*a, *b) && an == bn
         }
         (B::Case { expr_type: a, .. }, B::Case { expr_type: b, .. }) => a == b,
-        (B::Coalesce { expr_type: a, .. }, B::Coalesce { expr_type: b, .. }) => a == b,
+        (B::Coalesce { call: a, expr_type: at, .. }, B::Coalesce { call: b, expr_type: bt, .. }) => a == b && at == bt,
         (B::Extreme { greatest: a, expr_type: at, .. }, B::Extreme { greatest: b, expr_type: bt, .. }) => {
             a == b && at == bt
         }

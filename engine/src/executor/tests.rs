@@ -235,6 +235,7 @@ fn run_as(
         views: Vec::new(),
         uses_time: false,
         folds_settings: false,
+        zone_names: Vec::new(),
     };
     let plan = planner(query).map_err(|reason| EvalError::Raises(reason.to_string()))?;
     let settings = FormatSettings::default();
@@ -358,6 +359,7 @@ fn case_coalesce_and_connectives_evaluate_only_the_rows_in_question() {
 
     let coalesce = BoundExpr::Coalesce {
         arguments: vec![column(0, Int4), call(&DIVIDE, vec![int(50), int(5)])],
+        call: 0,
         expr_type: of(Int4),
     };
     let project = BoundRelation::Project { input: Box::new(scan(4, &[0])), expressions: vec![coalesce] };
@@ -590,6 +592,7 @@ fn memory_is_limited_and_cancelling_stops() {
         views: Vec::new(),
         uses_time: false,
         folds_settings: false,
+        zone_names: Vec::new(),
     };
     let settings = FormatSettings::default();
     let context = RunContext {
@@ -616,6 +619,7 @@ fn build_sides_are_reused_for_the_same_version_only() {
         views: Vec::new(),
         uses_time: false,
         folds_settings: false,
+        zone_names: Vec::new(),
     };
     let cache = JoinCache::new(1 << 20);
     let run = |snapshot: &Snapshot| {
@@ -686,7 +690,11 @@ impl Dice {
                 for _ in 0..count {
                     let index = self.roll(width as u64) as usize;
                     expressions.push(match self.roll(4) {
-                        0 => BoundExpr::Coalesce { arguments: vec![column(index, Int4), int(3)], expr_type: of(Int4) },
+                        0 => BoundExpr::Coalesce {
+                            arguments: vec![column(index, Int4), int(3)],
+                            call: 0,
+                            expr_type: of(Int4),
+                        },
                         _ => column(index, Int4),
                     });
                 }

@@ -250,9 +250,10 @@ pub fn is_same(left: &BoundExpr, right: &BoundExpr) -> bool {
                 && a.iter().zip(b).all(|((ac, ar), (bc, br))| is_same(ac, bc) && is_same(ar, br))
                 && is_same(ae, be)
         }
-        (E::Coalesce { arguments: a, expr_type: at }, E::Coalesce { arguments: b, expr_type: bt }) => {
-            at == bt && all_same(a, b)
-        }
+        (
+            E::Coalesce { arguments: a, call: ac, expr_type: at },
+            E::Coalesce { arguments: b, call: bc, expr_type: bt },
+        ) => ac == bc && at == bt && all_same(a, b),
         (
             E::InList { equal: f, operand: a, list: al, negated: n },
             E::InList { equal: g, operand: b, list: bl, negated: m },

@@ -72,6 +72,7 @@ fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
         views: Vec::new(),
         uses_time: false,
         folds_settings: false,
+        zone_names: Vec::new(),
     };
     explain(&crate::executor::plan(query).expect("no constant raises"), &Catalog::default())
 }
@@ -160,6 +161,7 @@ fn equalities_of_one_class_lead_from_every_member_to_every_other() {
         views: vec![],
         uses_time: false,
         folds_settings: false,
+        zone_names: Vec::new(),
     };
     let plan = crate::executor::plan(query).expect("planned");
     let PlanNode::Join(join) = &plan.root else { panic!("one join: {plan:?}") };

@@ -339,7 +339,7 @@ impl LocalAnswerer {
         let tables: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
         let role = request.settings.role();
         self.check_privileges(role, &prepared).await.map_err(refuse)?;
-        self.check_zones(request, &parameters).await.map_err(refuse)?;
+        self.check_zones(request, &prepared.zone_names, &parameters).await.map_err(refuse)?;
         let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
         match self.local.audit.decide(&prepared.identity, needs_columns) {
             Decision::Serve => {}
@@ -435,10 +435,19 @@ impl LocalAnswerer {
         ask(&context)
     }
 
-    /// The session's zone, and every text of the statement and of its parameters that is the name of one.
-    async fn check_zones(&self, request: &Request<'_>, parameters: &[Value]) -> Result<(), UpstreamReason> {
+    /// The session's zone, and every text of the statement, of the definitions that it names and of its parameters that is the
+    /// name of one.
+    async fn check_zones(
+        &self,
+        request: &Request<'_>,
+        of_definitions: &[String],
+        parameters: &[Value],
+    ) -> Result<(), UpstreamReason> {
         let zones = self.local.freshness.zones();
         zones.check(request.settings.value("TimeZone").unwrap_or_default()).await?;
+        for name in of_definitions {
+            zones.check(name).await?;
+        }
         if request.sql.contains('/') {
             let tokens =
                 lexer::tokens(request.sql).map_err(|error| UpstreamReason::NotParsed(error.to_string().into()))?;

@@ -26,9 +26,7 @@ fn is_true(predicate: &BoundExpr) -> bool {
 }
 
 fn fold_expression(expr: &mut BoundExpr, abilities: &Abilities) -> Result<(), UpstreamReason> {
-    // Of one argument: the binder's mark of a function's body.
-    while let BoundExpr::Coalesce { arguments, .. } = expr
-        && arguments.len() == 1
+    while let BoundExpr::Coalesce { arguments, call: 1.., .. } = expr
         && let Some(only) = arguments.pop()
     {
         *expr = only;
