@@ -22,7 +22,7 @@ const SCHEMA: &str = "
     CREATE FUNCTION strictly(a int, b int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT coalesce(a, 0) + b';
     CREATE FUNCTION either(a int, b int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT CASE WHEN a > b THEN a ELSE b END';
     CREATE FUNCTION among(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 IN (1, 2.5, $2)';
-    CREATE FUNCTION since(timestamptz) RETURNS bool LANGUAGE sql STABLE AS $$ SELECT $1 > '2020-02-01 12:00' $$;
+    CREATE FUNCTION since(timestamptz) RETURNS bool LANGUAGE sql STABLE RETURN $1 > '2020-02-01 12:00';
     CREATE FUNCTION tools.twice(x numeric) RETURNS numeric LANGUAGE sql IMMUTABLE RETURN x * 2;
     CREATE FUNCTION tools.atomic(x int) RETURNS text LANGUAGE sql STABLE BEGIN ATOMIC SELECT 'x' || (x + 1)::text; END;
     CREATE FUNCTION tools.nested(numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT public.gross(tools.twice($1))';
@@ -195,6 +195,9 @@ fn what_postgresql_would_show_otherwise_is_relayed() {
          CREATE FUNCTION counted() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT count(*) FROM items';
          CREATE FUNCTION spoken(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
          CREATE FUNCTION any_of(anyelement) RETURNS anyelement LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+         CREATE FUNCTION one_gross(numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 1.19';
+         CREATE FUNCTION since_text(timestamptz) RETURNS bool LANGUAGE sql STABLE AS $$ SELECT $1 > '2020-02-01 12:00' $$;
+         CREATE FUNCTION md5(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT $1 || '!' $$;
          CREATE FUNCTION over(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';
          CREATE FUNCTION over(bigint) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2'",
     );
@@ -222,11 +225,25 @@ fn what_postgresql_would_show_otherwise_is_relayed() {
         // What is grouped by is the call, not its body.
         "SELECT stock + 0, count(*) FROM items GROUP BY first_of(stock + 0, 1)",
         "SELECT price * 1.19 FROM items GROUP BY gross(price)",
+        "SELECT coalesce(price * 1.19) FROM items GROUP BY gross(price)",
+        "SELECT one_gross(price) FROM items GROUP BY gross(price)",
+        "SELECT first_of(stock, 1) FROM items GROUP BY first_of(stock, 2)",
+        "SELECT DISTINCT one_gross(price) FROM items ORDER BY gross(price)",
+        // With a statement that was prepared, the text is read when that is planned.
+        "SELECT count(*) FROM items WHERE since_text(sold)",
     ] {
         for _ in 0..3 {
             assert!(both.compare("the start", sql).is_some(), "{sql}");
         }
     }
+    // A function of the same types that is found before the built-in one.
+    both.set("SET search_path = public, pg_catalog");
+    for _ in 0..3 {
+        let sql = "SELECT md5(name) FROM items WHERE id = 1";
+        both.compare("the start", sql);
+        assert_eq!(both.direct.simple(sql).expect("answers").rows()[0][0].as_deref(), Some(&b"item 1!"[..]));
+    }
+    both.set("RESET search_path");
     // The time is one moment's: only that it is answered at all is looked at.
     let is_set = "SELECT count(*) FROM items WHERE now_or(sold) IS NULL";
     let limit = Instant::now() + Duration::from_secs(10);
