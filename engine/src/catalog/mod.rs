@@ -234,6 +234,16 @@ impl Catalog {
         self.tables.get(&relation).or_else(|| Some(&self.views.get(&relation)?.schema))
     }
 
+    /// The tables whose rows a table's name stands for without ONLY: its own and those that inherit from it. An error says what
+    /// prevents it.
+    pub fn with_heirs(&self, table: RelationId) -> Result<Vec<RelationId>, &'static str> {
+        let heirs = match self.heirs.get(&table) {
+            Some(heirs) => heirs.as_deref().map_err(|why| *why)?,
+            None => &[],
+        };
+        Ok(std::iter::once(table).chain(heirs.iter().map(|heir| heir.table)).collect())
+    }
+
     /// What answers from these relations depend on: the tables that have rows, and the relations made of them.
     pub fn expand(&self, relations: &[RelationId]) -> Vec<RelationId> {
         let mut expanded = Vec::with_capacity(relations.len());

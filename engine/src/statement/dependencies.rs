@@ -315,12 +315,8 @@ impl Words<'_> {
     fn take(&mut self, entry: &RelationEntry, name: &str) -> Result<(), String> {
         match entry {
             RelationEntry::Table(table) => {
-                self.found.tables.insert(table.id);
-                match self.catalog.heirs.get(&table.id) {
-                    Some(Ok(heirs)) => self.found.tables.extend(heirs.iter().map(|heir| heir.table)),
-                    Some(Err(kind)) => return Err(format!("relation {name}, a {kind}")),
-                    None => {}
-                }
+                let all = self.catalog.with_heirs(table.id).map_err(|why| format!("relation {name}, {why}"))?;
+                self.found.tables.extend(all);
                 Ok(())
             }
             // Its definition names everything with its schema; none names itself.

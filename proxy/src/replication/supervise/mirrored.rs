@@ -112,15 +112,9 @@ impl Replication {
             let before = relations.len();
             for entry in schemas.filter_map(|(_, entries)| entries.get(table.as_str())) {
                 let RelationEntry::Table(table) = entry else { return None };
-                let heirs = match loaded.catalog.heirs.get(&table.id) {
-                    Some(Ok(heirs)) => &heirs[..],
-                    Some(Err(_)) => return None,
-                    None => &[],
-                };
-                let own = loaded.catalog.expand(&[table.id]);
-                let all = own.into_iter().chain(heirs.iter().map(|heir| heir.table));
+                let all = loaded.catalog.expand(&loaded.catalog.with_heirs(table.id).ok()?);
                 // A row trigger of a partitioned table is one of its leaves, too; of others it is not known here.
-                for id in all.filter(|id| !loaded.catalog.is_derived(*id)) {
+                for id in all.into_iter().filter(|id| !loaded.catalog.is_derived(*id)) {
                     loaded.tables.get(&id).filter(|facts| facts.writes_stay)?;
                     relations.push(id);
                 }
@@ -263,7 +257,9 @@ impl Replication {
         for name in names {
             let (schema, name) = name.split_once('.').unwrap_or(("public", name));
             if let Some(RelationEntry::Table(table)) = catalog.relation(Some(schema), name, &[]) {
-                for relation in catalog.expand(&[table.id]).into_iter().filter(|id| !catalog.is_derived(*id)) {
+                // With those that inherit from it, or its name could not be answered.
+                let all = catalog.with_heirs(table.id).unwrap_or_else(|_| vec![table.id]);
+                for relation in catalog.expand(&all).into_iter().filter(|id| !catalog.is_derived(*id)) {
                     tables.entry(relation).or_insert_with(|| Entry::due("waits for its first copy"));
                 }
             }
