@@ -101,3 +101,5 @@ SELECT id FROM posts WHERE scores @> ARRAY[0::float8] ORDER BY id;
 SELECT id FROM posts WHERE nums = big ORDER BY id;
 -- relay: arrays as text
 SELECT tags::text FROM posts ORDER BY id;
+-- relay: an error
+SELECT '[2147483646:2147483646]={1}'::int[] || 2;

@@ -151,3 +151,9 @@ SELECT count(*) FROM times WHERE ts < now() AND ts < statement_timestamp();
 SELECT ctid IS NOT NULL FROM other;
 -- relay: locks
 SELECT id FROM other ORDER BY id FOR SHARE;
+-- relay: an error
+SELECT to_char(3000000000::bigint, 'RN');
+-- relay: a pattern without a digit
+SELECT to_char(-1, '.PR'), to_char(0, '.PR');
+-- relay: of any length
+SELECT 'x1F'::text::pg_catalog.bit::int;

@@ -58,3 +58,12 @@ SELECT * FROM json_array_elements_text('["x"]') x;
 SELECT id FROM carts c WHERE EXISTS (SELECT 1 FROM unnest(c.items) i WHERE i = 'a') ORDER BY id;
 -- relay: rows from
 SELECT * FROM ROWS FROM (unnest(ARRAY[1]), generate_series(1, 2)) ORDER BY 2;
+-- relay: an error
+SELECT count(*) FROM unnest();
+-- relay: an error
+SELECT * FROM generate_series(1::int2, 3::int2);
+-- relay: an error
+SELECT count(*) FROM (VALUES (ARRAY[1])) a(arr), (VALUES (ARRAY[2])) b(arr) CROSS JOIN unnest(arr) x;
+-- relay: a JOIN behind a comma
+SELECT n.id, c.id, x FROM names n, carts c CROSS JOIN unnest(c.counts) x ORDER BY 1, 2, 3;
+SELECT n.id, c.id, x FROM carts c CROSS JOIN unnest(c.counts) x, names n ORDER BY 1, 2, 3;

@@ -32,7 +32,10 @@ impl Binder<'_> {
         let Some(first) = items.next() else {
             return Ok(FromItem { relation: BoundRelation::OneRow, width: 0, scope: Scope::default() });
         };
-        let mut left = self.table_ref(first)?;
+        let outer = std::mem::take(&mut self.is_behind_comma);
+        let first = self.table_ref(first);
+        self.is_behind_comma = outer;
+        let mut left = first?;
         for table in items {
             left = match table {
                 _ if is_lateral(table) => self.lateral_join(left, table, JoinKind::Cross, &JoinCondition::None)?,
@@ -45,8 +48,10 @@ impl Binder<'_> {
                     }
                 }
                 _ => {
-                    let right = self.table_ref(table)?;
-                    cross(left, right)?
+                    let outer = std::mem::replace(&mut self.is_behind_comma, true);
+                    let right = self.table_ref(table);
+                    self.is_behind_comma = outer;
+                    cross(left, right?)?
                 }
             };
         }
@@ -205,6 +210,9 @@ impl Binder<'_> {
         let right = match right {
             TableRef::Function { call, alias, is_numbered, .. } => {
                 let sees_left = matches!(kind, JoinType::Inner | JoinType::Cross | JoinType::Left);
+                if !sees_left && self.function.is_some() {
+                    return Err(unsupported("a function in FROM behind RIGHT or FULL JOIN"));
+                }
                 let visible = sees_left.then_some(&left.scope);
                 match self.function_rows(call, *is_numbered, alias.as_ref(), visible)? {
                     FunctionRows::Own(item) => item,

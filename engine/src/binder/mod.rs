@@ -501,6 +501,8 @@ struct Binder<'a> {
     calls: usize,
     /// The different calls of functions that were replaced, for [`BoundExpr::Coalesce`].
     expansions: Vec<(Oid, Vec<BoundExpr>)>,
+    /// A FROM item stands before the JOIN that is being bound.
+    is_behind_comma: bool,
     /// What may be names of zones in the texts of views and functions.
     zone_names: Vec<String>,
     /// Of `$n` at n-1; None: not determined yet.
@@ -539,6 +541,7 @@ impl<'a> Binder<'a> {
             active: Vec::new(),
             calls: 0,
             expansions: Vec::new(),
+            is_behind_comma: false,
             zone_names: Vec::new(),
             parameters,
             tables: Vec::new(),

@@ -82,7 +82,6 @@ impl Binder<'_> {
     ) -> Bound<Typed> {
         let refused = || UpstreamReason::UnsupportedType("bit".into());
         let length = match bits.modifiers.as_slice() {
-            [] => 1,
             [length @ 1..=64] => *length,
             _ => return Err(refused()),
         };

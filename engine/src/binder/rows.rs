@@ -51,7 +51,9 @@ impl Binder<'_> {
         }
         let functions = match call.name.as_str() {
             "generate_series" => vec![self.series(arguments)?],
-            "unnest" => arguments.into_iter().map(|array| self.unnest(array)).collect::<Bound<Vec<_>>>()?,
+            "unnest" if !arguments.is_empty() => {
+                arguments.into_iter().map(|array| self.unnest(array)).collect::<Bound<Vec<_>>>()?
+            }
             name => vec![self.rows_call(name, arguments)?],
         };
         let mut all = functions.iter().flat_map(|call| &call.arguments);
@@ -60,6 +62,10 @@ impl Binder<'_> {
         }
         let is_per_row =
             functions.iter().flat_map(|call| &call.arguments).any(|argument| any_column(argument, &|_| true));
+        // What stands before the commas is not to be seen from within a JOIN, but hides what is further out.
+        if self.is_behind_comma && (is_per_row || self.function.is_some()) {
+            return Err(unsupported(format!("function {} in a JOIN behind a comma", call.name)));
+        }
         let columns = self.columns_of(call, &functions, is_numbered, alias)?;
         let alias = alias.cloned().unwrap_or_else(|| Alias { name: call.name.clone(), columns: Vec::new() });
         let rows = PerRow { functions, is_numbered, columns, alias };
@@ -154,7 +160,10 @@ impl Binder<'_> {
         let function = function.ok_or_else(|| unsupported(format!("function {name} in FROM")))?;
         let mut coerced = Vec::with_capacity(arguments.len());
         for (argument, to) in arguments.into_iter().zip(function.arguments) {
-            coerced.push(self.coerce(argument, *to, CastContext::Implicit)?.expr);
+            let argument = self.coerce(argument, *to, CastContext::Implicit)?;
+            // The rows have the database's.
+            self.check_element_collation(argument.expr_type.collation)?;
+            coerced.push(argument.expr);
         }
         let mut columns = Vec::with_capacity(function.columns.len());
         for (_, pg_type) in function.columns {
@@ -184,6 +193,10 @@ impl Binder<'_> {
         let is = |pg_type: PgType| bounds.contains(&Some(pg_type));
         let integers = |pg_type: &PgType| matches!(pg_type, PgType::Int2 | PgType::Int4 | PgType::Int8);
         let element = if known.iter().all(integers) {
+            if !known.iter().any(|pg_type| matches!(pg_type, PgType::Int4 | PgType::Int8)) {
+                // int4 and int8 are as good as each other.
+                return Err(unsupported("generate_series of smallint"));
+            }
             if known.contains(&PgType::Int8) { PgType::Int8 } else { PgType::Int4 }
         } else if count == 3 && is(PgType::Timestamp) && !is(PgType::Timestamptz) && !is(PgType::Date) {
             PgType::Timestamp

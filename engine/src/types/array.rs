@@ -211,9 +211,9 @@ pub fn compare(element: Element, a: ArrayView<'_>, b: ArrayView<'_>) -> Ordering
         (array.len(), array.depth(), dimensions)
     };
     let ((a_len, a_depth, a_dimensions), (b_len, b_depth, b_dimensions)) = (shape(a), shape(b));
-    let bounds =
-        a_dimensions.iter().zip(&b_dimensions).map(|(a, b)| a.length.cmp(&b.length).then(a.lower.cmp(&b.lower)));
-    a_len.cmp(&b_len).then(a_depth.cmp(&b_depth)).then_with(|| bounds.fold(Ordering::Equal, Ordering::then))
+    let lengths = a_dimensions.iter().map(|a| a.length).cmp(b_dimensions.iter().map(|b| b.length));
+    let bounds = a_dimensions.iter().map(|a| a.lower).cmp(b_dimensions.iter().map(|b| b.lower));
+    a_len.cmp(&b_len).then(a_depth.cmp(&b_depth)).then(lengths).then(bounds)
 }
 
 /// array_recv: checks everything, elements included. Says truly whether there are NULLs: array_send may say so of an array

@@ -27,6 +27,10 @@ fn arrays(
         made.clear();
         match make(row, &mut made)? {
             Some(()) => {
+                // PostgreSQL raises an error, not the same everywhere.
+                if made.lower == i32::MIN || made.lower.checked_add(made.count as i32).is_none() {
+                    return Err(EvalError::Beyond("bounds of an array".to_owned()));
+                }
                 whole.clear();
                 let dimension = Dimension { length: made.count as i32, lower: made.lower };
                 write_array(element, dimension, made.has_null, &made.elements, &mut whole);

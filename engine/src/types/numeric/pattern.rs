@@ -74,6 +74,11 @@ impl Pattern {
         if pattern.before + pattern.after > DIGITS_MAX || pattern.shift.is_some_and(|shift| shift > 18) {
             return unknown();
         }
+        if pattern.is_bracketed && pattern.has_point && pattern.before + pattern.after + pattern.shift.unwrap_or(0) == 0
+        {
+            // Without a digit PostgreSQL counts to the place before the first.
+            return unknown();
+        }
         let only_roman = |item: &Item| matches!(item, Item::Roman { .. } | Item::Literal(_));
         if pattern.is_roman && !pattern.items.iter().all(only_roman) {
             return unknown();
@@ -190,7 +195,8 @@ impl Pattern {
     /// int4_to_char, int8_to_char.
     pub fn write_integer(&self, value: i64, out: &mut String) -> Result<(), NumericError> {
         if self.is_roman {
-            return self.write_roman(value, out);
+            // The function's argument is an integer.
+            return i32::try_from(value).map_or_else(|_| unknown(), |value| self.write_roman(value.into(), out));
         }
         let factor = self.shift.map_or(1, |shift| POWERS_OF_TEN[shift]);
         let shifted = i128::from(value) * factor;
