@@ -127,10 +127,13 @@ impl Releaser {
     }
 }
 
-/// Whether a standby of this name is connected to upstream.
+/// Whether a standby of this name is connected to upstream. One that is still starting does not count: it acknowledges nothing, and
+/// the walsender of a freshet that was killed while its slot was made waits, without noticing, for the very commits that wait for it.
 pub async fn is_connected(address: &UpstreamAddress, name: &str) -> Result<bool, UpstreamError> {
     let mut connection = Connection::open(address, &[("application_name", "freshet release")]).await?;
-    let sql = format!("SELECT count(*) FROM pg_stat_replication WHERE lower(application_name) = lower('{name}')");
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_replication WHERE lower(application_name) = lower('{name}') AND state <> 'startup'"
+    );
     let rows =
         timeout(ANSWER, connection.simple_query(&sql)).await.map_err(|_| UpstreamError::Timeout("question"))??;
     Ok(text(&rows, 0)? != "0")
