@@ -1,6 +1,8 @@
 //! Mode `standby`: commits wait for freshet, so reads need no round trip and are exact all the same; where that is not so, or
 //! no longer, they are as in mode exact.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -282,5 +284,49 @@ fn writers_that_wait_are_freed_by_release_and_by_freshet_s_return() {
     let mut reader = world.through(&freshet);
     settle(&mut reader, "SELECT value FROM registers WHERE id = 1");
     assert_eq!(number(&mut reader, "SELECT value FROM registers WHERE id = 1"), 12);
+    world.configure("");
+}
+
+/// As of a freshet that was killed while its slot was made.
+fn walsender_left_behind(world: &World) -> TcpStream {
+    let mut startup = vec![0, 3, 0, 0];
+    let parameters = [
+        "user",
+        "postgres",
+        "database",
+        &*world.database,
+        "replication",
+        "database",
+        "application_name",
+        "freshet",
+        "",
+    ];
+    parameters.iter().for_each(|text| startup.extend_from_slice(&[text.as_bytes(), b"\0"].concat()));
+    let length = (startup.len() as u32 + 4).to_be_bytes();
+    let mut line = TcpStream::connect(("127.0.0.1", world.cluster.port())).expect("connects");
+    line.write_all(&[&length[..], &startup].concat()).expect("sent");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"Z\0\0\0\x05I") {
+        let mut bytes = [0; 1024];
+        let read = line.read(&mut bytes).expect("answers");
+        assert!(read > 0, "{answer:?}");
+        answer.extend_from_slice(&bytes[..read]);
+    }
+    line
+}
+
+#[test]
+fn a_walsender_that_is_only_starting_is_no_other_standby() {
+    let world = World::start();
+    let _left = walsender_left_behind(&world);
+    let names = "SELECT count(*) FROM pg_stat_replication WHERE application_name = 'freshet' AND state = 'startup'";
+    assert_eq!(world.cluster.psql(&world.database, names), "1");
+    world.configure("FIRST 1 (freshet)");
+    // Else it is not mirrored, and no commit ends.
+    let freshet = world.freshet();
+    world.write("UPDATE registers SET value = 7 WHERE id = 1");
+    let mut client = RawClient::connect(freshet.address(), "postgres", &world.database).expect("connects");
+    let reply = client.simple("SELECT value FROM registers WHERE id = 1").expect("answers");
+    assert_eq!(reply.rows()[0][0].as_deref(), Some(&b"7"[..]));
     world.configure("");
 }
