@@ -6,7 +6,7 @@ fn main() {
     // A debug build's figures mean nothing: it need not be made anew for each commit.
     let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let commit = if is_release { commit() } else { "unknown".to_owned() };
-    println!("cargo:rustc-env=FRESHET_BENCH_COMMIT={commit}");
+    println!("cargo:rustc-env=BENCH_COMMIT={commit}");
     println!("cargo:rerun-if-changed=build.rs");
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]).filter(|_| is_release) {
         println!("cargo:rerun-if-changed={log}");

@@ -100,7 +100,7 @@ impl Results {
         let run = Run {
             suite: suite.to_owned(),
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            commit: env!("FRESHET_BENCH_COMMIT").to_owned(),
+            commit: env!("BENCH_COMMIT").to_owned(),
             build: build().to_owned(),
             machine: machine(),
             versions: owned(versions),
