@@ -2,7 +2,8 @@
 //!
 //! Writers commit directly upstream, at a rate, past freshet. Each row holds the number of its last commit, and the moment
 //! at which each commit was acknowledged is kept: an answer that lacks a commit acknowledged before the question is stale,
-//! by the time since then. In mode `exact` one stale answer fails the suite.
+//! by the time since then. In modes `exact` and `standby` one stale answer fails the suite. In mode `standby` commits wait for
+//! freshet: it has a PostgreSQL of its own, and what a commit takes there is what that waiting costs.
 
 use std::fmt::Write as _;
 use std::io;
@@ -19,7 +20,7 @@ use crate::console::print;
 use crate::load::histogram;
 use crate::process::{children, memory_kb, postmaster, processor_time};
 use crate::results::{Better, Latency, Line, Results};
-use crate::servers::{Server, last_route, wait_until_mirrored};
+use crate::servers::{Server, last_route, start_standby, wait_until_mirrored};
 use crate::wire::{Client, first_row, query_message};
 
 pub(crate) struct Options {
@@ -27,17 +28,19 @@ pub(crate) struct Options {
     pub(crate) seconds: f64,
     /// Commits per second, one measurement each.
     pub(crate) rates: Vec<u64>,
-    /// `exact` or `session`.
+    /// A mode.
     pub(crate) only: Option<String>,
     pub(crate) results: Option<PathBuf>,
 }
 
 const DATABASE: &str = "bench";
+const TABLE: &str = "public.followed";
 const WRITERS: usize = 4;
-const MODES: [&str; 2] = ["exact", "session"];
+const MODES: [&str; 3] = ["exact", "session", STANDBY];
+const STANDBY: &str = "standby";
 
-/// Runs the suite and prints its table.
-pub(crate) fn run(options: &Options) -> io::Result<()> {
+/// A PostgreSQL with the table that is followed.
+fn start_cluster() -> Cluster {
     let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB"]);
     cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
     cluster.psql(
@@ -48,6 +51,12 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
             WRITERS - 1
         ),
     );
+    cluster
+}
+
+/// Runs the suite and prints its table.
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    let cluster = start_cluster();
     let versions = [
         ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
         ("PostgreSQL", cluster.psql("postgres", "SHOW server_version")),
@@ -62,8 +71,25 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         .collect::<io::Result<_>>()?;
     let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
     let log = folder.path().join("servers.log");
-    let freshet = Server::start(&["serve-freshet", &cluster.url(DATABASE), "public.followed"], &log)?;
-    wait_until_mirrored(freshet.address, DATABASE, 1)?;
+    head();
+    let is_wanted = |mode: &str| options.only.as_ref().is_none_or(|only| only == mode);
+    if MODES.iter().any(|mode| *mode != STANDBY && is_wanted(mode)) {
+        let freshet = Server::start(&["serve-freshet", &cluster.url(DATABASE), TABLE], &log)?;
+        wait_until_mirrored(freshet.address, DATABASE, 1)?;
+        for mode in MODES.iter().filter(|mode| **mode != STANDBY && is_wanted(mode)) {
+            one_mode(options, mode, &cluster, &freshet, &alone, &mut results)?;
+        }
+    }
+    drop(cluster);
+    if is_wanted(STANDBY) {
+        let cluster = start_cluster();
+        let freshet = start_standby(&cluster, DATABASE, &[TABLE.to_owned()], &log)?;
+        one_mode(options, STANDBY, &cluster, &freshet, &alone, &mut results)?;
+    }
+    Ok(())
+}
+
+fn head() {
     print(&format!(
         "\n{:8} {:>9} {:>8} {:>19} {:>23} {:>23} {:>8} {:>9} {:>9} {:>8} {:>23}",
         "mode",
@@ -78,18 +104,26 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         "RSS MB",
         "commit us, p50 (alone)"
     ));
-    for mode in MODES.iter().filter(|mode| options.only.as_ref().is_none_or(|only| only == *mode)) {
-        for (rate, alone) in options.rates.iter().zip(&alone) {
-            let case = format!("{mode}, {rate} commits/s");
-            if results.is_done(&case) {
-                continue;
-            }
-            let measured = measure(options, &cluster, Some((mode, &freshet)), *rate)?;
-            if *mode == "exact" && measured.stale > 0 {
-                return Err(io::Error::other(format!("{} stale answers in mode exact", measured.stale)));
-            }
-            report(&case, mode, *rate, &measured, alone, options.seconds, &mut results)?;
+}
+
+fn one_mode(
+    options: &Options,
+    mode: &str,
+    cluster: &Cluster,
+    freshet: &Server,
+    alone: &[Histogram<u64>],
+    results: &mut Results,
+) -> io::Result<()> {
+    for (rate, alone) in options.rates.iter().zip(alone) {
+        let case = format!("{mode}, {rate} commits/s");
+        if results.is_done(&case) {
+            continue;
         }
+        let measured = measure(options, cluster, Some((mode, freshet)), *rate)?;
+        if mode != "session" && measured.stale > 0 {
+            return Err(io::Error::other(format!("{} stale answers in mode {mode}", measured.stale)));
+        }
+        report(&case, mode, *rate, &measured, alone, options.seconds, results)?;
     }
     Ok(())
 }
@@ -263,7 +297,10 @@ fn message(row: usize) -> Vec<u8> {
 /// With every shape verified, and past what the measurement before has left: in mode `session` it is seen for a moment.
 fn connect_reader(freshet: &Server, mode: &str) -> io::Result<Client> {
     let mut client = Client::connect(freshet.address, "postgres", DATABASE)?;
-    client.query(&query_message(&format!("SET freshet.freshness = '{mode}'")))?;
+    // The mode of the whole server, and its sessions' from the beginning.
+    if mode != STANDBY {
+        client.query(&query_message(&format!("SET freshet.freshness = '{mode}'")))?;
+    }
     let limit = Instant::now() + Duration::from_secs(20);
     for row in 0..WRITERS {
         loop {

@@ -76,11 +76,11 @@ enum Suite {
     Throughput {
         #[arg(long, default_value_t = 8)]
         threads: usize,
-        /// Length of one run.
-        #[arg(long, default_value_t = 1.5)]
+        /// Length of one run: five seconds in three rounds.
+        #[arg(long, default_value_t = 1.7)]
         seconds: f64,
         /// Rounds, servers interleaved; medians are shown.
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 3)]
         rounds: usize,
         #[command(flatten)]
         common: Common,
@@ -92,7 +92,7 @@ enum Suite {
         #[arg(long, default_value_t = 1.5)]
         seconds: f64,
         /// Rounds, servers interleaved; medians are shown.
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 3)]
         rounds: usize,
         #[command(flatten)]
         common: Common,
@@ -103,7 +103,7 @@ enum Suite {
     /// freshet's engine against DuckDB, both in process, and against the machine's memory bandwidth; a part is a
     /// statement, a group (`small`, `50K`) or both as `50K/large_sort`.
     Engine {
-        #[arg(long, default_value_t = 7)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         /// Least duration of one round.
         #[arg(long, default_value_t = 100)]
@@ -117,7 +117,7 @@ enum Suite {
     /// Statements one after the other, by upstream, freshet and DuckDB in process; a part is a workload without its
     /// variant, or a group.
     Batch {
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 3)]
         rounds: usize,
         /// Least duration of one round.
         #[arg(long, default_value_t = 200)]
@@ -131,7 +131,7 @@ enum Suite {
         /// Length of one run.
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 3)]
         rounds: usize,
         /// Connections of the part that has many.
         #[arg(long, default_value_t = 1000)]
@@ -191,7 +191,7 @@ enum Suite {
         /// Length of one run.
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 3)]
         rounds: usize,
         #[command(flatten)]
         common: Common,

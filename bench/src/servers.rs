@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use freshet_tests::cluster::Cluster;
 
 use crate::process::Process;
-use crate::wire::{Client, first_row, query_message, sorted_rows};
+use crate::wire::{Client, first_row, query_message, rows, sorted_rows};
 
 /// A process of this program that serves on a free port until dropped.
 pub(crate) struct Server {
@@ -67,6 +67,24 @@ pub(crate) fn wait_until_mirrored(address: SocketAddr, database: &str, tables: u
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Freshet as a synchronous standby, once upstream shows that all commits wait for it.
+pub(crate) fn start_standby(cluster: &Cluster, database: &str, tables: &[String], log: &Path) -> io::Result<Server> {
+    let arguments = ["serve-freshet", &cluster.url(database), &tables.join(","), "--freshness", "standby"];
+    let freshet = Server::start(&arguments, log)?;
+    wait_until_mirrored(freshet.address, database, tables.len())?;
+    cluster.psql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (freshet)'");
+    cluster.reload();
+    let mut client = Client::connect(freshet.address, "postgres", database)?;
+    let message = query_message("SELECT name, value FROM freshet.status");
+    let is_synchronous = |reply: &[u8]| {
+        let is_state = |row: &Vec<Option<String>>| row.first().is_some_and(|name| name.as_deref() == Some("standby"));
+        let state = rows(reply).into_iter().find(is_state).and_then(|row| row.into_iter().nth(1).flatten());
+        state.is_some_and(|state| state.starts_with("synchronous"))
+    };
+    wait_for(|| client.query(&message).is_ok_and(is_synchronous), "freshet as a synchronous standby")?;
+    Ok(freshet)
 }
 
 /// How the previous statement of this session was answered, and why.

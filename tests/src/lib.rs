@@ -1,5 +1,6 @@
 //! Harness for the black-box tests: throwaway PostgreSQL clusters, freshet in process, raw protocol clients.
 
+pub mod both;
 pub mod certificates;
 pub mod client;
 pub mod cluster;

@@ -1,13 +1,12 @@
 //! Functions in SQL are answered by what they compute, as PostgreSQL does where it puts their body in place of the call, and
 //! every change of them counts at once.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
+use freshet_tests::both::Both;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
-use freshet_tests::raw::RawClient;
 
 const SCHEMA: &str = "
     CREATE ROLE joe LOGIN; CREATE SCHEMA tools; GRANT USAGE ON SCHEMA tools TO PUBLIC; CREATE SCHEMA own; GRANT USAGE ON SCHEMA own TO joe;
@@ -54,54 +53,6 @@ const QUERIES: &[&str] = &[
     "SELECT i.id, label_of(i.kind) FROM items i WHERE i.price = dearest()",
     "SELECT name FROM items WHERE id = strictly(3, 4)",
 ];
-
-struct Both {
-    through: RawClient,
-    direct: RawClient,
-}
-
-impl Both {
-    fn open(freshet: &Freshet, cluster: &Cluster, user: &str, database: &str) -> Self {
-        let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
-        Self {
-            through: RawClient::connect(freshet.address(), user, database).expect("connects"),
-            direct: RawClient::connect(direct, user, database).expect("connects"),
-        }
-    }
-
-    fn set(&mut self, sql: &str) {
-        for client in [&mut self.through, &mut self.direct] {
-            assert_eq!(client.simple(sql).expect("answers").error(), None, "{sql}");
-        }
-    }
-
-    /// Compares one statement's frames; why it was relayed, if it was.
-    fn compare(&mut self, after: &str, sql: &str) -> Option<String> {
-        let here = self.through.simple(sql).expect("answers");
-        let upstream = self.direct.simple(sql).expect("answers");
-        let (route, reason) = self.through.last().expect("answers");
-        assert_eq!(here, upstream, "after {after}: {sql} ({route} {reason})");
-        (route == "relay").then_some(reason)
-    }
-
-    /// Until all queries that upstream answers are answered here, but those that `is_relayed`.
-    fn settle(&mut self, after: &str, is_relayed: impl Fn(&str) -> bool) {
-        let limit = Instant::now() + Duration::from_secs(30);
-        loop {
-            let mut relayed = Vec::new();
-            for sql in QUERIES {
-                let is_error = self.direct.simple(sql).expect("answers").error().is_some();
-                let reason = self.compare(after, sql).filter(|_| !is_error && !is_relayed(sql));
-                relayed.extend(reason.map(|reason| (*sql, reason)));
-            }
-            if relayed.is_empty() {
-                return;
-            }
-            assert!(Instant::now() < limit, "after {after}: relayed {relayed:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
 
 /// Each statement is compared at once, and what it names after `|` is upstream's from then on, until the next.
 const CHANGES: &[(&str, &str)] = &[
@@ -150,19 +101,18 @@ fn follow(mode: FreshnessMode) {
         settings.freshness.mode = mode;
         settings.audit.sample_one_in = 1_000_000;
     });
-    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
-    let mut joe = Both::open(&freshet, &cluster, "joe", &database);
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
+    let mut joe = Both::open(&freshet, &cluster, "joe", &database, QUERIES);
     // In session mode changes past freshet take a moment; through it they count at once.
-    let mut writer = Both::open(&freshet, &cluster, "postgres", &database);
+    let mut writer = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     both.settle("the start", |_| false);
+    both.assert_computed(|_| false);
     for (change, upstreams) in CHANGES {
         let reply =
             if mode == FreshnessMode::Exact { writer.direct.simple(change) } else { writer.through.simple(change) };
         assert_eq!(reply.expect("answers").error(), None, "{change}");
-        for sql in QUERIES {
-            both.compare(change, sql);
-            joe.compare(change, sql);
-        }
+        both.compare_all(change);
+        joe.compare_all(change);
         both.settle(change, |sql| !upstreams.is_empty() && upstreams.split('|').any(|name| sql.contains(name)));
     }
     assert_eq!(freshet.status(&database, "wrong_answers"), "0");
@@ -202,7 +152,7 @@ fn what_postgresql_would_show_otherwise_is_relayed() {
          CREATE FUNCTION over(bigint) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2'",
     );
     let freshet = Freshet::start(&cluster.url(&database), |_| {});
-    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     both.settle("the start", |_| false);
     for sql in [
         // An argument that fails where the body does not use it, or may use it twice.
@@ -264,7 +214,7 @@ fn a_body_means_what_the_session_s_settings_make_of_it() {
          CREATE FUNCTION mine.gross(numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1000'",
     );
     let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 1_000_000);
-    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     both.settle("the start", |_| false);
     for settings in [
         "SET search_path = mine, public",

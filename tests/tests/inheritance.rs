@@ -1,10 +1,8 @@
 //! A table that others inherit from is answered with their rows, by its own columns and privileges, and every change of who
 //! inherits counts at once.
 
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
-
 use freshet_config::FreshnessMode;
+use freshet_tests::both::Both;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
@@ -51,45 +49,6 @@ const QUERIES: &[&str] = &[
     "SELECT count(*) FROM own",
     "SELECT host(addr) FROM hosts ORDER BY id, addr",
 ];
-
-struct Both {
-    through: RawClient,
-    direct: RawClient,
-}
-
-impl Both {
-    fn open(freshet: &Freshet, cluster: &Cluster, user: &str, database: &str) -> Self {
-        let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
-        Self {
-            through: RawClient::connect(freshet.address(), user, database).expect("connects"),
-            direct: RawClient::connect(direct, user, database).expect("connects"),
-        }
-    }
-
-    /// Compares one statement's frames; whether it was answered here.
-    fn compare(&mut self, after: &str, sql: &str) -> bool {
-        let here = self.through.simple(sql).expect("answers");
-        let upstream = self.direct.simple(sql).expect("answers");
-        let (route, reason) = self.through.last().expect("answers");
-        assert_eq!(here, upstream, "after {after}: {sql} ({route} {reason})");
-        route != "relay"
-    }
-
-    /// Until all queries but those that `is_relayed` are answered here.
-    fn settle(&mut self, after: &str, is_relayed: impl Fn(&str) -> bool) {
-        let limit = Instant::now() + Duration::from_secs(30);
-        loop {
-            let relayed: Vec<&&str> =
-                QUERIES.iter().filter(|sql| !self.compare(after, sql) && !is_relayed(sql)).collect();
-            if relayed.is_empty() {
-                return;
-            }
-            let why: Vec<_> = relayed.iter().map(|sql| (self.compare(after, sql), self.through.last())).collect();
-            assert!(Instant::now() < limit, "after {after}: relayed {relayed:?} {why:?}");
-            std::thread::sleep(Duration::from_millis(25));
-        }
-    }
-}
 
 /// Each statement is compared at once. Those in the middle make some statements upstream's: they name a table whose heirs are
 /// not all mirrored.
@@ -149,19 +108,18 @@ fn follow(mode: FreshnessMode) {
         settings.freshness.mode = mode;
         settings.audit.sample_one_in = 1_000_000;
     });
-    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
-    let mut joe = Both::open(&freshet, &cluster, "joe", &database);
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
+    let mut joe = Both::open(&freshet, &cluster, "joe", &database, QUERIES);
     // In session mode changes past freshet take a moment; through it they count at once.
-    let mut writer = Both::open(&freshet, &cluster, "postgres", &database);
+    let mut writer = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     both.settle("the start", |_| false);
+    both.assert_computed(|sql| sql.contains("hosts"));
     for change in CHANGES {
         let reply =
             if mode == FreshnessMode::Exact { writer.direct.simple(change) } else { writer.through.simple(change) };
         assert_eq!(reply.expect("answers").error(), None, "{change}");
-        for sql in QUERIES {
-            both.compare(change, sql);
-            joe.compare(change, sql);
-        }
+        both.compare_all(change);
+        joe.compare_all(change);
         both.settle(change, |sql| is_upstreams(change, sql));
     }
     assert_eq!(freshet.status(&database, "wrong_answers"), "0");
@@ -183,10 +141,12 @@ fn privileges_are_those_of_the_table_that_is_named() {
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
     let freshet = Freshet::start(&cluster.url(&database), |_| {});
-    let mut postgres = Both::open(&freshet, &cluster, "postgres", &database);
+    let mut postgres = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     postgres.settle("the start", |_| false);
-    let (mut joe, mut ann) =
-        (Both::open(&freshet, &cluster, "joe", &database), Both::open(&freshet, &cluster, "ann", &database));
+    let (mut joe, mut ann) = (
+        Both::open(&freshet, &cluster, "joe", &database, QUERIES),
+        Both::open(&freshet, &cluster, "ann", &database, QUERIES),
+    );
     let all = "SELECT count(*), max(name) FROM cities";
     let (ids, children) = ("SELECT sum(id) FROM cities", "SELECT count(*), max(name) FROM capitals");
     for _ in 0..3 {
@@ -195,11 +155,11 @@ fn privileges_are_those_of_the_table_that_is_named() {
             ann.compare("the grants", sql);
         });
     }
-    assert!(joe.compare("the grants", all), "joe may read the parent, and with it what inherits");
-    assert!(!joe.compare("the grants", children), "but not a child by its name");
-    assert!(ann.compare("the grants", ids), "ann may read the parent's numbers");
-    assert!(!ann.compare("the grants", all), "but not its names");
-    assert!(ann.compare("the grants", children), "ann may read a child, and with it what inherits from that");
+    assert!(joe.compare("the grants", all).is_none(), "joe may read the parent, and with it what inherits");
+    assert!(joe.compare("the grants", children).is_some(), "but not a child by its name");
+    assert!(ann.compare("the grants", ids).is_none(), "ann may read the parent's numbers");
+    assert!(ann.compare("the grants", all).is_some(), "but not its names");
+    assert!(ann.compare("the grants", children).is_none(), "ann may read a child, and with it what inherits from that");
 }
 
 #[test]
@@ -208,7 +168,7 @@ fn what_is_not_answered_here_is_relayed() {
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
     let freshet = Freshet::start(&cluster.url(&database), |_| {});
-    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     both.settle("the start", |_| false);
     for sql in [
         "SELECT tableoid::regclass, id FROM cities ORDER BY 1, 2",
@@ -219,7 +179,7 @@ fn what_is_not_answered_here_is_relayed() {
         "SELECT count(*) FROM ONLY high",
     ] {
         for _ in 0..2 {
-            assert!(!both.compare("the start", sql), "{sql}");
+            assert!(both.compare("the start", sql).is_some(), "{sql}");
         }
     }
     // Another session's own child is nobody else's.
@@ -228,7 +188,7 @@ fn what_is_not_answered_here_is_relayed() {
     assert_eq!(made.error(), None);
     assert_eq!(owner.simple("INSERT INTO mine VALUES (-1, 'mine', 0, '')").expect("answers").error(), None);
     let least = "SELECT min(id) FROM cities";
-    assert!(!both.compare("a temporary child", least));
+    assert!(both.compare("a temporary child", least).is_some());
     let rows = owner.simple(least).expect("answers").rows();
     assert_eq!(rows[0][0].as_deref(), Some(&b"-1"[..]));
     assert_eq!(owner.simple("DROP TABLE mine").expect("answers").error(), None);

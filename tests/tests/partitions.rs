@@ -1,9 +1,8 @@
 //! Partitioned tables are answered from their leaves: rows, descriptions, privileges and every change of the set of partitions
 //! as PostgreSQL has them.
 
-use std::time::{Duration, Instant};
-
 use freshet_config::FreshnessMode;
+use freshet_tests::both::Both;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
@@ -36,37 +35,6 @@ const QUERIES: &[&str] = &[
     "SELECT count(*) FROM sales_east",
     "SELECT id, amount FROM sales_south ORDER BY id",
 ];
-
-struct Both {
-    through: RawClient,
-    direct: RawClient,
-}
-
-impl Both {
-    /// Compares one statement's frames; whether it was answered here.
-    fn compare(&mut self, after: &str, sql: &str) -> bool {
-        let here = self.through.simple(sql).expect("answers");
-        let upstream = self.direct.simple(sql).expect("answers");
-        let (route, reason) = self.through.last().expect("answers");
-        assert_eq!(here, upstream, "after {after}: {sql} ({route} {reason})");
-        route != "relay"
-    }
-
-    /// Until all queries are answered here.
-    fn settle(&mut self, after: &str) {
-        let limit = Instant::now() + Duration::from_secs(30);
-        loop {
-            let relayed: Vec<&&str> = QUERIES.iter().filter(|sql| !self.compare(after, sql)).collect();
-            if relayed.is_empty() {
-                return;
-            }
-            let reason =
-                self.through.simple("SELECT name, state, reason FROM freshet.tables").map(|reply| reply.rows());
-            assert!(Instant::now() < limit, "after {after}: relayed {relayed:?} {reason:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
 
 /// Each statement is compared at once: exact mode finds every change in force.
 const CHANGES: &[&str] = &[
@@ -107,19 +75,16 @@ fn every_change_of_a_partitioned_table_is_followed() {
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
     let freshet = start(&cluster, &database, FreshnessMode::Exact);
-    let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
-    let direct = std::net::SocketAddr::from(([127, 0, 0, 1], cluster.port()));
-    let mut both = Both { through: connect(freshet.address()), direct: connect(direct) };
-    let mut writer = connect(direct);
-    both.settle("the start");
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
+    let mut writer = Both::open(&freshet, &cluster, "postgres", &database, QUERIES).direct;
+    both.settle("the start", |_| false);
+    both.assert_computed(|_| false);
     for change in CHANGES {
         let reply = writer.simple(change).expect("answers");
         assert_eq!(reply.error(), None, "{change}");
-        for sql in QUERIES {
-            both.compare(change, sql);
-        }
+        both.compare_all(change);
         if !change.contains("sales_west") {
-            both.settle(change);
+            both.settle(change, |_| false);
         }
     }
     let tables = both.through.simple("SELECT name, state FROM freshet.tables").expect("answers").rows();
@@ -135,24 +100,20 @@ fn privileges_are_those_of_the_partitioned_table() {
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
     let freshet = start(&cluster, &database, FreshnessMode::Exact);
-    let direct = std::net::SocketAddr::from(([127, 0, 0, 1], cluster.port()));
-    let open = |user| Both {
-        through: RawClient::connect(freshet.address(), user, &database).expect("connects"),
-        direct: RawClient::connect(direct, user, &database).expect("connects"),
-    };
-    open("postgres").settle("the start");
+    let open = |user| Both::open(&freshet, &cluster, user, &database, QUERIES);
+    open("postgres").settle("the start", |_| false);
     let (mut joe, mut ann) = (open("joe"), open("ann"));
     let (root, leaf) = ("SELECT count(*) FROM sales", "SELECT count(*) FROM sales_north");
     for _ in 0..3 {
         joe.compare("the grant", root);
         ann.compare("the grant", leaf);
     }
-    assert!(joe.compare("the grant", root), "joe may read the partitioned table");
-    assert!(!joe.compare("the grant", leaf), "but not a partition");
-    assert!(ann.compare("the grant", leaf), "ann may read a partition");
-    assert!(!ann.compare("the grant", root), "but not all");
+    assert!(joe.compare("the grant", root).is_none(), "joe may read the partitioned table");
+    assert!(joe.compare("the grant", leaf).is_some(), "but not a partition");
+    assert!(ann.compare("the grant", leaf).is_none(), "ann may read a partition");
+    assert!(ann.compare("the grant", root).is_some(), "but not all");
     cluster.psql(&database, "REVOKE SELECT ON sales FROM joe");
-    assert!(!joe.compare("the revocation", root));
+    assert!(joe.compare("the revocation", root).is_some());
 }
 
 #[test]
@@ -161,12 +122,10 @@ fn session_mode_sees_writes_to_partitions_and_changes_of_their_set() {
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
     let freshet = start(&cluster, &database, FreshnessMode::Session);
-    let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
-    let direct = std::net::SocketAddr::from(([127, 0, 0, 1], cluster.port()));
-    let mut both = Both { through: connect(freshet.address()), direct: connect(direct) };
-    both.settle("the start");
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
+    both.settle("the start", |_| false);
     // Another session's writes through freshet, to the whole and to a part; DDL through freshet, too.
-    let mut writer = connect(freshet.address());
+    let mut writer = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
     let changes =
         CHANGES.iter().filter(|change| !change.contains("CONCURRENTLY") && !change.contains("DROP TABLE sales_west"));
     for (change, part) in
@@ -175,12 +134,10 @@ fn session_mode_sees_writes_to_partitions_and_changes_of_their_set() {
         for sql in [*change, "DELETE FROM sales_south WHERE id = 1", &part] {
             let reply = writer.simple(sql).expect("answers");
             assert_eq!(reply.error(), None, "{sql}");
-            for query in QUERIES {
-                both.compare(sql, query);
-            }
+            both.compare_all(sql);
         }
         if !change.contains("sales_west") {
-            both.settle(change);
+            both.settle(change, |_| false);
         }
     }
     assert_eq!(freshet.status(&database, "wrong_answers"), "0");

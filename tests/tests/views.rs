@@ -1,12 +1,11 @@
 //! Views are answered by their stored query, with their owner's rights, and every change of them counts at once.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
+use freshet_tests::both::Both;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
-use freshet_tests::raw::RawClient;
 
 const SCHEMA: &str = "
     CREATE ROLE joe LOGIN; CREATE ROLE ann LOGIN; CREATE SCHEMA hidden; GRANT CREATE ON SCHEMA public TO ann;
@@ -41,47 +40,6 @@ const QUERIES: &[&str] = &[
     "SELECT max(id) FROM over_invoking",
     "SELECT sum(amount) FROM anns",
 ];
-
-struct Both {
-    through: RawClient,
-    direct: RawClient,
-}
-
-impl Both {
-    fn open(freshet: &Freshet, cluster: &Cluster, user: &str, database: &str) -> Self {
-        let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
-        Self {
-            through: RawClient::connect(freshet.address(), user, database).expect("connects"),
-            direct: RawClient::connect(direct, user, database).expect("connects"),
-        }
-    }
-
-    /// Compares one statement's frames; why it was relayed, if it was.
-    fn compare(&mut self, after: &str, sql: &str) -> Option<String> {
-        let here = self.through.simple(sql).expect("answers");
-        let upstream = self.direct.simple(sql).expect("answers");
-        let (route, reason) = self.through.last().expect("answers");
-        assert_eq!(here, upstream, "after {after}: {sql} ({route} {reason})");
-        (route == "relay").then_some(reason)
-    }
-
-    /// Until all queries that upstream answers are answered here.
-    fn settle(&mut self, after: &str) {
-        let limit = Instant::now() + Duration::from_secs(30);
-        loop {
-            let mut relayed = Vec::new();
-            for sql in QUERIES {
-                let is_error = self.direct.simple(sql).expect("answers").error().is_some();
-                relayed.extend(self.compare(after, sql).filter(|_| !is_error).map(|reason| (*sql, reason)));
-            }
-            if relayed.is_empty() {
-                return;
-            }
-            assert!(Instant::now() < limit, "after {after}: relayed {relayed:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
 
 /// Each statement is compared at once, by the superuser and by joe.
 const CHANGES: &[&str] = &[
@@ -129,25 +87,24 @@ fn follow(mode: FreshnessMode) {
         settings.freshness.mode = mode;
         settings.audit.sample_one_in = 1_000_000;
     });
-    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
-    let mut joe = Both::open(&freshet, &cluster, "joe", &database);
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
+    let mut joe = Both::open(&freshet, &cluster, "joe", &database, QUERIES);
     // In session mode changes past freshet take a moment; through it they count at once.
-    let mut writer = Both::open(&freshet, &cluster, "postgres", &database);
-    both.settle("the start");
-    joe.settle("the start");
+    let mut writer = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
+    both.settle("the start", |_| false);
+    joe.settle("the start", |_| false);
+    both.assert_computed(|_| false);
     for change in CHANGES {
         let change = &on(&cluster, change);
         let reply =
             if mode == FreshnessMode::Exact { writer.direct.simple(change) } else { writer.through.simple(change) };
         assert_eq!(reply.expect("answers").error(), None, "{change}");
-        for sql in QUERIES {
-            both.compare(change, sql);
-            joe.compare(change, sql);
-        }
+        both.compare_all(change);
+        joe.compare_all(change);
         // Two changes make some of them upstream's for a while.
         if !change.contains("ENABLE ROW") && !change.contains("CREATE FUNCTION") {
-            both.settle(change);
-            joe.settle(change);
+            both.settle(change, |_| false);
+            joe.settle(change, |_| false);
         }
     }
     assert_eq!(freshet.status(&database, "wrong_answers"), "0");
@@ -175,7 +132,7 @@ fn a_view_means_what_it_meant_when_it_was_made_whatever_the_session_sets() {
          CREATE VIEW long AS SELECT id FROM orders WHERE placed - interval '-1 day +2:03' > '2013-02-01'::timestamptz",
     );
     let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 1_000_000);
-    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     let queries = [
         "SELECT * FROM public.large ORDER BY id LIMIT 3",
         "SELECT * FROM public.at_times ORDER BY id",
@@ -214,7 +171,7 @@ fn of_views_made_in_a_row_each_change_counts() {
     };
     (0..16).for_each(|number| drop(cluster.psql(&database, &define(number, 10))));
     let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 1_000_000);
-    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     let limit = Instant::now() + Duration::from_secs(30);
     while (0..16).filter(|number| both.compare("the start", &format!("SELECT * FROM v{number}")).is_some()).count() > 0
     {
@@ -257,8 +214,8 @@ fn the_operator_is_told_what_is_answered_and_why_not() {
         assert!(report.contains(line), "{line}: {report}");
     }
     let freshet = Freshet::start(&cluster.url(&database), |_| {});
-    let mut both = Both::open(&freshet, &cluster, "postgres", &database);
-    both.settle("the start");
+    let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
+    both.settle("the start", |_| false);
     let rows = both.through.simple("SELECT name, state FROM freshet.tables").expect("answers").rows();
     let is_told =
         |name: &[u8]| rows.iter().any(|row| row[0].as_deref() == Some(name) && row[1].as_deref() == Some(b"mirrored"));

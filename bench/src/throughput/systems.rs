@@ -6,7 +6,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use freshet_tests::client::{bind, execute, parse, sync};
 use freshet_tests::cluster::{Cluster, binaries};
@@ -14,9 +13,9 @@ use tempfile::TempDir;
 
 use crate::poolers::{start_pgbouncer, start_pgpool};
 use crate::process::{Process, postmaster};
-use crate::servers::{Server, address, wait_for, wait_until_mirrored};
+use crate::servers::{Server, address, start_standby, wait_until_mirrored};
 use crate::throughput::workloads::{self, Statement, Workload};
-use crate::wire::{Client, query_message, rows};
+use crate::wire::{Client, query_message};
 
 pub(crate) const DATABASE: &str = "bench";
 pub(crate) const UPSTREAM: &str = "upstream";
@@ -96,7 +95,10 @@ impl Systems {
         let freshet = Server::start(&["serve-freshet", &mirrored.url(DATABASE), &names.join(",")], &log)?;
         wait_until_mirrored(freshet.address, DATABASE, names.len())?;
         let standby = match extent {
-            Extent::Full => Some(start_standby(start()?, &names, &log)?),
+            Extent::Full => {
+                let cluster = start()?;
+                Some((start_standby(&cluster, DATABASE, &names, &log)?, cluster))
+            }
             Extent::Quick => None,
         };
         Ok(Self { plain, followed, mirrored, standby, cheapest, freshet, poolers, _receiver: receiver, folder })
@@ -159,24 +161,6 @@ impl Systems {
         let count = |cluster: &Cluster| cluster.psql(DATABASE, &format!("SELECT count(*) FROM {table}")).parse::<u64>();
         clusters.map(|cluster| count(cluster).map_err(io::Error::other)).sum()
     }
-}
-
-/// Freshet as a synchronous standby, once upstream shows that all commits wait for it.
-fn start_standby(cluster: Cluster, tables: &[String], log: &Path) -> io::Result<(Server, Cluster)> {
-    let arguments = ["serve-freshet", &cluster.url(DATABASE), &tables.join(","), "--freshness", "standby"];
-    let freshet = Server::start(&arguments, log)?;
-    wait_until_mirrored(freshet.address, DATABASE, tables.len())?;
-    cluster.psql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (freshet)'");
-    cluster.reload();
-    let mut client = Client::connect(freshet.address, "postgres", DATABASE)?;
-    let message = query_message("SELECT name, value FROM freshet.status");
-    let is_synchronous = |reply: &[u8]| {
-        let is_state = |row: &Vec<Option<String>>| row.first().is_some_and(|name| name.as_deref() == Some("standby"));
-        let state = rows(reply).into_iter().find(is_state).and_then(|row| row.into_iter().nth(1).flatten());
-        state.is_some_and(|state| state.starts_with("synchronous"))
-    };
-    wait_for(|| client.query(&message).is_ok_and(is_synchronous), "freshet as a synchronous standby")?;
-    Ok((freshet, cluster))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
