@@ -19,7 +19,7 @@ use hdrhistogram::Histogram;
 use crate::console::print;
 use crate::load::histogram;
 use crate::process::{children, memory_kb, postmaster, processor_time};
-use crate::results::{Better, Latency, Line, Results};
+use crate::results::{Better, Results};
 use crate::servers::{Server, last_route, start_standby, wait_until_mirrored};
 use crate::wire::{Client, first_row, query_message};
 
@@ -367,15 +367,8 @@ fn report(
     figure("freshet's resident memory", "MB", memory)?;
     figure("commit, p50, followed", "us", us(&measured.commits, 0.5))?;
     figure("commit, p50, alone", "us", us(alone, 0.5))?;
-    let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
-    for (system, latencies) in [("read", &measured.reads), ("commit to seen", &measured.visible)] {
-        if latencies.is_empty() {
-            continue;
-        }
-        let quantiles = quantiles.map(|q| (q, us(latencies, q))).to_vec();
-        let (suite, case, system) = ("freshness".to_owned(), case.to_owned(), system.to_owned());
-        results.write(&Line::Latency(Latency { suite, case, system, quantiles }))?;
-    }
+    results.latency(case, "read", &measured.reads)?;
+    results.latency(case, "commit to seen", &measured.visible)?;
     results.end(case)
 }
 

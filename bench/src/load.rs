@@ -20,6 +20,13 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
+    /// With latencies of single queries, where they are known.
+    pub(crate) fn new(queries: usize, elapsed: Duration, client_time: Duration, latencies_ns: &[u64]) -> Self {
+        let mut latency = histogram();
+        latencies_ns.iter().for_each(|ns| latency.saturating_record(*ns));
+        Self { queries: queries as u64, elapsed, latency, client_time }
+    }
+
     pub(crate) fn queries_per_second(&self) -> f64 {
         self.queries as f64 / self.elapsed.as_secs_f64()
     }

@@ -22,6 +22,7 @@ mod report;
 mod results;
 mod rows;
 mod scale;
+mod series;
 mod servers;
 mod spread;
 mod star;

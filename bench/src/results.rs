@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -152,6 +153,17 @@ impl Results {
         }))
     }
 
+    /// A distribution of nanoseconds; nothing where it is empty.
+    pub(crate) fn latency(&mut self, case: &str, system: &str, latencies: &Histogram<u64>) -> io::Result<()> {
+        if latencies.is_empty() {
+            return Ok(());
+        }
+        let us = |quantile: f64| (quantile, latencies.value_at_quantile(quantile) as f64 / 1000.0);
+        let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999].map(us).to_vec();
+        let (suite, case, system) = (self.suite.to_owned(), case.to_owned(), system.to_owned());
+        self.write(&Line::Latency(Latency { suite, case, system, quantiles }))
+    }
+
     pub(crate) fn skip(&mut self, case: &str, reason: &str) -> io::Result<()> {
         let _ = writeln!(io::stderr(), "{case}: skipped: {reason}");
         let (suite, case, reason) = (self.suite.to_owned(), case.to_owned(), reason.to_owned());
@@ -163,7 +175,7 @@ impl Results {
         self.write(&Line::Done { suite: self.suite.to_owned(), case: case.to_owned() })
     }
 
-    pub(crate) fn write(&mut self, line: &Line) -> io::Result<()> {
+    fn write(&mut self, line: &Line) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');

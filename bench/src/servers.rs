@@ -87,6 +87,18 @@ pub(crate) fn start_standby(cluster: &Cluster, database: &str, tables: &[String]
     Ok(freshet)
 }
 
+/// Bytes that the mirrored tables take in freshet's memory, and those of the same tables upstream, without indexes.
+pub(crate) fn sizes(freshet: &mut Client, upstream: &mut Client, tables: &[&str]) -> io::Result<[f64; 2]> {
+    let names = tables.iter().map(|table| format!("pg_table_size('{table}')")).collect::<Vec<_>>().join(" + ");
+    let number = |client: &mut Client, sql: &str| {
+        let cell = first_row(client.query(&query_message(sql))?).pop().flatten();
+        cell.and_then(|text| text.parse::<f64>().ok()).ok_or_else(|| io::Error::other(format!("no number: {sql}")))
+    };
+    let mirrored = rows(freshet.query(&query_message("SELECT name, bytes FROM freshet.tables"))?);
+    let bytes = mirrored.iter().filter_map(|row| row.get(1)?.as_ref()?.parse::<f64>().ok()).sum();
+    Ok([bytes, number(upstream, &format!("SELECT {names}"))?])
+}
+
 /// How the previous statement of this session was answered, and why.
 pub(crate) fn last_route(client: &mut Client) -> io::Result<(String, String)> {
     let last = first_row(client.query(&query_message("SHOW freshet.last"))?);

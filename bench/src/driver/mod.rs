@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 
 use freshet_tests::client::{bind, execute, parse, sync};
 use freshet_tests::cluster::Cluster;
-use hdrhistogram::Histogram;
 
 use crate::console::{print, say};
 use crate::driver::pgx::Pgx;
 use crate::driver::queries::{BATCH, QUERIES, Query, batch_parameters, tables};
 use crate::driver::rust::TokioPostgres;
-use crate::load::histogram;
+use crate::load::Measured;
 use crate::process::{postmaster, processor_time, processor_time_of_family};
-use crate::results::{Better, Latency, Line, Results};
+use crate::results::{Better, Results};
+use crate::series::Series;
 use crate::servers::{Server, address, last_route, wait_until_mirrored};
-use crate::spread::{median, paired, spread};
+use crate::spread::{median, paired};
 use crate::wire::{self, query_message, sorted_rows};
 
 pub(crate) struct Options {
@@ -81,23 +81,13 @@ impl Mode {
     }
 }
 
-/// What one run of one cell of the matrix yielded.
-struct Cell {
-    count: usize,
-    elapsed: Duration,
-    /// Processor time of the client.
-    client_time: Duration,
-    /// Of single statements, where one comes after the other.
-    latencies_ns: Vec<u64>,
-}
-
 trait Driver {
     fn name(&self) -> &'static str;
 
     /// Ten connections to each place, with the statement prepared; those of the statement before are closed.
     fn open(&mut self, places: &[Place], sql: &str, parameters: &[Vec<i32>]) -> io::Result<()>;
 
-    fn run(&mut self, system: usize, mode: Mode, seconds: f64) -> io::Result<Cell>;
+    fn run(&mut self, system: usize, mode: Mode, seconds: f64) -> io::Result<Measured>;
 }
 
 /// Upstream, and freshet before it.
@@ -227,14 +217,6 @@ fn execution(parameters: &[i32]) -> Vec<u8> {
     [bind("", "q", &values, 0), execute("", 0)].concat()
 }
 
-/// One system on one cell: a value per round.
-struct Series {
-    rates: Vec<f64>,
-    /// Microseconds per query: freshet, PostgreSQL, the client.
-    processor_us: [Vec<f64>; 3],
-    latency: Histogram<u64>,
-}
-
 fn matrix(
     options: &Options,
     query: &Query,
@@ -244,8 +226,7 @@ fn matrix(
 ) -> io::Result<()> {
     driver.open(&stand.places, query.sql, &query.parameters())?;
     for mode in Mode::ALL {
-        let new = |_: &Place| Series { rates: Vec::new(), processor_us: Default::default(), latency: histogram() };
-        let mut all: Vec<Series> = stand.places.iter().map(new).collect();
+        let mut all: Vec<Series> = stand.places.iter().map(|place| Series::new(place.system)).collect();
         for round in 0..options.rounds {
             for turn in 0..stand.places.len() {
                 let at = (turn + round) % stand.places.len();
@@ -256,13 +237,7 @@ fn matrix(
                 let before = used();
                 let cell = driver.run(at, mode, options.seconds)?;
                 let after = used();
-                let series = &mut all[at];
-                series.rates.push(cell.count as f64 / cell.elapsed.as_secs_f64());
-                let [freshet, upstream] = [0, 1].map(|who| after[who].saturating_sub(before[who]));
-                for (values, time) in series.processor_us.iter_mut().zip([freshet, upstream, cell.client_time]) {
-                    values.push(time.as_secs_f64() * 1e6 / cell.count as f64);
-                }
-                cell.latencies_ns.iter().for_each(|ns| series.latency.saturating_record(*ns));
+                all[at].add(&cell, [0, 1].map(|who| after[who].saturating_sub(before[who])), 1)?;
             }
         }
         report(query.name, mode, driver.name(), stand, &all, results)?;
@@ -282,10 +257,8 @@ fn report(
     let mut text = String::new();
     for (place, series) in stand.places.iter().zip(all) {
         let system = place.system;
-        let rate = spread(series.rates.iter().copied());
+        let (rate, [server_us, upstream_us, client_us]) = (series.rate(), series.processor());
         let ratio = paired(&series.rates, &all[0].rates);
-        let us = |q: f64| series.latency.value_at_quantile(q) as f64 / 1000.0;
-        let [server_us, upstream_us, client_us] = [0, 1, 2].map(|who| median(series.processor_us[who].iter().copied()));
         let _ = write!(
             text,
             "{:36} {system:16} {:>9.0}/s {:>19} {:>20} x direct  cpu us {server_us:>6.1} PG {upstream_us:>6.1} cl. {client_us:>6.1}",
@@ -295,17 +268,10 @@ fn report(
             format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max),
         );
         if !series.latency.is_empty() {
-            let _ = write!(text, "  p50 {:.1} us, p99 {:.1} us", us(0.5), us(0.99));
-            let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(|q| (q, us(q))).to_vec();
-            let (suite, case, system) = ("driver".to_owned(), case.clone(), system.to_owned());
-            results.write(&Line::Latency(Latency { suite, case, system, quantiles }))?;
+            let _ = write!(text, "  p50 {:.1} us, p99 {:.1} us", series.us(0.5), series.us(0.99));
         }
         text.push('\n');
-        results.figure(&case, system, ("rate", "queries/s", Better::More), &series.rates, "")?;
-        for (who, values) in ["server", "PostgreSQL", "client"].into_iter().zip(&series.processor_us) {
-            let metric = format!("processor time of the {who}");
-            results.figure(&case, system, (&metric, "us/query", Better::Neither), values, "")?;
-        }
+        series.write(results, &case, "query", None)?;
     }
     print(&text);
     Ok(())

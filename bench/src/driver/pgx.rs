@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::console::say;
-use crate::driver::{Cell, Driver, Mode, Place};
+use crate::driver::{Driver, Mode, Place};
+use crate::load::Measured;
 use crate::process::find_program;
 
 pub(super) struct Pgx {
@@ -117,15 +118,11 @@ impl Driver for Pgx {
         Ok(())
     }
 
-    fn run(&mut self, system: usize, mode: Mode, seconds: f64) -> io::Result<Cell> {
+    fn run(&mut self, system: usize, mode: Mode, seconds: f64) -> io::Result<Measured> {
         let request = Request { op: mode.name(), system: self.systems[system], seconds, ..Request::default() };
         let answer = self.ask(&request)?;
-        Ok(Cell {
-            count: answer.count,
-            elapsed: Duration::from_nanos(answer.elapsed_ns),
-            client_time: Duration::from_nanos(answer.client_ns),
-            latencies_ns: answer.latencies_ns.unwrap_or_default(),
-        })
+        let (elapsed, client) = (Duration::from_nanos(answer.elapsed_ns), Duration::from_nanos(answer.client_ns));
+        Ok(Measured::new(answer.count, elapsed, client, &answer.latencies_ns.unwrap_or_default()))
     }
 }
 

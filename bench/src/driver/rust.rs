@@ -7,8 +7,8 @@ use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Statement};
 
-use crate::driver::{Cell, Driver, IN_FLIGHT, Mode, POOL, Place};
-use crate::load::thread_time;
+use crate::driver::{Driver, IN_FLIGHT, Mode, POOL, Place};
+use crate::load::{Measured, thread_time};
 
 pub(super) struct TokioPostgres {
     runtime: Runtime,
@@ -43,7 +43,7 @@ impl Driver for TokioPostgres {
         Ok(())
     }
 
-    fn run(&mut self, system: usize, mode: Mode, seconds: f64) -> io::Result<Cell> {
+    fn run(&mut self, system: usize, mode: Mode, seconds: f64) -> io::Result<Measured> {
         let (open, limit) = (&self.open[system], Duration::from_secs_f64(seconds));
         let before = thread_time();
         let began = Instant::now();
@@ -53,7 +53,7 @@ impl Driver for TokioPostgres {
             Mode::Pool10 => (self.runtime.block_on(pool(open, limit))?, Vec::new()),
         };
         let elapsed = began.elapsed();
-        Ok(Cell { count, elapsed, client_time: thread_time().saturating_sub(before), latencies_ns })
+        Ok(Measured::new(count, elapsed, thread_time().saturating_sub(before), &latencies_ns))
     }
 }
 

@@ -5,6 +5,7 @@
 //! until it has lasted long enough to be measured.
 
 mod cases;
+mod encoding;
 mod reader;
 
 use std::fmt::Write as _;
@@ -68,7 +69,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         one_group(options, &group, duckdb.as_ref(), bandwidth, &mut results, &mut ranking)?;
     }
     print(&summary(&mut ranking));
-    Ok(())
+    encoding::measure(options, &mut results)
 }
 
 /// A case and how many times as fast as DuckDB on one and on two threads freshet is.

@@ -10,9 +10,10 @@ use crate::console::{print, say};
 use crate::hits::{DATABASE, Options, Stand};
 use crate::load::{self, Allowed, Connection, Load};
 use crate::process::{postmaster, processor_time, processor_time_of_family};
-use crate::results::{Better, Latency, Line, Results};
+use crate::results::Results;
+use crate::series::Series;
 use crate::servers::{Server, last_route};
-use crate::spread::{paired, spread};
+use crate::spread::paired;
 use crate::wire::{Client, query_message, sorted_rows};
 
 const SESSION: &str = "freshet session";
@@ -141,18 +142,6 @@ impl Contest {
     }
 }
 
-/// One system's values, one per round.
-struct Series {
-    system: &'static str,
-    rates: Vec<f64>,
-    server_us: Vec<f64>,
-    upstream_us: Vec<f64>,
-    client_us: Vec<f64>,
-    p50_us: Vec<f64>,
-    p99_us: Vec<f64>,
-    latency: hdrhistogram::Histogram<u64>,
-}
-
 fn measure(
     options: &Options,
     stand: &Stand,
@@ -172,17 +161,7 @@ fn measure(
         }
         open.push(of_system);
     }
-    let series = |system: &&'static str| Series {
-        system,
-        rates: Vec::new(),
-        server_us: Vec::new(),
-        upstream_us: Vec::new(),
-        client_us: Vec::new(),
-        p50_us: Vec::new(),
-        p99_us: Vec::new(),
-        latency: load::histogram(),
-    };
-    let mut all: Vec<Series> = systems.iter().map(series).collect();
+    let mut all: Vec<Series> = systems.iter().map(|system| Series::new(system)).collect();
     for round in 0..options.rounds {
         for turn in 0..systems.len() {
             let at = (turn + round) % systems.len();
@@ -193,17 +172,7 @@ fn measure(
             let measured = load::run(&mut open[at], &load, options.seconds)
                 .map_err(|error| io::Error::other(format!("{}: {error}", systems[at])))?;
             let after = now();
-            let executions = measured.queries as f64 * messages.depth as f64;
-            let each = |time: Duration| time.as_secs_f64() * 1e6 / executions;
-            let [server, upstream] = [0, 1].map(|who| each(after[who].saturating_sub(before[who])));
-            let quantile = |q: f64| measured.latency.value_at_quantile(q) as f64 / 1000.0;
-            all[at].rates.push(measured.queries_per_second() * messages.depth as f64);
-            all[at].server_us.push(server);
-            all[at].upstream_us.push(upstream);
-            all[at].client_us.push(each(measured.client_time));
-            all[at].p50_us.push(quantile(0.5));
-            all[at].p99_us.push(quantile(0.99));
-            all[at].latency.add(&measured.latency).map_err(io::Error::other)?;
+            all[at].add(&measured, [0, 1].map(|who| after[who].saturating_sub(before[who])), messages.depth)?;
         }
     }
     Ok(all)
@@ -246,9 +215,7 @@ pub(super) fn latency(options: &Options, stand: &Stand, results: &mut Results) -
     say("latency at one connection");
     let all = measure(options, stand, &prepared(), &[SESSION, EXACT, CANNED, BARRIER], 1)?;
     report("prepared, 1 connection", &all, results)?;
-    let added = |one: usize, other: usize| {
-        spread(all[one].p50_us.iter().zip(&all[other].p50_us).map(|(one, other)| one - other)).median
-    };
+    let added = |one: usize, other: usize| all[one].us(0.5) - all[other].us(0.5);
     print(&format!(
         "added to the median: session {:.1} us over the canned reply, exact {:.1} us over the canned reply (wanted: 200) \
          and {:.1} us over the group barrier",
@@ -263,7 +230,7 @@ fn aim(all: &[Series], (system, reference): (&str, &str), wanted: f64) {
     let of = |name: &str| all.iter().find(|series| series.system == name);
     let (Some(one), Some(other)) = (of(system), of(reference)) else { return };
     let ratio = paired(&one.rates, &other.rates).median;
-    let p99 = paired(&one.p99_us, &other.p99_us).median;
+    let p99 = one.us(0.99) / other.us(0.99);
     let missed = |is_met: bool| if is_met { "" } else { " MISSED" };
     print(&format!(
         "{system}: {ratio:.3} of the {reference} (wanted {wanted}){}; its p99 {p99:.2} x (wanted 2){}",
@@ -278,31 +245,20 @@ fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
         "server", "executions/s", "min..max", "p50 us", "p99 us", "cpu us", "PG us", "cl. us"
     );
     for series in all {
-        let rate = spread(series.rates.iter().copied());
-        let middle = |values: &[f64]| spread(values.iter().copied()).median;
+        let (rate, [server, upstream, client]) = (series.rate(), series.processor());
         let _ = writeln!(
             text,
             "{:18} {:>12.0} {:>21} {:>9.1} {:>9.1} {:>9.2} {:>9.2} {:>9.2}",
             series.system,
             rate.median,
             format!("{:.0}..{:.0}", rate.min, rate.max),
-            middle(&series.p50_us),
-            middle(&series.p99_us),
-            middle(&series.server_us),
-            middle(&series.upstream_us),
-            middle(&series.client_us)
+            series.us(0.5),
+            series.us(0.99),
+            server,
+            upstream,
+            client
         );
-        results.figure(case, series.system, ("rate", "executions/s", Better::More), &series.rates, "")?;
-        for (who, values) in
-            [("server", &series.server_us), ("PostgreSQL", &series.upstream_us), ("client", &series.client_us)]
-        {
-            let metric = format!("processor time of the {who}");
-            results.figure(case, series.system, (&metric, "us/execution", Better::Neither), values, "")?;
-        }
-        let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
-        let quantiles = quantiles.map(|q| (q, series.latency.value_at_quantile(q) as f64 / 1000.0)).to_vec();
-        let (suite, case, system) = ("hits".to_owned(), case.to_owned(), series.system.to_owned());
-        results.write(&Line::Latency(Latency { suite, case, system, quantiles }))?;
+        series.write(results, case, "execution", None)?;
     }
     print(&text);
     Ok(())

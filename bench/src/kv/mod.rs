@@ -16,17 +16,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
 use crate::console::{print, say};
 use crate::kv::drive::{Line, Stretch};
 use crate::kv::exchange::Keys;
 use crate::kv::stores::{CEILING, DATABASE, Durability, Operation, Stand, Store, UPSTREAM};
-use crate::load::{Measured, histogram};
 use crate::process::{processor_time, processor_time_of_family};
-use crate::results::{Better, Latency, Line as ResultLine, Results};
+use crate::results::Results;
+use crate::series::Series;
 use crate::servers::last_route;
-use crate::spread::{median, paired, spread};
 use crate::wire::{Client, query_message};
 
 pub(crate) struct Options {
@@ -206,51 +203,15 @@ impl<'a> Contest<'a> {
             let (measured, of_store) = drive::run(lines, store.exchange(operation), keys, &stretches[at], limit)
                 .map_err(|error| io::Error::other(format!("{}: {}: {error}", operation.name(), store.name)))?;
             let after = now();
-            all[at].add(&measured, [0, 1].map(|who| after[who].saturating_sub(before[who])))?;
+            all[at].add(&measured, [0, 1].map(|who| after[who].saturating_sub(before[who])), 1)?;
             counts[at] = of_store;
         }
         Ok(counts)
     }
 }
 
-/// One store on one case: a value per round.
-struct Series {
-    store: &'static str,
-    rates: Vec<f64>,
-    /// Microseconds per query: the store's own process, PostgreSQL's processes, the client's threads.
-    server_us: Vec<f64>,
-    upstream_us: Vec<f64>,
-    client_us: Vec<f64>,
-    latency: Histogram<u64>,
-    note: String,
-}
-
-impl Series {
-    fn new(store: &'static str) -> Self {
-        let (rates, server_us, upstream_us, client_us) = Default::default();
-        Self { store, rates, server_us, upstream_us, client_us, latency: histogram(), note: String::new() }
-    }
-
-    fn add(&mut self, measured: &Measured, [server, upstream]: [Duration; 2]) -> io::Result<()> {
-        if measured.queries == 0 {
-            return Err(io::Error::other(format!("{}: no query", self.store)));
-        }
-        let each = |time: Duration| time.as_secs_f64() * 1e6 / measured.queries as f64;
-        self.rates.push(measured.queries_per_second());
-        self.server_us.push(each(server));
-        self.upstream_us.push(each(upstream));
-        self.client_us.push(each(measured.client_time));
-        self.latency.add(&measured.latency).map_err(io::Error::other)
-    }
-}
-
 fn report(case: &str, connections: usize, all: &[Series], results: &mut Results) -> io::Result<()> {
-    let beside = |series: &Series, name: &str| {
-        let other = all.iter().find(|other| other.store == name && other.store != series.store);
-        let ratio = other.map(|other| paired(&series.rates, &other.rates));
-        ratio.map_or(String::new(), |ratio| format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max))
-    };
-    let redis = all.iter().map(|series| series.store).find(|name| ["Redis", "Valkey"].contains(name));
+    let redis = all.iter().map(|series| series.system).find(|name| ["Redis", "Valkey"].contains(name));
     let mut text = format!(
         "\n{case}\n{:16} {:>10} {:>19} {:>9} {:>9} {:>7} {:>7} {:>7} {:>20} {:>20} {:>20}\n",
         "store",
@@ -266,36 +227,24 @@ fn report(case: &str, connections: usize, all: &[Series], results: &mut Results)
         "x ceiling"
     );
     for series in all {
-        let rate = spread(series.rates.iter().copied());
-        let us = |q: f64| series.latency.value_at_quantile(q) as f64 / 1000.0;
+        let (rate, [server, upstream, client]) = (series.rate(), series.processor());
         let _ = writeln!(
             text,
             "{:16} {:>10.0} {:>19} {:>9.1} {:>9.1} {:>7.1} {:>7.1} {:>7.1} {:>20} {:>20} {:>20}  {}",
-            series.store,
+            series.system,
             rate.median,
             format!("{:.0}..{:.0}", rate.min, rate.max),
-            us(0.5),
-            us(0.99),
-            median(series.server_us.iter().copied()),
-            median(series.upstream_us.iter().copied()),
-            median(series.client_us.iter().copied()),
-            beside(series, UPSTREAM),
-            redis.map_or(String::new(), |redis| beside(series, redis)),
-            beside(series, CEILING),
+            series.us(0.5),
+            series.us(0.99),
+            server,
+            upstream,
+            client,
+            series.beside(all, UPSTREAM),
+            redis.map_or(String::new(), |redis| series.beside(all, redis)),
+            series.beside(all, CEILING),
             series.note,
         );
-        let at = Some(("connections", connections as f64));
-        let metric = ("rate", "queries/s", Better::More);
-        results.figure_at(case, series.store, metric, &series.rates, &series.note, at)?;
-        for (who, values) in
-            [("server", &series.server_us), ("PostgreSQL", &series.upstream_us), ("client", &series.client_us)]
-        {
-            let metric = format!("processor time of the {who}");
-            results.figure(case, series.store, (&metric, "us/query", Better::Neither), values, "")?;
-        }
-        let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(|q| (q, us(q))).to_vec();
-        let (suite, case, system) = ("kv".to_owned(), case.to_owned(), series.store.to_owned());
-        results.write(&ResultLine::Latency(Latency { suite, case, system, quantiles }))?;
+        series.write(results, case, "query", Some(("connections", connections as f64)))?;
     }
     print(&text);
     Ok(())

@@ -144,7 +144,7 @@ fn copy(options: &Options, servers: &Servers, report: &mut Report) -> io::Result
     if !options.wants("copy") || report.is_done(&title) {
         return Ok(());
     }
-    let (bytes, rounds) = if options.quick { (32_000_000, 1) } else { (1_000_000_000, 3) };
+    let (bytes, rounds) = if options.quick { (32_000_000, 1) } else { (1_000_000_000, 2) };
     say(&format!("copy, {} MB", bytes / 1_000_000));
     report.copies(servers.leg.name(), &copy::measure(&servers.lines, bytes, rounds)?, bytes)?;
     report.end(&title)

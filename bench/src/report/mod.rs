@@ -3,6 +3,7 @@
 
 mod bars;
 mod curves;
+mod goals;
 mod scale;
 mod summary;
 
@@ -167,6 +168,8 @@ fn page(collected: &Collected) -> Markup {
                     "compared. Right of the line at 1, freshet is better. The axes are logarithmic: equal lengths are equal factors. "
                     "A thin line spans the rounds."
                 }
+                (goals::table(&goals::outcomes(collected)))
+                h2 { "ratios" }
                 (overview(collected))
                 @for suite in &collected.suites {
                     (section(suite))

@@ -3,15 +3,17 @@
 use std::fmt::Write as _;
 
 use super::curves::exponents;
-use super::{Collected, described, factor, number, pairs};
+use super::{Collected, described, factor, goals, number, pairs};
 use crate::spread::geometric_mean;
 
 const BEGIN: &str = "<!-- measured: begin -->";
 const END: &str = "<!-- measured: end -->";
 
 pub(super) fn text(collected: &Collected) -> String {
-    let mut text =
-        "| suite | | against | cases | geometric mean | below 1 | lowest |\n|---|---|---|---|---|---|---|\n".to_owned();
+    let mut text = goals::text(&goals::outcomes(collected));
+    text.push_str(
+        "\n| suite | | against | cases | geometric mean | below 1 | lowest |\n|---|---|---|---|---|---|---|\n",
+    );
     for suite in &collected.suites {
         let ratios = suite.ratios();
         for (subject, reference) in pairs(&ratios) {

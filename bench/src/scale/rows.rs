@@ -7,7 +7,7 @@ use crate::data::{Table, int, table, text};
 use crate::process::memory_kb;
 use crate::scale::costs::Costs;
 use crate::scale::{EXACT, FRESHET, SESSION, Stand, UPSTREAM, connect, settle, timed};
-use crate::servers::last_route;
+use crate::servers::{last_route, sizes};
 use crate::wire::{Client, query_message, rows};
 
 fn grown(size: u64) -> Table {
@@ -33,6 +33,9 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     costs.add(size, ("resident memory", "MB"), FRESHET, vec![memory_kb(server.process.id, "VmRSS") as f64 / 1e3], "");
 
     let mut session = connect(server.address, &database, Some("session"))?;
+    let [mirrored, heap] = sizes(&mut session, &mut upstream, &["grown"])?;
+    costs.add(size, ("the table itself", "MB"), FRESHET, vec![mirrored / 1e6], "");
+    costs.add(size, ("the table itself", "MB"), UPSTREAM, vec![heap / 1e6], "without its index");
     // Whatever is kept: the engine runs.
     session.query(&query_message("SET freshet.route = 'local'"))?;
     let point = |n: u64| format!("SELECT id, val, name FROM grown WHERE id = {}", n.wrapping_mul(7_368_787) % size);

@@ -10,14 +10,12 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-
 use crate::console::say;
 use crate::load::{self, Allowed, Connection, Load, Measured};
 use crate::process::processor_time_of_family;
-use crate::results::{Better, Latency, Line, Results};
+use crate::results::Results;
+use crate::series::Series;
 use crate::servers::{Server, last_route};
-use crate::spread::{median, paired, spread};
 use crate::throughput::systems::{
     BARRIER, CANNED, CHEAPEST, DATABASE, EXACT, Extent, Messages, Protocol, SESSION, STANDBY, Systems, Target,
     UPSTREAM, messages,
@@ -78,18 +76,6 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     Ok(())
 }
 
-/// One system on one workload: a value per round.
-struct Series {
-    system: &'static str,
-    rates: Vec<f64>,
-    /// Microseconds per query: the server's own process, PostgreSQL's processes, this one.
-    server_us: Vec<f64>,
-    upstream_us: Vec<f64>,
-    client_us: Vec<f64>,
-    latency: Histogram<u64>,
-    route: String,
-}
-
 fn one_workload(
     options: &Options,
     workload: &Workload,
@@ -119,13 +105,8 @@ fn one_workload(
         connections.push(open(target, &messages, &load, workload.kind, options.threads, inserted).map_err(named)?);
     }
     let series = |target: &Target| Series {
-        system: target.system,
-        rates: Vec::new(),
-        server_us: Vec::new(),
-        upstream_us: Vec::new(),
-        client_us: Vec::new(),
-        latency: load::histogram(),
-        route: routes.get(target.system).cloned().unwrap_or_default(),
+        note: routes.get(target.system).cloned().unwrap_or_default(),
+        ..Series::new(target.system)
     };
     let mut all: Vec<Series> = targets.iter().map(series).collect();
     for round in 0..options.rounds {
@@ -157,12 +138,7 @@ fn one_round(
     let before = now();
     let measured = load::run(connections, load, seconds)?;
     let after = now();
-    let per_query = |at: usize| after[at].saturating_sub(before[at]).as_secs_f64() * 1e6 / measured.queries as f64;
-    series.rates.push(measured.queries_per_second());
-    series.server_us.push(per_query(0));
-    series.upstream_us.push(per_query(1));
-    series.client_us.push(measured.client_time.as_secs_f64() * 1e6 / measured.queries as f64);
-    series.latency.add(&measured.latency).map_err(io::Error::other)?;
+    series.add(&measured, [0, 1].map(|who| after[who].saturating_sub(before[who])), 1)?;
     Ok(measured)
 }
 
@@ -273,14 +249,6 @@ fn settle(
 }
 
 fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
-    let of = |system: &str| all.iter().find(|series| series.system == system);
-    let to = |series: &Series, reference: &str| {
-        let Some(reference) = of(reference).filter(|reference| reference.system != series.system) else {
-            return String::new();
-        };
-        let ratio = paired(&series.rates, &reference.rates);
-        format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max)
-    };
     let mut text = format!(
         "\n{case}\n{:25} {:>9} {:>17} {:>9} {:>9} {:>7} {:>7} {:>7} {:>20} {:>18} {:>18} {:>18}\n",
         "server",
@@ -297,36 +265,25 @@ fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
         "x barrier"
     );
     for series in all {
-        let rate = spread(series.rates.iter().copied());
-        let quantile = |q: f64| series.latency.value_at_quantile(q) as f64 / 1000.0;
+        let (rate, [server, upstream, client]) = (series.rate(), series.processor());
         let _ = writeln!(
             text,
             "{:25} {:>9.0} {:>17} {:>9.1} {:>9.1} {:>7.1} {:>7.1} {:>7.1} {:>20} {:>18} {:>18} {:>18}  {}",
             series.system,
             rate.median,
             format!("{:.0}..{:.0}", rate.min, rate.max),
-            quantile(0.5),
-            quantile(0.99),
-            median(series.server_us.iter().copied()),
-            median(series.upstream_us.iter().copied()),
-            median(series.client_us.iter().copied()),
-            to(series, UPSTREAM),
-            to(series, CHEAPEST),
-            to(series, CANNED),
-            to(series, BARRIER),
-            series.route
+            series.us(0.5),
+            series.us(0.99),
+            server,
+            upstream,
+            client,
+            series.beside(all, UPSTREAM),
+            series.beside(all, CHEAPEST),
+            series.beside(all, CANNED),
+            series.beside(all, BARRIER),
+            series.note
         );
-        results.figure(case, series.system, ("rate", "queries/s", Better::More), &series.rates, &series.route)?;
-        for (who, values) in
-            [("server", &series.server_us), ("PostgreSQL", &series.upstream_us), ("client", &series.client_us)]
-        {
-            let metric = format!("processor time of the {who}");
-            results.figure(case, series.system, (&metric, "us/query", Better::Neither), values, "")?;
-        }
-        let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
-        let quantiles = quantiles.map(|q| (q, quantile(q))).to_vec();
-        let (suite, case, system) = ("throughput".to_owned(), case.to_owned(), series.system.to_owned());
-        results.write(&Line::Latency(Latency { suite, case, system, quantiles }))?;
+        series.write(results, case, "query", None)?;
     }
     let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
     results.end(case)

@@ -15,10 +15,11 @@ use freshet_bench_duckdb::{Database, DuckDb};
 use freshet_tests::cluster::Cluster;
 
 use crate::console::{print, say};
+use crate::process::{postmaster, processor_time, processor_time_of_family};
 use crate::reference;
 use crate::results::{Better, Results};
 use crate::rows::{Same, compare};
-use crate::servers::{Server, last_route, settle, wait_until_mirrored};
+use crate::servers::{Server, last_route, settle, sizes, wait_until_mirrored};
 use crate::spread::{geometric_mean, paired, spread};
 use crate::wire::{Client, query_message, rows};
 
@@ -50,6 +51,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         "\n{:5} {:>12} {:>12} {:>15} {:>18} {:>20} {:>20}  answered by",
         "ms", UPSTREAM, FRESHET, AGAIN, DUCKDB, "x upstream", "x DuckDB"
     ));
+    compare_sizes(&stand, &mut results)?;
     let mut ratios = [Vec::new(), Vec::new()];
     for (number, sql) in (1..).zip(queries::ALL) {
         let name = format!("q{number}");
@@ -65,9 +67,24 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     Ok(())
 }
 
+fn compare_sizes(stand: &Stand, results: &mut Results) -> io::Result<()> {
+    if results.is_done("tables in memory") {
+        return Ok(());
+    }
+    let mut direct = Client::connect(address(&stand.cluster), "postgres", DATABASE)?;
+    let mut through = Client::connect(stand.freshet.address, "postgres", DATABASE)?;
+    let [mirrored, heap] = sizes(&mut through, &mut direct, &tables::ALL.each_ref().map(|table| table.name))?;
+    print(&format!("tables: {:.0} MB in memory, {:.0} MB upstream without indexes", mirrored / 1e6, heap / 1e6));
+    for (system, bytes) in [(FRESHET, mirrored), (UPSTREAM, heap)] {
+        results.figure("tables in memory", system, ("size", "MB", Better::Less), &[bytes / 1e6], "without indexes")?;
+    }
+    results.end("tables in memory")
+}
+
 /// The same tables everywhere.
 struct Stand {
     cluster: Cluster,
+    postmaster: u32,
     freshet: Server,
     duckdb: Option<Database>,
 }
@@ -88,14 +105,37 @@ impl Stand {
         let log = folder.path().join("servers.log");
         let freshet = Server::start(&["serve-freshet", &cluster.url(DATABASE), &names], &log)?;
         wait_until_mirrored(freshet.address, DATABASE, tables::ALL.len())?;
-        Ok(Self { cluster, freshet, duckdb })
+        Ok(Self { postmaster: postmaster(&cluster)?, cluster, freshet, duckdb })
+    }
+
+    /// So far, of all that work for a system: PostgreSQL, freshet, and this process, which asks, and in which DuckDB is.
+    fn processor_time(&self, system: &str) -> Duration {
+        let own = processor_time(std::process::id());
+        own + match system {
+            DUCKDB => Duration::ZERO,
+            UPSTREAM => processor_time_of_family(self.postmaster),
+            _ => processor_time(self.freshet.process.id) + processor_time_of_family(self.postmaster),
+        }
     }
 }
 
 /// Milliseconds, one value per round, and how freshet answered at last.
 struct Measured {
-    times: Vec<(&'static str, Vec<f64>)>,
+    all: Vec<Series>,
     route: String,
+}
+
+struct Series {
+    system: &'static str,
+    times: Vec<f64>,
+    /// Of the processors, by all that work for it.
+    processor: Vec<f64>,
+}
+
+impl Series {
+    fn new(system: &'static str) -> Self {
+        Self { system, times: Vec::new(), processor: Vec::new() }
+    }
 }
 
 fn one_query(options: &Options, stand: &Stand, sql: &str) -> io::Result<Measured> {
@@ -115,36 +155,38 @@ fn one_query(options: &Options, stand: &Stand, sql: &str) -> io::Result<Measured
         let found = rows(through.query(&query_message(&text))?);
         compare(&expected, &found, Same::All).map_err(|difference| differ(FRESHET, difference))?;
     }
-    let mut times: Vec<(&str, Vec<f64>)> = vec![(UPSTREAM, vec![]), (FRESHET, vec![]), (AGAIN, vec![])];
+    let mut all: Vec<Series> = [UPSTREAM, FRESHET, AGAIN].map(Series::new).into();
     if let Some(duckdb) = &stand.duckdb {
         let found = duckdb.rows(sql).map_err(io::Error::other)?;
         compare(&expected, &found, Same::All).map_err(|difference| differ(DUCKDB, difference))?;
-        times.push((DUCKDB, vec![]));
+        all.push(Series::new(DUCKDB));
     }
     let mut route = (String::new(), String::new());
     for round in 0..options.rounds {
-        for turn in 0..times.len() {
-            let at = (turn + round) % times.len();
-            let (system, times) = &mut times[at];
-            let text = if *system == AGAIN { sql.to_owned() } else { next() };
-            let began = Instant::now();
-            match (&*system, &stand.duckdb) {
-                (&DUCKDB, Some(duckdb)) => drop(duckdb.query(&text).map_err(io::Error::other)?),
-                (&UPSTREAM, _) => drop(direct.query(&query_message(&text))?.len()),
+        for turn in 0..all.len() {
+            let at = (turn + round) % all.len();
+            let series = &mut all[at];
+            let text = if series.system == AGAIN { sql.to_owned() } else { next() };
+            let (before, began) = (stand.processor_time(series.system), Instant::now());
+            match (series.system, &stand.duckdb) {
+                (DUCKDB, Some(duckdb)) => drop(duckdb.query(&text).map_err(io::Error::other)?),
+                (UPSTREAM, _) => drop(direct.query(&query_message(&text))?.len()),
                 _ => drop(through.query(&query_message(&text))?.len()),
             }
-            times.push(began.elapsed().as_secs_f64() * 1e3);
-            if *system == FRESHET {
+            series.times.push(began.elapsed().as_secs_f64() * 1e3);
+            let used = stand.processor_time(series.system).saturating_sub(before);
+            series.processor.push(used.as_secs_f64() * 1e3);
+            if series.system == FRESHET {
                 route = last_route(&mut through)?;
             }
         }
     }
     let (route, reason) = route;
-    Ok(Measured { times, route: if reason.is_empty() { route } else { format!("{route} ({reason})") } })
+    Ok(Measured { all, route: if reason.is_empty() { route } else { format!("{route} ({reason})") } })
 }
 
 fn report(name: &str, measured: &Measured, ratios: &mut [Vec<f64>; 2], results: &mut Results) -> io::Result<()> {
-    let of = |system: &str| measured.times.iter().find(|(name, _)| *name == system).map(|(_, times)| &**times);
+    let of = |system: &str| measured.all.iter().find(|one| one.system == system).map(|one| &*one.times);
     let freshet = of(FRESHET).unwrap_or_default();
     let shown = |system: &str| {
         of(system).map_or_else(String::new, |times| format!("{:.2}", spread(times.iter().copied()).median))
@@ -165,9 +207,11 @@ fn report(name: &str, measured: &Measured, ratios: &mut [Vec<f64>; 2], results: 
         shown(DUCKDB),
         measured.route
     ));
-    for (system, times) in &measured.times {
+    for Series { system, times, processor } in &measured.all {
         let note = if *system == FRESHET { &*measured.route } else { "" };
         results.figure(name, system, ("time", "ms", Better::Less), times, note)?;
+        let metric = ("processor time of client and servers", "ms", Better::Neither);
+        results.figure(name, system, metric, processor, "")?;
     }
     results.end(name)
 }

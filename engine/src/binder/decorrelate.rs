@@ -256,9 +256,8 @@ pub(super) fn mentions(expr: &BoundExpr, level: usize) -> bool {
 fn tie(condition: &BoundExpr, level: usize) -> Option<(&BoundExpr, &BoundExpr)> {
     let BoundExpr::Call { function, arguments, .. } = condition else { return None };
     let [left, right] = arguments.as_slice() else { return None };
-    let is_integer = |t: PgType| matches!(t, PgType::Int2 | PgType::Int4 | PgType::Int8);
     let [a, b] = function.arguments else { return None };
-    if function.name != "=" || !(a == b || (is_integer(*a) && is_integer(*b))) {
+    if function.name != "=" || !(a == b || (a.is_integer() && b.is_integer())) {
         return None;
     }
     let is_inner = |expr: &BoundExpr| !any_column(expr, &|index| as_outer(index).is_some());

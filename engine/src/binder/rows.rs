@@ -191,8 +191,7 @@ impl Binder<'_> {
         let of = |at: usize| known.get(at).copied();
         let bounds = [of(0), of(1)];
         let is = |pg_type: PgType| bounds.contains(&Some(pg_type));
-        let integers = |pg_type: &PgType| matches!(pg_type, PgType::Int2 | PgType::Int4 | PgType::Int8);
-        let element = if known.iter().all(integers) {
+        let element = if known.iter().all(|pg_type| pg_type.is_integer()) {
             if !known.iter().any(|pg_type| matches!(pg_type, PgType::Int4 | PgType::Int8)) {
                 // int4 and int8 are as good as each other.
                 return Err(unsupported("generate_series of smallint"));

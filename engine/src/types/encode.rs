@@ -96,6 +96,20 @@ impl<'s> ColumnEncoder<'s> {
     }
 }
 
+/// Appends `rows` DataRow messages, a cell of every column in each.
+pub fn write_rows(encoders: &mut [ColumnEncoder<'_>], rows: usize, out: &mut Vec<u8>) {
+    let columns = u16::try_from(encoders.len()).unwrap_or(u16::MAX).to_be_bytes();
+    for row in 0..rows {
+        let start = out.len();
+        out.extend_from_slice(&[b'D', 0, 0, 0, 0, columns[0], columns[1]]);
+        for encoder in &mut *encoders {
+            encoder.write(row, out);
+        }
+        let length = u32::try_from(out.len() - start - 1).unwrap_or(u32::MAX);
+        out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
 impl<'s> Cells<'s> {
     fn new(column: &ArrayRef, pg_type: PgType, format: Format, settings: &'s FormatSettings) -> Self {
         if *column.data_type() == DataType::Null {

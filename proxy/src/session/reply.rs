@@ -8,7 +8,7 @@ use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::executor::RowBatch;
 use freshet_engine::planner::Plan;
 use freshet_engine::snapshot::Snapshot;
-use freshet_engine::types::encode::{ColumnEncoder, Format};
+use freshet_engine::types::encode::{ColumnEncoder, Format, write_rows};
 use freshet_engine::types::{FormatSettings, Value};
 
 use crate::wire::extended::write_parameter_description;
@@ -39,16 +39,7 @@ fn encode(batch: &RowBatch, plan: &Plan, settings: &FormatSettings, formats: &[F
     let mut encoders: Vec<ColumnEncoder<'_>> = described
         .map(|((column, output), format)| ColumnEncoder::new(column, output.expr_type.pg_type, *format, settings))
         .collect();
-    let columns = u16::try_from(encoders.len()).unwrap_or(u16::MAX).to_be_bytes();
-    for row in 0..batch.rows {
-        let start = out.len();
-        out.extend_from_slice(&[b'D', 0, 0, 0, 0, columns[0], columns[1]]);
-        for encoder in &mut encoders {
-            encoder.write(row, out);
-        }
-        let length = u32::try_from(out.len() - start - 1).unwrap_or(u32::MAX);
-        out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
-    }
+    write_rows(&mut encoders, batch.rows, out);
 }
 
 /// A RowDescription frame with the given formats.

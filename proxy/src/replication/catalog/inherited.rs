@@ -2,7 +2,7 @@
 
 use freshet_engine::catalog::{Catalog, Leaf, RelationId, TableSchema};
 
-use crate::replication::catalog::partitioned::Children;
+use crate::replication::catalog::partitioned::{Children, Mismatch, places};
 
 /// Fills [`Catalog::heirs`] for the tables that stand for their own rows.
 pub(super) fn place(catalog: &mut Catalog, children: &Children) {
@@ -30,14 +30,9 @@ fn heirs(catalog: &Catalog, children: &Children, parent: &TableSchema) -> Result
 fn heir(catalog: &Catalog, child: RelationId, parent: &TableSchema) -> Result<Leaf, &'static str> {
     let table = catalog.tables.get(&child).filter(|_| !catalog.partitioned.contains_key(&child));
     let table = table.ok_or("table with an inheritance child that is no ordinary table")?;
-    let mut columns = Vec::with_capacity(parent.columns.len());
-    for column in &parent.columns {
-        let place = table.column(&column.name).ok_or("table whose inheritance child lacks a column")?;
-        let of = &table.columns[place];
-        if (of.type_oid, of.typmod, of.collation) != (column.type_oid, column.typmod, column.collation) {
-            return Err("table whose inheritance child has a column of another type");
-        }
-        columns.push(place);
-    }
+    let columns = places(parent, table).map_err(|mismatch| match mismatch {
+        Mismatch::Missing => "table whose inheritance child lacks a column",
+        Mismatch::Type => "table whose inheritance child has a column of another type",
+    })?;
     Ok(Leaf { table: child, columns })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use freshet_engine::catalog::{Catalog, Leaf, Partitioned, RelationEntry, RelationId, TableSchema};
+use freshet_engine::catalog::{Catalog, ColumnSchema, Leaf, Partitioned, RelationEntry, RelationId, TableSchema};
 use tokio_postgres::Transaction;
 
 use crate::upstream::UpstreamError;
@@ -92,21 +92,35 @@ fn partitioned(
     let mut schema = root.clone();
     let mut leaves = Vec::with_capacity(tables.len());
     for table in tables {
-        let mut columns = Vec::with_capacity(schema.columns.len());
-        for column in &mut schema.columns {
-            let place = table.column(&column.name).ok_or("partitioned table whose partition lacks a column")?;
-            let of = &table.columns[place];
-            if (of.type_oid, of.typmod, of.collation) != (column.type_oid, column.typmod, column.collation) {
-                return Err("partitioned table whose partition has a column of another type");
-            }
-            if of.pg_type.is_none() {
+        let columns = places(&schema, table).map_err(|mismatch| match mismatch {
+            Mismatch::Missing => "partitioned table whose partition lacks a column",
+            Mismatch::Type => "partitioned table whose partition has a column of another type",
+        })?;
+        for (column, place) in schema.columns.iter_mut().zip(&columns) {
+            if table.columns[*place].pg_type.is_none() {
                 column.pg_type = None;
             }
-            columns.push(place);
         }
         leaves.push(Leaf { table: table.id, columns });
     }
     leaves.sort_unstable_by_key(|leaf| leaf.table);
     levels.sort_unstable();
     Ok(Partitioned { schema: Arc::new(schema), leaves, levels })
+}
+
+/// Why rows of one table are not rows of another.
+pub(super) enum Mismatch {
+    Missing,
+    Type,
+}
+
+/// For each column of `above`, by name, its place in `below`.
+pub(super) fn places(above: &TableSchema, below: &TableSchema) -> Result<Vec<usize>, Mismatch> {
+    let place = |column: &ColumnSchema| {
+        let place = below.column(&column.name).ok_or(Mismatch::Missing)?;
+        let of = &below.columns[place];
+        let is_same = (of.type_oid, of.typmod, of.collation) == (column.type_oid, column.typmod, column.collation);
+        if is_same { Ok(place) } else { Err(Mismatch::Type) }
+    };
+    above.columns.iter().map(place).collect()
 }

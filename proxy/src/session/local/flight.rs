@@ -184,13 +184,10 @@ impl Flight {
     pub fn land(self, outcome: Outcome) {
         let mut keys = self.keys.lock();
         // Not found any more by the time that anybody is woken.
+        keys.remove(&self.key);
         let landing = match outcome {
-            Outcome::Kept => {
-                keys.remove(&self.key);
-                Landing::Kept
-            }
+            Outcome::Kept => Landing::Kept,
             Outcome::NotKept => {
-                keys.remove(&self.key);
                 unshare(&mut keys, &self.key, self.apart);
                 Landing::NotKept
             }

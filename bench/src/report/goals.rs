@@ -1,0 +1,439 @@
+//! What freshet is meant to reach, held against a file of results: how many cases reach it, and the one that is farthest off.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+use super::{Collected, Suite, number};
+use crate::results::{Better, Figure};
+use crate::spread::{geometric_mean, median, paired};
+
+/// From figures to one value per case.
+enum Measure {
+    /// Times as good, in a metric that both have, round by round.
+    Ratio { subject: &'static str, reference: &'static str, metric: &'static str },
+    /// The same over all cases.
+    MeanRatio { subject: &'static str, reference: &'static str, metric: &'static str },
+    /// The subject's own.
+    Value { subject: &'static str, metric: &'static str },
+    /// What the subject adds to the reference's.
+    Added { subject: &'static str, reference: &'static str, metric: &'static str },
+    /// The median of a distribution, in microseconds, less the reference's.
+    AddedMedian { subject: &'static str, reference: &'static str },
+}
+
+use Measure::{Added, AddedMedian, MeanRatio, Ratio, Value};
+
+#[derive(Clone, Copy)]
+enum Wanted {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+use Wanted::{AtLeast, AtMost};
+
+impl Wanted {
+    fn is_met(self, value: f64) -> bool {
+        match self {
+            AtLeast(least) => value >= least,
+            AtMost(most) => value <= most,
+        }
+    }
+
+    /// Above 1: met, and by how much.
+    fn margin(self, value: f64) -> f64 {
+        match self {
+            AtLeast(least) => value / least,
+            AtMost(most) if value > 0.0 => most / value,
+            AtMost(_) => f64::INFINITY,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            AtLeast(least) => format!("≥ {least}"),
+            AtMost(most) => format!("≤ {most}"),
+        }
+    }
+}
+
+struct Goal {
+    what: &'static str,
+    suite: &'static str,
+    is_of: fn(&str) -> bool,
+    measure: Measure,
+    wanted: Wanted,
+}
+
+fn goal(what: &'static str, suite: &'static str, is_of: fn(&str) -> bool, measure: Measure, wanted: Wanted) -> Goal {
+    Goal { what, suite, is_of, measure, wanted }
+}
+
+const fn rate(subject: &'static str, reference: &'static str) -> Measure {
+    Ratio { subject, reference, metric: "rate" }
+}
+
+const fn time(subject: &'static str, reference: &'static str) -> Measure {
+    Ratio { subject, reference, metric: "time" }
+}
+
+fn any(_: &str) -> bool {
+    true
+}
+
+fn hits_at_eight(case: &str) -> bool {
+    ["simple", "extended", "prepared"].iter().any(|name| case == format!("{name}, 8 connections"))
+}
+
+fn relayed_units(case: &str) -> bool {
+    case.starts_with("select-") || case.starts_with("insert-")
+}
+
+/// Reads for which no kept reply fits.
+fn other_literals(case: &str) -> bool {
+    case.ends_with("_nl") || case == "index_lookup" || case == "composite_index_lookup"
+}
+
+fn all() -> Vec<Goal> {
+    [hits(), relayed(), workloads(), engine(), following()].into_iter().flatten().collect()
+}
+
+fn hits() -> Vec<Goal> {
+    let (session, exact) = ("freshet session", "freshet exact");
+    vec![
+        goal(
+            "kept replies, of the canned reply's rate",
+            "hits",
+            hits_at_eight,
+            rate(session, "canned reply"),
+            AtLeast(0.9),
+        ),
+        goal(
+            "kept replies in exact, of the group barrier's rate",
+            "hits",
+            hits_at_eight,
+            rate(exact, "group barrier"),
+            AtLeast(0.9),
+        ),
+        goal(
+            "added by exact at one connection, median, us",
+            "hits",
+            |case| case.ends_with(", 1 connection"),
+            AddedMedian { subject: exact, reference: "canned reply" },
+            AtMost(200.0),
+        ),
+        goal(
+            "polls that stay hits while others write, %",
+            "hits",
+            any,
+            Value { subject: session, metric: "polls that are hits" },
+            AtLeast(95.0),
+        ),
+        goal("reads by key, of Redis' rate", "kv", |case| case.ends_with("read"), rate(session, "Redis"), AtLeast(1.0)),
+    ]
+}
+
+fn relayed() -> Vec<Goal> {
+    let copy = |case: &str| case.starts_with("COPY");
+    vec![
+        goal(
+            "relayed units, of the cheapest relay's rate",
+            "relay",
+            relayed_units,
+            rate("freshet", "cheapest relay"),
+            AtLeast(0.95),
+        ),
+        goal("relayed units, of PgBouncer's rate", "relay", relayed_units, rate("freshet", "PgBouncer"), AtLeast(1.05)),
+        goal(
+            "added to a relayed unit at one connection, median, us",
+            "relay",
+            |case| case.starts_with("latency") && case.ends_with("tcp"),
+            Added { subject: "freshet", reference: "direct", metric: "p50" },
+            AtMost(40.0),
+        ),
+        goal(
+            "relayed batches of 10,000, of the cheapest relay's rate",
+            "relay",
+            |case| case.starts_with("batch"),
+            rate("freshet", "cheapest relay"),
+            AtLeast(0.95),
+        ),
+        goal("relayed COPY, of direct", "relay", copy, rate("freshet", "direct"), AtLeast(0.9)),
+        goal(
+            "batches of 10,000 answered by freshet, of direct",
+            "driver",
+            |case| case.starts_with("batch"),
+            rate("freshet cached", "direct"),
+            AtLeast(1.5),
+        ),
+    ]
+}
+
+fn workloads() -> Vec<Goal> {
+    let session = "freshet session";
+    vec![
+        goal(
+            "throughput, of upstream's",
+            "throughput",
+            |case| !case.starts_with("insert"),
+            rate(session, "upstream"),
+            AtLeast(1.0),
+        ),
+        goal(
+            "mixed_analytical, times upstream's throughput",
+            "throughput",
+            |case| case.starts_with("mixed_analytical"),
+            rate(session, "upstream"),
+            AtLeast(190.0),
+        ),
+        goal(
+            "throughput of inserts, of the cheapest relay with a receiver",
+            "throughput",
+            |case| case.starts_with("insert"),
+            rate(session, "cheapest relay"),
+            AtLeast(0.95),
+        ),
+        goal(
+            "reads with other literals, of upstream's speed",
+            "batch",
+            other_literals,
+            time("freshet", "upstream"),
+            AtLeast(1.0),
+        ),
+        goal(
+            "reads with other literals, of DuckDB's speed",
+            "batch",
+            other_literals,
+            time("freshet", "DuckDB in process"),
+            AtLeast(1.0),
+        ),
+        goal("writes, of the cheapest relay's speed", "batch", any, time("freshet", "cheapest relay"), AtLeast(0.95)),
+        goal("TPC-H, of upstream's speed", "tpch", any, time("freshet", "upstream"), AtLeast(1.0)),
+        goal("TPC-H, of DuckDB's speed", "tpch", any, time("freshet", "DuckDB in process"), AtLeast(1.0)),
+    ]
+}
+
+fn engine() -> Vec<Goal> {
+    let of = |threads: &'static str| -> [Goal; 2] {
+        let (subject, metric) = ("freshet", "time");
+        [
+            goal(
+                "engine, times DuckDB's speed, geometric mean",
+                "engine",
+                any,
+                MeanRatio { subject, reference: threads, metric },
+                AtLeast(3.0),
+            ),
+            goal("engine, of DuckDB's speed, every statement", "engine", any, time(subject, threads), AtLeast(1.0)),
+        ]
+    };
+    let encoding = |what, subject, least| {
+        goal(what, "engine", |case| case == "reply encoding", Value { subject, metric: "rate" }, AtLeast(least))
+    };
+    let [mean_1, each_1] = of("DuckDB, 1 thread");
+    let [mean_2, each_2] = of("DuckDB, 2 threads");
+    vec![
+        mean_1,
+        mean_2,
+        each_1,
+        each_2,
+        encoding("rows encoded as text, M/s", "freshet, text", 10.0),
+        encoding("rows encoded in binary, M/s", "freshet, binary", 40.0),
+    ]
+}
+
+fn following() -> Vec<Goal> {
+    let exact = "freshet exact";
+    let value = |metric| Value { subject: exact, metric };
+    let at_300 = |case: &str| case == "exact, 300 commits/s";
+    let size = |subject, reference, metric| Ratio { subject, reference, metric };
+    vec![
+        goal(
+            "first copy, of COPY to /dev/null",
+            "scale",
+            |case| case == "10M rows/start and first copy",
+            Ratio { subject: "freshet", reference: "COPY to /dev/null", metric: "" },
+            AtLeast(0.8),
+        ),
+        goal(
+            "heap upstream over memory here",
+            "tpch",
+            |case| case == "tables in memory",
+            size("freshet", "upstream", "size"),
+            AtLeast(1.0),
+        ),
+        goal(
+            "heap upstream over memory here",
+            "scale",
+            |case| case.ends_with("the table itself"),
+            size("freshet", "upstream", "cost"),
+            AtLeast(1.0),
+        ),
+        goal(
+            "commit to seen at 300 commits/s, median, us",
+            "freshness",
+            at_300,
+            value("commit to seen, p50"),
+            AtMost(1_000.0),
+        ),
+        goal(
+            "commit to seen at 300 commits/s, p99, us",
+            "freshness",
+            at_300,
+            value("commit to seen, p99"),
+            AtMost(10_000.0),
+        ),
+        goal("a read in exact at 300 commits/s, median, us", "freshness", at_300, value("read, p50"), AtMost(300.0)),
+        goal("stale answers in exact, %", "freshness", any, value("stale answers"), AtMost(0.0)),
+        goal(
+            "stale answers in standby, %",
+            "freshness",
+            any,
+            Value { subject: "freshet standby", metric: "stale answers" },
+            AtMost(0.0),
+        ),
+    ]
+}
+
+/// A goal and what the file has of it.
+pub(super) struct Outcome {
+    what: &'static str,
+    suite: &'static str,
+    wanted: Wanted,
+    /// By case; none: not measured.
+    values: Vec<(String, f64)>,
+}
+
+impl Outcome {
+    fn met(&self) -> usize {
+        self.values.iter().filter(|(_, value)| self.wanted.is_met(*value)).count()
+    }
+
+    fn is_met(&self) -> bool {
+        self.met() == self.values.len()
+    }
+
+    /// The case that is farthest off, or nearest to it.
+    fn worst(&self) -> Option<&(String, f64)> {
+        let margin = |(_, value): &(String, f64)| self.wanted.margin(*value);
+        self.values.iter().min_by(|a, b| margin(a).total_cmp(&margin(b)))
+    }
+}
+
+/// Those that the file has something of.
+pub(super) fn outcomes(collected: &Collected) -> Vec<Outcome> {
+    let outcome = |goal: Goal| {
+        let suite = collected.suites.iter().find(|suite| suite.name == goal.suite)?;
+        let values = values(suite, &goal);
+        (!values.is_empty()).then_some(Outcome { what: goal.what, suite: goal.suite, wanted: goal.wanted, values })
+    };
+    all().into_iter().filter_map(outcome).collect()
+}
+
+fn values(suite: &Suite, goal: &Goal) -> Vec<(String, f64)> {
+    let mut cases: Vec<&str> = Vec::new();
+    for case in suite.figures.iter().map(|figure| &*figure.case).filter(|case| (goal.is_of)(case)) {
+        if !cases.contains(&case) {
+            cases.push(case);
+        }
+    }
+    let valued = cases.into_iter().filter_map(|case| Some((case.to_owned(), value(suite, &goal.measure, case)?)));
+    let valued: Vec<(String, f64)> = valued.collect();
+    match goal.measure {
+        MeanRatio { .. } if !valued.is_empty() => {
+            let ratios: Vec<f64> = valued.iter().map(|(_, ratio)| *ratio).collect();
+            vec![(format!("{} cases", ratios.len()), geometric_mean(&ratios))]
+        }
+        _ => valued,
+    }
+}
+
+fn value(suite: &Suite, measure: &Measure, case: &str) -> Option<f64> {
+    let figure = |system: &str, metric: &str| {
+        let is_it = |figure: &&Figure| figure.system == system && (metric.is_empty() || figure.metric == metric);
+        suite.figures.iter().filter(|figure| figure.case == case).find(is_it)
+    };
+    match *measure {
+        Ratio { subject, reference, metric } | MeanRatio { subject, reference, metric } => {
+            let (subject, reference) = (figure(subject, metric)?, figure(reference, metric)?);
+            let ratio = match subject.better {
+                Better::More => paired(&subject.rounds, &reference.rounds),
+                Better::Less | Better::Neither => paired(&reference.rounds, &subject.rounds),
+            };
+            Some(ratio.median)
+        }
+        Value { subject, metric } => Some(median(figure(subject, metric)?.rounds.iter().copied())),
+        Added { subject, reference, metric } => {
+            let rounds = figure(subject, metric)?.rounds.iter().zip(&figure(reference, metric)?.rounds);
+            Some(median(rounds.map(|(one, other)| one - other)))
+        }
+        AddedMedian { subject, reference } => {
+            let of = |system: &str| {
+                let latency = suite.latencies.iter().find(|one| one.case == case && one.system == system)?;
+                latency.quantiles.iter().find(|(quantile, _)| *quantile == 0.5).map(|(_, us)| *us)
+            };
+            Some(of(subject)? - of(reference)?)
+        }
+    }
+}
+
+/// As a table of Markdown.
+pub(super) fn text(outcomes: &[Outcome]) -> String {
+    let mut text = "| goal | suite | wanted | reached | farthest off |\n|---|---|---|---|---|\n".to_owned();
+    for outcome in outcomes {
+        let worst = outcome.worst().map_or_else(String::new, |(case, value)| format!("{case}: {}", number(*value)));
+        let (all, met) = (outcome.values.len(), outcome.met());
+        let (mark, wanted) = (if outcome.is_met() { "" } else { "**" }, outcome.wanted.text());
+        let (what, suite) = (outcome.what, outcome.suite);
+        let _ = writeln!(text, "| {what} | {suite} | {wanted} | {mark}{met} of {all}{mark} | {worst} |");
+    }
+    text
+}
+
+/// The same for the page.
+pub(super) fn table(outcomes: &[Outcome]) -> Markup {
+    html! {
+        @if !outcomes.is_empty() {
+            h2 { "goals" }
+            table.overview {
+                thead { tr { th { "goal" } th { "suite" } th.number { "wanted" } th.number { "reached" } th { "farthest off" } } }
+                tbody {
+                    @for outcome in outcomes {
+                        tr class=[(!outcome.is_met()).then_some("missed")] {
+                            td { (outcome.what) } td { (outcome.suite) } td.number { (outcome.wanted.text()) }
+                            td.number { (outcome.met()) " of " (outcome.values.len()) }
+                            td { @if let Some((case, value)) = outcome.worst() { (case) ": " (number(*value)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::read;
+    use crate::results::Results;
+
+    #[test]
+    fn a_goal_names_the_case_that_is_farthest_off() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results.jsonl");
+        let mut results = Results::open(Some(&path), "relay", &[], &[]).expect("opened");
+        for (case, ours) in [("select-simple, tcp", 96.0), ("insert-simple, tcp", 80.0), ("idle, tcp", 1.0)] {
+            for (system, value) in [("freshet", ours), ("cheapest relay", 100.0)] {
+                results.figure(case, system, ("rate", "units/s", Better::More), &[value], "").expect("written");
+            }
+        }
+        for (system, us) in [("freshet", [130.0, 150.0]), ("direct", [100.0, 125.0])] {
+            results.figure("latency, tcp", system, ("p50", "us", Better::Less), &us, "").expect("written");
+        }
+        let outcomes = outcomes(&Collected::of(read(&path).expect("read")));
+        let text = text(&outcomes);
+        assert!(text.contains("| relay | ≥ 0.95 | **1 of 2** | insert-simple, tcp: 0.80 |"), "{text}");
+        assert!(text.contains("| relay | ≤ 40 | 1 of 1 | latency, tcp: 27.5 |"), "{text}");
+        assert_eq!(outcomes.len(), 2, "nothing of what was not measured: {text}");
+    }
+}
