@@ -432,7 +432,7 @@ mod tests {
         }
         let outcomes = outcomes(&Collected::of(read(&path).expect("read")));
         let text = text(&outcomes);
-        assert!(text.contains("| relay | ≥ 0.95 | **1 of 2** | insert-simple, tcp: 0.80 |"), "{text}");
+        assert!(text.contains("| relay | ≥ 0.95 | **1 of 2** | insert-simple, tcp: 0.800 |"), "{text}");
         assert!(text.contains("| relay | ≤ 40 | 1 of 1 | latency, tcp: 27.5 |"), "{text}");
         assert_eq!(outcomes.len(), 2, "nothing of what was not measured: {text}");
     }
