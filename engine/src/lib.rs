@@ -35,7 +35,8 @@ use crate::reason::UpstreamReason;
 use crate::result_cache::ResultCache;
 use crate::snapshot::Snapshot;
 use crate::statement::dependencies::Dependencies;
-use crate::types::Value;
+use crate::statement::fingerprint::{self, Lifted};
+use crate::types::{Oid, Value};
 
 pub use crate::prepare::{PrepareContext, Prepared, prepare};
 
@@ -49,6 +50,16 @@ pub struct EngineOptions {
     /// Prepared statements, refused ones included.
     pub plans_max: u64,
     pub limits: Limits,
+}
+
+/// A plan for a text and all that differ from it in literals.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    pub prepared: Arc<Prepared>,
+    /// Of the text as it was written.
+    pub shape: String,
+    /// By parameter of the plan: the text that its type's input function reads.
+    pub literals: Vec<String>,
 }
 
 /// The caches and the way from text to rows; the only door for sessions. Shared by all of them.
@@ -84,6 +95,16 @@ impl Engine {
         let prepared = prepare(sql, context).map(Arc::new);
         self.plans.insert(key.into_boxed_slice(), prepared.clone());
         prepared
+    }
+
+    /// The plan of a text without parameters that it shares with all that differ in lifted literals only, and these
+    /// literals as values of the plan's parameters. None: it needs a plan of its own.
+    pub fn prepare_shared(&self, sql: &str, context: &PrepareContext<'_>) -> Option<Shared> {
+        let Lifted { text, shape, literals } = fingerprint::lift(sql)?;
+        let types: Vec<Oid> = literals.iter().map(|(oid, _)| *oid).collect();
+        let prepared = self.prepare(&text, &PrepareContext { parameter_types: &types, ..*context }).ok()?;
+        let literals: Vec<String> = literals.into_iter().map(|(_, value)| value).collect();
+        (prepared.plan.parameters.len() == literals.len()).then_some(Shared { prepared, shape, literals })
     }
 
     /// The relations of a text that cannot be prepared, if its reply depends on nothing else; see

@@ -7,6 +7,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
 use crate::statement::lexer::{Lexer, Token, TokenKind, fold};
+use crate::types::{Oid, PgType};
 
 /// What statements that differ only in lifted literals have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +27,60 @@ pub fn shape(sql: &str) -> Shape {
 }
 
 fn lifted(sql: &str) -> Option<String> {
-    let mut shape = ShapeWriter { text: String::with_capacity(sql.len()), parentheses: Vec::new(), last: Last::Other };
+    let mut shape = ShapeWriter::new(sql);
+    read(sql, |token, next| {
+        shape.token(token, next);
+        true
+    })?;
+    Some(shape.text)
+}
+
+/// Calls `each` with every token and the one behind it; None if the text does not lex, or `each` has said no.
+fn read(sql: &str, mut each: impl FnMut(&Token<'_>, Option<&Token<'_>>) -> bool) -> Option<()> {
     let mut lexer = Lexer::new(sql).peekable();
     while let Some(token) = lexer.next() {
         let token = token.ok()?;
         let next = lexer.peek().and_then(|next| next.as_ref().ok());
-        shape.token(&token, next);
+        each(&token, next).then_some(())?;
     }
-    Some(shape.text)
+    Some(())
+}
+
+/// A statement with parameters in the place of literals: one plan for all that differ in these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifted {
+    pub text: String,
+    /// Of the statement as it was written.
+    pub shape: String,
+    /// By parameter: the type that the literal has by itself, 0 for a string's (make_const: int4, int8 or numeric; unknown),
+    /// and its value as its type's input function takes it.
+    pub literals: Vec<(Oid, String)>,
+}
+
+/// More literals than this would make more parameters than a plan is worth.
+const LITERALS_MAX: usize = 64;
+
+/// Puts parameters in the place of lifted literals. None: there are none, or the statement has parameters of its own.
+///
+/// A parameter of the literal's type, or of an undeclared one, is resolved as the literal is (parse_param.c,
+/// variable_coerce_param_hook; coerce_type for unknown literals); only its value is not known when the plan is made.
+pub fn lift(sql: &str) -> Option<Lifted> {
+    let (mut shape, mut text, mut literals) =
+        (ShapeWriter::new(sql), String::with_capacity(sql.len() + 16), Vec::new());
+    let mut end = 0;
+    read(sql, |token, next| {
+        if let Some((oid, value)) = shape.placeholder(token, next).and_then(|kind| shape.literal(token, kind)) {
+            text.push_str(&sql[end..token.start]);
+            end = token.end();
+            literals.push((oid, value));
+            // Spaces: a name may end in a dollar sign and digits.
+            text.push_str(&format!(" ${} ", literals.len()));
+        }
+        shape.token(token, next);
+        token.kind != TokenKind::Parameter && literals.len() <= LITERALS_MAX
+    })?;
+    text.push_str(&sql[end..]);
+    (!literals.is_empty()).then_some(Lifted { text, shape: shape.text, literals })
 }
 
 /// More literals of the same kind. One alone is another operation: a comparison, not a list.
@@ -75,6 +122,10 @@ enum Last {
     ModifiedType,
     /// to_timestamp, to_date.
     DateFunction,
+    /// DISTINCT.
+    Distinct,
+    /// DISTINCT ON: numbers in the parentheses that follow are ordinals.
+    DistinctOn,
     /// A placeholder of this kind.
     Placeholder(&'static str),
     /// A comma after such a placeholder in an IN list; not yet written.
@@ -89,6 +140,24 @@ struct ShapeWriter {
 }
 
 impl ShapeWriter {
+    fn new(sql: &str) -> Self {
+        Self { text: String::with_capacity(sql.len()), parentheses: Vec::new(), last: Last::Other }
+    }
+
+    /// The type and the value of a literal that a parameter can stand for.
+    fn literal(&self, token: &Token<'_>, kind: &str) -> Option<(Oid, String)> {
+        match kind {
+            "{int4}" => Some((PgType::Int4.oid(), token.text.to_owned())),
+            "{int8}" => Some((PgType::Int8.oid(), token.text.to_owned())),
+            "{numeric}" => Some((PgType::Numeric.oid(), token.text.to_owned())),
+            // Behind the name of its type it is part of one constant (gram.y, AexprConst).
+            "{text}" | "{text with backslash}" if self.last != Last::DateType => {
+                Some((0, token.string_value()?.into_owned()))
+            }
+            _ => None,
+        }
+    }
+
     fn token(&mut self, token: &Token<'_>, next: Option<&Token<'_>>) {
         if let Some(kind) = self.placeholder(token, next) {
             self.write_placeholder(kind);
@@ -144,6 +213,8 @@ impl ShapeWriter {
                     | Last::GroupOrOrder
                     | Last::ModifiedType
                     | Last::DateFunction
+                    | Last::Distinct
+                    | Last::DistinctOn
                     | Last::Placeholder(_)
                     | Last::CommaAfter(_)
                     | Last::Other => self.is_listed_value(),
@@ -192,11 +263,16 @@ impl ShapeWriter {
                 Last::In => Opened::InList,
                 Last::ModifiedType | Last::DateType => Opened::TypeModifier,
                 Last::DateFunction => Opened::DateInput,
-                Last::Comparison | Last::GroupOrOrder | Last::Placeholder(_) | Last::CommaAfter(_) | Last::Other => {
-                    Opened::Plain
-                }
+                Last::Comparison
+                | Last::GroupOrOrder
+                | Last::Distinct
+                | Last::DistinctOn
+                | Last::Placeholder(_)
+                | Last::CommaAfter(_)
+                | Last::Other => Opened::Plain,
             };
-            self.parentheses.push(Parenthesis { opened, in_item_list: false, commas: 0 });
+            let in_item_list = self.last == Last::DistinctOn;
+            self.parentheses.push(Parenthesis { opened, in_item_list, commas: 0 });
         } else if token.is_symbol(")") && self.parentheses.len() > 1 {
             self.parentheses.pop();
         } else if let Some(innermost) = self.parentheses.last_mut() {
@@ -249,6 +325,8 @@ fn kind_of(token: &Token<'_>, folded: &str, last: Last) -> Last {
             "in" => Last::In,
             "group" | "order" => Last::GroupOrOrder,
             "to_timestamp" | "to_date" => Last::DateFunction,
+            "distinct" => Last::Distinct,
+            "on" if last == Last::Distinct => Last::DistinctOn,
             "with" | "without" | "time" if last == Last::DateType => Last::DateType,
             "zone" if last == Last::DateType => Last::DateType,
             _ if DATE_TYPES.contains(&folded) => Last::DateType,
@@ -344,8 +422,42 @@ mod tests {
             ("SELECT a FROM t WHERE b IN (1, 2)", "SELECT a FROM t WHERE b IN (1, 2.0)"),
             ("SELECT a FROM t WHERE b IN (1, 2)", "SELECT a FROM t WHERE b IN (1)"),
             ("SELECT 'a'", "SELECT 'b'"),
+            ("SELECT DISTINCT ON (1) a, b FROM t", "SELECT DISTINCT ON (2) a, b FROM t"),
         ] {
             assert!(!same(left, right), "{left} | {right}");
         }
+    }
+
+    #[test]
+    fn literals_become_parameters() {
+        let lifted =
+            lift("SELECT a FROM t WHERE b=5 AND c LIKE'x%' AND d IN (1.50, 3000000000) LIMIT 7").expect("some");
+        assert_eq!(lifted.text, "SELECT a FROM t WHERE b= $1  AND c LIKE $2  AND d IN ( $3 ,  $4 ) LIMIT  $5 ");
+        let values: Vec<(Oid, &str)> = lifted.literals.iter().map(|(oid, value)| (*oid, &**value)).collect();
+        assert_eq!(values, [(23, "5"), (0, "x%"), (1700, "1.50"), (20, "3000000000"), (23, "7")]);
+        assert_eq!(
+            lifted.shape,
+            shape("SELECT a FROM t WHERE b = 1 AND c LIKE '' AND d IN (0.5, 3000000001) LIMIT 1").text
+        );
+        assert_eq!(lift("SELECT a FROM t WHERE b = 'it''s'").map(|l| l.literals), Some(vec![(0, "it's".to_owned())]));
+    }
+
+    #[test]
+    fn what_means_more_than_its_value_is_no_parameter() {
+        for sql in [
+            "SELECT a FROM t",
+            "SELECT a, b FROM t ORDER BY 1",
+            "SELECT a, count(*) FROM t GROUP BY 1",
+            "SELECT DISTINCT ON (1) a FROM t",
+            "SELECT DISTINCT ON ((1), a) a FROM t",
+            "SELECT a FROM t WHERE d = DATE '2020-01-01'",
+            "SELECT a FROM t WHERE d = timestamp with time zone '2020-01-01'",
+            "SELECT a FROM t WHERE d > 'now' AND b = -2147483648",
+            "SELECT a::numeric(10, 2), 'x', date_trunc('month', d) FROM t",
+            "SELECT a FROM t WHERE b = $1 AND c = 1",
+        ] {
+            assert_eq!(lift(sql), None, "{sql}");
+        }
+        assert_eq!(lift(&format!("SELECT a FROM t WHERE b IN (1{})", ", 1".repeat(LITERALS_MAX))), None);
     }
 }

@@ -29,7 +29,7 @@ use freshet_engine::statement::{fingerprint, lexer};
 use freshet_engine::types::encode::Format;
 use freshet_engine::types::text::ParseError;
 use freshet_engine::types::{FormatSettings, PgType, Value, binary, text};
-use freshet_engine::{Engine, PrepareContext, Prepared};
+use freshet_engine::{Engine, PrepareContext, Prepared, Shared};
 
 use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
@@ -138,6 +138,15 @@ struct Request<'a> {
     has_upstreams_clock: bool,
     /// The catalog that the search path and the role's name are as of.
     catalog_version: u64,
+}
+
+/// A statement's plan, and what it has instead of parameters of its own.
+struct Planned {
+    prepared: Arc<Prepared>,
+    /// If it is not the plan's.
+    shape: Option<String>,
+    /// The values of the plan's parameters that the text holds.
+    literals: Option<Vec<String>>,
 }
 
 impl Answerer for LocalAnswerer {
@@ -308,14 +317,14 @@ impl LocalAnswerer {
     }
 
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
-        let prepared = match self.prepare(request) {
-            Ok(prepared) => prepared,
+        let Planned { prepared, shape, literals } = match self.plan(request) {
+            Ok(planned) => planned,
             Err(reason) => return self.relay_unprepared(request, reason).await,
         };
         if prepared.catalog_version != request.catalog_version {
             return Err(self.refuse(request, None, UpstreamReason::CatalogChanged));
         }
-        let statistics = self.local.statistics.shape(&prepared.shape.text);
+        let statistics = self.local.statistics.shape(shape.as_deref().unwrap_or(&prepared.shape.text));
         let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         if let Some(statement) = request.unit.prepared
             && !is_described_by(request.unit, prepared.catalog_version)
@@ -334,7 +343,8 @@ impl LocalAnswerer {
         // The clock is upstream's, and only a barrier that is sent after the statement arrived tells it.
         // A pinned snapshot's clock stands still.
         let mode = if uses_time && request.choice.is_none() { FreshnessMode::Exact } else { request.mode };
-        let parameters: Arc<[Value]> = parameters(&prepared.plan, request).map_err(refuse)?.into();
+        let parameters = parameters(&prepared.plan, literals.as_deref(), request);
+        let parameters: Arc<[Value]> = parameters.map_err(refuse)?.into();
         let relations = prepared.plan.relations();
         let tables: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
         let role = request.settings.role();
@@ -416,6 +426,17 @@ impl LocalAnswerer {
         let outcome = if has_place { flight::Outcome::Kept } else { flight::Outcome::NotKept };
         flight.into_iter().for_each(|flight| flight.land(outcome));
         Ok(reply)
+    }
+
+    /// A query string's plan is shared with those that differ in literals, where there is one.
+    fn plan(&self, request: &Request<'_>) -> Result<Planned, UpstreamReason> {
+        if request.unit.form == Form::Simple {
+            let shared = self.with_context(request, |context| self.local.engine.prepare_shared(request.sql, context));
+            if let Some(Shared { prepared, shape, literals }) = shared {
+                return Ok(Planned { prepared, shape: Some(shape), literals: Some(literals) });
+            }
+        }
+        Ok(Planned { prepared: self.prepare(request)?, shape: None, literals: None })
     }
 
     fn prepare(&self, request: &Request<'_>) -> Result<Arc<Prepared>, UpstreamReason> {
@@ -650,7 +671,11 @@ pub(super) fn local_error(error: EvalError) -> UpstreamReason {
 }
 
 /// The parameter values by their types' input functions; anything doubtful is upstream's.
-fn parameters(plan: &Plan, request: &Request<'_>) -> Result<Vec<Value>, UpstreamReason> {
+fn parameters(plan: &Plan, literals: Option<&[String]>, request: &Request<'_>) -> Result<Vec<Value>, UpstreamReason> {
+    if let Some(literals) = literals {
+        let values = literals.iter().zip(&plan.parameters);
+        return values.map(|(literal, pg_type)| parameter(literal.as_bytes(), *pg_type, 0, request.format)).collect();
+    }
     let Some(bind) = &request.unit.bind else {
         let none = plan.parameters.is_empty();
         return if none { Ok(Vec::new()) } else { Err(UpstreamReason::UnitForm("parameters in a simple query")) };
