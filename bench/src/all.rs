@@ -17,16 +17,16 @@ struct Suite {
 }
 
 const SUITES: [Suite; 10] = [
-    Suite { name: "engine", minutes: 10, quick_seconds: 30, quick_only: None },
-    Suite { name: "batch", minutes: 32, quick_seconds: 80, quick_only: None },
-    Suite { name: "throughput", minutes: 34, quick_seconds: 45, quick_only: None },
-    Suite { name: "hits", minutes: 10, quick_seconds: 20, quick_only: None },
+    Suite { name: "engine", minutes: 12, quick_seconds: 30, quick_only: None },
+    Suite { name: "batch", minutes: 43, quick_seconds: 80, quick_only: None },
+    Suite { name: "throughput", minutes: 32, quick_seconds: 45, quick_only: None },
+    Suite { name: "hits", minutes: 15, quick_seconds: 20, quick_only: None },
     Suite { name: "kv", minutes: 11, quick_seconds: 15, quick_only: None },
     Suite { name: "freshness", minutes: 4, quick_seconds: 10, quick_only: None },
     Suite { name: "scale", minutes: 11, quick_seconds: 20, quick_only: None },
     Suite { name: "tpch", minutes: 11, quick_seconds: 25, quick_only: None },
-    Suite { name: "driver", minutes: 9, quick_seconds: 25, quick_only: None },
-    Suite { name: "relay", minutes: 20, quick_seconds: 30, quick_only: Some("select-prepared") },
+    Suite { name: "driver", minutes: 13, quick_seconds: 25, quick_only: None },
+    Suite { name: "relay", minutes: 19, quick_seconds: 30, quick_only: Some("select-prepared") },
 ];
 
 /// What a suite may take.

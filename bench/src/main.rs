@@ -77,11 +77,11 @@ enum Suite {
     Throughput {
         #[arg(long, default_value_t = 8)]
         threads: usize,
-        /// Length of one run: five seconds in three rounds.
-        #[arg(long, default_value_t = 1.7)]
+        /// Length of one run: five seconds in five rounds.
+        #[arg(long, default_value_t = 1.0)]
         seconds: f64,
         /// Rounds, servers interleaved; medians are shown.
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         #[command(flatten)]
         common: Common,
@@ -90,10 +90,10 @@ enum Suite {
     /// select-simple and the like, latency, batch, copy, idle or syscalls.
     Relay {
         /// Length of one run.
-        #[arg(long, default_value_t = 1.5)]
+        #[arg(long, default_value_t = 1.0)]
         seconds: f64,
         /// Rounds, servers interleaved; medians are shown.
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         #[command(flatten)]
         common: Common,
@@ -104,7 +104,7 @@ enum Suite {
     /// freshet's engine against DuckDB, both in process, and against the machine's memory bandwidth; a part is a
     /// statement, a group (`small`, `50K`) or both as `50K/large_sort`.
     Engine {
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 7)]
         rounds: usize,
         /// Least duration of one round.
         #[arg(long, default_value_t = 100)]
@@ -118,7 +118,7 @@ enum Suite {
     /// Statements one after the other, by upstream, freshet and DuckDB in process; a part is a workload without its
     /// variant, or a group.
     Batch {
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         /// Least duration of one round.
         #[arg(long, default_value_t = 200)]
@@ -132,7 +132,7 @@ enum Suite {
         /// Length of one run.
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         /// Connections of the part that has many.
         #[arg(long, default_value_t = 1000)]
@@ -192,7 +192,7 @@ enum Suite {
         /// Length of one run.
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         #[command(flatten)]
         common: Common,
