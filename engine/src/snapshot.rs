@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::catalog::{Catalog, Leaf, Partitioned, RelationId};
 use crate::reason::UpstreamReason;
-use crate::table::TableVersion;
+use crate::table::{Generation, TableVersion};
 use crate::types::Lsn;
 
 /// Tables at one moment of upstream (exactly the transactions visible to one `pg_current_snapshot()`).
@@ -18,6 +18,17 @@ pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     /// Only tables whose state at this moment is known; others are answered upstream.
     pub tables: HashMap<RelationId, Arc<TableVersion>>,
+}
+
+impl Snapshot {
+    /// What is the same at two moments of one catalog's version exactly if the relation's rows are. None: they are not known
+    /// here.
+    pub fn generation(&self, relation: RelationId) -> Option<Generation> {
+        match self.tables.get(&relation) {
+            Some(version) => Some(version.generation),
+            None => self.catalog.materialized.get(&relation).map(|view| Generation(Lsn(view.contents))),
+        }
+    }
 }
 
 /// Puts partitioned tables together from their leaves; remembers the last one of each, for what is built upon it

@@ -10,6 +10,7 @@ use freshet_engine::PrepareContext;
 use freshet_engine::catalog::{RelationEntry, View};
 use freshet_engine::planner::explain::explain as show_plan;
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::statement::dependencies::dependencies;
 use freshet_engine::types::FormatSettings;
 
 use crate::replication::catalog::{self, LoadedCatalog};
@@ -128,8 +129,14 @@ fn derived(loaded: &LoadedCatalog, text: &mut String) {
                 }
                 RelationEntry::View(view) => lines.push(match can_be_read(loaded, view) {
                     Ok(()) => format!("view       {name}: can be answered"),
+                    Err(reason) if reads_materialized(loaded, view) => {
+                        format!("view       {name}: replies are kept\n           why:  {reason}")
+                    }
                     Err(reason) => format!("view       {name}: relayed\n           why:  {reason}"),
                 }),
+                RelationEntry::Materialized(_) => {
+                    lines.push(format!("view       {name}: materialized, replies are kept until it is refreshed"));
+                }
                 RelationEntry::Other { kind, .. } if kind.contains("table") || kind.contains("view") => {
                     lines.push(format!("relation   {name}: relayed\n           why:  it is a {kind}"));
                 }
@@ -143,9 +150,18 @@ fn derived(loaded: &LoadedCatalog, text: &mut String) {
     });
 }
 
+/// Whether a view that is not understood reads materialized ones, and nothing that replies cannot be kept by.
+fn reads_materialized(loaded: &LoadedCatalog, view: &View) -> bool {
+    dependencies(&all_of(view), &loaded.catalog, &[]).is_ok_and(|found| !found.materialized.is_empty())
+}
+
+fn all_of(view: &View) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    format!("SELECT * FROM {}.{}", quoted(&view.schema.schema), quoted(&view.schema.name))
+}
+
 /// Whether all of a view is understood.
 fn can_be_read(loaded: &LoadedCatalog, view: &View) -> Result<(), UpstreamReason> {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let format = FormatSettings::default();
     let context = PrepareContext {
         catalog: &loaded.catalog,
@@ -154,8 +170,7 @@ fn can_be_read(loaded: &LoadedCatalog, view: &View) -> Result<(), UpstreamReason
         settings: &format,
         parameter_types: &[],
     };
-    let sql = format!("SELECT * FROM {}.{}", quoted(&view.schema.schema), quoted(&view.schema.name));
-    freshet_engine::prepare(&sql, &context).map(drop)
+    freshet_engine::prepare(&all_of(view), &context).map(drop)
 }
 
 /// How a statement would be answered, by upstream's catalog of this moment and default settings.
@@ -189,7 +204,15 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
     };
     let prepared = match freshet_engine::prepare(sql, &context) {
         Ok(prepared) => prepared,
-        Err(reason) => return Ok(Report { text: format!("route: relay\nreason: {reason}\n"), is_fine: true }),
+        Err(reason) => {
+            let kept_by = dependencies(sql, &loaded.catalog, &search_path);
+            let route = if kept_by.is_ok_and(|found| !found.materialized.is_empty()) {
+                "capture, if repeated (then hit, until what it reads changes)"
+            } else {
+                "relay"
+            };
+            return Ok(Report { text: format!("route: {route}\nreason: {reason}\n"), is_fine: true });
+        }
     };
     let mut text = String::new();
     let mut is_mirrored = true;

@@ -341,7 +341,7 @@ async fn every_relation_that_postgresql_looks_at_is_known() {
             bound.check(&sql, &listed, &catalog.expand(&prepared.plan.relations()), &expected);
         }
         if let Ok(found) = dependencies(&sql, &catalog, &search_path) {
-            let relations: Vec<RelationId> = found.tables.union(&found.views).copied().collect();
+            let relations: Vec<RelationId> = found.relations().collect();
             by_text.check(&sql, &listed, &catalog.expand(&relations), &expected);
         }
     }

@@ -61,7 +61,7 @@ impl Mirrored {
     fn relation(&self, name: &str) -> Option<RelationId> {
         match self.freshness.catalog().relation(Some("public"), name, &[])? {
             RelationEntry::Table(table) => Some(table.id),
-            RelationEntry::View(_) | RelationEntry::Other { .. } => None,
+            RelationEntry::View(_) | RelationEntry::Materialized(_) | RelationEntry::Other { .. } => None,
         }
     }
 

@@ -196,7 +196,8 @@ fn the_operator_is_told_what_is_answered_and_why_not() {
     cluster.psql(
         &database,
         "CREATE VIEW sampled AS SELECT id FROM orders TABLESAMPLE bernoulli (50);
-         CREATE MATERIALIZED VIEW kept AS SELECT 1 AS one;
+         CREATE MATERIALIZED VIEW kept AS SELECT 1 AS one; CREATE VIEW over_kept AS SELECT one + 1 AS two FROM kept;
+         CREATE VIEW sampled_kept AS SELECT one FROM kept TABLESAMPLE system (50);
          CREATE TABLE parts (id int) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF parts FOR VALUES FROM (1) TO (9);
          CREATE TABLE odd (id int) PARTITION BY RANGE (id); CREATE UNLOGGED TABLE odd_part PARTITION OF odd DEFAULT;",
     );
@@ -207,7 +208,9 @@ fn the_operator_is_told_what_is_answered_and_why_not() {
     for line in [
         "view       public.large: can be answered",
         "view       public.sampled: relayed\n           why:  ",
-        "relation   public.kept: relayed\n           why:  it is a materialized view",
+        "view       public.kept: materialized, replies are kept until it is refreshed",
+        "view       public.over_kept: replies are kept\n           why:  ",
+        "view       public.sampled_kept: relayed\n           why:  ",
         "table      public.parts: made of 1 partitions",
         "relation   public.odd: relayed\n           why:  it is a partitioned table with a partition that is no ordinary table",
     ] {

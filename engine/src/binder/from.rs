@@ -111,6 +111,7 @@ impl Binder<'_> {
                 let view = Arc::clone(view);
                 self.view(&view, alias)
             }
+            Some(RelationEntry::Materialized(_)) => Err(unsupported(format!("materialized view {table_name}"))),
             Some(RelationEntry::Other { kind, .. }) => {
                 Err(UpstreamReason::UnknownRelation(format!("{table_name} is a {kind}").into()))
             }

@@ -120,8 +120,17 @@ pub struct View {
     pub owner: Option<Arc<str>>,
 }
 
+/// A materialized view: a query whose rows upstream keeps. They are not here; what tells whether they are the same is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Materialized {
+    /// Its name and columns, as a table has them.
+    pub schema: Arc<TableSchema>,
+    /// Another number, and a larger one, after each REFRESH.
+    pub contents: u64,
+}
+
 /// One of the functions of a name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionEntry {
     pub schema: Arc<str>,
     pub oid: Oid,
@@ -154,13 +163,15 @@ pub struct SqlFunction {
 }
 
 /// What a relation name stands for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelationEntry {
     /// An ordinary or partitioned table (mirrored or not; that is the snapshot's affair).
     Table(Arc<TableSchema>),
     View(Arc<View>),
-    /// A sequence, foreign table, materialized view, a table with row security...: `kind` says what,
-    /// for the operator. Statements over it go upstream.
+    /// A materialized view. Upstream answers; its replies can be kept.
+    Materialized(Arc<TableSchema>),
+    /// A sequence, foreign table, a table with row security...: `kind` says what, for the operator. Statements over it go
+    /// upstream.
     Other {
         id: RelationId,
         kind: &'static str,
@@ -185,6 +196,8 @@ pub struct Catalog {
     pub heirs: HashMap<RelationId, Result<Vec<Leaf>, &'static str>>,
     /// By OID, the views of `schemas` again.
     pub views: HashMap<RelationId, Arc<View>>,
+    /// By OID, the materialized views of `schemas` again.
+    pub materialized: HashMap<RelationId, Materialized>,
     /// Names of functions defined outside pg_catalog, in any schema. A call by such a name goes upstream:
     /// a better match there would win (PostgreSQL: Type Conversion, Functions).
     pub user_functions: HashSet<Arc<str>>,
@@ -207,7 +220,7 @@ pub struct Catalog {
 impl RelationEntry {
     pub fn id(&self) -> RelationId {
         match self {
-            Self::Table(table) => table.id,
+            Self::Table(table) | Self::Materialized(table) => table.id,
             Self::View(view) => view.schema.id,
             Self::Other { id, .. } => *id,
         }
@@ -224,14 +237,57 @@ impl Catalog {
         search_path.iter().find_map(|schema| self.schemas.get(schema)?.get(name))
     }
 
-    /// Whether the relation has no rows of its own: it is made of others.
+    /// Whether the relation has no rows here that are its own: it is made of others, by its name or by a REFRESH.
     pub fn is_derived(&self, relation: RelationId) -> bool {
-        self.partitioned.contains_key(&relation) || self.views.contains_key(&relation)
+        self.partitioned.contains_key(&relation)
+            || self.views.contains_key(&relation)
+            || self.materialized.contains_key(&relation)
     }
 
     /// Names and columns of a table or view.
     pub fn described(&self, relation: RelationId) -> Option<&Arc<TableSchema>> {
-        self.tables.get(&relation).or_else(|| Some(&self.views.get(&relation)?.schema))
+        self.tables
+            .get(&relation)
+            .or_else(|| Some(&self.views.get(&relation)?.schema))
+            .or_else(|| Some(&self.materialized.get(&relation)?.schema))
+    }
+
+    /// Whether every statement means the same by both: all is equal but the number of the catalog and the rows that
+    /// materialized views have.
+    pub fn means_the_same_as(&self, other: &Self) -> bool {
+        // Named one by one, so that a new part is not forgotten. The schemas of materialized views are in `schemas`, too.
+        let Self {
+            version: _,
+            database,
+            schemas,
+            tables,
+            partitioned,
+            heirs,
+            views,
+            materialized: _,
+            user_functions,
+            user_operators,
+            sql_functions,
+            user_types,
+            immutable_functions,
+            has_user_casts,
+            default_collation,
+            orders,
+        } = self;
+        *database == other.database
+            && *schemas == other.schemas
+            && *tables == other.tables
+            && *partitioned == other.partitioned
+            && *heirs == other.heirs
+            && *views == other.views
+            && *user_functions == other.user_functions
+            && *user_operators == other.user_operators
+            && *sql_functions == other.sql_functions
+            && *user_types == other.user_types
+            && *immutable_functions == other.immutable_functions
+            && *has_user_casts == other.has_user_casts
+            && *default_collation == other.default_collation
+            && Arc::ptr_eq(orders, &other.orders)
     }
 
     /// The tables whose rows a table's name stands for without ONLY: its own and those that inherit from it. An error says what

@@ -40,8 +40,8 @@ pub struct CachedReply {
     pub attachment: Arc<dyn Any + Send + Sync>,
 }
 
-/// The tables that have the rows (of a partitioned one, its leaves), each with the last generation known to give the same
-/// rows.
+/// The tables that have the rows (of a partitioned one, its leaves) and the materialized views, each with the last generation
+/// known to give the same rows.
 ///
 /// They move on one by one: an answer is a function of what its scans let through, so that tables found unmoved at different
 /// moments are the tables it was computed from.
@@ -53,8 +53,7 @@ pub struct Basis {
 impl Basis {
     /// Of a statement that reads `relations`, as they are in the snapshot: taken before the execution, or from what it ran on.
     pub fn of(relations: impl IntoIterator<Item = RelationId>, snapshot: &Snapshot) -> Self {
-        let generation =
-            |relation: &RelationId| snapshot.tables.get(relation).map_or(0, |version| version.generation.0.0);
+        let generation = |relation: &RelationId| snapshot.generation(*relation).map_or(0, |generation| generation.0.0);
         let mut tables = Vec::new();
         for relation in relations {
             match snapshot.catalog.partitioned.get(&relation) {
@@ -82,15 +81,14 @@ impl CachedReply {
     pub fn is_valid_at(&self, snapshot: &Snapshot) -> bool {
         snapshot.catalog.version == self.catalog_version
             && self.basis.iter().enumerate().all(|(at, (relation, generation))| {
-                (at > 0 && is_planted(Bug::ForgetDependency))
-                    || snapshot.tables.get(&relation).is_some_and(|table| table.generation == generation)
+                (at > 0 && is_planted(Bug::ForgetDependency)) || snapshot.generation(relation) == Some(generation)
             })
     }
 
     /// The generations that the reply's tables have in a snapshot of its catalog, for [`CachedReply::is_at`]. Empty if
     /// there is no saying.
     pub fn generations_at(&self, snapshot: &Snapshot) -> Vec<(RelationId, Generation)> {
-        let generation = |(relation, _)| Some((relation, snapshot.tables.get(&relation)?.generation));
+        let generation = |(relation, _)| Some((relation, snapshot.generation(relation)?));
         let is_of_catalog = snapshot.catalog.version == self.catalog_version;
         is_of_catalog.then(|| self.basis.iter().map(generation).collect()).flatten().unwrap_or_default()
     }

@@ -71,7 +71,7 @@ impl CachedReply {
         let reads = self.reads.as_ref().ok_or(Outdated::Unread)?;
         let mut changes_max = CHANGES_FREE + CHANGES_PER_MICROSECOND * self.elapsed_us;
         for (at, (table, known)) in self.basis.iter().enumerate() {
-            let now = snapshot.tables.get(&table).ok_or(Outdated::Catalog)?.generation;
+            let now = snapshot.generation(table).ok_or(Outdated::Catalog)?;
             if now == known {
                 continue;
             }

@@ -84,9 +84,10 @@ pub enum StatementKind {
         name: Option<String>,
     },
     Lock,
-    /// CREATE, ALTER, DROP, TRUNCATE, GRANT, SELECT INTO and the like.
+    /// CREATE, ALTER, DROP, TRUNCATE, GRANT, SELECT INTO and the like; REFRESH, which what is read from a materialized view
+    /// depends on as on its definition.
     Ddl,
-    /// VACUUM, ANALYZE, CLUSTER, REINDEX, CHECKPOINT, REFRESH: changes no visible row and no session state.
+    /// VACUUM, ANALYZE, CLUSTER, REINDEX, CHECKPOINT: changes no visible row and no session state.
     Maintenance,
     /// CALL, DO, LOAD, an unknown word: may do anything.
     Unknown,
@@ -237,8 +238,8 @@ fn kind(tokens: &[Token<'_>]) -> StatementKind {
         "close" => K::CloseCursor,
         "lock" => K::Lock,
         "create" | "alter" | "drop" | "truncate" | "grant" | "revoke" | "comment" | "security" | "reassign"
-        | "import" => K::Ddl,
-        "vacuum" | "analyze" | "analyse" | "cluster" | "reindex" | "checkpoint" | "refresh" => K::Maintenance,
+        | "import" | "refresh" => K::Ddl,
+        "vacuum" | "analyze" | "analyse" | "cluster" | "reindex" | "checkpoint" => K::Maintenance,
         _ => K::Unknown,
     }
 }

@@ -26,6 +26,19 @@ const NESTING_MAX: usize = 150;
 pub struct Dependencies {
     pub tables: BTreeSet<RelationId>,
     pub views: BTreeSet<RelationId>,
+    /// Materialized views: their rows change by REFRESH, whatever they were made from.
+    pub materialized: BTreeSet<RelationId>,
+}
+
+impl Dependencies {
+    pub fn relations(&self) -> impl Iterator<Item = RelationId> {
+        self.with_rows().chain(self.views.iter().copied())
+    }
+
+    /// Of the relations, those that have rows of their own.
+    pub fn with_rows(&self) -> impl Iterator<Item = RelationId> {
+        self.tables.iter().chain(&self.materialized).copied()
+    }
 }
 
 /// What the statement reads; an error says what is in doubt.
@@ -46,8 +59,7 @@ fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Depe
     let tokens = lexer::tokens(sql).map_err(|error| error.to_string())?;
     let end = tokens.iter().rposition(|token| !token.is_symbol(";")).map_or(0, |last| last + 1);
     Words { catalog, search_path, found }.read(&tokens[..end])?;
-    let relations = found.tables.iter().chain(&found.views);
-    let described: Vec<&Arc<TableSchema>> = relations.filter_map(|id| catalog.described(*id)).collect();
+    let described: Vec<&Arc<TableSchema>> = found.relations().filter_map(|id| catalog.described(id)).collect();
     described.iter().try_for_each(|table| check_columns(table))?;
     let statement = parse(sql)?;
     let mut tree = Tree { total: References::of(&statement), ..Tree::default() };
@@ -55,6 +67,7 @@ fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Depe
     let is_read = |schema: Option<&str>, name: &str| match catalog.relation(schema, name, search_path) {
         Some(RelationEntry::Table(table)) => found.tables.contains(&table.id),
         Some(RelationEntry::View(view)) => found.views.contains(&view.schema.id),
+        Some(RelationEntry::Materialized(view)) => found.materialized.contains(&view.id),
         Some(RelationEntry::Other { .. }) | None => false,
     };
     tree.check(&is_read, &described)
@@ -324,6 +337,10 @@ impl Words<'_> {
                 read(&view.definition, self.catalog, &["pg_catalog".into()], self.found)
             }
             RelationEntry::View(_) => Ok(()),
+            RelationEntry::Materialized(view) => {
+                self.found.materialized.insert(view.id);
+                Ok(())
+            }
             RelationEntry::Other { .. } => Err(format!("relation {name}")),
         }
     }

@@ -7,6 +7,7 @@
 mod definitions;
 mod functions;
 mod inherited;
+mod materialized;
 mod partitioned;
 
 use std::collections::{HashMap, HashSet};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use freshet_engine::catalog::order::Orders;
 use freshet_engine::catalog::{
-    Catalog, Collation, ColumnSchema, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
+    Catalog, Collation, ColumnSchema, Materialized, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
 };
 use freshet_engine::types::{Oid, PgType};
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
@@ -118,6 +119,8 @@ pub struct LoadedCatalog {
     pub tables: HashMap<RelationId, TableFacts>,
     /// Digests of the relations that are made of others ([`Catalog::is_derived`]).
     pub derived: HashMap<RelationId, i64>,
+    /// Of those of them that are materialized views, digests that a REFRESH does not change.
+    pub materialized: HashMap<RelationId, i64>,
     /// Of relations that are not answered from, what tells a change of them (see [`versions_sql`]).
     pub others: HashMap<RelationId, i64>,
     /// The texts of views, with what tells whether they are still the same.
@@ -165,8 +168,9 @@ impl LoadedCatalog {
     }
 }
 
-/// Reads the catalog of the connection's database. `orders`: what is known of the order of text in this life of upstream;
-/// `before`: what was read last, of which unchanged texts of views are kept.
+/// Reads the catalog of the connection's database. `version`: the number of this reading, the catalog's if it is not as it was;
+/// `orders`: what is known of the order of text in this life of upstream; `before`: what was read last, of which unchanged texts
+/// of views are kept.
 pub async fn load(
     client: &mut Client,
     version: u64,
@@ -207,13 +211,20 @@ pub async fn load(
     let others = load_versions(&transaction, &others).await?;
     let mut derived: Vec<RelationId> =
         catalog.partitioned.values().flat_map(|partitioned| &partitioned.levels).copied().collect();
-    derived.extend(catalog.views.keys());
+    derived.extend(catalog.views.keys().chain(catalog.materialized.keys()));
     derived.sort_unstable();
     derived.dedup();
     let derived = load_digests(&transaction, &mut tables, derived).await?;
+    let materialized = materialized::load(&transaction, &catalog, &derived).await?;
     transaction.commit().await?;
+    materialized::carry_over(&mut catalog, &derived, before);
     let digest = common.get(0);
-    Ok(LoadedCatalog { catalog: Arc::new(catalog), tables, derived, others, definitions, quiet_roots, digest })
+    let catalog = Arc::new(catalog);
+    let mut loaded = LoadedCatalog { catalog, tables, derived, materialized, others, definitions, quiet_roots, digest };
+    if loaded.differs_in_contents_only(before) {
+        Arc::make_mut(&mut loaded.catalog).version = before.catalog.version;
+    }
+    Ok(loaded)
 }
 
 /// Microseconds since 2000, as the wire carries a timestamptz.
@@ -352,7 +363,7 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     })
 }
 
-/// The live columns of every ordinary table that is not part of a fresh database.
+/// The live columns of every table and view that is not part of a fresh database.
 async fn load_columns(
     transaction: &Transaction<'_>,
     collations: &Collations,
@@ -361,7 +372,7 @@ async fn load_columns(
         .query(
             "SELECT attrelid, attname, attnum, atttypid, atttypmod, attnotnull, attcollation, attgenerated <> ''
                FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
-              WHERE relkind IN ('r', 'p', 'v') AND c.oid >= 16384 AND attnum > 0 AND NOT attisdropped
+              WHERE relkind IN ('r', 'p', 'v', 'm') AND c.oid >= 16384 AND attnum > 0 AND NOT attisdropped
               ORDER BY attrelid, attnum",
             &[],
         )
@@ -521,9 +532,18 @@ async fn load_relations(
             catalog.schemas.entry(schema).or_default().insert(name, RelationEntry::View(view));
             continue;
         }
+        let is_materialized = row.get::<_, &str>("relkind") == "m" && row.get::<_, &str>("access_method") == "heap";
+        if is_materialized && id.0 >= FIRST_USER_OID {
+            let columns = columns.remove(&id).unwrap_or_default();
+            let view = Arc::new(table_schema(id, &schema, &name, columns, None, "n"));
+            let contents = catalog.version;
+            catalog.materialized.insert(id, Materialized { schema: Arc::clone(&view), contents });
+            catalog.schemas.entry(schema).or_default().insert(name, RelationEntry::Materialized(view));
+            continue;
+        }
         let entry = match special_kind(&row) {
             Some(kind) => {
-                if matches!(row.get("relkind"), "r" | "v") && id.0 >= FIRST_USER_OID {
+                if matches!(row.get("relkind"), "r" | "v" | "m") && id.0 >= FIRST_USER_OID {
                     others.push(id);
                 }
                 RelationEntry::Other { id, kind }

@@ -156,10 +156,13 @@ pub fn opaque_label(reason: &str) -> &'static str {
 /// The reason of [`Change::Unread`].
 pub const UNREAD: &str = "text that was not read";
 
-/// Definitions run expressions (defaults, USING, indexes, queries), and drop what may be a temporary object.
+/// Definitions run expressions (defaults, USING, indexes, queries), and drop what may be a temporary object. The query of a
+/// REFRESH runs, too, but in a restricted operation that leaves neither settings nor temporary objects (matview.c).
 fn ddl(tokens: &[Token<'_>]) -> Box<[Change]> {
     let is_inert = tokens.first().is_some_and(|first| {
-        ["truncate", "grant", "revoke", "comment", "security", "reassign"].iter().any(|word| first.is_word(word))
+        ["truncate", "grant", "revoke", "comment", "security", "reassign", "refresh"]
+            .iter()
+            .any(|word| first.is_word(word))
     });
     let drops = tokens.first().is_some_and(|first| first.is_word("drop"));
     match () {

@@ -84,6 +84,7 @@ fn kinds() {
         ),
         ("fetch 2048 in \"SQL_CUR1\"", K::Fetch),
         ("TRUNCATE t", K::Ddl),
+        ("refresh materialized view concurrently m", K::Ddl),
         ("CALL p()", K::Unknown),
         ("DO $$ begin end $$", K::Unknown),
         ("FROB", K::Unknown),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::catalog::{Collation, ColumnSchema, ReplicaIdentity, View};
+use crate::catalog::{Collation, ColumnSchema, Materialized, ReplicaIdentity, View};
 
 fn table(id: u32, schema: &str, name: &str, columns: &[(&str, u32)]) -> Arc<TableSchema> {
     let column = |(at, (name, type_oid)): (usize, &(&str, u32))| ColumnSchema {
@@ -51,6 +51,7 @@ fn catalog() -> Catalog {
             " SELECT v.id, 'x'::text AS at FROM public.v, other.t WHERE t.id = v.id;",
         ),
         (9, "volatile", &[("r", 701)], "SELECT random() AS r FROM public.t"),
+        (13, "of_daily", &[("id", 23)], " SELECT daily.id FROM public.daily;"),
         (10, "moody", &[("mood", 20_000)], "SELECT NULL AS mood"),
     ] {
         let view = View { schema: table(id, "public", name, columns), definition: definition.into(), owner: None };
@@ -58,6 +59,11 @@ fn catalog() -> Catalog {
         views.insert(view.schema.id, Arc::clone(&view));
         public.insert(name.into(), RelationEntry::View(view));
     }
+    let snapshot = table(11, "public", "daily", &columns);
+    public.insert("daily".into(), RelationEntry::Materialized(Arc::clone(&snapshot)));
+    let typed = table(12, "public", "moods_daily", &[("mood", 20_000)]);
+    public.insert("moods_daily".into(), RelationEntry::Materialized(Arc::clone(&typed)));
+    let materialized = [snapshot, typed].map(|schema| (schema.id, Materialized { schema, contents: 1 })).into();
     public.insert("secured".into(), RelationEntry::Other { id: RelationId(7), kind: "table with row security" });
     schemas.insert("empty".into(), HashMap::new());
     let names = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect();
@@ -65,6 +71,7 @@ fn catalog() -> Catalog {
         schemas,
         tables,
         views,
+        materialized,
         user_functions: names(&["own", "next_id"]),
         user_operators: names(&["<=>"]),
         immutable_functions: names(&["lower", "regexp_replace", "count", "array_agg", "unnest", "cardinality", "sum"]),
@@ -73,8 +80,10 @@ fn catalog() -> Catalog {
 }
 
 fn read(sql: &str) -> Result<Vec<u32>, String> {
-    let Dependencies { tables, views } = dependencies(sql, &catalog(), &["pg_catalog".into(), "public".into()])?;
-    Ok(tables.into_iter().chain(views).map(|RelationId(id)| id).collect())
+    let found = dependencies(sql, &catalog(), &["pg_catalog".into(), "public".into()])?;
+    let mut relations: Vec<u32> = found.relations().map(|RelationId(id)| id).collect();
+    relations.sort_unstable();
+    Ok(relations)
 }
 
 #[test]
@@ -101,6 +110,9 @@ fn every_table_is_found_wherever_it_stands() {
             &[1],
         ),
         ("SELECT id::text, name::varchar(3), '1 day'::interval FROM t", &[1]),
+        ("SELECT count(*) FROM daily", &[11]),
+        ("SELECT * FROM t JOIN public.daily d ON d.id = t.id WHERE t.id IN (SELECT id FROM v)", &[1, 2, 6, 11]),
+        ("SELECT id FROM of_daily", &[11, 13]),
     ] {
         assert_eq!(read(sql).as_deref(), Ok(expected), "{sql}");
     }
@@ -145,6 +157,8 @@ fn what_is_in_doubt_is_refused() {
         "SELECT id FROM t FOR UPDATE",
         "SELECT id FROM t FOR SHARE",
         "SELECT id INTO x FROM t",
+        "SELECT ctid FROM daily",
+        "SELECT count(*) FROM moods_daily",
         "WITH d AS (DELETE FROM t RETURNING id) SELECT * FROM d",
         "INSERT INTO t VALUES (1)",
         "TABLE t",

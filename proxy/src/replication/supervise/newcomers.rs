@@ -16,7 +16,7 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Names looked for at a time; further ones are looked for when they are named again.
 const NAMES_MAX: usize = 64;
 
-const OF_NAMES: &str = "c.relname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence = 'p'";
+const OF_NAMES: &str = "c.relname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v', 'm') AND c.relpersistence = 'p'";
 
 impl Replication {
     /// A statement named a relation that the catalog in use does not have, or that is not answered from.

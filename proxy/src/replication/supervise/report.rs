@@ -52,6 +52,15 @@ impl Replication {
             bytes: 0,
             generation: Lsn::default(),
         });
+        let kept = watched.iter().filter_map(|relation| catalog.materialized.get(relation)).map(|view| TableReport {
+            schema: Arc::clone(&view.schema),
+            state: "tracked",
+            reason: "a materialized view: upstream's replies are kept until it is refreshed".into(),
+            remedy: String::new(),
+            rows: 0,
+            bytes: 0,
+            generation: Lsn::default(),
+        });
         let partitioned = watched.iter().filter_map(|relation| catalog.partitioned.get(relation));
         partitioned
             .map(|partitioned| {
@@ -72,6 +81,7 @@ impl Replication {
                 }
             })
             .chain(views)
+            .chain(kept)
             .collect()
     }
 

@@ -161,8 +161,8 @@ impl LocalAnswerer {
     ) -> Result<Reply, Relay> {
         let Some(read) = self.read_by_text(request, &reason) else { return Err(self.refuse_text(request, reason)) };
         let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
-        let tables: Vec<RelationId> = read.tables.iter().copied().collect();
-        let relations: Vec<RelationId> = read.tables.iter().chain(&read.views).copied().collect();
+        let (tables, relations): (Vec<RelationId>, Vec<RelationId>) =
+            (read.with_rows().collect(), read.relations().collect());
         let dependencies = Dependencies { relations: &relations, tables: &tables };
         self.relay_captured(request, &dependencies, &statistics, reason).await
     }

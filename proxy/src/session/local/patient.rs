@@ -3,6 +3,7 @@
 //! then is, from its first execution on, and a wrong answer is seen by whoever compares. It is answered twice, and the second
 //! answer is the client's: what was computed may be right and what was kept of it wrong.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -71,9 +72,10 @@ impl LocalAnswerer {
         if patience.read_after.swap(changes, Ordering::SeqCst) == changes {
             return false;
         }
-        let version = self.local.freshness.catalog().version;
+        // By its address: one that says the same has the same number.
+        let before = self.local.freshness.catalog();
         self.local.freshness.replication().request_reload();
-        while self.local.freshness.catalog().version == version && Instant::now() < deadline {
+        while Arc::ptr_eq(&self.local.freshness.catalog(), &before) && Instant::now() < deadline {
             sleep(PAUSE).await;
         }
         true
