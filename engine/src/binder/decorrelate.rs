@@ -411,6 +411,24 @@ fn is_aggregate(relation: &BoundRelation) -> bool {
     }
 }
 
+/// Whether an aggregate without groups gives the rows, whatever becomes of them.
+fn has_one_row(relation: &BoundRelation) -> bool {
+    match relation {
+        BoundRelation::Project { input, .. }
+        | BoundRelation::Filter { input, .. }
+        | BoundRelation::Sort { input, .. }
+        | BoundRelation::Limit { input, .. }
+        | BoundRelation::Distinct { input, .. } => has_one_row(input),
+        BoundRelation::Aggregate { groups, .. } => groups.is_empty(),
+        _ => false,
+    }
+}
+
+/// A number of rows that is known and fine.
+fn is_count(expr: &BoundExpr) -> bool {
+    matches!(expr, BoundExpr::Literal { value: Value::Null | Value::Int8(0..), .. })
+}
+
 fn restored(relation: BoundRelation, wrappers: Vec<Wrapper>) -> BoundRelation {
     wrappers.into_iter().rev().fold(relation, |input, wrapper| match wrapper {
         Wrapper::Project(expressions) => BoundRelation::Project { input: Box::new(input), expressions },

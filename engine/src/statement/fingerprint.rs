@@ -6,7 +6,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use crate::statement::lexer::{Lexer, Token, TokenKind, fold};
+use crate::statement::lexer::{self, Lexer, Token, TokenKind, fold};
 use crate::types::{Oid, PgType};
 
 /// What statements that differ only in lifted literals have in common.
@@ -28,22 +28,13 @@ pub fn shape(sql: &str) -> Shape {
 
 fn lifted(sql: &str) -> Option<String> {
     let mut shape = ShapeWriter::new(sql);
-    read(sql, |token, next| {
-        shape.token(token, next);
-        true
-    })?;
-    Some(shape.text)
-}
-
-/// Calls `each` with every token and the one behind it; None if the text does not lex, or `each` has said no.
-fn read(sql: &str, mut each: impl FnMut(&Token<'_>, Option<&Token<'_>>) -> bool) -> Option<()> {
     let mut lexer = Lexer::new(sql).peekable();
     while let Some(token) = lexer.next() {
         let token = token.ok()?;
         let next = lexer.peek().and_then(|next| next.as_ref().ok());
-        each(&token, next).then_some(())?;
+        shape.token(&token, next);
     }
-    Some(())
+    Some(shape.text)
 }
 
 /// A statement with parameters in the place of literals: one plan for all that differ in these.
@@ -60,16 +51,30 @@ pub struct Lifted {
 /// More literals than this would make more parameters than a plan is worth.
 const LITERALS_MAX: usize = 64;
 
-/// Puts parameters in the place of lifted literals. None: there are none, or the statement has parameters of its own.
+/// Puts parameters in the place of literals that are a whole operand of a comparison, or an item of an IN list. None: there
+/// are none, or it is better not tried.
 ///
 /// A parameter of the literal's type, or of an undeclared one, is resolved as the literal is (parse_param.c,
-/// variable_coerce_param_hook; coerce_type for unknown literals); only its value is not known when the plan is made.
+/// variable_coerce_param_hook; coerce_type for unknown literals); only its value is not known when the plan is made. Elsewhere that
+/// would matter: PostgreSQL computes what is constant when it plans and raises its errors then (clauses.c,
+/// eval_const_expressions), a number may be an ordinal, and an expression may have to be the same as another one.
 pub fn lift(sql: &str) -> Option<Lifted> {
+    let tokens = lexer::tokens(sql).ok()?;
+    let is_word = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is_word(word));
+    let has_sets = |at: usize| {
+        is_word(at, "rollup") || is_word(at, "cube") || (is_word(at, "grouping") && is_word(at + 1, "sets"))
+    };
+    if (0..tokens.len()).any(|at| tokens[at].kind == TokenKind::Parameter || has_sets(at)) {
+        return None;
+    }
     let (mut shape, mut text, mut literals) =
         (ShapeWriter::new(sql), String::with_capacity(sql.len() + 16), Vec::new());
     let mut end = 0;
-    read(sql, |token, next| {
-        if let Some((oid, value)) = shape.placeholder(token, next).and_then(|kind| shape.literal(token, kind)) {
+    for (at, token) in tokens.iter().enumerate() {
+        let next = tokens.get(at + 1);
+        let is_operand = at > 0 && shape.is_operand(&tokens[at - 1]) && next.is_none_or(ends_operand);
+        let kind = shape.placeholder(token, next).filter(|_| is_operand);
+        if let Some((oid, value)) = kind.and_then(|kind| literal(token, kind)) {
             text.push_str(&sql[end..token.start]);
             end = token.end();
             literals.push((oid, value));
@@ -77,10 +82,50 @@ pub fn lift(sql: &str) -> Option<Lifted> {
             text.push_str(&format!(" ${} ", literals.len()));
         }
         shape.token(token, next);
-        token.kind != TokenKind::Parameter && literals.len() <= LITERALS_MAX
-    })?;
+    }
     text.push_str(&sql[end..]);
-    (!literals.is_empty()).then_some(Lifted { text, shape: shape.text, literals })
+    (1..=LITERALS_MAX).contains(&literals.len()).then_some(Lifted { text, shape: shape.text, literals })
+}
+
+/// What may follow an operand of a comparison that is nothing but one literal.
+fn ends_operand(next: &Token<'_>) -> bool {
+    const WORDS: [&str; 20] = [
+        "and",
+        "or",
+        "group",
+        "order",
+        "having",
+        "limit",
+        "offset",
+        "fetch",
+        "window",
+        "union",
+        "intersect",
+        "except",
+        "then",
+        "else",
+        "when",
+        "end",
+        "from",
+        "as",
+        "where",
+        "for",
+    ];
+    [")", ",", ";"].iter().any(|symbol| next.is_symbol(symbol)) || WORDS.iter().any(|word| next.is_word(word))
+}
+
+/// The type and the value of a literal that a parameter can stand for.
+fn literal(token: &Token<'_>, kind: &str) -> Option<(Oid, String)> {
+    match kind {
+        "{int4}" => Some((PgType::Int4.oid(), token.text.to_owned())),
+        "{int8}" => Some((PgType::Int8.oid(), token.text.to_owned())),
+        // Larger ones may be beyond the floating-point number that they are compared with.
+        "{numeric}" if token.text.len() <= 30 && !token.text.contains(['e', 'E']) => {
+            Some((PgType::Numeric.oid(), token.text.to_owned()))
+        }
+        "{text}" | "{text with backslash}" => Some((0, token.string_value()?.into_owned())),
+        _ => None,
+    }
 }
 
 /// More literals of the same kind. One alone is another operation: a comparison, not a list.
@@ -135,27 +180,26 @@ enum Last {
 
 struct ShapeWriter {
     text: String,
+    /// Whatever word follows is a column's name.
+    is_behind_dot: bool,
     parentheses: Vec<Parenthesis>,
     last: Last,
 }
 
 impl ShapeWriter {
     fn new(sql: &str) -> Self {
-        Self { text: String::with_capacity(sql.len()), parentheses: Vec::new(), last: Last::Other }
+        Self {
+            text: String::with_capacity(sql.len()),
+            is_behind_dot: false,
+            parentheses: Vec::new(),
+            last: Last::Other,
+        }
     }
 
-    /// The type and the value of a literal that a parameter can stand for.
-    fn literal(&self, token: &Token<'_>, kind: &str) -> Option<(Oid, String)> {
-        match kind {
-            "{int4}" => Some((PgType::Int4.oid(), token.text.to_owned())),
-            "{int8}" => Some((PgType::Int8.oid(), token.text.to_owned())),
-            "{numeric}" => Some((PgType::Numeric.oid(), token.text.to_owned())),
-            // Behind the name of its type it is part of one constant (gram.y, AexprConst).
-            "{text}" | "{text with backslash}" if self.last != Last::DateType => {
-                Some((0, token.string_value()?.into_owned()))
-            }
-            _ => None,
-        }
+    /// Whether a literal behind the last token is the right operand of a comparison, or an item of an IN list.
+    fn is_operand(&self, last: &Token<'_>) -> bool {
+        let is_item = self.innermost() == Opened::InList && (last.is_symbol("(") || last.is_symbol(","));
+        is_item || self.last == Last::Comparison
     }
 
     fn token(&mut self, token: &Token<'_>, next: Option<&Token<'_>>) {
@@ -170,6 +214,7 @@ impl ShapeWriter {
         }
         self.flush_comma();
         self.track(token);
+        self.is_behind_dot = token.is_symbol(".");
         let text = if token.kind == TokenKind::Word { fold(token.text) } else { token.text.into() };
         self.write(&text);
         self.last = kind_of(token, &text, self.last);
@@ -228,8 +273,8 @@ impl ShapeWriter {
             | TokenKind::EscapeString
             | TokenKind::DollarString
             | TokenKind::OtherString
-            | TokenKind::Parameter
             | TokenKind::Symbol => None,
+            TokenKind::Parameter => (self.innermost() == Opened::InList).then_some("{parameter}"),
         }
     }
 
@@ -280,7 +325,7 @@ impl ShapeWriter {
                 innermost.commas += 1;
             } else if token.is_word("by") && self.last == Last::GroupOrOrder {
                 innermost.in_item_list = true;
-            } else if ITEM_LIST_END.iter().any(|word| token.is_word(word)) {
+            } else if !self.is_behind_dot && ITEM_LIST_END.iter().any(|word| token.is_word(word)) {
                 innermost.in_item_list = false;
             }
         }
@@ -288,8 +333,8 @@ impl ShapeWriter {
 }
 
 /// The words that end GROUP BY or ORDER BY at their level.
-const ITEM_LIST_END: [&str; 12] =
-    ["having", "limit", "offset", "fetch", "window", "union", "intersect", "except", "for", "select", "where", "rows"];
+const ITEM_LIST_END: [&str; 11] =
+    ["having", "limit", "offset", "fetch", "window", "union", "intersect", "except", "for", "select", "where"];
 
 /// Date and time types, whose literals are values.
 const DATE_TYPES: [&str; 3] = ["date", "timestamp", "timestamptz"];
@@ -423,6 +468,8 @@ mod tests {
             ("SELECT a FROM t WHERE b IN (1, 2)", "SELECT a FROM t WHERE b IN (1)"),
             ("SELECT 'a'", "SELECT 'b'"),
             ("SELECT DISTINCT ON (1) a, b FROM t", "SELECT DISTINCT ON (2) a, b FROM t"),
+            ("SELECT rows, a, b FROM t ORDER BY rows, 2", "SELECT rows, a, b FROM t ORDER BY rows, 3"),
+            ("SELECT a, b FROM t ORDER BY t.offset, 1", "SELECT a, b FROM t ORDER BY t.offset, 2"),
         ] {
             assert!(!same(left, right), "{left} | {right}");
         }
@@ -430,16 +477,18 @@ mod tests {
 
     #[test]
     fn literals_become_parameters() {
-        let lifted =
-            lift("SELECT a FROM t WHERE b=5 AND c LIKE'x%' AND d IN (1.50, 3000000000) LIMIT 7").expect("some");
-        assert_eq!(lifted.text, "SELECT a FROM t WHERE b= $1  AND c LIKE $2  AND d IN ( $3 ,  $4 ) LIMIT  $5 ");
-        let values: Vec<(Oid, &str)> = lifted.literals.iter().map(|(oid, value)| (*oid, &**value)).collect();
-        assert_eq!(values, [(23, "5"), (0, "x%"), (1700, "1.50"), (20, "3000000000"), (23, "7")]);
+        let sql =
+            "SELECT a FROM t WHERE b=5 AND c LIKE'x%' AND d IN (1.50, 3000000000) AND e BETWEEN 'p' AND 'q' LIMIT 7";
+        let lifted = lift(sql).expect("some");
         assert_eq!(
-            lifted.shape,
-            shape("SELECT a FROM t WHERE b = 1 AND c LIKE '' AND d IN (0.5, 3000000001) LIMIT 1").text
+            lifted.text,
+            "SELECT a FROM t WHERE b= $1  AND c LIKE $2  AND d IN ( $3 ,  $4 ) AND e BETWEEN  $5  AND  $6  LIMIT 7"
         );
+        let values: Vec<(Oid, &str)> = lifted.literals.iter().map(|(oid, value)| (*oid, &**value)).collect();
+        assert_eq!(values, [(23, "5"), (0, "x%"), (1700, "1.50"), (20, "3000000000"), (0, "p"), (0, "q")]);
+        assert_eq!(lifted.shape, shape(&sql.replace("'p'", "'o'").replace("b=5", "b = 17")).text);
         assert_eq!(lift("SELECT a FROM t WHERE b = 'it''s'").map(|l| l.literals), Some(vec![(0, "it's".to_owned())]));
+        assert!(lift("SELECT CASE WHEN a = 1 THEN 2 ELSE 3 END FROM t").is_some_and(|l| l.literals.len() == 1));
     }
 
     #[test]
@@ -455,6 +504,16 @@ mod tests {
             "SELECT a FROM t WHERE d > 'now' AND b = -2147483648",
             "SELECT a::numeric(10, 2), 'x', date_trunc('month', d) FROM t",
             "SELECT a FROM t WHERE b = $1 AND c = 1",
+            // Constants that are computed when the statement is planned, and may raise errors then.
+            "SELECT a + 1, 10 / 0, 70000::int2, '99999'::numeric(5,2) FROM t",
+            "SELECT a FROM t WHERE b = 2147483647 + 1 AND c > '5'::int2 AND d = -7 AND e = 1e400",
+            "SELECT a FROM t WHERE b = 5 COLLATE x AND c LIKE 'x' ESCAPE '!' AND 5 + b > c",
+            "SELECT a FROM t LIMIT 5 OFFSET 2",
+            "SELECT a FROM t FETCH FIRST 5 ROWS ONLY",
+            "SELECT rows, a FROM t ORDER BY rows, 1",
+            "SELECT a FROM t ORDER BY t.offset, 1",
+            "SELECT a = 1, count(*) FROM t GROUP BY ROLLUP (a = 1, a)",
+            "SELECT a = 1, count(*) FROM t GROUP BY GROUPING SETS ((a = 1), (a))",
         ] {
             assert_eq!(lift(sql), None, "{sql}");
         }

@@ -1,6 +1,8 @@
 //! Conditions that mention an outer level, moved up through one relation after another.
 
-use super::{Pulled, TIED, collect_types, first_of_each, keep_columns, mentions, reordered, retied, tie};
+use super::{
+    Pulled, TIED, collect_types, first_of_each, has_one_row, is_count, keep_columns, mentions, reordered, retied, tie,
+};
 use crate::binder::coerce::check_groupable;
 use crate::binder::relation::{AGGREGATE_BASE, map_columns};
 use crate::binder::subquery::{all_of, conjuncts};
@@ -52,6 +54,10 @@ impl Binder<'_> {
             // Nobody sees the order.
             BoundRelation::Sort { input, .. } => self.pull(*input, level),
             BoundRelation::Limit { input, limit, offset } => {
+                // Its one row is there also where nothing is tied to the outer row; and a number that is not known yet may raise.
+                if has_one_row(&input) || ![&limit, &offset].into_iter().flatten().all(is_count) {
+                    return Err(unsupported("LIMIT in a correlated subquery"));
+                }
                 let (input, keys) = match *input {
                     BoundRelation::Sort { input, keys } => (*input, keys),
                     other => (other, Vec::new()),
