@@ -24,6 +24,7 @@ pub mod statement;
 pub mod table;
 pub mod types;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -92,7 +93,9 @@ impl Engine {
         if let Some(known) = self.plans.get(key.as_slice()) {
             return known;
         }
-        let prepared = prepare(sql, context).map(Arc::new);
+        // A slip that panics is upstream's statement, not the end of a session.
+        let prepared = catch_unwind(AssertUnwindSafe(|| prepare(sql, context).map(Arc::new)))
+            .unwrap_or_else(|_| Err(UpstreamReason::LocalError("planning panicked".into())));
         self.plans.insert(key.into_boxed_slice(), prepared.clone());
         prepared
     }

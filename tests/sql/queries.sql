@@ -12,6 +12,11 @@ SELECT id, team IN (SELECT h.v FROM holes h WHERE h.id <= people.id) AS a FROM p
 SELECT id, team NOT IN (SELECT h.v FROM holes h WHERE h.id < people.team) AS a FROM people ORDER BY id;
 SELECT id FROM people p WHERE salary IN (SELECT q.salary FROM people q WHERE q.team = p.team AND q.id <> p.id) ORDER BY id;
 SELECT id FROM people WHERE team = ANY (SELECT id FROM teams WHERE city = 'oslo') ORDER BY id;
+-- what the subquery selects is a column of the outer query
+SELECT id FROM people WHERE team NOT IN (SELECT team FROM holes) ORDER BY id;
+SELECT id FROM people WHERE boss IN (SELECT team FROM holes WHERE v > 1) ORDER BY id;
+SELECT id, boss NOT IN (SELECT team FROM holes) AS a, team IN (SELECT boss FROM nothing) AS b FROM people ORDER BY id;
+SELECT id FROM people WHERE boss NOT IN (SELECT team FROM nothing) ORDER BY id;
 SELECT id FROM people WHERE team <> ALL (SELECT id FROM teams WHERE city = 'oslo') ORDER BY id;
 SELECT id FROM people WHERE (id, team) IN (SELECT person, 1 FROM visits) ORDER BY id;
 SELECT id FROM people WHERE (id, team) IN ((1, 1), (2, 2), (3, 2)) ORDER BY id;

@@ -151,7 +151,8 @@ impl Binder<'_> {
             }
         }
         let (collation, strength) = match function.result {
-            PgType::Name => (Collation::C, CollationStrength::Implicit),
+            // A name made of text has the text's, one made of nothing its type's (parse_collate.c).
+            PgType::Name if !has_text => (Collation::C, CollationStrength::Implicit),
             result if is_collatable(result) => (collation, strength.max(CollationStrength::Implicit)),
             _ => (Collation::None, CollationStrength::None),
         };

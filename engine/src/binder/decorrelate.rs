@@ -39,8 +39,9 @@ impl Binder<'_> {
     pub(super) fn matched(&mut self, left: BoundRelation, subquery: Subquery, kind: MatchKind) -> Bound<BoundRelation> {
         let (left_width, level) = (left.width(), subquery.level);
         let (pulled, test) = self.questioned(subquery)?;
-        let all = pulled.conditions.into_iter().chain(test);
-        let condition = all_of(all.map(|part| placed_test(part, level, left_width)).collect());
+        let conditions = pulled.conditions.into_iter().map(|part| placed(part, level, left_width));
+        let test = test.map(|test| placed_test(test, level, left_width));
+        let condition = all_of(conditions.chain(test).collect());
         let (left, right) = (Box::new(left), Box::new(pulled.relation));
         Ok(BoundRelation::Match { kind, left, right, condition, test: None })
     }
@@ -52,13 +53,12 @@ impl Binder<'_> {
             return self.value(left, subquery);
         }
         let (pulled, test) = self.questioned(subquery)?;
-        let place = |part| placed_test(part, level, left_width);
         let relation = BoundRelation::Match {
             kind: MatchKind::Mark,
             left: Box::new(left),
             right: Box::new(pulled.relation),
-            condition: all_of(pulled.conditions.into_iter().map(place).collect()),
-            test: test.map(place),
+            condition: all_of(pulled.conditions.into_iter().map(|part| placed(part, level, left_width)).collect()),
+            test: test.map(|test| placed_test(test, level, left_width)),
         };
         Ok((relation, BoundExpr::Column { index: left_width, expr_type: BOOL }))
     }
@@ -476,12 +476,9 @@ fn shifted(index: usize) -> usize {
     if index < AGGREGATE_BASE { index + RIGHT_BASE } else { index }
 }
 
-/// The comparison of IN: columns of the level stay, the subquery's follow them; or a condition that was pulled.
+/// The comparison of IN: columns of the level stay, the subquery's follow them. There may be none of the latter, where the
+/// subquery's value is an outer column.
 fn placed_test(mut part: BoundExpr, level: usize, left_width: usize) -> BoundExpr {
-    let is_test = any_column(&part, &|index| (RIGHT_BASE..AGGREGATE_END).contains(&index));
-    if !is_test {
-        return placed(part, level, left_width);
-    }
     map_columns(&mut part, &|index| match as_outer(index) {
         Some((of, column)) if of == level => column,
         Some(_) => index,
