@@ -1,5 +1,7 @@
 //! Query strings that differ in literals share one plan, and still mean what PostgreSQL takes each of them for.
 
+use std::time::{Duration, Instant};
+
 use freshet_config::FreshnessMode;
 use freshet_tests::both::Both;
 use freshet_tests::cluster::Cluster;
@@ -134,7 +136,6 @@ fn each_of_two_that_differ_in_literals_is_answered_as_upstream_does() {
     let (cluster, database, freshet) = start();
     let mut both = Both::open(&freshet, cluster, "postgres", &database, &["SELECT name FROM items WHERE id = 299"]);
     both.settle("the first copy", |_| false);
-    let mut relayed = Vec::new();
     for pair in PAIRS {
         // The first is compared with upstream's reply before it is answered here.
         for sql in [pair[0], pair[0], pair[1], pair[1], pair[0]] {
@@ -142,13 +143,15 @@ fn each_of_two_that_differ_in_literals_is_answered_as_upstream_does() {
         }
         both.set("SET freshet.route = 'local'");
         for sql in pair {
-            relayed.extend(both.compare("another literal", sql).map(|reason| (*sql, reason)));
+            // An execution may be a sample that is compared once more, or come before the first could be judged.
+            let limit = Instant::now() + Duration::from_secs(20);
+            let is_error = both.direct.simple(sql).expect("answers").error().is_some();
+            while let Some(reason) = both.compare("another literal", sql).filter(|_| !is_error) {
+                assert!(Instant::now() < limit, "not computed here: {sql}: {reason}");
+            }
         }
         both.set("SET freshet.route = 'auto'");
     }
-    // Those that raise an error.
-    relayed.retain(|(sql, _)| both.direct.simple(sql).expect("answers").error().is_none());
-    assert_eq!(relayed, [], "not computed here");
 }
 
 #[test]
