@@ -140,15 +140,6 @@ struct Request<'a> {
     catalog_version: u64,
 }
 
-/// A statement's plan, and what it has instead of parameters of its own.
-struct Planned {
-    prepared: Arc<Prepared>,
-    /// If it is not the plan's.
-    shape: Option<String>,
-    /// The values of the plan's parameters that the text holds.
-    literals: Option<Vec<String>>,
-}
-
 impl Answerer for LocalAnswerer {
     fn known(&mut self, asking: Asking) -> Option<impl Known> {
         self.known_recently(asking)
@@ -317,14 +308,15 @@ impl LocalAnswerer {
     }
 
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
-        let Planned { prepared, shape, literals } = match self.plan(request) {
-            Ok(planned) => planned,
+        let (prepared, shared) = match self.plan(request) {
+            Ok(plan) => plan,
             Err(reason) => return self.relay_unprepared(request, reason).await,
         };
         if prepared.catalog_version != request.catalog_version {
             return Err(self.refuse(request, None, UpstreamReason::CatalogChanged));
         }
-        let statistics = self.local.statistics.shape(shape.as_deref().unwrap_or(&prepared.shape.text));
+        let statistics =
+            self.local.statistics.shape(shared.as_ref().map_or(&prepared.shape.text, |shared| &shared.shape));
         let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         if let Some(statement) = request.unit.prepared
             && !is_described_by(request.unit, prepared.catalog_version)
@@ -343,7 +335,7 @@ impl LocalAnswerer {
         // The clock is upstream's, and only a barrier that is sent after the statement arrived tells it.
         // A pinned snapshot's clock stands still.
         let mode = if uses_time && request.choice.is_none() { FreshnessMode::Exact } else { request.mode };
-        let parameters = parameters(&prepared.plan, literals.as_deref(), request);
+        let parameters = parameters(&prepared.plan, shared.as_ref(), request);
         let parameters: Arc<[Value]> = parameters.map_err(refuse)?.into();
         let relations = prepared.plan.relations();
         let tables: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
@@ -429,14 +421,12 @@ impl LocalAnswerer {
     }
 
     /// A query string's plan is shared with those that differ in literals, where there is one.
-    fn plan(&self, request: &Request<'_>) -> Result<Planned, UpstreamReason> {
-        if request.unit.form == Form::Simple {
-            let shared = self.with_context(request, |context| self.local.engine.prepare_shared(request.sql, context));
-            if let Some(Shared { prepared, shape, literals }) = shared {
-                return Ok(Planned { prepared, shape: Some(shape), literals: Some(literals) });
-            }
+    fn plan(&self, request: &Request<'_>) -> Result<(Arc<Prepared>, Option<Shared>), UpstreamReason> {
+        let share = |context: &PrepareContext<'_>| self.local.engine.prepare_shared(request.sql, context);
+        match (request.unit.form == Form::Simple).then(|| self.with_context(request, share)).flatten() {
+            Some(shared) => Ok((Arc::clone(&shared.prepared), Some(shared))),
+            None => Ok((self.prepare(request)?, None)),
         }
-        Ok(Planned { prepared: self.prepare(request)?, shape: None, literals: None })
     }
 
     fn prepare(&self, request: &Request<'_>) -> Result<Arc<Prepared>, UpstreamReason> {
@@ -671,9 +661,9 @@ pub(super) fn local_error(error: EvalError) -> UpstreamReason {
 }
 
 /// The parameter values by their types' input functions; anything doubtful is upstream's.
-fn parameters(plan: &Plan, literals: Option<&[String]>, request: &Request<'_>) -> Result<Vec<Value>, UpstreamReason> {
-    if let Some(literals) = literals {
-        let values = literals.iter().zip(&plan.parameters);
+fn parameters(plan: &Plan, shared: Option<&Shared>, request: &Request<'_>) -> Result<Vec<Value>, UpstreamReason> {
+    if let Some(shared) = shared {
+        let values = shared.literals.iter().zip(&plan.parameters);
         return values.map(|(literal, pg_type)| parameter(literal.as_bytes(), *pg_type, 0, request.format)).collect();
     }
     let Some(bind) = &request.unit.bind else {

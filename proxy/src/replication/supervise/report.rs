@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use freshet_engine::catalog::RelationId;
+use freshet_engine::catalog::{RelationId, TableSchema};
 use freshet_engine::mirror::TableState;
 use freshet_engine::types::Lsn;
 
@@ -43,24 +43,20 @@ impl Replication {
     fn derived_tables(&self, of_tables: &[TableReport]) -> Vec<TableReport> {
         let catalog = Arc::clone(&self.loaded().catalog);
         let watched = self.watched();
-        let views = watched.iter().filter_map(|relation| catalog.views.get(relation)).map(|view| TableReport {
-            schema: Arc::clone(&view.schema),
-            state: "mirrored",
-            reason: "a view: answered from what it reads".into(),
+        let report = |schema: &Arc<TableSchema>, state: &'static str, reason: &str| TableReport {
+            schema: Arc::clone(schema),
+            state,
+            reason: reason.into(),
             remedy: String::new(),
             rows: 0,
             bytes: 0,
             generation: Lsn::default(),
-        });
-        let kept = watched.iter().filter_map(|relation| catalog.materialized.get(relation)).map(|view| TableReport {
-            schema: Arc::clone(&view.schema),
-            state: "tracked",
-            reason: "a materialized view: upstream's replies are kept until it is refreshed".into(),
-            remedy: String::new(),
-            rows: 0,
-            bytes: 0,
-            generation: Lsn::default(),
-        });
+        };
+        let views = watched.iter().filter_map(|relation| catalog.views.get(relation));
+        let views = views.map(|view| report(&view.schema, "mirrored", "a view: answered from what it reads"));
+        let kept = watched.iter().filter_map(|relation| catalog.materialized.get(relation));
+        let reason = "a materialized view: upstream's replies are kept until it is refreshed";
+        let kept = kept.map(|view| report(&view.schema, "tracked", reason));
         let partitioned = watched.iter().filter_map(|relation| catalog.partitioned.get(relation));
         partitioned
             .map(|partitioned| {
