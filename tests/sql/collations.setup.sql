@@ -8,3 +8,5 @@ CREATE TABLE many (id int PRIMARY KEY, k text, x int);
 INSERT INTO many SELECT i, chr(65 + i % 57) || md5((i * 7919)::text), i % 100 FROM generate_series(1, 6000) i;
 CREATE TABLE side (w text PRIMARY KEY, score int);
 INSERT INTO side VALUES ('Apple', 1), ('zoe', 2), ('ete', 3), ('SS', 4), ('m', 5);
+CREATE FUNCTION tidied(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT lower($1) || upper($1)';
+CREATE FUNCTION is_early(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 < 'm' $$;

@@ -71,8 +71,19 @@ SELECT string_agg(w COLLATE "C", ',' ORDER BY id), min(w), max(v) FROM words;
 SELECT id FROM words ORDER BY (ARRAY[cc])[1], id;
 -- relay: an array's elements under another collation
 SELECT (array_agg(cc ORDER BY id))[2] < 'b' FROM words;
--- relay: another collation by name
-SELECT w FROM words ORDER BY w COLLATE "POSIX";
+SELECT w FROM words ORDER BY w COLLATE "POSIX", id;
+SELECT id FROM words ORDER BY w COLLATE "en-US-x-icu", id;
+SELECT id FROM words ORDER BY w COLLATE pg_catalog."de-DE-x-icu" DESC, id;
+SELECT id FROM words ORDER BY w COLLATE "default", id;
+SELECT id, w COLLATE "en-US-x-icu" < 'b', w < 'b' COLLATE "sv-SE-x-icu", w COLLATE "POSIX" > 'B' FROM words ORDER BY id;
+SELECT min(w COLLATE "en-US-x-icu"), max(w COLLATE "en-US-x-icu"), min(w COLLATE "C"), count(DISTINCT w COLLATE "en-US-x-icu") FROM words;
+SELECT id, rank() OVER (ORDER BY w COLLATE "en-US-x-icu"), lower(w COLLATE "en-US-x-icu") FROM words WHERE w !~~ '%Σ%' ORDER BY id;
+-- relay: two collations said
+SELECT id FROM words WHERE w COLLATE "C" < 'b' COLLATE "POSIX";
+-- relay: no such collation
+SELECT w FROM words ORDER BY w COLLATE "nowhere";
+-- relay: a collation of a number
+SELECT id COLLATE "C" FROM words;
 SELECT id, lower(w), upper(w) FROM words WHERE w !~~ '%Σ%' ORDER BY id;
 SELECT id, upper(v), lower(cc), upper(cc COLLATE "C") FROM words ORDER BY id;
 SELECT id FROM words WHERE w ILIKE '%É%' ORDER BY id;
@@ -82,3 +93,5 @@ SELECT id FROM words WHERE n ILIKE 'ÄPFEL' ORDER BY id;
 SELECT id FROM words WHERE upper(w) LIKE upper('%ï%') ORDER BY id;
 SELECT lower(w) AS l, count(*) FROM words GROUP BY lower(w) ORDER BY 2 DESC, 1;
 SELECT id FROM words WHERE lower(w) IN ('été', 'zoë', 'ss') ORDER BY id;
+SELECT id, tidied(w), is_early(w) FROM words WHERE w !~~ '%Σ%' ORDER BY id;
+SELECT is_early(w), count(*) FROM words GROUP BY is_early(w) ORDER BY 1;

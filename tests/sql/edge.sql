@@ -155,5 +155,4 @@ SELECT id FROM other ORDER BY id FOR SHARE;
 SELECT to_char(3000000000::bigint, 'RN');
 -- relay: a pattern without a digit
 SELECT to_char(-1, '.PR'), to_char(0, '.PR');
--- relay: of any length
 SELECT 'x1F'::text::pg_catalog.bit::int;

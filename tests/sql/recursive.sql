@@ -6,6 +6,9 @@ WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n * 2 FROM t) SELECT n FROM t 
 WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n * 10 AS ten FROM t LIMIT 5 OFFSET 3;
 WITH RECURSIVE fib(a, b) AS (SELECT 0::bigint, 1::bigint UNION ALL SELECT b, a + b FROM fib WHERE b < 1000000) SELECT a FROM fib ORDER BY 1;
 WITH RECURSIVE down AS (SELECT id, boss, name, 1 AS depth FROM staff WHERE boss IS NULL UNION ALL SELECT s.id, s.boss, s.name, d.depth + 1 FROM staff s JOIN down d ON s.boss = d.id) SELECT * FROM down ORDER BY id;
+WITH RECURSIVE down(id, path) AS (SELECT id, ARRAY[name] FROM staff WHERE id = 1 UNION ALL SELECT s.id, d.path || s.name FROM down d, staff s WHERE s.boss = d.id) SELECT path, id FROM down ORDER BY id;
+WITH RECURSIVE down(id, path) AS (SELECT id, ARRAY[name, 'x'] FROM staff WHERE boss IS NULL UNION SELECT s.id, array_append(d.path, s.name) FROM down d JOIN staff s ON s.boss = d.id WHERE NOT s.name = ANY (d.path)) SELECT array_to_string(path, '>'), cardinality(path), id FROM down ORDER BY id;
+WITH RECURSIVE t(n, seen) AS (SELECT 1, '{}'::text[] UNION ALL SELECT n + 1, seen || n::text FROM t WHERE n < 5) SELECT n, seen FROM t ORDER BY n;
 WITH RECURSIVE down(id, path) AS (SELECT id, name FROM staff WHERE id = 1 UNION ALL SELECT s.id, d.path || '/' || s.name FROM down d, staff s WHERE s.boss = d.id) SELECT path, id FROM down ORDER BY path;
 WITH RECURSIVE up AS (SELECT * FROM staff WHERE id = 6 UNION ALL SELECT s.* FROM staff s JOIN up ON up.boss = s.id) SELECT id, name, title, pay FROM up ORDER BY id;
 WITH RECURSIVE up AS (SELECT id, boss FROM staff UNION SELECT up.id, s.boss FROM staff s JOIN up ON up.boss = s.id) SELECT id, boss FROM up ORDER BY id, boss;

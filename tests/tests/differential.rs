@@ -241,6 +241,12 @@ fn arrays_have_upstreams_answers() {
 }
 
 #[test]
+fn bits_have_upstreams_answers() {
+    let parameters = include_str!("../sql/bits.parameters.sql");
+    check_scripts(include_str!("../sql/bits.setup.sql"), include_str!("../sql/bits.sql"), parameters);
+}
+
+#[test]
 fn json_has_upstreams_answers() {
     let parameters = include_str!("../sql/json.parameters.sql");
     check_scripts(include_str!("../sql/json.setup.sql"), include_str!("../sql/json.sql"), parameters);

@@ -74,7 +74,7 @@ impl Binder<'_> {
         }
     }
 
-    fn array_type(&self, element: Element) -> Bound<ExprType> {
+    pub(super) fn array_type(&self, element: Element) -> Bound<ExprType> {
         let collation = match element {
             Element::Text | Element::Varchar => self.default_collation()?,
             _ => Collation::None,
@@ -107,7 +107,8 @@ impl Binder<'_> {
         array: Typed,
     ) -> Bound<Typed> {
         if !matches!((symbol, is_all), ("=", false) | ("<>", true)) {
-            return Err(unsupported("ANY or ALL of an array"));
+            let word = if is_all { "ALL" } else { "ANY" };
+            return Err(unsupported(format!("{symbol} {word} of an array that is no list")));
         }
         let element = match element_of(&array) {
             Some(element) => element.pg_type(),

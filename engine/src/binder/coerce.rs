@@ -1,12 +1,13 @@
 //! Types made to agree: literals, parameters, casts, common types (parse_coerce.c) and collations (parse_collate.c).
 
+use crate::binder::expression::Level;
 use crate::binder::resolve::is_implicitly_coercible;
 use crate::binder::typed::{CollationStrength, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, CastContext, CastMethod, Function, Volatility};
 use crate::reason::UpstreamReason;
-use crate::statement::ast::TypeName;
+use crate::statement::ast::{Expr, TypeName};
 use crate::types::text::{self, ParseError};
 use crate::types::{Element, Oid, PgType, Value};
 
@@ -200,6 +201,28 @@ impl Binder<'_> {
         }
     }
 
+    /// An explicit collation, by get_collation_oid: along the search path, or in pg_catalog. "POSIX" is another one than "C",
+    /// though it compares alike: the two conflict.
+    pub(super) fn collate(&mut self, level: &mut Level, operand: &Expr, collation: &[String]) -> Bound<Typed> {
+        let within = |schema: &str, name: &str| self.catalog.collations.get(schema)?.get(name).copied();
+        let found = match collation {
+            [name] => self.context.search_path.iter().find_map(|schema| within(schema, name)),
+            // Whoever names another schema must be able to look into it.
+            [schema, name] if schema == "pg_catalog" => within(schema, name),
+            _ => None,
+        };
+        let found = found.ok_or_else(|| UpstreamReason::Collation(collation.join(".").into()))?;
+        let operand = self.expression(level, operand)?;
+        let operand =
+            if operand.is_unknown() { self.coerce(operand, PgType::Text, CastContext::Implicit)? } else { operand };
+        if !is_collatable(operand.pg_type()) {
+            return Err(UpstreamReason::Collation("collation of a type that has none".into()));
+        }
+        let mut typed = operand.collated(found);
+        typed.strength = CollationStrength::Explicit;
+        Ok(typed)
+    }
+
     pub(super) fn default_collation(&self) -> Bound<Collation> {
         let unknown = || UpstreamReason::Collation("the database's default collation is not known".into());
         self.catalog.default_collation.ok_or_else(unknown)
@@ -209,6 +232,10 @@ impl Binder<'_> {
     pub(super) fn plain_type(&self, pg_type: PgType) -> Bound<(ExprType, CollationStrength)> {
         let (collation, strength) = match pg_type {
             PgType::Name => (Collation::C, CollationStrength::Implicit),
+            // As ARRAY[...] of such elements has it.
+            PgType::Array(element) if is_collatable(element.pg_type()) => {
+                (self.default_collation()?, CollationStrength::Implicit)
+            }
             _ if is_collatable(pg_type) => (self.default_collation()?, CollationStrength::Implicit),
             _ => (Collation::None, CollationStrength::None),
         };
@@ -394,6 +421,8 @@ fn modifier(pg_type: PgType, written: &[i32]) -> Option<i32> {
         (PgType::Varchar | PgType::Bpchar, [length @ 1..=10_485_760]) => length + 4,
         // anytimestamp_typmodin, anytime_typmodin; a larger one is cut with a warning.
         (PgType::Timestamp | PgType::Timestamptz | PgType::Time, [precision @ 0..=6]) => *precision,
+        // anybit_typmodin.
+        (PgType::Bit | PgType::Varbit, [length @ 1..=83_886_080]) => *length,
         // A field's, as the parser has it.
         (PgType::Interval, [fields]) if *fields >= 0x1_0000 => *fields,
         _ => return None,
@@ -431,6 +460,8 @@ fn depends_on_settings(pg_type: PgType, literal: &str) -> bool {
         | PgType::Name
         | PgType::Uuid
         | PgType::Bytea
+        | PgType::Bit
+        | PgType::Varbit
         | PgType::Json
         | PgType::Jsonb
         | PgType::Unknown => false,

@@ -565,27 +565,6 @@ impl Binder<'_> {
         Ok(Typed { expr, expr_type, strength, origin: None })
     }
 
-    /// Explicit collations: only "C". "POSIX" is another one, though it compares alike: the two conflict.
-    fn collate(&mut self, level: &mut Level, operand: &Expr, collation: &[String]) -> Bound<Typed> {
-        let is_bytewise = match collation {
-            [name] => self.is_pg_catalog_first() && name == "C",
-            [schema, name] => schema == "pg_catalog" && name == "C",
-            _ => false,
-        };
-        if !is_bytewise {
-            return Err(UpstreamReason::Collation(collation.join(".").into()));
-        }
-        let operand = self.expression(level, operand)?;
-        let operand =
-            if operand.is_unknown() { self.coerce(operand, PgType::Text, CastContext::Implicit)? } else { operand };
-        if !is_collatable(operand.pg_type()) {
-            return Err(UpstreamReason::Collation("collation of a type that has none".into()));
-        }
-        let mut typed = operand.collated(Collation::C);
-        typed.strength = CollationStrength::Explicit;
-        Ok(typed)
-    }
-
     /// SQLValueFunction: all from the transaction's time.
     fn sql_value(&mut self, function: SqlValueFunction, precision: Option<i32>) -> Bound<Typed> {
         let to = match function {

@@ -18,7 +18,7 @@ use crate::binder::subquery::Asked;
 use crate::binder::typed::{CollationStrength, Typed, children, children_mut, is_same, relabel, size};
 use crate::binder::view::{PATH, SETTINGS};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType, NODES_MAX, Reader, ScalarKind, unsupported};
-use crate::catalog::functions::{CastContext, Volatility};
+use crate::catalog::functions::{CastContext, Function, LOWER, RANK, RANK_PADDED, TEXT_AT, UPPER, Volatility};
 use crate::catalog::{Collation, FunctionEntry, SqlFunction};
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Body, Call, CallSchema, Expr, Quantifier, Query, Target};
@@ -482,10 +482,19 @@ impl Given {
     }
 }
 
-/// contain_mutable_functions.
+/// contain_mutable_functions. What stands for lower, upper, ILIKE and the comparison of text under a collation is immutable to
+/// PostgreSQL, as these are; it is stable only in that nothing computed from it outlives an execution.
 fn is_immutable(expr: &BoundExpr) -> bool {
-    !matches!(expr, BoundExpr::Call { function, .. } if function.volatility != Volatility::Immutable)
-        && children(expr).into_iter().all(is_immutable)
+    let stands_for_immutable = |function: &'static Function| {
+        [&LOWER, &UPPER, &RANK, &RANK_PADDED, &TEXT_AT].into_iter().any(|known| std::ptr::eq(known, function))
+    };
+    let is_own = match expr {
+        BoundExpr::Call { function, .. } => {
+            function.volatility == Volatility::Immutable || stands_for_immutable(function)
+        }
+        _ => true,
+    };
+    is_own && children(expr).into_iter().all(is_immutable)
 }
 
 fn is_row_independent(expr: &BoundExpr) -> bool {

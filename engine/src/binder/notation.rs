@@ -1,12 +1,11 @@
-//! Calls in named notation and with arguments left out (PostgreSQL: Calling Functions, func_get_detail), and casts by way of
-//! a type that is not held here.
+//! Calls in named notation and with arguments left out (PostgreSQL: Calling Functions, func_get_detail), and the two casts
+//! that make a number of a digest.
 
 use crate::binder::expression::{Level, unknown_function};
 use crate::binder::typed::{CollationStrength, Typed};
-use crate::binder::{Binder, Bound, BoundExpr, ExprType};
+use crate::binder::{Binder, Bound, ExprType};
 use crate::catalog::Collation;
 use crate::catalog::functions::{BITS_INT4, BITS_INT8, CastContext};
-use crate::reason::UpstreamReason;
 use crate::statement::ast::{Call, Expr, TypeName};
 use crate::types::{PgType, Value};
 
@@ -72,7 +71,7 @@ impl Binder<'_> {
         Ok(slots.into_iter().flatten().collect())
     }
 
-    /// `text::bit(n)::bigint`, or integer.
+    /// `text::bit(n)::bigint`, or integer, in one step; else by way of bits.
     pub(super) fn number_of_bits(
         &mut self,
         level: &mut Level,
@@ -80,22 +79,19 @@ impl Binder<'_> {
         bits: &TypeName,
         to: &TypeName,
     ) -> Bound<Typed> {
-        let refused = || UpstreamReason::UnsupportedType("bit".into());
-        let length = match bits.modifiers.as_slice() {
-            [length @ 1..=64] => *length,
-            _ => return Err(refused()),
-        };
-        let function = match self.type_named(to)?.0 {
-            PgType::Int8 => &BITS_INT8,
-            PgType::Int4 if length <= 32 => &BITS_INT4,
-            _ => return Err(refused()),
-        };
+        let (to, typmod) = self.type_named(to)?;
         let text = self.expression(level, text)?;
-        // An untyped parameter would be of type bit.
-        let is_literal = text.is_unknown() && matches!(text.expr, BoundExpr::Literal { .. });
-        if !(is_literal || matches!(text.pg_type(), PgType::Text | PgType::Varchar)) {
-            return Err(refused());
-        }
+        let is_text = matches!(text.pg_type(), PgType::Text | PgType::Varchar);
+        let shortcut = match (bits.modifiers.as_slice(), to) {
+            ([length @ 1..=64], PgType::Int8) if is_text => Some((*length, &BITS_INT8)),
+            ([length @ 1..=32], PgType::Int4) if is_text => Some((*length, &BITS_INT4)),
+            _ => None,
+        };
+        let Some((length, function)) = shortcut else {
+            let (bit, length) = self.type_named(bits)?;
+            let bits = self.cast(text, bit, length)?;
+            return self.cast(bits, to, typmod);
+        };
         let text = self.coerce(text, PgType::Text, CastContext::Implicit)?;
         let expr_type = ExprType { pg_type: PgType::Int4, typmod: -1, collation: Collation::None };
         let length = Typed::literal(Value::Int4(length), expr_type, CollationStrength::None);

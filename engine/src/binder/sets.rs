@@ -79,7 +79,14 @@ impl Binder<'_> {
                 .ok_or_else(|| UpstreamReason::UnknownFunction("no common type of a set operation".into()))?;
             let ours_typed = self.coerce(ours_typed, common, CastContext::Implicit)?;
             let theirs_typed = self.coerce(theirs_typed, common, CastContext::Implicit)?;
-            let (collation, _) = self.input_collation(&[&ours_typed, &theirs_typed], common)?;
+            let collation = match common {
+                PgType::Array(element) => {
+                    self.check_element_collation(ours_typed.expr_type.collation)?;
+                    self.check_element_collation(theirs_typed.expr_type.collation)?;
+                    self.array_type(element)?.collation
+                }
+                _ => self.input_collation(&[&ours_typed, &theirs_typed], common)?.0,
+            };
             let (a, b) = (ours_typed.expr_type.typmod, theirs_typed.expr_type.typmod);
             let expr_type = ExprType { pg_type: common, typmod: if a == b { a } else { -1 }, collation };
             if !(is_all && operation == SetOperation::Union) {

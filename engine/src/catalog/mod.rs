@@ -211,6 +211,8 @@ pub struct Catalog {
     pub immutable_functions: HashSet<Arc<str>>,
     /// Casts between built-in types that are not in a fresh database.
     pub has_user_casts: bool,
+    /// Collations by schema and name, those that the database's encoding can use.
+    pub collations: HashMap<Arc<str>, HashMap<Arc<str>, Collation>>,
     /// The database's default collation.
     pub default_collation: Option<Collation>,
     /// What upstream has told of the order of text; shared by the catalogs of one life of upstream.
@@ -271,6 +273,7 @@ impl Catalog {
             user_types,
             immutable_functions,
             has_user_casts,
+            collations,
             default_collation,
             orders,
         } = self;
@@ -286,6 +289,7 @@ impl Catalog {
             && *user_types == other.user_types
             && *immutable_functions == other.immutable_functions
             && *has_user_casts == other.has_user_casts
+            && *collations == other.collations
             && *default_collation == other.default_collation
             && Arc::ptr_eq(orders, &other.orders)
     }

@@ -13,11 +13,14 @@ use crate::catalog::functions::{EvalError, RowsKernel};
 use crate::planner::expression::type_of;
 use crate::planner::node::Expand;
 use crate::types::access::value_at;
+use crate::types::array::ArrayView;
 use crate::types::build::ColumnBuilder;
 use crate::types::{PgType, Value};
 
 /// Rows that are handed on together.
 const ROWS: usize = 8_192;
+/// What a row takes while it is made: its value, then its place in a column and in what is put beside it.
+const ROW_BYTES: usize = size_of::<Value>() + 24;
 
 /// Rows in the making, of one batch of the input.
 struct Made {
@@ -38,6 +41,7 @@ impl Made {
 
 impl Run<'_> {
     pub(super) fn expand(&self, expand: &Expand, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
+        let mut largest = 0;
         self.run(&expand.input, Batching::Small, &mut |batch| {
             let mut arguments = Vec::with_capacity(expand.functions.len());
             for call in &expand.functions {
@@ -50,7 +54,7 @@ impl Run<'_> {
                 let mut rows = 0;
                 for ((call, columns), values) in expand.functions.iter().zip(&arguments).zip(&mut results) {
                     values.clear();
-                    self.call_for_row(call, columns, row, values)?;
+                    self.call_for_row(call, columns, row, values, &mut largest)?;
                     rows = rows.max(values.len() / call.columns.len());
                 }
                 append(expand, &results, row, rows, &mut made);
@@ -67,12 +71,26 @@ impl Run<'_> {
         })
     }
 
+    /// Counts what a function is about to give for one row of arguments, before it gives it: a huge array is over the budget
+    /// while it still is an array. `largest`: what was counted before; rows are handed on, so that only more than that counts.
+    fn charge_rows(&self, values: &[Value], largest: &mut usize) -> Result<(), EvalError> {
+        let of_value = |value: &Value| match value {
+            Value::Array(bytes) => ArrayView::of(bytes).len().saturating_mul(ROW_BYTES).saturating_add(bytes.len()),
+            // A member of jsonb or a field of a text has two characters at least, most have more.
+            Value::Text(text) => (text.len() / 4).saturating_mul(ROW_BYTES),
+            _ => 0,
+        };
+        let bytes = values.iter().map(of_value).fold(0, usize::saturating_add);
+        self.charge_growth(largest, bytes)
+    }
+
     fn call_for_row(
         &self,
         call: &RowsCall,
         columns: &[ArrayRef],
         row: usize,
         out: &mut Vec<Value>,
+        largest: &mut usize,
     ) -> Result<(), EvalError> {
         let values = columns.iter().zip(&call.arguments);
         let values: Vec<Value> =
@@ -81,7 +99,10 @@ impl Run<'_> {
             return Ok(());
         }
         match call.function.kernel {
-            RowsKernel::Rows(rows) => rows(&values, out),
+            RowsKernel::Rows(rows) => {
+                self.charge_rows(&values, largest)?;
+                rows(&values, out)
+            }
             RowsKernel::Series => {
                 let pg_type = call.columns[0].pg_type;
                 let mut steps = Steps::new(&values, pg_type, self.environment.context.settings)?;

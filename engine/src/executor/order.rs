@@ -207,6 +207,8 @@ pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u
         | PgType::Varchar
         | PgType::Bpchar
         | PgType::Name
+        | PgType::Bit
+        | PgType::Varbit
         | PgType::Interval
         | PgType::Uuid
         | PgType::Array(_)

@@ -1,6 +1,7 @@
 //! Plans by hand on tables by hand: what each operator returns. Statements against PostgreSQL are in the tests crate.
 
 mod answers;
+mod expand;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -457,7 +457,7 @@ static NOT_CALLED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
      not nothing nullif offset on only or order over overlaps partition recursive returning right rollup row select \
      set sets similar some symmetric table tablesample then union unique update using values when where window with within \
      bigint bit boolean char character date dec decimal double float int integer interval national nchar numeric real \
-     smallint time timestamp varchar varying timestamptz timetz text int2 int4 int8 float4 float8 bool bpchar uuid json \
+     smallint time timestamp varchar varying timestamptz timetz text int2 int4 int8 float4 float8 bool bpchar varbit uuid json \
      jsonb bytea money current_time current_timestamp localtime localtimestamp extract normalize overlay position \
      substring treat trim xmlconcat xmlelement xmlexists xmlforest xmlparse xmlpi xmlroot xmlserialize xmltable cast \
      materialized copy explain analyze asc desc system bernoulli repeatable cursor for force_quote force_null to"

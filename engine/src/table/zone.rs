@@ -90,6 +90,7 @@ fn range(array: &dyn Array, pg_type: PgType) -> Option<(Value, Value)> {
         PgType::Bool | PgType::Uuid | PgType::Bytea => by_value(array, pg_type),
         // Blanks at the end of a bpchar do not count, so the order of its bytes says nothing of equality.
         PgType::Bpchar | PgType::Interval | PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => None,
+        PgType::Bit | PgType::Varbit => None,
     }
 }
 

@@ -42,6 +42,8 @@ pub fn value_at(array: &dyn Array, pg_type: PgType, row: usize) -> Value {
         | PgType::Varchar
         | PgType::Bpchar
         | PgType::Name
+        | PgType::Bit
+        | PgType::Varbit
         | PgType::Json
         | PgType::Jsonb
         | PgType::Unknown => Value::Text(TextColumn::of(array).get(row).into()),
@@ -92,6 +94,8 @@ pub fn array_type(pg_type: PgType) -> DataType {
         | PgType::Varchar
         | PgType::Bpchar
         | PgType::Name
+        | PgType::Bit
+        | PgType::Varbit
         | PgType::Json
         | PgType::Jsonb
         | PgType::Unknown => DataType::Utf8,

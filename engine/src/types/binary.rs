@@ -2,7 +2,7 @@
 //! No length prefix; NULL has no bytes.
 
 use super::text::{ParseError, limit_bpchar, limit_varchar, pad_bpchar, truncate_name};
-use super::{Interval, Numeric, PgType, Value, array, json};
+use super::{Interval, Numeric, PgType, Value, array, bits, json};
 
 /// The version that jsonb_send puts before the text.
 pub const JSONB_VERSION: u8 = 1;
@@ -40,6 +40,7 @@ pub fn decode(pg_type: PgType, typmod: i32, bytes: &[u8]) -> Result<Value, Parse
         PgType::Interval => Value::Interval(decode_interval(bytes)?),
         PgType::Uuid => Value::Uuid(fixed(bytes)?),
         PgType::Bytea => Value::Bytea(bytes.into()),
+        PgType::Bit | PgType::Varbit => Value::Text(bits::decode(bytes)?.into()),
         PgType::Array(element) => Value::Array(array::validated(element, bytes)?.into()),
         PgType::Jsonb => Value::Text(json::parse(decode_text(jsonb_text(bytes)?)?)?.into()),
         // Validating is upstream's.
@@ -77,6 +78,7 @@ pub fn write(value: &Value, pg_type: PgType, out: &mut Vec<u8>) {
         Value::Float4(value) => out.extend_from_slice(&value.to_be_bytes()),
         Value::Float8(value) => out.extend_from_slice(&value.to_be_bytes()),
         Value::Numeric(value) => value.encode_binary(out),
+        Value::Text(value) if matches!(pg_type, PgType::Bit | PgType::Varbit) => bits::encode(value, out),
         Value::Text(value) => {
             if pg_type == PgType::Jsonb {
                 out.push(JSONB_VERSION);

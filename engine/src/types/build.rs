@@ -15,7 +15,7 @@ use super::binary::{self, fixed};
 use super::numeric::NumericBuilder;
 use super::text::{self, ParseError};
 use super::text_column::TextBuilder;
-use super::{FormatSettings, Numeric, PgType, Value, array, float};
+use super::{FormatSettings, Numeric, PgType, Value, array, bits, float};
 
 const UUID_BYTES: i32 = 16;
 
@@ -66,6 +66,8 @@ impl ColumnBuilder {
             | PgType::Varchar
             | PgType::Bpchar
             | PgType::Name
+            | PgType::Bit
+            | PgType::Varbit
             | PgType::Json
             | PgType::Jsonb
             | PgType::Unknown => Values::Text(TextBuilder::with_capacity(rows)),
@@ -136,6 +138,9 @@ impl ColumnBuilder {
             Values::Numeric(values) => values.append(Numeric::decode_binary(bytes)?),
             Values::Text(values) if self.pg_type == PgType::Jsonb => {
                 values.append(binary::decode_text(binary::jsonb_text(bytes)?)?);
+            }
+            Values::Text(values) if matches!(self.pg_type, PgType::Bit | PgType::Varbit) => {
+                values.append(&bits::decode(bytes)?);
             }
             Values::Text(values) => values.append(binary::decode_text(bytes)?),
             Values::Interval(values) => values.append_value(interval_native(binary::decode_interval(bytes)?)),

@@ -21,7 +21,7 @@ use super::datetime::zone::OffsetCursor;
 use super::numeric::array::NumericColumn;
 use super::numeric::wire::{BASE, HEADER_BYTES, SIGN_NEGATIVE, SIGN_POSITIVE, header, low_digit};
 use super::text::{uuid_text, write_bytea};
-use super::{DateStyle, Element, FormatSettings, PgType, array, datetime, float, interval};
+use super::{DateStyle, Element, FormatSettings, PgType, array, bits, datetime, float, interval};
 
 /// A result format code (PostgreSQL: Message Flow, Formats and Format Codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +72,7 @@ enum Cells<'s> {
     IntervalBinary(IntervalMonthDayNanoArray),
     UuidText(FixedSizeBinaryArray),
     UuidBinary(FixedSizeBinaryArray),
+    BitsBinary(ArrayRef),
     ByteaText(BinaryArray, &'s FormatSettings),
     ByteaBinary(BinaryArray),
     ArrayText(BinaryArray, Element, &'s FormatSettings),
@@ -152,11 +153,14 @@ impl<'s> Cells<'s> {
             PgType::Bytea if is_text => Self::ByteaText(column.as_binary().clone(), settings),
             PgType::Array(element) if is_text => Self::ArrayText(column.as_binary().clone(), element, settings),
             PgType::Bytea | PgType::Array(_) => Self::ByteaBinary(column.as_binary().clone()),
+            PgType::Bit | PgType::Varbit if !is_text => Self::BitsBinary(column.clone()),
             PgType::Jsonb if !is_text => Self::text(column, &[JSONB_VERSION]),
             PgType::Text
             | PgType::Varchar
             | PgType::Bpchar
             | PgType::Name
+            | PgType::Bit
+            | PgType::Varbit
             | PgType::Json
             | PgType::Jsonb
             | PgType::Unknown => Self::text(column, b""),
@@ -246,6 +250,9 @@ impl<'s> Cells<'s> {
                 write_bytes(b"", &uuid_text(uuid), out);
             }
             Self::UuidBinary(values) => write_bytes(b"", values.value(row), out),
+            Self::BitsBinary(column) => {
+                measured(out, |out| bits::encode(TextColumn::of(column.as_ref()).get(row), out))
+            }
             Self::ByteaText(values, settings) => {
                 measured(out, |out| write_bytea(values.value(row), settings.bytea_output, out));
             }

@@ -17,6 +17,7 @@
 //! | Interval | Interval(MonthDayNano) | the third field holds **microseconds**, not nanoseconds |
 //! | Uuid | FixedSizeBinary(16) | |
 //! | Bytea | Binary | |
+//! | Bit, Varbit | Utf8, or Dictionary(Int32, Utf8) | a digit for each bit, see [`bits`] |
 //! | Array | Binary | as array_send writes it, see [`mod@array`] |
 //!
 //! Any Numeric array may arrive in any of its three forms, any text array in either of its two: kernels accept all.
@@ -24,6 +25,7 @@
 pub mod access;
 pub mod array;
 pub mod binary;
+pub mod bits;
 pub mod build;
 pub mod datetime;
 pub mod encode;
@@ -64,6 +66,9 @@ pub enum PgType {
     Interval,
     Uuid,
     Bytea,
+    Bit,
+    /// bit varying.
+    Varbit,
     Json,
     Jsonb,
     Array(Element),
@@ -77,6 +82,7 @@ pub enum TypeCategory {
     Boolean,
     Numeric,
     String,
+    BitString,
     DateTime,
     Timespan,
     UserDefined,
@@ -90,7 +96,7 @@ impl PgType {
         matches!(self, Self::Int2 | Self::Int4 | Self::Int8)
     }
 
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 36] = [
         Self::Bool,
         Self::Int2,
         Self::Int4,
@@ -109,6 +115,8 @@ impl PgType {
         Self::Interval,
         Self::Uuid,
         Self::Bytea,
+        Self::Bit,
+        Self::Varbit,
         Self::Json,
         Self::Jsonb,
         Self::Array(Element::Bool),
@@ -148,6 +156,8 @@ impl PgType {
             Self::Timestamp => 1114,
             Self::Timestamptz => 1184,
             Self::Interval => 1186,
+            Self::Bit => 1560,
+            Self::Varbit => 1562,
             Self::Numeric => 1700,
             Self::Uuid => 2950,
             Self::Jsonb => 3802,
@@ -164,6 +174,8 @@ impl PgType {
         match self {
             Self::Bool => "boolean",
             Self::Bytea => "bytea",
+            Self::Bit => "bit",
+            Self::Varbit => "bit varying",
             Self::Name => "name",
             Self::Int8 => "bigint",
             Self::Int2 => "smallint",
@@ -192,6 +204,8 @@ impl PgType {
         match self {
             Self::Bool => "bool",
             Self::Bytea => "bytea",
+            Self::Bit => "bit",
+            Self::Varbit => "varbit",
             Self::Name => "name",
             Self::Int8 => "int8",
             Self::Int2 => "int2",
@@ -226,7 +240,7 @@ impl PgType {
             Self::Name => 64,
             Self::Unknown => -2,
             Self::Numeric | Self::Text | Self::Varchar | Self::Bpchar | Self::Bytea | Self::Json | Self::Jsonb => -1,
-            Self::Array(_) => -1,
+            Self::Array(_) | Self::Bit | Self::Varbit => -1,
         }
     }
 
@@ -236,6 +250,7 @@ impl PgType {
             Self::Int2 | Self::Int4 | Self::Int8 | Self::Float4 | Self::Float8 | Self::Numeric => TypeCategory::Numeric,
             Self::Text | Self::Varchar | Self::Bpchar | Self::Name => TypeCategory::String,
             Self::Date | Self::Time | Self::Timestamp | Self::Timestamptz => TypeCategory::DateTime,
+            Self::Bit | Self::Varbit => TypeCategory::BitString,
             Self::Interval => TypeCategory::Timespan,
             Self::Uuid | Self::Bytea | Self::Json | Self::Jsonb => TypeCategory::UserDefined,
             Self::Array(_) => TypeCategory::Array,
@@ -245,14 +260,22 @@ impl PgType {
 
     /// `pg_type.typispreferred`.
     pub fn is_preferred(self) -> bool {
-        matches!(self, Self::Bool | Self::Float8 | Self::Text | Self::Timestamptz | Self::Interval)
+        matches!(self, Self::Bool | Self::Float8 | Self::Text | Self::Timestamptz | Self::Interval | Self::Varbit)
     }
 
     /// Whether the array form is Utf8 (or a dictionary of it).
     pub fn is_text_like(self) -> bool {
         matches!(
             self,
-            Self::Text | Self::Varchar | Self::Bpchar | Self::Name | Self::Json | Self::Jsonb | Self::Unknown
+            Self::Text
+                | Self::Varchar
+                | Self::Bpchar
+                | Self::Name
+                | Self::Bit
+                | Self::Varbit
+                | Self::Json
+                | Self::Jsonb
+                | Self::Unknown
         )
     }
 }

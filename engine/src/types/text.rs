@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ByteaOutput, FormatSettings, Numeric, PgType, Value, array, datetime, float, interval, json};
+use super::{ByteaOutput, FormatSettings, Numeric, PgType, Value, array, bits, datetime, float, interval, json};
 
 /// Why a text or binary value is not one of the type, here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +53,7 @@ pub fn parse(pg_type: PgType, typmod: i32, text: &str, settings: &FormatSettings
         PgType::Name => Value::Text(truncate_name(text).into()),
         PgType::Varchar => Value::Text(limit_varchar(text, typmod)?.into()),
         PgType::Bpchar => Value::Text(pad_bpchar(limit_bpchar(text, typmod)?, typmod)),
+        PgType::Bit | PgType::Varbit => Value::Text(bits::parse(text)?.into()),
         PgType::Uuid => Value::Uuid(parse_uuid(bytes)?),
         PgType::Bytea => Value::Bytea(parse_bytea(bytes)?.into()),
         PgType::Array(element) => Value::Array(array::parse(element, text, settings)?.into()),

@@ -188,11 +188,12 @@ pub async fn load(
         .await?;
     let common =
         transaction.query_one(&format!("SELECT {}, current_database()::text", common_digest_sql()), &[]).await?;
-    let collations = load_collations(&transaction).await?;
+    let mut collations = load_collations(&transaction).await?;
     let mut catalog = Catalog {
         version,
         database: common.get(1),
         default_collation: Some(collations.default),
+        collations: std::mem::take(&mut collations.named),
         orders,
         sql_functions: functions::load(&transaction).await?,
         ..load_names(&transaction).await?
@@ -240,6 +241,7 @@ pub fn micros(time: std::time::SystemTime) -> i64 {
 struct Collations {
     default: Collation,
     others: HashMap<Oid, Collation>,
+    named: HashMap<Arc<str>, HashMap<Arc<str>, Collation>>,
 }
 
 impl Collations {
@@ -295,20 +297,32 @@ async fn load_collations(transaction: &Transaction<'_>) -> Result<Collations, Up
         collation(DEFAULT_COLLATION, database.get(0), true, database.get(1), database.get(2), database.get(3));
     let rows = transaction
         .query(
-            "SELECT oid, j->>'collprovider', collisdeterministic, coalesce(j->>'collcollate', ''),
-                    coalesce(j->>'collctype', ''), coalesce(j->>'colllocale', j->>'colliculocale', '')
-               FROM pg_collation c, to_jsonb(c) j WHERE oid <> 100",
+            "SELECT c.oid, j->>'collprovider', collisdeterministic, coalesce(j->>'collcollate', ''),
+                    coalesce(j->>'collctype', ''), coalesce(j->>'colllocale', j->>'colliculocale', ''),
+                    nspname::text, collname::text, collencoding IN (-1, encoding) AND nspname !~ '^pg_(toast_)?temp_'
+               FROM pg_collation c JOIN pg_namespace n ON n.oid = collnamespace, to_jsonb(c) j, pg_database
+              WHERE datname = current_database() ORDER BY collencoding",
             &[],
         )
         .await?;
-    let others = rows.iter().map(|row| {
-        let oid = row.get(0);
-        let found = collation(oid, row.get(1), row.get(2), row.get(3), row.get(4), row.get(5));
+    let mut collations = Collations { default, others: HashMap::new(), named: HashMap::new() };
+    for row in rows {
+        let oid: Oid = row.get(0);
+        let found = match oid {
+            DEFAULT_COLLATION => default,
+            _ => collation(oid, row.get(1), row.get(2), row.get(3), row.get(4), row.get(5)),
+        };
         // "POSIX" and "C" compare alike, but to combine them is an error: only one of them may be the engine's C.
-        let is_other_c = found == Collation::C && oid != C_COLLATION;
-        (oid, if is_other_c { Collation::Deterministic(oid) } else { found })
-    });
-    Ok(Collations { default, others: others.collect() })
+        let is_other_c = found == Collation::C && !matches!(oid, C_COLLATION | DEFAULT_COLLATION);
+        let found = if is_other_c { Collation::Deterministic(oid) } else { found };
+        collations.others.insert(oid, found);
+        // One of the database's own encoding comes before one of any (namespace.c, lookup_collation): it is the later row.
+        if row.get(8) {
+            let (schema, name): (String, String) = (row.get(6), row.get(7));
+            collations.named.entry(schema.into()).or_default().insert(name.into(), found);
+        }
+    }
+    Ok(collations)
 }
 
 /// Names that could win over a built-in function, operator or type.

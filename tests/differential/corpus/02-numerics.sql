@@ -43,3 +43,7 @@ SELECT to_char({decimal}::numeric, {pattern}), to_char({decimal}::numeric(20,3),
 let float = 0 ;; 0.1 ;; -0.001 ;; 1.5 ;; -2.5 ;; 1234567.891 ;; 1e15 ;; 123456789012345678 ;; NULL
 SELECT to_char({float}::double precision, {pattern}), to_char({float}::real, {pattern});
 SELECT id, to_char(s, '9,999'), to_char(i, 'FM9,999,999,999'), to_char(b, '0000MI'), to_char(n2, '9,999.99'), to_char(r, '99.9'), to_char(d, 'FM99.990') FROM numbers WHERE id NOT IN (7, 8, 9) ORDER BY id;
+let said = '12' ;; '-3.5' ;; '1,234.50' ;; ' 7' ;; '12.' ;; '.5' ;; '+4' ;; '<5>' ;; '12-' ;; '12+' ;; '1 2' ;; 'a1b2' ;; '12th' ;; '1234567' ;; '' ;; ' ' ;; '- 5' ;; '$9.99' ;; NULL
+let template = '99' ;; '9999.99' ;; '9,999.99' ;; 'FM9,999.99' ;; '00.00' ;; 'MI99.9' ;; '99.9MI' ;; 'PL99' ;; 'SG99.9' ;; '99SG' ;; '99PR' ;; '99TH' ;; '"x"99' ;; '9 9' ;; '.99' ;; '' ;; '99.' ;; 'S99' ;; '99V9' ;; '99D9' ;; 'RN' ;; 'xx'
+SELECT to_number({said}, {template});
+SELECT to_number(t, {template}) FROM texts WHERE id = 4;

@@ -59,3 +59,11 @@ SELECT ('x' || md5({a}))::bit({bits})::bigint, ('x' || md5({a}))::bit(32)::integ
 let digits = '101' ;; 'b11' ;; 'xF0f' ;; '' ;; 'x' ;; '12' ;; 'xg'
 SELECT {digits}::text::bit(8)::integer, {digits}::bit(12)::bigint, {digits}::varchar::bit(64)::bigint;
 SELECT {digits}::bit::int;
+let collation = "C" ;; "POSIX" ;; "default" ;; "en-US-x-icu" ;; pg_catalog."sv-x-icu"
+SELECT id, t COLLATE {collation} {comparison} 'b', v COLLATE {collation} {comparison} t, 'B' {comparison} t COLLATE {collation} FROM texts ORDER BY id;
+SELECT id FROM texts ORDER BY t COLLATE {collation} DESC, id;
+SELECT min(t COLLATE {collation}), max(v COLLATE {collation}), count(DISTINCT t COLLATE {collation}) FROM texts;
+SELECT lower({a} COLLATE {collation}), upper({a} COLLATE {collation}), {a} COLLATE {collation} ILIKE 'A%', {a} COLLATE {collation} < 'b', greatest({a} COLLATE {collation}, 'b');
+SELECT id, rank() OVER (ORDER BY t COLLATE {collation}), count(*) OVER (PARTITION BY t COLLATE {collation}) FROM texts ORDER BY id;
+SELECT a.id, b.id FROM texts a JOIN texts b ON a.t COLLATE {collation} = b.v ORDER BY 1, 2;
+SELECT t COLLATE "C" < v COLLATE {collation} FROM texts WHERE id = 1;

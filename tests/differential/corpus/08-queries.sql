@@ -42,3 +42,7 @@ let p = t ;; v ;; c
 let q = t ;; v ;; c
 SELECT o.id, l.c FROM other o CROSS JOIN LATERAL (SELECT count(*) AS c FROM keys k WHERE k.a = o.a) l ORDER BY 1;
 SELECT a.id, b.id FROM texts a JOIN texts b ON a.{p} = b.{q} ORDER BY 1, 2;
+let all = UNION ;; UNION ALL
+let step = p || 'x'::text ;; array_append(p, 'y') ;; p || ARRAY['z', NULL] ;; p || n::text
+WITH RECURSIVE r (n, p) AS (SELECT 1, ARRAY['a'] {all} SELECT n + 1, {step} FROM r WHERE n < 4) SELECT n, p, cardinality(p), p[2] FROM r ORDER BY n;
+SELECT ARRAY['b'] {all} SELECT tags FROM posts WHERE id < 3 ORDER BY 1;

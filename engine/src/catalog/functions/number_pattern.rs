@@ -1,4 +1,4 @@
-//! to_char of numbers. A pattern that differs by row is left to PostgreSQL.
+//! to_char of numbers, and to_number. A pattern that differs by row is left to PostgreSQL.
 
 use arrow::array::{Array, ArrayRef, StringArray, StringBuilder};
 use std::sync::Arc;
@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::vector::{Native, Numbers, operand, wrong_operand};
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::types::PgType::{Float4, Float8, Int4, Int8, Numeric as NumericType, Text};
+use crate::types::access::TextColumn;
 use crate::types::numeric::pattern::Pattern;
-use crate::types::numeric::{NumericColumn, NumericError};
+use crate::types::numeric::{NumericBuilder, NumericColumn, NumericError};
 use crate::types::{Numeric, Value};
 
 /// The pattern, the second operand; None if it is NULL.
@@ -94,10 +95,36 @@ fn of_numeric(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRe
     }
 }
 
+/// The number that each text is; an empty pattern makes none (numeric_to_number).
+fn to_number(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    let pattern = pattern(o)?.filter(|pattern| !pattern.is_empty());
+    let read = |text: &str| match &pattern {
+        Some(pattern) => pattern.read(text).map(Some).map_err(unknown),
+        None => Ok(None),
+    };
+    let mut numbers = NumericBuilder::with_capacity(rows);
+    match operand(o, 0)? {
+        Operand::Scalar(Value::Null) => (0..rows).for_each(|_| numbers.append_option(None)),
+        Operand::Scalar(Value::Text(text)) => {
+            let number = read(text)?;
+            (0..rows).for_each(|_| numbers.append_option(number));
+        }
+        Operand::Scalar(_) => return Err(wrong_operand()),
+        Operand::Column(array) => {
+            let texts = TextColumn::of(array);
+            for row in 0..rows {
+                numbers.append_option(if array.is_valid(row) { read(texts.get(row))? } else { None });
+            }
+        }
+    }
+    Ok(numbers.finish())
+}
+
 pub(super) static ENTRIES: &[Function] = &[
     Function::stable("to_char", &[Int4, Text], Text, of_int4, "formatting.c int4_to_char"),
     Function::stable("to_char", &[Int8, Text], Text, of_int8, "formatting.c int8_to_char"),
     Function::stable("to_char", &[NumericType, Text], Text, of_numeric, "formatting.c numeric_to_char"),
     Function::stable("to_char", &[Float4, Text], Text, of_float4, "formatting.c float4_to_char"),
     Function::stable("to_char", &[Float8, Text], Text, of_float8, "formatting.c float8_to_char"),
+    Function::stable("to_number", &[Text, Text], NumericType, to_number, "formatting.c numeric_to_number"),
 ];

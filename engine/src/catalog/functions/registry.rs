@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Function, arithmetic, bucket, cast_number, cast_text, comparison, datetime, float, json, number_pattern,
+    Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, json, number_pattern,
     numeric_arithmetic, pattern, regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
@@ -60,6 +60,7 @@ impl ArgumentType {
                 PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name => 'S',
                 PgType::Date | PgType::Time | PgType::Timestamp | PgType::Timestamptz => 'D',
                 PgType::Interval => 'T',
+                PgType::Bit | PgType::Varbit => 'V',
                 PgType::Uuid | PgType::Bytea | PgType::Json | PgType::Jsonb => 'U',
                 PgType::Array(_) => 'A',
                 PgType::Unknown => 'X',
@@ -204,6 +205,7 @@ static ENTRIES: &[&[Function]] = &[
     cast_text::ENTRIES,
     datetime::pattern::ENTRIES,
     number_pattern::ENTRIES,
+    bits::ENTRIES,
     bucket::ENTRIES,
     json::ENTRIES,
     regular::ENTRIES,

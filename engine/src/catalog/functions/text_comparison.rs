@@ -1,4 +1,4 @@
-//! = <> < <= > >= over text, bpchar and name, byte by byte.
+//! = <> < <= > >= over text, bpchar, name and bits, byte by byte.
 //!
 //! Equality is that of every deterministic collation. The order is that of C and POSIX only: whether a collation
 //! allows it is the binder's to check (PostgreSQL: varlena.c, varstr_cmp).
@@ -9,7 +9,7 @@ use super::comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEq
 use super::rows::{Text, to_bool};
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::planted::{Bug, is_planted};
-use crate::types::PgType::{Bool, Bpchar, Name, Text as TextType};
+use crate::types::PgType::{Bit, Bool, Bpchar, Name, Text as TextType, Varbit};
 
 fn texts<R: Relation>(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_bool::<(Text, Text)>(operands, rows, |(a, b)| Ok(R::holds(a.as_bytes().cmp(b.as_bytes()))))
@@ -35,4 +35,6 @@ pub(super) static ENTRIES: &[Function] = six! {
     Name Name "name.c name" texts;
     Name TextType "varlena.c nametext" texts;
     TextType Name "varlena.c textname" texts;
+    Bit Bit "varbit.c bit" texts;
+    Varbit Varbit "varbit.c bit" texts;
 };

@@ -48,6 +48,8 @@ pub(super) fn extreme(which: Which, pg_type: PgType) -> Result<Box<dyn Accumulat
         PgType::Bool
         | PgType::Uuid
         | PgType::Bytea
+        | PgType::Bit
+        | PgType::Varbit
         | PgType::Json
         | PgType::Jsonb
         | PgType::Array(_)

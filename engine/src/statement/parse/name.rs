@@ -92,8 +92,10 @@ impl Parser<'_, '_> {
     /// SimpleTypename.
     pub(super) fn element_type(&mut self) -> Parsed<TypeName> {
         Ok(match self.keyword_type()? {
-            Some(TypeName { name, is_system, modifiers, .. }) if name == "bpchar" && modifiers.is_empty() => {
-                // CharacterWithoutLength: CHAR is CHAR(1) as a type, unlimited in a typed literal.
+            Some(TypeName { name, is_system, modifiers, .. })
+                if matches!(name.as_str(), "bpchar" | "bit") && modifiers.is_empty() =>
+            {
+                // CharacterWithoutLength: CHAR is CHAR(1) as a type, unlimited in a typed literal. Likewise BIT.
                 TypeName { name, is_system, modifiers: vec![1], is_array: false }
             }
             Some(simple) => simple,
@@ -166,8 +168,10 @@ impl Parser<'_, '_> {
             },
             "decimal" | "dec" | "numeric" => system("numeric", self.type_modifiers()?),
             "varchar" => system("varchar", self.type_modifiers()?),
-            "bit" if self.peek_is_word("varying") => return Err(unsupported("type bit varying")),
-            "bit" => system("bit", self.type_modifiers()?),
+            "bit" => {
+                let name = if self.accept_word("varying") { "varbit" } else { "bit" };
+                system(name, self.type_modifiers()?)
+            }
             "char" | "character" => {
                 let name = if self.accept_word("varying") { "varchar" } else { "bpchar" };
                 system(name, self.type_modifiers()?)

@@ -161,6 +161,7 @@ fn value_of(pg_type: PgType) -> BoxedStrategy<Value> {
                 })
                 .boxed()
         }
+        PgType::Bit | PgType::Varbit => "[01]{0,20}".prop_map(|text| Value::Text(text.into())).boxed(),
         PgType::Text
         | PgType::Varchar
         | PgType::Bpchar

@@ -1,7 +1,9 @@
 //! Template patterns of numbers: to_char of integers, numerics and floats (PostgreSQL: formatting.c, NUMDesc_prepare,
-//! NUM_processor, NUM_numpart_to_char).
+//! NUM_processor, NUM_numpart_to_char); `input` has to_number.
 //!
 //! What depends on the locale (D, G, L, S), EEEE and the patterns that few know (B, C, SP) is left to PostgreSQL.
+
+mod input;
 
 use super::{Numeric, NumericError, POWERS_OF_TEN};
 
