@@ -39,7 +39,7 @@ use crate::statement::dependencies::Dependencies;
 use crate::statement::fingerprint::{self, Lifted};
 use crate::types::{Oid, Value};
 
-pub use crate::prepare::{PrepareContext, Prepared, prepare};
+pub use crate::prepare::{Choice, PrepareContext, Prepared, prepare};
 
 /// Bounds of an [`Engine`].
 #[derive(Clone, Debug)]

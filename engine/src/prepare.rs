@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::binder::{self, BindContext, BoundExpr, BoundQuery, BoundRelation, Reader};
+use crate::binder::{self, BindContext, BoundExpr, BoundQuery, BoundRelation, OpenColumns, Reader};
 use crate::catalog::Catalog;
 use crate::executor;
 use crate::planner::Plan;
@@ -48,9 +48,8 @@ pub struct Prepared {
     pub unlimited: Option<Plan>,
     /// Output columns of the outermost ORDER BY, as far as its keys are output columns.
     pub order_columns: Vec<usize>,
-    /// PostgreSQL may choose among rows in a way that shows elsewhere than in the outermost LIMIT: another answer may be
-    /// right, too.
-    pub has_choice: bool,
+    /// What PostgreSQL may choose besides: another answer may be right, too.
+    pub choice: Choice,
     pub shape: Shape,
     /// What a verdict of the audit is about: the shape, the parameters' types, the tables and the result's description.
     /// Equal for statements that differ only in lifted literals, and after changes of the catalog that do not concern it.
@@ -58,6 +57,21 @@ pub struct Prepared {
     pub catalog_version: u64,
     /// What may be names of zones in definitions that the text names.
     pub zone_names: Vec<String>,
+}
+
+/// What hangs on the order of rows that no ORDER BY tells apart, other than which of them the outermost LIMIT keeps.
+#[derive(Debug)]
+pub enum Choice {
+    Nothing,
+    /// The values of some output columns.
+    Values(OpenColumns),
+    /// Rows besides: those of an answer are among those of `among`.
+    Rows {
+        open: OpenColumns,
+        among: Box<Plan>,
+    },
+    /// Only an equal answer says something.
+    Anything,
 }
 
 /// Parses, binds and plans one query; an `UpstreamReason` says what is not answered here.
@@ -77,8 +91,9 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let order_columns = order_columns(&query);
     // A recursion may end only because it is not asked for more: which rows it gives first is then part of the answer.
     let is_cut = query.is_recursion_cut();
-    let unlimited = without_limit(&query).filter(|_| !is_cut).map(executor::plan).transpose()?;
-    let has_choice = is_cut || query.has_choice();
+    let unlimited = without_limit(&query).filter(|_| !is_cut);
+    let choice = if is_cut { Choice::Anything } else { choice(unlimited.as_ref().unwrap_or(&query)) };
+    let unlimited = unlimited.map(executor::plan).transpose()?;
     let zone_names = query.zone_names.clone();
     let plan = executor::plan(query)?;
     Ok(Prepared {
@@ -86,12 +101,25 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
         plan,
         unlimited,
         order_columns,
-        has_choice,
+        choice,
         shape,
         identity,
         catalog_version: context.catalog.version,
         zone_names,
     })
+}
+
+/// A plan that cannot be made tells nothing.
+fn choice(query: &BoundQuery) -> Choice {
+    match query.choice() {
+        binder::Choice::Nothing => Choice::Nothing,
+        binder::Choice::Values(open) => Choice::Values(open),
+        binder::Choice::Rows { open, among } => match executor::plan(*among) {
+            Ok(among) => Choice::Rows { open, among: Box::new(among) },
+            Err(_) => Choice::Anything,
+        },
+        binder::Choice::Anything => Choice::Anything,
+    }
 }
 
 fn single(sql: &str) -> Result<Statement, UpstreamReason> {

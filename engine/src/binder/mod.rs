@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod array;
+mod choice;
 mod coerce;
 mod common;
 mod decorrelate;
@@ -36,6 +37,8 @@ mod window;
 
 use std::sync::Arc;
 
+pub(crate) use self::choice::Choice;
+pub use self::choice::OpenColumns;
 pub use self::used::Used;
 
 use crate::catalog::functions::{

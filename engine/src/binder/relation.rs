@@ -4,9 +4,7 @@
 //! level that they belong to has put it beside its own rows.
 
 use crate::binder::typed::{children, children_mut};
-use crate::binder::{BoundExpr, BoundQuery, BoundRelation, MatchKind, WindowCall, WindowKind};
-use crate::catalog::functions::{AggregateFunction, WindowFunction};
-use crate::statement::ast::FrameUnit;
+use crate::binder::{BoundExpr, BoundQuery, BoundRelation, MatchKind, WindowCall};
 
 /// Index of the first aggregate's result among an expression's columns, until grouping gives it its place.
 pub(super) const AGGREGATE_BASE: usize = 1 << 32;
@@ -236,40 +234,6 @@ impl BoundQuery {
         let is_recursive = |input: &BoundRelation| recurs(input) || self.commons.iter().any(recurs);
         limited(&self.root).is_some_and(|input| !is_sorted(input) && is_recursive(input))
     }
-
-    /// Whether the answer may depend on how PostgreSQL orders rows that no ORDER BY tells apart, the outermost LIMIT aside.
-    pub(crate) fn has_choice(&self) -> bool {
-        fn below_limit(relation: &BoundRelation) -> &BoundRelation {
-            match relation {
-                BoundRelation::Limit { input, .. } => input,
-                BoundRelation::Project { input, .. } if matches!(**input, BoundRelation::Limit { .. }) => {
-                    below_limit(input)
-                }
-                other => other,
-            }
-        }
-        let scalars = self.scalars.iter().map(|scalar| &scalar.relation);
-        chooses(below_limit(&self.root)) || self.commons.iter().chain(scalars).any(chooses)
-    }
-}
-
-fn takes_order(function: AggregateFunction) -> bool {
-    matches!(function, AggregateFunction::StringAgg | AggregateFunction::ArrayAgg)
-}
-
-fn chooses(relation: &BoundRelation) -> bool {
-    let own = match relation {
-        BoundRelation::Limit { .. } | BoundRelation::DistinctOn { .. } => true,
-        BoundRelation::Window { calls, .. } => calls.iter().any(|call| match call.function {
-            WindowKind::Function(WindowFunction::Rank | WindowFunction::DenseRank) => false,
-            WindowKind::Function(WindowFunction::PercentRank | WindowFunction::CumeDist) => false,
-            WindowKind::Function(_) => true,
-            WindowKind::Aggregate(function) => call.frame.unit == FrameUnit::Rows || takes_order(function),
-        }),
-        BoundRelation::Aggregate { aggregates, .. } => aggregates.iter().any(|call| takes_order(call.function)),
-        _ => false,
-    };
-    own || relation.inputs().into_iter().any(chooses)
 }
 
 impl WindowCall {

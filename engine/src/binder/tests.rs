@@ -53,6 +53,7 @@ fn catalog(default_collation: Collation) -> Catalog {
         schemas: HashMap::from([("public".into(), entries), ("pg_catalog".into(), HashMap::new())]),
         tables: tables.into_iter().map(|table| (table.id, table)).collect(),
         default_collation: Some(default_collation),
+        collations: HashMap::from([("pg_catalog".into(), HashMap::from([("C".into(), Collation::C)]))]),
         ..Catalog::default()
     }
 }
@@ -359,4 +360,57 @@ fn a_dependent_column_becomes_a_group() {
         })
         .collect();
     assert_eq!(indexes, [1, 2]);
+}
+
+/// What PostgreSQL may choose, in short: `-` nothing, columns with `~` behind those that are only permuted, `rows` before
+/// them, `?` anything.
+fn choice_of(sql: &str) -> String {
+    let shown = |open: OpenColumns| {
+        let column = |at: &usize| format!("{at}{}", if open.permuted.contains(at) { "~" } else { "" });
+        open.columns.iter().map(column).collect::<Vec<_>>().join(" ")
+    };
+    match bind_default(sql).unwrap_or_else(|reason| panic!("{sql}: {reason}")).choice() {
+        Choice::Nothing => "-".to_owned(),
+        Choice::Values(open) => shown(open),
+        Choice::Rows { open, .. } => format!("rows {}", shown(open)).trim_end().to_owned(),
+        Choice::Anything => "?".to_owned(),
+    }
+}
+
+#[test]
+fn what_ties_decide_is_told_apart() {
+    for (sql, expected) in [
+        ("SELECT id, row_number() OVER (ORDER BY month) FROM flights", "1~"),
+        ("SELECT row_number() OVER (ORDER BY month) AS r, rank() OVER (ORDER BY month) FROM flights ORDER BY r", "0~"),
+        ("SELECT 1 + row_number() OVER (ORDER BY month) FROM flights", "0"),
+        ("SELECT id, lag(day) OVER (ORDER BY month), sum(day) OVER (ORDER BY month) FROM flights", "1"),
+        ("SELECT sum(day) OVER (ORDER BY month ROWS UNBOUNDED PRECEDING) FROM flights", "0"),
+        ("SELECT dense_rank() OVER (ORDER BY month), count(*) OVER (PARTITION BY day) FROM flights", "-"),
+        ("SELECT * FROM (SELECT day, row_number() OVER (ORDER BY month) AS r FROM flights) q WHERE r < 3", "rows 1"),
+        ("SELECT day FROM (SELECT day, row_number() OVER (ORDER BY month) AS r FROM flights) q WHERE r < 3", "rows"),
+        ("SELECT count(*) FROM (SELECT day, row_number() OVER (ORDER BY month) AS r FROM flights) q WHERE r < 3", "?"),
+        ("SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY month) AS r FROM flights) q", "0"),
+        ("SELECT r, count(*) FROM (SELECT ntile(2) OVER (ORDER BY month) AS r FROM flights) q GROUP BY r", "?"),
+        ("SELECT DISTINCT ON (month) month, day, id FROM flights ORDER BY month", "1 2"),
+        ("SELECT id FROM (SELECT id FROM flights LIMIT 3) q", "rows"),
+        (
+            "SELECT f.id, q.day FROM flights f JOIN (SELECT id, day FROM flights ORDER BY month LIMIT 3) q ON q.id = f.id",
+            "rows",
+        ),
+        ("SELECT f.id, q.day FROM flights f LEFT JOIN (SELECT id, day FROM flights LIMIT 3) q ON q.id = f.id", "?"),
+        ("SELECT id, (SELECT day FROM flights LIMIT 1) FROM flights", "1"),
+        ("SELECT string_agg(carrier, ',') FROM flights", "0"),
+        ("SELECT string_agg(carrier, ',' ORDER BY carrier), array_agg(id ORDER BY month) FROM flights", "1"),
+        ("SELECT month, string_agg(carrier, ',') FROM flights GROUP BY month ORDER BY month", "1"),
+        (
+            "WITH q AS (SELECT id, row_number() OVER (ORDER BY day) AS r FROM flights) SELECT a.id, b.r FROM q a JOIN q b ON a.id = b.id",
+            "1",
+        ),
+        ("SELECT id FROM flights UNION SELECT row_number() OVER (ORDER BY day) FROM flights", "rows 0"),
+        ("SELECT id FROM flights UNION ALL SELECT row_number() OVER (ORDER BY day) FROM flights", "0"),
+        ("SELECT id FROM flights WHERE id IN (SELECT id FROM flights LIMIT 3)", "?"),
+        ("SELECT id, month FROM flights ORDER BY month", "-"),
+    ] {
+        assert_eq!(choice_of(sql), expected, "{sql}");
+    }
 }

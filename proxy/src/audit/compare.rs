@@ -1,12 +1,14 @@
 //! Is freshet's answer one that PostgreSQL could have given? Equal, and free exactly where PostgreSQL is free.
 //!
 //! Free are: the order of rows where no ORDER BY fixes it (ties included), which rows a LIMIT keeps among those that
-//! its order does not tell apart, and the last bits of a float8 that was summed in another order.
+//! its order does not tell apart, the last bits of a float8 that was summed in another order, and columns that hang on the
+//! order of such rows (`row_number() OVER (ORDER BY tie)`), whatever the rest of their rows is.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use freshet_engine::binder::OpenColumns;
 use freshet_engine::types::{Numeric, PgType};
 
 /// One row: NULL or the cell's bytes as they go over the wire.
@@ -138,6 +140,39 @@ fn find_all(
         }
     }
     Ok(())
+}
+
+/// The answers agree but for what PostgreSQL chooses of some columns: the rest of each row is compared, and of `permuted`
+/// columns, where no row is left out, all values taken together.
+pub fn compare_open(
+    columns: &[ComparedColumn],
+    freedom: &Freedom,
+    open: &OpenColumns,
+    [upstream, local]: [&[Row]; 2],
+    among: Option<&[Row]>,
+) -> Result<(), Difference> {
+    let is_open = |column: &usize| open.columns.contains(column);
+    let bound = Freedom {
+        // Rows whose first keys are open come in an order of which nothing is known.
+        order_columns: freedom.order_columns.iter().copied().take_while(|column| !is_open(column)).collect(),
+        is_limited: freedom.is_limited,
+    };
+    let masked = |rows: &[Row]| without(&open.columns, rows);
+    let among = among.map(masked);
+    compare(columns, &bound, &masked(upstream), &masked(local), among.as_deref())?;
+    if freedom.is_limited {
+        return Ok(());
+    }
+    for column in open.permuted.iter().copied() {
+        let alone = |rows: &[Row]| rows.iter().map(|row| vec![row[column].clone()]).collect::<Vec<Row>>();
+        is_contained(&columns[column..=column], &alone(upstream), &alone(local))?;
+    }
+    Ok(())
+}
+
+fn without(columns: &[usize], rows: &[Row]) -> Vec<Row> {
+    let cell = |(at, cell): (usize, &Option<Bytes>)| cell.clone().filter(|_| !columns.contains(&at));
+    rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect()
 }
 
 fn is_float(pg_type: PgType) -> bool {
@@ -284,6 +319,46 @@ mod tests {
         }
         let twice = rows(&[&["7"], &["7"]]);
         assert_eq!(compare(&[FLOAT], &limited, &twice, &twice, Some(&all)), Err(Difference::Row { row: 1 }));
+    }
+
+    #[test]
+    fn only_open_columns_are_free() {
+        let open = OpenColumns { columns: vec![1], permuted: vec![1] };
+        let upstream = rows(&[&["a", "1"], &["b", "2"], &["c", "3"]]);
+        let with = |local: &[&[&str]]| {
+            compare_open(&[TEXT, TEXT], &Freedom::default(), &open, [&upstream, &rows(local)], None)
+        };
+        assert_eq!(with(&[&["a", "2"], &["b", "3"], &["c", "1"]]), Ok(()));
+        assert_eq!(with(&[&["a", "2"], &["b", "3"], &["d", "1"]]), Err(Difference::Row { row: 2 }));
+        assert_eq!(with(&[&["a", "1"], &["b", "1"], &["c", "3"]]), Err(Difference::Row { row: 1 }));
+        let any = OpenColumns { columns: vec![1], permuted: Vec::new() };
+        let other = rows(&[&["a", "7"], &["b", "7"], &["c", "NULL"]]);
+        assert_eq!(compare_open(&[TEXT, TEXT], &Freedom::default(), &any, [&upstream, &other], None), Ok(()));
+    }
+
+    #[test]
+    fn order_by_an_open_column_is_no_order() {
+        let open = OpenColumns { columns: vec![0], permuted: Vec::new() };
+        let (upstream, local) = (rows(&[&["1", "x"], &["2", "y"]]), rows(&[&["1", "y"], &["2", "x"]]));
+        let ordered = Freedom { order_columns: vec![0, 1], is_limited: false };
+        assert_eq!(compare_open(&[TEXT, TEXT], &ordered, &open, [&upstream, &local], None), Ok(()));
+        let first = Freedom { order_columns: vec![1, 0], is_limited: false };
+        let difference = Err(Difference::Order { row: 0 });
+        assert_eq!(compare_open(&[TEXT, TEXT], &first, &open, [&upstream, &local], None), difference);
+    }
+
+    #[test]
+    fn chosen_rows_are_among_those_to_choose_from() {
+        let open = OpenColumns { columns: vec![1], permuted: Vec::new() };
+        let chosen = Freedom { order_columns: Vec::new(), is_limited: true };
+        let among = rows(&[&["a", "1"], &["b", "2"], &["b", "3"]]);
+        let with = |upstream: &[&[&str]]| {
+            let local = rows(&[&["a", "1"], &["b", "2"]]);
+            compare_open(&[TEXT, TEXT], &chosen, &open, [&rows(upstream), &local], Some(&among))
+        };
+        assert_eq!(with(&[&["b", "1"], &["b", "1"]]), Ok(()));
+        assert_eq!(with(&[&["a", "1"], &["a", "2"]]), Err(Difference::Row { row: 1 }));
+        assert_eq!(with(&[&["a", "1"]]), Err(Difference::RowCount { upstream: 1, local: 2 }));
     }
 
     #[test]

@@ -22,6 +22,8 @@ struct Standing {
     /// Upstream's description of the result agreed.
     columns_verified: std::sync::atomic::AtomicBool,
     is_quarantined: std::sync::atomic::AtomicBool,
+    /// Upstream's description of the result is another one.
+    is_mismatched: std::sync::atomic::AtomicBool,
     executions: AtomicU64,
     /// The engine refused or failed while upstream answered: relayed without another comparison for a while.
     refusal: parking_lot::Mutex<Option<Refusal>>,
@@ -78,6 +80,9 @@ impl Audit {
     /// `needs_columns`: the reply will carry a description of the result.
     pub fn decide(&self, identity: &Arc<str>, needs_columns: bool) -> Decision {
         let standing = self.standing(identity);
+        if standing.is_mismatched.load(Relaxed) {
+            return Decision::Relay(UpstreamReason::ShapeMismatch);
+        }
         if standing.is_quarantined.load(Relaxed) {
             return Decision::Relay(UpstreamReason::Quarantined);
         }
@@ -135,6 +140,7 @@ impl Audit {
     /// The descriptions differ.
     pub fn mismatched(&self, identity: &Arc<str>) {
         self.counters.shape_mismatches.fetch_add(1, Relaxed);
+        self.standing(identity).is_mismatched.store(true, Relaxed);
         self.quarantine(identity);
     }
 
@@ -205,6 +211,16 @@ mod tests {
         audit.agreed(&shape, true);
         assert_eq!(audit.decide(&shape, true), Decision::Relay(UpstreamReason::Quarantined));
         assert_eq!(audit.counters.wrong_answers.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn another_description_is_said_to_be_one() {
+        let audit = Audit::new(0);
+        let shape: Arc<str> = "select".into();
+        audit.mismatched(&shape);
+        audit.agreed(&shape, false);
+        assert_eq!(audit.decide(&shape, false), Decision::Relay(UpstreamReason::ShapeMismatch));
+        assert_eq!(audit.counters.wrong_answers.load(Relaxed), 0);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
-use freshet_engine::Prepared;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
@@ -14,8 +13,9 @@ use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
+use freshet_engine::{Choice, Prepared};
 
-use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare};
+use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare, compare_open};
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
@@ -250,7 +250,7 @@ fn judge(
             is_binary: *format == Format::Binary,
         })
         .collect();
-    let (theirs, mut ours) = (rows(reply), rows(&ours));
+    let (mut theirs, mut ours) = (rows(reply), rows(&ours));
     let mut all = unlimited.map(|(bytes, _)| rows(&bytes));
     if execution.is_suspended {
         // As if the statement had a LIMIT of as many rows.
@@ -258,30 +258,98 @@ fn judge(
         ours.truncate(theirs.len());
     }
     let mut freedom = Freedom { order_columns: prepared.order_columns.clone(), is_limited: all.is_some() };
-    let mut theirs = theirs;
+    let mut moving = Vec::new();
     if prepared.plan.uses_time {
         // Upstream's clock stood somewhere between the two barriers': what is the same at both is compared.
         let Ok((earlier, _)) = answer_at(&prepared.plan, execution.before.statement_time) else {
             return inconclusive();
         };
-        let Some(moving) = moving_columns(&rows(&earlier), &ours) else { return inconclusive() };
-        let all = all.iter_mut().flatten();
-        theirs.iter_mut().chain(&mut ours).chain(all).for_each(|row| moving.iter().for_each(|at| row[*at] = None));
+        let Some(found) = moving_columns(&rows(&earlier), &ours) else { return inconclusive() };
+        moving = found;
+        forget(&moving, theirs.iter_mut().chain(&mut ours).chain(all.iter_mut().flatten()));
         freedom.order_columns.retain(|column| !moving.contains(column));
     }
-    match compare(&columns, &freedom, &theirs, &ours, all.as_deref()) {
-        Ok(()) => local.audit.agreed(&prepared.identity, is_described),
+    let rows_of = |plan: &Plan| -> Result<Vec<Row>, EvalError> {
+        let (bytes, _) = answer(plan)?;
+        let mut rows = rows(&bytes);
+        forget(&moving, &mut rows);
+        Ok(rows)
+    };
+    let answers = Answers { columns, freedom, theirs, ours, all };
+    match answers.judgement(&prepared.choice, &rows_of) {
+        Judgement::Agrees => local.audit.agreed(&prepared.identity, is_described),
         // Another choice among equals may be the difference; it decides nothing.
-        Err(_) if prepared.has_choice => {
+        Judgement::Open => {
             let reason = UpstreamReason::Unsupported("rows that no ORDER BY tells apart decide the answer".into());
             local.audit.refused(&prepared.identity, reason);
         }
-        Err(difference) => {
-            report(prepared, &difference, &theirs, &ours);
+        Judgement::Differs(difference) => {
+            report(prepared, &difference, &answers.theirs, &answers.ours);
             local.audit.differed(&prepared.identity);
         }
+        Judgement::Unordered(missing) => return Some(missing),
     }
     None
+}
+
+/// Two answers to one statement.
+struct Answers {
+    columns: Vec<ComparedColumn>,
+    freedom: Freedom,
+    theirs: Vec<Row>,
+    ours: Vec<Row>,
+    /// Ours without the outermost limit, if there is one.
+    all: Option<Vec<Row>>,
+}
+
+enum Judgement {
+    Agrees,
+    /// They differ, and may.
+    Open,
+    Differs(Difference),
+    /// Upstream has to tell the order of these texts first.
+    Unordered(Arc<Missing>),
+}
+
+impl From<Result<(), Difference>> for Judgement {
+    fn from(compared: Result<(), Difference>) -> Self {
+        compared.map_or_else(Self::Differs, |()| Self::Agrees)
+    }
+}
+
+impl Answers {
+    /// Equal, or as far apart as PostgreSQL's choice allows. `rows_of`: the engine's answer to another plan, at the same moment.
+    fn judgement(&self, choice: &Choice, rows_of: &dyn Fn(&Plan) -> Result<Vec<Row>, EvalError>) -> Judgement {
+        let Self { columns, freedom, theirs, ours, all } = self;
+        let strict = compare(columns, freedom, theirs, ours, all.as_deref());
+        if strict.is_ok() {
+            return Judgement::Agrees;
+        }
+        match choice {
+            Choice::Nothing => strict.into(),
+            Choice::Anything => Judgement::Open,
+            Choice::Values(open) => compare_open(columns, freedom, open, [theirs, ours], all.as_deref()).into(),
+            Choice::Rows { open, among } => {
+                let among = match rows_of(among) {
+                    Ok(among) => among,
+                    Err(EvalError::Unordered(missing)) => return Judgement::Unordered(missing),
+                    // Too many, or an error in a row that is not chosen.
+                    Err(_) => return Judgement::Open,
+                };
+                let chosen = Freedom { is_limited: true, ..freedom.clone() };
+                match compare_open(columns, &chosen, open, [theirs, ours], Some(&among)) {
+                    // How many rows there are, and in which order, may be a part of what is chosen.
+                    Err(Difference::RowCount { .. } | Difference::Order { .. }) => Judgement::Open,
+                    compared => compared.into(),
+                }
+            }
+        }
+    }
+}
+
+/// Makes the cells of these columns equal.
+fn forget<'r>(columns: &[usize], rows: impl IntoIterator<Item = &'r mut Row>) {
+    rows.into_iter().for_each(|row| columns.iter().for_each(|at| row[*at] = None));
 }
 
 /// The columns that differ between two answers of the same rows; None: other rows.
