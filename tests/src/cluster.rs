@@ -161,10 +161,20 @@ impl Cluster {
 
     /// A new, empty database; its name.
     pub fn database(&self) -> String {
+        self.database_with("")
+    }
+
+    /// Likewise, with options of CREATE DATABASE.
+    pub fn database_with(&self, options: &str) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        self.psql("postgres", &format!("CREATE DATABASE {name} {options}"));
         name
+    }
+
+    /// Ends whoever is connected with it.
+    pub fn drop_database(&self, name: &str) {
+        self.psql("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"));
     }
 
     /// `postgres://postgres@127.0.0.1:PORT/DATABASE`.

@@ -82,6 +82,23 @@ impl Freshet {
         }
     }
 
+    /// Reads the tables until they are mirrored, which is why they are.
+    pub fn read_until_mirrored(&self, database: &str, tables: &[String]) {
+        let mut client = RawClient::connect(self.address(), "postgres", database).expect("connects");
+        let limit = Instant::now() + Duration::from_secs(60);
+        for table in tables {
+            loop {
+                client.simple(&format!("SELECT count(*) FROM {table}")).expect("answers");
+                let (route, reason) = client.last().expect("answers");
+                if matches!(route.as_str(), "local" | "hit") {
+                    break;
+                }
+                assert!(Instant::now() < limit, "{table} is not mirrored: {route} {reason}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
     /// One value of `freshet.status`.
     pub fn status(&self, database: &str, name: &str) -> String {
         let mut client = RawClient::connect(self.address(), "postgres", database).expect("connects");

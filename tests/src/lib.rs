@@ -6,6 +6,7 @@ pub mod client;
 pub mod cluster;
 pub mod freshet;
 pub mod fuzz;
+pub mod generator;
 pub mod model;
 pub mod programs;
 pub mod raw;

@@ -122,10 +122,31 @@ impl RawClient {
 
     /// Parse, Bind, Describe of the portal, Execute, Sync, all unnamed. Parameters as text, their types inferred.
     pub fn extended(&mut self, sql: &str, parameters: &[Option<&str>], result_format: i16) -> io::Result<RawReply> {
-        let mut unit = frame(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat());
+        let parameters: Vec<(u32, Option<&str>)> = parameters.iter().map(|text| (0, *text)).collect();
+        self.extended_of(sql, &parameters, result_format)
+    }
+
+    /// Likewise, with the parameters' declared types (0: to be inferred).
+    pub fn extended_of(
+        &mut self,
+        sql: &str,
+        parameters: &[(u32, Option<&str>)],
+        result_format: i16,
+    ) -> io::Result<RawReply> {
+        let count = u16::try_from(parameters.len()).expect("few").to_be_bytes();
+        let is_declared = parameters.iter().any(|(oid, _)| *oid != 0);
+        let mut parse = [b"\0", sql.as_bytes(), b"\0"].concat();
+        match is_declared {
+            true => {
+                parse.extend_from_slice(&count);
+                parameters.iter().for_each(|(oid, _)| parse.extend_from_slice(&oid.to_be_bytes()));
+            }
+            false => parse.extend_from_slice(&[0, 0]),
+        }
+        let mut unit = frame(b'P', &parse);
         let mut bind = b"\0\0\0\0".to_vec();
-        bind.extend_from_slice(&u16::try_from(parameters.len()).expect("few").to_be_bytes());
-        for parameter in parameters {
+        bind.extend_from_slice(&count);
+        for (_, parameter) in parameters {
             match parameter {
                 None => bind.extend_from_slice(&(-1_i32).to_be_bytes()),
                 Some(text) => {

@@ -22,6 +22,8 @@ use freshet_engine::statement;
 use freshet_engine::types::{FormatSettings, PgType};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
+use freshet_tests::generator::check::Verdict;
+use freshet_tests::generator::script;
 use freshet_tests::raw::{RawClient, RawReply};
 
 /// What a chapter must reach, in percent of the statements that PostgreSQL answers.
@@ -77,6 +79,7 @@ fn setup(cluster: &Cluster) -> String {
         include_str!("../sql/windows.setup.sql"),
         include_str!("../sql/arrays.setup.sql"),
         include_str!("../sql/json.setup.sql"),
+        include_str!("../sql/bits.setup.sql"),
     ] {
         cluster.psql(&database, script);
     }
@@ -268,6 +271,18 @@ fn the_corpus_has_upstreams_answers() {
     assert!(few.is_empty(), "too few are answered here: {few:?}");
     assert!(missing.is_empty(), "not reached: {missing:?}");
     assert!(total >= 3_000, "{total} statements");
+}
+
+/// What the generator once found (`differential/regressions`).
+#[test]
+fn regressions_stay_mended() {
+    let cluster = Cluster::shared();
+    let verdicts = script::all().into_iter().map(|(path, script)| (path, script.verdict(cluster)));
+    let wrong: Vec<String> = verdicts
+        .filter(|(_, verdict)| matches!(verdict, Verdict::Differs(_) | Verdict::Skipped))
+        .map(|(path, verdict)| format!("{}: {verdict:?}", path.display()))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Each mistake that can be planted in the engine is found by the corpus.
