@@ -1,4 +1,4 @@
--- A statement and its parameters as text, a line each: statement => parameter | parameter ...
+-- A statement and its parameters as text, a line each: statement => parameter | parameter ... "-- relay: why" as in edge.sql.
 SELECT id FROM numbers WHERE i = $1 ORDER BY id => 7
 SELECT id FROM numbers WHERE n2 > $1 AND n2 < $2 ORDER BY id => 0.01 | 2.5
 SELECT id FROM numbers WHERE d > $1 ORDER BY id => 1e1
@@ -14,3 +14,14 @@ SELECT a, b, n FROM keys WHERE a = $1 AND b = $2 => 4 | k4
 SELECT a, count(*) FROM keys WHERE a IN ($1, $2) GROUP BY a ORDER BY a => 1 | 2
 SELECT $1::int + 1 AS next FROM other WHERE id = 1 => 41
 SELECT coalesce(a, $1) FROM other ORDER BY id => -1
+-- relay: a custom plan folds it, and no row is needed for the error
+SELECT 10 / $1 FROM numbers WHERE false => 0
+-- relay: likewise in a branch that no row takes
+SELECT CASE WHEN id > 1000 THEN 10 / $1::int ELSE id END FROM numbers ORDER BY id => 0
+-- relay: likewise under a condition that keeps nothing
+SELECT id FROM numbers WHERE id > 1000 AND i > sqrt($1::float8) => -1
+-- relay: likewise in a subquery that nothing asks
+SELECT id FROM other WHERE id < 0 AND EXISTS (SELECT FROM numbers WHERE i = 5 % $1::int) => 0
+SELECT 10 / $1::int FROM numbers WHERE false => 3
+SELECT CASE WHEN $1 = 0 THEN 0 ELSE 10 / $1 END FROM other WHERE id = 1 => 0
+SELECT CASE WHEN id > 1000 THEN 10 / $1::int ELSE id END FROM numbers ORDER BY id => 2

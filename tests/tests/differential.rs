@@ -39,11 +39,15 @@ fn script(text: &str) -> Vec<Case> {
 }
 
 fn parameter_script(text: &str) -> Vec<Case> {
-    let lines = text.lines().filter(|line| !line.starts_with("--"));
-    let cases = lines.filter_map(|line| line.split_once(" => ")).map(|(sql, parameters)| Case {
-        sql: sql.to_string(),
-        parameters: parameters.split(" | ").map(str::to_string).collect(),
-        is_relayed: false,
+    let mut is_relayed = false;
+    let cases = text.lines().filter_map(|line| {
+        if let Some(comment) = line.strip_prefix("--") {
+            is_relayed = comment.trim_start().starts_with("relay:");
+            return None;
+        }
+        let (sql, parameters) = line.split_once(" => ")?;
+        let parameters = parameters.split(" | ").map(str::to_string).collect();
+        Some(Case { sql: sql.to_string(), parameters, is_relayed: std::mem::take(&mut is_relayed) })
     });
     cases.collect()
 }

@@ -145,6 +145,9 @@ pub fn execute(plan: &Plan, context: &RunContext<'_>) -> Result<Vec<RowBatch>, E
         sampled: RefCell::default(),
         rounds: RefCell::default(),
     };
+    for expr in &plan.constants {
+        eval::constant(expr, context.parameters, &context.eval)?;
+    }
     let mut parameters = Cow::Borrowed(context.parameters);
     for scalar in &plan.scalars {
         let value = Run::new(plan, context, &parameters, &state).scalar(scalar)?;

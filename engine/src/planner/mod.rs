@@ -27,6 +27,8 @@ pub struct Plan {
     pub root: PlanNode,
     /// What several parts read, computed when it is first read.
     pub commons: Vec<PlanNode>,
+    /// What is made of parameters alone and may raise an error: computed first, whether a row needs it or not.
+    pub constants: Vec<BoundExpr>,
     /// Values computed before anything else, in order; parameters behind the statement's own.
     pub scalars: Vec<Scalar>,
     pub output: Vec<OutputColumn>,
@@ -92,12 +94,17 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
         scalars.push(Scalar { node, kind: scalar.kind, pg_type: scalar.pg_type });
     }
     all(&mut root, &mut commons, &mut scalars).try_for_each(rules::collate::collate)?;
+    let mut constants = Vec::new();
+    let own = query.parameters.len();
+    all(&mut root, &mut commons, &mut scalars)
+        .try_for_each(|node| rules::fold::constants(node, own, &mut constants))?;
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| simplify(node, abilities))?;
     prune(&mut root, &mut commons, &mut scalars);
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| finish(node, abilities))?;
     Ok(Plan {
         root,
         commons,
+        constants,
         scalars,
         output: query.output,
         parameters: query.parameters,
@@ -275,7 +282,18 @@ pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason>
     let root = translate(query.root)?;
     let commons = query.commons.into_iter().map(translate).collect::<Result<_, _>>()?;
     let BoundQuery { output, parameters, tables, views, uses_time, folds_settings, .. } = query;
-    Ok(Plan { root, commons, scalars: Vec::new(), output, parameters, tables, views, uses_time, folds_settings })
+    Ok(Plan {
+        root,
+        commons,
+        constants: Vec::new(),
+        scalars: Vec::new(),
+        output,
+        parameters,
+        tables,
+        views,
+        uses_time,
+        folds_settings,
+    })
 }
 
 #[cfg(test)]
