@@ -28,6 +28,7 @@ use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure};
 use crate::freshness::fingerprint::{Expected, FullParameters, LogGeometry, Moment};
 use crate::freshness::patience::Alarm;
 use crate::freshness::{FreshnessOptions, Served};
+use crate::replication::applied::Attention;
 use crate::replication::catalog::LoadedCatalog;
 use crate::replication::status::Running;
 use crate::replication::supervise::Replication;
@@ -308,6 +309,7 @@ impl Barrier {
         {
             self.send(scope).await.map_err(lost)?;
         }
+        self.shared.replication.attend(self.attention());
         let wake_at = self.wake_at();
         tokio::select! {
             biased;
@@ -331,6 +333,15 @@ impl Barrier {
             () = self.alarm.wait_until(wake_at) => {}
         }
         Ok(())
+    }
+
+    fn attention(&self) -> Attention {
+        let is_read = || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT);
+        match self.flight.is_some() || !self.landed.is_empty() {
+            true => Attention::Awaited,
+            false if is_read() => Attention::Followed,
+            false => Attention::None,
+        }
     }
 
     /// What the next statement must cover, if one is due.

@@ -21,6 +21,8 @@ use crate::upstream::{ServerError, UpstreamError};
 const SILENCE: Duration = Duration::from_secs(4);
 /// Statements on the walsender connection other than slot creation.
 const ANSWER: Duration = Duration::from_secs(10);
+/// Where more than this comes at once there is no rest: it would be what limits the stream.
+const RESTED_BYTES_MAX: usize = 16 * 1024;
 
 /// Which server a connection ended up at. Two connections that differ must never be combined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub trait Sink {
     fn show(&self);
     /// What was applied is about to be acknowledged.
     fn before_acknowledgement(&self) -> impl Future<Output = ()> + Send;
+    /// Waits a little if there is no hurry: more is taken in one go then.
+    fn rest(&self) -> impl Future<Output = ()> + Send;
 }
 
 /// A replication connection; [`Walsender::stream`] turns it into the stream.
@@ -104,7 +108,8 @@ impl Walsender {
 
     /// Delivers to `sink` until the connection or the protocol fails; `ping` asks the walsender for a keepalive.
     pub async fn stream(&mut self, sink: &impl Sink, ping: &Notify, transaction_bytes_max: usize) -> UpstreamError {
-        let mut receiver = Receiver { assembler: Assembler::new(transaction_bytes_max), reply_requested: false };
+        let mut receiver =
+            Receiver { assembler: Assembler::new(transaction_bytes_max), reply_requested: false, bytes: 0 };
         let mut acknowledged = Lsn::default();
         let mut silence = Silence::new();
         loop {
@@ -120,6 +125,9 @@ impl Walsender {
                     sink.before_acknowledgement().await;
                     receiver.reply_requested = false;
                     self.send_status(acknowledged, Ask::Nothing).await?;
+                    if std::mem::take(&mut receiver.bytes) <= RESTED_BYTES_MAX {
+                        sink.rest().await;
+                    }
                 }
                 tokio::select! {
                     frame = self.connection.read_frame() => {
@@ -206,10 +214,13 @@ pub(super) fn text(rows: &[Row], column: usize) -> Result<String, UpstreamError>
 struct Receiver {
     assembler: Assembler,
     reply_requested: bool,
+    /// Received since the last acknowledgement.
+    bytes: usize,
 }
 
 impl Receiver {
     fn receive(&mut self, frame: Frame, sink: &impl Sink) -> Result<(), UpstreamError> {
+        self.bytes += frame.body.len();
         match frame.tag {
             b'd' => self.receive_copy_data(frame.body, sink),
             b'E' => Err(UpstreamError::Server(ServerError::parse(&frame.body))),

@@ -24,11 +24,12 @@ use freshet_engine::types::Lsn;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::replication::applied::Applied;
 use crate::replication::bootstrap::{
     self, HandOver, HandOverError, HandedOver, Publication, create_publication, drop_publication, fresh_name,
 };
@@ -110,7 +111,7 @@ struct Shared {
     /// For looks at single commits, which must not wait behind the catalog's loads.
     samples: ServicePool,
     mirror: Mirror,
-    applied: watch::Sender<Lsn>,
+    applied: Applied,
     stream: ArcSwap<StreamState>,
     loaded: ArcSwap<LoadedCatalog>,
     /// Tables that were ever wanted. Locked before anything in the mirror.
@@ -181,7 +182,7 @@ impl Replication {
                 pool,
                 samples,
                 mirror: Mirror::new(limits),
-                applied: watch::channel(Lsn::default()).0,
+                applied: Applied::new(),
                 stream: ArcSwap::from_pointee(starting),
                 loaded: ArcSwap::default(),
                 tables: Mutex::default(),
@@ -401,7 +402,7 @@ impl Replication {
         shared.mirror.clear();
         shared.announced.lock().clear();
         drop(tables);
-        shared.applied.send_replace(Lsn::default());
+        shared.applied.reset();
     }
 
     /// Reads the catalog, drops from the mirror what is no longer as it was copied, then puts the new catalog in force.
@@ -698,8 +699,14 @@ impl Sink for Replication {
     }
 
     fn show(&self) {
-        let applied = self.shared.mirror.applied();
-        self.shared.applied.send_if_modified(|shown| std::mem::replace(shown, applied) != applied);
+        self.shared.applied.show(self.shared.mirror.applied());
+    }
+
+    async fn rest(&self) {
+        // In mode `standby` commits wait.
+        if self.shared.standby.is_none() {
+            self.shared.applied.rest().await;
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use tokio::sync::watch;
 
+use crate::replication::applied::Attention;
 use crate::replication::catalog::LoadedCatalog;
 use crate::replication::standby::Standby;
 use crate::replication::status::{Running, StreamState};
@@ -34,9 +35,14 @@ impl Replication {
         }
     }
 
-    /// Changes whenever more has been applied; falls to 0 when the stream is lost.
+    /// Changes whenever more has been applied, to the one subscriber that [attends](Self::attend); falls to 0 when the stream is lost.
     pub fn applied(&self) -> watch::Receiver<Lsn> {
         self.shared.applied.subscribe()
+    }
+
+    /// What the subscriber of [`Self::applied`] makes of progress from now on; to be said before it reads.
+    pub fn attend(&self, attention: Attention) {
+        self.shared.applied.attend(attention);
     }
 
     /// Transactions that changed a mirrored table, since the start.
