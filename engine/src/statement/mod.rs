@@ -11,6 +11,7 @@ pub mod lexer;
 pub mod normal;
 pub mod parse;
 pub mod second_reading;
+pub mod skeleton;
 
 use crate::reason::UpstreamReason;
 use crate::statement::ast::Query;

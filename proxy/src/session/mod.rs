@@ -286,6 +286,12 @@ impl<A: Answerer> Session<A> {
         if state.route == RouteSetting::Relay && !state.is_strict() && !cursor::is_mentioned(unit.sql) {
             return self.relay(started, Relay::because(UpstreamReason::RouteSetting));
         }
+        // Nor what was just refused. A strict session's refusal also depends on the text.
+        if !state.is_strict()
+            && let Some(reason) = self.answerer.refusal(&unit, state, started)
+        {
+            return self.relay(started, Relay::because(reason));
+        }
         if state.route == RouteSetting::Auto
             && self.may_answer()
             && let Some(reply) = self.answerer.look_up(&unit, state)

@@ -1,17 +1,20 @@
 //! Statements that were just refused for what their text and the set of mirrored tables decide, whatever the parameters, so
 //! that one that is relayed again and again costs a look-up in a small table of the session's own instead of a plan and its
-//! checks.
+//! checks. One that names a table which is not mirrored is known again with other numbers in it, too.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::statement::skeleton::Skeleton;
 
 use crate::session::settings::SettingsId;
 use crate::statistics::ShapeStatistics;
 
 /// Places, one per hash: an application repeats few statements on one connection.
 const PLACES: usize = 16;
+/// Texts with numbers left open, compared one by one.
+const SERIES_MAX: usize = 4;
 /// A longer text is not kept.
 const TEXT_BYTES_MAX: usize = 2_048;
 /// Then the statement is looked at again: a table that upstream has not had may be there by now. Short for who polls, long
@@ -29,12 +32,14 @@ pub(super) struct DecidedBy {
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     places: Vec<Option<Refusal>>,
+    /// Refused whatever numbers they have, the one noted last at the end.
+    series: Vec<Refusal>,
     hasher: ahash::RandomState,
 }
 
 #[derive(Debug)]
 struct Refusal {
-    sql: Box<[u8]>,
+    text: Skeleton,
     parameter_types: Box<[u8]>,
     by: DecidedBy,
     noted_at: Instant,
@@ -55,9 +60,9 @@ impl Refusals {
             return None;
         }
         let place = self.place(sql);
-        let known = self.places[place].as_ref()?;
-        let is_same = known.by == by && *known.sql == *sql && *known.parameter_types == *parameter_types;
-        (is_same && now.duration_since(known.noted_at) < KEPT_FOR).then_some((&known.reason, &known.statistics))
+        let mut candidates = self.places[place].iter().chain(self.series.iter().rev());
+        let known = candidates.find(|known| known.is_about(sql, parameter_types, by, now))?;
+        Some((&known.reason, &known.statistics))
     }
 
     pub(super) fn note(
@@ -74,19 +79,43 @@ impl Refusals {
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || None);
         }
-        let place = self.place(sql);
-        self.places[place] = Some(Refusal {
-            sql: sql.into(),
+        let refusal = |text| Refusal {
+            text,
             parameter_types: parameter_types.into(),
             by,
             noted_at: Instant::now(),
             reason: reason.clone(),
             statistics: Arc::clone(statistics),
-        });
+        };
+        let place = self.place(sql);
+        self.places[place] = Some(refusal(Skeleton::closed(sql)));
+        // Any other reason may be one of the numbers themselves.
+        if matches!(reason, UpstreamReason::TableNotMirrored(_)) {
+            self.note_series(refusal(Skeleton::open(sql)), sql);
+        }
+    }
+
+    fn note_series(&mut self, refusal: Refusal, sql: &[u8]) {
+        self.series.retain(|known| !known.text.fits(sql));
+        if refusal.text.has_holes() {
+            if self.series.len() >= SERIES_MAX {
+                self.series.remove(0);
+            }
+            self.series.push(refusal);
+        }
     }
 
     fn place(&self, sql: &[u8]) -> usize {
         (self.hasher.hash_one(sql) % PLACES as u64) as usize
+    }
+}
+
+impl Refusal {
+    fn is_about(&self, sql: &[u8], parameter_types: &[u8], by: DecidedBy, now: Instant) -> bool {
+        self.by == by
+            && now.duration_since(self.noted_at) < KEPT_FOR
+            && *self.parameter_types == *parameter_types
+            && self.text.fits(sql)
     }
 }
 
@@ -109,5 +138,26 @@ mod tests {
         assert!(get(b"SELECT a", b"", DecidedBy { catalog_version: 4, ..by }, begun).is_none());
         assert!(get(b"SELECT a", b"", DecidedBy { settings: SettingsId(8), ..by }, begun).is_none());
         assert!(get(b"SELECT a", b"", by, Instant::now() + KEPT_FOR).is_none());
+    }
+
+    #[test]
+    fn a_table_that_is_not_mirrored_refuses_a_series() {
+        let mut refusals = Refusals::default();
+        let by = DecidedBy { settings: SettingsId(7), catalog_version: 3 };
+        let (statistics, now) = (Arc::default(), Instant::now());
+        let reason = UpstreamReason::TableNotMirrored("t".into());
+        refusals.note(b"SELECT a FROM t WHERE b = 1", b"", by, &reason, &statistics);
+        refusals.note(b"SELECT 10 / 0", b"", by, &UpstreamReason::LocalError("division by zero".into()), &statistics);
+        let get = |refusals: &Refusals, sql: &[u8], by| refusals.get(sql, b"", by, now).is_some();
+        assert!(get(&refusals, b"SELECT a FROM t WHERE b = 42", by));
+        assert!(!get(&refusals, b"SELECT a FROM t WHERE b = 42", DecidedBy { catalog_version: 4, ..by }));
+        assert!(!get(&refusals, b"SELECT a FROM u WHERE b = 42", by));
+        assert!(!get(&refusals, b"SELECT 10 / 5", by), "its number may be the reason");
+        for table in ["a", "b", "c", "d"] {
+            refusals.note(format!("SELECT 1 FROM {table}").as_bytes(), b"", by, &reason, &statistics);
+        }
+        assert_eq!(refusals.series.len(), SERIES_MAX);
+        assert!(!get(&refusals, b"SELECT a FROM t WHERE b = 42", by), "the oldest has gone");
+        assert!(get(&refusals, b"SELECT 2 FROM a", by));
     }
 }

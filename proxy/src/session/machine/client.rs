@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use freshet_engine::statement::skeleton::Skeleton;
+
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, of_call};
 use crate::session::effect::{Effect, Judged, Written, drops_all_statements, judge, worst};
@@ -489,7 +491,7 @@ impl Machine {
     }
 
     /// What a text does. None of it is sure where quotes may mean something else. A text is judged when it is decided upon
-    /// and when it is relayed, and often comes again in the next unit: the last one is remembered. In a plain relay
+    /// and when it is relayed, and often comes again in the next unit, or with another number: the last one is remembered. In a plain relay
     /// only freshet's own settings depend on it, and what is not addressed to freshet changes them by ending a block.
     pub fn judge(&self, sql: &[u8]) -> Judged {
         if !self.limits.answers_locally && is_about_rows(sql) {
@@ -500,10 +502,13 @@ impl Machine {
         }
         let mut last = self.judged.borrow_mut();
         match &*last {
-            Some((text, judged)) if **text == *sql => judged.clone(),
+            Some((text, judged)) if text.fits(sql) => judged.clone(),
             _ => {
                 let judged = judge(sql, self.limits.schema);
-                *last = (sql.len() <= JUDGED_BYTES_MAX).then(|| (sql.into(), judged.clone()));
+                // No number makes a harmless text another.
+                let is_harmless = judged.changes.is_none() && judged.effects == [Effect::Neutral];
+                let skeleton = if is_harmless { Skeleton::open } else { Skeleton::closed };
+                *last = (sql.len() <= JUDGED_BYTES_MAX).then(|| (skeleton(sql), judged.clone()));
                 judged
             }
         }

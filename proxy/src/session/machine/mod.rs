@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ahash::{HashMap, HashSet};
+use freshet_engine::statement::skeleton::Skeleton;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
 use crate::session::buffer::OutBuffer;
@@ -268,7 +269,7 @@ pub struct Machine {
     portal_changes: HashMap<Box<[u8]>, Box<[Change]>>,
     // effects
     /// The text that was last judged, and what it does.
-    judged: RefCell<Option<(Box<[u8]>, Judged)>>,
+    judged: RefCell<Option<(Skeleton, Judged)>>,
     /// Worst of the extended messages since the last Sync.
     unit_effect: Effect,
     /// Worst of the open transaction.
