@@ -32,3 +32,5 @@ SELECT v::int FROM flags WHERE id = 8;
 SELECT 5::bit(4);
 -- relay: an aggregate of bits
 SELECT bit_and(b) FROM flags;
+-- relay: the row description has the length, or not
+SELECT id, varbit(v, 64, false) FROM flags ORDER BY id;

@@ -95,3 +95,8 @@ SELECT lower(w) AS l, count(*) FROM words GROUP BY lower(w) ORDER BY 2 DESC, 1;
 SELECT id FROM words WHERE lower(w) IN ('été', 'zoë', 'ss') ORDER BY id;
 SELECT id, tidied(w), is_early(w) FROM words WHERE w !~~ '%Σ%' ORDER BY id;
 SELECT is_early(w), count(*) FROM words GROUP BY is_early(w) ORDER BY 1;
+SELECT id, c = 'a b  ' COLLATE "C", c < 'ab ' COLLATE "C", v > 'ab ' COLLATE "C", n = 'zoe' COLLATE "C" FROM words ORDER BY id;
+SELECT id, coalesce(c, 'q  ' COLLATE "C"), coalesce('q  ' COLLATE "C", v), nullif(c, 'ab   ' COLLATE "C") FROM words ORDER BY id;
+SELECT count(*) FROM words WHERE 'Z' > nullif(w, cc);
+SELECT max(nullif(w, cc)), max(nullif(cc, w)), max(nullif(w, '9' COLLATE "C")), max(nullif(w, v)) FROM words;
+SELECT id, rank() OVER (ORDER BY greatest(w, 'b')) FROM words ORDER BY id;

@@ -25,3 +25,5 @@ SELECT id FROM other WHERE id < 0 AND EXISTS (SELECT FROM numbers WHERE i = 5 % 
 SELECT 10 / $1::int FROM numbers WHERE false => 3
 SELECT CASE WHEN $1 = 0 THEN 0 ELSE 10 / $1 END FROM other WHERE id = 1 => 0
 SELECT CASE WHEN id > 1000 THEN 10 / $1::int ELSE id END FROM numbers ORDER BY id => 2
+SELECT id, c = $1 COLLATE "C" FROM texts ORDER BY id => abc
+SELECT id FROM texts WHERE v = $1 COLLATE "C" AND c >= $2 COLLATE "C" ORDER BY id => alpha | abc    

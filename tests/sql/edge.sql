@@ -156,3 +156,8 @@ SELECT to_char(3000000000::bigint, 'RN');
 -- relay: a pattern without a digit
 SELECT to_char(-1, '.PR'), to_char(0, '.PR');
 SELECT 'x1F'::text::pg_catalog.bit::int;
+-- relay: the row description has the length, or not
+SELECT id, "varchar"(v, 12, false) FROM texts ORDER BY id;
+SELECT to_number('1.5th3', '9.9TH9'), to_number('15th3', '99TH9'), to_number(t, '') FROM texts WHERE id = 1;
+-- relay: only no pattern at all makes NULL, two quotes an error
+SELECT to_number(t, '""') FROM texts WHERE id < 3;

@@ -508,3 +508,5 @@ SELECT sum(x) OVER (ORDER BY x RANGE NULL::int PRECEDING) FROM no_rows;
 SELECT sum(x) OVER (ORDER BY x RANGE -1 PRECEDING) FROM no_rows;
 -- relay: a sum that wraps
 SELECT id, count(*) OVER (ORDER BY day::timestamp::time RANGE BETWEEN CURRENT ROW AND interval '2562047788:00:54.775807' FOLLOWING) FROM w ORDER BY id;
+SELECT id, rank() OVER (ORDER BY greatest(i, 3)), sum(s) OVER (PARTITION BY least(g, 2) ORDER BY greatest(b, 3), id) FROM w ORDER BY id;
+SELECT id, count(*) OVER (PARTITION BY i IS DISTINCT FROM 0), max(id) OVER (ORDER BY i IS DISTINCT FROM b, id) FROM w ORDER BY id;

@@ -7,7 +7,7 @@ use freshet_tests::cluster::Cluster;
 use freshet_tests::generator::{Options, run};
 
 /// What must be answered here of what PostgreSQL answers, in percent.
-const LOCAL_PERCENT_MIN: [(&str, usize); 3] = [("generated", 60), ("tied", 90), ("mutated", 75)];
+const LOCAL_PERCENT_MIN: [(&str, usize); 3] = [("generated", 60), ("tied", 50), ("mutated", 75)];
 
 #[test]
 fn generated_statements_have_upstreams_answers() {

@@ -27,6 +27,10 @@ const PAIRS: &[[&str; 2]] = &[
     ["SELECT id FROM items WHERE name NOT LIKE '%9' LIMIT 3", "SELECT id FROM items WHERE name NOT LIKE '%8' LIMIT 2"],
     ["SELECT id FROM items WHERE code IN ('c1', 'c2')", "SELECT id FROM items WHERE code IN ('c3', 'c4', 'c5 ')"],
     ["SELECT id FROM items WHERE padded = 'p1'", "SELECT id FROM items WHERE padded = 'p2  '"],
+    [
+        "SELECT id FROM items WHERE padded = 'p1' COLLATE \"C\"",
+        "SELECT id FROM items WHERE padded = 'p2  ' COLLATE \"C\"",
+    ],
     ["SELECT id FROM items WHERE id IN (1, 2)", "SELECT id FROM items WHERE id IN (3, 4, 5, 3000000000)"],
     ["SELECT id FROM items WHERE price = 1.5", "SELECT id FROM items WHERE price = 1.625"],
     ["SELECT price * 1.50, price / 3 FROM items", "SELECT price * 1.5, price / 7 FROM items"],

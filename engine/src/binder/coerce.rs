@@ -66,6 +66,22 @@ impl Binder<'_> {
     /// An untyped literal is read by the type's input function; an untyped parameter takes the type
     /// (variable_coerce_param_hook: the first context decides, another one is an error).
     fn coerce_unknown(&mut self, typed: Typed, to: PgType) -> Bound<Typed> {
+        if typed.strength != CollationStrength::Explicit {
+            return self.coerce_untyped(typed, to);
+        }
+        // coerce_type pushes the conversion below COLLATE, and drops that where the type has no collation.
+        let collation = typed.expr_type.collation;
+        let coerced = self.coerce_untyped(typed, to)?;
+        match to {
+            PgType::Array(element) if is_collatable(element.pg_type()) => {
+                Err(UpstreamReason::Collation("of an array".into()))
+            }
+            _ if is_collatable(to) => Ok(coerced.under(collation)),
+            _ => Ok(coerced),
+        }
+    }
+
+    fn coerce_untyped(&mut self, typed: Typed, to: PgType) -> Bound<Typed> {
         let (expr_type, strength) = self.plain_type(to)?;
         match typed.expr {
             BoundExpr::Literal { value: Value::Null, .. } => Ok(Typed::literal(Value::Null, expr_type, strength)),
@@ -213,14 +229,11 @@ impl Binder<'_> {
         };
         let found = found.ok_or_else(|| UpstreamReason::Collation(collation.join(".").into()))?;
         let operand = self.expression(level, operand)?;
-        let operand =
-            if operand.is_unknown() { self.coerce(operand, PgType::Text, CastContext::Implicit)? } else { operand };
-        if !is_collatable(operand.pg_type()) {
+        // A literal or parameter may yet become a text of any type.
+        if !(is_collatable(operand.pg_type()) || operand.is_unknown()) || operand.is_null_literal() {
             return Err(UpstreamReason::Collation("collation of a type that has none".into()));
         }
-        let mut typed = operand.collated(found);
-        typed.strength = CollationStrength::Explicit;
-        Ok(typed)
+        Ok(operand.under(found))
     }
 
     pub(super) fn default_collation(&self) -> Bound<Collation> {

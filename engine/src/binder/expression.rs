@@ -556,9 +556,12 @@ impl Binder<'_> {
         let left = self.expression(level, left)?;
         let right = self.expression(level, right)?;
         let (equal, left, right) = self.equality(left, right)?;
+        // Its collation is that of both (assign_collations_walker).
+        let (collation, strength) = self.input_collation(&[&left, &right], left.pg_type())?;
         let kept = self.repeat(&left)?;
+        let kept = if is_collatable(kept.pg_type()) { kept.collated(collation) } else { kept };
         let condition = self.call(equal, vec![left, right], -1)?;
-        let (expr_type, strength) = (kept.expr_type, kept.strength);
+        let expr_type = kept.expr_type;
         let null = BoundExpr::Literal { value: Value::Null, expr_type };
         let branches = vec![(condition.expr, null)];
         let expr = BoundExpr::Case { branches, otherwise: Box::new(kept.expr), expr_type };
@@ -629,6 +632,9 @@ impl Binder<'_> {
             }
         };
         let function = candidate.function.ok_or_else(|| unknown_function(call, &arguments))?;
+        if resolve::is_length_coercion(function) {
+            return Err(unsupported(format!("{} called as a function", function.name)));
+        }
         let arguments = if candidate.is_variadic {
             self.printed(function, arguments)?
         } else if candidate.arguments.len() != arguments.len() {

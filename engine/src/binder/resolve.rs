@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use crate::catalog::functions::{ArgumentType, Candidate};
+use crate::catalog::functions::{ArgumentType, Candidate, Function};
 use crate::types::PgType;
 
 /// The candidate whose argument types are exactly these.
@@ -168,6 +168,13 @@ fn by_type_of_knowns(candidates: Vec<&'static Candidate>, arguments: &[PgType]) 
     let mut fitting = candidates.into_iter().filter(|candidate| are_coercible(&arguments, candidate));
     let found = fitting.next()?;
     fitting.next().is_none().then_some(found)
+}
+
+/// Where it does nothing, the planner puts a relabelled argument in its place, and the row description has its length then
+/// (varchar_support and its like).
+pub(super) fn is_length_coercion(function: &Function) -> bool {
+    function.name == function.result.typname()
+        && matches!(function.arguments, [value, PgType::Int4, ..] if *value == function.result)
 }
 
 #[cfg(test)]

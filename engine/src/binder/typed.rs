@@ -75,6 +75,11 @@ impl Typed {
         typed.origin = None;
         typed
     }
+
+    /// As COLLATE makes it.
+    pub(super) fn under(self, collation: Collation) -> Self {
+        Self { strength: CollationStrength::Explicit, ..self.collated(collation) }
+    }
 }
 
 pub(super) fn relabel(expr: &mut BoundExpr, new: ExprType) {

@@ -68,7 +68,9 @@ impl Run<'_> {
             emitted = Some(sorted.order);
         }
         let mut output = all;
-        results.into_iter().flatten().for_each(|result| output.push_array(result));
+        for result in results {
+            output.push_array(result.ok_or_else(|| EvalError::Beyond("a window call without an order".to_owned()))?);
+        }
         let Some(order) = emitted else { return sink(output) };
         sink(output.select(&Arc::new(UInt32Array::from(order)))?)
     }

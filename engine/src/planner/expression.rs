@@ -258,7 +258,14 @@ pub fn is_same(left: &BoundExpr, right: &BoundExpr) -> bool {
             E::InList { equal: f, operand: a, list: al, negated: n },
             E::InList { equal: g, operand: b, list: bl, negated: m },
         ) => std::ptr::eq(*f, *g) && n == m && is_same(a, b) && all_same(al, bl),
-        // The rest is rare where sameness pays; computing it twice is correct.
+        (
+            E::Extreme { less: f, greatest: a, arguments: al, expr_type: at },
+            E::Extreme { less: g, greatest: b, arguments: bl, expr_type: bt },
+        ) => std::ptr::eq(*f, *g) && a == b && at == bt && all_same(al, bl),
+        (
+            E::IsDistinct { equal: f, left: al, right: ar, negated: n },
+            E::IsDistinct { equal: g, left: bl, right: br, negated: m },
+        ) => std::ptr::eq(*f, *g) && n == m && is_same(al, bl) && is_same(ar, br),
         _ => false,
     }
 }

@@ -312,9 +312,10 @@ async fn load_collations(transaction: &Transaction<'_>) -> Result<Collations, Up
             DEFAULT_COLLATION => default,
             _ => collation(oid, row.get(1), row.get(2), row.get(3), row.get(4), row.get(5)),
         };
-        // "POSIX" and "C" compare alike, but to combine them is an error: only one of them may be the engine's C.
-        let is_other_c = found == Collation::C && !matches!(oid, C_COLLATION | DEFAULT_COLLATION);
-        let found = if is_other_c { Collation::Deterministic(oid) } else { found };
+        // "POSIX" and "C" compare alike, but to combine them is an error: only one of them may be the engine's C, the database's
+        // default if that is one.
+        let own = if default == Collation::C { DEFAULT_COLLATION } else { C_COLLATION };
+        let found = if found == Collation::C && oid != own { Collation::Bytewise(oid) } else { found };
         collations.others.insert(oid, found);
         // One of the database's own encoding comes before one of any (namespace.c, lookup_collation): it is the later row.
         if row.get(8) {

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
+use freshet_engine::binder::OpenColumns;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
@@ -328,7 +329,9 @@ impl Answers {
         match choice {
             Choice::Nothing => strict.into(),
             Choice::Anything => Judgement::Open,
-            Choice::Values(open) => compare_open(columns, freedom, open, [theirs, ours], all.as_deref()).into(),
+            Choice::Values(open) => {
+                judged(compare_open(columns, freedom, open, [theirs, ours], all.as_deref()), open, freedom.is_limited)
+            }
             Choice::Rows { open, among } => {
                 let among = match rows_of(among) {
                     Ok(among) => among,
@@ -340,10 +343,20 @@ impl Answers {
                 match compare_open(columns, &chosen, open, [theirs, ours], Some(&among)) {
                     // How many rows there are, and in which order, may be a part of what is chosen.
                     Err(Difference::RowCount { .. } | Difference::Order { .. }) => Judgement::Open,
-                    compared => compared.into(),
+                    compared => judged(compared, open, true),
                 }
             }
         }
+    }
+}
+
+/// Nothing was found where PostgreSQL chooses nothing. Values that were not compared at all may be wrong, too.
+fn judged(compared: Result<(), Difference>, open: &OpenColumns, is_limited: bool) -> Judgement {
+    let is_compared = |column| !is_limited && open.permuted.contains(column);
+    match compared {
+        Ok(()) if open.columns.iter().all(is_compared) => Judgement::Agrees,
+        Ok(()) => Judgement::Open,
+        Err(difference) => Judgement::Differs(difference),
     }
 }
 

@@ -97,7 +97,8 @@ fn of_numeric(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRe
 
 /// The number that each text is; an empty pattern makes none (numeric_to_number).
 fn to_number(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    let pattern = pattern(o)?.filter(|pattern| !pattern.is_empty());
+    let is_empty = matches!(operand(o, 1)?, Operand::Scalar(Value::Text(text)) if text.is_empty());
+    let pattern = pattern(o)?.filter(|_| !is_empty);
     let read = |text: &str| match &pattern {
         Some(pattern) => pattern.read(text).map(Some).map_err(unknown),
         None => Ok(None),

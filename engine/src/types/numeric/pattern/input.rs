@@ -39,8 +39,11 @@ impl Pattern {
                     true
                 }
                 Item::Comma => !self.is_filled && next == b',',
+                // With a decimal point in the pattern, it is not looked for.
                 Item::Ordinal { .. } => {
-                    input.skip_other(2);
+                    if !self.has_point {
+                        input.skip_other(2);
+                    }
                     false
                 }
                 Item::Minus | Item::Plus | Item::Sign => {
