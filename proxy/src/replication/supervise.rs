@@ -3,13 +3,13 @@
 //! Whatever is in the mirror belongs to one life of the stream. When it ends, by whatever cause, everything is discarded
 //! and copied again: the slot is temporary, and a server that was replaced or restarted is not argued with.
 
+mod copies;
 mod mirrored;
 mod newcomers;
 mod report;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,10 +18,8 @@ use arc_swap::ArcSwap;
 use freshet_config::TableChoice;
 use freshet_engine::catalog::order::Orders;
 use freshet_engine::catalog::{RelationId, TableSchema};
-use freshet_engine::mirror::{CopyId, Mirror, MirrorLimits, TableState, UpstreamTransaction};
-use freshet_engine::reason::UpstreamReason;
+use freshet_engine::mirror::{Mirror, MirrorLimits, UpstreamTransaction};
 use freshet_engine::types::Lsn;
-use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -30,11 +28,9 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::replication::applied::Applied;
-use crate::replication::bootstrap::{
-    self, HandOver, HandOverError, HandedOver, Publication, create_publication, drop_publication, fresh_name,
-};
+use crate::replication::bootstrap::{self, Publication, create_publication, drop_publication, fresh_name};
 use crate::replication::catalog::{self, LoadedCatalog, Refusal, TableFacts};
-use crate::replication::copy::{CopyBudget, CopyError, qualified_name};
+use crate::replication::copy::CopyBudget;
 use crate::replication::preflight::{self, Needs, Severity};
 use crate::replication::release::{Freeing, is_connected};
 use crate::replication::standby::Standby;
@@ -497,176 +493,6 @@ impl Replication {
             sleep(RELOAD_PAUSE).await;
         }
     }
-
-    /// Starts copies of tables that are due, and puts poisoned ones in line again.
-    async fn copy_tables(self) {
-        let shared = &self.shared;
-        let mut copies = JoinSet::new();
-        loop {
-            self.requeue();
-            while copies.len() < COPIES_MAX {
-                let Some(begun) = self.begin_copy() else { break };
-                copies.spawn_on(self.clone().copy_table(begun), &shared.copiers);
-            }
-            tokio::select! {
-                () = shared.wanted.notified() => {}
-                Some(_) = copies.join_next() => {}
-                () = sleep(TICK) => {}
-            }
-        }
-    }
-
-    /// Poisoned tables are copied again, and demoted ones when there is room for them.
-    fn requeue(&self) {
-        let shared = &self.shared;
-        let mut tables = shared.tables.lock();
-        let room = shared.mirror.room();
-        for status in shared.mirror.statuses() {
-            let Some(entry) = tables.get_mut(&status.schema.id) else { continue };
-            let Wanted::Mirrored { facts, .. } = &entry.state else { continue };
-            match status.state {
-                TableState::Poisoned(why) => {
-                    tracing::warn!(table = %status.schema.name, %why, "the table is copied again");
-                    shared.mirror.forget(status.schema.id);
-                    entry.fail(format!("poisoned: {why}"));
-                    // Most likely its schema changed.
-                    shared.reload.notify_one();
-                }
-                TableState::Tracked(_) if usize::try_from(facts.heap_bytes).is_ok_and(|heap| 2 * heap < room) => {
-                    shared.mirror.forget(status.schema.id);
-                    entry.fail("there is room for it again".into());
-                }
-                TableState::Tracked(_) | TableState::Mirrored | TableState::Copying => {}
-            }
-        }
-    }
-
-    /// Picks the next table that is due, marks it as being copied and lets the mirror keep its changes.
-    fn begin_copy(&self) -> Option<BegunCopy> {
-        let shared = &self.shared;
-        let mut tables = shared.tables.lock();
-        // Looked at under the lock: a stream that is lost from here on clears the mirror after this.
-        let StreamState::Running(_) = &**shared.stream.load() else { return None };
-        let loaded = shared.loaded.load_full();
-        let now = Instant::now();
-        for (relation, entry) in tables.iter_mut() {
-            if !matches!(entry.state, Wanted::Due(at, _) if at <= now) {
-                continue;
-            }
-            let Some(facts) = loaded.tables.get(relation) else {
-                entry.fail("not in the catalog".into());
-                continue;
-            };
-            let copy = match &facts.refusal {
-                Some(refusal) if !(refusal.wants_full_identity && shared.options.set_replica_identity_full) => {
-                    entry.state = Wanted::Refused(refusal.clone());
-                    continue;
-                }
-                Some(_) => None,
-                None => match shared.mirror.start_copy(Arc::clone(&facts.schema)) {
-                    Ok(copy) => Some(copy),
-                    Err(reason) => {
-                        entry.refuse(facts.layout, reason.to_string());
-                        continue;
-                    }
-                },
-            };
-            let rows = Arc::new(AtomicU64::new(0));
-            entry.attempt += 1;
-            entry.state = Wanted::Copying { facts: facts.clone(), rows: Arc::clone(&rows) };
-            let (relation, attempt, facts) = (*relation, entry.attempt, facts.clone());
-            return Some(BegunCopy { relation, attempt, copy, facts, rows });
-        }
-        None
-    }
-
-    async fn copy_table(self, begun: BegunCopy) {
-        let BegunCopy { relation, attempt, copy, facts, rows } = begun;
-        let shared = &self.shared;
-        let started = Instant::now();
-        let name = qualified_name(&facts.schema);
-        let panicked = |_| Err(UpstreamError::Protocol("its copy panicked").into());
-        let outcome = AssertUnwindSafe(self.hand_over(&facts, rows)).catch_unwind().await.unwrap_or_else(panicked);
-        let mut tables = shared.tables.lock();
-        let Some(entry) = tables.get_mut(&relation).filter(|entry| entry.attempt == attempt) else {
-            // Its schema changed or the stream was lost meanwhile; someone else has dealt with it.
-            return;
-        };
-        match outcome {
-            Ok(copied) => {
-                let membership = copied.membership;
-                let count = copied.table.rows;
-                let gone = || UpstreamReason::TableNotMirrored("its copy was given up".into());
-                let finished = copy.ok_or_else(gone).and_then(|copy| {
-                    shared.mirror.finish_copy(copy, copied.table, copied.copied_at, copied.insert_lsn)
-                });
-                match finished {
-                    Ok(()) => {
-                        entry.failures = 0;
-                        entry.state = Wanted::Mirrored { facts, membership };
-                        shared.counters.copies.fetch_add(1, Ordering::Relaxed);
-                        tracing::info!(table = %name, rows = count, elapsed = ?started.elapsed(), "mirrored");
-                    }
-                    Err(reason) => {
-                        shared.mirror.forget(relation);
-                        entry.fail(reason.to_string());
-                    }
-                }
-            }
-            Err(error) => {
-                shared.mirror.forget(relation);
-                tracing::info!(table = %name, %error, "not mirrored");
-                match error {
-                    HandOverError::CatalogMoved => {
-                        entry.fail(error.to_string());
-                        shared.reload.notify_one();
-                    }
-                    HandOverError::Copy(CopyError::NotHeld(why)) => entry.refuse(facts.layout, why),
-                    HandOverError::Copy(CopyError::OverMemory) => {
-                        entry.refuse(facts.layout, CopyError::OverMemory.to_string())
-                    }
-                    HandOverError::InTheWay
-                    | HandOverError::LockersStayed
-                    | HandOverError::Copy(CopyError::Upstream(_)) => entry.fail(error.to_string()),
-                }
-            }
-        }
-        drop(tables);
-        shared.wanted.notify_one();
-    }
-
-    async fn hand_over(&self, facts: &TableFacts, rows_copied: Arc<AtomicU64>) -> Result<HandedOver, HandOverError> {
-        let shared = &self.shared;
-        if facts.refusal.is_some() {
-            let full = format!("ALTER TABLE ONLY {} REPLICA IDENTITY FULL", qualified_name(&facts.schema));
-            shared.pool.connection().await?.batch_execute(&full).await?;
-            tracing::info!(table = %facts.schema.name, "set REPLICA IDENTITY FULL");
-            return Err(HandOverError::CatalogMoved);
-        }
-        let StreamState::Running(running) = &**shared.stream.load() else {
-            return Err(HandOverError::CatalogMoved);
-        };
-        let room = shared.mirror.room();
-        shared.budget.set_bytes_max(room);
-        // A heap is about as large as the mirrored table; do not start what cannot end well.
-        if usize::try_from(facts.heap_bytes).is_ok_and(|heap| heap / 2 > room) {
-            return Err(CopyError::OverMemory.into());
-        }
-        let hand_over = HandOver {
-            pool: shared.pool.clone(),
-            address: shared.options.address.clone(),
-            publication: running.publication.clone(),
-            facts: facts.clone(),
-            workers: shared.options.copy_workers.max(1),
-            budget: Arc::clone(&shared.budget),
-            rows_copied,
-        };
-        let copied = hand_over.run().await;
-        if matches!(&copied, Err(HandOverError::Copy(CopyError::NotHeld(_) | CopyError::OverMemory))) {
-            let _ = bootstrap::unpublish(&shared.pool, &running.publication.name, &facts.schema).await;
-        }
-        copied
-    }
 }
 
 impl Sink for Replication {
@@ -708,16 +534,6 @@ impl Sink for Replication {
             self.shared.applied.rest().await;
         }
     }
-}
-
-/// A copy that may run.
-struct BegunCopy {
-    relation: RelationId,
-    attempt: u64,
-    /// None: all there is to do at first is to set its replica identity.
-    copy: Option<CopyId>,
-    facts: TableFacts,
-    rows: Arc<AtomicU64>,
 }
 
 impl Entry {
