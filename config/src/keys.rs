@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::{Problem, Problems, nearest};
-use crate::{FreshnessMode, ListenAddress, LogFormat, Settings, TableChoice};
+use crate::{DatabaseChoice, FreshnessMode, ListenAddress, LogFormat, Settings, TableChoice};
 
 /// One setting.
 pub struct Key {
@@ -116,6 +116,11 @@ pub const KEYS: &[Key] = &[
     key!("listen.tls_client_ca", Takes::Text, |s, v| s.listen.tls_client_ca = file(v.text())),
     key!("listen.tls_required", Takes::Bool, |s, v| s.listen.tls_required = v.is_true()),
     key!("mirror.tables", Takes::List, try |s, v| table_choice(v.list()).map(|choice| s.mirror.tables = choice)),
+    key!("mirror.databases", Takes::List, try |s, v| {
+        database_choice(v.list()).map(|choice| s.mirror.databases = choice)
+    }),
+    key!("mirror.databases_max", integer(1, 64), |s, v| s.mirror.databases_max = v.integer() as usize),
+    key!("mirror.database_idle_ms", integer(0, MS_MAX), |s, v| s.mirror.database_idle_ms = v.integer()),
     key!("mirror.publication", Takes::Text, try |s, v| identifier(v.text()).map(|name| s.mirror.publication = name)),
     key!("mirror.set_replica_identity_full", Takes::Bool, |s, v| s.mirror.set_replica_identity_full = v.is_true()),
     key!("mirror.event_trigger", Takes::Bool, |s, v| s.mirror.event_trigger = v.is_true()),
@@ -334,6 +339,28 @@ fn table_choice(list: Vec<String>) -> Result<TableChoice, String> {
             Err("it takes \"auto\", \"none\", or a list of table names".to_string())
         }
         _ => Ok(TableChoice::List(list)),
+    }
+}
+
+/// PostgreSQL's NAMEDATALEN, without the end.
+const NAME_BYTES_MAX: usize = 63;
+
+fn database_choice(list: Vec<String>) -> Result<DatabaseChoice, String> {
+    match list.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["one"] | [] => Ok(DatabaseChoice::One),
+        ["auto"] => Ok(DatabaseChoice::Auto),
+        names if names.iter().any(|name| name.is_empty() || matches!(*name, "auto" | "one")) => {
+            Err("it takes \"one\", \"auto\", or a list of database names".to_string())
+        }
+        names if names.iter().any(|name| name.len() > NAME_BYTES_MAX) => {
+            Err(format!("a database's name has at most {NAME_BYTES_MAX} bytes"))
+        }
+        _ => {
+            let mut list = list;
+            list.sort();
+            list.dedup();
+            Ok(DatabaseChoice::List(list))
+        }
     }
 }
 

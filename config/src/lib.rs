@@ -66,6 +66,11 @@ pub enum ListenAddress {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mirror {
     pub tables: TableChoice,
+    pub databases: DatabaseChoice,
+    /// That of the URL included.
+    pub databases_max: usize,
+    /// 0: never given back.
+    pub database_idle_ms: u64,
     pub publication: String,
     pub set_replica_identity_full: bool,
     pub event_trigger: bool,
@@ -81,6 +86,25 @@ pub enum TableChoice {
     None,
     /// These, as `table` or `schema.table`.
     List(Vec<String>),
+}
+
+/// Databases that are mirrored when they are read, beside that of the URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DatabaseChoice {
+    One,
+    Auto,
+    List(Vec<String>),
+}
+
+impl Mirror {
+    /// How many databases share memory and caches.
+    pub fn shares(&self) -> u64 {
+        match &self.databases {
+            DatabaseChoice::One => 1,
+            DatabaseChoice::Auto => self.databases_max as u64,
+            DatabaseChoice::List(names) => (self.databases_max as u64).min(1 + names.len() as u64),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -194,6 +218,9 @@ impl Default for Mirror {
     fn default() -> Self {
         Self {
             tables: TableChoice::Auto,
+            databases: DatabaseChoice::One,
+            databases_max: 4,
+            database_idle_ms: 600_000,
             publication: "freshet".to_string(),
             set_replica_identity_full: false,
             event_trigger: false,
@@ -409,6 +436,23 @@ mod tests {
         assert_eq!(settings.upstream.url, url);
         let errors = Settings::load(&sources(vec![])).expect_err("no upstream");
         assert!(errors.to_string().contains("upstream.url is not set"), "{errors}");
+    }
+
+    #[test]
+    fn databases_are_one_or_those_that_are_read_or_a_list_and_share_what_there_is() {
+        let load = |text: &str| {
+            let url = "upstream.url".to_string();
+            let flags = vec![("upstream.url", format!("postgres://u@h/{url}")), ("mirror.databases", text.to_string())];
+            Settings::load(&sources(flags)).map(|settings| (settings.mirror.shares(), settings.mirror.databases))
+        };
+        assert_eq!(load("one").expect("right"), (1, DatabaseChoice::One));
+        assert_eq!(load("auto").expect("right"), (4, DatabaseChoice::Auto));
+        let twice = DatabaseChoice::List(vec!["Shop".into(), "stock".into()]);
+        assert_eq!(load("stock,Shop,stock").expect("right"), (3, twice));
+        for (wrong, why) in [("auto,shop", "takes"), ("shop,one", "takes"), (&*"x".repeat(64), "at most 63 bytes")] {
+            let errors = load(wrong).expect_err("wrong").to_string();
+            assert!(errors.contains("mirror.databases") && errors.contains(why), "{errors}");
+        }
     }
 
     #[test]

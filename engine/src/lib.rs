@@ -41,6 +41,9 @@ use crate::types::{Oid, Value};
 
 pub use crate::prepare::{Choice, PrepareContext, Prepared, prepare};
 
+/// How often a cache that is cleared is told to free what it holds: some thousand entries each time.
+const CLEAR_ROUNDS_MAX: usize = 1_000;
+
 /// Bounds of an [`Engine`].
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
@@ -146,6 +149,22 @@ impl Engine {
             // Whatever came out: it was computed with places that are none.
             Some(missing) => Err(EvalError::Unordered(Arc::new(missing))),
             None => result,
+        }
+    }
+
+    /// Drops everything that is kept.
+    pub fn clear(&self) {
+        self.plans.invalidate_all();
+        self.dependencies.invalidate_all();
+        self.joins.clear();
+        self.results.clear();
+        // The cache frees what is invalid when it is next used, or told to, so much at a time.
+        for _ in 0..CLEAR_ROUNDS_MAX {
+            self.plans.run_pending_tasks();
+            self.dependencies.run_pending_tasks();
+            if self.plans.entry_count() + self.dependencies.entry_count() == 0 {
+                break;
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use freshet_config::{FreshnessMode, Settings, TableChoice};
+use freshet_config::{DatabaseChoice, FreshnessMode, Settings, TableChoice};
 use freshet_engine::PrepareContext;
 use freshet_engine::catalog::{RelationEntry, View};
 use freshet_engine::planner::explain::explain as show_plan;
@@ -13,8 +13,9 @@ use freshet_engine::reason::UpstreamReason;
 use freshet_engine::statement::dependencies::dependencies;
 use freshet_engine::types::FormatSettings;
 
+use crate::freshness::neighbours::{Neighbour, Neighbours};
 use crate::replication::catalog::{self, LoadedCatalog};
-use crate::replication::preflight::{self, Needs, Severity};
+use crate::replication::preflight::{self, Finding, Needs, ServerFacts, Severity};
 use crate::replication::release::{self, Releaser};
 use crate::replication::supervise;
 use crate::server::client_leg;
@@ -62,21 +63,99 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     if findings.is_empty() {
         let _ = writeln!(text, "ready      wal_level, REPLICATION, slots, walsenders, publication: fine");
     }
-    for finding in &findings {
+    report.is_fine &= tell_findings(&findings, text);
+    report.is_fine &= tables(&loaded, &settings.mirror.tables, text);
+    derived(&loaded, text);
+    if settings.mirror.databases != DatabaseChoice::One {
+        drop(client);
+        report.is_fine &= other_databases(&pool, settings, &facts, text).await?;
+    }
+    Ok(report)
+}
+
+/// Databases that would be mirrored beside that of the URL; false if one that the settings name cannot be.
+async fn other_databases(
+    pool: &ServicePool,
+    settings: &Settings,
+    facts: &ServerFacts,
+    text: &mut String,
+) -> Result<bool, UpstreamError> {
+    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let neighbours = Neighbours::new(pool.clone());
+    let (others, is_named) = match &settings.mirror.databases {
+        DatabaseChoice::One => (Vec::new(), false),
+        DatabaseChoice::Auto => (neighbours.all().await?, false),
+        DatabaseChoice::List(names) => {
+            let mut others = Vec::new();
+            for name in names.iter().filter(|name| **name != address.database) {
+                others.push(Neighbour { name: name.clone(), obstacle: neighbours.obstacle(name).await? });
+            }
+            (others, true)
+        }
+    };
+    let mut is_fine = true;
+    for Neighbour { name, obstacle } in &others {
+        if let Some(why) = obstacle {
+            is_fine &= !is_named;
+            let _ = writeln!(text, "database   {name}: relayed\n           why:  {why}");
+            continue;
+        }
+        let _ = writeln!(text, "database   {name}");
+        match database(&address.with_database(name), &settings.mirror.tables).await {
+            Ok(of_database) => {
+                text.push_str(&of_database.text);
+                is_fine &= of_database.is_fine || !is_named;
+            }
+            Err(error) => {
+                is_fine &= !is_named;
+                let _ = writeln!(text, "MISSING    it cannot be looked at\n           why:  {error}");
+            }
+        }
+    }
+    let mirrors = 1 + others.iter().filter(|other| other.obstacle.is_none()).count();
+    let mirrors = mirrors.min(settings.mirror.databases_max) as i64;
+    let free = (facts.slots_max - facts.slots_used).min(facts.walsenders_max - facts.walsenders_used);
+    if free < mirrors {
+        let _ = writeln!(
+            text,
+            "note       {mirrors} databases may be mirrored at a time\n           why:  of slots and walsenders, {free} are free \
+             (less those of a freshet that runs)\n           mend: raise max_replication_slots and max_wal_senders, \
+             or lower mirror.databases_max"
+        );
+    }
+    Ok(is_fine)
+}
+
+/// False if one of them keeps the mirror from running.
+fn tell_findings(findings: &[Finding], text: &mut String) -> bool {
+    let mut is_fine = true;
+    for finding in findings {
         let word = match finding.severity {
             Severity::Blocks => "MISSING",
             Severity::Warns => "note",
         };
-        report.is_fine &= finding.severity != Severity::Blocks;
+        is_fine &= finding.severity != Severity::Blocks;
         let _ = writeln!(
             text,
             "{word:10} {}\n           why:  {}\n           mend: {}",
             finding.what, finding.why, finding.remedy
         );
     }
-    report.is_fine &= tables(&loaded, &settings.mirror.tables, text);
-    derived(&loaded, text);
-    Ok(report)
+    is_fine
+}
+
+/// What is different from database to database.
+async fn database(address: &UpstreamAddress, choice: &TableChoice) -> Result<Report, UpstreamError> {
+    let pool = ServicePool::new(address, 1)?;
+    let mut client = pool.connection().await?;
+    // Commits wait for the mirror of the URL's database only.
+    let needs = Needs { standby: None };
+    let findings = preflight::assess(&preflight::gather(&client, needs).await?, needs);
+    let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
+    let mut text = String::new();
+    let is_fine = tell_findings(&findings, &mut text) & tables(&loaded, choice, &mut text);
+    derived(&loaded, &mut text);
+    Ok(Report { text, is_fine })
 }
 
 /// A line for each table; false if one that the settings name cannot be mirrored.
@@ -257,13 +336,27 @@ pub async fn release(settings: &Settings) -> Result<Report, UpstreamError> {
 /// Drops what freshets that no longer run left behind; says what.
 pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let mut report = Report { text: String::new(), is_fine: true };
     let dropped = supervise::uninstall(&address, &settings.mirror.publication).await?;
-    let mut text = String::new();
     for name in &dropped {
-        let _ = writeln!(text, "dropped publication {name}");
+        let _ = writeln!(report.text, "dropped publication {name}");
     }
-    if dropped.is_empty() {
-        text.push_str("nothing to remove\n");
+    let pool = ServicePool::new(&address, 1)?;
+    let others = Neighbours::new(pool).within_reach().await?;
+    // Whatever is configured now: it may have been otherwise.
+    for database in others {
+        match supervise::uninstall(&address.with_database(&database), &settings.mirror.publication).await {
+            Ok(dropped) => dropped.iter().for_each(|name| {
+                let _ = writeln!(report.text, "dropped publication {name} of database {database}");
+            }),
+            Err(error) => {
+                report.is_fine = false;
+                let _ = writeln!(report.text, "database {database} cannot be looked at: {error}");
+            }
+        }
     }
-    Ok(Report { text, is_fine: true })
+    if report.text.is_empty() {
+        report.text.push_str("nothing to remove\n");
+    }
+    Ok(report)
 }

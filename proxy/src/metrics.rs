@@ -29,6 +29,11 @@ pub struct RouteLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct DatabaseLabel {
+    pub database: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CauseLabel {
     pub cause: &'static str,
 }
@@ -66,6 +71,10 @@ pub struct Metrics {
     pub lag_bytes: Gauge,
     pub mirrored_tables: Gauge,
     pub mirrored_bytes: Gauge,
+    pub mirrored_databases: Gauge,
+    pub database_ready: Family<DatabaseLabel, Gauge>,
+    pub database_mirrored_bytes: Family<DatabaseLabel, Gauge>,
+    pub database_lag_seconds: Family<DatabaseLabel, Gauge<f64, AtomicU64>>,
     pub result_cache_bytes: Gauge,
     pub result_cache_entries: Gauge,
     /// Statements by route again, for the page, in the order of [`Answered`].
@@ -168,6 +177,22 @@ impl Metrics {
         r.register("mirrored_tables", "Tables in memory and ready", mirrored_tables.clone());
         let mirrored_bytes = Gauge::default();
         r.register("mirrored_bytes", "Memory that mirrored tables take", mirrored_bytes.clone());
+        let mirrored_databases = Gauge::default();
+        r.register("mirrored_databases", "Databases that have a mirror", mirrored_databases.clone());
+        let database_ready = Family::default();
+        r.register("database_ready", "1: statements that read this database can be answered", database_ready.clone());
+        let database_mirrored_bytes = Family::default();
+        r.register(
+            "database_mirrored_bytes",
+            "Memory that mirrored tables of this database take",
+            database_mirrored_bytes.clone(),
+        );
+        let database_lag_seconds = Family::default();
+        r.register(
+            "database_lag_seconds",
+            "Age of what session mode reads of this database; NaN: it reads nothing",
+            database_lag_seconds.clone(),
+        );
         let result_cache_bytes = Gauge::default();
         r.register("result_cache_bytes", "Memory that cached replies take", result_cache_bytes.clone());
         let result_cache_entries = Gauge::default();
@@ -201,6 +226,10 @@ impl Metrics {
             lag_bytes,
             mirrored_tables,
             mirrored_bytes,
+            mirrored_databases,
+            database_ready,
+            database_mirrored_bytes,
+            database_lag_seconds,
             result_cache_bytes,
             result_cache_entries,
             routes: Arc::default(),

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use freshet_config::{ConfigErrors, FreshnessMode, Problem, Settings, TableChoice};
+use freshet_config::{ConfigErrors, DatabaseChoice, FreshnessMode, Problem, Settings, TableChoice};
 use freshet_engine::{Engine, EngineOptions};
 use prometheus_client::metrics::histogram::Histogram;
 use socket2::TcpKeepalive;
@@ -25,13 +26,15 @@ use crate::freshness::{Freshness, FreshnessOptions};
 use crate::listener::{Listener, Places};
 use crate::metrics::{CauseLabel, Metrics};
 use crate::net::Line;
-use crate::replication::supervise::MirrorOptions;
+use crate::replication::supervise::{self, MirrorOptions, TRANSACTION_BYTES_MAX};
 use crate::session::answer::{Answerers, RelayOnly};
+use crate::session::local::Local;
+use crate::session::local::answerer::LocalAnswerers;
 use crate::session::local::capture::Captures;
+use crate::session::local::databases::{Begun, DatabaseOptions, Databases};
 use crate::session::local::flight::Flights;
 use crate::session::local::patient::Patience;
 use crate::session::local::recent::Recents;
-use crate::session::local::{Local, LocalAnswerers};
 use crate::session::machine::MachineLimits;
 use crate::session::registry::Sessions;
 use crate::session::settings::Interner;
@@ -106,18 +109,16 @@ pub async fn run_on(
 ) -> Result<(), ServerError> {
     let metrics = Metrics::new();
     let workers = Arc::new(Workers::start(settings.limits.worker_threads).map_err(ServerError::Threads)?);
-    let local = match settings.mirror.tables {
+    let databases = match settings.mirror.tables {
         TableChoice::None => None,
-        TableChoice::Auto | TableChoice::List(_) => {
-            Some(start_local(&settings, metrics.barrier_wait_seconds.clone(), workers.first())?)
-        }
+        TableChoice::Auto | TableChoice::List(_) => Some(begin_databases(&settings, &metrics, &workers)?),
     };
-    let observed = Arc::new(Observed {
-        metrics: metrics.clone(),
-        local: local.as_ref().map(|(local, _)| Arc::clone(local)),
-        upstream: UpstreamAddress::parse(&settings.upstream.url)?.to_string(),
-        freshness: settings.freshness.mode.name(),
-    });
+    let observed = Arc::new(Observed::new(
+        metrics.clone(),
+        databases.clone(),
+        UpstreamAddress::parse(&settings.upstream.url)?.to_string(),
+        settings.freshness.mode.name(),
+    ));
     let mut of_admin = trigger.listen();
     let token = Some(settings.admin.token.clone()).filter(|token| !token.is_empty());
     let admin = admin.map(|listener| {
@@ -125,13 +126,20 @@ pub async fn run_on(
         tokio::spawn(admin::serve(listener, observed, token, stop))
     });
     let stopping = Arc::clone(&trigger);
-    let served = match local {
+    let served = match databases {
         None => serve(settings, listeners, trigger, RelayOnly, metrics, workers).await,
-        Some((local, mirroring)) => {
-            let answerers = LocalAnswerers(Arc::clone(&local));
+        Some(databases) => {
+            let mirroring = CancellationToken::new();
+            let until = mirroring.clone();
+            let running = Arc::clone(&databases);
+            let running = tokio::spawn(async move { running.run(until).await });
+            if settings.mirror.databases != DatabaseChoice::One {
+                tokio::spawn(tidy_up(Arc::clone(&databases), settings.clone(), mirroring.clone()));
+            }
+            let answerers = LocalAnswerers(databases);
             let served = serve(settings, listeners, trigger, answerers, metrics, Arc::clone(&workers)).await;
             mirroring.cancel();
-            local.freshness.stopped().await;
+            let _ = running.await;
             served
         }
     };
@@ -143,22 +151,79 @@ pub async fn run_on(
     served
 }
 
-/// The engine and the mirror; the token ends the mirror.
-fn start_local(
+/// The database of the URL, and the way to others.
+fn begin_databases(
     settings: &Settings,
+    metrics: &Metrics,
+    workers: &Arc<Workers>,
+) -> Result<Arc<Databases>, ServerError> {
+    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let waits = metrics.barrier_wait_seconds.clone();
+    let first = begin_local(settings, address.clone(), waits.clone(), workers.first())?;
+    let options = DatabaseOptions {
+        choice: settings.mirror.databases.clone(),
+        others_max: settings.mirror.databases_max - 1,
+        idle_max: Some(settings.mirror.database_idle_ms).filter(|ms| *ms > 0).map(Duration::from_millis),
+    };
+    let (mut settings, workers) = (settings.clone(), Arc::downgrade(workers));
+    if settings.freshness.mode == FreshnessMode::Standby {
+        // Commits wait for one of them; what the others' readers need, a barrier tells.
+        settings.freshness.mode = FreshnessMode::Exact;
+    }
+    let begin = move |name: &str| {
+        let ended = || UpstreamError::Protocol("freshet ends");
+        let workers = workers.upgrade().ok_or_else(ended)?;
+        begin_local(&settings, address.with_database(name), waits.clone(), workers.next())
+    };
+    Ok(Databases::new(first, options, Box::new(begin), Box::new(observe::virtual_table)))
+}
+
+/// In databases that may not be read again for long, what freshets that ended by force left behind, which would be in the way of
+/// who drops a table's key. A mirror that begins does so for its own database.
+async fn tidy_up(databases: Arc<Databases>, settings: Settings, shutdown: CancellationToken) {
+    let tidy = async {
+        let Ok(address) = UpstreamAddress::parse(&settings.upstream.url) else { return };
+        let all = loop {
+            match databases.first().freshness.neighbours().all().await {
+                Ok(all) => break all,
+                Err(_) => tokio::time::sleep(ASK_UPSTREAM_AGAIN).await,
+            }
+        };
+        for other in all.into_iter().filter(|other| other.obstacle.is_none()) {
+            let address = address.with_database(&other.name);
+            match supervise::uninstall(&address, &settings.mirror.publication).await {
+                Ok(dropped) if dropped.is_empty() => {}
+                Ok(dropped) => info!(database = other.name, ?dropped, "removed what an earlier freshet left behind"),
+                Err(error) => {
+                    debug!(database = other.name, %error, "not looked for what an earlier freshet left behind")
+                }
+            }
+        }
+    };
+    let _ = shutdown.run_until_cancelled(tidy).await;
+}
+
+/// The engine and the mirror of a database, with its share of the memory.
+fn begin_local(
+    settings: &Settings,
+    address: UpstreamAddress,
     waits: Histogram,
     beside_sessions: &Handle,
-) -> Result<(Arc<Local>, CancellationToken), ServerError> {
-    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+) -> Result<Begun, UpstreamError> {
+    static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let database = address.database.clone();
+    let shares = settings.mirror.shares();
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let share = |bytes: u64| size(bytes / shares);
+    let result_bytes_max = settings.cache.result_bytes_max / shares;
     let mirror = MirrorOptions {
         tables: settings.mirror.tables.clone(),
         publication: settings.mirror.publication.clone(),
         set_replica_identity_full: settings.mirror.set_replica_identity_full,
         event_trigger: settings.mirror.event_trigger,
         copy_workers: settings.mirror.copy_workers,
-        memory_bytes_max: size(settings.mirror.memory_bytes_max),
+        memory_bytes_max: share(settings.mirror.memory_bytes_max),
+        transaction_bytes_max: TRANSACTION_BYTES_MAX / shares.max(1) as usize,
         standby_believed: Duration::from_millis(settings.freshness.max_lag_ms),
         standby: (settings.freshness.mode == FreshnessMode::Standby).then(|| settings.freshness.standby_name.clone()),
         ..MirrorOptions::new(address)
@@ -167,16 +232,16 @@ fn start_local(
         wait_budget: Duration::from_millis(settings.freshness.wait_budget_ms),
         lag_max: Duration::from_millis(settings.freshness.max_lag_ms),
         pins: PinOptions {
-            pins_max: settings.freshness.snapshots_max,
+            pins_max: (settings.freshness.snapshots_max / shares as usize).max(1),
             age_max: Duration::from_millis(settings.freshness.snapshot_age_max_ms),
-            bytes_max: size(settings.freshness.snapshot_bytes_max),
+            bytes_max: share(settings.freshness.snapshot_bytes_max),
         },
     };
     let engine = EngineOptions {
-        result_bytes_max: settings.cache.result_bytes_max - Recents::share(settings.cache.result_bytes_max),
+        result_bytes_max: result_bytes_max - Recents::share(result_bytes_max),
         reply_bytes_max: size(settings.cache.reply_bytes_max),
-        join_bytes_max: size(settings.cache.join_bytes_max),
-        plans_max: settings.cache.plans_max,
+        join_bytes_max: share(settings.cache.join_bytes_max),
+        plans_max: (settings.cache.plans_max / shares).max(1),
         limits: freshet_engine::executor::Limits {
             memory_bytes_max: size(settings.limits.query_memory_bytes_max),
             rows_max: size(settings.limits.query_rows_max),
@@ -188,15 +253,17 @@ fn start_local(
         freshness: Freshness::start(mirror, freshness, waits, beside_sessions, mirroring.clone())?,
         audit: Audit::new(settings.audit.sample_one_in),
         statistics: Statistics::default(),
-        captures: Captures::new(size(settings.cache.capture_bytes_max), size(settings.cache.reply_bytes_max)),
-        recent: Recents::new(settings.cache.result_bytes_max),
+        captures: Captures::new(share(settings.cache.capture_bytes_max), size(settings.cache.reply_bytes_max)),
+        recent: Recents::new(result_bytes_max),
         flights: Flights::new(Duration::from_millis(settings.cache.shared_wait_ms)),
         database,
         // Not a setting: only the comparison with other projects' test suites wants it (tests/suites).
         patience: std::env::var_os("FRESHET_TEST_MIRROR_ALL").map(|_| Patience::default()),
-        virtual_tables: Box::new(observe::virtual_table),
+        number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+        is_used: AtomicBool::new(true),
+        is_retired: AtomicBool::new(false),
     };
-    Ok((Arc::new(local), mirroring))
+    Ok(Begun { local: Arc::new(local), mirroring })
 }
 
 /// What every accepted connection needs.

@@ -198,6 +198,11 @@ impl Statistics {
         Arc::clone(made)
     }
 
+    /// Forgets all of them.
+    pub fn clear(&self) {
+        self.shapes.lock().clear();
+    }
+
     /// The `count` shapes with the most calls, most first.
     pub fn top(&self, count: usize) -> Vec<ShapeReport> {
         let mut reports: Vec<ShapeReport> = self.shapes.lock().values().map(|shape| shape.report()).collect();

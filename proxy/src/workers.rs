@@ -42,6 +42,12 @@ impl Workers {
         &self.workers[0].handle
     }
 
+    /// Each in turn, for several of that kind.
+    pub fn next(&self) -> &Handle {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        &self.workers[turn % self.workers.len()].handle
+    }
+
     /// Starts a task, of `tasks`, on the thread with the fewest.
     pub fn spawn(&self, tasks: &mut JoinSet<()>, task: impl Future<Output = ()> + Send + 'static) {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);

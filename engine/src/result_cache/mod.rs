@@ -66,6 +66,13 @@ impl ResultCache {
 
     pub fn clear(&self) {
         self.replies.invalidate_all();
+        // It frees what is invalid when it is next used, or told to, so much at a time.
+        for _ in 0..crate::CLEAR_ROUNDS_MAX {
+            self.replies.run_pending_tasks();
+            if self.replies.entry_count() == 0 {
+                break;
+            }
+        }
     }
 
     /// Entries and weighed bytes; both lag a little behind the last insertions.

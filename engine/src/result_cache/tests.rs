@@ -116,3 +116,14 @@ fn one_huge_reply_is_refused() {
     assert!(!cache.insert(&key("SELECT 1", 7), reply(20_000, &[])));
     assert!(cache.insert(&key("SELECT 1", 7), reply(2_000, &[])));
 }
+
+#[test]
+fn a_cache_that_is_cleared_has_no_entries_from_then_on() {
+    let cache = ResultCache::new(64 << 20, usize::MAX);
+    for at in 0..20_000 {
+        cache.insert(&key(&format!("SELECT {at}"), 7), reply(10, &[]));
+    }
+    cache.clear();
+    assert_eq!(cache.size(), (0, 0));
+    assert!(cache.get(&key("SELECT 1", 7)).is_none());
+}

@@ -2,7 +2,7 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/` | a live page: routes per second, hit share, lag, tables, top statements |
+//! | `/` | a live page: routes per second, hit share, lag, databases if there are several, tables, top statements |
 //! | `/status.json` | what the page shows |
 //! | `/metrics` | Prometheus text |
 //! | `/healthz` | 200 while the process runs |
@@ -30,6 +30,8 @@ pub struct Status {
     pub freshness: &'static str,
     /// `running`, or why not.
     pub mirror: String,
+    /// Those that are mirrored, that of the URL first.
+    pub databases: Vec<DatabaseReport>,
     pub routes: RouteTotals,
     pub sessions: u64,
     pub lag_ms: Option<u64>,
@@ -37,7 +39,7 @@ pub struct Status {
     pub audits: u64,
     pub wrong_answers: u64,
     pub tables: Vec<TableReport>,
-    pub statements: Vec<ShapeReport>,
+    pub statements: Vec<StatementReport>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -48,9 +50,30 @@ pub struct RouteTotals {
     pub relay: u64,
 }
 
+/// One database's mirror: a line of `freshet.databases` and of the page.
+#[derive(Clone, Debug, Serialize)]
+pub struct DatabaseReport {
+    pub name: String,
+    /// `running`, or why not.
+    pub mirror: String,
+    /// Those that are mirrored.
+    pub tables: u64,
+    pub bytes: u64,
+    pub lag_ms: Option<u64>,
+}
+
+/// A statement of the page.
+#[derive(Clone, Debug, Serialize)]
+pub struct StatementReport {
+    pub database: String,
+    #[serde(flatten)]
+    pub shape: ShapeReport,
+}
+
 /// One line of `freshet.tables` and of the page.
 #[derive(Clone, Debug, Serialize)]
 pub struct TableReport {
+    pub database: String,
     /// `schema.table`.
     pub name: String,
     /// `mirrored`, `copying`, `tracked` or `relayed`.

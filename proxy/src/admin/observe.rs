@@ -1,12 +1,17 @@
 //! What the operator sees, gathered from metrics, mirror, audit and caches when it is asked for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::admin::{RouteTotals, Source, Status, TableReport};
-use crate::metrics::Metrics;
+use parking_lot::Mutex;
+
+use crate::admin::{DatabaseReport, RouteTotals, Source, StatementReport, Status, TableReport};
+use crate::freshness::FreshnessReport;
+use crate::metrics::{DatabaseLabel, Metrics};
 use crate::session::answer::{TextColumn, TextKind, TextTable};
 use crate::session::local::Local;
+use crate::session::local::databases::Databases;
 use crate::statistics::ShapeReport;
 
 /// Statements on the page.
@@ -16,33 +21,42 @@ const STATEMENTS_SHOWN: usize = 30;
 pub struct Observed {
     pub metrics: Metrics,
     /// None: freshet is a plain relay.
-    pub local: Option<Arc<Local>>,
-    pub upstream: String,
-    pub freshness: &'static str,
+    databases: Option<Arc<Databases>>,
+    upstream: String,
+    freshness: &'static str,
+    /// The databases that the metrics have lines of.
+    shown: Mutex<BTreeSet<String>>,
+}
+
+const RUNNING: &str = "running";
+
+/// [`RUNNING`], or why not.
+fn mirror_state(report: &FreshnessReport) -> String {
+    if report.is_ready { RUNNING.into() } else { format!("{:?}", report.stream.state) }
 }
 
 impl Source for Observed {
     fn status(&self) -> Status {
         self.refresh();
-        let local = self.local.as_deref();
-        let report = local.map(|local| local.freshness.report());
+        let databases = self.databases.as_deref();
+        let first = databases.map(Databases::first);
+        let report = first.map(|local| local.freshness.report());
         Status {
             version: env!("CARGO_PKG_VERSION"),
             upstream: self.upstream.clone(),
             freshness: self.freshness,
-            mirror: match &report {
-                None => "off".into(),
-                Some(report) if report.is_ready => "running".into(),
-                Some(report) => format!("{:?}", report.stream.state),
-            },
+            mirror: report.as_ref().map_or("off".into(), mirror_state),
+            databases: databases
+                .map(|databases| databases.all().iter().map(|l| database(l)).collect())
+                .unwrap_or_default(),
             routes: self.totals(),
             sessions: u64::try_from(self.metrics.sessions.get()).unwrap_or(0),
             lag_ms: report.as_ref().and_then(|report| report.lag_ms),
             lag_bytes: report.as_ref().map(|report| report.lag_bytes),
             audits: self.metrics.audits.get(),
             wrong_answers: self.metrics.wrong_answers.get(),
-            tables: local.map(tables).unwrap_or_default(),
-            statements: local.map(|local| local.statistics.top(STATEMENTS_SHOWN)).unwrap_or_default(),
+            tables: databases.map(all_tables).unwrap_or_default(),
+            statements: databases.map(top_statements).unwrap_or_default(),
         }
     }
 
@@ -52,13 +66,17 @@ impl Source for Observed {
     }
 
     fn readiness(&self) -> Result<(), String> {
-        let Some(local) = &self.local else { return Ok(()) };
-        let report = local.freshness.report();
+        let Some(databases) = &self.databases else { return Ok(()) };
+        let report = databases.first().freshness.report();
         if report.is_ready { Ok(()) } else { Err(format!("the mirror is not running: {:?}", report.stream.state)) }
     }
 }
 
 impl Observed {
+    pub fn new(metrics: Metrics, databases: Option<Arc<Databases>>, upstream: String, freshness: &'static str) -> Self {
+        Self { metrics, databases, upstream, freshness, shown: Mutex::default() }
+    }
+
     fn totals(&self) -> RouteTotals {
         let [(_, hit), (_, local), (_, capture), (_, relay)] = self.metrics.route_totals();
         RouteTotals { hit, local, capture, relay }
@@ -66,31 +84,91 @@ impl Observed {
 
     /// Brings the metrics that mirror others' counters up to date.
     fn refresh(&self) {
-        let Some(local) = &self.local else { return };
-        let metrics = &self.metrics;
-        let raise = |counter: &prometheus_client::metrics::counter::Counter, to: u64| {
+        let Some(databases) = &self.databases else { return };
+        let (metrics, all) = (&self.metrics, databases.all());
+        let into = [
+            &metrics.audits,
+            &metrics.wrong_answers,
+            &metrics.barriers,
+            &metrics.full_barriers,
+            &metrics.nudges,
+            &metrics.over_budget,
+            &metrics.not_a_prefix,
+            &metrics.catalog_changes,
+        ];
+        for (counter, to) in into.into_iter().zip(databases.counts().0) {
             counter.inc_by(to.saturating_sub(counter.get()));
-        };
-        raise(&metrics.audits, local.audit.counters.compared.load(Relaxed));
-        raise(&metrics.wrong_answers, local.audit.counters.wrong_answers.load(Relaxed));
-        let counters = local.freshness.counters();
-        raise(&metrics.barriers, counters.barriers.load(Relaxed));
-        raise(&metrics.full_barriers, counters.full_barriers.load(Relaxed));
-        raise(&metrics.nudges, counters.nudges.load(Relaxed));
-        raise(&metrics.over_budget, counters.over_budget.load(Relaxed));
-        raise(&metrics.not_a_prefix, counters.not_a_prefix.load(Relaxed));
-        raise(&metrics.catalog_changes, counters.catalog_changes.load(Relaxed));
-        let report = local.freshness.report();
-        metrics.lag_seconds.set(report.lag_ms.map_or(f64::NAN, |ms| ms as f64 / 1000.0));
-        metrics.lag_bytes.set(i64::try_from(report.lag_bytes).unwrap_or(i64::MAX));
-        let tables = tables(local);
+        }
+        self.refresh_databases(&all);
+        let reports: Vec<FreshnessReport> = all.iter().map(|local| local.freshness.report()).collect();
+        // The worst; NaN where that of the URL cannot be read. Of one that is just begun or given back its own line tells.
+        let lags = reports.iter().map(|report| report.lag_ms.map_or(f64::NAN, |ms| ms as f64 / 1000.0));
+        metrics.lag_seconds.set(lags.reduce(|worst, lag| if lag > worst { lag } else { worst }).unwrap_or(f64::NAN));
+        let lag_bytes = reports.iter().map(|report| report.lag_bytes).max().unwrap_or(0);
+        metrics.lag_bytes.set(i64::try_from(lag_bytes).unwrap_or(i64::MAX));
+        let tables = all_tables(databases);
         let mirrored = tables.iter().filter(|table| table.state == "mirrored").count();
         metrics.mirrored_tables.set(i64::try_from(mirrored).unwrap_or(0));
         metrics.mirrored_bytes.set(tables.iter().map(|table| i64::try_from(table.bytes).unwrap_or(0)).sum());
-        let (entries, bytes) = local.result_size();
+        metrics.mirrored_databases.set(i64::try_from(all.len()).unwrap_or(0));
+        let sizes = all.iter().map(|local| local.result_size());
+        let (entries, bytes) = sizes.fold((0, 0), |(entries, bytes), (more, large)| (entries + more, bytes + large));
         metrics.result_cache_entries.set(i64::try_from(entries).unwrap_or(0));
         metrics.result_cache_bytes.set(i64::try_from(bytes).unwrap_or(0));
     }
+}
+
+impl Observed {
+    /// What each database has a line of.
+    fn refresh_databases(&self, all: &[Arc<Local>]) {
+        let metrics = &self.metrics;
+        let mut shown = self.shown.lock();
+        let mut gone = std::mem::take(&mut *shown);
+        for report in all.iter().map(|local| database(local)) {
+            let label = DatabaseLabel { database: report.name.clone() };
+            let lag = report.lag_ms.map_or(f64::NAN, |ms| ms as f64 / 1000.0);
+            metrics.database_ready.get_or_create(&label).set(i64::from(report.mirror == RUNNING));
+            metrics.database_mirrored_bytes.get_or_create(&label).set(i64::try_from(report.bytes).unwrap_or(i64::MAX));
+            metrics.database_lag_seconds.get_or_create(&label).set(lag);
+            gone.remove(&report.name);
+            shown.insert(report.name);
+        }
+        for database in gone {
+            let label = DatabaseLabel { database };
+            metrics.database_ready.remove(&label);
+            metrics.database_mirrored_bytes.remove(&label);
+            metrics.database_lag_seconds.remove(&label);
+        }
+    }
+}
+
+fn database(local: &Local) -> DatabaseReport {
+    let (report, tables) = (local.freshness.report(), local.freshness.statuses());
+    DatabaseReport {
+        name: local.database.clone(),
+        mirror: mirror_state(&report),
+        tables: tables.iter().filter(|table| table.state == "mirrored").count() as u64,
+        bytes: report.stream.bytes,
+        lag_ms: report.lag_ms,
+    }
+}
+
+/// Of every database, that of the URL first.
+fn all_tables(databases: &Databases) -> Vec<TableReport> {
+    databases.all().iter().flat_map(|local| tables(local)).collect()
+}
+
+/// Of every database, the most frequent ones.
+fn top_statements(databases: &Databases) -> Vec<StatementReport> {
+    let of = |local: &Arc<Local>| {
+        let database = local.database.clone();
+        let top = local.statistics.top(STATEMENTS_SHOWN).into_iter();
+        top.map(move |shape| StatementReport { database: database.clone(), shape })
+    };
+    let mut top: Vec<StatementReport> = databases.all().iter().flat_map(of).collect();
+    top.sort_by_key(|report| std::cmp::Reverse(report.shape.calls()));
+    top.truncate(STATEMENTS_SHOWN);
+    top
 }
 
 fn tables(local: &Local) -> Vec<TableReport> {
@@ -99,6 +177,7 @@ fn tables(local: &Local) -> Vec<TableReport> {
         .statuses()
         .into_iter()
         .map(|table| TableReport {
+            database: local.database.clone(),
             name: format!("{}.{}", table.schema.schema, table.schema.name),
             state: table.state,
             rows: table.rows,
@@ -110,12 +189,14 @@ fn tables(local: &Local) -> Vec<TableReport> {
     tables
 }
 
-/// The rows of a relation of the virtual schema.
-pub fn virtual_table(local: &Local, name: &str) -> Option<TextTable> {
+/// The rows of a relation of the virtual schema, for a session of the database of `local`; None: of one that is not mirrored. As in
+/// PostgreSQL, a session sees nothing of what is in other databases, only which there are.
+pub fn virtual_table(databases: &Databases, local: Option<&Local>, name: &str) -> Option<TextTable> {
     match name {
         "tables" => Some(tables_relation(local)),
         "statements" => Some(statements_relation(local)),
-        "status" => Some(status_relation(local)),
+        "databases" => Some(databases_relation(databases)),
+        "status" => Some(status_relation(databases, local.unwrap_or(databases.first()))),
         _ => None,
     }
 }
@@ -124,7 +205,26 @@ fn column(name: &'static str, kind: TextKind) -> TextColumn {
     TextColumn { name, kind }
 }
 
-fn tables_relation(local: &Local) -> TextTable {
+fn databases_relation(databases: &Databases) -> TextTable {
+    let columns = vec![
+        column("name", TextKind::Text),
+        column("mirror", TextKind::Text),
+        column("tables", TextKind::Int8),
+        column("bytes", TextKind::Int8),
+        column("lag_ms", TextKind::Int8),
+    ];
+    let row = |report: DatabaseReport| {
+        let numbers = [report.tables.to_string(), report.bytes.to_string()].map(Some);
+        let mut cells = vec![Some(report.name), Some(report.mirror)];
+        cells.extend(numbers);
+        cells.push(report.lag_ms.map(|ms| ms.to_string()));
+        cells
+    };
+    let rows = databases.all().iter().map(|local| row(database(local))).collect();
+    TextTable { columns, rows }
+}
+
+fn tables_relation(local: Option<&Local>) -> TextTable {
     let columns = vec![
         column("name", TextKind::Text),
         column("state", TextKind::Text),
@@ -134,9 +234,8 @@ fn tables_relation(local: &Local) -> TextTable {
         column("remedy", TextKind::Text),
         column("generation", TextKind::Text),
     ];
-    let mut rows: Vec<Vec<Option<String>>> = local
-        .freshness
-        .statuses()
+    let tables = local.map(|local| local.freshness.statuses()).unwrap_or_default();
+    let mut rows: Vec<Vec<Option<String>>> = tables
         .into_iter()
         .map(|table| {
             let cells = [
@@ -155,7 +254,7 @@ fn tables_relation(local: &Local) -> TextTable {
     TextTable { columns, rows }
 }
 
-fn statements_relation(local: &Local) -> TextTable {
+fn statements_relation(local: Option<&Local>) -> TextTable {
     let numbers = [
         "calls",
         "hits",
@@ -187,11 +286,12 @@ fn statements_relation(local: &Local) -> TextTable {
         cells.extend([Some(invalidated_by), Some(shape.reason)]);
         cells
     };
-    let rows = local.statistics.top(crate::statistics::SHAPES_MAX).into_iter().map(row).collect();
+    let top = local.map(|local| local.statistics.top(crate::statistics::SHAPES_MAX)).unwrap_or_default();
+    let rows = top.into_iter().map(row).collect();
     TextTable { columns, rows }
 }
 
-fn status_relation(local: &Local) -> TextTable {
+fn status_relation(databases: &Databases, local: &Local) -> TextTable {
     let columns = vec![column("name", TextKind::Text), column("value", TextKind::Text)];
     let report = local.freshness.report();
     let audit = &local.audit.counters;
@@ -201,6 +301,7 @@ fn status_relation(local: &Local) -> TextTable {
     let pairs = [
         ("version", env!("CARGO_PKG_VERSION").to_string()),
         ("database", local.database.clone()),
+        ("databases", databases.all().iter().map(|local| local.database.clone()).collect::<Vec<_>>().join(", ")),
         ("mirror", format!("{:?}", report.stream.state)),
         ("ready", report.is_ready.to_string()),
         ("applied_lsn", report.stream.applied.to_string()),

@@ -11,6 +11,7 @@
 pub mod barrier;
 pub mod exposure;
 pub mod fingerprint;
+pub mod neighbours;
 pub mod orders;
 mod patience;
 pub mod pins;
@@ -39,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::{BarrierCounters, Reader};
 use crate::freshness::exposure::{BarrierNumber, Exposure};
+use crate::freshness::neighbours::Neighbours;
 use crate::freshness::orders::TextOrders;
 use crate::freshness::patience::within;
 use crate::freshness::pins::{PinOptions, Pins};
@@ -186,6 +188,20 @@ impl Freshness {
         let _ = stopped.wait_for(|stopped| *stopped).await;
     }
 
+    /// Asks about the other databases of this upstream.
+    pub fn neighbours(&self) -> Neighbours {
+        Neighbours::new(self.shared.replication.pool().clone())
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        *self.stopped.borrow()
+    }
+
+    /// The stream runs and the barrier connection stands: readers can be served.
+    pub fn is_ready(&self) -> bool {
+        self.shared.replication.running().is_ok() && self.shared.is_up.load(Ordering::SeqCst)
+    }
+
     /// The tables `relations` at a moment that satisfies `mode`. In session mode no older than barrier `session_requires`.
     pub async fn acquire(
         &self,
@@ -314,15 +330,16 @@ impl Freshness {
     }
 
     /// Likewise, for what can only have changed rows of the relations of these names, as statements wrote them: only
-    /// readers of those wait, if each is a mirrored table whose writes reach no other.
-    pub fn note_tables_written(&self, names: &[Arc<[String]>]) {
+    /// readers of those wait, if each is a mirrored table whose writes reach no other. False: it is not known what was written.
+    pub fn note_tables_written(&self, names: &[Arc<[String]>]) -> bool {
         let exposure = &self.shared.exposure;
         // Until the last change of the catalog is known here, a trigger may be that is not.
         let relations = if exposure.wants_verification() { None } else { self.shared.replication.written(names) };
-        match relations {
-            Some(relations) => exposure.note_tables_written(&relations),
+        match &relations {
+            Some(relations) => exposure.note_tables_written(relations),
             None => exposure.note_rows_written(),
         }
+        relations.is_some()
     }
 
     /// The changes of a table after one generation, up to another; None if they are not all known.
@@ -395,7 +412,7 @@ impl Freshness {
         let stream = shared.replication.report();
         let Lsn(applied) = stream.applied;
         FreshnessReport {
-            is_ready: stream.is_running() && shared.is_up.load(Ordering::SeqCst),
+            is_ready: self.is_ready(),
             lag_bytes: shared.counters.insert_lsn.load(Ordering::Relaxed).saturating_sub(applied),
             lag_ms: shared.exposure.lag().map(|lag| lag.as_millis() as u64),
             stream,

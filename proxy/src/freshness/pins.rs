@@ -173,6 +173,11 @@ impl Pins {
         drop(ended);
     }
 
+    fn clear(&self) {
+        let ended = std::mem::take(&mut *self.pins.lock());
+        drop(ended);
+    }
+
     /// Their number, and the memory that only they hold.
     pub(super) fn size(&self, current: Option<&Snapshot>) -> (usize, usize) {
         let pins = self.pins.lock();
@@ -279,6 +284,11 @@ impl Freshness {
         let snapshot = Snapshot { applied: pinned.snapshot.applied, catalog: Arc::clone(catalog), tables };
         let snapshot = pinned.unions.complete(Arc::new(snapshot), relations)?;
         Ok(Served { snapshot, statement_time: pinned.statement_time, wait_us: now.wait_us, barrier: now.barrier })
+    }
+
+    /// The mirror has ended, and they with it.
+    pub fn give_up_pins(&self) {
+        self.pins.clear();
     }
 
     /// How many snapshots are pinned, and the memory that only they hold.

@@ -56,6 +56,14 @@ const TICK: Duration = Duration::from_millis(250);
 /// Reloads of the catalog follow each other no faster.
 const RELOAD_PAUSE: Duration = Duration::from_millis(20);
 
+/// Catalogs read: no two have the same number, of whichever database they are.
+static CATALOGS: AtomicU64 = AtomicU64::new(0);
+/// Lives of streams, likewise: what belongs to one is of no use in another, also where a database is mirrored anew.
+static LIVES: AtomicU64 = AtomicU64::new(0);
+
+/// What transactions may take while they are put together, of all mirrors.
+pub const TRANSACTION_BYTES_MAX: usize = 1 << 30;
+
 /// What of the settings concerns the mirror.
 #[derive(Clone, Debug)]
 pub struct MirrorOptions {
@@ -85,7 +93,7 @@ impl MirrorOptions {
             set_replica_identity_full: false,
             copy_workers: 2,
             memory_bytes_max: 2 << 30,
-            transaction_bytes_max: 1 << 30,
+            transaction_bytes_max: TRANSACTION_BYTES_MAX,
             event_trigger: false,
             standby: None,
             standby_believed: Duration::from_secs(1),
@@ -259,6 +267,9 @@ impl Replication {
             tracing::warn!(%error, publication = %shared.name, "the publication was not dropped");
         }
         shared.close_pools();
+        // Sessions may hold on to the mirror for longer than it runs.
+        shared.tables.lock().clear();
+        shared.loaded.store(Arc::default());
     }
 
     /// Everything is relayed from here on, and what was mirrored is forgotten.
@@ -350,7 +361,7 @@ impl Replication {
         {
             tracing::warn!(%error, "the event trigger could not be made");
         }
-        let epoch = shared.counters.restarts.load(Ordering::Relaxed) + 1;
+        let epoch = LIVES.fetch_add(1, Ordering::Relaxed) + 1;
         // A name of its own: an earlier life's walsender may not have noticed yet that it is alone.
         let slot = format!("{}_{epoch}", shared.name);
         self.create_slot(&mut walsender, &slot).await?;
@@ -404,7 +415,8 @@ impl Replication {
     /// Reads the catalog, drops from the mirror what is no longer as it was copied, then puts the new catalog in force.
     async fn load_catalog(&self, orders: Arc<Orders>) -> Result<(), UpstreamError> {
         let shared = &self.shared;
-        let version = shared.counters.catalog_loads.fetch_add(1, Ordering::Relaxed) + 1;
+        shared.counters.catalog_loads.fetch_add(1, Ordering::Relaxed);
+        let version = CATALOGS.fetch_add(1, Ordering::Relaxed) + 1;
         let loaded = catalog::load(&mut *shared.pool.connection().await?, version, orders, &self.loaded()).await?;
         let refused = self.adopt(loaded);
         if let StreamState::Running(running) = &**shared.stream.load() {

@@ -34,6 +34,17 @@ pub trait Answerers: Send + Sync + 'static {
 /// One session's door to local answers. Methods without `async` must not block: they run on the session's task,
 /// between reading a unit and writing its answer.
 pub trait Answerer: Send + 'static {
+    /// Before each decision about what the client has sent: another mirror may be the session's by now.
+    fn refresh(&mut self) {}
+
+    /// The session has a statement that only reads, and that was not found by [`Self::look_up`].
+    fn note_query(&mut self, _sql: &[u8]) {}
+
+    /// Before a statement that may be a definition goes upstream: what freshet itself has open there must not be in its way.
+    fn make_way(&mut self, _sql: &[u8]) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
     /// Before any other question, no wait: what answers the units at the head of a burst that are known byte by byte. The hot
     /// path. None: nothing is known. Only asked where `look_up` might be.
     fn known(&mut self, _asking: Asking) -> Option<impl Known> {

@@ -79,6 +79,13 @@ impl<A: Answerer> Session<A> {
         let mut state = self.machine.state.clone();
         state.shares_transaction = group.executions() > 1;
         let effects: Vec<Effect> = group.items.iter().map(|item| self.effect(item)).collect();
+        for (item, effect) in group.items.iter().zip(&effects) {
+            match item.question().filter(|unit| unit.form != Form::Prepare) {
+                Some(unit) if *effect == Effect::Neutral => self.answerer.note_query(unit.sql),
+                Some(unit) if *effect == Effect::Opaque => self.answerer.make_way(unit.sql).await,
+                Some(_) | None => {}
+            }
+        }
         let reads = || group.items.iter().zip(&effects).any(|(item, effect)| is_read(item, *effect));
         if let Some(reason) = self.common_obstacle(&group, &effects, &state) {
             if reads() && self.must_refuse(Effect::Neutral, &reason) {

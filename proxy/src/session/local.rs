@@ -1,8 +1,11 @@
-//! The [`Answerer`] that has an engine: cached reply, else bind, audit, execute on a snapshot, keep the reply.
+//! The answerer ([`answerer`]) that has an engine: cached reply, else bind, audit, execute on a snapshot, keep the reply.
 //!
 //! Every step may say no with an `UpstreamReason`; then the session relays the unit unchanged.
 
+pub mod answerer;
 pub mod capture;
+pub mod counts;
+pub mod databases;
 pub mod flight;
 mod kept;
 mod known;
@@ -13,7 +16,7 @@ mod refusals;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -33,13 +36,11 @@ use freshet_engine::{Engine, PrepareContext, Prepared, Shared};
 
 use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
-use crate::freshness::pins::{Choice, Token};
+use crate::freshness::pins::Choice;
 use crate::freshness::{Freshness, Served};
-use crate::session::answer::{
-    Answerer, Answerers, Asking, Form, Known, Outcome, Relay, Relayed, Reply, TextTable, Unit,
-};
-use crate::session::effect::{Effect, Written};
+use crate::session::answer::{Form, Relay, Reply, Unit};
 use crate::session::local::capture::{Captures, Dependencies};
+use crate::session::local::databases::Databases;
 use crate::session::local::flight::{Boarding, Flights};
 use crate::session::local::kept::reply;
 use crate::session::local::moment::Moments;
@@ -50,11 +51,11 @@ use crate::session::oracle::{Oracle, StillDescribed};
 use crate::session::preamble;
 use crate::session::reply::{describe_statement, row_description, run};
 use crate::session::settings::SessionSettings;
-use crate::session::state::{Login, RouteSetting, SessionState};
+use crate::session::state::{RouteSetting, SessionState};
 use crate::statistics::{Answered, ShapeStatistics, Statistics};
 use crate::wire::extended::{format_at, oids};
 
-/// What all sessions share.
+/// What all sessions of a database share.
 pub struct Local {
     pub engine: Engine,
     pub freshness: Freshness,
@@ -67,8 +68,12 @@ pub struct Local {
     pub database: String,
     /// For tests: see [`patient`].
     pub patience: Option<Patience>,
-    /// Rows of the virtual schema's relations.
-    pub virtual_tables: Box<dyn Fn(&Self, &str) -> Option<TextTable> + Send + Sync>,
+    /// No other has the same.
+    pub number: u64,
+    /// A session has read it since this was last looked at.
+    pub is_used: AtomicBool,
+    /// Its mirror ends, and does not begin again.
+    pub is_retired: AtomicBool,
 }
 
 impl Local {
@@ -76,6 +81,26 @@ impl Local {
     pub fn result_size(&self) -> (u64, u64) {
         let (entries, bytes) = self.engine.results.size();
         (entries, bytes + self.recent.bytes() as u64)
+    }
+
+    /// Somebody reads it.
+    fn note_used(&self) {
+        if !self.is_used.load(Relaxed) {
+            self.is_used.store(true, Relaxed);
+        }
+    }
+
+    fn retire(&self) {
+        self.is_retired.store(true, SeqCst);
+    }
+
+    /// Its mirror has ended: what it has kept is of no use to whoever still holds on to it. A computation that was under way keeps
+    /// its reply after this.
+    fn let_go(&self) {
+        self.engine.clear();
+        self.recent.clear();
+        self.statistics.clear();
+        self.freshness.give_up_pins();
     }
 }
 
@@ -90,28 +115,19 @@ const ORDER_QUESTIONS_MAX: usize = 3;
 /// How long it waits for an answer. Few texts take some milliseconds.
 const ORDER_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Opens sessions that share one [`Local`].
-#[derive(Clone)]
-pub struct LocalAnswerers(pub Arc<Local>);
-
-impl Answerers for LocalAnswerers {
-    type Answerer = LocalAnswerer;
-
-    fn open(&self, login: &Login) -> LocalAnswerer {
-        LocalAnswerer {
-            is_mirrored_database: login.database == self.0.database,
-            local: Arc::clone(&self.0),
-            required: BarrierNumber::default(),
-            moments: Moments::default(),
-            key: ResultKey::default(),
-            text: Vec::new(),
-            refusals: Refusals::default(),
-        }
-    }
-}
-
 /// One session's answerer.
 pub struct LocalAnswerer {
+    databases: Arc<Databases>,
+    /// The session's database, if it is not that of the URL.
+    other: Option<Arc<str>>,
+    /// Who logged in.
+    user: Box<str>,
+    /// How often `local` was replaced.
+    moves: u64,
+    /// [`Databases::changes`] when the session's database was last looked for there, and when it was last wished for.
+    looked: Option<u64>,
+    wished: Option<u64>,
+    /// The session's database; the first one as long as that is not mirrored.
     local: Arc<Local>,
     is_mirrored_database: bool,
     /// The session has seen the state at this barrier, or upstream's of a moment when it was not yet sent.
@@ -138,89 +154,6 @@ struct Request<'a> {
     has_upstreams_clock: bool,
     /// The catalog that the search path and the role's name are as of.
     catalog_version: u64,
-}
-
-impl Answerer for LocalAnswerer {
-    fn known(&mut self, asking: Asking) -> Option<impl Known> {
-        self.known_recently(asking)
-    }
-
-    fn end_burst(&mut self) {
-        self.moments.end();
-    }
-
-    fn look_up(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
-        self.look_up_kept(unit, state)
-    }
-
-    fn refusal(&mut self, unit: &Unit<'_>, state: &SessionState, now: Instant) -> Option<UpstreamReason> {
-        let settings = state.settings.as_ref()?;
-        if !is_execution(unit) {
-            return None;
-        }
-        let by = DecidedBy { settings: settings.id, catalog_version: state.catalog_version };
-        let (reason, statistics) = self.refusals.get(unit.sql, unit.parameter_types, by, now)?;
-        statistics.count(Answered::Relay, 0);
-        Some(reason.clone())
-    }
-
-    async fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Outcome {
-        let answered = match &self.local.patience {
-            None => self.try_answer(unit, state).await,
-            Some(_) => self.answer_patiently(unit, state).await,
-        };
-        match answered {
-            Ok(reply) => Outcome::Local(reply),
-            Err(relay) => Outcome::Relay(relay),
-        }
-    }
-
-    async fn pin(&mut self, choice: &Choice, state: &SessionState) -> Result<Token, UpstreamReason> {
-        if !self.is_mirrored_database {
-            return Err(UpstreamReason::OtherDatabase);
-        }
-        let Some(settings) = state.settings.as_ref() else {
-            return Err(UpstreamReason::OpaqueSession("not probed".into()));
-        };
-        Ok(self.local.freshness.pinned(choice, settings.role(), self.required).await?.token)
-    }
-
-    fn write_acknowledged(&mut self, what: Effect, written: &Written) {
-        match what {
-            Effect::Write => match written {
-                Written::Named(names) => self.local.freshness.note_tables_written(names),
-                Written::Anything => self.local.freshness.note_rows_written(),
-            },
-            _ => {
-                self.local.freshness.note_write_acknowledged();
-                self.local.patience.iter().for_each(Patience::note_catalog_changed);
-            }
-        }
-    }
-
-    fn relayed(&mut self, _unit: &Relayed) {
-        self.required = self.local.freshness.required_now();
-    }
-
-    fn configuration(&self) -> u64 {
-        self.local.freshness.configuration_changes()
-    }
-
-    fn wants_settings(&self) -> bool {
-        self.is_mirrored_database
-    }
-
-    fn knows(&self, function: &str) -> bool {
-        self.local.freshness.catalog().sql_functions.contains_key(function)
-    }
-
-    fn catalog_version(&self) -> u64 {
-        self.local.freshness.catalog_version()
-    }
-
-    fn virtual_table(&self, name: &str) -> Option<TextTable> {
-        (self.local.virtual_tables)(&self.local, name)
-    }
 }
 
 /// What `SHOW freshet.last` gives as the freshness of an answer from a pinned snapshot.

@@ -26,6 +26,7 @@ pub mod change;
 pub mod control;
 mod cursor;
 pub mod effect;
+mod events;
 mod group;
 pub mod intercept;
 pub mod lines;
@@ -44,23 +45,21 @@ pub mod variables;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
 use freshet_engine::reason::UpstreamReason;
 use prometheus_client::metrics::counter::Counter;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
 use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, Unit};
-use crate::session::change::opaque_label;
-use crate::session::effect::{Effect, Written, worst};
+use crate::session::effect::{Effect, worst};
 use crate::session::lines::{Lines, Turn};
 use crate::session::machine::group::is_several;
 use crate::session::machine::local::view;
-use crate::session::machine::{Event, Machine, MachineLimits, Observed, Step};
+use crate::session::machine::{Machine, MachineLimits, Step};
 use crate::session::registry::{Entry, Sessions};
 use crate::session::settings::{Interner, TEMPORARY_TABLES};
 use crate::session::state::{Login, RouteSetting, SessionState};
@@ -68,7 +67,7 @@ use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
 use crate::startup::cancel::{CancelGuard, CancelRegistry};
 use crate::statistics::Answered;
-use crate::wire::error::{field, write_error};
+use crate::wire::error::write_error;
 use crate::wire::query::TransactionStatus;
 
 /// How long the beginning of a unit waits for its end. Drivers send a unit in one write; this bounds what a client that
@@ -284,6 +283,7 @@ impl<A: Answerer> Session<A> {
         let state = &self.machine.state;
         // A cursor may live here since before the SET.
         if state.route == RouteSetting::Relay && !state.is_strict() && !cursor::is_mentioned(unit.sql) {
+            self.answerer.make_way(unit.sql).await;
             return self.relay(started, Relay::because(UpstreamReason::RouteSetting));
         }
         // Nor what was just refused. A strict session's refusal also depends on the text.
@@ -304,6 +304,11 @@ impl<A: Answerer> Session<A> {
         }
         let effect =
             unit.prepared.map_or_else(|| worst(&self.machine.judge(unit.sql).effects), |prepared| prepared.effect);
+        match effect {
+            Effect::Neutral => self.answerer.note_query(unit.sql),
+            Effect::Opaque => self.answerer.make_way(unit.sql).await,
+            _ => {}
+        }
         if let Some(reason) = self.obstacle(effect, unit.sql, &self.machine.state) {
             return self.relay_unless_strict(started, effect, Relay::because(reason));
         }
@@ -334,6 +339,7 @@ impl<A: Answerer> Session<A> {
 
     /// Brings the settings up to date with what was followed, and with upstream's configuration and catalog.
     fn refresh_settings(&mut self) {
+        self.answerer.refresh();
         let Machine { state, tracker, .. } = &mut self.machine;
         let (configuration, version) = (self.answerer.configuration(), self.answerer.catalog_version());
         if configuration != self.configuration {
@@ -593,92 +599,6 @@ impl<A: Answerer> Session<A> {
         self.entry.record.note_answer(account.route, reason.as_ref());
         let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         self.last = Last { account, reason, elapsed_us };
-    }
-
-    /// What happened upstream, told on before the client hears of it.
-    fn note_events(&mut self) {
-        if !self.machine.has_events() {
-            return;
-        }
-        let mut events = self.machine.take_events();
-        // How a statement was answered depends on what became of its reply.
-        for event in events.extract_if(.., |event| matches!(event, Event::Observed(_))) {
-            let Event::Observed(Observed { observer, reply }) = event else { continue };
-            let captured = observer.captured();
-            observer.observe(reply);
-            self.is_captured = captured.is_some_and(|captured| captured.load(Relaxed));
-        }
-        for event in events {
-            match event {
-                Event::WriteAcknowledged(effect, written) => {
-                    // A temporary table may go by the name of another and have triggers that write a third.
-                    let may_have_any = self.machine.tracker.may_have_temporary_objects();
-                    let written = if may_have_any { Written::Anything } else { written };
-                    self.answerer.write_acknowledged(effect, &written);
-                }
-                Event::Relayed(relayed) => {
-                    self.answerer.relayed(&relayed);
-                    if matches!(relayed.effect, Effect::Settings | Effect::Discard) {
-                        self.probe_failures = 0;
-                    }
-                    self.note_opaque();
-                    let (started, reason) =
-                        self.relaying.take().unwrap_or_else(|| (Instant::now(), UpstreamReason::Outstanding));
-                    // What is not answered from the session's snapshot is not of its moment.
-                    let freshness = if self.machine.state.snapshot.is_some() { "own moment" } else { "" };
-                    let is_captured = std::mem::take(&mut self.is_captured);
-                    let route = if is_captured { Answered::Capture } else { Answered::Relay };
-                    self.account(started, Account { route, freshness, ..Account::default() }, Some(reason));
-                }
-                Event::Observed(_) => {}
-                Event::BlockFailed(error) => self.failure = Some(error),
-                Event::Probed(Ok(probed)) => {
-                    self.probe_failures = 0;
-                    self.machine.tracker.probed(&probed, &self.context.interner, self.probed_version);
-                    self.machine.state.settings = None;
-                    self.machine.state.version = Some((probed.version, probed.role));
-                    self.note_opaque();
-                }
-                Event::Probed(Err(error)) => self.probe_failed(error),
-            }
-        }
-    }
-
-    /// Upstream did not tell the settings. What it says instead is news to the client where a block has failed by it, and
-    /// where it was asked to cancel: then the request was meant for the statement that waits for the probe.
-    fn probe_failed(&mut self, error: Option<Box<[u8]>>) {
-        let sqlstate = error.as_deref().and_then(|error| field(error, b'C')).unwrap_or_default();
-        let is_cancelled = sqlstate == b"57014" && {
-            // A time limit has the same code; its message may be in any language.
-            let message = error.as_deref().and_then(|error| field(error, b'M')).unwrap_or_default();
-            message == b"canceling statement due to user request" || self.machine.tracker.may_probe_inside()
-        };
-        let has_failed = self.machine.state.status == TransactionStatus::Failed;
-        if !is_cancelled && !has_failed {
-            // Of resources, locks and limits, and what an operator does: another time there may be an answer.
-            let may_pass = ["40", "53", "55", "57", "58"].iter().any(|class| sqlstate.starts_with(class.as_bytes()));
-            self.probe_failures = if may_pass { self.probe_failures + 1 } else { PROBE_FAILURES_MAX };
-            // The unit at hand does not wait for another.
-            self.probes = PROBES_MAX;
-            let sqlstate = String::from_utf8_lossy(sqlstate).into_owned();
-            warn!(client = %self.machine.state.login.client, sqlstate, "upstream did not tell the session's settings");
-        }
-        if is_cancelled || has_failed {
-            self.failure = error;
-        }
-    }
-
-    /// Tells the operator why the session's settings are not known, if they are not.
-    fn note_opaque(&mut self) {
-        let Machine { state, tracker, .. } = &mut self.machine;
-        if let Some(reason) = tracker.newly_opaque() {
-            self.context.metrics.opaque.get_or_create(&CauseLabel { cause: opaque_label(&reason) }).inc();
-        }
-        let opaque = match &state.settings {
-            None => tracker.opaque().cloned(),
-            Some(settings) => settings.values.has_temporary_objects.then(|| TEMPORARY_TABLES.into()),
-        };
-        self.entry.record.note_settings(state, opaque.as_ref());
     }
 
     async fn say_good_bye(&mut self) {

@@ -8,7 +8,7 @@
 //! which so learns what is in use.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use ahash::HashMap;
 use freshet_engine::result_cache::CachedReply;
@@ -70,7 +70,6 @@ pub(super) struct Place {
 struct Texts {
     known: HashMap<Box<[u8]>, u64>,
     bytes: usize,
-    last: u64,
 }
 
 /// Whose reply is looked for.
@@ -100,6 +99,15 @@ impl Recents {
     /// What the places take.
     pub fn bytes(&self) -> usize {
         self.tables.iter().map(|table| table.lock().bytes).sum()
+    }
+
+    /// Drops everything.
+    pub(super) fn clear(&self) {
+        for table in &self.tables {
+            let mut table = table.lock();
+            *table = Table::new(table.bytes_max);
+        }
+        *self.texts.lock() = Texts::default();
     }
 
     /// The table of the thread that asks.
@@ -135,13 +143,14 @@ impl Texts {
             return *number;
         }
         if self.known.len() >= TEXTS_MAX || self.bytes >= TEXT_BYTES_MAX {
-            // Numbers given before stay right: none is given twice.
-            *self = Self { last: self.last, ..Self::default() };
+            *self = Self::default();
         }
-        self.last += 1;
+        // A statement keeps its number, also when its database is mirrored anew: none is ever given twice.
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Relaxed) + 1;
         self.bytes += text.len();
-        self.known.insert(text, self.last);
-        self.last
+        self.known.insert(text, number);
+        number
     }
 }
 
@@ -241,8 +250,6 @@ fn first_of(hash: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-
     use bytes::Bytes;
     use freshet_engine::result_cache::Basis;
 
@@ -343,5 +350,10 @@ mod tests {
             recents.text_number(&statement(n.to_string().as_bytes(), b""));
         }
         assert!(recents.text_number(&statement(b"SELECT 1", b"")) > one, "forgotten, and not given to another");
+        // Nor by another database's mirror, which the statement may come to.
+        let other = Recents::new(1 << 20);
+        assert!(other.text_number(&statement(b"SELECT 2", b"")) > one);
+        recents.clear();
+        assert_eq!(recents.bytes(), 0);
     }
 }
