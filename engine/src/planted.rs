@@ -16,6 +16,8 @@ pub enum Bug {
     ForgetDependency,
     /// A write counts as covered by a barrier that was sent before it was acknowledged.
     MarkEarly,
+    /// A write that is confined to a key marks another one.
+    MarkWrongKey,
     /// A kept reply outlives every change that leaves the number of its rows as it was.
     CountChanges,
     // -- of the engine
@@ -42,12 +44,13 @@ pub enum Bug {
 }
 
 /// By the names that the checker uses.
-pub const BUGS: [(&str, Bug); 6] = [
+pub const BUGS: [(&str, Bug); 7] = [
     ("skip-barrier", Bug::SkipBarrier),
     ("serve-head", Bug::ServeHead),
     ("drop-delete", Bug::DropDelete),
     ("forget-dependency", Bug::ForgetDependency),
     ("mark-early", Bug::MarkEarly),
+    ("mark-wrong-key", Bug::MarkWrongKey),
     ("count-changes", Bug::CountChanges),
 ];
 

@@ -304,6 +304,8 @@ pub async fn serve<A: Answerers>(
                 statement_bytes_max: settings.limits.statement_bytes_max,
                 prepared_statements_max: settings.limits.prepared_statements_max,
                 answers_locally: settings.mirror.tables != TableChoice::None,
+                // Sessions that choose mode session by themselves wait for writes of the whole table.
+                tells_keys: settings.freshness.mode == FreshnessMode::Session,
                 // One per start of the server, for its whole life.
                 schema: settings.admin.schema.clone().leak(),
             },

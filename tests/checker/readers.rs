@@ -15,6 +15,8 @@ const VECTOR_FROM: &str = "SELECT r.id, r.value, c.value, s.value FROM registers
 /// The same, never answered here.
 const VECTOR_RELAYED: &str = "SELECT r.id, r.value, c.value, s.value FROM registers r JOIN copies c ON c.id = r.id \
                               JOIN solo s ON s.id = r.id WHERE random() >= 0 ORDER BY r.id";
+/// One of them: in session mode it does not wait for writes to the others.
+const REGISTER: &str = "SELECT value FROM registers WHERE id = $1";
 const MONEY: &str =
     "SELECT sum(a.balance + s.balance), count(*) FROM accounts a JOIN savings s ON s.id = a.id WHERE a.id >= 0";
 const LIST: &str = "SELECT n FROM entries WHERE list = $1 ORDER BY n";
@@ -29,6 +31,7 @@ pub(crate) fn shapes() -> Vec<(&'static str, Vec<Option<&'static str>>)> {
     vec![
         (VECTOR, vec![]),
         (VECTOR_FROM, vec![Some("0")]),
+        (REGISTER, vec![Some("0")]),
         (MONEY, vec![]),
         (LIST, vec![Some("0")]),
         (BULK, vec![]),
@@ -95,7 +98,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn step(&mut self) -> Result<(), Trouble> {
-        match self.random.below(40) {
+        match self.random.below(56) {
             0..12 => self.vector(VECTOR, &Form::Simple).map(|_| ()),
             12..18 => self.vector(VECTOR_FROM, &Form::Extended(&[Some("0")])).map(|_| ()),
             18..21 => self.vector(VECTOR_RELAYED, &Form::Simple).map(|_| ()),
@@ -104,6 +107,7 @@ impl Reader<'_> {
             27..31 => self.money(),
             31..35 => self.list(),
             35..36 => self.bulk(),
+            36..52 => self.register(),
             _ => self.own(),
         }
     }
@@ -193,6 +197,41 @@ impl Reader<'_> {
     fn bound_by_lag(&self, slot: usize, floor: &Floor) -> i64 {
         let at = floor.at.checked_sub(LAG_MAX);
         at.and_then(|at| self.world.registers.acknowledged_at(slot, at)).unwrap_or_default()
+    }
+
+    /// One register by its key, held against the same bounds.
+    fn register(&mut self) -> Result<(), Trouble> {
+        let slot = self.random.below(REGISTERS as u64) as usize;
+        let floor = self.world.registers.floor();
+        let text = slot.to_string();
+        let read = self.ask(REGISTER, &Form::Extended(&[Some(&text)]))?;
+        let world = self.world;
+        let value = match read.numbers().as_deref() {
+            Some([row]) if row.len() == 1 && row[0] < 1_000_000_000 => row[0],
+            _ => {
+                world.violated(Kind::Wrong, format!("register {slot} is {:?}", read.reply));
+                return Err(Trouble::Lost);
+            }
+        };
+        if self.session != self.through.session && world.mode == Mode::Session {
+            self.last = [0; SLOTS];
+        }
+        self.session = self.through.session;
+        let how = || format!("(reader {}, by its key, {:?})", self.number, read.route);
+        if value < self.last[slot] {
+            let text = format!("slot {slot} is {value} after {} ({}) {}", self.last[slot], self.last_was, how());
+            world.violated(Kind::NonMonotonic, text);
+        }
+        let is_current = world.mode.is_exact() || (!read.is_local() && read.route.is_some());
+        let is_bound = is_current || slot >= FIRST_THROUGH;
+        let acknowledged = if is_bound { floor.acknowledged[slot] } else { self.bound_by_lag(slot, &floor) };
+        let bound = if is_current { acknowledged.max(floor.seen[slot]) } else { acknowledged };
+        if value < bound {
+            world.violated(Kind::Stale, format!("slot {slot} is {value}, known was {bound} {}", how()));
+        }
+        self.last[slot] = value;
+        world.count("reads by key");
+        Ok(())
     }
 
     /// In a transaction block; under REPEATABLE READ both reads are of one moment.

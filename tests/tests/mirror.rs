@@ -15,6 +15,7 @@ use freshet_config::{FreshnessMode, TableChoice};
 use freshet_engine::binder::{Reader, TableUse};
 use freshet_engine::catalog::{RelationEntry, RelationId};
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::Keys;
 use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
 use freshet_engine::types::access::value_at;
 use freshet_engine::types::{Lsn, PgType, Value};
@@ -523,7 +524,7 @@ async fn session_mode_waits_only_after_writes_and_never_sees_time_run_backwards(
     let client = mirror.client().await;
     mirror
         .until("something is exposed", |freshness| {
-            freshness.try_acquire(FreshnessMode::Session, &[t], NO_BARRIER).is_some()
+            freshness.try_acquire(FreshnessMode::Session, &[t], &Keys::default(), NO_BARRIER).is_some()
         })
         .await;
 
@@ -537,9 +538,9 @@ async fn session_mode_waits_only_after_writes_and_never_sees_time_run_backwards(
             _ => required = mirror.freshness.required_now(),
         }
         // A barrier is due. Where this thread was held up, one may have come by itself; then it shows the write.
-        match mirror.freshness.try_acquire(FreshnessMode::Session, &[t], required) {
+        match mirror.freshness.try_acquire(FreshnessMode::Session, &[t], &Keys::default(), required) {
             None => waits += 1,
-            Some(served) => assert_eq!(served.snapshot.tables[&t].rows, id + 1, "older than the write"),
+            Some(found) => assert_eq!(found.served.snapshot.tables[&t].rows, id + 1, "older than the write"),
         }
         let served = mirror.freshness.acquire(FreshnessMode::Session, &[t], required).await.unwrap();
         assert_eq!(served.snapshot.tables[&t].rows, id + 1);
@@ -550,8 +551,8 @@ async fn session_mode_waits_only_after_writes_and_never_sees_time_run_backwards(
     mirror
         .until("the change is exposed", |freshness| {
             freshness
-                .try_acquire(FreshnessMode::Session, &[t], NO_BARRIER)
-                .is_some_and(|served| served.snapshot.tables[&t].rows == 52)
+                .try_acquire(FreshnessMode::Session, &[t], &Keys::default(), NO_BARRIER)
+                .is_some_and(|found| found.served.snapshot.tables[&t].rows == 52)
         })
         .await;
     mirror.stop().await;

@@ -121,7 +121,7 @@ fn listed(scan: &Scan, filter: &BoundExpr) -> Option<(usize, Vec<Value>)> {
 }
 
 /// Types whose equality is that of their representation.
-fn is_plainly_equal(pg_type: PgType) -> bool {
+pub(crate) fn is_plainly_equal(pg_type: PgType) -> bool {
     matches!(
         pg_type,
         PgType::Int2

@@ -19,7 +19,7 @@ mod join_order;
 mod key_table;
 mod order;
 mod recursive;
-mod scan;
+pub(crate) mod scan;
 mod sets;
 mod side;
 mod sort;

@@ -211,7 +211,7 @@ fn ordinal(value: &Value) -> Option<i64> {
 }
 
 /// The value as the column's type; None if no value of that type equals it.
-pub(super) fn as_column_type(value: Value, column: PgType) -> Option<Value> {
+pub(crate) fn as_column_type(value: Value, column: PgType) -> Option<Value> {
     if value.is_null() {
         return None;
     }

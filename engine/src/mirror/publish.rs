@@ -29,6 +29,7 @@ use crate::change_log::{ChangeLog, ChangeLogLimits, RowChanges};
 use crate::planted::{Bug, is_planted};
 use crate::reason::UpstreamReason;
 use crate::snapshot::{Snapshot, VisibilitySnapshot};
+use crate::table::key_changes::KeyChanges;
 use crate::table::{Generation, TableDelta, TableVersion};
 use crate::types::Lsn;
 
@@ -565,6 +566,9 @@ impl Writer {
                 Ok(delta) if delta.is_empty() => return None,
                 Ok(delta) => {
                     let logged = logged(&delta, generation, limits);
+                    // Before anybody can read the version.
+                    let changed = logged.as_ref().map(|changes| [&changes.old[..], &changes.new[..]]);
+                    head.key_changes.iter().for_each(|changes| changes.enter(generation, changed));
                     let rows = Arc::new(delta.apply(generation));
                     let bytes = rows.bytes();
                     Outcome::Version { version: Version { xids, generation, rows: Some(rows) }, logged, bytes }
@@ -713,7 +717,8 @@ impl Table {
         let copied_at = Arc::new(copied_at);
         self.bytes = copied.as_ref().map_or(0, TableVersion::bytes);
         let schema = Arc::clone(&self.schema);
-        let rows = copied.map(|copied| Arc::new(TableVersion { schema, generation, ..copied }));
+        let key_changes = Some(Arc::new(KeyChanges::new(generation)));
+        let rows = copied.map(|copied| Arc::new(TableVersion { schema, generation, key_changes, ..copied }));
         self.state = match &rows {
             Some(_) => TableState::Mirrored,
             None => TableState::Tracked("not copied".into()),

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
+use super::keys::Keys;
 use super::reads::{Reads, value_bytes};
 use crate::catalog::RelationId;
 use crate::planted::{Bug, is_planted};
 use crate::snapshot::Snapshot;
-use crate::table::Generation;
+use crate::table::{Generation, TableVersion};
 use crate::types::{Lsn, Value};
 
 /// The frames of one statement's reply. Immutable, but for the generations that it is known to be valid for.
@@ -33,6 +34,8 @@ pub struct CachedReply {
     pub reads: Option<Arc<Reads>>,
     /// The values that its predicates were computed with.
     pub parameters: Box<[Value]>,
+    /// The keys that it depends on alone, of some of its tables.
+    pub keys: Keys,
     /// Upstream's own reply, of a moment that is known only once a barrier of this number has shown the same generations; 0:
     /// computed here.
     pub barrier: u64,
@@ -101,6 +104,33 @@ impl CachedReply {
             && self.basis.iter().eq(generations.iter().copied())
     }
 
+    /// Whether the reply, which is not valid at `snapshot` as it is, is the answer there because no row with one of its keys has
+    /// changed since; then it is valid there from now on. False: [`CachedReply::outlives`] may still say yes.
+    pub fn is_untouched_at(&self, snapshot: &Snapshot) -> bool {
+        !self.keys.is_empty()
+            && snapshot.catalog.version == self.catalog_version
+            && self.basis.iter().enumerate().all(|(at, (relation, known))| {
+                let Some(version) = snapshot.tables.get(&relation) else { return false };
+                let is_untouched = version.generation == known || self.is_untouched_in(relation, version, known);
+                if is_untouched {
+                    self.basis.advance(at, version.generation);
+                }
+                is_untouched
+            })
+    }
+
+    /// Likewise of one of its tables, after generation `known`.
+    pub(super) fn is_untouched_in(&self, table: RelationId, version: &TableVersion, known: Generation) -> bool {
+        let Some(changes) = version.key_changes.as_ref().filter(|_| version.generation > known) else { return false };
+        self.keys.of_table(table).any(|of| {
+            let is_unchanged = changes.is_unchanged(of.column, &of.keys, known);
+            if is_unchanged.is_none() {
+                changes.follow(of.column, version.rows);
+            }
+            is_unchanged == Some(true)
+        })
+    }
+
     pub fn resident_bytes(&self) -> usize {
         let parameters = self.parameters.iter().map(|value| size_of::<Value>() + value_bytes(value)).sum::<usize>();
         // Replies to one statement with parameters share it, those with literals each have their own.
@@ -110,6 +140,7 @@ impl CachedReply {
             + self.relations.len() * size_of::<RelationId>()
             + self.basis.tables.len() * size_of::<(RelationId, AtomicU64)>()
             + parameters
+            + self.keys.bytes()
             + reads
     }
 }

@@ -6,6 +6,7 @@
 
 mod entry;
 mod key;
+mod keys;
 mod reads;
 mod revalidate;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 
 pub use entry::{Basis, CachedReply};
 pub use key::{KeyParts, ResultKey};
+pub use keys::{Keys, KeysOf};
 pub use reads::Reads;
 pub use revalidate::{ChangesBetween, Outdated};
 

@@ -78,6 +78,11 @@ impl CachedReply {
             if now < known {
                 return Err(Outdated::Earlier);
             }
+            let version = snapshot.tables.get(&table);
+            if version.is_some_and(|version| self.is_untouched_in(table, version, known)) {
+                self.basis.advance(at, now);
+                continue;
+            }
             let changes = changes_between(table, known, now).ok_or(Outdated::LogEnded)?;
             let changes: Vec<&RowChanges> = changes.iter().map(|changes| &**changes).collect();
             // Or the log is another's than the snapshot.

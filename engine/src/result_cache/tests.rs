@@ -25,6 +25,7 @@ fn reply(bytes: usize, dependencies: &[(u32, u64)]) -> Arc<CachedReply> {
         basis: Basis::of(dependencies.iter().map(|(id, _)| RelationId(*id)), &snapshot(1, dependencies)),
         reads: None,
         parameters: Box::default(),
+        keys: Keys::default(),
         barrier: 0,
         catalog_version: 1,
         folds_settings: false,
@@ -45,8 +46,7 @@ fn snapshot(catalog_version: u64, tables: &[(u32, u64)]) -> Snapshot {
             primary_key: vec![],
             identity: crate::catalog::ReplicaIdentity::Full,
         };
-        let version =
-            TableVersion { schema: Arc::new(schema), chunks: Arc::new([]), generation: Generation(Lsn(*lsn)), rows: 0 };
+        let version = TableVersion::empty(Arc::new(schema), Generation(Lsn(*lsn)));
         snapshot.tables.insert(RelationId(*id), Arc::new(version));
     }
     snapshot

@@ -4,6 +4,7 @@
 
 pub mod ast;
 pub mod classify;
+pub mod confined;
 pub mod dependencies;
 pub mod fingerprint;
 pub mod keywords;

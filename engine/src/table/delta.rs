@@ -195,7 +195,9 @@ impl TableDelta {
         chunks.extend(self.inserted.into_iter().map(ChunkVersion::new));
         merge_tail(&self.base, &mut chunks);
         let rows = chunks.iter().map(|chunk| chunk.alive_rows).sum();
-        TableVersion { schema: Arc::clone(&self.base.schema), chunks: chunks.into(), generation, rows }
+        let schema = Arc::clone(&self.base.schema);
+        let key_changes = self.base.key_changes.clone();
+        TableVersion { schema, chunks: chunks.into(), generation, rows, key_changes }
     }
 }
 

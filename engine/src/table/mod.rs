@@ -9,6 +9,7 @@ pub mod delta;
 mod gather;
 mod index;
 mod key;
+pub mod key_changes;
 pub mod sketch;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use arrow::buffer::BooleanBuffer;
 pub use build::TableBuilder;
 pub use delta::{RowAt, TableDelta};
 use index::{Match, Probe};
+use key_changes::KeyChanges;
 use sketch::Sketch;
 pub use zone::Zone;
 
@@ -67,6 +69,8 @@ pub struct TableVersion {
     pub chunks: Arc<[ChunkVersion]>,
     pub generation: Generation,
     pub rows: usize,
+    /// When keys have last changed, where whoever makes the versions enters that ([`crate::mirror`]).
+    pub key_changes: Option<Arc<KeyChanges>>,
 }
 
 impl Chunk {
@@ -114,7 +118,7 @@ impl ChunkVersion {
 impl TableVersion {
     /// An empty table.
     pub fn empty(schema: Arc<TableSchema>, generation: Generation) -> Self {
-        Self { schema, chunks: Arc::from([]), generation, rows: 0 }
+        Self { schema, chunks: Arc::from([]), generation, rows: 0, key_changes: None }
     }
 
     /// A table of these chunks, all rows alive, in this order.
@@ -125,7 +129,7 @@ impl TableVersion {
     ) -> Self {
         let chunks: Arc<[_]> = chunks.into_iter().map(ChunkVersion::new).collect();
         let rows = chunks.iter().map(|chunk| chunk.alive_rows).sum();
-        Self { schema, chunks, generation, rows }
+        Self { schema, chunks, generation, rows, key_changes: None }
     }
 
     /// The rows of all `parts` in their order, each with its columns for those of `schema`. Its generation is another
@@ -148,7 +152,8 @@ impl TableVersion {
             }));
         }
         let rows = chunks.iter().map(|chunk| chunk.alive_rows).sum();
-        Self { schema, chunks: chunks.into(), generation: Generation(Lsn(generation)), rows }
+        let generation = Generation(Lsn(generation));
+        Self { schema, chunks: chunks.into(), generation, rows, key_changes: None }
     }
 
     /// The alive rows whose `columns` equal `key` by PostgreSQL's `=` of the column's type (text and jsonb: by bytes).
@@ -177,7 +182,7 @@ impl TableVersion {
             let bitmap = version.alive.as_ref().map_or(0, |alive| alive.len() / 8);
             version.chunk.bytes() + bitmap + size_of::<ChunkVersion>()
         });
-        chunks.sum()
+        chunks.sum::<usize>() + self.key_changes.as_ref().map_or(0, |changes| changes.bytes())
     }
 }
 

@@ -32,12 +32,14 @@ pub mod encode;
 pub mod float;
 pub mod interval;
 pub mod json;
+pub mod key_hash;
 pub mod numeric;
 pub mod text;
 mod text_column;
 pub mod value;
 
 pub use array::Element;
+pub use key_hash::KeyHash;
 pub use value::{Interval, Numeric, Value};
 
 /// PostgreSQL object identifier.

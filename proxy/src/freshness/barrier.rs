@@ -6,6 +6,7 @@
 //! an open transaction), a nudge makes upstream flush it. Past its budget a reader is relayed, which is always exact.
 
 mod connections;
+mod pace;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::connections::{connect, run_nudges};
+use crate::freshness::barrier::pace::BACKGROUND_PAUSE_MIN;
 use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure};
 use crate::freshness::fingerprint::{Expected, FullParameters, LogGeometry, Moment};
 use crate::freshness::patience::Alarm;
@@ -40,10 +42,6 @@ use crate::upstream::{ServerError, UpstreamError};
 const HEARTBEAT: Duration = Duration::from_millis(400);
 /// Session readers seen within this time let received transactions be exposed at once, not at the next heartbeat.
 const READERS_RECENT: Duration = Duration::from_secs(1);
-/// Barriers that no reader waits for follow each other no faster.
-const BACKGROUND_PAUSE_MIN: Duration = Duration::from_micros(500);
-/// How long the mirror is given to deliver by itself before the first nudge.
-const NUDGE_AFTER: Duration = Duration::from_millis(1);
 /// A statement that is not answered by then means that the connection is lost.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// A snapshot that was found another this much more often than not is not asked for.
@@ -309,7 +307,9 @@ impl Barrier {
         {
             self.send(scope).await.map_err(lost)?;
         }
-        self.shared.replication.attend(self.attention());
+        let heeds_transactions = self.heeds_transactions(Instant::now());
+        let attention = self.attention(heeds_transactions);
+        self.shared.replication.attend(attention);
         let wake_at = self.wake_at();
         tokio::select! {
             biased;
@@ -320,7 +320,8 @@ impl Barrier {
                     self.receive(frame)?;
                 }
             }
-            changed = self.applied.changed() => {
+            // Where nothing is attended to, it is the end of the stream.
+            changed = self.applied.changed(), if heeds_transactions || attention == Attention::None => {
                 changed.map_err(|_| UpstreamReason::MirrorBehind("the stream has ended".into()))?;
             }
             // Who comes while a statement is under way is collected when it is answered; until then there is nothing to do for
@@ -333,15 +334,6 @@ impl Barrier {
             () = self.alarm.wait_until(wake_at) => {}
         }
         Ok(())
-    }
-
-    fn attention(&self) -> Attention {
-        let is_read = || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT);
-        match self.flight.is_some() || !self.landed.is_empty() {
-            true => Attention::Awaited,
-            false if is_read() => Attention::Followed,
-            false => Attention::None,
-        }
     }
 
     /// What the next statement must cover, if one is due.
@@ -380,12 +372,6 @@ impl Barrier {
     /// Only a full barrier over everything will do.
     fn must_verify(&self) -> bool {
         self.is_suspect || self.publication.is_none() || self.shared.exposure.wants_verification()
-    }
-
-    /// Twice the last round trip: barriers that nobody waits for take at most half of one upstream session.
-    fn background_pause(&self) -> Duration {
-        let round_trip = Duration::from_micros(self.shared.counters.round_trip_us.load(Ordering::Relaxed));
-        (2 * round_trip).clamp(BACKGROUND_PAUSE_MIN, HEARTBEAT)
     }
 
     /// The snapshot under which these relations' digests were found to be what is expected now, too. None also while
@@ -672,63 +658,6 @@ impl Barrier {
             }
         }
         replication.retire(&moment.visible);
-    }
-
-    /// Relays readers that have waited too long, and nudges where the log does not arrive.
-    fn expire(&mut self) {
-        let now = Instant::now();
-        let budget = self.shared.options.wait_budget;
-        let counters = &self.shared.counters;
-        let expire = |readers: &mut Vec<Reader>| {
-            for reader in readers.extract_if(.., |reader| now >= reader.arrived + budget) {
-                counters.over_budget.fetch_add(1, Ordering::Relaxed);
-                reader.answer(Err(UpstreamReason::WaitBudget));
-            }
-        };
-        expire(&mut self.collecting);
-        if let Some(flight) = &mut self.flight {
-            expire(&mut flight.readers);
-        }
-        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
-        let nudge_after = self.nudge_after();
-        for landed in &mut self.landed {
-            expire(&mut landed.flight.readers);
-            let is_wanted = is_read || !landed.flight.readers.is_empty();
-            if is_wanted && !landed.was_nudged && now >= landed.landed_at + nudge_after {
-                landed.was_nudged = true;
-                self.nudge.notify_one();
-            }
-        }
-    }
-
-    /// Where most moments needed a nudge lately, the next one gets it at once.
-    fn nudge_after(&self) -> Duration {
-        if self.nudges_needed >= 4 { Duration::ZERO } else { NUDGE_AFTER }
-    }
-
-    /// When something is due even if nothing happens.
-    fn wake_at(&self) -> Instant {
-        let budget = self.shared.options.wait_budget;
-        let mut at = match &self.flight {
-            // An answer must come; the heartbeat waits for it.
-            Some(flight) => flight.sent_at + ANSWER_MAX,
-            None => self.heartbeat.max(self.not_before),
-        };
-        let flying = self.flight.iter().flat_map(|flight| &flight.readers);
-        let landed = self.landed.iter().flat_map(|landed| &landed.flight.readers);
-        for reader in self.collecting.iter().chain(flying).chain(landed) {
-            at = at.min(reader.arrived + budget);
-        }
-        let nudge_after = self.nudge_after();
-        for landed in self.landed.iter().filter(|landed| !landed.was_nudged && !landed.flight.readers.is_empty()) {
-            at = at.min(landed.landed_at + nudge_after);
-        }
-        let now = Instant::now();
-        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
-        if is_read && self.flight.is_none() && self.shared.replication.transactions() != self.exposed_transactions {
-            at = at.min((self.last_sent + self.background_pause()).max(now + BACKGROUND_PAUSE_MIN));
-        }
-        at
     }
 
     fn fail_all(&mut self, reason: &UpstreamReason) {

@@ -11,8 +11,12 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::planted::{Bug, is_planted};
+use freshet_engine::result_cache::Keys;
 use freshet_engine::snapshot::Snapshot;
 use tokio::sync::Notify;
+
+use crate::freshness::marks::Marks;
+use crate::replication::written::Touched;
 
 /// Counts the barriers sent. 0: none is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -35,10 +39,8 @@ pub struct Exposure {
     exposed: ArcSwapOption<Exposed>,
     /// The number of the last barrier sent.
     sent: AtomicU64,
-    /// The number that readers need since the last acknowledged write to relations that are not known.
-    rows_mark: AtomicU64,
-    /// Likewise readers of one relation, by its OID modulo the length: those that share a place wait for each other's writes.
-    table_marks: TableMarks,
+    /// The numbers that readers need since acknowledged writes.
+    marks: Marks,
     /// Likewise since the last statement that may have changed the catalog; only full barriers count.
     catalog_mark: AtomicU64,
     /// The number of the last barrier that found the catalog unchanged for all mirrored tables.
@@ -49,33 +51,28 @@ pub struct Exposure {
     pub due: Notify,
 }
 
-#[derive(Debug)]
-struct TableMarks([AtomicU64; 256]);
-
-impl Default for TableMarks {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| AtomicU64::default()))
-    }
-}
-
-impl TableMarks {
-    fn of(&self, relation: RelationId) -> &AtomicU64 {
-        &self.0[relation.0 as usize % self.0.len()]
-    }
+/// What can be read at once.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    pub number: BarrierNumber,
+    pub snapshot: Arc<Snapshot>,
+    /// Only for readers of those keys: other rows of the tables may have been written since.
+    pub is_confined: bool,
 }
 
 impl Exposure {
-    /// A write of these relations' rows, and no others, was acknowledged to a client of this freshet.
-    pub fn note_tables_written(&self, relations: &[RelationId]) {
-        for relation in relations {
-            self.table_marks.of(*relation).fetch_max(self.required_now().0, Ordering::SeqCst);
+    /// A write of these tables' rows, and no others, was acknowledged to a client of this freshet. Where it is confined to keys
+    /// few will wait for it: the barrier that follows the transaction's arrival is soon enough.
+    pub fn note_tables_written(&self, touched: &[Touched]) {
+        touched.iter().for_each(|touched| self.marks.note_table(touched, self.required_now().0));
+        if touched.iter().any(|touched| !touched.is_confined()) {
+            self.due.notify_one();
         }
-        self.due.notify_one();
     }
 
     /// A write of rows was acknowledged, to relations that are not known.
     pub fn note_rows_written(&self) {
-        self.rows_mark.fetch_max(self.required_now().0, Ordering::SeqCst);
+        self.marks.note_rows(self.required_now().0);
         self.due.notify_one();
     }
 
@@ -96,21 +93,21 @@ impl Exposure {
         BarrierNumber(self.sent.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// What can be read at once, if it is new enough. `relations` are [expanded](freshet_engine::catalog::Catalog::expand).
+    /// What can be read at once, if it is new enough for who reads these relations, of some only `keys`. `relations` are
+    /// [expanded](freshet_engine::catalog::Catalog::expand).
     pub fn look(
         &self,
         epoch: u64,
         relations: &[RelationId],
+        keys: &Keys,
         required: BarrierNumber,
         lag_max: Duration,
-    ) -> Option<(BarrierNumber, Arc<Snapshot>)> {
+    ) -> Option<Shown> {
         self.readers.fetch_add(1, Ordering::Relaxed);
         let exposed = self.exposed.load();
         let exposed = exposed.as_ref()?;
-        let mark = |relation: &RelationId| self.table_marks.of(*relation).load(Ordering::SeqCst);
-        let of_tables = relations.iter().map(mark).max().unwrap_or_default();
-        let required = required.0.max(self.rows_mark.load(Ordering::SeqCst)).max(of_tables);
-        let is_new_enough = exposed.number.0 >= required
+        let (marked, is_confined) = self.marks.required(relations, keys, exposed.number.0);
+        let is_new_enough = exposed.number.0 >= required.0.max(marked)
             && self.verified.load(Ordering::SeqCst) >= self.catalog_mark.load(Ordering::SeqCst)
             && exposed.epoch == epoch
             && exposed.sent_at.elapsed() <= lag_max;
@@ -118,7 +115,16 @@ impl Exposure {
         let has =
             |relation: &RelationId| snapshot.tables.contains_key(relation) || snapshot.catalog.is_derived(*relation);
         let has_all = || relations.iter().all(has);
-        (is_new_enough && has_all()).then(|| (exposed.number, Arc::clone(&exposed.snapshot)))
+        (is_new_enough && has_all()).then(|| Shown {
+            number: exposed.number,
+            snapshot: Arc::clone(&exposed.snapshot),
+            is_confined,
+        })
+    }
+
+    /// Whether what barrier `number` showed is still new enough for who reads these keys.
+    pub fn covers(&self, number: BarrierNumber, relations: &[RelationId], keys: &Keys) -> bool {
+        self.marks.required(relations, keys, number.0).0 <= number.0
     }
 
     /// Likewise where commits wait for freshet: what was shown since `since`; the caller knows what was received after it.
@@ -129,7 +135,7 @@ impl Exposure {
         relations: &[RelationId],
         since: Instant,
         lag_max: Duration,
-    ) -> Option<(BarrierNumber, Arc<Snapshot>)> {
+    ) -> Option<Shown> {
         self.readers.fetch_add(1, Ordering::Relaxed);
         let exposed = self.exposed.load();
         let exposed = exposed.as_ref()?;
@@ -140,7 +146,8 @@ impl Exposure {
             && exposed.sent_at.elapsed() <= lag_max;
         let has =
             |relation: &RelationId| snapshot.tables.contains_key(relation) || snapshot.catalog.is_derived(*relation);
-        (is_usable && relations.iter().all(has)).then(|| (exposed.number, Arc::clone(snapshot)))
+        let shown = || Shown { number: exposed.number, snapshot: Arc::clone(snapshot), is_confined: false };
+        (is_usable && relations.iter().all(has)).then(shown)
     }
 
     /// Puts a newer moment in place.
@@ -170,8 +177,7 @@ impl Exposure {
 
     /// Whether an acknowledged write is not covered by any barrier sent so far.
     pub fn wants_barrier(&self) -> bool {
-        let newest = self.table_marks.0.iter().chain([&self.rows_mark]).map(|mark| mark.load(Ordering::Relaxed)).max();
-        newest.unwrap_or_default() > self.sent.load(Ordering::SeqCst)
+        self.marks.newest() > self.sent.load(Ordering::SeqCst)
     }
 
     pub fn readers(&self) -> u64 {
@@ -211,11 +217,11 @@ mod tests {
         let before = exposure.send();
         exposure.note_rows_written();
         expose(&exposure, before);
-        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_none(), "sent before the write");
+        assert!(exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG).is_none(), "sent before the write");
         assert!(exposure.wants_barrier());
         let after = exposure.send();
         expose(&exposure, after);
-        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_some());
+        assert!(exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG).is_some());
         assert!(!exposure.wants_barrier());
     }
 
@@ -227,12 +233,12 @@ mod tests {
         let tables = [written, other].map(|id| (id, Arc::new(empty(id)))).into();
         let snapshot = Arc::new(Snapshot { tables, ..Snapshot::default() });
         exposure.expose(Exposed { number, sent_at: Instant::now(), epoch: 1, snapshot });
-        exposure.note_tables_written(&[written]);
+        exposure.note_tables_written(&[Touched::whole(written)]);
         assert!(exposure.wants_barrier());
-        assert!(exposure.look(1, &[other], BarrierNumber(0), LAG).is_some());
-        assert!(exposure.look(1, &[other, written], BarrierNumber(0), LAG).is_none());
+        assert!(exposure.look(1, &[other], &Keys::default(), BarrierNumber(0), LAG).is_some());
+        assert!(exposure.look(1, &[other, written], &Keys::default(), BarrierNumber(0), LAG).is_none());
         exposure.note_rows_written();
-        assert!(exposure.look(1, &[other], BarrierNumber(0), LAG).is_none());
+        assert!(exposure.look(1, &[other], &Keys::default(), BarrierNumber(0), LAG).is_none());
     }
 
     #[test]
@@ -241,11 +247,11 @@ mod tests {
         let first = exposure.send();
         expose(&exposure, first);
         let required = exposure.required_now();
-        assert!(exposure.look(1, &[], required, LAG).is_none());
-        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_some(), "another session may");
+        assert!(exposure.look(1, &[], &Keys::default(), required, LAG).is_none());
+        assert!(exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG).is_some(), "another session may");
         let second = exposure.send();
         expose(&exposure, second);
-        assert!(exposure.look(1, &[], required, LAG).is_some());
+        assert!(exposure.look(1, &[], &Keys::default(), required, LAG).is_some());
     }
 
     #[test]
@@ -254,9 +260,9 @@ mod tests {
         exposure.note_catalog_changed();
         let number = exposure.send();
         expose(&exposure, number);
-        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_none());
+        assert!(exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG).is_none());
         exposure.note_verified(number);
-        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_some());
+        assert!(exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG).is_some());
     }
 
     #[test]
@@ -264,11 +270,11 @@ mod tests {
         let exposure = Exposure::default();
         let number = exposure.send();
         expose(&exposure, number);
-        assert!(exposure.look(2, &[], BarrierNumber(0), LAG).is_none());
-        assert!(exposure.look(1, &[RelationId(5)], BarrierNumber(0), LAG).is_none());
+        assert!(exposure.look(2, &[], &Keys::default(), BarrierNumber(0), LAG).is_none());
+        assert!(exposure.look(1, &[RelationId(5)], &Keys::default(), BarrierNumber(0), LAG).is_none());
         std::thread::sleep(Duration::from_millis(2));
-        assert!(exposure.look(1, &[], BarrierNumber(0), Duration::from_millis(1)).is_none());
+        assert!(exposure.look(1, &[], &Keys::default(), BarrierNumber(0), Duration::from_millis(1)).is_none());
         exposure.clear();
-        assert!(exposure.look(1, &[], BarrierNumber(0), LAG).is_none());
+        assert!(exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG).is_none());
     }
 }

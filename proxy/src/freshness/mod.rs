@@ -1,6 +1,6 @@
 //! [`Freshness`]: the mirror at the moment that a reader may be given, or the reason why it must go upstream.
 //!
-//! Exact mode waits for a [`barrier`]; session mode reads what the last one [`exposure`]d unless a newer one is due. The
+//! Exact mode waits for a [`barrier`]; session mode reads what the last one [`exposure`]d unless a newer one is due ([`marks`]). The
 //! barrier carries the catalog [`fingerprint`], so that nothing is answered by a catalog that is not in force. Beside
 //! it: [`privileges`] as PostgreSQL checks them, and moments that sessions keep ([`pins`]). The mirror itself is
 //! [`crate::replication`]'s.
@@ -11,6 +11,7 @@
 pub mod barrier;
 pub mod exposure;
 pub mod fingerprint;
+mod marks;
 pub mod neighbours;
 pub mod orders;
 mod patience;
@@ -28,6 +29,7 @@ use freshet_engine::catalog::{Catalog, RelationId};
 use freshet_engine::change_log::RowChanges;
 use freshet_engine::planted::{Bug, is_planted};
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::Keys;
 use freshet_engine::snapshot::{Snapshot, Unions};
 use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
@@ -39,7 +41,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::{BarrierCounters, Reader};
-use crate::freshness::exposure::{BarrierNumber, Exposure};
+use crate::freshness::exposure::{BarrierNumber, Exposure, Shown};
 use crate::freshness::neighbours::Neighbours;
 use crate::freshness::orders::TextOrders;
 use crate::freshness::patience::within;
@@ -48,6 +50,7 @@ use crate::freshness::privileges::Privileges;
 use crate::freshness::zones::ZoneData;
 use crate::replication::status::{StreamReport, TableReport};
 use crate::replication::supervise::{MirrorOptions, Replication};
+use crate::replication::written::WrittenTable;
 use crate::upstream::UpstreamError;
 
 /// What of the settings concerns freshness.
@@ -78,6 +81,14 @@ pub struct Served {
     pub wait_us: u64,
     /// What a session that has seen this must require from then on, or it may see an older state next.
     pub barrier: BarrierNumber,
+}
+
+/// A moment that was to be had without waiting.
+#[derive(Clone, Debug)]
+pub struct AtOnce {
+    pub served: Served,
+    /// Only for readers of the keys asked for: other rows of the tables may have been written since.
+    pub is_confined: bool,
 }
 
 /// For the admin endpoint and `freshet.status`.
@@ -246,8 +257,8 @@ impl Freshness {
         session_requires: BarrierNumber,
     ) -> Result<Served, UpstreamReason> {
         let mode_of_look = if is_planted(Bug::SkipBarrier) { FreshnessMode::Session } else { mode };
-        if let Some(served) = self.look(mode_of_look, relations, session_requires) {
-            return Ok(served);
+        if let Some(found) = self.look(mode_of_look, relations, &Keys::default(), session_requires) {
+            return Ok(found.served);
         }
         self.shared.replication.running()?;
         if !self.shared.is_up.load(Ordering::SeqCst) {
@@ -269,25 +280,43 @@ impl Freshness {
         }
     }
 
-    /// Without waiting: None if a newer barrier is due (or nothing can be read), see [`exposure`]; in exact mode one always is.
+    /// Without waiting, for who reads of some tables only `keys`: None if a newer barrier is due (or nothing can be read), see
+    /// [`exposure`]; in exact mode one always is.
     pub fn try_acquire(
         &self,
         mode: FreshnessMode,
         relations: &[RelationId],
+        keys: &Keys,
         session_requires: BarrierNumber,
-    ) -> Option<Served> {
+    ) -> Option<AtOnce> {
         if mode == FreshnessMode::Exact {
             return None;
         }
         match self.expand(relations) {
-            None => self.look(mode, relations, session_requires),
+            None => self.look(mode, relations, keys, session_requires),
             Some((catalog, expanded)) => {
-                self.complete(self.look(mode, &expanded, session_requires)?, relations, &catalog).ok()
+                let found = self.look(mode, &expanded, keys, session_requires)?;
+                let served = self.complete(found.served, relations, &catalog).ok()?;
+                Some(AtOnce { served, ..found })
             }
         }
     }
 
-    fn look(&self, mode: FreshnessMode, relations: &[RelationId], session_requires: BarrierNumber) -> Option<Served> {
+    /// Whether a moment that was found for other keys of the same tables is new enough for these.
+    pub fn covers(&self, served: &Served, relations: &[RelationId], keys: &Keys) -> bool {
+        match self.expand(relations) {
+            None => self.shared.exposure.covers(served.barrier, relations, keys),
+            Some((_, expanded)) => self.shared.exposure.covers(served.barrier, &expanded, keys),
+        }
+    }
+
+    fn look(
+        &self,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+        keys: &Keys,
+        session_requires: BarrierNumber,
+    ) -> Option<AtOnce> {
         let shared = &self.shared;
         let announced = shared.replication.announcements();
         if announced > shared.heeded.load(Ordering::SeqCst) {
@@ -296,11 +325,11 @@ impl Freshness {
             shared.heeded.fetch_max(announced, Ordering::SeqCst);
         }
         let lag_max = shared.options.lag_max;
-        let (barrier, snapshot) = match mode {
+        let shown = match mode {
             FreshnessMode::Exact => return None,
             FreshnessMode::Session => {
                 let running = shared.replication.running().ok()?;
-                shared.exposure.look(running.epoch, relations, session_requires, lag_max)?
+                shared.exposure.look(running.epoch, relations, keys, session_requires, lag_max)?
             }
             FreshnessMode::Standby => {
                 let since = shared.replication.standby()?.synchronous_since(lag_max)?;
@@ -308,13 +337,14 @@ impl Freshness {
                 let shown = shared.exposure.look_synchronous(running.epoch, relations, since, lag_max)?;
                 // Whatever was acknowledged before this read began has been received by now. What is received and not
                 // shown may be visible or not: only a barrier tells.
-                if !shared.replication.is_newest(&shown.1, relations) {
+                if !shared.replication.is_newest(&shown.snapshot, relations) {
                     return None;
                 }
                 shown
             }
         };
-        Some(Served { snapshot, statement_time: None, wait_us: 0, barrier })
+        let Shown { number: barrier, snapshot, is_confined } = shown;
+        Some(AtOnce { served: Served { snapshot, statement_time: None, wait_us: 0, barrier }, is_confined })
     }
 
     /// A session of this freshet got an acknowledgement for something that may have changed anything: rows, tables,
@@ -329,17 +359,18 @@ impl Freshness {
         self.shared.exposure.note_rows_written();
     }
 
-    /// Likewise, for what can only have changed rows of the relations of these names, as statements wrote them: only
-    /// readers of those wait, if each is a mirrored table whose writes reach no other. False: it is not known what was written.
-    pub fn note_tables_written(&self, names: &[Arc<[String]>]) -> bool {
+    /// Likewise, for what can only have changed rows of these tables, as statements named them: only readers of those (where
+    /// the statement says which keys, of those) wait, if each is a mirrored table whose writes reach no other. False: it is not known
+    /// what was written.
+    pub fn note_tables_written(&self, written: &[WrittenTable]) -> bool {
         let exposure = &self.shared.exposure;
         // Until the last change of the catalog is known here, a trigger may be that is not.
-        let relations = if exposure.wants_verification() { None } else { self.shared.replication.written(names) };
-        match &relations {
-            Some(relations) => exposure.note_tables_written(relations),
+        let touched = if exposure.wants_verification() { None } else { self.shared.replication.written(written) };
+        match &touched {
+            Some(touched) => exposure.note_tables_written(touched),
             None => exposure.note_rows_written(),
         }
-        relations.is_some()
+        touched.is_some()
     }
 
     /// The changes of a table after one generation, up to another; None if they are not all known.
@@ -422,6 +453,12 @@ impl Freshness {
     /// In mode `standby`: whether commits wait for freshet.
     pub fn standby(&self) -> Option<String> {
         self.shared.replication.standby().map(|standby| standby.report(self.shared.options.lag_max))
+    }
+
+    /// Whether writes in mode session make only readers of their keys wait; else why not, for people.
+    pub fn writes_told_by_keys(&self) -> String {
+        let why_not = self.shared.replication.loaded().keys_are_not_told_because();
+        why_not.map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"))
     }
 
     pub fn counters(&self) -> &BarrierCounters {

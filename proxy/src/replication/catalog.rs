@@ -4,9 +4,11 @@
 //! from. The freshness barrier evaluates the same digests under its own snapshot: equal means that this catalog
 //! is still in force there, including every look-up that found nothing.
 
+mod collations;
 mod definitions;
 mod functions;
 mod inherited;
+mod keyed;
 mod materialized;
 mod partitioned;
 
@@ -15,22 +17,19 @@ use std::sync::Arc;
 
 use freshet_engine::catalog::order::Orders;
 use freshet_engine::catalog::{
-    Catalog, Collation, ColumnSchema, Materialized, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
+    Catalog, ColumnSchema, Materialized, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
 };
 use freshet_engine::types::{Oid, PgType};
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
+use crate::replication::catalog::collations::{Collations, load_collations};
 use crate::replication::catalog::definitions::Definitions;
+use crate::replication::catalog::keyed::Lookalikes;
 use crate::replication::catalog::partitioned::{Roots, Special};
 use crate::upstream::UpstreamError;
 
 /// First OID of objects that are not part of a fresh database (PostgreSQL: transam.h, FirstNormalObjectId).
 const FIRST_USER_OID: Oid = 16384;
-/// `pg_collation.dat`: the collation that stands for the database's own.
-const DEFAULT_COLLATION: Oid = 100;
-/// "C", as opposed to "POSIX".
-const C_COLLATION: Oid = 950;
-
 /// The rows that decide what relation `r` of `$1` is: every relation of its name in any schema (a new one earlier in
 /// a search path would win), its columns, its key and identity indexes, its triggers, its partitions, its stored query. One
 /// hash per row; a change of any of them gives it another `xmin`. In-place updates (ANALYZE, VACUUM) do not, and change nothing that counts here. Temporary
@@ -127,6 +126,8 @@ pub struct LoadedCatalog {
     definitions: Definitions,
     /// Partitioned tables of which [`TableFacts::writes_stay`] is true, their leaves aside.
     pub quiet_roots: HashSet<RelationId>,
+    /// What texts of writes may mean by their names.
+    pub lookalikes: Lookalikes,
     /// Of the rows that count for every statement.
     pub digest: i64,
 }
@@ -139,12 +140,14 @@ pub struct TableFacts {
     pub digest: i64,
     /// Of its columns only: if it changed, rows may have been rewritten without a word in the stream.
     pub layout: i64,
+    /// The version of the catalog since which it has been that.
+    pub layout_since: u64,
     /// Size of its heap.
     pub heap_bytes: i64,
     /// Why it cannot be mirrored.
     pub refusal: Option<Refusal>,
     /// A statement that writes it changes no other relation's rows by the way: no trigger but those that check foreign
-    /// keys, no function of users' in defaults and constraints, no domain (which may have such).
+    /// keys, no function of users' in defaults and constraints, no type with a domain in it (which may have such).
     pub writes_stay: bool,
 }
 
@@ -217,11 +220,14 @@ pub async fn load(
     derived.dedup();
     let derived = load_digests(&transaction, &mut tables, derived).await?;
     let materialized = materialized::load(&transaction, &catalog, &derived).await?;
+    let lookalikes = keyed::load(&transaction).await?;
     transaction.commit().await?;
     materialized::carry_over(&mut catalog, &derived, before);
+    keyed::date_layouts(&mut tables, &catalog, before);
     let digest = common.get(0);
     let catalog = Arc::new(catalog);
-    let mut loaded = LoadedCatalog { catalog, tables, derived, materialized, others, definitions, quiet_roots, digest };
+    let mut loaded =
+        LoadedCatalog { catalog, tables, derived, materialized, others, definitions, quiet_roots, lookalikes, digest };
     if loaded.differs_in_contents_only(before) {
         Arc::make_mut(&mut loaded.catalog).version = before.catalog.version;
     }
@@ -236,94 +242,6 @@ pub fn micros(time: std::time::SystemTime) -> i64 {
         Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
     }
-}
-
-struct Collations {
-    default: Collation,
-    others: HashMap<Oid, Collation>,
-    named: HashMap<Arc<str>, HashMap<Arc<str>, Collation>>,
-}
-
-impl Collations {
-    fn of(&self, oid: Oid) -> Collation {
-        match oid {
-            0 => Collation::None,
-            DEFAULT_COLLATION => self.default,
-            other => self.others.get(&other).copied().unwrap_or(Collation::NonDeterministic(other)),
-        }
-    }
-}
-
-/// What a collation or database locale does, by provider and name (PostgreSQL: pg_locale.c lc_collate_is_c).
-fn collation(oid: Oid, provider: &str, is_deterministic: bool, collate: &str, ctype: &str, locale: &str) -> Collation {
-    let is_c = |name: &str| matches!(name, "C" | "POSIX");
-    match provider {
-        _ if !is_deterministic => Collation::NonDeterministic(oid),
-        // Order and character classes must both be C: upper() under C touches ASCII only.
-        "c" if is_c(collate) && is_c(ctype) => Collation::C,
-        "b" if locale == "C" => Collation::C,
-        // Code points in order, whatever the characters' case (pg_locale_builtin.c).
-        "b" => Collation::Bytewise(oid),
-        "i" if has_own_letters(locale) => Collation::OwnCase(oid),
-        // ICU's titles begin at its own word boundaries ("It's" where C says "It'S").
-        "i" => Collation::OwnTitles(oid),
-        _ if has_own_letters(ctype) => Collation::OwnCase(oid),
-        _ if is_c(collate) => Collation::Bytewise(oid),
-        _ => Collation::Deterministic(oid),
-    }
-}
-
-/// Languages in which I is not the upper case of i (Turkish and its relatives), or where a letter's case depends on its
-/// neighbours (Lithuanian and Greek in ICU).
-fn has_own_letters(locale: &str) -> bool {
-    let name = locale.to_ascii_lowercase();
-    let language = name.split(['_', '-', '.', '@']).next().unwrap_or_default();
-    ["tr", "tur", "az", "aze", "ku", "kur", "crh", "tt", "tat", "lt", "lit", "el", "ell", "gre"].contains(&language)
-        || name.starts_with("turkish")
-        || name.starts_with("azer")
-}
-
-async fn load_collations(transaction: &Transaction<'_>) -> Result<Collations, UpstreamError> {
-    // Through JSON because the columns differ between major versions: daticulocale (15), datlocale (17).
-    let database = transaction
-        .query_one(
-            "SELECT coalesce(j->>'datlocprovider', 'c'), j->>'datcollate', j->>'datctype',
-                    coalesce(j->>'datlocale', j->>'daticulocale', '')
-               FROM pg_database d, to_jsonb(d) j WHERE datname = current_database()",
-            &[],
-        )
-        .await?;
-    let default =
-        collation(DEFAULT_COLLATION, database.get(0), true, database.get(1), database.get(2), database.get(3));
-    let rows = transaction
-        .query(
-            "SELECT c.oid, j->>'collprovider', collisdeterministic, coalesce(j->>'collcollate', ''),
-                    coalesce(j->>'collctype', ''), coalesce(j->>'colllocale', j->>'colliculocale', ''),
-                    nspname::text, collname::text, collencoding IN (-1, encoding) AND nspname !~ '^pg_(toast_)?temp_'
-               FROM pg_collation c JOIN pg_namespace n ON n.oid = collnamespace, to_jsonb(c) j, pg_database
-              WHERE datname = current_database() ORDER BY collencoding",
-            &[],
-        )
-        .await?;
-    let mut collations = Collations { default, others: HashMap::new(), named: HashMap::new() };
-    for row in rows {
-        let oid: Oid = row.get(0);
-        let found = match oid {
-            DEFAULT_COLLATION => default,
-            _ => collation(oid, row.get(1), row.get(2), row.get(3), row.get(4), row.get(5)),
-        };
-        // "POSIX" and "C" compare alike, but to combine them is an error: only one of them may be the engine's C, the database's
-        // default if that is one.
-        let own = if default == Collation::C { DEFAULT_COLLATION } else { C_COLLATION };
-        let found = if found == Collation::C && oid != own { Collation::Bytewise(oid) } else { found };
-        collations.others.insert(oid, found);
-        // One of the database's own encoding comes before one of any (namespace.c, lookup_collation): it is the later row.
-        if row.get(8) {
-            let (schema, name): (String, String) = (row.get(6), row.get(7));
-            collations.named.entry(schema.into()).or_default().insert(name.into(), found);
-        }
-    }
-    Ok(collations)
 }
 
 /// Names that could win over a built-in function, operator or type.
@@ -506,9 +424,13 @@ async fn load_relations(
                            AND (classid = 'pg_attrdef'::regclass
                                 AND objid IN (SELECT oid FROM pg_attrdef WHERE adrelid = c.oid)
                                 OR classid = 'pg_constraint'::regclass
-                                AND objid IN (SELECT oid FROM pg_constraint WHERE conrelid = c.oid))
+                                AND objid IN (SELECT oid FROM pg_constraint WHERE conrelid = c.oid)
+                                -- A generated column's, before PostgreSQL 15.
+                                OR classid = 'pg_class'::regclass AND objid = c.oid)
                     ) AND NOT EXISTS (
-                        SELECT FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = c.oid AND typtype = 'd'
+                        SELECT FROM pg_attribute JOIN pg_type t ON t.oid = atttypid LEFT JOIN pg_type e ON e.oid = t.typelem
+                         WHERE attrelid = c.oid AND t.oid >= 16384 AND t.typtype <> 'e'
+                           AND NOT (t.typtype = 'b' AND (e.oid IS NULL OR e.typtype IN ('b', 'e')))
                     ) AND NOT EXISTS (
                         SELECT FROM pg_operator o JOIN pg_proc p ON p.oid = oprcode
                          WHERE o.oid >= 16384 AND provolatile = 'v' AND prolang NOT IN (12, 13)
@@ -571,8 +493,8 @@ async fn load_relations(
                 catalog.tables.insert(id, Arc::clone(&table));
                 let heap_bytes = row.get::<_, Option<i64>>("heap_bytes").unwrap_or(0);
                 let writes_stay = row.get("writes_stay");
-                let facts =
-                    TableFacts { schema: Arc::clone(&table), digest: 0, layout: 0, heap_bytes, refusal, writes_stay };
+                let (schema, digest, layout, layout_since) = (Arc::clone(&table), 0, 0, 0);
+                let facts = TableFacts { schema, digest, layout, layout_since, heap_bytes, refusal, writes_stay };
                 tables.insert(id, facts);
                 RelationEntry::Table(table)
             }
@@ -685,21 +607,6 @@ async fn load_digests(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_is_c_in_order_and_in_classes_counts_as_c() {
-        assert_eq!(collation(950, "c", true, "C", "C", ""), Collation::C);
-        assert_eq!(collation(100, "c", true, "POSIX", "POSIX", ""), Collation::C);
-        assert_eq!(collation(1, "c", true, "C", "en_US.utf8", ""), Collation::Bytewise(1));
-        assert_eq!(collation(1, "b", true, "", "", "C.UTF-8"), Collation::Bytewise(1));
-        assert_eq!(collation(1, "c", true, "C.UTF-8", "C.UTF-8", ""), Collation::Deterministic(1));
-        assert_eq!(collation(1, "i", true, "", "", "en-US"), Collation::OwnTitles(1));
-        assert_eq!(collation(1, "i", true, "", "", "tr-x-icu"), Collation::OwnCase(1));
-        assert_eq!(collation(1, "c", true, "C", "tr_TR.utf8", ""), Collation::OwnCase(1));
-        assert_eq!(collation(1, "c", true, "en_US.utf8", "en_US.utf8", ""), Collation::Deterministic(1));
-        assert_eq!(collation(1, "i", false, "", "", "en"), Collation::NonDeterministic(1));
-        assert_eq!(collation(1, "b", true, "", "", "C"), Collation::C);
-    }
 
     #[test]
     fn micros_count_from_2000() {

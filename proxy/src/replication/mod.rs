@@ -16,3 +16,4 @@ pub mod status;
 pub mod stream;
 pub mod supervise;
 pub mod trigger;
+pub mod written;

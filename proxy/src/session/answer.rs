@@ -125,6 +125,17 @@ pub struct Unit<'a> {
     pub arrival: Option<Arrival>,
 }
 
+impl Unit<'_> {
+    /// There is no point in looking for a kept reply, by what is known of the unit anyway.
+    pub fn is_plain_write(&self) -> bool {
+        match self.prepared {
+            Some(prepared) => prepared.effect == Effect::Write,
+            // UPDATE, INSERT, DELETE; no query begins like that.
+            None => self.sql.first().is_some_and(|first| b"uUiIdD".contains(first)),
+        }
+    }
+}
+
 /// Where a unit stands in what the client has sent, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {

@@ -11,7 +11,7 @@ use freshet_engine::statement::classify::{
 use freshet_engine::statement::lexer::{NAME_BYTES_MAX, Token};
 
 use crate::session::state::Isolation;
-use crate::session::variables::{Given, Meaning, ROLE, canonical, meaning};
+use crate::session::variables::{CLIENT_ENCODING, CONFORMING_STRINGS, Given, Meaning, ROLE, canonical, meaning};
 use crate::wire::extended::{Bind, format_at, oids};
 
 /// A savepoint's name as upstream keeps it.
@@ -67,6 +67,35 @@ pub enum Change {
     Opaque(Arc<str>),
     /// A text that is not understood: transactions may have ended and begun in it.
     Unread,
+}
+
+impl Change {
+    /// Whether quotes and bytes beyond ASCII may be read otherwise after it, beside what the end of a transaction takes back.
+    pub fn may_change_reading(&self) -> bool {
+        match self {
+            Self::Set { slot, .. } => matches!(*slot, CONFORMING_STRINGS | CLIENT_ENCODING),
+            Self::ResetAll
+            | Self::DiscardAll
+            | Self::SessionAuthorization
+            | Self::Call(_)
+            | Self::Opaque(_)
+            | Self::Unread => true,
+            Self::Begin(_)
+            | Self::Commit { .. }
+            | Self::Rollback { .. }
+            | Self::RollbackTo(_)
+            | Self::Savepoint(_)
+            | Self::Release(_)
+            | Self::Isolation(_)
+            | Self::SetUnlisted { .. }
+            | Self::SetOwn { .. }
+            | Self::DiscardTemporary
+            | Self::Temporary
+            | Self::Listen
+            | Self::Unlisten
+            | Self::UnlistenAll => false,
+        }
+    }
 }
 
 /// The value that a setting gets.

@@ -6,10 +6,13 @@
 use std::sync::Arc;
 
 use freshet_engine::statement::classify::{self, Classification, SettingScope, StatementKind, classify};
+use freshet_engine::statement::confined::confined;
 use freshet_engine::statement::lexer;
 
+use crate::replication::written::WrittenTable;
 use crate::session::change::{self, Change, Changes};
 use crate::session::state::Isolation;
+use crate::wire::extended::Bind;
 
 /// What one statement may do, from harmless to unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,42 +74,69 @@ pub fn called(sql: &[u8]) -> Option<String> {
     opaque.strip_prefix("calls ").and_then(|name| name.rsplit('.').next()).map(str::to_owned)
 }
 
-/// The relations that statements may have written, by the names that they use (`[schema, table]` or `[table]`, folded).
+/// The relations that statements may have written, by the names that they use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
-    Named(Vec<Arc<[String]>>),
+    Named(Vec<WrittenTable>),
     /// Not known: take all.
     Anything,
 }
 
 /// More names than this are not kept.
 const WRITTEN_MAX: usize = 8;
+/// Nor more writes that are confined to keys, of one transaction: then they count as writes of the whole table.
+const CONFINED_MAX: usize = 32;
 
 impl Written {
     pub const NOTHING: Self = Self::Named(Vec::new());
 
     pub fn add(&mut self, other: &Self) {
-        match (&mut *self, other) {
-            (Self::Named(names), Self::Named(more)) => {
-                for name in more {
-                    if !names.contains(name) {
-                        names.push(Arc::clone(name));
-                    }
-                }
-                if names.len() > WRITTEN_MAX {
-                    *self = Self::Anything;
-                }
-            }
-            (_, Self::Anything) => *self = Self::Anything,
-            (Self::Anything, _) => {}
+        match other {
+            Self::Named(more) => more.iter().for_each(|table| self.add_table(table.clone())),
+            Self::Anything => *self = Self::Anything,
         }
     }
 
-    fn of(classification: &Classification) -> Self {
+    /// Likewise one execution of a prepared statement that writes `other`.
+    pub fn add_bound(&mut self, other: &Self, bind: Option<&Bind<'_>>, types: &[u8], parsed_under: u64) {
+        match other {
+            Self::Named(more) => more.iter().for_each(|table| self.add_table(table.bound(bind, types, parsed_under))),
+            Self::Anything => *self = Self::Anything,
+        }
+    }
+
+    fn add_table(&mut self, table: WrittenTable) {
+        let Self::Named(tables) = self else { return };
+        if tables.iter().any(|known| known.covers(&table)) {
+            return;
+        }
+        if table.confined.is_none() {
+            tables.retain(|known| known.name != table.name);
+        }
+        tables.push(table);
+        if tables.len() > CONFINED_MAX {
+            let mut names: Vec<Arc<[String]>> = tables.drain(..).map(|table| table.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            tables.extend(names.into_iter().map(|name| WrittenTable { name, confined: None }));
+        }
+        let is_first =
+            |(at, table): &(usize, &WrittenTable)| tables[..*at].iter().all(|known| known.name != table.name);
+        if tables.len() > WRITTEN_MAX && tables.iter().enumerate().filter(is_first).count() > WRITTEN_MAX {
+            *self = Self::Anything;
+        }
+    }
+
+    fn of(classification: &Classification, tokens: &[lexer::Token<'_>], tells_keys: bool) -> Self {
         use StatementKind as K;
         match (&classification.kind, &classification.written) {
-            (K::Write | K::CopyIn | K::Query, Some(written)) => {
-                Self::Named(written.iter().map(|name| name.as_slice().into()).collect())
+            (K::Write, Some(written)) => {
+                let confined = || if tells_keys { confined(tokens) } else { None };
+                let table = |name: &Vec<String>| WrittenTable::by(name.as_slice().into(), confined());
+                Self::Named(written.iter().map(table).collect())
+            }
+            (K::CopyIn | K::Query, Some(written)) => {
+                Self::Named(written.iter().map(|name| WrittenTable::by(name.as_slice().into(), None)).collect())
             }
             _ => Self::Anything,
         }
@@ -130,8 +160,9 @@ impl Judged {
     }
 }
 
-/// [`effects`], and what they do to the session. `schema` is the prefix of freshet's own settings.
-pub fn judge(sql: &[u8], schema: &str) -> Judged {
+/// [`effects`], and what they do to the session. `schema` is the prefix of freshet's own settings; `tells_keys`: somebody asks which
+/// keys were written.
+pub fn judge(sql: &[u8], schema: &str, tells_keys: bool) -> Judged {
     let Some(tokens) = read(sql) else { return Judged::unread() };
     let mut effects = Vec::new();
     let mut changes = Vec::new();
@@ -140,7 +171,7 @@ pub fn judge(sql: &[u8], schema: &str) -> Judged {
         let classification = classify(statement);
         let effect = of(&classification);
         if effect == Effect::Write {
-            written.add(&Written::of(&classification));
+            written.add(&Written::of(&classification, statement, tells_keys));
         }
         effects.push(effect);
         changes.push(change::of(statement, &classification, schema));
@@ -271,10 +302,11 @@ mod tests {
     #[test]
     fn what_is_written_is_known_by_name_or_anything() {
         let named = |names: &[&[&str]]| {
-            Written::Named(names.iter().map(|name| name.iter().map(ToString::to_string).collect()).collect())
+            let table = |name: &&[&str]| WrittenTable::by(name.iter().map(ToString::to_string).collect(), None);
+            Written::Named(names.iter().map(table).collect())
         };
         for (sql, expected) in [
-            ("INSERT INTO T VALUES (1)", named(&[&["t"]])),
+            ("INSERT INTO T SELECT 1", named(&[&["t"]])),
             ("update only \"S\".t set a = 1; delete from u", named(&[&["S", "t"], &["u"]])),
             ("COPY t FROM STDIN", named(&[&["t"]])),
             ("merge into t using s on t.a = s.a when matched then delete", named(&[&["t"]])),
@@ -286,15 +318,39 @@ mod tests {
             ("set constraints all immediate", Written::Anything),
             ("lock t; update t set a = 1", Written::Anything),
         ] {
-            assert_eq!(judge(sql.as_bytes(), "freshet").written, expected, "{sql}");
+            assert_eq!(judge(sql.as_bytes(), "freshet", true).written, expected, "{sql}");
         }
         let many: String = (0..9).map(|n| format!("DELETE FROM t{n};")).collect();
-        assert_eq!(judge(many.as_bytes(), "freshet").written, Written::Anything);
+        assert_eq!(judge(many.as_bytes(), "freshet", true).written, Written::Anything);
+    }
+
+    #[test]
+    fn writes_that_are_confined_to_keys_are_kept_apart_up_to_a_number() {
+        let of = |sql: &str| match judge(sql.as_bytes(), "freshet", true).written {
+            Written::Named(tables) => tables.iter().map(|table| table.confined.is_some()).collect(),
+            Written::Anything => vec![false; 100],
+        };
+        assert_eq!(of("UPDATE t SET v = 1 WHERE id = 5"), [true]);
+        assert_eq!(of("UPDATE t SET v = 1 WHERE id = 5; UPDATE t SET v = 2 WHERE id = 5"), [true], "the same key");
+        assert_eq!(of("UPDATE t SET v = 1 WHERE id = 5; DELETE FROM t WHERE id = 6"), [true, true]);
+        assert_eq!(of("UPDATE t SET v = 1 WHERE id = 5; UPDATE t SET v = 2"), [false]);
+        assert_eq!(
+            of("UPDATE t SET v = 2; UPDATE t SET v = 1 WHERE id = 5; DELETE FROM u WHERE id = 1"),
+            [false, true]
+        );
+        let keys = |count: usize| (0..count).map(|n| format!("DELETE FROM t WHERE id = {n};")).collect::<String>();
+        assert_eq!(of(&keys(CONFINED_MAX)), [true; CONFINED_MAX]);
+        assert_eq!(of(&keys(CONFINED_MAX + 1)), [false]);
+        let tables = |count: usize| (0..count).map(|n| format!("DELETE FROM t{n} WHERE id = 1;")).collect::<String>();
+        assert_eq!(of(&tables(WRITTEN_MAX)), [true; WRITTEN_MAX]);
+        assert_eq!(of(&tables(WRITTEN_MAX + 1)).len(), 100);
+        let untold = judge(b"UPDATE t SET v = 1 WHERE id = 5", "freshet", false).written;
+        assert_eq!(untold, judge(b"UPDATE t SET v = 1", "freshet", true).written);
     }
 
     #[test]
     fn changes_come_statement_by_statement() {
-        let of = |sql: &str| judge(sql.as_bytes(), "freshet").changes;
+        let of = |sql: &str| judge(sql.as_bytes(), "freshet", true).changes;
         assert_eq!(of("SELECT 1; INSERT INTO t VALUES (1); SET work_mem = '1MB'"), None);
         let changes = of("begin; select 1; set local role Ann; savepoint \"S\"; end").expect("some");
         assert_eq!(changes.len(), 5);

@@ -10,6 +10,7 @@ pub mod flight;
 mod kept;
 mod known;
 mod moment;
+mod parameters;
 pub mod patient;
 pub mod recent;
 mod refusals;
@@ -26,12 +27,11 @@ use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, ResultKey};
+use freshet_engine::result_cache::{Basis, CachedReply, Keys, ResultKey};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::statement::{fingerprint, lexer};
 use freshet_engine::types::encode::Format;
-use freshet_engine::types::text::ParseError;
-use freshet_engine::types::{FormatSettings, PgType, Value, binary, text};
+use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Engine, PrepareContext, Prepared, Shared};
 
 use crate::audit::{Audit, Decision};
@@ -44,6 +44,7 @@ use crate::session::local::databases::Databases;
 use crate::session::local::flight::{Boarding, Flights};
 use crate::session::local::kept::reply;
 use crate::session::local::moment::Moments;
+use crate::session::local::parameters::parameters;
 use crate::session::local::patient::Patience;
 use crate::session::local::recent::Recents;
 use crate::session::local::refusals::{DecidedBy, Refusals};
@@ -270,6 +271,9 @@ impl LocalAnswerer {
         let mode = if uses_time && request.choice.is_none() { FreshnessMode::Exact } else { request.mode };
         let parameters = parameters(&prepared.plan, shared.as_ref(), request);
         let parameters: Arc<[Value]> = parameters.map_err(refuse)?.into();
+        let is_keepable = !uses_time || request.choice.is_some();
+        let wants_keys = is_keepable || mode == FreshnessMode::Session;
+        let keys = if wants_keys { self.keys(&prepared, &parameters) } else { Keys::default() };
         let relations = prepared.plan.relations();
         let tables: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
         let role = request.settings.role();
@@ -299,15 +303,24 @@ impl LocalAnswerer {
                 return Err(relay);
             }
         }
+        // It may have been found for the keys of a kept reply, which by another catalog are others.
+        let is_new_enough = |served: &Served| {
+            mode != FreshnessMode::Session
+                || request.choice.is_some()
+                || self.local.freshness.covers(served, &relations, &keys)
+        };
         let has_all = |served: &Served| {
-            !uses_time && prepared.plan.tables.iter().all(|table| served.snapshot.tables.contains_key(&table.table))
+            let mut tables = prepared.plan.tables.iter();
+            !uses_time && tables.all(|table| served.snapshot.tables.contains_key(&table.table)) && is_new_enough(served)
         };
         let served = match moment.filter(has_all) {
             Some(served) => served,
             None => {
                 // The time of a statement is its own.
-                let arrival = request.unit.arrival.filter(|_| !uses_time);
-                let acquired = self.acquire(request, mode, &relations, arrival).await;
+                let acquired = match uses_time {
+                    true => self.acquire(request, mode, &relations, None).await,
+                    false => self.acquire_for_keys(request, mode, &relations, &keys).await,
+                };
                 acquired.map_err(|reason| self.refuse_prepared(request, &prepared, &statistics, reason))?
             }
         };
@@ -315,7 +328,6 @@ impl LocalAnswerer {
         if served.snapshot.catalog.version != prepared.catalog_version {
             return Err(refuse(UpstreamReason::CatalogChanged));
         }
-        let is_keepable = !uses_time || request.choice.is_some();
         let (mut flight, mut _pass) = (None, None);
         if is_keepable && request.route == RouteSetting::Auto && !is_quick(&prepared.plan, &served.snapshot) {
             match self.local.flights.board(&self.key).await {
@@ -332,7 +344,7 @@ impl LocalAnswerer {
         }
         let started = Instant::now();
         let kept = match self.execute(request, &prepared, &parameters, &served, &statistics).await {
-            Ok(kept) => kept,
+            Ok(kept) => CachedReply { keys, ..kept },
             Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
                 drop(flight);
                 let dependencies = Dependencies { relations: &relations, tables: &tables };
@@ -351,6 +363,13 @@ impl LocalAnswerer {
         let outcome = if has_place { flight::Outcome::Kept } else { flight::Outcome::NotKept };
         flight.into_iter().for_each(|flight| flight.land(outcome));
         Ok(reply)
+    }
+
+    /// Which keys alone a statement reads; none are told if the catalog is another one meanwhile.
+    fn keys(&self, prepared: &Prepared, parameters: &[Value]) -> Keys {
+        let catalog = self.local.freshness.catalog();
+        let is_bound_by = catalog.version == prepared.catalog_version;
+        if is_bound_by { Keys::of(&prepared.reads.scans, parameters, &catalog) } else { Keys::default() }
     }
 
     /// A query string's plan is shared with those that differ in literals, where there is one.
@@ -446,6 +465,7 @@ impl LocalAnswerer {
             // Another moment is another time.
             reads: (!prepared.plan.uses_time).then(|| Arc::clone(&prepared.reads)),
             parameters: parameters.iter().cloned().collect(),
+            keys: Keys::default(),
             barrier: 0,
             catalog_version: prepared.catalog_version,
             folds_settings: prepared.plan.folds_settings,
@@ -591,44 +611,6 @@ pub(super) fn local_error(error: EvalError) -> UpstreamReason {
         EvalError::Unordered(_) => UpstreamReason::Collation("its order is not known".into()),
         EvalError::OverBudget(what) => UpstreamReason::OverBudget(what),
     }
-}
-
-/// The parameter values by their types' input functions; anything doubtful is upstream's.
-fn parameters(plan: &Plan, shared: Option<&Shared>, request: &Request<'_>) -> Result<Vec<Value>, UpstreamReason> {
-    if let Some(shared) = shared {
-        let values = shared.literals.iter().zip(&plan.parameters);
-        return values.map(|(literal, pg_type)| parameter(literal.as_bytes(), *pg_type, 0, request.format)).collect();
-    }
-    let Some(bind) = &request.unit.bind else {
-        let none = plan.parameters.is_empty();
-        return if none { Ok(Vec::new()) } else { Err(UpstreamReason::UnitForm("parameters in a simple query")) };
-    };
-    if bind.parameter_count != plan.parameters.len() {
-        return Err(UpstreamReason::UnitForm("another number of parameters"));
-    }
-    let values = bind.values().zip(&plan.parameters).enumerate();
-    values
-        .map(|(at, (raw, pg_type))| {
-            raw.map_or(Ok(Value::Null), |raw| {
-                parameter(raw, *pg_type, format_at(bind.parameter_formats, at), request.format)
-            })
-        })
-        .collect()
-}
-
-fn parameter(raw: &[u8], pg_type: PgType, format: i16, settings: &FormatSettings) -> Result<Value, UpstreamReason> {
-    let value = match format {
-        0 => match std::str::from_utf8(raw) {
-            Ok(raw) => text::parse(pg_type, -1, raw, settings),
-            Err(_) => return Err(UpstreamReason::LocalError("a parameter is not UTF-8".into())),
-        },
-        1 => binary::decode(pg_type, -1, raw),
-        _ => return Err(UpstreamReason::UnitForm("an unknown parameter format")),
-    };
-    value.map_err(|error| match error {
-        ParseError::DependsOnTime => UpstreamReason::Volatile("a parameter depends on the time".into()),
-        ParseError::Raises(what) | ParseError::Beyond(what) => UpstreamReason::LocalError(what.into()),
-    })
 }
 
 /// The result format of each column.

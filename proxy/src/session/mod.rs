@@ -294,6 +294,7 @@ impl<A: Answerer> Session<A> {
         }
         if state.route == RouteSetting::Auto
             && self.may_answer()
+            && !unit.is_plain_write()
             && let Some(reply) = self.answerer.look_up(&unit, state)
         {
             return self.reply(started, &reply);

@@ -376,6 +376,16 @@ impl Tracker {
         (sql.contains(&b'\\') && !is(CONFORMING_STRINGS, "on")) || (!sql.is_ascii() && !is(CLIENT_ENCODING, "UTF8"))
     }
 
+    /// Whether the end of the transaction, or of a part of it, changes nothing for [`Self::distrusts`].
+    pub fn reads_texts_alike(&self) -> bool {
+        let Some(open) = &self.open else { return true };
+        let is_alike = |other: &Arc<Values>| {
+            [CONFORMING_STRINGS, CLIENT_ENCODING].iter().all(|slot| other.slots[*slot] == self.current.slots[*slot])
+        };
+        let parts = open.savepoints.iter().flat_map(|savepoint| [&savepoint.current, &savepoint.after]);
+        [&open.base, &open.after].into_iter().chain(parts).all(is_alike)
+    }
+
     /// Sets one of freshet's own.
     pub fn set_own(&mut self, change: OwnChange, is_local: bool) {
         self.open();

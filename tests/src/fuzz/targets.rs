@@ -81,8 +81,13 @@ pub fn views(input: &[u8]) -> u64 {
     fold(seen.into_iter())
 }
 
-const LIMITS: MachineLimits =
-    MachineLimits { statement_bytes_max: 512, prepared_statements_max: 10, answers_locally: true, schema: "freshet" };
+const LIMITS: MachineLimits = MachineLimits {
+    statement_bytes_max: 512,
+    prepared_statements_max: 10,
+    answers_locally: true,
+    tells_keys: true,
+    schema: "freshet",
+};
 
 /// A session's machine between any bytes from both sides: pieces of a byte for the side, one for the length, and the bytes.
 pub fn machine(mut input: &[u8]) -> u64 {
@@ -178,7 +183,7 @@ fn kinds(input: &[u8]) -> impl Iterator<Item = u64> {
 
 /// Everything that reads a statement's text.
 pub fn sql(input: &[u8]) -> u64 {
-    let judged = judge(input, "freshet");
+    let judged = judge(input, "freshet", true);
     let _ = (control::read(input), intercept::read(input, "freshet"));
     let Ok(text) = std::str::from_utf8(input) else { return 0 };
     let shape = fingerprint::shape(text);

@@ -16,8 +16,13 @@ use freshet_config::FreshnessMode;
 use crate::model::Backend;
 use crate::model::statement::{Rows, Statement, formats, integer, split};
 
-const LIMITS: MachineLimits =
-    MachineLimits { statement_bytes_max: 4096, prepared_statements_max: 100, answers_locally: true, schema: "freshet" };
+const LIMITS: MachineLimits = MachineLimits {
+    statement_bytes_max: 4096,
+    prepared_statements_max: 100,
+    answers_locally: true,
+    tells_keys: true,
+    schema: "freshet",
+};
 
 /// Marks the asynchronous messages that come in between.
 const MARK: &[u8] = b"asynchronous\0";

@@ -58,7 +58,7 @@ pub(super) fn carry_over(catalog: &mut Catalog, digests: &HashMap<RelationId, i6
     }
 }
 
-fn is_same_life(catalog: &Catalog, before: &LoadedCatalog) -> bool {
+pub(super) fn is_same_life(catalog: &Catalog, before: &LoadedCatalog) -> bool {
     Arc::ptr_eq(&catalog.orders, &before.catalog.orders)
 }
 
@@ -66,7 +66,8 @@ impl LoadedCatalog {
     /// Whether nothing has changed since `before` was read, in the same life of the stream, but the contents of materialized
     /// views (and sizes, and tables' statistics): what was made by that catalog and does not read them is as good as ever.
     pub(super) fn differs_in_contents_only(&self, before: &Self) -> bool {
-        let Self { catalog, tables, derived, materialized, others, definitions: _, quiet_roots, digest } = self;
+        let Self { catalog, tables, derived, materialized, others, definitions: _, quiet_roots, lookalikes, digest } =
+            self;
         let is_same_table = |(relation, facts): (&RelationId, &super::TableFacts)| {
             before.tables.get(relation).is_some_and(|known| {
                 (known.digest, known.layout, known.writes_stay) == (facts.digest, facts.layout, facts.writes_stay)
@@ -80,6 +81,7 @@ impl LoadedCatalog {
             && *materialized == before.materialized
             && *others == before.others
             && *quiet_roots == before.quiet_roots
+            && *lookalikes == before.lookalikes
             && tables.len() == before.tables.len()
             && tables.iter().all(is_same_table)
             && derived.len() == before.derived.len()

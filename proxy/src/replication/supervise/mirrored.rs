@@ -18,6 +18,7 @@ use crate::replication::catalog::LoadedCatalog;
 use crate::replication::standby::Standby;
 use crate::replication::status::{Running, StreamState};
 use crate::replication::supervise::{Entry, Replication, Wanted};
+use crate::replication::written::{Touched, WrittenTable};
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::service::ServicePool;
 
@@ -108,21 +109,26 @@ impl Replication {
     /// The tables of these names (of a partitioned one, its leaves; with those that inherit from it), in any schema if the name
     /// has none. None: a write to one of these names may change others' rows, or it is not known what it is, or whether (a
     /// catalog is watched for mirrored tables only).
-    pub fn written(&self, names: &[Arc<[String]>]) -> Option<Vec<RelationId>> {
+    pub fn written(&self, written: &[WrittenTable]) -> Option<Vec<Touched>> {
         let loaded = self.loaded();
-        let mut relations = Vec::new();
-        for name in names {
-            let (table, schema) = name.split_last()?;
+        let mut touched = Vec::new();
+        for written in written {
+            let (table, schema) = written.name.split_last()?;
             let schemas = loaded.catalog.schemas.iter();
             let schemas = schemas.filter(|(of, _)| schema.last().is_none_or(|schema| **schema == ***of));
-            let before = relations.len();
+            let before = touched.len();
             for entry in schemas.filter_map(|(_, entries)| entries.get(table.as_str())) {
                 let RelationEntry::Table(table) = entry else { return None };
                 let all = loaded.catalog.expand(&loaded.catalog.with_heirs(table.id).ok()?);
+                let confined = written.confined.as_ref().filter(|_| all == [table.id]);
+                let confined = confined.filter(|confined| loaded.understands(confined.write(), table));
                 // A row trigger of a partitioned table is one of its leaves, too; of others it is not known here.
                 for id in all.into_iter().filter(|id| !loaded.catalog.is_derived(*id)) {
-                    loaded.tables.get(&id).filter(|facts| facts.writes_stay)?;
-                    relations.push(id);
+                    let facts = loaded.tables.get(&id).filter(|facts| facts.writes_stay)?;
+                    touched.push(match confined {
+                        Some(confined) => Touched::confined(table, confined, facts.layout_since),
+                        None => Touched::whole(id),
+                    });
                 }
                 // Unless it is watched, it may have got some since the catalog was read.
                 let is_quiet =
@@ -131,11 +137,12 @@ impl Replication {
                     return None;
                 }
             }
-            if relations.len() == before {
+            if touched.len() == before {
                 return None;
             }
         }
-        self.membership_digest(&relations).map(|_| relations)
+        let relations: Vec<RelationId> = touched.iter().map(|touched| touched.relation).collect();
+        self.membership_digest(&relations).map(|_| touched)
     }
 
     /// The digest of these tables' rows in pg_publication_rel. None: one of them is not mirrored.

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, ResultKey};
+use freshet_engine::result_cache::{Basis, CachedReply, Keys, ResultKey};
 use freshet_engine::statement::dependencies::{Dependencies as TextDependencies, may_mean_the_time};
 use freshet_engine::statement::fingerprint;
 use parking_lot::Mutex;
@@ -316,6 +316,7 @@ impl Observer for Capture {
             // Its rows are of some moment after the basis: of a change and its reverse it may show the one without the other.
             reads: None,
             parameters: Box::default(),
+            keys: Keys::default(),
             // The reply has ended: a barrier that is not sent yet comes after it.
             barrier: self.local.freshness.required_now().0,
             attachment: Arc::clone(&self.statistics) as _,

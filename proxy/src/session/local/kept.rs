@@ -42,7 +42,7 @@ impl LocalAnswerer {
         let freshness = &self.local.freshness;
         let served = match shared {
             Some((served, _)) => served,
-            None => freshness.try_acquire(state.freshness, &kept.relations, self.required)?,
+            None => freshness.try_acquire(state.freshness, &kept.relations, &kept.keys, self.required)?.served,
         };
         self.required = self.required.max(served.barrier);
         let is_valid =
@@ -87,7 +87,7 @@ impl LocalAnswerer {
         if !is_of_use(&kept, request.unit, request.settings) {
             return Ok(None);
         }
-        let served = self.acquire(request, request.mode, &kept.relations, request.unit.arrival).await?;
+        let served = self.acquire_for_keys(request, request.mode, &kept.relations, &kept.keys).await?;
         self.required = self.required.max(served.barrier);
         if served.snapshot.catalog.version != request.catalog_version
             || !self.is_valid(&kept, &served, request.settings)

@@ -41,6 +41,8 @@ struct Shown {
     served: Served,
     /// For units that had come by then: up to where in what the client has sent.
     through: u64,
+    /// For readers of the same keys only.
+    is_confined: bool,
     /// Of those tables, in the order of the reply's basis.
     generations: Vec<(RelationId, Generation)>,
 }
@@ -49,7 +51,16 @@ impl Shown {
     fn is_valid(&self, kept: &CachedReply) -> bool {
         self.served.barrier.0 >= kept.barrier
             && (kept.is_at(&self.generations, self.served.snapshot.catalog.version)
-                || kept.is_valid_at(&self.served.snapshot))
+                || kept.is_valid_at(&self.served.snapshot)
+                || self.is_untouched(kept))
+    }
+
+    fn is_untouched(&self, kept: &CachedReply) -> bool {
+        let is_untouched = kept.is_untouched_at(&self.served.snapshot);
+        if is_untouched && let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
+            statistics.note_survival();
+        }
+        is_untouched
     }
 }
 
@@ -133,20 +144,26 @@ impl Known for LocalKnown<'_> {
             .shown
             .as_ref()
             .is_some_and(|shown| unit.arrival.end <= shown.through && shown.of.relations == kept.relations);
+        let freshness = &self.local.freshness;
+        if let Some(shown) = self.shown.as_ref().filter(|shown| is_shown && shown.is_confined)
+            && !freshness.covers(&shown.served, &kept.relations, &kept.keys)
+        {
+            return false;
+        }
         if !is_shown {
             let version = self.asking.catalog_version;
             let shared =
                 self.moments.find(Some(unit.arrival), self.asking.freshness, &kept.relations, *self.required, version);
-            let found = shared.or_else(|| {
-                let freshness = &self.local.freshness;
-                let served = freshness.try_acquire(self.asking.freshness, &kept.relations, *self.required)?;
-                Some((served, unit.arrival.received))
+            let found = shared.map(|(served, through)| (served, through, false)).or_else(|| {
+                let mode = self.asking.freshness;
+                let found = freshness.try_acquire(mode, &kept.relations, &kept.keys, *self.required)?;
+                Some((found.served, unit.arrival.received, found.is_confined))
             });
-            let found = found.filter(|(served, _)| served.snapshot.catalog.version == version);
-            let Some((served, through)) = found else { return false };
+            let found = found.filter(|(served, ..)| served.snapshot.catalog.version == version);
+            let Some((served, through, is_confined)) = found else { return false };
             *self.required = (*self.required).max(served.barrier);
             let generations = kept.generations_at(&served.snapshot);
-            self.shown = Some(Shown { of: Arc::clone(kept), served, through, generations });
+            self.shown = Some(Shown { of: Arc::clone(kept), served, through, is_confined, generations });
         }
         let Some(shown) = self.shown.as_ref().filter(|shown| shown.is_valid(kept)) else { return false };
         out.push(&place.frames);

@@ -8,6 +8,7 @@
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::Keys;
 
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
@@ -112,6 +113,25 @@ impl LocalAnswerer {
         let now = freshness.acquire(mode, relations, self.required).await?;
         let pinned = freshness.pinned(choice, request.settings.role(), self.required).await?;
         freshness.at_pinned(&pinned, &now, relations)
+    }
+
+    /// Likewise for who reads of some tables only `keys`: without waiting if no others have been written, in mode session. Such a
+    /// moment is not shared with units that read other rows.
+    pub(super) async fn acquire_for_keys(
+        &mut self,
+        request: &Request<'_>,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+        keys: &Keys,
+    ) -> Result<Served, UpstreamReason> {
+        if mode == FreshnessMode::Session
+            && request.choice.is_none()
+            && !keys.is_empty()
+            && let Some(found) = self.local.freshness.try_acquire(mode, relations, keys, self.required)
+        {
+            return Ok(found.served);
+        }
+        self.acquire(request, mode, relations, request.unit.arrival).await
     }
 
     async fn acquire_shared(

@@ -251,7 +251,7 @@ fn first_of(hash: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use freshet_engine::result_cache::Basis;
+    use freshet_engine::result_cache::{Basis, Keys};
 
     use super::*;
     use crate::session::effect::{Effect, Written};
@@ -268,6 +268,7 @@ mod tests {
             elapsed_us: 0,
             reads: None,
             parameters: Box::default(),
+            keys: Keys::default(),
             barrier: 0,
             attachment: Arc::new(()),
         })

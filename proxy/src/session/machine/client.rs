@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-
-use freshet_engine::statement::skeleton::Skeleton;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, of_call};
-use crate::session::effect::{Effect, Judged, Written, drops_all_statements, judge, worst};
+use crate::session::effect::{Effect, Judged, Written, drops_all_statements, worst};
 use crate::session::intercept;
 use crate::session::machine::{
     CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
@@ -20,8 +19,6 @@ use crate::wire::query::{TransactionStatus, query};
 /// Enough of an oversize message to see the names at its beginning (PostgreSQL: NAMEDATALEN is 64, but
 /// statement names may be longer).
 const PREFIX_LENGTH: usize = 1024;
-/// A longer text is not remembered together with its effects.
-const JUDGED_BYTES_MAX: usize = 1024;
 
 impl Machine {
     /// Takes bytes that the client sent; [`Machine::advance`] looks at them.
@@ -490,30 +487,6 @@ impl Machine {
         self.prepare_with(parse, worst(&judged.effects), judged.changes, judged.written)
     }
 
-    /// What a text does. None of it is sure where quotes may mean something else. A text is judged when it is decided upon
-    /// and when it is relayed, and often comes again in the next unit, or with another number: the last one is remembered. In a plain relay
-    /// only freshet's own settings depend on it, and what is not addressed to freshet changes them by ending a block.
-    pub fn judge(&self, sql: &[u8]) -> Judged {
-        if !self.limits.answers_locally && is_about_rows(sql) {
-            return Judged { effects: Vec::new(), changes: None, written: Written::NOTHING };
-        }
-        if self.tracker.distrusts(sql) {
-            return Judged::unread();
-        }
-        let mut last = self.judged.borrow_mut();
-        match &*last {
-            Some((text, judged)) if text.fits(sql) => judged.clone(),
-            _ => {
-                let judged = judge(sql, self.limits.schema);
-                // No number makes a harmless text another.
-                let is_harmless = judged.changes.is_none() && judged.effects == [Effect::Neutral];
-                let skeleton = if is_harmless { Skeleton::open } else { Skeleton::closed };
-                *last = (sql.len() <= JUDGED_BYTES_MAX).then(|| (skeleton(sql), judged.clone()));
-                judged
-            }
-        }
-    }
-
     pub(super) fn prepare_with(
         &mut self,
         parse: &Parse<'_>,
@@ -554,8 +527,15 @@ impl Machine {
             self.statements.get(statement).map(|named| Arc::clone(&named.statement))
         };
         let effect = known.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
-        self.written.add(known.as_ref().map_or(&Written::Anything, |statement| &statement.written));
         let bind = if is_whole { Bind::view(body) } else { None };
+        match &known {
+            Some(statement) => {
+                let parsed_under = statement.catalog.load(Relaxed);
+                let types = &statement.parameter_types;
+                self.written.add_bound(&statement.written, bind.as_ref(), types, parsed_under);
+            }
+            None => self.written = Written::Anything,
+        }
         self.note_portal(portal, bind, known.as_deref());
         if portal.is_empty() || !is_whole {
             self.replace_unnamed_portal();
@@ -675,14 +655,6 @@ impl Machine {
         self.scanned -= self.taken;
         self.taken = 0;
     }
-}
-
-/// One statement about rows, by its first word.
-fn is_about_rows(sql: &[u8]) -> bool {
-    const WORDS: [&[u8]; 5] = [b"select ", b"insert ", b"update ", b"delete ", b"copy "];
-    let text = sql.trim_ascii_start();
-    let begins = |word: &&[u8]| text.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
-    WORDS.iter().any(begins) && !text.contains(&b';')
 }
 
 /// Whether a Parse or Bind is well-formed as far as it takes effect before upstream may refuse it.

@@ -225,6 +225,7 @@ mod tests {
             statement_bytes_max: 4096,
             prepared_statements_max: 100,
             answers_locally: true,
+            tells_keys: true,
             schema: "freshet",
         };
         let mut machine = Machine::new(SessionState::new(Login::default(), FreshnessMode::Exact), limits, None);

@@ -3,7 +3,8 @@
 //! [`client`] reads the client's messages, holds what may become a unit and forwards the rest; [`upstream`] matches
 //! upstream's replies with what was asked, forwards them and swallows those to freshet's own messages; [`local`]
 //! composes local answers and keeps the unnamed statement and portal true to what the client believes they are; [`group`]
-//! does so for units of several statements, and [`portal`] keeps results that are fetched in portions.
+//! does so for units of several statements, and [`portal`] keeps results that are fetched in portions. What texts do is read by
+//! [`texts`].
 //!
 //! When the conversation leaves what is understood here (`lost`), both directions are passed through unread for the
 //! rest of the session: upstream decides, as it would without freshet.
@@ -16,6 +17,7 @@ pub mod local;
 mod portal;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod upstream;
 
 use std::cell::RefCell;
@@ -54,6 +56,8 @@ pub struct MachineLimits {
     pub prepared_statements_max: usize,
     /// False: a plain relay, units are not held.
     pub answers_locally: bool,
+    /// Whether it counts which keys were written: it does in mode session.
+    pub tells_keys: bool,
     /// The name of freshet's settings and virtual schema.
     pub schema: &'static str,
 }

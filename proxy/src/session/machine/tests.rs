@@ -11,8 +11,13 @@ use crate::wire::extended::*;
 use crate::wire::frame::{Frames, write_frame};
 use crate::wire::query::*;
 
-const LIMITS: MachineLimits =
-    MachineLimits { statement_bytes_max: 4096, prepared_statements_max: 100, answers_locally: true, schema: "freshet" };
+const LIMITS: MachineLimits = MachineLimits {
+    statement_bytes_max: 4096,
+    prepared_statements_max: 100,
+    answers_locally: true,
+    tells_keys: true,
+    schema: "freshet",
+};
 
 fn machine() -> Machine {
     Machine::new(SessionState::new(Login::default(), FreshnessMode::Exact), LIMITS, None)
@@ -655,4 +660,65 @@ proptest! {
         prop_assert!(client.starts_with(&sent));
         let _ = machine.receive_upstream(&upstream);
     }
+}
+
+/// A text with a backslash, or beyond ASCII, sent behind a SET that has not been acknowledged is read by what that SET says.
+#[test]
+fn a_text_behind_a_change_of_how_texts_are_read_is_not_understood() {
+    const WITH_BACKSLASH: &[u8] = br"UPDATE t SET v = 'x\' WHERE id = 1 --' WHERE id = 2";
+    const BEYOND_ASCII: &[u8] = "UPDATE t SET v = 'ä' WHERE id = 1".as_bytes();
+    let reported = |name: &str, value: &str| message(b'S', format!("{name}\0{value}\0").as_bytes());
+    let steady = || {
+        let mut machine = machine();
+        let both = [reported("standard_conforming_strings", "on"), reported("client_encoding", "UTF8")].concat();
+        upstream_says(&mut machine, &[&both]);
+        machine
+    };
+    let is_read = |machine: &Machine, text: &[u8]| machine.judge(text).effects == [Effect::Write];
+    let done = [message(b'C', b"SET\0"), ready(b'I')].concat();
+    let inside = [message(b'C', b"SET\0"), ready(b'T')].concat();
+    for change in [
+        "SET standard_conforming_strings = off",
+        "SET client_encoding = 'LATIN1'",
+        "SET NAMES 'LATIN1'",
+        "RESET ALL",
+        "DISCARD ALL",
+        "DO $$ $$",
+        "SELECT set_config('standard_conforming_strings', 'off', false)",
+    ] {
+        let mut machine = steady();
+        assert!(is_read(&machine, WITH_BACKSLASH) && is_read(&machine, BEYOND_ASCII));
+        relayed(&mut machine, &sql(change));
+        assert!(!is_read(&machine, WITH_BACKSLASH) && !is_read(&machine, BEYOND_ASCII), "{change}");
+        assert!(is_read(&machine, b"UPDATE t SET v = 'x' WHERE id = 1"), "{change}: they say nothing of ASCII");
+    }
+    // As extended messages of one unit.
+    let mut machine = steady();
+    let unit = [parse("", "SET standard_conforming_strings = off"), bind(""), execute()].concat();
+    relayed(&mut machine, &unit);
+    machine.release();
+    assert!(!is_read(&machine, WITH_BACKSLASH));
+    // What changes nothing of the kind may be under way.
+    let mut machine = steady();
+    relayed(
+        &mut machine,
+        &[sql("BEGIN"), sql("SET work_mem = '1MB'"), sql("UPDATE t SET v = 1"), sql("COMMIT")].concat(),
+    );
+    assert!(is_read(&machine, WITH_BACKSLASH) && is_read(&machine, BEYOND_ASCII));
+    // The end of the transaction takes it back.
+    let mut machine = steady();
+    let off = reported("standard_conforming_strings", "off");
+    relayed(&mut machine, &sql("SET standard_conforming_strings = off"));
+    upstream_says(&mut machine, &[&message(b'C', b"SET\0"), &off, &ready(b'I')]);
+    assert!(!is_read(&machine, WITH_BACKSLASH));
+    relayed(&mut machine, &sql("BEGIN"));
+    upstream_says(&mut machine, &[&inside]);
+    relayed(&mut machine, &sql("SET LOCAL standard_conforming_strings = on"));
+    let on = reported("standard_conforming_strings", "on");
+    upstream_says(&mut machine, &[&message(b'C', b"SET\0"), &on, &ready(b'T')]);
+    assert!(is_read(&machine, WITH_BACKSLASH), "nothing is under way");
+    relayed(&mut machine, &sql("COMMIT"));
+    assert!(!is_read(&machine, WITH_BACKSLASH), "it is off again where this arrives");
+    upstream_says(&mut machine, &[&off, &done]);
+    assert!(!is_read(&machine, WITH_BACKSLASH));
 }

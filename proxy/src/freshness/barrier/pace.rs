@@ -1,0 +1,107 @@
+//! When the barrier task does what nobody asks for: background statements, nudges, and telling readers that it took too long.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use freshet_engine::reason::UpstreamReason;
+use tokio::time::Instant;
+
+use crate::freshness::barrier::{ANSWER_MAX, Barrier, HEARTBEAT, READERS_RECENT, Reader};
+use crate::replication::applied::Attention;
+
+/// Barriers that no reader waits for follow each other no faster.
+pub(super) const BACKGROUND_PAUSE_MIN: Duration = Duration::from_micros(500);
+/// Nor much slower than this, unless upstream is far away.
+const BACKGROUND_PAUSE_BUSY: Duration = Duration::from_millis(2);
+/// How long the mirror is given to deliver by itself before the first nudge.
+const NUDGE_AFTER: Duration = Duration::from_millis(1);
+
+impl Barrier {
+    /// What is received concerns this task at once: somebody waits for it, or it may send a statement to expose it. Else it would
+    /// be woken, from another thread, by each of the many transactions that one such statement exposes.
+    pub(super) fn heeds_transactions(&self, now: Instant) -> bool {
+        !self.landed.is_empty() || now >= self.last_sent + self.background_pause()
+    }
+
+    /// How much hurry the stream is asked for.
+    pub(super) fn attention(&self, heeds_transactions: bool) -> Attention {
+        let is_read = || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT);
+        match self.flight.is_some() || !self.landed.is_empty() {
+            true => Attention::Awaited,
+            false if heeds_transactions && is_read() => Attention::Followed,
+            false => Attention::None,
+        }
+    }
+
+    /// Barriers that nobody waits for take little of upstream's time: an eighth of one session, up to half of one where the
+    /// round trip is long. On a machine that has much to do, where it is longer than else, they are rarer.
+    pub(super) fn background_pause(&self) -> Duration {
+        let round_trip = Duration::from_micros(self.shared.counters.round_trip_us.load(Ordering::Relaxed));
+        let pause = (8 * round_trip).min((2 * round_trip).max(BACKGROUND_PAUSE_BUSY));
+        pause.clamp(BACKGROUND_PAUSE_MIN, HEARTBEAT)
+    }
+
+    /// Relays readers that have waited too long, and nudges where the log does not arrive.
+    pub(super) fn expire(&mut self) {
+        let now = Instant::now();
+        let budget = self.shared.options.wait_budget;
+        let counters = &self.shared.counters;
+        let expire = |readers: &mut Vec<Reader>| {
+            for reader in readers.extract_if(.., |reader| now >= reader.arrived + budget) {
+                counters.over_budget.fetch_add(1, Ordering::Relaxed);
+                reader.answer(Err(UpstreamReason::WaitBudget));
+            }
+        };
+        expire(&mut self.collecting);
+        if let Some(flight) = &mut self.flight {
+            expire(&mut flight.readers);
+        }
+        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
+        let nudge_after = self.nudge_after();
+        for landed in &mut self.landed {
+            expire(&mut landed.flight.readers);
+            let is_wanted = is_read || !landed.flight.readers.is_empty();
+            if is_wanted && !landed.was_nudged && now >= landed.landed_at + nudge_after {
+                landed.was_nudged = true;
+                self.nudge.notify_one();
+            }
+        }
+    }
+
+    /// Where most moments needed a nudge lately, the next one gets it at once.
+    fn nudge_after(&self) -> Duration {
+        if self.nudges_needed >= 4 { Duration::ZERO } else { NUDGE_AFTER }
+    }
+
+    /// When something is due even if nothing happens.
+    pub(super) fn wake_at(&self) -> Instant {
+        let budget = self.shared.options.wait_budget;
+        let mut at = match &self.flight {
+            // An answer must come; the heartbeat waits for it.
+            Some(flight) => flight.sent_at + ANSWER_MAX,
+            None => self.heartbeat.max(self.not_before),
+        };
+        let flying = self.flight.iter().flat_map(|flight| &flight.readers);
+        let landed = self.landed.iter().flat_map(|landed| &landed.flight.readers);
+        for reader in self.collecting.iter().chain(flying).chain(landed) {
+            at = at.min(reader.arrived + budget);
+        }
+        let nudge_after = self.nudge_after();
+        for landed in self.landed.iter().filter(|landed| !landed.was_nudged && !landed.flight.readers.is_empty()) {
+            at = at.min(landed.landed_at + nudge_after);
+        }
+        let now = Instant::now();
+        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
+        if self.flight.is_none() {
+            let pause_ends = self.last_sent + self.background_pause();
+            let has_unexposed = self.shared.replication.transactions() != self.exposed_transactions;
+            if !self.heeds_transactions(now) {
+                // Readers may have come since it was last looked, and then transactions.
+                at = at.min(pause_ends);
+            } else if is_read && has_unexposed {
+                at = at.min(pause_ends.max(now + BACKGROUND_PAUSE_MIN));
+            }
+        }
+        at
+    }
+}

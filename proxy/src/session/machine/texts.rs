@@ -1,0 +1,57 @@
+//! What texts do, as far as it is sure how upstream reads them.
+
+use freshet_engine::statement::skeleton::Skeleton;
+
+use crate::session::effect::{Effect, Judged, Written, judge};
+use crate::session::machine::Machine;
+
+/// A longer text is not remembered together with its effects.
+const JUDGED_BYTES_MAX: usize = 1024;
+
+impl Machine {
+    /// What a text does. None of it is sure where quotes may mean something else. A text is judged when it is decided upon
+    /// and when it is relayed, and often comes again in the next unit, or with another number: the last one is remembered. In a plain relay
+    /// only freshet's own settings depend on it, and what is not addressed to freshet changes them by ending a block.
+    pub fn judge(&self, sql: &[u8]) -> Judged {
+        if !self.limits.answers_locally && is_about_rows(sql) {
+            return Judged { effects: Vec::new(), changes: None, written: Written::NOTHING };
+        }
+        if self.tracker.distrusts(sql) || (is_read_by_settings(sql) && self.settings_of_texts_may_change()) {
+            return Judged::unread();
+        }
+        let mut last = self.judged.borrow_mut();
+        match &*last {
+            Some((text, judged)) if text.fits(sql) => judged.clone(),
+            _ => {
+                let judged = judge(sql, self.limits.schema, self.limits.tells_keys);
+                // No number makes a harmless text another.
+                let is_harmless = judged.changes.is_none() && judged.effects == [Effect::Neutral];
+                let skeleton = if is_harmless { Skeleton::open } else { Skeleton::closed };
+                *last = (sql.len() <= JUDGED_BYTES_MAX).then(|| (skeleton(sql), judged.clone()));
+                judged
+            }
+        }
+    }
+
+    /// Whether something is under way upstream after which quotes, or bytes beyond ASCII, may mean something else than they do now.
+    fn settings_of_texts_may_change(&self) -> bool {
+        if self.expected.is_empty() {
+            return false;
+        }
+        let mut due = self.expected.iter().filter_map(|entry| entry.due.as_ref()).flat_map(|due| due.iter());
+        !self.tracker.reads_texts_alike() || due.any(|changes| changes.iter().any(|change| change.may_change_reading()))
+    }
+}
+
+/// Whether the settings have a part in where its quotes end.
+fn is_read_by_settings(sql: &[u8]) -> bool {
+    !sql.is_ascii() || sql.contains(&b'\\')
+}
+
+/// One statement about rows, by its first word.
+fn is_about_rows(sql: &[u8]) -> bool {
+    const WORDS: [&[u8]; 5] = [b"select ", b"insert ", b"update ", b"delete ", b"copy "];
+    let text = sql.trim_ascii_start();
+    let begins = |word: &&[u8]| text.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
+    WORDS.iter().any(begins) && !text.contains(&b';')
+}
