@@ -237,12 +237,13 @@ impl Binder<'_> {
             return None;
         }
         let from = argument.pg_type();
+        let types: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
         let is_count = |aggregate: &&Aggregate| aggregate.function == AggregateFunction::Count;
         if let Some(exact) = known.clone().find(|aggregate| aggregate.argument == Some(from) || is_count(aggregate)) {
-            let is_safe = !self.is_contested(call) || self.is_pg_catalog_first();
+            let is_safe = !self.is_contested_for(call, &types) || self.is_pg_catalog_first();
             return is_safe.then_some(exact);
         }
-        if self.is_contested(call) {
+        if self.is_contested_for(call, &types) {
             return None;
         }
         let takes =

@@ -176,7 +176,8 @@ impl Binder<'_> {
             return Ok(None);
         };
         let refused = || unsupported(format!("operator {symbol} of {}", PgType::Array(element).name()));
-        if self.catalog.user_operators.contains(symbol) || !self.is_pg_catalog_first() {
+        let sides = [left.pg_type(), right.pg_type()];
+        if self.catalog.user_operators.may_take(symbol, &sides) || !self.is_pg_catalog_first() {
             return Err(refused());
         }
         if symbol == "||" {

@@ -221,7 +221,7 @@ impl Binder<'_> {
         let candidates = functions::operator_candidates(symbol);
         let exact = resolve::exact_operator(candidates, &types);
         // An exact match in pg_catalog wins over whatever users define, as long as pg_catalog is searched first.
-        let found = if self.catalog.user_operators.contains(symbol) || !self.is_pg_catalog_first() {
+        let found = if self.catalog.user_operators.may_take(symbol, &types) || !self.is_pg_catalog_first() {
             exact.filter(|_| self.is_pg_catalog_first())
         } else {
             exact.or_else(|| resolve::best(candidates, &types))
@@ -617,7 +617,7 @@ impl Binder<'_> {
         }
         let types: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
         let candidates = functions::function_candidates(&call.name);
-        let is_contested = self.is_contested(call);
+        let is_contested = self.is_contested_for(call, &types);
         // Of equal types the one in pg_catalog is taken only where it is looked for first.
         let exact = resolve::exact(candidates, &types).filter(|_| !is_contested || self.is_pg_catalog_first());
         let candidate = match exact {
@@ -650,6 +650,12 @@ impl Binder<'_> {
     pub(super) fn is_contested(&self, call: &Call) -> bool {
         call.schema == CallSchema::SearchPath
             && (self.catalog.user_functions.contains(call.name.as_str()) || !self.is_pg_catalog_first())
+    }
+
+    /// Likewise where the arguments' types are known.
+    pub(super) fn is_contested_for(&self, call: &Call, arguments: &[PgType]) -> bool {
+        call.schema == CallSchema::SearchPath
+            && (self.catalog.user_functions.may_take(&call.name, arguments) || !self.is_pg_catalog_first())
     }
 
     /// `text(x)`, `date('...')`: a call by a type's name that is a cast (func_get_detail).

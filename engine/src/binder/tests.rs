@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::*;
+use crate::catalog::overloads::Overload;
 use crate::catalog::{ColumnSchema, RelationEntry, ReplicaIdentity, TableSchema};
 use crate::statement;
 
@@ -206,13 +207,22 @@ fn even_equality_of_text_needs_a_deterministic_collation() {
 #[test]
 fn an_exact_built_in_match_wins_over_user_objects_and_nothing_else_does() {
     let mut catalog = catalog(Collation::C);
-    catalog.user_functions.insert("date_trunc".into());
-    catalog.user_functions.insert("count".into());
-    catalog.user_operators.insert("+".into());
+    catalog.user_functions = ["date_trunc".into(), "count".into()].into_iter().collect();
+    catalog.user_operators = ["+".into()].into_iter().collect();
+    // As an extension with a type of its own defines them.
+    let own = |count: usize| Overload { takes_own: Some(vec![true; count]), is_pure: true };
+    catalog.user_operators.add("-", own(2));
+    catalog.user_functions.add("strpos", own(2));
+    catalog.user_functions.add("max", own(1));
     for (sql, is_bound) in [
         ("SELECT a + 1 FROM edge", true),
         ("SELECT a + '1' FROM edge", true),
         ("SELECT d + i2 FROM edge", false),
+        ("SELECT d - i2 FROM edge", true),
+        ("SELECT '1' - '2'", false),
+        ("SELECT strpos(t, 'a') FROM edge", true),
+        ("SELECT max(t) FROM edge", true),
+        ("SELECT strpos('ab', 'a')", false),
         ("SELECT date_trunc('day', ts) FROM edge", false),
         ("SELECT date_trunc('day'::text, ts) FROM edge", true),
         ("SELECT pg_catalog.date_trunc('day', ts) FROM edge", true),

@@ -5,10 +5,12 @@
 
 pub mod functions;
 pub mod order;
+pub mod overloads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::catalog::overloads::Overloads;
 use crate::types::{Oid, PgType};
 
 /// `pg_class.oid` of a table in the mirrored database.
@@ -198,11 +200,11 @@ pub struct Catalog {
     pub views: HashMap<RelationId, Arc<View>>,
     /// By OID, the materialized views of `schemas` again.
     pub materialized: HashMap<RelationId, Materialized>,
-    /// Names of functions defined outside pg_catalog, in any schema. A call by such a name goes upstream:
-    /// a better match there would win (PostgreSQL: Type Conversion, Functions).
-    pub user_functions: HashSet<Arc<str>>,
-    /// Likewise for operators.
-    pub user_operators: HashSet<Arc<str>>,
+    /// Functions defined outside pg_catalog, in any schema. A call that may mean one goes upstream: a better match there would
+    /// win (PostgreSQL: Type Conversion, Functions).
+    pub user_functions: Overloads,
+    /// Likewise operators.
+    pub user_operators: Overloads,
     /// All functions of the names that functions in SQL have, in any schema.
     pub sql_functions: HashMap<Arc<str>, Vec<FunctionEntry>>,
     /// Names of types defined outside pg_catalog that equal a built-in's name.

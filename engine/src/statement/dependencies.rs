@@ -274,7 +274,7 @@ impl Words<'_> {
                     }
                 }
                 TokenKind::OtherString => return Err(doubt()),
-                TokenKind::Symbol if token.is_symbol(";") || self.catalog.user_operators.contains(token.text) => {
+                TokenKind::Symbol if token.is_symbol(";") || !self.catalog.user_operators.are_pure(token.text) => {
                     return Err(doubt());
                 }
                 // Text search by a configuration that the key does not have.

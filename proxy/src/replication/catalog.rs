@@ -16,6 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use freshet_engine::catalog::order::Orders;
+use freshet_engine::catalog::overloads::{Overload, Overloads};
 use freshet_engine::catalog::{
     Catalog, ColumnSchema, Materialized, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
 };
@@ -244,26 +245,41 @@ pub fn micros(time: std::time::SystemTime) -> i64 {
     }
 }
 
+/// Whether `t` is a type of the users' own to which nothing built-in is converted implicitly.
+const OWN_TYPE: &str = "t >= 16384
+    AND EXISTS (SELECT FROM pg_type y WHERE y.oid = t AND typtype IN ('b', 'c', 'e', 'r', 'm') AND typelem = 0)
+    AND NOT EXISTS (SELECT FROM pg_cast WHERE casttarget = t AND castcontext = 'i' AND castsource < 16384)";
+
+/// Rows of a name, what each argument takes, and whether the result depends on them alone.
+fn overloads(rows: &[Row]) -> Overloads {
+    let mut overloads = Overloads::default();
+    for row in rows {
+        overloads.add(row.get(0), Overload { takes_own: row.get(1), is_pure: row.get(2) });
+    }
+    overloads
+}
+
 /// Names that could win over a built-in function, operator or type.
 async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamError> {
     // Beside functions outside pg_catalog: those that an extension put into it, and built-ins that not everyone
     // may execute any more.
-    let functions = transaction
-        .query(
-            "SELECT DISTINCT proname FROM pg_proc
-              WHERE pronamespace <> 'pg_catalog'::regnamespace OR oid >= 16384
-                 OR (proacl IS NOT NULL
-                     AND NOT EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0 AND privilege_type = 'EXECUTE'))",
-            &[],
-        )
-        .await?;
-    let operators = transaction
-        .query(
-            "SELECT DISTINCT oprname FROM pg_operator
-              WHERE oprnamespace <> 'pg_catalog'::regnamespace OR oid >= 16384",
-            &[],
-        )
-        .await?;
+    let functions = format!(
+        "SELECT DISTINCT proname, CASE WHEN p.oid >= 16384 AND provariadic = 0 AND pronargdefaults = 0 AND prokind <> 'p'
+                                  THEN ARRAY (SELECT {OWN_TYPE} FROM unnest(proargtypes::oid[]) WITH ORDINALITY u (t, n) ORDER BY n) END,
+                false
+           FROM pg_proc p
+          WHERE pronamespace <> 'pg_catalog'::regnamespace OR oid >= 16384
+             OR (proacl IS NOT NULL
+                 AND NOT EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0 AND privilege_type = 'EXECUTE'))"
+    );
+    let operators = format!(
+        "SELECT DISTINCT oprname, ARRAY (SELECT {OWN_TYPE} FROM unnest(ARRAY[oprleft, oprright]) WITH ORDINALITY u (t, n)
+                                          WHERE t <> 0 ORDER BY n),
+                coalesce(provolatile = 'i' AND lanname IN ('c', 'internal'), false)
+           FROM pg_operator LEFT JOIN pg_proc p ON p.oid = oprcode::oid LEFT JOIN pg_language l ON l.oid = prolang
+          WHERE oprnamespace <> 'pg_catalog'::regnamespace OR pg_operator.oid >= 16384"
+    );
+    let (functions, operators) = (transaction.query(&functions, &[]).await?, transaction.query(&operators, &[]).await?);
     let types = transaction
         .query(
             "SELECT DISTINCT typname FROM pg_type
@@ -285,12 +301,12 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
             &[],
         )
         .await?;
-    let names = |rows: Vec<Row>| rows.iter().map(|row| Arc::from(row.get::<_, &str>(0))).collect();
+    let names = |rows: Vec<Row>| rows.into_iter().map(|row| Arc::from(row.get::<_, &str>(0)));
     Ok(Catalog {
-        user_functions: names(functions),
-        user_operators: names(operators),
-        user_types: names(types),
-        immutable_functions: names(immutable),
+        user_functions: overloads(&functions),
+        user_operators: overloads(&operators),
+        user_types: names(types).collect(),
+        immutable_functions: names(immutable).collect(),
         has_user_casts: casts.get(0),
         ..Catalog::default()
     })

@@ -66,15 +66,16 @@ fn catalog() -> Catalog {
     let materialized = [snapshot, typed].map(|schema| (schema.id, Materialized { schema, contents: 1 })).into();
     public.insert("secured".into(), RelationEntry::Other { id: RelationId(7), kind: "table with row security" });
     schemas.insert("empty".into(), HashMap::new());
-    let names = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect();
+    let names = |names: &'static [&str]| names.iter().map(|name| Arc::from(*name));
     Catalog {
         schemas,
         tables,
         views,
         materialized,
-        user_functions: names(&["own", "next_id"]),
-        user_operators: names(&["<=>"]),
-        immutable_functions: names(&["lower", "regexp_replace", "count", "array_agg", "unnest", "cardinality", "sum"]),
+        user_functions: names(&["own", "next_id"]).collect(),
+        user_operators: names(&["<=>"]).collect(),
+        immutable_functions: names(&["lower", "regexp_replace", "count", "array_agg", "unnest", "cardinality", "sum"])
+            .collect(),
         ..Catalog::default()
     }
 }

@@ -60,7 +60,7 @@ impl LoadedCatalog {
         // A name that is no column may be the whole row, or with a table before it a function's (parse_func.c).
         let is_column = |name: &String| table.columns.iter().any(|column| *column.name == **name);
         let is_another = names.types.iter().any(|name| catalog.user_types.contains(*name))
-            || names.functions.iter().any(|name| catalog.user_functions.contains(*name))
+            || names.functions.iter().any(|name| catalog.user_functions.contains(name))
             || names.operators.iter().any(|name| self.lookalikes.operators.contains(*name))
             || (write.upserts_by.is_some() && self.lookalikes.has_operator_classes);
         self.keys_are_not_told_because().is_none() && !is_another && names.columns.iter().all(is_column)
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(understood(&with(Catalog::default(), classes)), [true, true, true, false]);
         let types = Catalog { user_types: names(&["int4"]), ..Catalog::default() };
         assert_eq!(understood(&with(types, Lookalikes::default())), [true, false, true, true]);
-        let functions = Catalog { user_functions: names(&["now"]), ..Catalog::default() };
+        let functions = Catalog { user_functions: ["now".into()].into_iter().collect(), ..Catalog::default() };
         assert_eq!(understood(&with(functions, Lookalikes::default())), [true, true, false, true]);
         let casts = Catalog { has_user_casts: true, ..Catalog::default() };
         assert_eq!(understood(&with(casts, Lookalikes::default())), [false; 4]);

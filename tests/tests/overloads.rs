@@ -1,0 +1,92 @@
+//! Types of extensions bring operators and functions of well-known names: statements that cannot mean them are answered here still,
+//! and those that can, as upstream does.
+
+use freshet_config::FreshnessMode;
+use freshet_tests::both::Both;
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+
+/// What such an extension brings, without one: a type of its own with operators, functions and an aggregate.
+const SCHEMA: &str = "
+    CREATE TABLE people (id int PRIMARY KEY, name varchar(20), code char(4), big bigint, tags text[], note text);
+    INSERT INTO people SELECT n, 'n' || n, 'c' || n % 5, n * 3, ARRAY['a', 'b' || n % 3], 'note ' || n FROM generate_series(1, 60) n;
+    CREATE TYPE tone AS (v int);
+    CREATE FUNCTION like_tone(tone, tone) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT false';
+    CREATE FUNCTION tone_and(tone, tone) RETURNS tone LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+    CREATE OPERATOR = (LEFTARG = tone, RIGHTARG = tone, FUNCTION = like_tone);
+    CREATE OPERATOR <> (LEFTARG = tone, RIGHTARG = tone, FUNCTION = like_tone);
+    CREATE OPERATOR < (LEFTARG = tone, RIGHTARG = tone, FUNCTION = like_tone);
+    CREATE OPERATOR >= (LEFTARG = tone, RIGHTARG = tone, FUNCTION = like_tone);
+    CREATE OPERATOR @> (LEFTARG = tone, RIGHTARG = tone, FUNCTION = like_tone);
+    CREATE OPERATOR ~~ (LEFTARG = tone, RIGHTARG = tone, FUNCTION = like_tone);
+    CREATE OPERATOR || (LEFTARG = tone, RIGHTARG = tone, FUNCTION = tone_and);
+    CREATE OPERATOR + (LEFTARG = tone, RIGHTARG = tone, FUNCTION = tone_and);
+    CREATE FUNCTION minus(tone) RETURNS tone LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+    CREATE OPERATOR - (RIGHTARG = tone, FUNCTION = minus);
+    CREATE FUNCTION lower(tone) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'low' $$;
+    CREATE FUNCTION strpos(tone, tone) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT -1';
+    CREATE FUNCTION round(tone, int) RETURNS tone LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+    CREATE AGGREGATE max(tone) (SFUNC = tone_and, STYPE = tone)";
+
+const QUERIES: &[&str] = &[
+    "SELECT id FROM people WHERE name = 'n5'",
+    "SELECT id FROM people WHERE name IN ('n1', 'n2', 'n77') ORDER BY id",
+    "SELECT id FROM people WHERE name <> 'n5' AND id < 9 ORDER BY id",
+    "SELECT count(*) FROM people WHERE code = 'c2' AND name >= 'n3'",
+    "SELECT id FROM people WHERE big = 6.0",
+    "SELECT id FROM people WHERE big + 1 < 9.5 ORDER BY id",
+    "SELECT id FROM people WHERE tags @> ARRAY['b1'] ORDER BY id",
+    "SELECT id FROM people WHERE tags = ARRAY['a', 'b2'] ORDER BY id",
+    "SELECT name || '!', lower(name), strpos(name, '5'), -big FROM people ORDER BY id",
+    "SELECT max(name), max(code), round(avg(big), 2) FROM people WHERE name LIKE 'n1%'",
+];
+
+fn start(more: &str) -> (&'static Cluster, String, Freshet) {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, &format!("{SCHEMA};{more}"));
+    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.freshness.mode = FreshnessMode::Exact);
+    (cluster, database, freshet)
+}
+
+#[test]
+fn what_takes_only_values_of_its_own_type_is_in_nobodys_way() {
+    // The real ones, where they are installed.
+    let extensions = "DO $$ DECLARE e text; BEGIN
+        FOREACH e IN ARRAY ARRAY['citext', 'hstore', 'cube', 'pg_trgm', 'vector'] LOOP
+            IF EXISTS (SELECT FROM pg_available_extensions WHERE name = e) THEN EXECUTE 'CREATE EXTENSION ' || e; END IF;
+        END LOOP; END $$";
+    let (cluster, database, freshet) = start(extensions);
+    let mut both = Both::open(&freshet, cluster, "postgres", &database, QUERIES);
+    both.settle("the first copy", |_| false);
+    both.assert_computed(|_| false);
+}
+
+#[test]
+fn what_may_be_meant_is_upstreams() {
+    let (cluster, database, freshet) = start("");
+    let mut both = Both::open(&freshet, cluster, "postgres", &database, QUERIES);
+    both.settle("the first copy", |_| false);
+    let changes = [
+        // A better match than text = text.
+        "CREATE FUNCTION never(varchar, text) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT false';
+         CREATE OPERATOR = (LEFTARG = varchar, RIGHTARG = text, FUNCTION = never)",
+        "DROP OPERATOR = (varchar, text)",
+        "CREATE FUNCTION upper_max(varchar, varchar) RETURNS varchar LANGUAGE sql IMMUTABLE AS $$ SELECT 'most'::varchar $$;
+         CREATE AGGREGATE max(varchar) (SFUNC = upper_max, STYPE = varchar)",
+        "DROP AGGREGATE max(varchar)",
+        // Everything that takes the type takes text from now on.
+        "CREATE FUNCTION to_tone(varchar) RETURNS tone LANGUAGE sql IMMUTABLE AS 'SELECT ROW(1)::tone';
+         CREATE CAST (varchar AS tone) WITH FUNCTION to_tone(varchar) AS IMPLICIT",
+        "DROP CAST (varchar AS tone)",
+    ];
+    for change in changes {
+        cluster.psql(&database, change);
+        both.compare_all(change);
+        both.compare_all(change);
+        let reason = both.compare(change, QUERIES[0]);
+        assert!(!change.contains("OPERATOR = (LEFT") || reason.is_some(), "after {change}");
+    }
+    both.settle("all is as it was", |_| false);
+    both.assert_computed(|_| false);
+}
