@@ -457,6 +457,40 @@ fn a_parameter_of_a_type_that_the_column_had_is_waited_for_by_all() {
     assert_eq!(waiting, [reads[1]], "one that was prepared since");
 }
 
+/// Likewise one of a table that the name meant when the statement was parsed, and of a type that the column had in a block that did
+/// not end well.
+#[test]
+fn a_parameter_of_a_type_that_another_table_had_is_waited_for_by_all() {
+    let cluster = Cluster::start(&[]);
+    let (database, freshet) = start(&cluster);
+    cluster.psql(&database, "CREATE SCHEMA other; CREATE TABLE other.t (id float8 PRIMARY KEY, tenant int, v int)");
+    let mut bench = Bench::start(&cluster, database, &freshet);
+    let reads = [ONE, TWO];
+    bench.ask(&reads, "t");
+    let sql = "UPDATE t SET v = v + 1 WHERE id = $1";
+    let parse = |name: &str| frame(b'P', &[name.as_bytes(), b"\0", sql.as_bytes(), b"\0\0\0"].concat());
+    let cases: [(&str, &[&str], &[&str]); 4] = [
+        ("temporary", &["CREATE TEMP TABLE t (id float8, tenant int, v int)"], &["DISCARD TEMP"]),
+        ("hidden", &["SET search_path = other, public"], &["SET search_path = public"]),
+        ("undone", &["BEGIN", "ALTER TABLE public.t ALTER id TYPE float8"], &["ROLLBACK"]),
+        ("dropped", &["SET search_path = other, public"], &["SET search_path = public", "DROP TABLE other.t"]),
+    ];
+    for (name, before, after) in cases {
+        bench.writer = bench.connect();
+        before.iter().for_each(|sql| run(&mut bench.writer, sql));
+        bench.writer.send(&[parse(name), frame(b'S', b"")].concat()).expect("sent");
+        assert_eq!(bench.writer.read_reply().expect("answers").error(), None);
+        after.iter().for_each(|sql| run(&mut bench.writer, sql));
+        let bind =
+            [b"\0", name.as_bytes(), b"\0\0\x01\0\x01\0\x01\0\0\0\x08", &2_f64.to_be_bytes()[..], b"\0\0"].concat();
+        let waiting = bench.waiting_after(&reads, |writer| {
+            writer.send(&[frame(b'B', &bind), frame(b'E', b"\0\0\0\0\0"), frame(b'S', b"")].concat()).expect("sent");
+            assert_eq!(writer.read_reply().expect("answers").error(), None);
+        });
+        assert_eq!(waiting, reads, "{name}");
+    }
+}
+
 /// Extensions have an = of their own for their own types. One over PostgreSQL's types is another matter.
 #[test]
 fn an_equality_of_the_databases_own_is_said() {

@@ -58,7 +58,7 @@ const RELATION_ROWS: &str = "\
       FROM unnest($1::oid[]) r JOIN pg_rewrite w ON w.ev_class = r";
 
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,
-/// operators, casts and collations that are not part of a fresh database, and types named like one that the engine knows, or like
+/// operators, their classes, casts and collations that are not part of a fresh database, and types named like one that the engine knows, or like
 /// a function in SQL of one argument, a call of which may mean a cast.
 const COMMON_ROWS: &str = "\
     SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
@@ -68,6 +68,7 @@ const COMMON_ROWS: &str = "\
     UNION ALL SELECT hashint8extended(xmin::text::int8, 2::int8 << 32 | oid::int8) FROM pg_operator WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 3::int8 << 32 | oid::int8) FROM pg_cast WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 4::int8 << 32 | oid::int8) FROM pg_collation WHERE oid >= 16384
+    UNION ALL SELECT hashint8extended(xmin::text::int8, 6::int8 << 32 | oid::int8) FROM pg_opclass WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(t.xmin::text::int8, 5::int8 << 32 | t.oid::int8)
       FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
       WHERE t.oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_' AND typname = ANY ('{KNOWN_TYPES}'::name[])
@@ -141,7 +142,7 @@ pub struct TableFacts {
     pub digest: i64,
     /// Of its columns only: if it changed, rows may have been rewritten without a word in the stream.
     pub layout: i64,
-    /// The version of the catalog since which it has been that.
+    /// The version of the catalog since which it has been that, and no relation of its name has come or gone.
     pub layout_since: u64,
     /// Size of its heap.
     pub heap_bytes: i64,

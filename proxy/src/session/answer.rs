@@ -205,6 +205,8 @@ pub struct PreparedStatement {
     /// (PostgreSQL: "cached plan must not change result type").
     pub catalog: AtomicU64,
     /// What executing it may do, by its text.
+    /// The version of the catalog that gave undeclared parameters their types; 0: names may have meant what it does not have.
+    pub typed_under: u64,
     pub effect: Effect,
     /// What executing it does to the session.
     pub changes: Changes,

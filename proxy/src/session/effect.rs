@@ -220,7 +220,9 @@ pub fn of(classification: &Classification) -> Effect {
         }
         K::Commit | K::Rollback => Effect::End,
         K::CommitAndChain | K::RollbackAndChain => Effect::Chain,
-        K::PrepareTransaction | K::CommitPrepared | K::RollbackPrepared => Effect::Write,
+        K::PrepareTransaction | K::RollbackPrepared => Effect::Write,
+        // What it commits may be anything, of any session.
+        K::CommitPrepared => Effect::Opaque,
         K::SetConstraints | K::Lock | K::Maintenance => Effect::Write,
         K::Set { scope: SettingScope::Session | SettingScope::Local, .. } | K::Reset { .. } => {
             unless_opaque(Effect::Settings)
@@ -314,7 +316,7 @@ mod tests {
             ("select 1", named(&[])),
             ("with x as (insert into t values (1) returning a) select * from x", Written::Anything),
             ("with x as (select 1) update t set a = 1", Written::Anything),
-            ("COMMIT PREPARED 'x'", Written::Anything),
+            ("PREPARE TRANSACTION 'x'", Written::Anything),
             ("set constraints all immediate", Written::Anything),
             ("lock t; update t set a = 1", Written::Anything),
         ] {

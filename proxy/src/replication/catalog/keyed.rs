@@ -48,7 +48,9 @@ pub(super) async fn load(transaction: &Transaction<'_>) -> Result<Lookalikes, Up
 pub(super) fn date_layouts(tables: &mut HashMap<RelationId, TableFacts>, catalog: &Catalog, before: &LoadedCatalog) {
     let is_same_life = is_same_life(catalog, before);
     for (relation, facts) in tables {
-        let known = before.tables.get(relation).filter(|known| is_same_life && known.layout == facts.layout);
+        // The digest has every relation of the name in it: a statement may have been parsed when it meant another.
+        let is_same = |known: &&TableFacts| known.layout == facts.layout && known.digest == facts.digest;
+        let known = before.tables.get(relation).filter(|known| is_same_life && is_same(known));
         facts.layout_since = known.map_or(catalog.version, |known| known.layout_since);
     }
 }
@@ -139,9 +141,9 @@ mod tests {
 
     #[test]
     fn a_layout_is_as_old_as_it_has_been_known_without_a_change() {
-        let facts = |layout| TableFacts {
+        let facts = |(layout, digest)| TableFacts {
             schema: Arc::new(table()),
-            digest: 0,
+            digest,
             layout,
             layout_since: 0,
             heap_bytes: 0,
@@ -157,9 +159,10 @@ mod tests {
             LoadedCatalog { tables, ..with(catalog, Lookalikes::default()) }
         };
         let since = |loaded: &LoadedCatalog| loaded.tables[&id].layout_since;
-        let first = load(3, 7, &LoadedCatalog::default());
-        let same = load(4, 7, &first);
-        let other = load(5, 8, &same);
-        assert_eq!([since(&first), since(&same), since(&other)], [3, 3, 5]);
+        let first = load(3, (7, 1), &LoadedCatalog::default());
+        let same = load(4, (7, 1), &first);
+        let other = load(5, (8, 1), &same);
+        let namesake = load(6, (8, 2), &other);
+        assert_eq!([since(&first), since(&same), since(&other), since(&namesake)], [3, 3, 5, 6]);
     }
 }

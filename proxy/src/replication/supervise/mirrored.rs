@@ -117,6 +117,9 @@ impl Replication {
             let schemas = loaded.catalog.schemas.iter();
             let schemas = schemas.filter(|(of, _)| schema.last().is_none_or(|schema| **schema == ***of));
             let before = touched.len();
+            // A parameter may have got its type when the name meant another.
+            let is_only =
+                loaded.catalog.schemas.values().filter(|entries| entries.contains_key(table.as_str())).count() == 1;
             for entry in schemas.filter_map(|(_, entries)| entries.get(table.as_str())) {
                 let RelationEntry::Table(table) = entry else { return None };
                 let all = loaded.catalog.expand(&loaded.catalog.with_heirs(table.id).ok()?);
@@ -126,7 +129,10 @@ impl Replication {
                 for id in all.into_iter().filter(|id| !loaded.catalog.is_derived(*id)) {
                     let facts = loaded.tables.get(&id).filter(|facts| facts.writes_stay)?;
                     touched.push(match confined {
-                        Some(confined) => Touched::confined(table, confined, facts.layout_since),
+                        Some(confined) => {
+                            let since = if is_only { facts.layout_since } else { u64::MAX };
+                            Touched::confined(table, confined, since)
+                        }
                         None => Touched::whole(id),
                     });
                 }

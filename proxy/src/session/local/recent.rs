@@ -336,6 +336,7 @@ mod tests {
             parameter_types: types.into(),
             settings: None,
             catalog: AtomicU64::new(0),
+            typed_under: 0,
             effect: Effect::Neutral,
             changes: None,
             written: Written::NOTHING,

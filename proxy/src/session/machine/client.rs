@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, of_call};
@@ -495,12 +494,15 @@ impl Machine {
         written: Written,
     ) -> Arc<PreparedStatement> {
         self.next_statement += 1;
+        let is_plain = !self.tracker.may_have_temporary_objects()
+            && worst(&[self.transaction_effect, self.unit_effect]) != Effect::Opaque;
         Arc::new(PreparedStatement {
             id: self.next_statement,
             sql: parse.sql.into(),
             parameter_types: parse.parameter_types.into(),
             settings: self.state.settings.as_ref().map(|settings| settings.id),
             catalog: AtomicU64::new(self.state.catalog_version),
+            typed_under: if is_plain { self.state.catalog_version } else { 0 },
             effect,
             changes,
             written,
@@ -530,9 +532,8 @@ impl Machine {
         let bind = if is_whole { Bind::view(body) } else { None };
         match &known {
             Some(statement) => {
-                let parsed_under = statement.catalog.load(Relaxed);
                 let types = &statement.parameter_types;
-                self.written.add_bound(&statement.written, bind.as_ref(), types, parsed_under);
+                self.written.add_bound(&statement.written, bind.as_ref(), types, statement.typed_under);
             }
             None => self.written = Written::Anything,
         }
