@@ -367,7 +367,11 @@ fn database_choice(list: Vec<String>) -> Result<DatabaseChoice, String> {
 /// A name that needs no quoting, so that it reads the same in SQL, logs and files.
 fn identifier(text: String) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if text.is_empty() || text.len() > 63 || !text.chars().all(fits) || text.starts_with(|c: char| c.is_ascii_digit()) {
+    if text.is_empty()
+        || text.len() > NAME_BYTES_MAX
+        || !text.chars().all(fits)
+        || text.starts_with(|c: char| c.is_ascii_digit())
+    {
         return Err("it takes a name of lower-case letters, digits and _ of at most 63 characters".to_string());
     }
     Ok(text)

@@ -337,8 +337,9 @@ pub async fn release(settings: &Settings) -> Result<Report, UpstreamError> {
 pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let mut report = Report { text: String::new(), is_fine: true };
-    let dropped = supervise::uninstall(&address, &settings.mirror.publication).await?;
-    for name in &dropped {
+    let mut is_clean = true;
+    for name in supervise::uninstall(&address, &settings.mirror.publication).await? {
+        is_clean = false;
         let _ = writeln!(report.text, "dropped publication {name}");
     }
     let pool = ServicePool::new(&address, 1)?;
@@ -347,15 +348,19 @@ pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
     for database in others {
         match supervise::uninstall(&address.with_database(&database), &settings.mirror.publication).await {
             Ok(dropped) => dropped.iter().for_each(|name| {
+                is_clean = false;
                 let _ = writeln!(report.text, "dropped publication {name} of database {database}");
             }),
             Err(error) => {
-                report.is_fine = false;
+                // What admits nobody (pg_hba.conf) has never been mirrored, unless the operator says that it is to be.
+                let is_named =
+                    matches!(&settings.mirror.databases, DatabaseChoice::List(names) if names.contains(&database));
+                report.is_fine &= !is_named;
                 let _ = writeln!(report.text, "database {database} cannot be looked at: {error}");
             }
         }
     }
-    if report.text.is_empty() {
+    if is_clean {
         report.text.push_str("nothing to remove\n");
     }
     Ok(report)

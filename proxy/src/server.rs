@@ -189,7 +189,12 @@ async fn tidy_up(databases: Arc<Databases>, settings: Settings, shutdown: Cancel
                 Err(_) => tokio::time::sleep(ASK_UPSTREAM_AGAIN).await,
             }
         };
-        for other in all.into_iter().filter(|other| other.obstacle.is_none()) {
+        let may = |name: &String| match &settings.mirror.databases {
+            DatabaseChoice::One => false,
+            DatabaseChoice::Auto => true,
+            DatabaseChoice::List(names) => names.contains(name),
+        };
+        for other in all.into_iter().filter(|other| other.obstacle.is_none() && may(&other.name)) {
             let address = address.with_database(&other.name);
             match supervise::uninstall(&address, &settings.mirror.publication).await {
                 Ok(dropped) if dropped.is_empty() => {}

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use freshet_config::{DatabaseChoice, FreshnessMode, Settings};
+use freshet_tests::client::{query, rows};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::{RawClient, frame};
@@ -81,9 +82,19 @@ impl World {
         }
     }
 
+    /// Past freshet.
+    fn direct(&self) -> RawClient {
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], self.cluster.port()));
+        RawClient::connect(address, "postgres", "postgres").expect("connects")
+    }
+
     fn publications(&self, at: usize) -> String {
         self.cluster.psql(&self.names[at], "SELECT count(*) FROM pg_publication")
     }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// The first column's values, with commas between.
@@ -185,7 +196,16 @@ fn an_idle_database_is_given_back_and_comes_again_when_it_is_read() {
             assert_ne!(world.ask(&mut client, 1).0, "relay");
             std::thread::sleep(Duration::from_millis(50));
         }
-        world.until_slots(&[0]);
+        // A pool's signs of life are not.
+        let limit = Instant::now() + WAIT;
+        while world.slots().len() > 1 {
+            for sql in ["SELECT 1 AS one", "SELECT extract(epoch FROM now())", "SELECT oid FROM \"pg_catalog\".pg_type"]
+            {
+                assert_eq!(client.simple(sql).expect("answers").error(), None);
+            }
+            assert!(Instant::now() < limit, "it is still there");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let limit = Instant::now() + WAIT;
         while world.publications(1) != "0" {
             assert!(Instant::now() < limit, "its publication is still there");
@@ -219,9 +239,7 @@ fn a_mirrored_database_can_be_dropped_renamed_and_copied_through_freshet() {
             drop(client);
             // Past freshet it is in the way.
             if at == 2 {
-                let direct = std::net::SocketAddr::from(([127, 0, 0, 1], world.cluster.port()));
-                let mut direct = RawClient::connect(direct, "postgres", "postgres").expect("connects");
-                let error = direct.simple(&sql).expect("answers").error().expect("an error");
+                let error = world.direct().simple(&sql).expect("answers").error().expect("an error");
                 assert!(error.contains("active logical replication slot"), "{error}");
             }
         }
@@ -257,6 +275,21 @@ fn nobody_ends_a_mirror_by_a_statement_that_upstream_refuses() {
         let (route, reason) = world.ask(&mut client, 1);
         assert_ne!(route, "relay", "{reason}");
     }
+    // Nor who may, by what upstream refuses wherever it is said.
+    let (mut first, name) = (world.client(0), &world.names[1]);
+    let refused = |client: &mut RawClient, sql: &str, sqlstate: &str| {
+        let error = client.simple(&sql.replace('%', name)).expect("answers").error().expect("refused");
+        assert!(error.contains(sqlstate), "{error}");
+        let mut reader = world.client(1);
+        let (route, reason) = world.ask(&mut reader, 1);
+        assert_ne!(route, "relay", "{sql}: {reason}");
+    };
+    refused(&mut client, "DROP DATABASE %", "55006");
+    refused(&mut client, "ALTER DATABASE % RENAME TO mine", "0A000");
+    refused(&mut first, "SELECT 1; DROP DATABASE %", "25001");
+    first.simple("BEGIN").expect("answers");
+    refused(&mut first, "DROP DATABASE %", "25001");
+    drop(first);
     // Its owner may, also by a role that it is a member of.
     world.cluster.psql(
         "postgres",
@@ -264,6 +297,60 @@ fn nobody_ends_a_mirror_by_a_statement_that_upstream_refuses() {
     );
     drop(client);
     assert_eq!(guest.simple(&format!("DROP DATABASE {}", world.names[1])).expect("answers").error(), None);
+}
+
+#[test]
+fn a_statement_that_waits_for_a_database_to_be_given_back_can_be_cancelled() {
+    let world = World::start(|_, _| {});
+    let mut reader = world.client(1);
+    world.until_answered(&mut reader, 1);
+    let mut client = freshet_tests::client::RawClient::log_in(world.freshet.port(), &world.names[0]);
+    let mut direct = world.direct();
+    // Nobody can be told whose a database is.
+    for sql in ["BEGIN", "LOCK pg_database IN ACCESS EXCLUSIVE MODE"] {
+        assert_eq!(direct.simple(sql).expect("answers").error(), None);
+    }
+    client.send(&query(&format!("DROP DATABASE {}", world.names[1])));
+    let packet =
+        [&(8 + client.key.len() as u32).to_be_bytes()[..], &80_877_102_u32.to_be_bytes(), &client.key].concat();
+    // One that comes before the statement has no effect.
+    for _ in 0..20 {
+        let mut stream = std::net::TcpStream::connect(world.freshet.address()).expect("the port is open");
+        std::io::Write::write_all(&mut stream, &packet).expect("sent");
+        let _ = std::io::Read::read(&mut stream, &mut [0]);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let reply = client.read_until('Z');
+    direct.simple("ROLLBACK").expect("answers");
+    let error = reply.iter().find(|message| message.tag == 'E').expect("an error");
+    assert!(String::from_utf8_lossy(&error.body).contains("C57014"), "{error:?}");
+    // Upstream has not seen it, and the session goes on.
+    assert_eq!(rows(&client.query("SHOW freshet.last"))[0][0].as_deref(), Some("local"));
+    assert_ne!(world.ask(&mut reader, 1).0, "relay");
+    drop(reader);
+    client.send(&query(&format!("DROP DATABASE {}", world.names[1])));
+    assert!(client.read_until('Z').iter().all(|message| message.tag != 'E'));
+}
+
+#[test]
+fn a_mirror_that_waits_to_begin_keeps_its_place() {
+    let world = World::start(|settings, _| settings.mirror.databases_max = 2);
+    world.until_answered(&mut world.client(0), 0);
+    let mut direct = world.direct();
+    // Its slot waits for that.
+    for sql in ["BEGIN", "SELECT txid_current()"] {
+        assert_eq!(direct.simple(sql).expect("answers").error(), None);
+    }
+    let (mut own, mut second, mut third) = (world.client(0), world.client(1), world.client(2));
+    let until = Instant::now() + Duration::from_secs(8);
+    while Instant::now() < until {
+        assert_eq!(world.ask(&mut second, 1).0, "relay");
+        assert_eq!(world.ask(&mut third, 2).0, "relay");
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(texts(&mut own, "SELECT name FROM freshet.databases"), world.names[..2].join(","));
+    }
+    direct.simple("COMMIT").expect("answers");
+    world.until_answered(&mut second, 1);
 }
 
 #[test]
@@ -399,6 +486,19 @@ fn a_database_that_cannot_be_mirrored_takes_no_place_from_others() {
         assert!(report.text.contains("MISSING    role keeper may not create a publication"), "{}", report.text);
         assert_eq!(report.is_fine, is_fine, "{}", report.text);
     }
+    // What admits nobody was never mirrored, and is in nobody's way; unless it is named.
+    world.cluster.psql("postgres", &format!("ALTER DATABASE {} CONNECTION LIMIT 0", quoted(&world.names[1])));
+    let lists =
+        [DatabaseChoice::List(vec![world.names[1].clone()]), DatabaseChoice::List(vec![world.names[2].clone()])];
+    let choices = [DatabaseChoice::One, DatabaseChoice::Auto].into_iter().chain(lists);
+    for (choice, is_fine) in choices.zip([true, true, false, true]) {
+        settings.mirror.databases = choice;
+        let report = runtime.block_on(freshet::check::uninstall(&settings)).expect("upstream answers");
+        assert!(report.text.contains(&format!("database {} cannot be looked at", world.names[1])), "{}", report.text);
+        assert!(report.text.ends_with("nothing to remove\n"), "{}", report.text);
+        assert_eq!(report.is_fine, is_fine, "{}", report.text);
+    }
+    world.cluster.psql("postgres", &format!("ALTER DATABASE {} CONNECTION LIMIT -1", quoted(&world.names[1])));
     // The place of what is wished and does not run is another's.
     world.cluster.psql("postgres", &format!("GRANT CONNECT, CREATE ON DATABASE {} TO keeper", world.names[2]));
     let mut third = world.client(2);
@@ -409,12 +509,9 @@ fn a_database_that_cannot_be_mirrored_takes_no_place_from_others() {
     );
     drop(third);
     // Mended, and given room, it is mirrored: whatever its name is.
-    let oddly = format!("GRANT CREATE ON DATABASE \"{}\" TO keeper", world.names[1].replace('"', "\"\""));
+    let oddly = format!("GRANT CREATE ON DATABASE {} TO keeper", quoted(&world.names[1]));
     world.cluster.psql("postgres", &oddly);
-    let mut first =
-        RawClient::connect(std::net::SocketAddr::from(([127, 0, 0, 1], world.cluster.port())), "postgres", "postgres")
-            .expect("connects");
-    assert!(first.simple(&format!("DROP DATABASE {}", world.names[2])).expect("answers").error().is_some());
+    assert!(world.direct().simple(&format!("DROP DATABASE {}", world.names[2])).expect("answers").error().is_some());
     let mut own = world.client(0);
     assert_eq!(own.simple(&format!("DROP DATABASE {}", world.names[2])).expect("answers").error(), None);
     world.until_answered(&mut world.client(1), 1);

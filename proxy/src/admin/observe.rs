@@ -29,6 +29,8 @@ pub struct Observed {
 }
 
 const RUNNING: &str = "running";
+/// State of a table, see [`TableReport`].
+const MIRRORED: &str = "mirrored";
 
 /// [`RUNNING`], or why not.
 fn mirror_state(report: &FreshnessReport) -> String {
@@ -37,31 +39,28 @@ fn mirror_state(report: &FreshnessReport) -> String {
 
 impl Source for Observed {
     fn status(&self) -> Status {
-        self.refresh();
-        let databases = self.databases.as_deref();
-        let first = databases.map(Databases::first);
-        let report = first.map(|local| local.freshness.report());
+        let mirrors = self.mirrors();
+        self.refresh(&mirrors);
+        let report = mirrors.first().map(|first| &first.report);
         Status {
             version: env!("CARGO_PKG_VERSION"),
             upstream: self.upstream.clone(),
             freshness: self.freshness,
-            mirror: report.as_ref().map_or("off".into(), mirror_state),
-            databases: databases
-                .map(|databases| databases.all().iter().map(|l| database(l)).collect())
-                .unwrap_or_default(),
+            mirror: report.map_or("off".into(), mirror_state),
+            databases: mirrors.iter().map(MirrorReport::database).collect(),
             routes: self.totals(),
             sessions: u64::try_from(self.metrics.sessions.get()).unwrap_or(0),
-            lag_ms: report.as_ref().and_then(|report| report.lag_ms),
-            lag_bytes: report.as_ref().map(|report| report.lag_bytes),
+            lag_ms: report.and_then(|report| report.lag_ms),
+            lag_bytes: report.map(|report| report.lag_bytes),
             audits: self.metrics.audits.get(),
             wrong_answers: self.metrics.wrong_answers.get(),
-            tables: databases.map(all_tables).unwrap_or_default(),
-            statements: databases.map(top_statements).unwrap_or_default(),
+            statements: top_statements(&mirrors),
+            tables: mirrors.into_iter().flat_map(|mirror| mirror.tables).collect(),
         }
     }
 
     fn metrics(&self) -> String {
-        self.refresh();
+        self.refresh(&self.mirrors());
         self.metrics.render()
     }
 
@@ -82,10 +81,16 @@ impl Observed {
         RouteTotals { hit, local, capture, relay }
     }
 
+    /// Of every database, that of the URL first.
+    fn mirrors(&self) -> Vec<MirrorReport> {
+        let all = self.databases.as_ref().map(|databases| databases.all()).unwrap_or_default();
+        all.into_iter().map(MirrorReport::gather).collect()
+    }
+
     /// Brings the metrics that mirror others' counters up to date.
-    fn refresh(&self) {
+    fn refresh(&self, all: &[MirrorReport]) {
         let Some(databases) = &self.databases else { return };
-        let (metrics, all) = (&self.metrics, databases.all());
+        let metrics = &self.metrics;
         let into = [
             &metrics.audits,
             &metrics.wrong_answers,
@@ -99,19 +104,19 @@ impl Observed {
         for (counter, to) in into.into_iter().zip(databases.counts().0) {
             counter.inc_by(to.saturating_sub(counter.get()));
         }
-        self.refresh_databases(&all);
-        let reports: Vec<FreshnessReport> = all.iter().map(|local| local.freshness.report()).collect();
+        self.refresh_databases(all);
+        let reports = || all.iter().map(|mirror| &mirror.report);
         // The worst; NaN where that of the URL cannot be read. Of one that is just begun or given back its own line tells.
-        let lags = reports.iter().map(|report| report.lag_ms.map_or(f64::NAN, |ms| ms as f64 / 1000.0));
+        let lags = reports().map(|report| report.lag_ms.map_or(f64::NAN, |ms| ms as f64 / 1000.0));
         metrics.lag_seconds.set(lags.reduce(|worst, lag| if lag > worst { lag } else { worst }).unwrap_or(f64::NAN));
-        let lag_bytes = reports.iter().map(|report| report.lag_bytes).max().unwrap_or(0);
+        let lag_bytes = reports().map(|report| report.lag_bytes).max().unwrap_or(0);
         metrics.lag_bytes.set(i64::try_from(lag_bytes).unwrap_or(i64::MAX));
-        let tables = all_tables(databases);
-        let mirrored = tables.iter().filter(|table| table.state == "mirrored").count();
+        let tables = || all.iter().flat_map(|mirror| &mirror.tables);
+        let mirrored = tables().filter(|table| table.state == MIRRORED).count();
         metrics.mirrored_tables.set(i64::try_from(mirrored).unwrap_or(0));
-        metrics.mirrored_bytes.set(tables.iter().map(|table| i64::try_from(table.bytes).unwrap_or(0)).sum());
+        metrics.mirrored_bytes.set(tables().map(|table| i64::try_from(table.bytes).unwrap_or(0)).sum());
         metrics.mirrored_databases.set(i64::try_from(all.len()).unwrap_or(0));
-        let sizes = all.iter().map(|local| local.result_size());
+        let sizes = all.iter().map(|mirror| mirror.local.result_size());
         let (entries, bytes) = sizes.fold((0, 0), |(entries, bytes), (more, large)| (entries + more, bytes + large));
         metrics.result_cache_entries.set(i64::try_from(entries).unwrap_or(0));
         metrics.result_cache_bytes.set(i64::try_from(bytes).unwrap_or(0));
@@ -120,11 +125,11 @@ impl Observed {
 
 impl Observed {
     /// What each database has a line of.
-    fn refresh_databases(&self, all: &[Arc<Local>]) {
+    fn refresh_databases(&self, all: &[MirrorReport]) {
         let metrics = &self.metrics;
         let mut shown = self.shown.lock();
         let mut gone = std::mem::take(&mut *shown);
-        for report in all.iter().map(|local| database(local)) {
+        for report in all.iter().map(MirrorReport::database) {
             let label = DatabaseLabel { database: report.name.clone() };
             let lag = report.lag_ms.map_or(f64::NAN, |ms| ms as f64 / 1000.0);
             metrics.database_ready.get_or_create(&label).set(i64::from(report.mirror == RUNNING));
@@ -142,30 +147,37 @@ impl Observed {
     }
 }
 
-fn database(local: &Local) -> DatabaseReport {
-    let (report, tables) = (local.freshness.report(), local.freshness.statuses());
-    DatabaseReport {
-        name: local.database.clone(),
-        mirror: mirror_state(&report),
-        tables: tables.iter().filter(|table| table.state == "mirrored").count() as u64,
-        bytes: report.stream.bytes,
-        lag_ms: report.lag_ms,
+/// What is told of one database's mirror, all of one look.
+struct MirrorReport {
+    local: Arc<Local>,
+    report: FreshnessReport,
+    tables: Vec<TableReport>,
+}
+
+impl MirrorReport {
+    fn gather(local: Arc<Local>) -> Self {
+        Self { report: local.freshness.report(), tables: tables(&local), local }
+    }
+
+    fn database(&self) -> DatabaseReport {
+        DatabaseReport {
+            name: self.local.database.clone(),
+            mirror: mirror_state(&self.report),
+            tables: self.tables.iter().filter(|table| table.state == MIRRORED).count() as u64,
+            bytes: self.report.stream.bytes,
+            lag_ms: self.report.lag_ms,
+        }
     }
 }
 
-/// Of every database, that of the URL first.
-fn all_tables(databases: &Databases) -> Vec<TableReport> {
-    databases.all().iter().flat_map(|local| tables(local)).collect()
-}
-
 /// Of every database, the most frequent ones.
-fn top_statements(databases: &Databases) -> Vec<StatementReport> {
-    let of = |local: &Arc<Local>| {
+fn top_statements(mirrors: &[MirrorReport]) -> Vec<StatementReport> {
+    let of = |MirrorReport { local, .. }: &MirrorReport| {
         let database = local.database.clone();
         let top = local.statistics.top(STATEMENTS_SHOWN).into_iter();
         top.map(move |shape| StatementReport { database: database.clone(), shape })
     };
-    let mut top: Vec<StatementReport> = databases.all().iter().flat_map(of).collect();
+    let mut top: Vec<StatementReport> = mirrors.iter().flat_map(of).collect();
     top.sort_by_key(|report| std::cmp::Reverse(report.shape.calls()));
     top.truncate(STATEMENTS_SHOWN);
     top
@@ -220,7 +232,7 @@ fn databases_relation(databases: &Databases) -> TextTable {
         cells.push(report.lag_ms.map(|ms| ms.to_string()));
         cells
     };
-    let rows = databases.all().iter().map(|local| row(database(local))).collect();
+    let rows = databases.all().into_iter().map(|local| row(MirrorReport::gather(local).database())).collect();
     TextTable { columns, rows }
 }
 

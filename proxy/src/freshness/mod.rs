@@ -208,6 +208,11 @@ impl Freshness {
         *self.stopped.borrow()
     }
 
+    /// The stream has not run yet, and has not failed to.
+    pub fn is_beginning(&self) -> bool {
+        self.shared.replication.is_beginning()
+    }
+
     /// The stream runs and the barrier connection stands: readers can be served.
     pub fn is_ready(&self) -> bool {
         self.shared.replication.running().is_ok() && self.shared.is_up.load(Ordering::SeqCst)
@@ -361,7 +366,7 @@ impl Freshness {
 
     /// Likewise, for what can only have changed rows of these tables, as statements named them: only readers of those (where
     /// the statement says which keys, of those) wait, if each is a mirrored table whose writes reach no other. False: it is not known
-    /// what was written.
+    /// what was written, and everything is noted as written.
     pub fn note_tables_written(&self, written: &[WrittenTable]) -> bool {
         let exposure = &self.shared.exposure;
         // Until the last change of the catalog is known here, a trigger may be that is not.

@@ -52,12 +52,13 @@ impl Neighbours {
     }
 
     /// Whether who logged in as `user` could drop, rename, move or copy the database: as its owner or as a superuser, or as a role
-    /// that SET ROLE lets it become. Others only get an error.
-    pub async fn may_dispose(&self, user: &str, name: &str) -> Result<bool, UpstreamError> {
+    /// that SET ROLE lets it become; a template may be copied by whoever may create databases. Others only get an error
+    /// (dbcommands.c).
+    pub async fn may_dispose(&self, user: &str, name: &str, is_copy: bool) -> Result<bool, UpstreamError> {
         let sql = "SELECT EXISTS (
                        SELECT FROM pg_database d, pg_roles r
-                        WHERE datname = $2 AND (r.oid = datdba OR r.rolsuper)
+                        WHERE datname = $2 AND (r.oid = datdba OR r.rolsuper OR $3 AND datistemplate AND r.rolcreatedb)
                           AND pg_has_role((SELECT oid FROM pg_roles WHERE rolname = $1), r.oid, 'MEMBER'))";
-        Ok(self.0.connection().await?.query_one(sql, &[&user, &name]).await?.get(0))
+        Ok(self.0.connection().await?.query_one(sql, &[&user, &name, &is_copy]).await?.get(0))
     }
 }

@@ -40,8 +40,14 @@ pub trait Answerer: Send + 'static {
     /// The session has a statement that only reads, and that was not found by [`Self::look_up`].
     fn note_query(&mut self, _sql: &[u8]) {}
 
-    /// Before a statement that may be a definition goes upstream: what freshet itself has open there must not be in its way.
-    fn make_way(&mut self, _sql: &[u8]) -> impl Future<Output = ()> + Send {
+    /// Before a statement that may be a definition goes upstream: which database it wants nobody to use, if freshet itself may be
+    /// using it. `is_in_block`: it is in a transaction block, or beside other statements of one query string.
+    fn in_the_way(&self, _sql: &[u8], _is_in_block: bool) -> Option<Unused> {
+        None
+    }
+
+    /// Gives that database back to upstream, if it may be. When the client goes away the future is dropped.
+    fn make_way(&mut self, _unused: &Unused) -> impl Future<Output = ()> + Send {
         async {}
     }
 
@@ -100,6 +106,31 @@ pub trait Answerer: Send + 'static {
 
     /// A row set of the virtual schema (`freshet.NAME`), or None if there is no such relation.
     fn virtual_table(&self, name: &str) -> Option<TextTable>;
+}
+
+/// A database that a statement wants nobody to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unused {
+    pub database: String,
+    pub use_of_it: Use,
+}
+
+/// What the statement does with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    Drop,
+    Rename,
+    /// To another tablespace.
+    Move,
+    Copy,
+}
+
+impl Use {
+    /// Upstream refuses it whatever else is (dbcommands.c; utility.c, PreventInTransactionBlock): in a session of that very database,
+    /// in a transaction block.
+    pub fn is_refused(self, is_own: bool, is_in_block: bool) -> bool {
+        is_own && self != Self::Copy || is_in_block && self != Self::Rename
+    }
 }
 
 /// A complete unit that may be answered locally: one simple Query, or extended messages up to Sync.

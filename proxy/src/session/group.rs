@@ -81,8 +81,21 @@ impl<A: Answerer> Session<A> {
         let effects: Vec<Effect> = group.items.iter().map(|item| self.effect(item)).collect();
         for (item, effect) in group.items.iter().zip(&effects) {
             match item.question().filter(|unit| unit.form != Form::Prepare) {
-                Some(unit) if *effect == Effect::Neutral => self.answerer.note_query(unit.sql),
-                Some(unit) if *effect == Effect::Opaque => self.answerer.make_way(unit.sql).await,
+                Some(unit) if *effect == Effect::Neutral && !self.is_addressed(&unit) => {
+                    self.answerer.note_query(unit.sql);
+                }
+                Some(unit) if *effect == Effect::Opaque => {
+                    // One string of several statements is a block (xact.c, PreventInTransactionBlock); one message of several
+                    // may have ended it before.
+                    let is_in_block = match unit.form {
+                        Form::Simple if state.shares_transaction => true,
+                        _ => !state.shares_transaction && state.is_in_transaction(),
+                    };
+                    let unused = self.answerer.in_the_way(unit.sql, is_in_block);
+                    if !self.make_way(unused).await? {
+                        return self.cancel(started);
+                    }
+                }
                 Some(_) | None => {}
             }
         }

@@ -84,6 +84,13 @@ impl Local {
         (entries, bytes + self.recent.bytes() as u64)
     }
 
+    /// Somebody reads these of it.
+    fn note_read(&self, relations: &[RelationId]) {
+        if !relations.is_empty() {
+            self.note_used();
+        }
+    }
+
     /// Somebody reads it.
     fn note_used(&self) {
         if !self.is_used.load(Relaxed) {
@@ -275,6 +282,8 @@ impl LocalAnswerer {
         let wants_keys = is_keepable || mode == FreshnessMode::Session;
         let keys = if wants_keys { self.keys(&prepared, &parameters) } else { Keys::default() };
         let relations = prepared.plan.relations();
+        // Also where the text names none of them but a function.
+        self.local.note_read(&relations);
         let tables: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
         let role = request.settings.role();
         self.check_privileges(role, &prepared).await.map_err(refuse)?;

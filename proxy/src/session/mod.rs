@@ -54,7 +54,7 @@ use tracing::debug;
 
 use crate::error::Refusal;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
-use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, Unit};
+use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, Unit, Unused};
 use crate::session::effect::{Effect, worst};
 use crate::session::lines::{Lines, Turn};
 use crate::session::machine::group::is_several;
@@ -283,7 +283,10 @@ impl<A: Answerer> Session<A> {
         let state = &self.machine.state;
         // A cursor may live here since before the SET.
         if state.route == RouteSetting::Relay && !state.is_strict() && !cursor::is_mentioned(unit.sql) {
-            self.answerer.make_way(unit.sql).await;
+            let unused = self.answerer.in_the_way(unit.sql, state.is_in_transaction());
+            if !self.make_way(unused).await? {
+                return self.cancel(started);
+            }
             return self.relay(started, Relay::because(UpstreamReason::RouteSetting));
         }
         // Nor what was just refused. A strict session's refusal also depends on the text.
@@ -307,7 +310,17 @@ impl<A: Answerer> Session<A> {
             unit.prepared.map_or_else(|| worst(&self.machine.judge(unit.sql).effects), |prepared| prepared.effect);
         match effect {
             Effect::Neutral => self.answerer.note_query(unit.sql),
-            Effect::Opaque => self.answerer.make_way(unit.sql).await,
+            Effect::Opaque => {
+                let state = &self.machine.state;
+                if let Some(unused) = self.answerer.in_the_way(unit.sql, state.is_in_transaction()) {
+                    let obstacle = self.obstacle(effect, unit.sql, state);
+                    let reason = obstacle.unwrap_or(UpstreamReason::NotAQuery("a definition"));
+                    if !self.must_refuse(effect, &reason) && !self.make_way(Some(unused)).await? {
+                        return self.cancel(started);
+                    }
+                    return self.relay_unless_strict(started, effect, Relay::because(reason));
+                }
+            }
             _ => {}
         }
         if let Some(reason) = self.obstacle(effect, unit.sql, &self.machine.state) {
@@ -470,38 +483,33 @@ impl<A: Answerer> Session<A> {
     /// Asks the answerer, while both lines are served. None: the client's cancel request came first.
     async fn ask(&mut self, unit: &Unit<'_>, state: &SessionState) -> io::Result<Option<Outcome>> {
         self.begin_work();
-        let cancel = self.cancel.as_ref();
-        let mut cancelled = pin!(async {
-            match cancel {
-                Some(cancel) => cancel.cancelled().await,
-                None => std::future::pending().await,
-            }
-        });
         // Upstream would end the statement here with an error; it is given the chance.
         let limit = self.machine.tracker.statement_timeout();
-        let mut limit = pin!(async move {
+        let limit = async move {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
                 None => std::future::pending().await,
             }
-        });
-        let mut answer = pin!(self.answerer.answer(unit, state));
-        loop {
+        };
+        let answer = self.answerer.answer(unit, state);
+        let answer = async {
             tokio::select! {
                 biased;
-                outcome = &mut answer => break Ok(Some(outcome)),
-                () = &mut cancelled => break Ok(None),
-                () = &mut limit => {
-                    let reason = UpstreamReason::OverBudget("statement_timeout");
-                    break Ok(Some(Outcome::Relay(Relay::because(reason))));
-                }
-                turn = self.lines.turn(&mut self.machine) => match turn? {
-                    // A client that has only closed its own direction still wants the answer.
-                    Turn::Received => {}
-                    Turn::Over | Turn::Broken => break Err(io::ErrorKind::ConnectionAborted.into()),
-                },
+                outcome = answer => outcome,
+                () = limit => Outcome::Relay(Relay::because(UpstreamReason::OverBudget("statement_timeout"))),
             }
-        }
+        };
+        serve_during(answer, &mut self.lines, &mut self.machine, self.cancel.as_ref()).await
+    }
+
+    /// Gives back to upstream what the statement at hand wants unused, while both lines are served. False: the client's cancel
+    /// request came first.
+    async fn make_way(&mut self, unused: Option<Unused>) -> io::Result<bool> {
+        let Some(unused) = unused else { return Ok(true) };
+        self.begin_work();
+        let way = self.answerer.make_way(&unused);
+        let made = serve_during(way, &mut self.lines, &mut self.machine, self.cancel.as_ref()).await?;
+        Ok(made.is_some())
     }
 
     /// Upstream hears nothing of local answers; a session that its client uses must not look idle to it
@@ -617,6 +625,34 @@ impl<A: Answerer> Session<A> {
         }
         if let Some(cause) = self.machine.lost() {
             metrics.lost_sessions.get_or_create(&CauseLabel { cause }).inc();
+        }
+    }
+}
+
+/// Does `work` for the statement at hand, while both lines are served. None: the client's cancel request came first.
+async fn serve_during<T>(
+    work: impl Future<Output = T>,
+    lines: &mut Lines,
+    machine: &mut Machine,
+    cancel: Option<&CancelGuard>,
+) -> io::Result<Option<T>> {
+    let mut work = pin!(work);
+    let mut cancelled = pin!(async {
+        match cancel {
+            Some(cancel) => cancel.cancelled().await,
+            None => std::future::pending().await,
+        }
+    });
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => break Ok(Some(done)),
+            () = &mut cancelled => break Ok(None),
+            turn = lines.turn(machine) => match turn? {
+                // A client that has only closed its own direction still wants the answer.
+                Turn::Received => {}
+                Turn::Over | Turn::Broken => break Err(io::ErrorKind::ConnectionAborted.into()),
+            },
         }
     }
 }

@@ -36,6 +36,12 @@ impl Replication {
         }
     }
 
+    /// No life of the stream has come to run or to an end.
+    pub fn is_beginning(&self) -> bool {
+        self.shared.counters.restarts.load(Ordering::Relaxed) == 0
+            && matches!(&**self.shared.stream.load(), StreamState::Down(_))
+    }
+
     /// Changes whenever more has been applied, to the one subscriber that [attends](Self::attend); falls to 0 when the stream is lost.
     pub fn applied(&self) -> watch::Receiver<Lsn> {
         self.shared.applied.subscribe()

@@ -1,7 +1,7 @@
 //! What a session asks of its answerer, and which database's mirror that is.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Instant;
 
 use freshet_engine::reason::UpstreamReason;
@@ -9,9 +9,10 @@ use freshet_engine::result_cache::ResultKey;
 
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::{Choice, Token};
-use crate::session::answer::{Answerer, Answerers, Asking, Known, Outcome, Relayed, Reply, TextTable, Unit};
+use crate::session::answer::{Answerer, Answerers, Asking, Known, Outcome, Relayed, Reply, TextTable, Unit, Unused};
 use crate::session::effect::{Effect, Written};
 use crate::session::local::databases::Databases;
+use crate::session::local::databases::texts::reads::reads;
 use crate::session::local::moment::Moments;
 use crate::session::local::patient::Patience;
 use crate::session::local::refusals::{DecidedBy, Refusals};
@@ -71,7 +72,11 @@ impl Answerer for LocalAnswerer {
     fn note_query(&mut self, sql: &[u8]) {
         let Some(name) = &self.other else { return };
         if self.is_mirrored_database {
-            return self.local.note_used();
+            // Once per look at who is idle: a sign of life keeps no mirror alive, so that the text has to be read.
+            if !self.local.is_used.load(Relaxed) && reads(sql) {
+                self.local.note_used();
+            }
+            return;
         }
         let changes = Some(self.databases.changes());
         if self.wished != changes && self.databases.wish(name, sql) {
@@ -79,8 +84,14 @@ impl Answerer for LocalAnswerer {
         }
     }
 
-    async fn make_way(&mut self, sql: &[u8]) {
-        self.databases.make_way(sql, &self.user).await;
+    fn in_the_way(&self, sql: &[u8], is_in_block: bool) -> Option<Unused> {
+        let unused = self.databases.in_the_way(sql)?;
+        let is_own = self.other.as_deref().is_some_and(|own| own == unused.database);
+        (!unused.use_of_it.is_refused(is_own, is_in_block)).then_some(unused)
+    }
+
+    async fn make_way(&mut self, unused: &Unused) {
+        self.databases.make_way(unused, &self.user).await;
     }
 
     fn known(&mut self, asking: Asking) -> Option<impl Known> {
@@ -92,8 +103,7 @@ impl Answerer for LocalAnswerer {
     }
 
     fn look_up(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
-        let kept = self.look_up_kept(unit, state);
-        kept.inspect(|_| self.local.note_used())
+        self.look_up_kept(unit, state)
     }
 
     fn refusal(&mut self, unit: &Unit<'_>, state: &SessionState, now: Instant) -> Option<UpstreamReason> {
@@ -137,10 +147,12 @@ impl Answerer for LocalAnswerer {
                         // Asked afterwards: of a database that is mirrored anew, another mirror may have to know it.
                         self.local.freshness.note_tables_written(names) && !self.local.is_retired.load(SeqCst)
                     }
-                    Written::Named(_) | Written::Anything => false,
+                    Written::Named(_) | Written::Anything => {
+                        self.local.freshness.note_rows_written();
+                        false
+                    }
                 };
                 if !is_known {
-                    self.local.freshness.note_rows_written();
                     self.databases.note_rows_written_elsewhere(&self.local);
                 }
             }

@@ -5,7 +5,7 @@
 //! both in every database that it mirrors. A statement that wants such a database unused, if it comes through freshet, finds it
 //! given back; for one that goes past freshet, the database has to be left alone until it is idle.
 
-mod texts;
+pub(super) mod texts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use freshet_config::DatabaseChoice;
+use freshet_engine::statement::lexer::NAME_BYTES_MAX;
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::session::answer::TextTable;
+use crate::session::answer::{TextTable, Unused, Use};
 use crate::session::local::Local;
 use crate::session::local::counts::Counts;
-use crate::session::local::databases::texts::{reads, wants_unused};
+use crate::session::local::databases::texts::reads::reads;
+use crate::session::local::databases::texts::wants_unused;
 use crate::upstream::UpstreamError;
 
 /// Between looks at who is idle and what has ended.
@@ -35,8 +37,6 @@ const MAKE_WAY_MAX: Duration = Duration::from_secs(8);
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 /// One whose mirror does not run and that nobody has read for so long is given back, whatever the settings say: it may be gone.
 const GONE_AFTER: Duration = Duration::from_secs(60);
-/// A longer name is cut by PostgreSQL (NAMEDATALEN), so that a database would go by several.
-const NAME_BYTES_MAX: usize = 63;
 
 /// What of the settings concerns it.
 #[derive(Clone, Debug)]
@@ -84,7 +84,8 @@ enum Place {
     Running {
         begun: Begun,
         used_at: Instant,
-        /// When its mirror was last seen to run.
+        /// When its mirror was last seen to run, or still to begin: its slot may have to wait for a long transaction of upstream,
+        /// as that of another in its place would.
         ready_at: Instant,
     },
     /// It is being given back, and not to be begun again before that time.
@@ -170,6 +171,7 @@ impl Databases {
             DatabaseChoice::Auto => true,
             DatabaseChoice::List(names) => names.iter().any(|listed| listed == name),
         };
+        // A longer name is cut by PostgreSQL, so that a database would go by several.
         if !may || name.len() > NAME_BYTES_MAX {
             return true;
         }
@@ -252,28 +254,48 @@ impl Databases {
         ending
     }
 
-    /// Before a statement of a session that logged in as `user` goes upstream: if it wants a database unused, that is given back,
-    /// and left alone for a while.
-    pub(super) async fn make_way(&self, sql: &[u8], user: &str) {
+    /// The database that a statement wants nobody to use, if that may be given back for it.
+    pub(super) fn in_the_way(&self, sql: &[u8]) -> Option<Unused> {
         if self.options.choice == DatabaseChoice::One {
-            return;
+            return None;
         }
-        let Some(name) = wants_unused(sql).filter(|name| *name != self.first.local.database) else { return };
-        // Nobody ends a mirror by asking for what upstream refuses.
-        if let Ok(false) = self.first.local.freshness.neighbours().may_dispose(user, &name).await {
-            return;
+        let is_another = |name: &str| name != self.first.local.database && name.len() <= NAME_BYTES_MAX;
+        wants_unused(sql).filter(|unused| is_another(&unused.database))
+    }
+
+    /// Before a statement of a session that logged in as `user` goes upstream: the database that it wants unused is given back, and
+    /// left alone for a while.
+    pub(super) async fn make_way(&self, unused: &Unused, user: &str) {
+        let (name, is_copy) = (&*unused.database, unused.use_of_it == Use::Copy);
+        let until = tokio::time::Instant::now() + MAKE_WAY_MAX;
+        let neighbours = self.first.local.freshness.neighbours();
+        // Nobody ends a mirror by asking for what upstream refuses, nor where it cannot be told.
+        match tokio::time::timeout_at(until, neighbours.may_dispose(user, name, is_copy)).await {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => return,
+            Ok(Err(error)) => {
+                tracing::warn!(database = name, %error, "not given back to upstream: who may want that was not told");
+                return;
+            }
+            Err(_) => {
+                tracing::warn!(database = name, "not given back to upstream: it takes long to tell who may want that");
+                return;
+            }
         }
-        let Some(local) = self.end(&name, HELD_FOR) else { return };
+        let Some(local) = self.end(name, HELD_FOR) else { return };
         tracing::info!(database = name, "given back to upstream for a statement");
-        if tokio::time::timeout(MAKE_WAY_MAX, local.freshness.stopped()).await.is_err() {
+        if tokio::time::timeout_at(until, local.freshness.stopped()).await.is_err() {
             tracing::warn!(database = name, "it takes long to give it back to upstream");
         }
         // From now on: upstream waits for others' sessions, too.
-        self.end(&name, HELD_FOR);
+        self.end(name, HELD_FOR);
     }
 
     /// Gives back what is idle, until `shutdown`; then everything.
     pub async fn run(&self, shutdown: CancellationToken) {
+        if self.options.choice == DatabaseChoice::One {
+            shutdown.cancelled().await;
+        }
         while tokio::time::timeout(LOOK_EVERY, shutdown.cancelled()).await.is_err() {
             self.look(Instant::now());
         }
@@ -297,13 +319,11 @@ impl Databases {
                     if begun.local.is_used.swap(false, SeqCst) {
                         *used_at = now;
                     }
-                    if begun.local.freshness.is_ready() {
+                    if begun.local.freshness.is_ready() || begun.local.freshness.is_beginning() {
                         *ready_at = now;
                     }
                     let (unused, down) = (now - *used_at, now - *ready_at);
-                    if self.options.idle_max.is_some_and(|idle_max| unused >= idle_max)
-                        || unused.min(down) >= GONE_AFTER
-                    {
+                    if is_idle(unused, down, self.options.idle_max) {
                         idle.push(name.clone());
                     } else if down >= STUCK_AFTER && stuck.as_ref().is_none_or(|(longest, _)| down > *longest) {
                         stuck = Some((down, name.clone()));
@@ -326,8 +346,10 @@ impl Databases {
             self.note_change(&others);
         }
         drop(others);
-        // Sessions that say nothing may hold on to it for long.
-        stopped.iter().for_each(|local| local.let_go());
+        if !stopped.is_empty() {
+            // Sessions that say nothing may hold on to it for long; and to free much takes time that others need not wait for.
+            self.runtime.spawn_blocking(move || stopped.iter().for_each(|local| local.let_go()));
+        }
         for name in idle {
             tracing::info!(database = name, "nobody reads it: given back to upstream");
             self.end(&name, Duration::ZERO);
@@ -364,6 +386,11 @@ impl Databases {
     }
 }
 
+/// Whether a database is given back that has not been read, and whose mirror has not run, for so long.
+fn is_idle(unused: Duration, down: Duration, idle_max: Option<Duration>) -> bool {
+    idle_max.is_some_and(|idle_max| unused >= idle_max) || unused.min(down) >= GONE_AFTER
+}
+
 impl Place {
     fn local(&self) -> Option<&Arc<Local>> {
         match self {
@@ -371,5 +398,22 @@ impl Place {
             Self::Ending(local, _) => Some(local),
             Self::Wished | Self::Held(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_not_read_is_idle_after_the_time_set_or_when_it_does_not_run_either() {
+        let seconds = Duration::from_secs;
+        let ten = Some(seconds(10));
+        assert!(is_idle(seconds(10), seconds(0), ten));
+        assert!(!is_idle(seconds(9), seconds(100), ten));
+        // Never; but it may be gone.
+        assert!(!is_idle(seconds(1_000), seconds(0), None));
+        assert!(!is_idle(seconds(1), seconds(1_000), None));
+        assert!(is_idle(seconds(60), seconds(60), None));
     }
 }

@@ -51,6 +51,7 @@ impl LocalAnswerer {
             return None;
         }
         let reply = hit(&kept, &served, state.freshness.name());
+        self.local.note_read(&kept.relations);
         self.note_recent(unit, settings, state.freshness, &kept, &reply);
         Some(reply)
     }

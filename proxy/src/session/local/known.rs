@@ -181,8 +181,8 @@ impl Known for LocalKnown<'_> {
 
     fn finish(self) -> Account {
         self.counted.iter().for_each(Counted::count);
-        let Some(Shown { served, .. }) = &self.shown else { return Account::default() };
-        self.local.note_used();
+        let Some(Shown { of, served, .. }) = &self.shown else { return Account::default() };
+        self.local.note_read(&of.relations);
         Account {
             route: Answered::Hit,
             freshness: self.asking.freshness.name(),
