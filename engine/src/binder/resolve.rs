@@ -171,9 +171,11 @@ fn by_type_of_knowns(candidates: Vec<&'static Candidate>, arguments: &[PgType]) 
 }
 
 /// Where it does nothing, the planner puts a relabelled argument in its place, and the row description has its length then
-/// (varchar_support and its like).
+/// (varchar_support and its like). Of an interval, whose modifier nobody writes as a number, the audit's look at the description
+/// tells.
 pub(super) fn is_length_coercion(function: &Function) -> bool {
-    function.name == function.result.typname()
+    function.result != PgType::Interval
+        && function.name == function.result.typname()
         && matches!(function.arguments, [value, PgType::Int4, ..] if *value == function.result)
 }
 

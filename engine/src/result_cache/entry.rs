@@ -122,9 +122,10 @@ impl CachedReply {
     /// Likewise of one of its tables, after generation `known`.
     pub(super) fn is_untouched_in(&self, table: RelationId, version: &TableVersion, known: Generation) -> bool {
         let Some(changes) = version.key_changes.as_ref().filter(|_| version.generation > known) else { return false };
-        self.keys.of_table(table).any(|of| {
+        // One column is enough, of the primary key where there is one: a table follows few.
+        self.keys.of_table(table).enumerate().any(|(at, of)| {
             let is_unchanged = changes.is_unchanged(of.column, &of.keys, known);
-            if is_unchanged.is_none() {
+            if is_unchanged.is_none() && at == 0 {
                 changes.follow(of.column, version.rows);
             }
             is_unchanged == Some(true)

@@ -8,15 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use arrow::array::Array;
 use parking_lot::Mutex;
 
 use super::Chunk;
 use crate::table::Generation;
-use crate::types::access::value_at;
-use crate::types::{KeyHash, Lsn};
+use crate::types::access::{TextColumn, value_at};
+use crate::types::{KeyHash, PgType};
 
 /// Columns followed of one table. Statements tell rows of a table apart by one or two.
 const COLUMNS_MAX: usize = 4;
+/// Bytes of the log. A column that nobody has asked by for so long goes for another.
+const UNUSED_FOR: u64 = 16 << 20;
 /// Places of a column: about one for each row, so that few changes are taken for another key's.
 const PLACES_MIN: usize = 1 << 12;
 const PLACES_MAX: usize = 1 << 16;
@@ -40,6 +43,8 @@ struct Followed {
     since: Generation,
     /// Everything changed last.
     all: AtomicU64,
+    /// The generation known to whoever asked last.
+    asked: AtomicU64,
     places: Box<[AtomicU64]>,
 }
 
@@ -54,29 +59,37 @@ impl KeyChanges {
     pub fn is_unchanged(&self, column: usize, keys: &[KeyHash], known: Generation) -> Option<bool> {
         let columns = self.columns.load();
         let followed = columns.iter().find(|followed| followed.column == column)?;
+        followed.asked.store(known.0.0, Ordering::Relaxed);
         (known >= followed.since).then(|| {
             let is_old = |place: &AtomicU64| place.load(Ordering::SeqCst) <= known.0.0;
             is_old(&followed.all) && keys.iter().all(|key| is_old(&followed.places[followed.place(*key)]))
         })
     }
 
-    /// From here on the column is followed, unless that many are. `rows`: of the table, about.
+    /// From here on the column is followed, unless that many are in use. `rows`: of the table, about.
     pub fn follow(&self, column: usize, rows: usize) {
-        let is_due = |columns: &[Arc<Followed>]| {
-            columns.len() < COLUMNS_MAX && columns.iter().all(|followed| followed.column != column)
-        };
-        if !is_due(&self.columns.load()) {
+        let is_followed = |columns: &[Arc<Followed>]| columns.iter().any(|followed| followed.column == column);
+        if is_followed(&self.columns.load()) {
             return;
         }
         let entered = self.entered.lock();
         let mut columns = Vec::clone(&self.columns.load());
-        if is_due(&columns) {
-            let places = rows.clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
-            let places = std::iter::repeat_with(AtomicU64::default).take(places).collect();
-            let followed = Followed { column, since: *entered, all: AtomicU64::default(), places };
-            columns.push(Arc::new(followed));
-            self.columns.store(Arc::new(columns));
+        if is_followed(&columns) {
+            return;
         }
+        if columns.len() >= COLUMNS_MAX {
+            let asked = |followed: &Arc<Followed>| followed.asked.load(Ordering::Relaxed);
+            let Some(oldest) = (0..columns.len()).min_by_key(|at| asked(&columns[*at])) else { return };
+            if asked(&columns[oldest]).saturating_add(UNUSED_FOR) > entered.0.0 {
+                return;
+            }
+            columns.remove(oldest);
+        }
+        let places = rows.clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
+        let places = std::iter::repeat_with(AtomicU64::default).take(places).collect();
+        let asked = AtomicU64::new(entered.0.0);
+        columns.push(Arc::new(Followed { column, since: *entered, all: AtomicU64::default(), asked, places }));
+        self.columns.store(Arc::new(columns));
     }
 
     /// A change that leads to `generation`: these rows go, or come. None: it is not known which.
@@ -108,13 +121,17 @@ impl Followed {
 
     fn enter(&self, generation: Generation, chunk: &Chunk) {
         let Some(pg_type) = chunk.pg_type(self.column) else { return self.enter_all(generation) };
-        let Generation(Lsn(lsn)) = generation;
-        for row in 0..chunk.rows {
-            let value = value_at(chunk.columns[self.column].as_ref(), pg_type, row);
-            // No key equals NULL.
-            match KeyHash::of(&value) {
-                Some(key) => _ = self.places[self.place(key)].fetch_max(lsn, Ordering::SeqCst),
-                None if value.is_null() => {}
+        let array = &chunk.columns[self.column];
+        let is_text = matches!(pg_type, PgType::Text | PgType::Varchar);
+        let texts = is_text.then(|| TextColumn::of(array));
+        // No key equals NULL.
+        for row in (0..chunk.rows).filter(|row| array.is_valid(*row)) {
+            let key = match &texts {
+                Some(texts) => Some(KeyHash::of_text(texts.get(row))),
+                None => KeyHash::of(&value_at(array.as_ref(), pg_type, row)),
+            };
+            match key {
+                Some(key) => _ = self.places[self.place(key)].fetch_max(generation.0.0, Ordering::SeqCst),
                 None => self.enter_all(generation),
             }
         }
@@ -131,7 +148,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::{Collation, ColumnSchema, RelationId, ReplicaIdentity, TableSchema};
-    use crate::types::PgType;
+    use crate::types::{Lsn, PgType};
 
     fn at(lsn: u64) -> Generation {
         Generation(Lsn(lsn))
@@ -200,5 +217,15 @@ mod tests {
         assert_eq!(changes.is_unchanged(COLUMNS_MAX - 1, &key(1), at(10)), Some(true));
         assert_eq!(changes.is_unchanged(COLUMNS_MAX, &key(1), at(10)), None);
         assert!(changes.bytes() <= COLUMNS_MAX * PLACES_MAX * 8 + 200);
+        // One that is not asked for goes for another, which is known from then on.
+        changes.enter(at(20 + UNUSED_FOR), Some([&[], &[]]));
+        let now = at(20 + UNUSED_FOR);
+        (1..COLUMNS_MAX).for_each(|column| assert_eq!(changes.is_unchanged(column, &key(1), now), Some(true)));
+        changes.follow(COLUMNS_MAX, 100);
+        assert_eq!(changes.is_unchanged(COLUMNS_MAX, &key(1), at(10)), None);
+        assert_eq!(changes.is_unchanged(COLUMNS_MAX, &key(1), now), Some(true));
+        assert_eq!(changes.is_unchanged(0, &key(1), now), None);
+        changes.follow(0, 100);
+        assert_eq!(changes.is_unchanged(0, &key(1), now), None, "all are in use");
     }
 }

@@ -69,6 +69,7 @@ SELECT statement_timestamp() IS NULL;
 SELECT pg_catalog.timestamp({d}::date, {t}::time), timestamptz({d}::date, {t}::time);
 SELECT id, i::interval day, i::interval hour to minute FROM times ORDER BY id;
 SELECT id, pg_catalog.interval(i, 2147418114) FROM times ORDER BY id;
+SELECT id, d + interval '3' month, i + interval '90' minute FROM times ORDER BY id;
 let ordered = d ;; t ;; ts ;; tz ;; i
 SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY {ordered}) FROM times WHERE id IN (1, 2, 3, 4, 8);
 SELECT mode() WITHIN GROUP (ORDER BY {ordered}) FROM times WHERE id = 1;
