@@ -10,6 +10,7 @@ import os
 import pathlib
 import socket
 import subprocess
+import tempfile
 import sys
 import time
 
@@ -178,8 +179,9 @@ def test_killed(addresses, freshet):
     global passed
     listen, admin = free_port(), free_port()
     command = [freshet, "serve", "--upstream", addresses.direct, "--listen", f"127.0.0.1:{listen}", "--admin", f"127.0.0.1:{admin}"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    with psycopg.connect(addresses.direct, autocommit=True) as direct:
+    log = tempfile.TemporaryFile("w+")
+    process = subprocess.Popen(command, stdout=log, stderr=log)
+    with log, psycopg.connect(addresses.direct, autocommit=True) as direct:
         def slots():
             return direct.execute("SELECT count(*) FROM pg_replication_slots").fetchone()[0]
 
@@ -196,7 +198,10 @@ def test_killed(addresses, freshet):
         if started and reaches(1):
             passed += 1
         else:
-            failures.append(f"killed: started {started}, {slots()} slots afterwards")
+            log.seek(0)
+            busy = "SELECT pid, backend_type, state, backend_xid, xact_start, left(query, 80) FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
+            busy = direct.execute(busy).fetchall()
+            failures.append(f"killed: started {started}, {slots()} slots afterwards; writing: {busy}; its log:\n{log.read()}")
 
 
 arguments = argparse.ArgumentParser()
