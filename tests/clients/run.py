@@ -10,8 +10,8 @@ import os
 import pathlib
 import socket
 import subprocess
-import tempfile
 import sys
+import tempfile
 import time
 
 import asyncpg
