@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod freshet;
 pub mod fuzz;
 pub mod generator;
+pub mod marks;
 pub mod model;
 pub mod programs;
 pub mod raw;

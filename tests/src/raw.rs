@@ -27,6 +27,13 @@ impl RawReply {
         self.bodies(b'D').into_iter().map(cells).collect()
     }
 
+    /// The rows, in text format, as `psql -At` prints them.
+    pub fn text(&self) -> String {
+        let text = |cell: &Option<Vec<u8>>| String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned();
+        let row = |row: &Vec<Option<Vec<u8>>>| row.iter().map(text).collect::<Vec<_>>().join("|");
+        self.rows().iter().map(row).collect::<Vec<_>>().join("\n")
+    }
+
     /// The fields of the first ErrorResponse.
     pub fn error(&self) -> Option<String> {
         let body = *self.bodies(b'E').first()?;

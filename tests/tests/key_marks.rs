@@ -3,12 +3,11 @@
 //! answer is held against PostgreSQL's.
 
 use std::net::SocketAddr;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use freshet_config::TableChoice;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
+use freshet_tests::marks::{signal_barriers, start as start_with};
 use freshet_tests::raw::{RawClient, frame};
 
 const SCHEMA: &str = "
@@ -67,9 +66,7 @@ impl<'a> Bench<'a> {
     fn is_here(&self, reader: &mut RawClient, sql: &str) -> bool {
         let reply = reader.simple(sql).expect("answers");
         assert_eq!(reply.error(), None, "{sql}");
-        let text = |cell: &Option<Vec<u8>>| String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned();
-        let row = |row: &Vec<Option<Vec<u8>>>| row.iter().map(text).collect::<Vec<_>>().join("|");
-        let here = reply.rows().iter().map(row).collect::<Vec<_>>().join("\n");
+        let here = reply.text();
         let (route, _) = reader.last().expect("answers");
         assert_eq!(here, self.cluster.psql(&self.database, sql), "{sql}, {route}");
         route != "relay"
@@ -84,25 +81,14 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn signal(&self, signal: &str) {
-        let barrier = self.cluster.psql(
-            "postgres",
-            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'freshet%' AND query LIKE '%pg_current_snapshot%'
-                AND backend_type = 'client backend' AND pid <> pg_backend_pid()",
-        );
-        let processes: Vec<&str> = barrier.lines().collect();
-        assert!(!processes.is_empty());
-        assert!(Command::new("kill").arg(signal).args(processes).status().expect("kill runs").success());
-    }
-
     /// The reads that need a barrier after what `write` does.
     fn waiting_after<'r>(&mut self, reads: &[&'r str], write: impl FnOnce(&mut RawClient)) -> Vec<&'r str> {
         self.settle(reads);
-        self.signal("-STOP");
+        signal_barriers(self.cluster, "-STOP");
         write(&mut self.writer);
         // A relayed read raises what its session requires: one session for each.
         let waiting = reads.iter().copied().filter(|sql| !self.is_here(&mut self.connect(), sql)).collect();
-        self.signal("-CONT");
+        signal_barriers(self.cluster, "-CONT");
         waiting
     }
 
@@ -142,22 +128,7 @@ fn run_binary(client: &mut RawClient, sql: &str, types: &[u32], values: &[&[u8]]
 }
 
 fn start(cluster: &Cluster) -> (String, Freshet) {
-    start_with(cluster, SCHEMA, TABLES)
-}
-
-fn start_with<const N: usize>(cluster: &Cluster, schema: &str, tables: [&str; N]) -> (String, Freshet) {
-    let database = cluster.database();
-    cluster.psql(&database, schema);
-    let names = tables.map(|table| format!("public.{table}"));
-    let freshet = Freshet::start(&cluster.url(&database), |settings| {
-        settings.mirror.tables = TableChoice::List(names.to_vec());
-        settings.freshness.mode = freshet_config::FreshnessMode::Session;
-        settings.freshness.max_lag_ms = 60_000;
-        settings.freshness.wait_budget_ms = 100;
-        settings.audit.sample_one_in = 1_000_000;
-    });
-    freshet.wait_until_mirrored(&database, &names.each_ref().map(String::as_str));
-    (database, freshet)
+    start_with(cluster, SCHEMA, &TABLES)
 }
 
 const ONE: &str = "SELECT v FROM t WHERE id = 1";
@@ -317,14 +288,32 @@ fn a_burst_of_reads_of_several_keys_is_told_apart() {
     let reads = [TWO, ONE, THREE, ONE];
     bench.ask(&READS, "t");
     bench.settle(&READS);
-    let mut reader = bench.connect();
+    let (mut reader, mut observer) = (bench.connect(), bench.connect());
+    let reader_pid = reader.simple("SELECT pg_backend_pid()").expect("answers").text();
+    let mut answered_here = || -> u64 {
+        let sql = format!("SELECT hits, local FROM freshet.sessions WHERE pid = '{reader_pid}'");
+        let counts = observer.simple(&sql).expect("answers").text();
+        counts.split('|').map(|count| count.parse::<u64>().expect("a number")).sum()
+    };
     for round in 0..8 {
         let keys = if round % 2 == 0 { [1, 1] } else { [2, 3] };
-        (0..3).for_each(|_| drop(burst(&mut reader, &reads)));
-        bench.signal("-STOP");
+        let limit = Instant::now() + Duration::from_secs(30);
+        let mut before = answered_here();
+        loop {
+            burst(&mut reader, &reads);
+            let now = answered_here();
+            if now == std::mem::replace(&mut before, now) + reads.len() as u64 {
+                break;
+            }
+            assert!(Instant::now() < limit, "round {round}: not answered here");
+        }
+        signal_barriers(bench.cluster, "-STOP");
         keys.iter().for_each(|key| run(&mut bench.writer, &format!("UPDATE t SET v = v + 1 WHERE id = {key}")));
         let here = burst(&mut reader, &reads);
-        bench.signal("-CONT");
+        let answered = answered_here() - before;
+        signal_barriers(bench.cluster, "-CONT");
+        // The first is of a key that was not written, or was.
+        assert_eq!(answered > 0, round % 2 == 0, "round {round}: {answered} answered here");
         let upstream = reads.map(|sql| cluster.psql(&bench.database, sql));
         assert_eq!(here, upstream, "round {round}");
         bench.settle(&READS);
@@ -335,12 +324,10 @@ fn a_burst_of_reads_of_several_keys_is_told_apart() {
 fn burst(client: &mut RawClient, reads: &[&str]) -> Vec<String> {
     let units: Vec<u8> = reads.iter().flat_map(|sql| frame(b'Q', &[sql.as_bytes(), b"\0"].concat())).collect();
     client.send(&units).expect("sent");
-    let text = |cell: &Option<Vec<u8>>| String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned();
     let answers = reads.iter().map(|sql| {
         let reply = client.read_reply().expect("answers");
         assert_eq!(reply.error(), None, "{sql}");
-        let row = |row: &Vec<Option<Vec<u8>>>| row.iter().map(text).collect::<Vec<_>>().join("|");
-        reply.rows().iter().map(row).collect::<Vec<_>>().join("\n")
+        reply.text()
     });
     answers.collect()
 }
@@ -379,7 +366,7 @@ fn point_reads<const N: usize>(table: &str, column: &str, keys: [&str; N]) -> [S
 fn texts_that_mean_other_rows_than_they_seem_to_are_waited_for_by_all() {
     let cluster = Cluster::start(&[]);
     let (key, too_long) = ("x".repeat(63), "x".repeat(64));
-    let (database, freshet) = start_with(&cluster, &ODD.replace("LONG", &key), ODD_TABLES);
+    let (database, freshet) = start_with(&cluster, &ODD.replace("LONG", &key), &ODD_TABLES);
     let mut bench = Bench::start(&cluster, database, &freshet);
     assert_eq!(freshet.status(&bench.database, "writes_told_by_keys"), "yes");
 
@@ -435,7 +422,7 @@ fn texts_that_mean_other_rows_than_they_seem_to_are_waited_for_by_all() {
 #[test]
 fn a_parameter_of_a_type_that_the_column_had_is_waited_for_by_all() {
     let cluster = Cluster::start(&[]);
-    let (database, freshet) = start_with(&cluster, &ODD.replace("LONG", "k"), ODD_TABLES);
+    let (database, freshet) = start_with(&cluster, &ODD.replace("LONG", "k"), &ODD_TABLES);
     let mut bench = Bench::start(&cluster, database, &freshet);
     let sql = "UPDATE shifting SET v = v + 1 WHERE k = $1";
     let parse = frame(b'P', &[b"early\0", sql.as_bytes(), b"\0\0\0"].concat());

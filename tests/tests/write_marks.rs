@@ -2,12 +2,10 @@
 //! that is still answered here needed none, and one that needs one is relayed.
 
 use std::net::SocketAddr;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use freshet_config::TableChoice;
 use freshet_tests::cluster::Cluster;
-use freshet_tests::freshet::Freshet;
+use freshet_tests::marks::{signal_barriers, start};
 use freshet_tests::raw::RawClient;
 
 const SCHEMA: &str = "
@@ -40,12 +38,9 @@ impl Bench<'_> {
     fn read(&mut self, table: &str) -> (String, String) {
         let reply = self.reader.simple(&format!("SELECT sum(n), count(*) FROM {table}")).expect("answers");
         assert_eq!(reply.error(), None, "{table}");
-        let here = reply.rows();
         let (route, _) = self.reader.last().expect("answers");
         let upstream = self.cluster.psql(&self.database, &format!("SELECT sum(n), count(*) FROM {table}"));
-        let text = |cell: &Option<Vec<u8>>| String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned();
-        let here: Vec<String> = here[0].iter().map(text).collect();
-        assert_eq!(here.join("|"), upstream, "{table}, {route}");
+        assert_eq!(reply.text(), upstream, "{table}, {route}");
         (route, upstream)
     }
 
@@ -67,22 +62,10 @@ impl Bench<'_> {
         assert_eq!(reply.error(), None, "{sql}");
     }
 
-    fn signal(&self, signal: &str) {
-        let barrier = self.cluster.psql(
-            "postgres",
-            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'freshet%' AND query LIKE '%pg_current_snapshot%'
-                AND backend_type = 'client backend' AND pid <> pg_backend_pid()",
-        );
-        let processes: Vec<&str> = barrier.lines().collect();
-        assert!(!processes.is_empty());
-        let status = Command::new("kill").arg(signal).args(processes).status().expect("kill runs");
-        assert!(status.success());
-    }
-
     /// The tables whose reads need no barrier after this write.
     fn unmarked_after(&mut self, sql: &str) -> Vec<&'static str> {
         self.settle();
-        self.signal("-STOP");
+        signal_barriers(self.cluster, "-STOP");
         self.write(sql);
         let mut unmarked = Vec::new();
         for table in TABLES {
@@ -92,7 +75,7 @@ impl Bench<'_> {
                 unmarked.push(table);
             }
         }
-        self.signal("-CONT");
+        signal_barriers(self.cluster, "-CONT");
         unmarked
     }
 }
@@ -100,17 +83,7 @@ impl Bench<'_> {
 #[test]
 fn only_readers_of_what_may_have_been_written_wait() {
     let cluster = Cluster::start(&[]);
-    let database = cluster.database();
-    cluster.psql(&database, SCHEMA);
-    let names = TABLES.map(|table| format!("public.{table}"));
-    let freshet = Freshet::start(&cluster.url(&database), |settings| {
-        settings.mirror.tables = TableChoice::List(names.to_vec());
-        settings.freshness.mode = freshet_config::FreshnessMode::Session;
-        settings.freshness.max_lag_ms = 60_000;
-        settings.freshness.wait_budget_ms = 100;
-        settings.audit.sample_one_in = 1_000_000;
-    });
-    freshet.wait_until_mirrored(&database, &names.each_ref().map(String::as_str));
+    let (database, freshet) = start(&cluster, SCHEMA, &TABLES);
     let connect = || RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
     let mut bench = Bench {
         cluster: &cluster,

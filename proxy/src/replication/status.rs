@@ -57,12 +57,6 @@ pub struct StreamReport {
     pub catalog_version: u64,
 }
 
-impl StreamReport {
-    pub fn is_running(&self) -> bool {
-        matches!(self.state, StreamState::Running(_))
-    }
-}
-
 /// Counters of the stream, for metrics.
 #[derive(Debug, Default)]
 pub struct StreamCounters {
