@@ -258,21 +258,9 @@ impl LocalAnswerer {
         }
         let statistics =
             self.local.statistics.shape(shared.as_ref().map_or(&prepared.shape.text, |shared| &shared.shape));
+        self.check_state(request, &prepared, &statistics)?;
         let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
-        if let Some(statement) = request.unit.prepared
-            && !is_described_by(request.unit, prepared.catalog_version)
-        {
-            let mut relay = refuse(UpstreamReason::CatalogChanged);
-            relay.observer = Some(Box::new(StillDescribed::new(statement, prepared.catalog_version)));
-            return Err(relay);
-        }
-        if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
-            return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
-        }
         let uses_time = prepared.plan.uses_time;
-        if uses_time && request.has_upstreams_clock && request.choice.is_none() {
-            return Err(refuse(UpstreamReason::Volatile("the time of a transaction that began upstream".into())));
-        }
         // The clock is upstream's, and only a barrier that is sent after the statement arrived tells it.
         // A pinned snapshot's clock stands still.
         let mode = if uses_time && request.choice.is_none() { FreshnessMode::Exact } else { request.mode };
@@ -288,29 +276,9 @@ impl LocalAnswerer {
         let role = request.settings.role();
         self.check_privileges(role, &prepared).await.map_err(refuse)?;
         self.check_zones(request, &prepared.zone_names, &parameters).await.map_err(refuse)?;
-        let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
-        match self.local.audit.decide(&prepared.identity, needs_columns) {
-            Decision::Serve => {}
-            Decision::Audit(_) if self.local.patience.is_some() => {}
-            // Upstream's reply would be of another moment.
-            Decision::Audit(UpstreamReason::AuditSample) if request.choice.is_some() => {}
-            Decision::Relay(reason) if uses_time => return Err(refuse(reason)),
-            Decision::Relay(reason) => {
-                // Computed here it was not the same: what it reads is not for us to judge row by row.
-                let dependencies = Dependencies { relations: &relations, tables: &tables };
-                return self.relay_captured(request, &dependencies, &statistics, reason).await;
-            }
-            Decision::Audit(reason) => {
-                // The barrier before the execution; it also says whether the tables are mirrored at all.
-                let before = self.local.freshness.acquire(FreshnessMode::Exact, &relations, self.required).await;
-                let before = before.map_err(refuse)?;
-                let formats = formats(request.unit, &prepared.plan);
-                let oracle =
-                    Oracle::new(&self.local, &prepared, request.settings, parameters.to_vec(), formats, before);
-                let mut relay = refuse(reason);
-                relay.observer = Some(Box::new(oracle));
-                return Err(relay);
-            }
+        let dependencies = Dependencies { relations: &relations, tables: &tables };
+        if let Some(reply) = self.heed_audit(request, &prepared, &parameters, &dependencies, &statistics).await? {
+            return Ok(reply);
         }
         // It may have been found for the keys of a kept reply, which by another catalog are others.
         let is_new_enough = |served: &Served| {
@@ -356,7 +324,6 @@ impl LocalAnswerer {
             Ok(kept) => CachedReply { keys, ..kept },
             Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
                 drop(flight);
-                let dependencies = Dependencies { relations: &relations, tables: &tables };
                 return self.relay_captured(request, &dependencies, &statistics, reason).await;
             }
             Err(reason) => return Err(refuse(reason)),
@@ -372,6 +339,65 @@ impl LocalAnswerer {
         let outcome = if has_place { flight::Outcome::Kept } else { flight::Outcome::NotKept };
         flight.into_iter().for_each(|flight| flight.land(outcome));
         Ok(reply)
+    }
+
+    /// Whether the session is in a state in which the plan's answer would be upstream's.
+    fn check_state(
+        &self,
+        request: &Request<'_>,
+        prepared: &Prepared,
+        statistics: &Arc<ShapeStatistics>,
+    ) -> Result<(), Relay> {
+        let refuse = |reason| self.refuse_prepared(request, prepared, statistics, reason);
+        if let Some(statement) = request.unit.prepared
+            && !is_described_by(request.unit, prepared.catalog_version)
+        {
+            let mut relay = refuse(UpstreamReason::CatalogChanged);
+            relay.observer = Some(Box::new(StillDescribed::new(statement, prepared.catalog_version)));
+            return Err(relay);
+        }
+        if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
+            return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
+        }
+        if prepared.plan.uses_time && request.has_upstreams_clock && request.choice.is_none() {
+            return Err(refuse(UpstreamReason::Volatile("the time of a transaction that began upstream".into())));
+        }
+        Ok(())
+    }
+
+    /// What the audit wants instead of an answer computed here: a reply of upstream's that was kept, or a relay.
+    async fn heed_audit(
+        &mut self,
+        request: &Request<'_>,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+        dependencies: &Dependencies<'_>,
+        statistics: &Arc<ShapeStatistics>,
+    ) -> Result<Option<Reply>, Relay> {
+        let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
+        let reason = match self.local.audit.decide(&prepared.identity, needs_columns) {
+            Decision::Serve => return Ok(None),
+            Decision::Audit(_) if self.local.patience.is_some() => return Ok(None),
+            // Upstream's reply would be of another moment.
+            Decision::Audit(UpstreamReason::AuditSample) if request.choice.is_some() => return Ok(None),
+            Decision::Relay(reason) if prepared.plan.uses_time => {
+                return Err(self.refuse_prepared(request, prepared, statistics, reason));
+            }
+            // Computed here it was not the same: what it reads is not for us to judge row by row.
+            Decision::Relay(reason) => {
+                return self.relay_captured(request, dependencies, statistics, reason).await.map(Some);
+            }
+            Decision::Audit(reason) => reason,
+        };
+        let refuse = |reason| self.refuse_prepared(request, prepared, statistics, reason);
+        // The barrier before the execution; it also says whether the tables are mirrored at all.
+        let before = self.local.freshness.acquire(FreshnessMode::Exact, dependencies.relations, self.required).await;
+        let before = before.map_err(refuse)?;
+        let formats = formats(request.unit, &prepared.plan);
+        let oracle = Oracle::new(&self.local, prepared, request.settings, parameters.to_vec(), formats, before);
+        let mut relay = refuse(reason);
+        relay.observer = Some(Box::new(oracle));
+        Err(relay)
     }
 
     /// Which keys alone a statement reads; none are told if the catalog is another one meanwhile.
