@@ -29,11 +29,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::catalog::functions::{EvalContext, EvalError};
+use crate::executor::upkeep::{self, KeptGroups};
 use crate::executor::{Limits, RowBatch, RunContext};
 use crate::join_cache::JoinCache;
 use crate::planner::Plan;
+use crate::planner::upkeep::Upkeep;
 use crate::reason::UpstreamReason;
-use crate::result_cache::ResultCache;
+use crate::result_cache::{Course, Done, ResultCache};
 use crate::snapshot::Snapshot;
 use crate::statement::dependencies::Dependencies;
 use crate::statement::fingerprint::{self, Lifted};
@@ -135,6 +137,55 @@ impl Engine {
         eval: &EvalContext<'_>,
         cancelled: &AtomicBool,
     ) -> Result<Vec<RowBatch>, EvalError> {
+        self.with_run(snapshot, parameters, eval, cancelled, |context| executor::execute(plan, context))
+    }
+
+    /// Likewise in place of an outdated reply, from what was kept of it where the course says so.
+    pub fn run_course(
+        &self,
+        course: &Course,
+        plan: &Plan,
+        snapshot: &Snapshot,
+        parameters: &[Value],
+        eval: &EvalContext<'_>,
+        cancelled: &AtomicBool,
+    ) -> Result<(Vec<RowBatch>, Option<KeptGroups>, Done), EvalError> {
+        let keep = |upkeep: &Upkeep, context: &RunContext<'_>| upkeep::execute_keeping(plan, upkeep, context);
+        self.with_run(snapshot, parameters, eval, cancelled, |context| match course {
+            Course::Anew => Ok((executor::execute(plan, context)?, None, Done::Anew)),
+            Course::Keeping(upkeep) => keep(upkeep, context).map(|(batches, groups)| (batches, groups, Done::Kept)),
+            Course::Updating { upkeep, kept, changes } => {
+                // An error of a row that is gone is none.
+                let updated = upkeep::execute_updated(plan, upkeep, kept.groups(), changes, context).ok().flatten();
+                let Some((batches, groups)) = updated else {
+                    return keep(upkeep, context).map(|(batches, groups)| (batches, groups, Done::Unable));
+                };
+                if !kept.is_to_be_checked() {
+                    return Ok((batches, Some(groups), Done::Updated));
+                }
+                // More than the statement may use is no answer to compare with.
+                let (anew_batches, anew) = match keep(upkeep, context) {
+                    Err(EvalError::OverBudget(_)) => return Ok((batches, Some(groups), Done::Updated)),
+                    other => other?,
+                };
+                let done = match &anew {
+                    Some(anew) if groups.is_same(anew, upkeep)? => Done::Checked,
+                    Some(_) => Done::Wrong,
+                    None => Done::Unable,
+                };
+                Ok((anew_batches, anew, done))
+            }
+        })
+    }
+
+    fn with_run<T>(
+        &self,
+        snapshot: &Snapshot,
+        parameters: &[Value],
+        eval: &EvalContext<'_>,
+        cancelled: &AtomicBool,
+        run: impl FnOnce(&RunContext<'_>) -> Result<T, EvalError>,
+    ) -> Result<T, EvalError> {
         let orders = snapshot.catalog.orders.view();
         let context = RunContext {
             snapshot,
@@ -143,8 +194,9 @@ impl Engine {
             limits: &self.limits,
             join_cache: &self.joins,
             cancelled,
+            changed: None,
         };
-        let result = executor::execute(plan, &context);
+        let result = run(&context);
         match orders.into_missing() {
             // Whatever came out: it was computed with places that are none.
             Some(missing) => Err(EvalError::Unordered(Arc::new(missing))),

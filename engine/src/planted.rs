@@ -20,6 +20,8 @@ pub enum Bug {
     MarkWrongKey,
     /// A kept reply outlives every change that leaves the number of its rows as it was.
     CountChanges,
+    /// Groups that are kept up keep the rows that are gone.
+    KeepRows,
     // -- of the engine
     /// A numeric quotient has a digit too many.
     WrongScale,
@@ -44,7 +46,7 @@ pub enum Bug {
 }
 
 /// By the names that the checker uses.
-pub const BUGS: [(&str, Bug); 7] = [
+pub const BUGS: [(&str, Bug); 8] = [
     ("skip-barrier", Bug::SkipBarrier),
     ("serve-head", Bug::ServeHead),
     ("drop-delete", Bug::DropDelete),
@@ -52,6 +54,7 @@ pub const BUGS: [(&str, Bug); 7] = [
     ("mark-early", Bug::MarkEarly),
     ("mark-wrong-key", Bug::MarkWrongKey),
     ("count-changes", Bug::CountChanges),
+    ("keep-rows", Bug::KeepRows),
 ];
 
 /// By the names that the corpus uses.

@@ -1,5 +1,6 @@
 //! From a text to a [`Prepared`] statement: parsed, bound, planned, and what the audit must know of it.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use crate::binder::{self, BindContext, BoundExpr, BoundQuery, BoundRelation, OpenColumns, Reader};
@@ -7,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::executor;
 use crate::planner::Plan;
 use crate::reason::UpstreamReason;
-use crate::result_cache::Reads;
+use crate::result_cache::{HeldPlan, Reads};
 use crate::statement::fingerprint::{self, Shape};
 use crate::statement::{self, Statement, second_reading};
 use crate::types::{FormatSettings, Oid};
@@ -57,6 +58,14 @@ pub struct Prepared {
     pub catalog_version: u64,
     /// What may be names of zones in definitions that the text names.
     pub zone_names: Vec<String>,
+}
+
+impl Prepared {
+    /// For the upkeep of replies to it.
+    pub fn held_plan(self: &Arc<Self>) -> HeldPlan<'_> {
+        let holder: Arc<dyn Any + Send + Sync> = Arc::clone(self) as _;
+        HeldPlan { plan: &self.plan, catalog_version: self.catalog_version, holder: Arc::downgrade(&holder) }
+    }
 }
 
 /// What hangs on the order of rows that no ORDER BY tells apart, other than which of them the outermost LIMIT keeps.

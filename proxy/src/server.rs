@@ -250,6 +250,7 @@ fn begin_local(
         limits: freshet_engine::executor::Limits {
             memory_bytes_max: size(settings.limits.query_memory_bytes_max),
             rows_max: size(settings.limits.query_rows_max),
+            threads_max: std::thread::available_parallelism().map_or(1, usize::from).min(QUERY_THREADS_MAX),
         },
     };
     let mirroring = CancellationToken::new();
@@ -372,6 +373,8 @@ async fn tell_binding<A: Answerers>(front: &Front<A>) -> io::Result<()> {
 }
 
 /// While upstream cannot be reached at start.
+/// Threads that one statement may use, of as many that help others at the same time.
+const QUERY_THREADS_MAX: usize = 4;
 const ASK_UPSTREAM_AGAIN: Duration = Duration::from_secs(5);
 
 /// The clients' leg by the settings.

@@ -51,6 +51,8 @@ pub struct ShapeStatistics {
     times: [Times; 4],
     /// Kept replies that outlived a change of their tables, and those that did not, by cause.
     survivals: AtomicU64,
+    /// Replies computed from the changes since an outdated one.
+    updates: AtomicU64,
     invalidations: [AtomicU64; Outdated::ALL.len()],
     last_reason: Mutex<Option<UpstreamReason>>,
 }
@@ -101,6 +103,10 @@ impl ShapeStatistics {
         self.survivals.fetch_add(1, Relaxed);
     }
 
+    pub fn note_update(&self) {
+        self.updates.fetch_add(1, Relaxed);
+    }
+
     pub fn note_invalidation(&self, cause: Outdated) {
         self.invalidations[cause as usize].fetch_add(1, Relaxed);
     }
@@ -135,6 +141,7 @@ impl ShapeStatistics {
             relayed: number(&self.calls, Answered::Relay),
             elapsed_us: Answered::ALL.iter().map(|&a| number(&self.elapsed_us, a)).sum(),
             survivals: self.survivals.load(Relaxed),
+            updates: self.updates.load(Relaxed),
             invalidations: Outdated::ALL.map(|cause| self.invalidations[cause as usize].load(Relaxed)),
             reason: self.last_reason.lock().as_ref().map(ToString::to_string).unwrap_or_default(),
         }
@@ -159,6 +166,8 @@ pub struct ShapeReport {
     pub saved_us: u64,
     /// How often a kept reply outlived changes of its tables.
     pub survivals: u64,
+    /// How often the next reply was computed from the changes since, not from all rows.
+    pub updates: u64,
     /// How often one did not, in the order of [`Outdated::ALL`].
     pub invalidations: [u64; Outdated::ALL.len()],
     /// Why it last went upstream; empty if it never did.

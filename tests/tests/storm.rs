@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
-use freshet_engine::result_cache::{Basis, CachedReply, KeyParts, Keys, ResultCache, ResultKey};
+use freshet_engine::result_cache::{Basis, CachedReply, Keep, KeyParts, Keys, ResultCache, ResultKey};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
@@ -42,6 +42,7 @@ fn reply(bytes: usize) -> Arc<CachedReply> {
         parameters: Box::default(),
         keys: Keys::default(),
         barrier: 0,
+        keep: Keep::default(),
         attachment: Arc::new(()),
     })
 }

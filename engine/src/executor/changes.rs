@@ -15,8 +15,8 @@ use crate::planner::expression::{cannot_raise, type_of};
 use crate::planner::node::Scan;
 use crate::planted::{Bug, is_planted};
 use crate::table::Chunk;
+use crate::types::Value;
 use crate::types::access::value_at;
-use crate::types::{PgType, Value};
 
 /// Rows that pass before, and after; more are taken for a difference rather than compared.
 const ROWS_COMPARED_MAX: usize = 64;
@@ -109,7 +109,7 @@ type Row = Vec<Value>;
 fn listed(scan: &Scan, filter: &BoundExpr) -> Option<(usize, Vec<Value>)> {
     let BoundExpr::InList { operand, list, negated: false, .. } = filter else { return None };
     let BoundExpr::Column { index, expr_type } = &**operand else { return None };
-    if list.len() > 64 || !is_plainly_equal(expr_type.pg_type) {
+    if list.len() > 64 || !expr_type.pg_type.is_plainly_equal() {
         return None;
     }
     let literal = |item: &BoundExpr| match item {
@@ -118,22 +118,6 @@ fn listed(scan: &Scan, filter: &BoundExpr) -> Option<(usize, Vec<Value>)> {
     };
     let values: Vec<Value> = list.iter().map(literal).collect::<Option<_>>()?;
     Some((scan.columns[*index], values.into_iter().filter(|value| !value.is_null()).collect()))
-}
-
-/// Types whose equality is that of their representation.
-pub(crate) fn is_plainly_equal(pg_type: PgType) -> bool {
-    matches!(
-        pg_type,
-        PgType::Int2
-            | PgType::Int4
-            | PgType::Int8
-            | PgType::Text
-            | PgType::Varchar
-            | PgType::Date
-            | PgType::Timestamp
-            | PgType::Timestamptz
-            | PgType::Uuid
-    )
 }
 
 /// Whether the two hold the same rows, whatever their order. Takes `old` apart.

@@ -23,8 +23,14 @@ const LOOK_ROWS_MIN: usize = 4_096;
 
 impl Run<'_> {
     pub(super) fn join_order(&self, join: &Join) -> Result<Vec<usize>, EvalError> {
-        // A recursion's rows are few and others every round; what they are joined with is built once, for the join cache.
-        let working = join.inputs.iter().position(reads_working);
+        // A recursion's rows are few and others every round, as are those of changes; what they are joined with is built once, for the
+        // join cache.
+        let is_few = |node: &PlanNode| match node {
+            PlanNode::Working { .. } => true,
+            PlanNode::Scan(scan) => Some(scan.table) == self.changed,
+            _ => false,
+        };
+        let working = join.inputs.iter().position(|input| has_node(input, &is_few));
         if join.inputs.len() == 2 {
             if let Some(first) = working {
                 return Ok(vec![first, 1 - first]);
@@ -130,9 +136,9 @@ impl<'j> Sizing<'j> {
     }
 }
 
-fn reads_working(node: &PlanNode) -> bool {
-    let mut found = matches!(node, PlanNode::Working { .. });
-    node.for_each_input(&mut |input| found = found || reads_working(input));
+fn has_node(node: &PlanNode, is_it: &dyn Fn(&PlanNode) -> bool) -> bool {
+    let mut found = is_it(node);
+    node.for_each_input(&mut |input| found = found || has_node(input, is_it));
     found
 }
 

@@ -9,6 +9,7 @@ mod accumulate;
 mod aggregate;
 mod arrays;
 mod batch;
+mod bound;
 pub mod changes;
 mod estimate;
 pub(crate) mod eval;
@@ -18,6 +19,7 @@ mod join;
 mod join_order;
 mod key_table;
 mod order;
+pub(crate) mod parallel;
 mod recursive;
 pub(crate) mod scan;
 mod sets;
@@ -25,15 +27,19 @@ mod side;
 mod sort;
 #[cfg(test)]
 mod tests;
+pub mod upkeep;
 mod window;
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::ArrayRef;
+
+pub use self::scan::rows_looked_at;
 
 use self::batch::Batch;
 use self::eval::Environment;
@@ -64,16 +70,18 @@ pub struct Limits {
     pub memory_bytes_max: usize,
     /// Rows of the result, and rows that all joins together produce.
     pub rows_max: usize,
+    /// That one statement may use, of as many that help others at the same time.
+    pub threads_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_bytes_max: 256 << 20, rows_max: 50_000_000 }
+        Self { memory_bytes_max: 256 << 20, rows_max: 50_000_000, threads_max: 1 }
     }
 }
 
 /// Everything that one execution depends on besides the plan.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RunContext<'a> {
     pub snapshot: &'a Snapshot,
     /// One per `$n`, of the plan's parameter types.
@@ -83,6 +91,8 @@ pub struct RunContext<'a> {
     pub join_cache: &'a JoinCache,
     /// Set by another thread to stop; looked at between batches.
     pub cancelled: &'a AtomicBool,
+    /// A table that has the rows of some changes alone: what it is joined with is built, for the join cache.
+    pub changed: Option<RelationId>,
 }
 
 const ABILITIES: Abilities = Abilities { constant: eval::constant, check };
@@ -138,13 +148,19 @@ fn check(node: &PlanNode) -> Result<(), EvalError> {
 
 /// The rows of the answer, in order where the query asks for one.
 pub fn execute(plan: &Plan, context: &RunContext<'_>) -> Result<Vec<RowBatch>, EvalError> {
-    let state = State {
-        memory_bytes: Cell::new(0),
-        join_rows: Cell::new(0),
-        commons: plan.commons.iter().map(|_| OnceCell::new()).collect(),
-        sampled: RefCell::default(),
-        rounds: RefCell::default(),
-    };
+    match parallel::execute(plan, context)? {
+        Some(batches) => Ok(batches),
+        None => execute_given(plan, context, None),
+    }
+}
+
+/// Likewise, with the rows of the aggregate that lies at that address.
+fn execute_given(
+    plan: &Plan,
+    context: &RunContext<'_>,
+    given: Option<(usize, RowBatch)>,
+) -> Result<Vec<RowBatch>, EvalError> {
+    let state = State { given, ..State::new(plan) };
     for expr in &plan.constants {
         eval::constant(expr, context.parameters, &context.eval)?;
     }
@@ -203,6 +219,27 @@ struct State {
     sampled: RefCell<HashMap<usize, usize>>,
     /// By a recursion's number: the rows of the round before.
     rounds: RefCell<HashMap<usize, Batch>>,
+    /// What sorts with a limit leave of scans, by where the scans lie.
+    bounds: RefCell<HashMap<usize, Rc<bound::Bound>>>,
+    /// Rows of an aggregate that are known, by where the plan's node lies.
+    given: Option<(usize, RowBatch)>,
+    /// With more groups an aggregate is given up.
+    groups_max: usize,
+}
+
+impl State {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            memory_bytes: Cell::new(0),
+            join_rows: Cell::new(0),
+            commons: plan.commons.iter().map(|_| OnceCell::new()).collect(),
+            sampled: RefCell::default(),
+            rounds: RefCell::default(),
+            bounds: RefCell::default(),
+            given: None,
+            groups_max: usize::MAX,
+        }
+    }
 }
 
 /// One execution.
@@ -214,6 +251,7 @@ struct Run<'a> {
     cancelled: &'a AtomicBool,
     commons: &'a [PlanNode],
     state: &'a State,
+    changed: Option<RelationId>,
 }
 
 impl<'a> Run<'a> {
@@ -227,6 +265,7 @@ impl<'a> Run<'a> {
             cancelled: context.cancelled,
             commons: &plan.commons,
             state,
+            changed: context.changed,
         }
     }
 }

@@ -219,6 +219,18 @@ pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u
     }))
 }
 
+/// Turns codes round for DESC and puts NULLs at their end; a value may share the extreme code with NULL.
+pub(super) fn directed(mut codes: Vec<u64>, values: &dyn Array, key: Direction) -> Vec<u64> {
+    if key.descending {
+        codes.iter_mut().for_each(|code| *code = !*code);
+    }
+    if let Some(nulls) = values.nulls().filter(|nulls| nulls.null_count() > 0) {
+        let null = if key.nulls_first { 0 } else { u64::MAX };
+        codes.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, code)| *code = null);
+    }
+    codes
+}
+
 /// Refuses types whose order is not known here.
 pub(super) fn check(pg_type: PgType) -> Result<(), EvalError> {
     match pg_type {

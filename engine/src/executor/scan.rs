@@ -5,12 +5,15 @@ use arrow::array::UInt32Array;
 use std::sync::Arc;
 
 use super::batch::Batch;
+use super::bound::Bound;
 use super::eval::Environment;
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
+use crate::planner::Plan;
 use crate::planner::expression::is_row_independent;
-use crate::planner::node::{LookUp, Scan};
+use crate::planner::node::{LookUp, PlanNode, Scan};
+use crate::snapshot::Snapshot;
 use crate::table::{Chunk, ChunkVersion, TableVersion};
 use crate::types::{PgType, Value};
 
@@ -24,11 +27,34 @@ impl Run<'_> {
             return self.scan_by_key(scan, table, &look_ups, sink);
         }
         let ranges = ranges(scan, &self.environment);
-        for version in table.chunks.iter() {
-            if version.alive_rows == 0 || ranges.iter().any(|range| range.excludes(&version.chunk, range.column)) {
-                continue;
+        let is_excluded = |version: &ChunkVersion| {
+            version.alive_rows == 0 || ranges.iter().any(|range| range.excludes(&version.chunk, range.column))
+        };
+        if let Some(bound) = self.bound_of(scan) {
+            return self.scan_bounded(scan, &bound, &table.chunks, &is_excluded, sink);
+        }
+        for version in table.chunks.iter().filter(|version| !is_excluded(version)) {
+            if self.scan_chunk(scan, version, batching, None, sink)?.is_break() {
+                return Ok(Flow::Break(()));
             }
-            if self.scan_chunk(scan, version, batching, sink)?.is_break() {
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// The best chunks first, to where no row is wanted any more.
+    fn scan_bounded(
+        &self,
+        scan: &Scan,
+        bound: &Bound,
+        chunks: &[ChunkVersion],
+        is_excluded: &dyn Fn(&ChunkVersion) -> bool,
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow, EvalError> {
+        for (first, version) in bound.ordered(chunks)? {
+            if first > bound.threshold.get() {
+                break;
+            }
+            if !is_excluded(version) && self.scan_chunk(scan, version, Batching::Small, Some(bound), sink)?.is_break() {
                 return Ok(Flow::Break(()));
             }
         }
@@ -40,6 +66,7 @@ impl Run<'_> {
         scan: &Scan,
         version: &ChunkVersion,
         batching: Batching,
+        bound: Option<&Bound>,
         sink: &mut Sink<'_>,
     ) -> Result<Flow, EvalError> {
         let chunk = &version.chunk;
@@ -54,7 +81,13 @@ impl Run<'_> {
                 true => chunk.columns[*column].clone(),
                 false => chunk.columns[*column].slice(offset, rows),
             });
-            let alive = version.alive.as_ref().map(|alive| alive.slice(offset, rows));
+            let mut alive = version.alive.as_ref().map(|alive| alive.slice(offset, rows));
+            if let Some(wanted) = bound.map(|bound| bound.wanted(chunk, offset, rows)).transpose()?.flatten() {
+                alive = match alive {
+                    Some(alive) => Some(&alive & &wanted),
+                    None => Some(wanted),
+                };
+            }
             let batch = self.filter(Batch::new(columns.collect(), rows), &scan.filters, alive, scan.outputs)?;
             if batch.rows > 0 && sink(batch)?.is_break() {
                 return Ok(Flow::Break(()));
@@ -143,6 +176,59 @@ pub(super) fn chosen_look_ups<'s>(scan: &'s Scan, table: &TableVersion) -> Optio
     }
     let selective = scan.look_ups.iter().find(|look_up| is_selective(table, look_up.column))?;
     Some(vec![selective])
+}
+
+/// Rows that the plan looks at, about. What is found by its primary key is one, and those of which an index has to be made first; of what
+/// makes rows of its own, all that it may be.
+pub fn rows_looked_at(plan: &Plan, snapshot: &Snapshot, parameters: &[Value]) -> usize {
+    fn of_node(node: &PlanNode, of_scan: &dyn Fn(&Scan) -> usize) -> usize {
+        let mut rows = match node {
+            PlanNode::Scan(scan) => of_scan(scan),
+            PlanNode::Series { bounds, .. } => series_rows(bounds),
+            PlanNode::Expand(_) | PlanNode::Recursive(_) => usize::MAX,
+            _ => 0,
+        };
+        node.for_each_input(&mut |input| rows = rows.saturating_add(of_node(input, of_scan)));
+        rows
+    }
+    let of_scan = |scan: &Scan| {
+        let Some(table) = snapshot.tables.get(&scan.table) else { return 0 };
+        key_of(scan, table, parameters)
+            .map_or(table.rows, |key| 1 + table.rows_to_index(&table.schema.primary_key, &key))
+    };
+    let trees = [&plan.root].into_iter().chain(&plan.commons);
+    let trees = trees.chain(plan.scalars.iter().map(|scalar| &scalar.node));
+    trees.fold(0, |rows, tree| rows.saturating_add(of_node(tree, &of_scan)))
+}
+
+/// The primary key that the scan finds its row by, if it is told by the statement and its parameters alone.
+fn key_of(scan: &Scan, table: &TableVersion, parameters: &[Value]) -> Option<Vec<Value>> {
+    let value_of = |column: &usize| {
+        let look_up = scan.look_ups.iter().find(|look_up| look_up.column == *column)?;
+        let value = match &look_up.value {
+            BoundExpr::Literal { value, .. } => value.clone(),
+            // Behind the statement's own are those of subqueries.
+            BoundExpr::Parameter { index, .. } => parameters.get(*index)?.clone(),
+            _ => return None,
+        };
+        as_column_type(value, look_up.column_type)
+    };
+    let key = &table.schema.primary_key;
+    if key.is_empty() { None } else { key.iter().map(value_of).collect() }
+}
+
+/// How many rows generate_series gives for literals.
+fn series_rows(bounds: &[BoundExpr]) -> usize {
+    let number = |bound: &BoundExpr| match bound {
+        BoundExpr::Literal { value: Value::Int4(value), .. } => Some(i64::from(*value)),
+        BoundExpr::Literal { value: Value::Int8(value), .. } => Some(*value),
+        _ => None,
+    };
+    let rows = match bounds {
+        [first, last] => number(first).zip(number(last)).and_then(|(first, last)| last.checked_sub(first)),
+        _ => None,
+    };
+    rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(0))
 }
 
 /// Whether the column's values spread over a range of about the number of rows, in every chunk of any size.

@@ -175,13 +175,16 @@ impl Run<'_> {
             if rows == 0 { Ok(Flow::Continue(())) } else { sink(Batch::new(vec![array], rows)) }
         };
         let mut steps = Steps::new(&bounds, pg_type, self.environment.context.settings)?;
-        while let Some(value) = steps.next()? {
-            values.push(value);
-            if values.len() == SERIES_ROWS && flush(&mut values)?.is_break() {
+        loop {
+            steps.fill(&mut values)?;
+            let is_full = values.len() == SERIES_ROWS;
+            if flush(&mut values)?.is_break() {
                 return Ok(Flow::Break(()));
             }
+            if !is_full {
+                return Ok(Flow::Continue(()));
+            }
         }
-        flush(&mut values)
     }
 
     pub(super) fn constant(&self, expr: &BoundExpr) -> Result<Value, EvalError> {
@@ -256,5 +259,27 @@ impl Steps {
             Step::Span { span, zone: Some(cursor), .. } => Some(add_to_timestamptz(current, span, cursor)?),
         };
         Ok(Some(current))
+    }
+
+    /// Fills `values` up to a batch, less at the end.
+    fn fill(&mut self, values: &mut Vec<i64>) -> Result<(), EvalError> {
+        if let Step::Number { step, .. } = self.step {
+            let Some(first) = self.next else { return Ok(()) };
+            let steps = (i128::from(self.last) - i128::from(first)) / i128::from(step);
+            // None if the end lies behind.
+            let left = if (first > self.last) == (step < 0) || first == self.last { steps.max(0) + 1 } else { 0 };
+            let rows = left.min(SERIES_ROWS as i128) as i64;
+            // What there is lies between the bounds, whatever the product is on the way: modulo 2^64 it is exact.
+            let at = |row: i64| first.wrapping_add(row.wrapping_mul(step));
+            values.extend((0..rows).map(at));
+            self.next = (left > i128::from(rows)).then(|| at(rows));
+            return Ok(());
+        }
+        while values.len() < SERIES_ROWS
+            && let Some(value) = self.next()?
+        {
+            values.push(value);
+        }
+        Ok(())
     }
 }

@@ -1,13 +1,15 @@
 //! ORDER BY, ORDER BY with LIMIT (only the rows that can still be among the first are kept), and LIMIT without order.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use arrow::array::{Array, BooleanArray, UInt32Array};
+use arrow::array::{BooleanArray, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 
 use super::arrays::concatenate;
 use super::batch::Batch;
-use super::order::{Codes, Direction, absolute, codes, sorted_rows};
+use super::bound::Bound;
+use super::order::{Codes, Direction, absolute, codes, directed, sorted_rows};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::{BoundExpr, SortKey};
 use crate::catalog::functions::EvalError;
@@ -32,8 +34,8 @@ impl Bounds {
 
 /// Up to so many rows a selection of the first ones is kept while reading; beyond, everything is sorted.
 const TOP_ROWS_MAX: usize = 65_536;
-/// Candidates are thinned out when there are twice as many as wanted, or so many.
-const CANDIDATES_MIN: usize = 1_024;
+/// Candidates are thinned out when there are twice as many as wanted, or so many, and then as were left the last time.
+const THIN_MIN: usize = 128;
 
 impl Run<'_> {
     pub(super) fn bounds(&self, limit: Option<&BoundExpr>, offset: Option<&BoundExpr>) -> Result<Bounds, EvalError> {
@@ -150,7 +152,27 @@ impl Run<'_> {
 
     /// The input's rows without most of those that cannot be among the first `wanted` in order of the first key.
     fn candidates(&self, input: &PlanNode, first: &SortKey, wanted: usize) -> Result<Vec<Batch>, EvalError> {
-        let mut top = Top { wanted, threshold: u64::MAX, candidates: Vec::new(), rows: 0 };
+        let bound = self.bound(input, first);
+        if let Some((scan, bound)) = &bound {
+            self.state.bounds.borrow_mut().insert(*scan, Rc::clone(bound));
+        }
+        let told = bound.as_ref().map(|(_, bound)| Rc::clone(bound));
+        let top = self.top(input, first, wanted, told);
+        if let Some((scan, _)) = bound {
+            self.state.bounds.borrow_mut().remove(&scan);
+        }
+        Ok(top?.candidates.into_iter().map(|(batch, _)| batch).collect())
+    }
+
+    fn top(
+        &self,
+        input: &PlanNode,
+        first: &SortKey,
+        wanted: usize,
+        bound: Option<Rc<Bound>>,
+    ) -> Result<Top, EvalError> {
+        let mut top = Top::new(wanted, bound);
+        let direction = Direction { descending: first.descending, nulls_first: first.nulls_first };
         let pg_type = type_of(&first.expr);
         // The code of a type is absolute in every batch, except for numerics, whose scale may change.
         let mut scale = None;
@@ -160,25 +182,13 @@ impl Run<'_> {
             let form = values.data_type().clone();
             let is_comparable = scale.get_or_insert_with(|| form.clone()) == &form;
             match absolute(&values, pg_type)? {
-                Some(codes) if is_comparable => top.add(batch, directed(codes, values.as_ref(), first))?,
+                Some(codes) if is_comparable => top.add(batch, directed(codes, values.as_ref(), direction))?,
                 _ => top.add_all(batch),
             }
             Ok(Flow::Continue(()))
         })?;
-        Ok(top.candidates.into_iter().map(|(batch, _)| batch).collect())
+        Ok(top)
     }
-}
-
-/// Turns codes round for DESC and puts NULLs at their end; a value may share the extreme code with NULL.
-fn directed(mut codes: Vec<u64>, values: &dyn Array, key: &SortKey) -> Vec<u64> {
-    if key.descending {
-        codes.iter_mut().for_each(|code| *code = !*code);
-    }
-    if let Some(nulls) = values.nulls().filter(|nulls| nulls.null_count() > 0) {
-        let null = if key.nulls_first { 0 } else { u64::MAX };
-        codes.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, code)| *code = null);
-    }
-    codes
 }
 
 /// Rows that may be among the `wanted` first ones.
@@ -189,9 +199,18 @@ struct Top {
     /// Batches and the codes of their rows; empty codes: nothing is known of the rows.
     candidates: Vec<(Batch, Vec<u64>)>,
     rows: usize,
+    /// With so many rows there are, those beyond the threshold are dropped: twice as many as were left the last time.
+    thin_at: usize,
+    /// Who is told the threshold.
+    bound: Option<Rc<Bound>>,
 }
 
 impl Top {
+    fn new(wanted: usize, bound: Option<Rc<Bound>>) -> Self {
+        let thin_at = THIN_MIN.max(wanted * 2);
+        Self { wanted, threshold: u64::MAX, candidates: Vec::new(), rows: 0, thin_at, bound }
+    }
+
     fn add(&mut self, batch: Batch, codes: Vec<u64>) -> Result<(), EvalError> {
         let (batch, codes) = if self.threshold == u64::MAX { (batch, codes) } else { self.below(batch, codes)? };
         if batch.rows == 0 {
@@ -199,8 +218,9 @@ impl Top {
         }
         self.rows += batch.rows;
         self.candidates.push((batch, codes));
-        if self.rows > CANDIDATES_MIN.max(self.wanted * 2) {
+        if self.rows > self.thin_at {
             self.thin_out()?;
+            self.thin_at = self.thin_at.max(self.rows * 2);
         }
         Ok(())
     }
@@ -219,6 +239,7 @@ impl Top {
             return Ok(());
         }
         self.threshold = *last;
+        self.bound.iter().for_each(|bound| bound.threshold.set(*last));
         self.rows = 0;
         for (batch, codes) in std::mem::take(&mut self.candidates) {
             if codes.is_empty() {

@@ -1,6 +1,7 @@
 //! Plans by hand on tables by hand: what each operator returns. Statements against PostgreSQL are in the tests crate.
 
 mod answers;
+mod bound;
 mod expand;
 
 use std::collections::HashMap;
@@ -247,6 +248,7 @@ fn run_as(
         limits,
         join_cache: &JoinCache::new(1 << 20),
         cancelled: &AtomicBool::new(false),
+        changed: None,
     };
     let mut lines = Vec::new();
     for batch in execute(&plan, &context)? {
@@ -603,6 +605,7 @@ fn memory_is_limited_and_cancelling_stops() {
         limits: &Limits::default(),
         join_cache: &JoinCache::new(0),
         cancelled: &AtomicBool::new(true),
+        changed: None,
     };
     assert!(matches!(execute(&plan(query).expect("planned"), &context), Err(EvalError::OverBudget(_))));
 }
@@ -632,6 +635,7 @@ fn build_sides_are_reused_for_the_same_version_only() {
             limits: &Limits::default(),
             join_cache: &cache,
             cancelled: &AtomicBool::new(false),
+            changed: None,
         };
         let batches = execute(&plan(query()).expect("planned"), &context).expect("answered");
         batches.iter().map(|batch| batch.rows).sum::<usize>()

@@ -8,6 +8,7 @@ pub mod explain;
 pub mod expression;
 pub mod node;
 mod rules;
+pub mod upkeep;
 
 use crate::binder::{
     AggregateCall, BoundExpr, BoundQuery, BoundRelation, ExprType, JoinKind, MatchKind, OutputColumn, ScalarKind,

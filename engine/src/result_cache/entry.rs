@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::keys::Keys;
 use super::reads::{Reads, value_bytes};
+use super::upkeep::Keep;
 use crate::catalog::RelationId;
 use crate::planted::{Bug, is_planted};
 use crate::snapshot::Snapshot;
@@ -39,6 +40,8 @@ pub struct CachedReply {
     /// Upstream's own reply, of a moment that is known only once a barrier of this number has shown the same generations; 0:
     /// computed here.
     pub barrier: u64,
+    /// Groups, to have the next reply from the changes since.
+    pub keep: Keep,
     /// What the maker keeps with the reply (its statistics); the cache does not look at it.
     pub attachment: Arc<dyn Any + Send + Sync>,
 }
@@ -142,6 +145,7 @@ impl CachedReply {
             + self.basis.tables.len() * size_of::<(RelationId, AtomicU64)>()
             + parameters
             + self.keys.bytes()
+            + self.keep.upkept.as_ref().map_or(0, |upkept| upkept.bytes())
             + reads
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::binder::BoundExpr;
 use crate::catalog::{Catalog, RelationId};
-use crate::executor::changes::is_plainly_equal;
 use crate::executor::scan::as_column_type;
 use crate::planner::expression::type_of;
 use crate::planner::node::{LookUp, Scan};
@@ -100,7 +99,7 @@ fn listed<'s>(scan: &Scan, filter: &'s BoundExpr) -> Option<(usize, PgType, &'s 
     let pg_type = expr_type.pg_type;
     let is_of_type =
         |item: &BoundExpr| type_of(item) == pg_type || (pg_type.is_integer() && type_of(item).is_integer());
-    let is_plain = is_plainly_equal(pg_type) && list.len() <= KEYS_MAX && list.iter().all(is_of_type);
+    let is_plain = pg_type.is_plainly_equal() && list.len() <= KEYS_MAX && list.iter().all(is_of_type);
     is_plain.then(|| (scan.columns[*index], pg_type, &list[..]))
 }
 

@@ -11,12 +11,14 @@ mod reads;
 mod revalidate;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 
 pub use entry::{Basis, CachedReply};
 pub use key::{KeyParts, ResultKey};
 pub use keys::{Keys, KeysOf};
 pub use reads::Reads;
 pub use revalidate::{ChangesBetween, Outdated};
+pub use upkeep::{Course, Done, HeldPlan, Keep, Upkept};
 
 use std::sync::Arc;
 
@@ -53,9 +55,14 @@ impl ResultCache {
         self.replies.get(key.as_bytes())
     }
 
+    /// Whether the reply is small enough to be kept.
+    pub fn fits(&self, key: &ResultKey, reply: &CachedReply) -> bool {
+        reply.resident_bytes() + key.as_bytes().len() <= self.reply_bytes_max
+    }
+
     /// Keeps `reply` under `key`, replacing what was there; false if it is too large to be kept.
     pub fn insert(&self, key: &ResultKey, reply: Arc<CachedReply>) -> bool {
-        if reply.resident_bytes() + key.as_bytes().len() > self.reply_bytes_max {
+        if !self.fits(key, &reply) {
             return false;
         }
         self.replies.insert(key.as_bytes().into(), reply);

@@ -1,6 +1,7 @@
 //! Keys, validity and what outlives which change.
 
 mod survival;
+mod upkeep;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ fn reply(bytes: usize, dependencies: &[(u32, u64)]) -> Arc<CachedReply> {
         parameters: Box::default(),
         keys: Keys::default(),
         barrier: 0,
+        keep: Keep::default(),
         catalog_version: 1,
         folds_settings: false,
         elapsed_us: 10,

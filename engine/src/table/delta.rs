@@ -16,6 +16,7 @@ use super::build::CHUNK_BYTES_MAX;
 use super::gather::{Rows, gather};
 use super::index::{Match, Probe};
 use super::{CHUNK_ROWS, Chunk, ChunkVersion, Generation, TableVersion, Zone};
+use crate::catalog::TableSchema;
 use crate::types::Value;
 
 /// A row of a version: number of its chunk, row in the chunk.
@@ -154,19 +155,7 @@ impl TableDelta {
             let chunk = &self.base.chunks[*number as usize].chunk;
             parts.push((chunk.as_ref(), Rows::Picked(&deleted.rows), deleted.rows.len()));
         }
-        let mut chunks = Vec::new();
-        let mut rest = parts.as_slice();
-        while !rest.is_empty() {
-            let mut rows = 0;
-            let end = rest.iter().position(|part| {
-                rows += part.2;
-                rows > CHUNK_ROWS
-            });
-            let (now, later) = rest.split_at(end.unwrap_or(rest.len()));
-            chunks.push(Arc::new(merged(&self.base, now)));
-            rest = later;
-        }
-        chunks
+        merged_in_chunks(&self.base.schema, &parts)
     }
 
     /// The version with the changes made.
@@ -289,16 +278,42 @@ fn replace_by_merged(base: &TableVersion, chunks: &mut Vec<ChunkVersion>, range:
             (version.chunk.as_ref(), rows, version.alive_rows)
         })
         .collect();
-    let chunk = merged(base, &parts);
+    let chunk = merged(&base.schema, &parts);
     chunks.splice(range, [ChunkVersion::new(Arc::new(chunk))]);
 }
 
+impl TableVersion {
+    /// A table of these rows alone.
+    pub fn of_rows(schema: Arc<TableSchema>, parts: &[&Chunk], generation: Generation) -> Self {
+        let parts: Vec<_> = parts.iter().map(|chunk| (*chunk, Rows::All, chunk.rows)).collect();
+        let chunks = merged_in_chunks(&schema, &parts);
+        Self::from_chunks(schema, chunks, generation)
+    }
+}
+
+/// The chosen rows, part after part, in as few chunks as hold them. A part fits into one.
+fn merged_in_chunks(schema: &TableSchema, parts: &[(&Chunk, Rows<'_>, usize)]) -> Vec<Arc<Chunk>> {
+    let mut chunks = Vec::new();
+    let mut rest = parts;
+    while !rest.is_empty() {
+        let mut rows = 0;
+        let end = rest.iter().position(|part| {
+            rows += part.2;
+            rows > CHUNK_ROWS
+        });
+        let (now, later) = rest.split_at(end.unwrap_or(rest.len()).max(1));
+        chunks.push(Arc::new(merged(schema, now)));
+        rest = later;
+    }
+    chunks
+}
+
 /// One chunk of the chosen rows of several.
-fn merged(base: &TableVersion, parts: &[(&Chunk, Rows<'_>, usize)]) -> Chunk {
+fn merged(schema: &TableSchema, parts: &[(&Chunk, Rows<'_>, usize)]) -> Chunk {
     let rows = parts.iter().map(|part| part.2).sum();
-    let columns = base.schema.columns.iter().enumerate().map(|(number, column)| {
+    let columns = schema.columns.iter().enumerate().map(|(number, column)| {
         let parts: Vec<_> = parts.iter().map(|(chunk, rows, _)| (&chunk.columns[number], *rows)).collect();
         gather(&parts, column)
     });
-    Chunk::new(&base.schema, columns.collect(), rows)
+    Chunk::new(schema, columns.collect(), rows)
 }

@@ -68,6 +68,18 @@ impl KeyIndexes {
         None
     }
 
+    /// Whether the index on these columns has been made.
+    fn has(&self, columns: &[usize]) -> bool {
+        let mut slot = &self.first;
+        while let Some(node) = slot.get() {
+            if *node.columns == *columns {
+                return true;
+            }
+            slot = &node.next;
+        }
+        false
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let mut bytes = 0;
         let mut slot = &self.first;
@@ -227,6 +239,11 @@ impl<'a> Probe<'a> {
         chunk.candidates(self.columns, self.key, self.hash, |row| {
             if wanted(row) && self.holds(chunk, row) { found(row) } else { ControlFlow::Continue(()) }
         });
+    }
+
+    /// Whether [`Self::find_in`] would have to make the chunk's index first.
+    pub(super) fn needs_index(&self, chunk: &Chunk) -> bool {
+        chunk.rows > SCAN_ROWS && self.may_be_in(chunk) && !chunk.indexes.has(self.columns)
     }
 
     fn may_be_in(&self, chunk: &Chunk) -> bool {

@@ -176,6 +176,13 @@ impl TableVersion {
         found
     }
 
+    /// Rows that [`Self::find`] would make indexes of for this key.
+    pub fn rows_to_index(&self, columns: &[usize], key: &[Value]) -> usize {
+        let probe = Probe::new(&self.schema, columns, key, Match::Equal);
+        let to_make = self.chunks.iter().filter(|version| probe.needs_index(&version.chunk));
+        to_make.map(|version| version.chunk.rows).sum()
+    }
+
     /// Resident estimate of everything this version holds.
     pub fn bytes(&self) -> usize {
         let chunks = self.chunks.iter().map(|version| {

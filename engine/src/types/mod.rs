@@ -98,6 +98,16 @@ impl PgType {
         matches!(self, Self::Int2 | Self::Int4 | Self::Int8)
     }
 
+    /// Whether equal values are the same: equality is that of the representation (text: of the collations that are mirrored, which are
+    /// deterministic).
+    pub fn is_plainly_equal(self) -> bool {
+        self.is_integer()
+            || matches!(
+                self,
+                Self::Text | Self::Varchar | Self::Date | Self::Time | Self::Timestamp | Self::Timestamptz | Self::Uuid
+            )
+    }
+
     pub const ALL: [Self; 36] = [
         Self::Bool,
         Self::Int2,

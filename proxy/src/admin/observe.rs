@@ -282,6 +282,7 @@ fn statements_relation(local: Option<&Local>) -> TextTable {
         "capture_p50_us",
         "capture_p99_us",
         "survivals",
+        "updates",
         "invalidations",
     ];
     let mut columns = vec![column("statement", TextKind::Text)];
@@ -291,7 +292,7 @@ fn statements_relation(local: Option<&Local>) -> TextTable {
         let routes = [shape.calls(), shape.hits, shape.local, shape.captures, shape.relayed];
         let times = [shape.hit_us, shape.local_us, shape.capture_us];
         let numbers = routes.into_iter().chain([shape.elapsed_us, shape.saved_us]).chain(times.into_iter().flatten());
-        let numbers = numbers.chain([shape.survivals, shape.invalidations.iter().sum()]);
+        let numbers = numbers.chain([shape.survivals, shape.updates, shape.invalidations.iter().sum()]);
         let invalidated_by = shape.invalidated_by();
         let mut cells = vec![Some(shape.statement)];
         cells.extend(numbers.map(|number| Some(number.to_string())));
@@ -320,6 +321,7 @@ fn status_relation(databases: &Databases, local: &Local) -> TextTable {
         ("lag_bytes", report.lag_bytes.to_string()),
         ("lag_ms", report.lag_ms.map_or_else(String::new, |ms| ms.to_string())),
         ("transactions", report.stream.transactions.to_string()),
+        ("mirror_bytes", report.stream.bytes.to_string()),
         ("barriers", local.freshness.counters().barriers.load(Relaxed).to_string()),
         ("stream_restarts", report.stream.restarts.to_string()),
         ("catalog_version", report.stream.catalog_version.to_string()),

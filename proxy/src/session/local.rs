@@ -6,6 +6,7 @@ pub mod answerer;
 pub mod capture;
 pub mod counts;
 pub mod databases;
+mod execute;
 pub mod flight;
 mod kept;
 mod known;
@@ -20,14 +21,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
-use freshet_engine::catalog::functions::{EvalContext, EvalError};
-use freshet_engine::catalog::order::Missing;
+use freshet_engine::catalog::functions::EvalError;
+use freshet_engine::executor::rows_looked_at;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, Keys, ResultKey};
+use freshet_engine::result_cache::{CachedReply, Keys, ResultKey};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::statement::{fingerprint, lexer};
 use freshet_engine::types::encode::Format;
@@ -41,6 +41,7 @@ use crate::freshness::{Freshness, Served};
 use crate::session::answer::{Form, Relay, Reply, Unit};
 use crate::session::local::capture::{Captures, Dependencies};
 use crate::session::local::databases::Databases;
+use crate::session::local::execute::Execution;
 use crate::session::local::flight::{Boarding, Flights};
 use crate::session::local::kept::reply;
 use crate::session::local::moment::Moments;
@@ -50,7 +51,7 @@ use crate::session::local::recent::Recents;
 use crate::session::local::refusals::{DecidedBy, Refusals};
 use crate::session::oracle::{Oracle, StillDescribed};
 use crate::session::preamble;
-use crate::session::reply::{describe_statement, row_description, run};
+use crate::session::reply::describe_statement;
 use crate::session::settings::SessionSettings;
 use crate::session::state::{RouteSetting, SessionState};
 use crate::statistics::{Answered, ShapeStatistics, Statistics};
@@ -112,7 +113,7 @@ impl Local {
     }
 }
 
-/// A table of fewer rows is worked on by the session's own thread: handing over costs more. While it works, the session
+/// Fewer rows are looked at by the session's own thread: handing over costs more. While it works, the session
 /// hears nothing, so this is also how long a cancel request may have to wait.
 const INLINE_ROWS_MAX: usize = 20_000;
 /// Likewise of several tables together, whose join may be much larger than they are.
@@ -146,6 +147,8 @@ pub struct LocalAnswerer {
     /// Likewise, for the normal form of a text.
     text: Vec<u8>,
     refusals: Refusals,
+    /// The statement that was computed last, and its counters.
+    counted: Option<(Arc<Prepared>, Arc<ShapeStatistics>)>,
 }
 
 /// What one answer is made from.
@@ -256,8 +259,7 @@ impl LocalAnswerer {
         if prepared.catalog_version != request.catalog_version {
             return Err(self.refuse(request, None, UpstreamReason::CatalogChanged));
         }
-        let statistics =
-            self.local.statistics.shape(shared.as_ref().map_or(&prepared.shape.text, |shared| &shared.shape));
+        let statistics = self.counters(&prepared, shared.as_ref());
         self.check_state(request, &prepared, &statistics)?;
         let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         let uses_time = prepared.plan.uses_time;
@@ -306,7 +308,8 @@ impl LocalAnswerer {
             return Err(refuse(UpstreamReason::CatalogChanged));
         }
         let (mut flight, mut _pass) = (None, None);
-        if is_keepable && request.route == RouteSetting::Auto && !is_quick(&prepared.plan, &served.snapshot) {
+        let is_quick = is_quick(&prepared.plan, &served.snapshot, &parameters);
+        if is_keepable && request.route == RouteSetting::Auto && !is_quick {
             match self.local.flights.board(&self.key).await {
                 Boarding::Lead(leading) => flight = Some(leading),
                 Boarding::Landed => {
@@ -320,7 +323,12 @@ impl LocalAnswerer {
             }
         }
         let started = Instant::now();
-        let kept = match self.execute(request, &prepared, &parameters, &served, &statistics).await {
+        // What was kept for the same text and parameters may lead to the new reply.
+        let earlier = (is_keepable && request.route == RouteSetting::Auto && !is_quick)
+            .then(|| self.local.engine.results.get(&self.key))
+            .flatten();
+        let execution = Execution { request, prepared: &prepared, parameters: &parameters, served: &served, is_quick };
+        let kept = match self.execute(&execution, earlier.as_deref(), &statistics).await {
             Ok(kept) => CachedReply { keys, ..kept },
             Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
                 drop(flight);
@@ -335,10 +343,24 @@ impl LocalAnswerer {
         if request.unit.describes_statement {
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
         }
-        let has_place = is_keepable && self.local.engine.results.insert(&self.key, Arc::new(kept));
+        let has_place = is_keepable && self.keep(kept);
         let outcome = if has_place { flight::Outcome::Kept } else { flight::Outcome::NotKept };
         flight.into_iter().for_each(|flight| flight.land(outcome));
         Ok(reply)
+    }
+
+    fn counters(&mut self, prepared: &Arc<Prepared>, shared: Option<&Shared>) -> Arc<ShapeStatistics> {
+        if let Some(shared) = shared {
+            return self.local.statistics.shape(&shared.shape);
+        }
+        match &self.counted {
+            Some((known, counters)) if Arc::ptr_eq(known, prepared) => Arc::clone(counters),
+            _ => {
+                let counters = self.local.statistics.shape(&prepared.shape.text);
+                self.counted = Some((Arc::clone(prepared), Arc::clone(&counters)));
+                counters
+            }
+        }
     }
 
     /// Whether the session is in a state in which the plan's answer would be upstream's.
@@ -471,85 +493,6 @@ impl LocalAnswerer {
         self.local.freshness.privileges().check(role, uses, &catalog).await
     }
 
-    async fn execute(
-        &self,
-        request: &Request<'_>,
-        prepared: &Arc<Prepared>,
-        parameters: &Arc<[Value]>,
-        served: &Served,
-        statistics: &Arc<ShapeStatistics>,
-    ) -> Result<CachedReply, UpstreamReason> {
-        let started = Instant::now();
-        let formats = formats(request.unit, &prepared.plan);
-        let mut asked = 0;
-        let (rows, row_count) = loop {
-            match self.rows(request, prepared, parameters, served, &formats).await {
-                Err(EvalError::Unordered(missing)) if asked < ORDER_QUESTIONS_MAX => {
-                    asked += 1;
-                    self.ask_order(&served.snapshot, missing).await?;
-                }
-                done => break done.map_err(local_error)?,
-            }
-        };
-        Ok(CachedReply {
-            row_description: row_description(&prepared.plan, &formats),
-            rows,
-            row_count,
-            relations: prepared.plan.relations(),
-            basis: Basis::of(prepared.plan.tables.iter().map(|table| table.table), &served.snapshot),
-            // Another moment is another time.
-            reads: (!prepared.plan.uses_time).then(|| Arc::clone(&prepared.reads)),
-            parameters: parameters.iter().cloned().collect(),
-            keys: Keys::default(),
-            barrier: 0,
-            catalog_version: prepared.catalog_version,
-            folds_settings: prepared.plan.folds_settings,
-            elapsed_us: started.elapsed().as_micros() as u64,
-            attachment: Arc::clone(statistics) as _,
-        })
-    }
-
-    /// The reply's rows as wire bytes, and how many there are.
-    async fn rows(
-        &self,
-        request: &Request<'_>,
-        prepared: &Arc<Prepared>,
-        parameters: &Arc<[Value]>,
-        served: &Served,
-        formats: &[Format],
-    ) -> Result<(Bytes, u64), EvalError> {
-        let transaction_time = served.statement_time;
-        if is_quick(&prepared.plan, &served.snapshot) {
-            let never = AtomicBool::new(false);
-            let eval = EvalContext { settings: request.format, transaction_time, orders: None };
-            return run(&self.local.engine, &prepared.plan, &served.snapshot, parameters, &eval, formats, &never);
-        }
-        let abandoned = Abandon::default();
-        let flag = Arc::clone(&abandoned.0);
-        let (local, prepared, parameters) = (Arc::clone(&self.local), Arc::clone(prepared), Arc::clone(parameters));
-        let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), request.format.clone(), formats.to_vec());
-        let work = move || {
-            let eval = EvalContext { settings: &settings, transaction_time, orders: None };
-            run(&local.engine, &prepared.plan, &snapshot, &parameters, &eval, &formats, &flag)
-        };
-        let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|_| Err(EvalError::Beyond("the execution panicked".into())))
-    }
-
-    /// Waits for a moment until upstream has told how these texts are ordered; it is asked to the end in any case.
-    async fn ask_order(&self, snapshot: &Arc<Snapshot>, missing: Arc<Missing>) -> Result<(), UpstreamReason> {
-        let orders = Arc::clone(&snapshot.catalog.orders);
-        let asked = Arc::clone(self.local.freshness.orders());
-        let answer = tokio::spawn(async move { asked.learn(&orders, &missing).await });
-        match tokio::time::timeout(ORDER_WAIT_MAX, answer).await {
-            Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => {
-                Err(UpstreamReason::Collation(format!("its order could not be asked: {error}").into()))
-            }
-            Ok(Err(_)) | Err(_) => Err(UpstreamReason::Collation("its order is being asked".into())),
-        }
-    }
-
     /// Parse without execution: its descriptions, once upstream has given the same.
     async fn describe(&self, request: &Request<'_>) -> Result<Reply, Relay> {
         let prepared = self.prepare(request).map_err(Relay::because)?;
@@ -616,16 +559,6 @@ impl LocalAnswerer {
     }
 }
 
-/// Raises its flag when it is dropped: a client that cancels or goes away ends the computation that nobody waits for.
-#[derive(Default)]
-struct Abandon(Arc<AtomicBool>);
-
-impl Drop for Abandon {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
 fn is_execution(unit: &Unit<'_>) -> bool {
     matches!(unit.form, Form::Simple | Form::Execute)
 }
@@ -656,8 +589,7 @@ fn formats(unit: &Unit<'_>, plan: &Plan) -> Vec<Format> {
 }
 
 /// Whether the session's own thread runs it.
-fn is_quick(plan: &Plan, snapshot: &Snapshot) -> bool {
-    let rows: usize =
-        plan.tables.iter().filter_map(|table| snapshot.tables.get(&table.table)).map(|version| version.rows).sum();
-    rows <= if plan.tables.len() > 1 { INLINE_JOIN_ROWS_MAX } else { INLINE_ROWS_MAX }
+fn is_quick(plan: &Plan, snapshot: &Snapshot, parameters: &[Value]) -> bool {
+    rows_looked_at(plan, snapshot, parameters)
+        <= if plan.tables.len() > 1 { INLINE_JOIN_ROWS_MAX } else { INLINE_ROWS_MAX }
 }

@@ -226,7 +226,7 @@ fn judge(
         run(&local.engine, plan, &before.snapshot, parameters, &eval, formats, &never)
     };
     let ours = match answer_at(&prepared.plan, after) {
-        Ok((bytes, _)) => bytes,
+        Ok(rows) => rows.frames,
         Err(EvalError::Unordered(missing)) => return Some(missing),
         // Not wrong, only not answerable; to try each time would cost two barriers for nothing.
         Err(error) => {
@@ -252,7 +252,7 @@ fn judge(
         })
         .collect();
     let (mut theirs, mut ours) = (rows(reply), rows(&ours));
-    let mut all = unlimited.map(|(bytes, _)| rows(&bytes));
+    let mut all = unlimited.map(|unlimited| rows(&unlimited.frames));
     if execution.is_suspended {
         // As if the statement had a LIMIT of as many rows.
         all.get_or_insert_with(|| ours.clone());
@@ -262,16 +262,16 @@ fn judge(
     let mut moving = Vec::new();
     if prepared.plan.uses_time {
         // Upstream's clock stood somewhere between the two barriers': what is the same at both is compared.
-        let Ok((earlier, _)) = answer_at(&prepared.plan, execution.before.statement_time) else {
+        let Ok(earlier) = answer_at(&prepared.plan, execution.before.statement_time) else {
             return inconclusive();
         };
-        let Some(found) = moving_columns(&rows(&earlier), &ours) else { return inconclusive() };
+        let Some(found) = moving_columns(&rows(&earlier.frames), &ours) else { return inconclusive() };
         moving = found;
         forget(&moving, theirs.iter_mut().chain(&mut ours).chain(all.iter_mut().flatten()));
         freedom.order_columns.retain(|column| !moving.contains(column));
     }
     let rows_of = |plan: &Plan| -> Result<Vec<Row>, EvalError> {
-        let (bytes, _) = answer(plan)?;
+        let bytes = answer(plan)?.frames;
         let mut rows = rows(&bytes);
         forget(&moving, &mut rows);
         Ok(rows)

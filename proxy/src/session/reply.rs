@@ -1,12 +1,15 @@
 //! Row batches → wire bytes: DataRow frames with CommandComplete, and the descriptions of a plan's result.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use bytes::Bytes;
 use freshet_engine::Engine;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::executor::RowBatch;
+use freshet_engine::executor::upkeep::KeptGroups;
 use freshet_engine::planner::Plan;
+use freshet_engine::result_cache::{Course, Done};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::encode::{ColumnEncoder, Format, write_rows};
 use freshet_engine::types::{FormatSettings, Value};
@@ -14,7 +17,19 @@ use freshet_engine::types::{FormatSettings, Value};
 use crate::wire::extended::write_parameter_description;
 use crate::wire::query::{Field, write_command_complete, write_row_description};
 
-/// Executes and encodes: DataRow frames and CommandComplete, and the number of rows. Ends soon once `is_abandoned`.
+/// The rows of an answer on the wire.
+pub(super) struct Rows {
+    /// DataRow frames and CommandComplete.
+    pub(super) frames: Bytes,
+    pub(super) count: u64,
+    /// To be kept beside the reply, and how they came about.
+    pub(super) groups: Option<KeptGroups>,
+    pub(super) done: Done,
+    /// What the engine took, in microseconds.
+    pub(super) run_us: u64,
+}
+
+/// Executes and encodes. Ends soon once `is_abandoned`.
 pub(super) fn run(
     engine: &Engine,
     plan: &Plan,
@@ -23,15 +38,32 @@ pub(super) fn run(
     eval: &EvalContext<'_>,
     formats: &[Format],
     is_abandoned: &AtomicBool,
-) -> Result<(Bytes, u64), EvalError> {
-    let batches = engine.run(plan, snapshot, parameters, eval, is_abandoned)?;
-    let row_count: usize = batches.iter().map(|batch| batch.rows).sum();
-    let mut out = Vec::with_capacity(64 + row_count * (8 + 12 * plan.output.len()));
+) -> Result<Rows, EvalError> {
+    run_course(engine, &Course::Anew, plan, snapshot, parameters, eval, formats, is_abandoned)
+}
+
+/// Likewise in place of an outdated reply.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn run_course(
+    engine: &Engine,
+    course: &Course,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    parameters: &[Value],
+    eval: &EvalContext<'_>,
+    formats: &[Format],
+    is_abandoned: &AtomicBool,
+) -> Result<Rows, EvalError> {
+    let started = Instant::now();
+    let (batches, groups, done) = engine.run_course(course, plan, snapshot, parameters, eval, is_abandoned)?;
+    let run_us = started.elapsed().as_micros() as u64;
+    let count: usize = batches.iter().map(|batch| batch.rows).sum();
+    let mut out = Vec::with_capacity(64 + count * (8 + 12 * plan.output.len()));
     for batch in &batches {
         encode(batch, plan, eval.settings, formats, &mut out);
     }
-    write_command_complete(&mut out, &format!("SELECT {row_count}"));
-    Ok((out.into(), row_count as u64))
+    write_command_complete(&mut out, &format!("SELECT {count}"));
+    Ok(Rows { frames: out.into(), count: count as u64, groups, done, run_us })
 }
 
 fn encode(batch: &RowBatch, plan: &Plan, settings: &FormatSettings, formats: &[Format], out: &mut Vec<u8>) {

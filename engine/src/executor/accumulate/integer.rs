@@ -184,7 +184,7 @@ pub(super) fn integers(values: &ArrayRef) -> Box<dyn Fn(usize) -> i64 + '_> {
 }
 
 /// numeric_div(sum, count).
-pub(super) fn quotient(sum: Numeric, count: i64) -> Result<Numeric, EvalError> {
+pub(in crate::executor) fn quotient(sum: Numeric, count: i64) -> Result<Numeric, EvalError> {
     sum.div(Numeric::from_i64(count)).map_err(numeric_error)
 }
 

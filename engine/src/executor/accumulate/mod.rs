@@ -14,6 +14,8 @@ mod spread;
 #[cfg(test)]
 mod tests;
 
+pub(super) use integer::quotient;
+
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 

@@ -107,6 +107,7 @@ fn answer(sql: &str, snapshot: &Snapshot, join_cache: &JoinCache) -> Result<Vec<
         limits: &Limits::default(),
         join_cache,
         cancelled: &AtomicBool::new(false),
+        changed: None,
     };
     let mut lines = Vec::new();
     for batch in execute(&plan, &context).map_err(|error| error.to_string())? {

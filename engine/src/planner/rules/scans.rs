@@ -67,17 +67,7 @@ fn as_look_up(scan: &Scan, filter: usize) -> Option<LookUp> {
     })
 }
 
-/// Types whose equality is that of their representation.
+/// Integers compare by value whatever their width.
 fn is_indexable(column: PgType, value: PgType) -> bool {
-    let by_representation = matches!(
-        column,
-        PgType::Text
-            | PgType::Varchar
-            | PgType::Date
-            | PgType::Time
-            | PgType::Timestamp
-            | PgType::Timestamptz
-            | PgType::Uuid
-    );
-    (by_representation && column == value) || (column.is_integer() && value.is_integer())
+    (column.is_plainly_equal() && column == value) || (column.is_integer() && value.is_integer())
 }

@@ -6,33 +6,33 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::super::*;
-use crate::catalog::functions::EvalContext;
+use crate::catalog::functions::{EvalContext, EvalError};
 use crate::catalog::{
     Catalog, Collation, ColumnSchema, Leaf, Partitioned, RelationEntry, RelationId, ReplicaIdentity, TableSchema,
 };
 use crate::change_log::RowChanges;
-use crate::executor::{Limits, RunContext, execute};
+use crate::executor::{Limits, RowBatch, RunContext, execute, parallel};
 use crate::join_cache::JoinCache;
 use crate::snapshot::{Snapshot, Unions};
 use crate::table::build::{CellValue, ChunkBuilder};
 use crate::table::key_changes::KeyChanges;
 use crate::table::{Chunk, Generation, RowAt, TableDelta, TableVersion};
 use crate::types::access::value_at;
-use crate::types::{FormatSettings, Lsn, PgType, Value};
+use crate::types::{FormatSettings, Lsn, Numeric, PgType, Value};
 use crate::{PrepareContext, Prepared, prepare};
 
-const T: RelationId = RelationId(1);
-const U: RelationId = RelationId(2);
-const WHOLE: RelationId = RelationId(3);
-const LOW: RelationId = RelationId(4);
-const HIGH: RelationId = RelationId(5);
+pub(super) const T: RelationId = RelationId(1);
+pub(super) const U: RelationId = RelationId(2);
+pub(super) const WHOLE: RelationId = RelationId(3);
+pub(super) const LOW: RelationId = RelationId(4);
+pub(super) const HIGH: RelationId = RelationId(5);
 
-type Row = Vec<Value>;
+pub(super) type Row = Vec<Value>;
 
-/// t and u: id, tenant, day, name, n; `whole` is partitioned into `low` and `high`, the latter with its columns the other way
+/// t and u: id, tenant, day, name, n, amount (which follows from n); `whole` is partitioned into `low` and `high`, the latter with its columns the other way
 /// round.
-struct World {
-    catalog: Arc<Catalog>,
+pub(super) struct World {
+    pub(super) catalog: Arc<Catalog>,
     /// Of each table, its versions and what led to each.
     history: HashMap<RelationId, Vec<(Arc<TableVersion>, Option<Arc<RowChanges>>)>>,
     unions: Unions,
@@ -46,6 +46,7 @@ fn schema(id: RelationId, name: &str, is_reversed: bool) -> Arc<TableSchema> {
         ("day", PgType::Date),
         ("name", PgType::Text),
         ("n", PgType::Int4),
+        ("amount", PgType::Numeric),
     ];
     if is_reversed {
         columns.reverse();
@@ -55,7 +56,7 @@ fn schema(id: RelationId, name: &str, is_reversed: bool) -> Arc<TableSchema> {
         name: name.into(),
         attnum: at as i16 + 1,
         type_oid: pg_type.oid(),
-        typmod: -1,
+        typmod: if pg_type == PgType::Numeric { ((10 << 16) | 2) + 4 } else { -1 },
         pg_type: Some(pg_type),
         not_null: at == key,
         collation: if pg_type == PgType::Text { Collation::C } else { Collation::None },
@@ -70,18 +71,19 @@ fn schema(id: RelationId, name: &str, is_reversed: bool) -> Arc<TableSchema> {
     })
 }
 
-fn row(id: i32, tenant: Option<i32>, day: i32, name: &str, n: i32) -> Row {
+pub(super) fn row(id: i32, tenant: Option<i32>, day: i32, name: &str, n: i32) -> Row {
     let tenant = tenant.map_or(Value::Null, Value::Int4);
-    vec![Value::Int4(id), tenant, Value::Date(day), Value::Text(name.into()), Value::Int4(n)]
+    let amount = Value::Numeric(Numeric::Finite { mantissa: i128::from(n) * 37 - 100, scale: 2 });
+    vec![Value::Int4(id), tenant, Value::Date(day), Value::Text(name.into()), Value::Int4(n), amount]
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let tables = [(T, "t", false), (U, "u", false), (LOW, "low", false), (HIGH, "high", true)];
         let mut schemas: Vec<Arc<TableSchema>> = tables.map(|(id, name, turned)| schema(id, name, turned)).to_vec();
         let whole = schema(WHOLE, "whole", false);
         let leaves =
-            vec![Leaf { table: LOW, columns: vec![0, 1, 2, 3, 4] }, Leaf { table: HIGH, columns: vec![4, 3, 2, 1, 0] }];
+            vec![Leaf { table: LOW, columns: (0..6).collect() }, Leaf { table: HIGH, columns: (0..6).rev().collect() }];
         let partitioned = Partitioned { schema: Arc::clone(&whole), leaves, levels: vec![WHOLE] };
         schemas.push(whole);
         let entry = |schema: &Arc<TableSchema>| (schema.name.clone(), RelationEntry::Table(Arc::clone(schema)));
@@ -124,13 +126,13 @@ impl World {
         table == HIGH
     }
 
-    fn place(&self, table: RelationId, id: i32) -> Option<RowAt> {
-        let key = if Self::is_reversed(table) { 4 } else { 0 };
+    pub(super) fn place(&self, table: RelationId, id: i32) -> Option<RowAt> {
+        let key = if Self::is_reversed(table) { 5 } else { 0 };
         self.head(table).find(&[key], &[Value::Int4(id)]).first().copied()
     }
 
     /// One transaction: rows of these keys go, these come.
-    fn change(&mut self, table: RelationId, gone: &[i32], come: &[Row]) {
+    pub(super) fn change(&mut self, table: RelationId, gone: &[i32], come: &[Row]) {
         let base = self.head(table);
         let mut delta = TableDelta::new(Arc::clone(&base));
         gone.iter().filter_map(|id| self.place(table, *id)).for_each(|at| delta.delete(at));
@@ -159,14 +161,14 @@ impl World {
         self.change(table, &[id], &[]);
     }
 
-    fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> Snapshot {
         let tables = self.history.keys().map(|table| (*table, self.head(*table))).collect();
         let snapshot = Snapshot { applied: Lsn(self.generation), catalog: Arc::clone(&self.catalog), tables };
         let whole = self.unions.complete(Arc::new(snapshot), &[WHOLE]).expect("both leaves are there");
         Arc::unwrap_or_clone(whole)
     }
 
-    fn changes_between(
+    pub(super) fn changes_between(
         &self,
         table: RelationId,
         after: Generation,
@@ -176,7 +178,7 @@ impl World {
         Some(changes.filter(|changes| changes.generation > after && changes.generation <= through).collect())
     }
 
-    fn prepare(&self, sql: &str) -> Prepared {
+    pub(super) fn prepare(&self, sql: &str) -> Prepared {
         let context = PrepareContext {
             catalog: &self.catalog,
             settings_id: 1,
@@ -187,7 +189,7 @@ impl World {
         prepare(sql, &context).unwrap_or_else(|reason| panic!("{sql}: {reason}"))
     }
 
-    fn keep(&self, prepared: &Prepared, parameters: &[Value]) -> CachedReply {
+    pub(super) fn keep(&self, prepared: &Prepared, parameters: &[Value]) -> CachedReply {
         CachedReply {
             row_description: bytes::Bytes::new(),
             rows: bytes::Bytes::new(),
@@ -201,6 +203,7 @@ impl World {
             parameters: parameters.into(),
             keys: Keys::of(&prepared.reads.scans, parameters, &self.catalog),
             barrier: 0,
+            keep: Keep::default(),
             attachment: Arc::new(()),
         }
     }
@@ -211,27 +214,51 @@ impl World {
     }
 
     /// Sorted; an error is an answer too.
-    fn answer(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Vec<String>, String> {
+    pub(super) fn answer(&self, prepared: &Prepared, parameters: &[Value]) -> Result<Vec<String>, String> {
+        self.run(parameters, 1, |context| execute(&prepared.plan, context).map(|batches| rows_of(prepared, &batches)))
+    }
+
+    /// As several threads compute it together; None if they do not.
+    pub(super) fn answer_by_several(
+        &self,
+        prepared: &Prepared,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<String>>, String> {
+        let rows = |batches: Option<Vec<RowBatch>>| batches.map(|batches| rows_of(prepared, &batches));
+        self.run(parameters, 3, |context| parallel::execute(&prepared.plan, context).map(rows))
+    }
+
+    fn run<T>(
+        &self,
+        parameters: &[Value],
+        threads_max: usize,
+        run: impl FnOnce(&RunContext<'_>) -> Result<T, EvalError>,
+    ) -> Result<T, String> {
         let context = RunContext {
             snapshot: &self.snapshot(),
             parameters,
             eval: EvalContext { settings: &FormatSettings::default(), transaction_time: None, orders: None },
-            limits: &Limits::default(),
+            limits: &Limits { threads_max, ..Limits::default() },
             join_cache: &JoinCache::new(0),
             cancelled: &AtomicBool::new(false),
+            changed: None,
         };
-        let batches = execute(&prepared.plan, &context).map_err(|error| error.to_string())?;
-        let mut rows = Vec::new();
-        for batch in &batches {
-            for row in 0..batch.rows {
-                let outputs = batch.columns.iter().zip(&prepared.plan.output);
-                let cells = outputs.map(|(array, output)| value_at(array.as_ref(), output.expr_type.pg_type, row));
-                rows.push(format!("{:?}", cells.collect::<Vec<_>>()));
-            }
-        }
-        rows.sort();
-        Ok(rows)
+        run(&context).map_err(|error| error.to_string())
     }
+}
+
+/// The rows as text, sorted.
+pub(super) fn rows_of(prepared: &Prepared, batches: &[RowBatch]) -> Vec<String> {
+    let mut rows = Vec::new();
+    for batch in batches {
+        for row in 0..batch.rows {
+            let outputs = batch.columns.iter().zip(&prepared.plan.output);
+            let cells = outputs.map(|(array, output)| value_at(array.as_ref(), output.expr_type.pg_type, row));
+            rows.push(format!("{:?}", cells.collect::<Vec<_>>()));
+        }
+    }
+    rows.sort();
+    rows
 }
 
 fn chunk(schema: &Arc<TableSchema>, rows: &[Row], is_reversed: bool) -> Arc<Chunk> {
@@ -441,10 +468,10 @@ fn is_untouched_by(sql: &str, other: i32) -> bool {
 }
 
 /// A generator of its own, so that a run can be had again.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn below(&mut self, bound: i32) -> i32 {
+    pub(super) fn below(&mut self, bound: i32) -> i32 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) % bound as u64) as i32
     }

@@ -44,6 +44,7 @@ impl Answerers for LocalAnswerers {
             key: ResultKey::default(),
             text: Vec::new(),
             refusals: Refusals::default(),
+            counted: None,
         };
         answerer.refresh();
         answerer
@@ -200,6 +201,7 @@ impl LocalAnswerer {
         // It has seen upstream's state of this moment.
         self.required = local.freshness.required_now();
         self.local = local;
+        self.counted = None;
         self.is_mirrored_database = is_mirrored;
         self.moves += 1;
         self.moments = Moments::default();

@@ -251,7 +251,7 @@ fn first_of(hash: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use freshet_engine::result_cache::{Basis, Keys};
+    use freshet_engine::result_cache::{Basis, Keep, Keys};
 
     use super::*;
     use crate::session::effect::{Effect, Written};
@@ -270,6 +270,7 @@ mod tests {
             parameters: Box::default(),
             keys: Keys::default(),
             barrier: 0,
+            keep: Keep::default(),
             attachment: Arc::new(()),
         })
     }

@@ -1,0 +1,137 @@
+//! What a sort with a limit tells the scan below it: rows beyond the last one that it holds are of no use.
+//!
+//! The scan takes the chunks with the best values first and leaves out chunks, then rows, that the sort would drop. Only where
+//! nothing in between can raise an error: PostgreSQL would raise it for a row that is left out here.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use arrow::array::{Array, AsArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
+
+use super::Run;
+use super::order::{Direction, absolute, directed};
+use crate::binder::{BoundExpr, SortKey};
+use crate::catalog::functions::EvalError;
+use crate::planner::expression::{cannot_raise, type_of};
+use crate::planner::node::{Equality, PlanNode, Scan, SideKind};
+use crate::table::{Chunk, ChunkVersion};
+use crate::types::access::array_of;
+use crate::types::{PgType, Value};
+
+/// The first key of an order, as a column of a scan, and how far the rows go that are wanted.
+#[derive(Debug)]
+pub(super) struct Bound {
+    /// Index into the table's schema.
+    column: usize,
+    pg_type: PgType,
+    direction: Direction,
+    /// No row with a larger code is wanted.
+    pub(super) threshold: Cell<u64>,
+}
+
+impl Run<'_> {
+    /// The bound of a sort's input by its first key, and where the scan lies that may heed it.
+    pub(super) fn bound(&self, input: &PlanNode, first: &SortKey) -> Option<(usize, Rc<Bound>)> {
+        let BoundExpr::Column { index, .. } = &first.expr else { return None };
+        let pg_type = type_of(&first.expr);
+        let is_known = pg_type.is_integer()
+            || matches!(pg_type, PgType::Date | PgType::Time | PgType::Timestamp | PgType::Timestamptz);
+        let (scan, column) = if is_known { scan_of(input, *index)? } else { return None };
+        let direction = Direction { descending: first.descending, nulls_first: first.nulls_first };
+        let bound = Bound { column, pg_type, direction, threshold: Cell::new(u64::MAX) };
+        Some((std::ptr::from_ref(scan).addr(), Rc::new(bound)))
+    }
+
+    pub(super) fn bound_of(&self, scan: &Scan) -> Option<Rc<Bound>> {
+        self.state.bounds.borrow().get(&std::ptr::from_ref(scan).addr()).cloned()
+    }
+}
+
+impl Bound {
+    /// The chunks in the order in which they may have what is wanted, each with the code that none of its rows is before.
+    pub(super) fn ordered<'c>(&self, chunks: &'c [ChunkVersion]) -> Result<Vec<(u64, &'c ChunkVersion)>, EvalError> {
+        let coded = chunks.iter().map(|version| Ok((self.first_code(&version.chunk)?, version)));
+        let mut chunks = coded.collect::<Result<Vec<_>, EvalError>>()?;
+        chunks.sort_by_key(|(code, _)| *code);
+        Ok(chunks)
+    }
+
+    /// A code that no row of the chunk comes before.
+    fn first_code(&self, chunk: &Chunk) -> Result<u64, EvalError> {
+        let Some(zone) = chunk.zone(self.column) else { return Ok(0) };
+        if zone.nulls > 0 && self.direction.nulls_first {
+            return Ok(0);
+        }
+        let first = if self.direction.descending { &zone.max } else { &zone.min };
+        if first.is_null() { Ok(u64::MAX) } else { self.code_of(first) }
+    }
+
+    fn code_of(&self, value: &Value) -> Result<u64, EvalError> {
+        let array = array_of(value, self.pg_type, 1);
+        let codes = absolute(&array, self.pg_type)?.map(|codes| directed(codes, array.as_ref(), self.direction));
+        Ok(codes.and_then(|codes| codes.first().copied()).unwrap_or(0))
+    }
+
+    /// Set bit: the row of that part of the chunk may be wanted. None: all may.
+    pub(super) fn wanted(&self, chunk: &Chunk, offset: usize, rows: usize) -> Result<Option<BooleanBuffer>, EvalError> {
+        let threshold = self.threshold.get();
+        if threshold == u64::MAX {
+            return Ok(None);
+        }
+        let values = chunk.columns[self.column].slice(offset, rows);
+        if values.null_count() == 0 {
+            let code = if self.direction.descending { !threshold } else { threshold };
+            let last = (code ^ (1 << 63)).cast_signed();
+            return Ok(match values.data_type() {
+                DataType::Int16 => Some(self.within(values.as_primitive::<Int16Type>().values(), last)),
+                DataType::Int32 => Some(self.within(values.as_primitive::<Int32Type>().values(), last)),
+                DataType::Int64 => Some(self.within(values.as_primitive::<Int64Type>().values(), last)),
+                _ => None,
+            });
+        }
+        let Some(codes) = absolute(&values, self.pg_type)? else { return Ok(None) };
+        let codes = directed(codes, values.as_ref(), self.direction);
+        Ok(Some(BooleanBuffer::collect_bool(rows, |row| codes[row] <= threshold)))
+    }
+
+    /// Set bit: the value does not come behind `last`.
+    fn within<T: Copy + Into<i64>>(&self, values: &[T], last: i64) -> BooleanBuffer {
+        if self.direction.descending {
+            BooleanBuffer::collect_bool(values.len(), |row| values[row].into() >= last)
+        } else {
+            BooleanBuffer::collect_bool(values.len(), |row| values[row].into() <= last)
+        }
+    }
+}
+
+/// The scan whose rows each make rows of the node by themselves, without any error, and the column of its table that is the
+/// node's column.
+fn scan_of(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {
+    let all = |exprs: &[BoundExpr]| exprs.iter().all(cannot_raise);
+    let equal = |equalities: &[Equality]| {
+        equalities.iter().all(|equality| cannot_raise(&equality.left) && cannot_raise(&equality.right))
+    };
+    match node {
+        PlanNode::Scan(scan) => all(&scan.filters).then(|| (scan, scan.columns[column])),
+        PlanNode::Filter { input, predicates } if all(predicates) => scan_of(input, column),
+        PlanNode::Project { input, expressions } if all(expressions) => match &expressions[column] {
+            BoundExpr::Column { index, .. } => scan_of(input, *index),
+            _ => None,
+        },
+        PlanNode::SideJoin(join) if column < join.left.width() => {
+            let is_plain = matches!(join.kind, SideKind::Left | SideKind::Semi | SideKind::Anti | SideKind::Mark)
+                && equal(&join.equalities)
+                && all(&join.filters)
+                && join.test.iter().all(cannot_raise);
+            if is_plain { scan_of(&join.left, column) } else { None }
+        }
+        PlanNode::Join(join) if equal(&join.equalities) && equal(&join.implied) && all(&join.filters) => {
+            let bases = join.bases();
+            let at = bases.iter().take(join.inputs.len()).rposition(|base| *base <= column)?;
+            scan_of(&join.inputs[at], column - bases[at])
+        }
+        _ => None,
+    }
+}

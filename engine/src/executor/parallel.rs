@@ -1,0 +1,142 @@
+//! Aggregates over a large table by several threads: each takes a share of the chunks, and their groups are put together.
+//!
+//! What is true of changes of a table ([`super::upkeep`]) is true of shares of it: each of its rows makes rows of the aggregate's
+//! input by itself, and counts, sums and extremes of groups can be put together exactly.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::scan::chosen_look_ups;
+use super::upkeep::{GROUPS_MAX, KeptGroups};
+use super::{Limits, RowBatch, RunContext};
+use crate::catalog::RelationId;
+use crate::catalog::functions::{EvalContext, EvalError};
+use crate::planner::Plan;
+use crate::planner::node::Scan;
+use crate::planner::upkeep::Upkeep;
+use crate::snapshot::Snapshot;
+use crate::table::{ChunkVersion, TableVersion};
+
+/// Smaller tables are done before a thread has begun.
+const ROWS_MIN: usize = if cfg!(test) { 100 } else { 262_144 };
+/// What the rows are joined with is built by each thread: so many times fewer rows.
+const ROWS_PER_OTHER: usize = 8;
+
+/// Threads that help others at the moment, in the whole process.
+static HELPERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Helpers that were free.
+struct Helpers(usize);
+
+impl Helpers {
+    /// Up to `wanted`, of `all` that there may be.
+    fn take(wanted: usize, all: usize) -> Self {
+        let mut taken = 0;
+        let _ = HELPERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |busy| {
+            taken = wanted.min(all.saturating_sub(busy));
+            Some(busy + taken)
+        });
+        Self(taken)
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        HELPERS.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// The rows of the answer. None: the plan is not run by several threads now.
+pub(crate) fn execute(plan: &Plan, context: &RunContext<'_>) -> Result<Option<Vec<RowBatch>>, EvalError> {
+    if context.limits.threads_max < 2 {
+        return Ok(None);
+    }
+    let rows = |scan: &Scan| context.snapshot.tables.get(&scan.table).map_or(0, |table| table.rows);
+    let Some(scan) = plan.scans().into_iter().max_by_key(|scan| rows(scan)) else { return Ok(None) };
+    if rows(scan) < ROWS_MIN {
+        return Ok(None);
+    }
+    let Some(upkeep) = Upkeep::of(plan, &|other| std::ptr::eq(other, scan)) else { return Ok(None) };
+    match groups(plan, &upkeep, context)? {
+        Some(groups) => groups.finish(plan, &upkeep, context).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The groups of an aggregate. None: they are not computed by several threads now, or cannot be kept.
+pub(super) fn groups(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'_>) -> Result<Option<KeptGroups>, EvalError> {
+    let Some(table) = worth_sharing(upkeep, context) else { return Ok(None) };
+    let helpers =
+        Helpers::take((context.limits.threads_max - 1).min(table.chunks.len() - 1), context.limits.threads_max - 1);
+    let shares: Vec<TableVersion> = shares(table, helpers.0 + 1).filter(|share| share.rows > 0).collect();
+    if shares.len() < 2 {
+        return Ok(None);
+    }
+    let memory_bytes_max = context.limits.memory_bytes_max / shares.len();
+    let limits = Limits { memory_bytes_max, ..context.limits.clone() };
+    let snapshots: Vec<Snapshot> = shares
+        .into_iter()
+        .map(|share| {
+            let mut tables = context.snapshot.tables.clone();
+            tables.insert(upkeep.table, Arc::new(share));
+            Snapshot { applied: context.snapshot.applied, catalog: Arc::clone(&context.snapshot.catalog), tables }
+        })
+        .collect();
+    let settings = context.eval.settings;
+    let (parameters, transaction_time) = (context.parameters, context.eval.transaction_time);
+    let (join_cache, cancelled) = (context.join_cache, context.cancelled);
+    let compute = |snapshot: &Snapshot| {
+        // Nothing below the aggregate asks for a learnt order.
+        let eval = EvalContext { settings, transaction_time, orders: None };
+        let changed = Some(upkeep.table);
+        let context = RunContext { snapshot, parameters, eval, limits: &limits, join_cache, cancelled, changed };
+        KeptGroups::compute(plan, upkeep, &context, GROUPS_MAX)
+    };
+    let parts = thread::scope(|scope| {
+        let helping: Vec<_> = snapshots[1..].iter().map(|snapshot| scope.spawn(|| compute(snapshot))).collect();
+        let own = compute(&snapshots[0]);
+        let panicked = |_| Err(EvalError::Beyond("a share panicked".to_owned()));
+        let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(panicked));
+        std::iter::once(own).chain(theirs).collect::<Vec<_>>()
+    });
+    drop(helpers);
+    // What goes wrong in a share (its part of the memory was too small) is for one thread to find.
+    match parts.into_iter().collect::<Result<Option<Vec<KeptGroups>>, _>>() {
+        Ok(Some(parts)) => KeptGroups::together(parts, upkeep),
+        Ok(None) | Err(_) => Ok(None),
+    }
+}
+
+/// The table whose chunks are shared, if that is worth it.
+fn worth_sharing<'c>(upkeep: &Upkeep, context: &RunContext<'c>) -> Option<&'c TableVersion> {
+    if context.limits.threads_max < 2 || context.changed.is_some() {
+        return None;
+    }
+    let version = |id: &RelationId| context.snapshot.tables.get(id);
+    let table = version(&upkeep.table)?;
+    let is_other = |other: &&RelationId| **other != upkeep.table;
+    let is_alone = upkeep.tables.len() - upkeep.tables.iter().filter(is_other).count() == 1;
+    let others: usize = upkeep.tables.iter().filter(is_other).map(|other| version(other).map_or(0, |of| of.rows)).sum();
+    let is_read_through = upkeep.scan().is_some_and(|scan| chosen_look_ups(scan, table).is_none());
+    let is_large = table.rows >= ROWS_MIN && table.chunks.len() > 1 && is_read_through;
+    (is_large && is_alone && others <= table.rows / ROWS_PER_OTHER).then_some(table)
+}
+
+/// The table's chunks in so many parts of about as many rows.
+fn shares(table: &TableVersion, count: usize) -> impl Iterator<Item = TableVersion> {
+    let mut rest = table.chunks.to_vec();
+    let each = table.rows.div_ceil(count);
+    (0..count).map(move |share| {
+        let mut rows = 0;
+        let end = rest.iter().position(|version| {
+            rows += version.alive_rows;
+            rows >= each
+        });
+        let end = if share + 1 == count { rest.len() } else { end.map_or(rest.len(), |end| end + 1) };
+        let chunks: Vec<ChunkVersion> = rest.drain(..end).collect();
+        let rows = chunks.iter().map(|version| version.alive_rows).sum();
+        let (schema, generation) = (Arc::clone(&table.schema), table.generation);
+        TableVersion { schema, chunks: chunks.into(), generation, rows, key_changes: None }
+    })
+}

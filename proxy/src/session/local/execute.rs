@@ -1,0 +1,154 @@
+//! Runs a plan on a snapshot and encodes its rows: anew, or from what was kept beside an outdated reply.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use freshet_engine::Prepared;
+use freshet_engine::catalog::functions::{EvalContext, EvalError};
+use freshet_engine::catalog::order::Missing;
+use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Keep, Keys};
+use freshet_engine::snapshot::Snapshot;
+use freshet_engine::types::Value;
+use freshet_engine::types::encode::Format;
+
+use crate::freshness::Served;
+use crate::session::local::{LocalAnswerer, ORDER_QUESTIONS_MAX, ORDER_WAIT_MAX, Request, formats, local_error};
+use crate::session::reply::{Rows, row_description, run, run_course};
+use crate::statistics::ShapeStatistics;
+
+/// What is run, for whom, and on what.
+pub(super) struct Execution<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) prepared: &'a Arc<Prepared>,
+    pub(super) parameters: &'a Arc<[Value]>,
+    pub(super) served: &'a Served,
+    /// The session's own thread runs it.
+    pub(super) is_quick: bool,
+}
+
+impl LocalAnswerer {
+    /// `earlier`: the reply that was kept for the same text, settings and parameters.
+    pub(super) async fn execute(
+        &self,
+        execution: &Execution<'_>,
+        earlier: Option<&CachedReply>,
+        statistics: &Arc<ShapeStatistics>,
+    ) -> Result<CachedReply, UpstreamReason> {
+        let Execution { request, prepared, parameters, served, .. } = execution;
+        let started = Instant::now();
+        let formats = formats(request.unit, &prepared.plan);
+        let course = Arc::new(self.course(execution, earlier));
+        let mut asked = 0;
+        let rows = loop {
+            match self.rows(execution, &course, &formats).await {
+                Err(EvalError::Unordered(missing)) if asked < ORDER_QUESTIONS_MAX => {
+                    asked += 1;
+                    self.ask_order(&served.snapshot, missing).await?;
+                }
+                done => break done.map_err(local_error)?,
+            }
+        };
+        match rows.done {
+            Done::Updated | Done::Checked => statistics.note_update(),
+            Done::Wrong => {
+                tracing::error!(
+                    statement = %prepared.shape.text,
+                    "groups kept up with changes differ from those computed from all rows: the statement goes upstream from now on"
+                );
+                self.local.audit.differed(&prepared.identity);
+            }
+            Done::Anew | Done::Unable | Done::Kept => {}
+        }
+        let rest = earlier.map_or(0, |earlier| earlier.keep.rest);
+        Ok(CachedReply {
+            row_description: row_description(&prepared.plan, &formats),
+            rows: rows.frames,
+            row_count: rows.count,
+            relations: prepared.plan.relations(),
+            basis: Basis::of(prepared.plan.tables.iter().map(|table| table.table), &served.snapshot),
+            // Another moment is another time.
+            reads: (!prepared.plan.uses_time).then(|| Arc::clone(&prepared.reads)),
+            parameters: parameters.iter().cloned().collect(),
+            keys: Keys::default(),
+            barrier: 0,
+            catalog_version: prepared.catalog_version,
+            folds_settings: prepared.plan.folds_settings,
+            elapsed_us: started.elapsed().as_micros() as u64,
+            keep: Keep::after(&course, rows.done, rows.groups, &prepared.held_plan(), rows.run_us, rest),
+            attachment: Arc::clone(statistics) as _,
+        })
+    }
+
+    /// Keeps the reply for the next one who asks; without its groups if they make it too large. Whether it has found a place.
+    pub(super) fn keep(&self, reply: CachedReply) -> bool {
+        let results = &self.local.engine.results;
+        let reply = match results.fits(&self.key, &reply) {
+            true => reply,
+            false => CachedReply { keep: Keep { upkept: None, ..reply.keep }, ..reply },
+        };
+        results.insert(&self.key, Arc::new(reply))
+    }
+
+    fn course(&self, execution: &Execution<'_>, earlier: Option<&CachedReply>) -> Course {
+        let snapshot = &execution.served.snapshot;
+        let freshness = &self.local.freshness;
+        let changes = |table, after, through| freshness.changes_between(table, after, through);
+        match earlier {
+            Some(earlier) => earlier.course(&execution.prepared.held_plan(), snapshot, &changes),
+            None => Course::Anew,
+        }
+    }
+
+    async fn rows(
+        &self,
+        execution: &Execution<'_>,
+        course: &Arc<Course>,
+        formats: &[Format],
+    ) -> Result<Rows, EvalError> {
+        let Execution { request, prepared, parameters, served, is_quick } = execution;
+        let transaction_time = served.statement_time;
+        if *is_quick {
+            let never = AtomicBool::new(false);
+            let eval = EvalContext { settings: request.format, transaction_time, orders: None };
+            return run(&self.local.engine, &prepared.plan, &served.snapshot, parameters, &eval, formats, &never);
+        }
+        let abandoned = Abandon::default();
+        let flag = Arc::clone(&abandoned.0);
+        let (local, prepared, parameters) = (Arc::clone(&self.local), Arc::clone(prepared), Arc::clone(parameters));
+        let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), request.format.clone(), formats.to_vec());
+        let course = Arc::clone(course);
+        let work = move || {
+            let eval = EvalContext { settings: &settings, transaction_time, orders: None };
+            run_course(&local.engine, &course, &prepared.plan, &snapshot, &parameters, &eval, &formats, &flag)
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|_| Err(EvalError::Beyond("the execution panicked".into())))
+    }
+
+    /// Waits for a moment until upstream has told how these texts are ordered; it is asked to the end in any case.
+    async fn ask_order(&self, snapshot: &Arc<Snapshot>, missing: Arc<Missing>) -> Result<(), UpstreamReason> {
+        let orders = Arc::clone(&snapshot.catalog.orders);
+        let asked = Arc::clone(self.local.freshness.orders());
+        let answer = tokio::spawn(async move { asked.learn(&orders, &missing).await });
+        match tokio::time::timeout(ORDER_WAIT_MAX, answer).await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(error))) => {
+                Err(UpstreamReason::Collation(format!("its order could not be asked: {error}").into()))
+            }
+            Ok(Err(_)) | Err(_) => Err(UpstreamReason::Collation("its order is being asked".into())),
+        }
+    }
+}
+
+/// Raises its flag when it is dropped: a client that cancels or goes away ends the computation that nobody waits for.
+#[derive(Default)]
+struct Abandon(Arc<AtomicBool>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
