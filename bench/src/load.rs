@@ -91,7 +91,7 @@ impl Connection {
 /// A run of `seconds` over connections that stay open.
 pub(crate) fn run(connections: &mut [Connection], load: &Load<'_>, seconds: f64) -> io::Result<Measured> {
     let start = Barrier::new(connections.len());
-    let results: Vec<io::Result<Measured>> = std::thread::scope(|scope| {
+    let results: Vec<io::Result<(Measured, Instant)>> = std::thread::scope(|scope| {
         let threads = connections.iter_mut().enumerate().map(|(thread, connection)| {
             let start = &start;
             scope.spawn(move || one_thread(connection, load, thread, seconds, start))
@@ -101,13 +101,17 @@ pub(crate) fn run(connections: &mut [Connection], load: &Load<'_>, seconds: f64)
         joined.map(|result| result.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))).collect()
     });
     let mut total = Measured { queries: 0, elapsed: Duration::ZERO, latency: histogram(), client_time: Duration::ZERO };
+    let mut whole: Option<(Instant, Instant)> = None;
     for result in results {
-        let measured = result?;
+        let (measured, began) = result?;
         total.queries += measured.queries;
-        total.elapsed = total.elapsed.max(measured.elapsed);
+        // Of many threads some begin when others have ended.
+        let (first, last) = whole.unwrap_or((began, began));
+        whole = Some((first.min(began), last.max(began + measured.elapsed)));
         total.latency.add(&measured.latency).map_err(io::Error::other)?;
         total.client_time += measured.client_time;
     }
+    total.elapsed = whole.map_or(Duration::ZERO, |(first, last)| last - first);
     Ok(total)
 }
 
@@ -117,7 +121,7 @@ fn one_thread(
     thread: usize,
     seconds: f64,
     start: &Barrier,
-) -> io::Result<Measured> {
+) -> io::Result<(Measured, Instant)> {
     let limit = Duration::from_secs_f64(seconds);
     let (mut queries, mut latency, mut at) = (0, histogram(), thread % load.units.len());
     start.wait();
@@ -136,7 +140,7 @@ fn one_thread(
         at = (at + 1) % load.units.len();
     }
     let client_time = thread_time().saturating_sub(before);
-    Ok(Measured { queries, elapsed: now - began, latency, client_time })
+    Ok((Measured { queries, elapsed: now - began, latency, client_time }, began))
 }
 
 fn check_rows(unit: &[u8], reply: &[u8], allowed: &Allowed) -> io::Result<()> {

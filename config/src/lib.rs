@@ -158,6 +158,7 @@ pub struct Limits {
     pub session_buffer_bytes: usize,
     pub query_memory_bytes_max: u64,
     pub query_rows_max: u64,
+    pub query_join_rows_max: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -266,6 +267,7 @@ impl Default for Limits {
             session_buffer_bytes: 256 * 1024,
             query_memory_bytes_max: 256 * MIB,
             query_rows_max: 1_000_000,
+            query_join_rows_max: 200_000_000,
         }
     }
 }

@@ -45,7 +45,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// What replies to it depend on.
     pub reads: Arc<Reads>,
-    /// The same without the outermost LIMIT and OFFSET, for the audit: which rows a limit keeps among equals is free.
+    /// For the audit: all rows that the outermost LIMIT and OFFSET may keep, as which they keep among equals is free. From the first
+    /// row of the order to the last one's equals, or, without an order, all.
     pub unlimited: Option<Plan>,
     /// Output columns of the outermost ORDER BY, as far as its keys are output columns.
     pub order_columns: Vec<usize>,
@@ -102,9 +103,12 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let is_cut = query.is_recursion_cut();
     let unlimited = without_limit(&query).filter(|_| !is_cut);
     let choice = if is_cut { Choice::Anything } else { choice(unlimited.as_ref().unwrap_or(&query)) };
-    let unlimited = unlimited.map(executor::plan).transpose()?;
     let zone_names = query.zone_names.clone();
     let plan = executor::plan(query)?;
+    let unlimited = match unlimited {
+        Some(_) if plan.outermost_sort().is_some() => Some(Plan { with_ties: true, ..plan.clone() }),
+        unlimited => unlimited.map(executor::plan).transpose()?,
+    };
     Ok(Prepared {
         reads: Arc::new(Reads::of(&plan)),
         plan,

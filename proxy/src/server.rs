@@ -250,6 +250,7 @@ fn begin_local(
         limits: freshet_engine::executor::Limits {
             memory_bytes_max: size(settings.limits.query_memory_bytes_max),
             rows_max: size(settings.limits.query_rows_max),
+            join_rows_max: size(settings.limits.query_join_rows_max),
             threads_max: std::thread::available_parallelism().map_or(1, usize::from).min(QUERY_THREADS_MAX),
         },
     };

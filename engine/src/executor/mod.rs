@@ -68,15 +68,17 @@ pub struct RowBatch {
 pub struct Limits {
     /// Sorts, groups, build sides and gathered results together.
     pub memory_bytes_max: usize,
-    /// Rows of the result, and rows that all joins together produce.
+    /// Rows of the result.
     pub rows_max: usize,
+    /// Rows that all joins, series and the like produce together.
+    pub join_rows_max: usize,
     /// That one statement may use, of as many that help others at the same time.
     pub threads_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_bytes_max: 256 << 20, rows_max: 50_000_000, threads_max: 1 }
+        Self { memory_bytes_max: 256 << 20, rows_max: 50_000_000, join_rows_max: 50_000_000, threads_max: 1 }
     }
 }
 
@@ -160,7 +162,8 @@ fn execute_given(
     context: &RunContext<'_>,
     given: Option<(usize, RowBatch)>,
 ) -> Result<Vec<RowBatch>, EvalError> {
-    let state = State { given, ..State::new(plan) };
+    let ties = plan.outermost_sort().filter(|_| plan.with_ties).map(|sort| std::ptr::from_ref(sort).addr());
+    let state = State { given, ties, ..State::new(plan) };
     for expr in &plan.constants {
         eval::constant(expr, context.parameters, &context.eval)?;
     }
@@ -225,6 +228,8 @@ struct State {
     given: Option<(usize, RowBatch)>,
     /// With more groups an aggregate is given up.
     groups_max: usize,
+    /// Where the sort lies whose last row's equals are wanted, too.
+    ties: Option<usize>,
 }
 
 impl State {
@@ -238,6 +243,7 @@ impl State {
             bounds: RefCell::default(),
             given: None,
             groups_max: usize::MAX,
+            ties: None,
         }
     }
 }
@@ -323,6 +329,7 @@ impl Run<'_> {
             PlanNode::Working { number, .. } => self.working(*number, batching, sink),
             PlanNode::Sort { input, keys, limit, offset } => {
                 let bounds = self.bounds(limit.as_ref(), offset.as_ref())?;
+                let bounds = bounds.with_ties(self.state.ties == Some(std::ptr::from_ref(node).addr()));
                 self.sort(input, keys, &bounds, sink)
             }
             PlanNode::Limit { input, limit, offset } => {
@@ -369,7 +376,7 @@ impl Run<'_> {
     fn count_join_rows(&self, rows: usize) -> Result<(), EvalError> {
         let total = self.state.join_rows.get().saturating_add(rows);
         self.state.join_rows.set(total);
-        if total > self.limits.rows_max { Err(EvalError::OverBudget("joined rows")) } else { Ok(()) }
+        if total > self.limits.join_rows_max { Err(EvalError::OverBudget("joined rows")) } else { Ok(()) }
     }
 
     /// The types of the node's output columns.

@@ -9,13 +9,14 @@ use arrow::buffer::BooleanBuffer;
 use super::arrays::concatenate;
 use super::batch::Batch;
 use super::bound::Bound;
+use super::key_table::{KeyTable, Purpose};
 use super::order::{Codes, Direction, absolute, codes, directed, sorted_rows};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::{BoundExpr, SortKey};
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::type_of;
 use crate::planner::node::PlanNode;
-use crate::types::Value;
+use crate::types::{PgType, Value};
 
 /// Which rows of an ordered whole.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +24,15 @@ pub(super) struct Bounds {
     offset: usize,
     /// None: to the end.
     limit: Option<usize>,
+    /// From the first row on, with all that are equal to the last.
+    is_with_ties: bool,
 }
 
 impl Bounds {
+    pub(super) fn with_ties(self, is_with_ties: bool) -> Self {
+        Self { is_with_ties, ..self }
+    }
+
     /// How many rows from the start matter.
     fn end(&self) -> Option<usize> {
         self.limit.map(|limit| self.offset.saturating_add(limit))
@@ -41,7 +48,7 @@ impl Run<'_> {
     pub(super) fn bounds(&self, limit: Option<&BoundExpr>, offset: Option<&BoundExpr>) -> Result<Bounds, EvalError> {
         let limit = self.row_count(limit, "LIMIT must not be negative")?;
         let offset = self.row_count(offset, "OFFSET must not be negative")?.unwrap_or(0);
-        Ok(Bounds { offset, limit })
+        Ok(Bounds { offset, limit, is_with_ties: false })
     }
 
     /// None: absent or NULL.
@@ -93,8 +100,11 @@ impl Run<'_> {
         };
         let Some(all) = self.concatenate(input, batches)? else { return Ok(Flow::Continue(())) };
         let order = self.order(&all, keys)?;
-        let start = bounds.offset.min(order.len());
-        let end = bounds.end().unwrap_or(order.len()).min(order.len());
+        let (mut start, mut end) =
+            (bounds.offset.min(order.len()), bounds.end().unwrap_or(order.len()).min(order.len()));
+        if bounds.is_with_ties {
+            (start, end) = (0, self.end_of_ties(&all, keys, &order, end)?);
+        }
         if start == end {
             return Ok(Flow::Continue(()));
         }
@@ -104,6 +114,17 @@ impl Run<'_> {
         }
         let rows = UInt32Array::from(order).slice(start, end - start);
         sink(all.select(&Arc::new(rows))?)
+    }
+
+    /// Behind the last of the rows, in that order, that are equal by the keys to the one before `end`.
+    fn end_of_ties(&self, batch: &Batch, keys: &[SortKey], order: &[u32], end: usize) -> Result<usize, EvalError> {
+        let Some(last) = end.checked_sub(1) else { return Ok(end) };
+        let types: Vec<PgType> = keys.iter().map(|key| type_of(&key.expr)).collect();
+        let values = keys.iter().map(|key| self.environment.evaluate_column(&key.expr, batch));
+        let mut table = KeyTable::new(&types, Purpose::Groups, batch.rows)?;
+        let ids = table.assign(&values.collect::<Result<Vec<_>, _>>()?, batch.rows)?;
+        let id = |at: usize| ids[order[at] as usize];
+        Ok((end..order.len()).find(|at| id(*at) != id(last)).unwrap_or(order.len()))
     }
 
     /// Row numbers of the batch in the order of the keys.

@@ -321,7 +321,7 @@ fn joins_are_ordered_by_what_they_leave_not_by_the_size_of_inputs() {
     let regions = call(&TEXT_EQUAL, vec![column(3, Text), column(5, Text)]);
     let on = BoundExpr::And(vec![equal(1, 2), regions, equal(4, 7), equal(0, 6)]);
     let counted = aggregate(filter(both, on), vec![], vec![agg(F::CountStar, None, Int8)]);
-    let limits = Limits { rows_max: 70_000, ..Limits::default() };
+    let limits = Limits { join_rows_max: 70_000, ..Limits::default() };
     // Customers 18 and 19 are not there; every order meets itself.
     assert_eq!(try_rows(counted, &[Int8], &limits).expect("within the budget"), ["17100"]);
 }
@@ -755,7 +755,7 @@ fn rules_keep_the_answers_of_random_queries() {
     for round in 0..600 {
         let depth = 1 + dice.roll(5) as u32;
         let (root, width) = dice.relation(depth);
-        let limits = Limits { rows_max: 50_000, ..Limits::default() };
+        let limits = Limits { rows_max: 50_000, join_rows_max: 50_000, ..Limits::default() };
         let types = vec![Int4; width];
         let Ok(as_written) = run_as(plan_as_written, &snapshot, root.clone(), &types, &limits) else { continue };
         let planned =

@@ -39,6 +39,8 @@ pub struct Plan {
     pub views: Vec<TableUse>,
     pub uses_time: bool,
     pub folds_settings: bool,
+    /// The outermost sort's first rows, up to where its limit ends, and all that are equal to the last of them by its keys.
+    pub with_ties: bool,
 }
 
 /// A subquery that is one value.
@@ -53,6 +55,15 @@ impl Plan {
     /// Everything that the answer depends on: first the tables, then the views.
     pub fn relations(&self) -> Vec<RelationId> {
         self.tables.iter().chain(&self.views).map(|table| table.table).collect()
+    }
+
+    /// The sort that the outermost limit is of.
+    pub fn outermost_sort(&self) -> Option<&PlanNode> {
+        let mut node = &self.root;
+        while let PlanNode::Project { input, .. } = node {
+            node = input;
+        }
+        matches!(node, PlanNode::Sort { limit: Some(_), .. }).then_some(node)
     }
 
     /// Every reading of a table, wherever in the statement.
@@ -113,6 +124,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
         views: query.views,
         uses_time: query.uses_time,
         folds_settings: query.folds_settings,
+        with_ties: false,
     })
 }
 
@@ -294,6 +306,7 @@ pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason>
         views,
         uses_time,
         folds_settings,
+        with_ties: false,
     })
 }
 

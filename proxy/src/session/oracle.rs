@@ -236,10 +236,11 @@ fn judge(
     };
     let answer = |plan: &Plan| answer_at(plan, after);
     let unlimited = prepared.unlimited.as_ref().map(answer);
-    let unlimited = match unlimited.transpose() {
-        Ok(unlimited) => unlimited,
+    // Too many to choose from: only an equal answer says something.
+    let (unlimited, is_equal_only) = match unlimited.transpose() {
+        Ok(unlimited) => (unlimited, false),
         Err(EvalError::Unordered(missing)) => return Some(missing),
-        Err(_) => return inconclusive(),
+        Err(_) => (None, true),
     };
     let columns: Vec<ComparedColumn> = prepared
         .plan
@@ -284,6 +285,7 @@ fn judge(
             let reason = UpstreamReason::Unsupported("rows that no ORDER BY tells apart decide the answer".into());
             local.audit.refused(&prepared.identity, reason);
         }
+        Judgement::Differs(_) if is_equal_only => return inconclusive(),
         Judgement::Differs(difference) => {
             report(prepared, &difference, &answers.theirs, &answers.ours);
             local.audit.differed(&prepared.identity);

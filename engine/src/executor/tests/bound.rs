@@ -66,3 +66,20 @@ fn an_error_that_a_row_would_raise_is_raised() {
     let error = run_as(plan, &snapshot_of_many(), first, &[Int4; 3], &Limits::default());
     assert!(matches!(error, Err(EvalError::Raises(_))), "{error:?}");
 }
+
+#[test]
+fn with_ties_come_all_that_are_equal_to_the_last_row() {
+    fn with_ties(query: BoundQuery) -> Result<Plan, UpstreamReason> {
+        Ok(Plan { with_ties: true, ..plan(query)? })
+    }
+    for (descending, nulls_first) in [(false, false), (false, true), (true, false), (true, true)] {
+        let whole = values(ordered(scan(1, &[0, 1, 2]), descending, nulls_first));
+        for (count, offset) in [(1, 0), (5, 30), (100, 0), (9_000, 0)] {
+            let root = limit(ordered(scan(1, &[0, 1, 2]), descending, nulls_first), count, offset);
+            let lines = run_as(with_ties, &snapshot_of_many(), root, &[Int4; 3], &Limits::default()).expect("answered");
+            let end = ((count + offset) as usize).min(whole.len());
+            let ties = whole[end..].iter().take_while(|value| **value == whole[end - 1]).count();
+            assert_eq!(lines.len(), end + ties, "{descending} {nulls_first}, {count} from {offset}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What one statement may use: the bounds hold, and what stays within them is answered here.
+
+use std::time::{Duration, Instant};
+
+use freshet_config::FreshnessMode;
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+use freshet_tests::raw::RawClient;
+
+const WAIT: Duration = Duration::from_secs(30);
+
+/// Many equal amounts.
+const SETUP: &str = "CREATE TABLE sales (id int PRIMARY KEY, shop int, amount int);
+    INSERT INTO sales SELECT i, i % 50, i % 100 FROM generate_series(1, 5000) i;
+    CREATE TABLE shops (id int PRIMARY KEY, name text);
+    INSERT INTO shops SELECT i, 'shop ' || i FROM generate_series(0, 49) i";
+
+/// The last route and its reason once the statement is not relayed for its first run any more.
+fn settled(client: &mut RawClient, sql: &str) -> (String, String) {
+    let limit = Instant::now() + WAIT;
+    let mut first_runs = 0;
+    loop {
+        let reply = client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(reply.error(), None, "{sql}");
+        let (route, reason) = client.last().expect("answers");
+        first_runs += usize::from(reason == "first_run");
+        assert!(first_runs < 20, "{sql}: its audit comes to no end");
+        if route != "relay" || reason.contains("over_budget") {
+            return (route, reason);
+        }
+        assert!(Instant::now() < limit, "{sql}: {route} {reason}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn only_what_goes_beyond_a_bound_is_relayed() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, SETUP);
+    let freshet = Freshet::start(&cluster.url(&database), |settings| {
+        settings.freshness.mode = FreshnessMode::Exact;
+        settings.audit.sample_one_in = 0;
+        settings.limits.query_rows_max = 1_000;
+        settings.limits.query_join_rows_max = 20_000;
+    });
+    let mut client = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    client.simple("SET freshet.route = 'local'").expect("answers");
+    // More rows than a result may have lie below the limit, or come out of the join.
+    for sql in [
+        "SELECT id, amount FROM sales ORDER BY amount DESC LIMIT 30",
+        "SELECT id, amount FROM sales ORDER BY amount LIMIT 30 OFFSET 70",
+        "SELECT amount FROM sales WHERE shop < 40 ORDER BY amount DESC, id LIMIT 5",
+        "SELECT id, shop, amount FROM sales LIMIT 20",
+        "SELECT s.name, count(*), sum(x.amount) FROM sales x JOIN shops s ON s.id = x.shop GROUP BY s.name",
+        "SELECT x.id, s.name FROM sales x JOIN shops s ON s.id = x.shop ORDER BY x.amount DESC, x.id LIMIT 10",
+    ] {
+        assert_eq!(settled(&mut client, sql), ("local".to_owned(), String::new()), "{sql}");
+    }
+    for (sql, budget) in [
+        ("SELECT id FROM sales", "result rows"),
+        ("SELECT count(*) FROM sales a JOIN sales b ON a.shop = b.shop", "joined rows"),
+    ] {
+        let (route, reason) = settled(&mut client, sql);
+        assert!(route == "relay" && reason.contains(budget), "{sql}: {route} {reason}");
+    }
+}
