@@ -65,3 +65,51 @@ fn only_what_goes_beyond_a_bound_is_relayed() {
         assert!(route == "relay" && reason.contains(budget), "{sql}: {route} {reason}");
     }
 }
+
+#[test]
+fn a_table_without_room_is_mirrored_once_there_is_some() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    // Each some 7 MB of heap.
+    cluster.psql(
+        &database,
+        "CREATE TABLE one (id int PRIMARY KEY, note text); CREATE TABLE two (id int PRIMARY KEY, note text);
+         INSERT INTO one SELECT i, md5(i::text) FROM generate_series(1, 100000) i; INSERT INTO two SELECT * FROM one; ANALYZE",
+    );
+    let freshet = Freshet::start(&cluster.url(&database), |settings| {
+        settings.freshness.mode = FreshnessMode::Exact;
+        settings.audit.sample_one_in = 0;
+        settings.mirror.memory_bytes_max = 6 << 20;
+    });
+    let mut client = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    client.simple("SET freshet.route = 'local'").expect("answers");
+    let mut until = |table: &str, wanted: &str, part: &str| {
+        let limit = Instant::now() + 3 * WAIT;
+        loop {
+            let reply = client.simple(&format!("SELECT count(*) FROM {table} WHERE id < 51")).expect("answers");
+            assert_eq!(reply.error(), None, "{table}");
+            let (route, reason) = client.last().expect("answers");
+            if route == wanted && reason.contains(part) {
+                return;
+            }
+            assert!(Instant::now() < limit, "{table}: {route} {reason}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until("one", "local", "");
+    until("two", "relay", "");
+    let reason = "SELECT reason FROM freshet.tables WHERE name = 'public.two'";
+    let mut other = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    let limit = Instant::now() + WAIT;
+    loop {
+        let rows = other.simple(reason).expect("answers").rows();
+        let text = rows.first().and_then(|row| row[0].clone()).unwrap_or_default();
+        if String::from_utf8_lossy(&text).contains("memory_bytes_max") {
+            break;
+        }
+        assert!(Instant::now() < limit, "{}", String::from_utf8_lossy(&text));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    cluster.psql(&database, "DROP TABLE one");
+    until("two", "local", "");
+}

@@ -156,9 +156,10 @@ impl Replication {
                     HandOverError::Copy(CopyError::OverMemory) => {
                         entry.refuse(facts.layout, CopyError::OverMemory.to_string())
                     }
+                    // To look again costs nothing, and others may be gone by then.
                     HandOverError::InTheWay
                     | HandOverError::LockersStayed
-                    | HandOverError::Copy(CopyError::Upstream(_)) => entry.fail(error.to_string()),
+                    | HandOverError::Copy(CopyError::NoRoom | CopyError::Upstream(_)) => entry.fail(error.to_string()),
                 }
             }
         }
@@ -181,7 +182,7 @@ impl Replication {
         shared.budget.set_bytes_max(room);
         // A heap is about as large as the mirrored table; do not start what cannot end well.
         if usize::try_from(facts.heap_bytes).is_ok_and(|heap| heap / 2 > room) {
-            return Err(CopyError::OverMemory.into());
+            return Err(CopyError::NoRoom.into());
         }
         let hand_over = HandOver {
             pool: shared.pool.clone(),
