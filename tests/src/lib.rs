@@ -12,3 +12,4 @@ pub mod model;
 pub mod programs;
 pub mod raw;
 pub mod tls;
+pub mod world;

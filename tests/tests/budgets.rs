@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
-use freshet_tests::cluster::Cluster;
-use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
+use freshet_tests::world::World;
 
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -35,16 +34,11 @@ fn settled(client: &mut RawClient, sql: &str) -> (String, String) {
 
 #[test]
 fn only_what_goes_beyond_a_bound_is_relayed() {
-    let cluster = Cluster::shared();
-    let database = cluster.database();
-    cluster.psql(&database, SETUP);
-    let freshet = Freshet::start(&cluster.url(&database), |settings| {
-        settings.freshness.mode = FreshnessMode::Exact;
-        settings.audit.sample_one_in = 0;
+    let world = World::start_with(FreshnessMode::Exact, SETUP, |settings| {
         settings.limits.query_rows_max = 1_000;
         settings.limits.query_join_rows_max = 20_000;
     });
-    let mut client = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    let mut client = world.client();
     client.simple("SET freshet.route = 'local'").expect("answers");
     // More rows than a result may have lie below the limit, or come out of the join.
     for sql in [
@@ -68,20 +62,11 @@ fn only_what_goes_beyond_a_bound_is_relayed() {
 
 #[test]
 fn a_table_without_room_is_mirrored_once_there_is_some() {
-    let cluster = Cluster::shared();
-    let database = cluster.database();
     // Each some 7 MB of heap.
-    cluster.psql(
-        &database,
-        "CREATE TABLE one (id int PRIMARY KEY, note text); CREATE TABLE two (id int PRIMARY KEY, note text);
-         INSERT INTO one SELECT i, md5(i::text) FROM generate_series(1, 100000) i; INSERT INTO two SELECT * FROM one; ANALYZE",
-    );
-    let freshet = Freshet::start(&cluster.url(&database), |settings| {
-        settings.freshness.mode = FreshnessMode::Exact;
-        settings.audit.sample_one_in = 0;
-        settings.mirror.memory_bytes_max = 6 << 20;
-    });
-    let mut client = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    let setup = "CREATE TABLE one (id int PRIMARY KEY, note text); CREATE TABLE two (id int PRIMARY KEY, note text);
+        INSERT INTO one SELECT i, md5(i::text) FROM generate_series(1, 100000) i; INSERT INTO two SELECT * FROM one; ANALYZE";
+    let world = World::start_with(FreshnessMode::Exact, setup, |settings| settings.mirror.memory_bytes_max = 6 << 20);
+    let mut client = world.client();
     client.simple("SET freshet.route = 'local'").expect("answers");
     let mut until = |table: &str, wanted: &str, part: &str| {
         let limit = Instant::now() + 3 * WAIT;
@@ -98,18 +83,17 @@ fn a_table_without_room_is_mirrored_once_there_is_some() {
     };
     until("one", "local", "");
     until("two", "relay", "");
-    let reason = "SELECT reason FROM freshet.tables WHERE name = 'public.two'";
-    let mut other = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    let mut other = world.client();
     let limit = Instant::now() + WAIT;
     loop {
-        let rows = other.simple(reason).expect("answers").rows();
-        let text = rows.first().and_then(|row| row[0].clone()).unwrap_or_default();
-        if String::from_utf8_lossy(&text).contains("memory_bytes_max") {
+        let reason =
+            other.simple("SELECT reason FROM freshet.tables WHERE name = 'public.two'").expect("answers").text();
+        if reason.contains("memory_bytes_max") {
             break;
         }
-        assert!(Instant::now() < limit, "{}", String::from_utf8_lossy(&text));
+        assert!(Instant::now() < limit, "{reason}");
         std::thread::sleep(Duration::from_millis(20));
     }
-    cluster.psql(&database, "DROP TABLE one");
+    world.past("DROP TABLE one");
     until("two", "local", "");
 }

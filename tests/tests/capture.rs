@@ -3,31 +3,23 @@
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
-use freshet_tests::cluster::Cluster;
-use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::{RawClient, RawReply};
+use freshet_tests::world::World;
 
 const WAIT: Duration = Duration::from_secs(30);
 
-struct World {
-    cluster: &'static Cluster,
-    database: String,
-    freshet: Freshet,
+/// A world, and a session through its freshet.
+struct Stand {
+    world: World,
     client: RawClient,
 }
 
-impl World {
+impl Stand {
     fn start(mode: FreshnessMode, setup: &str) -> Self {
-        let cluster = Cluster::shared();
-        let database = cluster.database();
-        cluster.psql(&database, setup);
-        let freshet = Freshet::start(&cluster.url(&database), |settings| {
-            settings.freshness.mode = mode;
-            // On a machine under load upstream may take its time.
-            settings.cache.shared_wait_ms = 60_000;
-        });
-        let client = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
-        Self { cluster, database, freshet, client }
+        // On a machine under load upstream may take its time.
+        let world = World::start_with(mode, setup, |settings| settings.cache.shared_wait_ms = 60_000);
+        let client = world.client();
+        Self { world, client }
     }
 
     fn ask(&mut self, sql: &str) -> RawReply {
@@ -59,12 +51,12 @@ impl World {
     }
 
     fn upstream(&self, sql: &str) -> String {
-        self.cluster.psql(&self.database, sql)
+        self.world.past(sql)
     }
 
     /// Changed past freshet.
     fn past(&self, sql: &str) {
-        self.cluster.psql(&self.database, sql);
+        self.world.past(sql);
     }
 }
 
@@ -86,26 +78,26 @@ const JOINED: &str = "SELECT masklen(t.addr) FROM t JOIN u ON u.t_id = t.id ORDE
 #[test]
 fn a_reply_of_upstreams_is_kept_while_its_tables_do_not_change() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
-        let mut world = World::start(mode, SETUP);
+        let mut stand = Stand::start(mode, SETUP);
         for sql in [HOSTS, JOINED] {
-            let before = world.until(sql, "hit");
+            let before = stand.until(sql, "hit");
             assert!(before.iter().any(|route| route == "capture"), "{sql}: {before:?}");
             for _ in 0..3 {
-                assert_eq!(world.routed(sql).1, "hit", "{sql}");
+                assert_eq!(stand.routed(sql).1, "hit", "{sql}");
             }
         }
         if mode == FreshnessMode::Exact {
-            world.past("INSERT INTO bystander VALUES (2)");
-            assert_eq!(world.routed(HOSTS).1, "hit", "a write to another table");
-            world.past("UPDATE t SET addr = '10.0.0.7' WHERE id = 2");
+            stand.past("INSERT INTO bystander VALUES (2)");
+            assert_eq!(stand.routed(HOSTS).1, "hit", "a write to another table");
+            stand.past("UPDATE t SET addr = '10.0.0.7' WHERE id = 2");
         } else {
-            assert_eq!(world.ask("UPDATE t SET addr = '10.0.0.7' WHERE id = 2").error(), None);
+            assert_eq!(stand.ask("UPDATE t SET addr = '10.0.0.7' WHERE id = 2").error(), None);
         }
-        let (answer, route) = world.routed(HOSTS);
+        let (answer, route) = stand.routed(HOSTS);
         assert_eq!(answer, "10.0.0.1\n10.0.0.7", "{mode:?}: by {route}");
         assert_ne!(route, "hit");
-        world.until(HOSTS, "hit");
-        let statistics = world.ask("SELECT statement, hits, captures FROM freshet.statements");
+        stand.until(HOSTS, "hit");
+        let statistics = stand.ask("SELECT statement, hits, captures FROM freshet.statements");
         let row = statistics
             .rows()
             .into_iter()
@@ -115,18 +107,21 @@ fn a_reply_of_upstreams_is_kept_while_its_tables_do_not_change() {
             .map(|cell| String::from_utf8_lossy(cell.as_deref().expect("a number")).parse().expect("a number"))
             .collect();
         assert!(numbers[0] >= 4 && numbers[1] >= 2, "{numbers:?}");
-        assert!(world.freshet.status(&world.database, "statements_capture").parse::<u64>().expect("a number") >= 3);
+        assert!(
+            stand.world.freshet.status(&stand.world.database, "statements_capture").parse::<u64>().expect("a number")
+                >= 3
+        );
     }
 }
 
 #[test]
 fn captured_replies_of_prepared_statements_and_parameters_are_told_apart() {
-    let mut world = World::start(FreshnessMode::Session, SETUP);
+    let mut stand = Stand::start(FreshnessMode::Session, SETUP);
     let sql = "SELECT $1 || host(addr) FROM t WHERE id = $2";
     let mut ask = |separator: &str, id: &str| {
-        let reply = world.client.extended(sql, &[Some(separator), Some(id)], 0).expect("answers");
+        let reply = stand.client.extended(sql, &[Some(separator), Some(id)], 0).expect("answers");
         assert_eq!(reply.error(), None);
-        (first_column(&reply), world.client.last().expect("answers").0)
+        (first_column(&reply), stand.client.last().expect("answers").0)
     };
     let limit = Instant::now() + WAIT;
     while ask("+", "1") != ("+10.0.0.1".to_string(), "hit".to_string()) {
@@ -140,10 +135,10 @@ fn captured_replies_of_prepared_statements_and_parameters_are_told_apart() {
 
 #[test]
 fn what_depends_on_more_than_tables_is_never_kept() {
-    let mut world = World::start(FreshnessMode::Session, SETUP);
-    world.until(HOSTS, "hit");
+    let mut stand = Stand::start(FreshnessMode::Session, SETUP);
+    stand.until(HOSTS, "hit");
     let role = "guest";
-    world.past(&format!("GRANT SELECT ON t TO {role}"));
+    stand.past(&format!("GRANT SELECT ON t TO {role}"));
     for sql in [
         "SELECT random() < 2 AND masklen(addr) > 0 FROM t",
         "SELECT clock_timestamp() > at AND masklen(addr) > 0 FROM t",
@@ -156,24 +151,24 @@ fn what_depends_on_more_than_tables_is_never_kept() {
         "SELECT host(addr) FROM t TABLESAMPLE SYSTEM (100)",
         "SELECT host(addr), nextval('s') > 0 FROM t",
     ] {
-        world.past("CREATE SEQUENCE IF NOT EXISTS s");
+        stand.past("CREATE SEQUENCE IF NOT EXISTS s");
         for _ in 0..5 {
-            let _ = world.ask(sql);
-            let route = world.client.last().expect("answers").0;
+            let _ = stand.ask(sql);
+            let route = stand.client.last().expect("answers").0;
             assert!(route == "relay" || route == "local", "{sql}: {route}");
             std::thread::sleep(Duration::from_millis(25));
         }
     }
     // In a transaction block, with a notice, with an error, with a cursor's first rows only.
-    world.ask("BEGIN");
+    stand.ask("BEGIN");
     for _ in 0..4 {
-        world.ask("SELECT host(addr), 1 FROM t");
-        assert_eq!(world.client.last().expect("answers").0, "relay");
+        stand.ask("SELECT host(addr), 1 FROM t");
+        assert_eq!(stand.client.last().expect("answers").0, "relay");
         std::thread::sleep(Duration::from_millis(25));
     }
-    world.ask("COMMIT");
+    stand.ask("COMMIT");
     for _ in 0..4 {
-        let error = world.ask("SELECT host(addr), 1 / (id - id) FROM t").error().expect("an error");
+        let error = stand.ask("SELECT host(addr), 1 / (id - id) FROM t").error().expect("an error");
         assert!(error.contains("22012"), "{error}");
         std::thread::sleep(Duration::from_millis(25));
     }
@@ -181,38 +176,39 @@ fn what_depends_on_more_than_tables_is_never_kept() {
 
 #[test]
 fn a_captured_reply_belongs_to_its_role_and_dies_with_the_catalog() {
-    let mut world = World::start(FreshnessMode::Exact, SETUP);
+    let mut stand = Stand::start(FreshnessMode::Exact, SETUP);
     let role = "guest";
-    world.past(&format!("GRANT SELECT ON t TO {role}"));
-    world.until(HOSTS, "hit");
-    assert_eq!(world.ask(&format!("SET ROLE {role}")).error(), None);
-    world.until(HOSTS, "hit");
-    world.past(&format!("REVOKE SELECT ON t FROM {role}"));
-    let error = world.ask(HOSTS).error().expect("an error");
+    stand.past(&format!("GRANT SELECT ON t TO {role}"));
+    stand.until(HOSTS, "hit");
+    assert_eq!(stand.ask(&format!("SET ROLE {role}")).error(), None);
+    stand.until(HOSTS, "hit");
+    stand.past(&format!("REVOKE SELECT ON t FROM {role}"));
+    let error = stand.ask(HOSTS).error().expect("an error");
     assert!(error.contains("42501"), "{error}");
-    assert_eq!(world.ask("RESET ROLE").error(), None);
-    world.until(HOSTS, "hit");
-    world.past("ALTER TABLE t ENABLE ROW LEVEL SECURITY; ALTER TABLE t FORCE ROW LEVEL SECURITY");
+    assert_eq!(stand.ask("RESET ROLE").error(), None);
+    stand.until(HOSTS, "hit");
+    stand.past("ALTER TABLE t ENABLE ROW LEVEL SECURITY; ALTER TABLE t FORCE ROW LEVEL SECURITY");
     for _ in 0..4 {
-        let (_, route) = world.routed(HOSTS);
+        let (_, route) = stand.routed(HOSTS);
         assert_eq!(route, "relay", "row security");
         std::thread::sleep(Duration::from_millis(25));
     }
-    world.past("ALTER TABLE t DISABLE ROW LEVEL SECURITY; ALTER TABLE t NO FORCE ROW LEVEL SECURITY");
-    world.until(HOSTS, "hit");
+    stand.past("ALTER TABLE t DISABLE ROW LEVEL SECURITY; ALTER TABLE t NO FORCE ROW LEVEL SECURITY");
+    stand.until(HOSTS, "hit");
     // Another table by that name comes first in the search path.
-    world.past("CREATE SCHEMA postgres; CREATE TABLE postgres.t (id int PRIMARY KEY, addr inet); INSERT INTO postgres.t VALUES (1, '10.9.9.9')");
-    assert_eq!(world.routed(HOSTS).0, "10.9.9.9");
-    world.past("DROP SCHEMA postgres CASCADE");
+    stand.past("CREATE SCHEMA postgres; CREATE TABLE postgres.t (id int PRIMARY KEY, addr inet); INSERT INTO postgres.t VALUES (1, '10.9.9.9')");
+    assert_eq!(stand.routed(HOSTS).0, "10.9.9.9");
+    stand.past("DROP SCHEMA postgres CASCADE");
 }
 
 /// While another writes as fast as it can, every reply shows what was acknowledged before it was asked for.
 #[test]
 fn a_reply_filled_after_the_write_that_should_have_killed_it_is_not_served() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
-        let mut world = World::start(mode, SETUP);
-        world.until(HOSTS, "hit");
-        let mut writer = RawClient::connect(world.freshet.address(), "postgres", &world.database).expect("connects");
+        let mut stand = Stand::start(mode, SETUP);
+        stand.until(HOSTS, "hit");
+        let mut writer =
+            RawClient::connect(stand.world.freshet.address(), "postgres", &stand.world.database).expect("connects");
         let acknowledged = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
         let (noted, stop) = (acknowledged.clone(), std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false)));
         let stopped = stop.clone();
@@ -233,11 +229,11 @@ fn a_reply_filled_after_the_write_that_should_have_killed_it_is_not_served() {
         let sql = "SELECT set_masklen(addr, 32) - '10.0.0.0'::inet FROM t WHERE id = 1";
         while Instant::now() < until {
             let floor = acknowledged.load(std::sync::atomic::Ordering::SeqCst);
-            let reply = world.ask(sql);
+            let reply = stand.ask(sql);
             let value = first_column(&reply).parse::<u64>().unwrap_or(0);
             assert!(value >= floor.max(seen), "{mode:?}: {value} after {floor} was acknowledged and {seen} seen");
             seen = value;
-            match world.client.last().expect("answers").0.as_str() {
+            match stand.client.last().expect("answers").0.as_str() {
                 "capture" => captured += 1,
                 "hit" => hits += 1,
                 _ => {}
@@ -252,43 +248,45 @@ fn a_reply_filled_after_the_write_that_should_have_killed_it_is_not_served() {
 
 #[test]
 fn through_views_the_tables_beneath_them_count() {
-    let mut world = World::start(FreshnessMode::Exact, SETUP);
-    world.past(
+    let mut stand = Stand::start(FreshnessMode::Exact, SETUP);
+    stand.past(
         "CREATE VIEW hosts AS SELECT t.id, t.addr FROM t JOIN u ON u.t_id = t.id;
          CREATE VIEW seen AS SELECT id, host(addr) AS host FROM hosts WHERE id > 0",
     );
     let sql = "SELECT host FROM seen ORDER BY id";
-    world.until(sql, "hit");
-    world.past("UPDATE t SET addr = '10.1.1.1' WHERE id = 1");
-    assert_eq!(world.routed(sql).0, "10.1.1.1");
-    world.until(sql, "hit");
-    world.past("INSERT INTO u VALUES (2, 2)");
-    assert_eq!(world.routed(sql).0, "10.1.1.1\n10.0.0.2");
-    world.until(sql, "hit");
-    world.past("CREATE OR REPLACE VIEW seen AS SELECT id, 'new ' || host(addr) AS host FROM hosts WHERE id > 0");
-    assert_eq!(world.routed(sql).0, "new 10.1.1.1\nnew 10.0.0.2");
-    world.until(sql, "hit");
-    world.past("CREATE OR REPLACE VIEW hosts AS SELECT t.id, t.addr FROM t");
-    world.past("DELETE FROM u");
-    assert_eq!(world.routed(sql).0, "new 10.1.1.1\nnew 10.0.0.2");
+    stand.until(sql, "hit");
+    stand.past("UPDATE t SET addr = '10.1.1.1' WHERE id = 1");
+    assert_eq!(stand.routed(sql).0, "10.1.1.1");
+    stand.until(sql, "hit");
+    stand.past("INSERT INTO u VALUES (2, 2)");
+    assert_eq!(stand.routed(sql).0, "10.1.1.1\n10.0.0.2");
+    stand.until(sql, "hit");
+    stand.past("CREATE OR REPLACE VIEW seen AS SELECT id, 'new ' || host(addr) AS host FROM hosts WHERE id > 0");
+    assert_eq!(stand.routed(sql).0, "new 10.1.1.1\nnew 10.0.0.2");
+    stand.until(sql, "hit");
+    stand.past("CREATE OR REPLACE VIEW hosts AS SELECT t.id, t.addr FROM t");
+    stand.past("DELETE FROM u");
+    assert_eq!(stand.routed(sql).0, "new 10.1.1.1\nnew 10.0.0.2");
 }
 
 #[test]
 fn upstream_is_asked_once_by_many_who_ask_the_same() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
-        let mut world = World::start(mode, SETUP);
+        let mut stand = Stand::start(mode, SETUP);
         // pg_sleep would not be kept; this takes upstream its time.
         let sql = "SELECT count(DISTINCT host(addr + n)) FROM t, generate_series(1, 300000) n WHERE t.id = 1";
-        world.until(sql, "hit");
+        stand.until(sql, "hit");
         let mut clients: Vec<RawClient> = (0..6)
-            .map(|_| RawClient::connect(world.freshet.address(), "postgres", &world.database).expect("connects"))
+            .map(|_| {
+                RawClient::connect(stand.world.freshet.address(), "postgres", &stand.world.database).expect("connects")
+            })
             .collect();
         for client in &mut clients {
             assert_eq!(client.simple(sql).expect("answers").error(), None);
             let (route, reason) = client.last().expect("answers");
             assert_eq!(route, "hit", "{mode:?}: {reason}");
         }
-        assert_eq!(world.ask("UPDATE t SET addr = '10.7.0.1' WHERE id = 1").error(), None);
+        assert_eq!(stand.ask("UPDATE t SET addr = '10.7.0.1' WHERE id = 1").error(), None);
         let asked: Vec<_> = clients
             .into_iter()
             .map(|mut client| {

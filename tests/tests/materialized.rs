@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
 use freshet_tests::both::Both;
-use freshet_tests::cluster::Cluster;
-use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
+use freshet_tests::world::World;
 
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -76,30 +75,25 @@ const CHANGES: &[&str] = &[
     "REFRESH MATERIALIZED VIEW daily",
 ];
 
-struct World {
-    cluster: &'static Cluster,
-    database: String,
-    freshet: Freshet,
+/// A world, and a session on either side of freshet.
+struct Stand {
+    world: World,
     both: Both,
 }
 
-impl World {
+impl Stand {
     fn start(mode: FreshnessMode) -> Self {
-        let cluster = Cluster::shared();
-        let database = cluster.database();
-        cluster.psql(&database, SETUP);
-        let freshet = Freshet::start(&cluster.url(&database), |settings| {
-            settings.freshness.mode = mode;
+        let world = World::start_with(mode, SETUP, |settings| {
             settings.audit.sample_one_in = 1_000_000;
             // On a machine under load upstream may take its time.
             settings.cache.shared_wait_ms = 60_000;
         });
-        let both = Both::open(&freshet, cluster, "postgres", &database, QUERIES);
-        Self { cluster, database, freshet, both }
+        let both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, QUERIES);
+        Self { world, both }
     }
 
     fn past(&self, sql: &str) {
-        self.cluster.psql(&self.database, sql);
+        self.world.past(sql);
     }
 }
 
@@ -126,18 +120,18 @@ fn until_hit(both: &mut Both, after: &str, sql: &str) -> Vec<String> {
 }
 
 fn follow(mode: FreshnessMode) {
-    let mut world = World::start(mode);
-    let mut guest = Both::open(&world.freshet, world.cluster, "guest", &world.database, QUERIES);
+    let mut stand = Stand::start(mode);
+    let mut guest = Both::open(&stand.world.freshet, stand.world.cluster, "guest", &stand.world.database, QUERIES);
     // In session mode changes past freshet take a moment; through it they count at once.
-    let mut writer = Both::open(&world.freshet, world.cluster, "postgres", &world.database, QUERIES);
+    let mut writer = Both::open(&stand.world.freshet, stand.world.cluster, "postgres", &stand.world.database, QUERIES);
     for sql in &QUERIES[..QUERIES.len() - 1] {
-        let before = until_hit(&mut world.both, "the start", sql);
+        let before = until_hit(&mut stand.both, "the start", sql);
         assert!(before.iter().any(|route| route == "capture"), "{sql}: {before:?}");
-        assert_eq!(routed(&mut world.both, "the start", sql), "hit", "{sql}");
+        assert_eq!(routed(&mut stand.both, "the start", sql), "hit", "{sql}");
     }
     for change in CHANGES {
         if mode == FreshnessMode::Exact {
-            world.past(change);
+            stand.past(change);
         } else {
             // VACUUM and the like must be alone in their query string.
             let parts = if change.contains("BEGIN") { vec![*change] } else { change.split(';').collect::<Vec<_>>() };
@@ -145,14 +139,14 @@ fn follow(mode: FreshnessMode) {
                 assert_eq!(writer.through.simple(part).expect("answers").error(), None, "{part}");
             }
         }
-        world.both.compare_all(change);
+        stand.both.compare_all(change);
         guest.compare_all(change);
         for sql in QUERIES {
-            until_hit(&mut world.both, change, sql);
+            until_hit(&mut stand.both, change, sql);
             until_hit(&mut guest, change, sql);
         }
     }
-    assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
+    assert_eq!(stand.world.freshet.status(&stand.world.database, "wrong_answers"), "0");
 }
 
 #[test]
@@ -167,65 +161,65 @@ fn in_session_mode_changes_through_freshet_count_at_once() {
 
 #[test]
 fn an_unpopulated_view_is_an_error_each_time_and_none_is_kept() {
-    let mut world = World::start(FreshnessMode::Exact);
+    let mut stand = Stand::start(FreshnessMode::Exact);
     let sql = QUERIES[0];
-    until_hit(&mut world.both, "the start", sql);
-    world.past("REFRESH MATERIALIZED VIEW daily WITH NO DATA");
+    until_hit(&mut stand.both, "the start", sql);
+    stand.past("REFRESH MATERIALIZED VIEW daily WITH NO DATA");
     for _ in 0..5 {
-        assert_eq!(routed(&mut world.both, "WITH NO DATA", sql), "relay");
-        let error = world.both.through.simple(sql).expect("answers").error().expect("an error");
+        assert_eq!(routed(&mut stand.both, "WITH NO DATA", sql), "relay");
+        let error = stand.both.through.simple(sql).expect("answers").error().expect("an error");
         assert!(error.contains("55000"), "{error}");
         std::thread::sleep(Duration::from_millis(25));
     }
-    world.past("REFRESH MATERIALIZED VIEW daily");
-    let before = until_hit(&mut world.both, "REFRESH", sql);
+    stand.past("REFRESH MATERIALIZED VIEW daily");
+    let before = until_hit(&mut stand.both, "REFRESH", sql);
     assert!(before.iter().any(|route| route == "capture"), "{before:?}");
 }
 
 /// What does not read the view keeps its replies, and what was compared once is not compared again.
 #[test]
 fn a_refresh_is_no_new_catalog() {
-    let mut world = World::start(FreshnessMode::Exact);
+    let mut stand = Stand::start(FreshnessMode::Exact);
     let (of_view, of_another, of_table, computed) =
         (QUERIES[0], QUERIES[2], "SELECT host(place) FROM fixed WHERE id = 3", QUERIES[QUERIES.len() - 1]);
     for sql in [of_view, of_another, of_table, computed] {
-        until_hit(&mut world.both, "the start", sql);
+        until_hit(&mut stand.both, "the start", sql);
     }
-    let version = world.freshet.status(&world.database, "catalog_version");
+    let version = stand.world.freshet.status(&stand.world.database, "catalog_version");
     for round in 0..5 {
-        world.past(&format!("INSERT INTO sales VALUES ({}, 2, 1)", 200 + round));
+        stand.past(&format!("INSERT INTO sales VALUES ({}, 2, 1)", 200 + round));
         let how = ["", "CONCURRENTLY"][round % 2];
-        world.past(&format!("REFRESH MATERIALIZED VIEW {how} daily"));
-        let before = until_hit(&mut world.both, "REFRESH", of_view);
+        stand.past(&format!("REFRESH MATERIALIZED VIEW {how} daily"));
+        let before = until_hit(&mut stand.both, "REFRESH", of_view);
         assert!(before.iter().any(|route| route == "capture"), "{before:?}");
         for sql in [of_another, of_table] {
-            assert_eq!(routed(&mut world.both, "REFRESH", sql), "hit", "{sql}");
+            assert_eq!(routed(&mut stand.both, "REFRESH", sql), "hit", "{sql}");
         }
-        let before = until_hit(&mut world.both, "an INSERT", computed);
+        let before = until_hit(&mut stand.both, "an INSERT", computed);
         assert!(before.iter().all(|route| route == "local"), "{before:?}");
     }
-    assert_eq!(world.freshet.status(&world.database, "catalog_version"), version);
-    world.past("ALTER MATERIALIZED VIEW best RENAME TO top");
-    let _ = routed(&mut world.both, "a change of what it means", of_another);
-    until_hit(&mut world.both, "a change of what it means", of_table);
-    assert_ne!(world.freshet.status(&world.database, "catalog_version"), version);
+    assert_eq!(stand.world.freshet.status(&stand.world.database, "catalog_version"), version);
+    stand.past("ALTER MATERIALIZED VIEW best RENAME TO top");
+    let _ = routed(&mut stand.both, "a change of what it means", of_another);
+    until_hit(&mut stand.both, "a change of what it means", of_table);
+    assert_ne!(stand.world.freshet.status(&stand.world.database, "catalog_version"), version);
 }
 
 /// While another refreshes as fast as it can, every reply shows what was acknowledged before it was asked for.
 #[test]
 fn no_refresh_is_missed_under_load() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
-        let mut world = World::start(mode);
-        world.past(
+        let mut stand = Stand::start(mode);
+        stand.past(
             "CREATE MATERIALIZED VIEW newest AS SELECT max(id) AS id FROM sales; CREATE UNIQUE INDEX ON newest (id)",
         );
         let sql = "SELECT id FROM newest";
-        until_hit(&mut world.both, "the start", sql);
+        until_hit(&mut stand.both, "the start", sql);
         let address = match mode {
-            FreshnessMode::Exact => std::net::SocketAddr::from(([127, 0, 0, 1], world.cluster.port())),
-            FreshnessMode::Session | FreshnessMode::Standby => world.freshet.address(),
+            FreshnessMode::Exact => std::net::SocketAddr::from(([127, 0, 0, 1], stand.world.cluster.port())),
+            FreshnessMode::Session | FreshnessMode::Standby => stand.world.freshet.address(),
         };
-        let mut writer = RawClient::connect(address, "postgres", &world.database).expect("connects");
+        let mut writer = RawClient::connect(address, "postgres", &stand.world.database).expect("connects");
         let (acknowledged, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (noted, stopped) = (Arc::clone(&acknowledged), Arc::clone(&stop));
         let writing = std::thread::spawn(move || {
@@ -247,12 +241,12 @@ fn no_refresh_is_missed_under_load() {
         // On a machine under load it takes longer until enough has been seen.
         while started.elapsed() < limit || captured.min(hits) <= 5 && started.elapsed() < WAIT {
             let floor = acknowledged.load(SeqCst);
-            let reply = world.both.through.simple(sql).expect("answers");
+            let reply = stand.both.through.simple(sql).expect("answers");
             let cell = reply.rows()[0][0].clone().expect("a number");
             let value = String::from_utf8(cell).expect("text").parse::<u64>().expect("a number");
             assert!(value >= floor.max(seen), "{mode:?}: {value} after {floor} was acknowledged and {seen} seen");
             seen = value;
-            match world.both.through.last().expect("answers").0.as_str() {
+            match stand.both.through.last().expect("answers").0.as_str() {
                 "capture" => captured += 1,
                 "hit" => hits += 1,
                 _ => {}
@@ -267,35 +261,35 @@ fn no_refresh_is_missed_under_load() {
 
 #[test]
 fn in_session_mode_a_refresh_past_freshet_counts_within_a_second() {
-    let mut world = World::start(FreshnessMode::Session);
+    let mut stand = Stand::start(FreshnessMode::Session);
     let sql = QUERIES[1];
-    until_hit(&mut world.both, "the start", sql);
+    until_hit(&mut stand.both, "the start", sql);
     for round in 0..4 {
-        world.past(&format!("INSERT INTO sales VALUES ({}, 3, 1000)", 300 + round));
-        world.past(&format!("REFRESH MATERIALIZED VIEW {} daily", ["", "CONCURRENTLY"][round % 2]));
-        let expected = world.both.direct.simple(sql).expect("answers");
+        stand.past(&format!("INSERT INTO sales VALUES ({}, 3, 1000)", 300 + round));
+        stand.past(&format!("REFRESH MATERIALIZED VIEW {} daily", ["", "CONCURRENTLY"][round % 2]));
+        let expected = stand.both.direct.simple(sql).expect("answers");
         let since = Instant::now();
-        while world.both.through.simple(sql).expect("answers") != expected {
-            assert!(since.elapsed() < Duration::from_secs(1), "{:?}", world.both.through.last());
+        while stand.both.through.simple(sql).expect("answers") != expected {
+            assert!(since.elapsed() < Duration::from_secs(1), "{:?}", stand.both.through.last());
             std::thread::sleep(Duration::from_millis(2));
         }
-        until_hit(&mut world.both, "REFRESH", sql);
+        until_hit(&mut stand.both, "REFRESH", sql);
     }
 }
 
 #[test]
 fn the_operator_is_told() {
-    let mut world = World::start(FreshnessMode::Exact);
+    let mut stand = Stand::start(FreshnessMode::Exact);
     for sql in [QUERIES[0], QUERIES[4]] {
-        until_hit(&mut world.both, "the start", sql);
+        until_hit(&mut stand.both, "the start", sql);
     }
-    let rows = world.both.through.simple("SELECT name, state FROM freshet.tables").expect("answers").rows();
+    let rows = stand.both.through.simple("SELECT name, state FROM freshet.tables").expect("answers").rows();
     let is_told = |name: &[u8], state: &[u8]| {
         rows.iter().any(|row| row[0].as_deref() == Some(name) && row[1].as_deref() == Some(state))
     };
     assert!(is_told(b"public.daily", b"tracked") && is_told(b"public.sales", b"mirrored"), "{rows:?}");
     let mut settings = freshet_config::Settings::default();
-    settings.upstream.url = world.cluster.url(&world.database);
+    settings.upstream.url = stand.world.cluster.url(&stand.world.database);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     for (sql, route) in [
         (QUERIES[0], "route: capture"),

@@ -3,10 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use freshet_config::{FreshnessMode, Settings};
-use freshet_tests::cluster::Cluster;
-use freshet_tests::freshet::Freshet;
+use freshet_config::FreshnessMode;
 use freshet_tests::raw::{RawClient, RawReply};
+use freshet_tests::world::World;
 
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -35,38 +34,6 @@ fn until_hit(client: &mut RawClient, sql: &str) -> String {
         }
         assert!(Instant::now() < limit, "{sql}: answered by {:?}", client.last());
         std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-struct World {
-    cluster: &'static Cluster,
-    database: String,
-    freshet: Freshet,
-}
-
-impl World {
-    fn start(mode: FreshnessMode, setup: &str) -> Self {
-        Self::start_with(mode, setup, |_| {})
-    }
-
-    fn start_with(mode: FreshnessMode, setup: &str, change: impl FnOnce(&mut Settings)) -> Self {
-        let cluster = Cluster::shared();
-        let database = cluster.database();
-        cluster.psql(&database, setup);
-        let freshet = Freshet::start(&cluster.url(&database), |settings| {
-            settings.freshness.mode = mode;
-            settings.audit.sample_one_in = 0;
-            change(settings);
-        });
-        Self { cluster, database, freshet }
-    }
-
-    fn client(&self) -> RawClient {
-        RawClient::connect(self.freshet.address(), "postgres", &self.database).expect("connects")
-    }
-
-    fn past(&self, sql: &str) {
-        self.cluster.psql(&self.database, sql);
     }
 }
 
@@ -128,7 +95,7 @@ fn nearly_all_replies_of_a_thousand_tenants_survive_one_tenants_writes() {
         "CREATE TABLE events (id int PRIMARY KEY, tenant int NOT NULL, amount int NOT NULL);
          INSERT INTO events SELECT i, i % 1000, i FROM generate_series(1, 5000) i",
     );
-    world.freshet_settles();
+    settle(&world);
     let mut client = world.client();
     let mut writer = world.client();
     let sql = |tenant: usize| format!("SELECT count(*), sum(amount) FROM events WHERE tenant = {tenant}");
@@ -187,20 +154,18 @@ fn nearly_all_replies_of_a_thousand_tenants_survive_one_tenants_writes() {
     assert!(hits * 100 >= polls * 93, "{hits} of {polls}");
 }
 
-impl World {
-    /// Waits until all tables of the world are mirrored.
-    fn freshet_settles(&self) {
-        let mut client = self.client();
-        let limit = Instant::now() + WAIT;
-        loop {
-            ask(&mut client, "SELECT count(*) FROM events");
-            let states = ask(&mut client, "SELECT state FROM freshet.tables").rows();
-            if !states.is_empty() && states.iter().all(|row| row[0].as_deref() == Some(b"mirrored")) {
-                return;
-            }
-            assert!(Instant::now() < limit, "not mirrored");
-            std::thread::sleep(Duration::from_millis(10));
+/// Waits until all tables of the world are mirrored.
+fn settle(world: &World) {
+    let mut client = world.client();
+    let limit = Instant::now() + WAIT;
+    loop {
+        ask(&mut client, "SELECT count(*) FROM events");
+        let states = ask(&mut client, "SELECT state FROM freshet.tables").rows();
+        if !states.is_empty() && states.iter().all(|row| row[0].as_deref() == Some(b"mirrored")) {
+            return;
         }
+        assert!(Instant::now() < limit, "not mirrored");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -247,10 +212,7 @@ fn slow_world() -> World {
     let world = World::start_with(
         FreshnessMode::Session,
         "CREATE TABLE slow (v int PRIMARY KEY); INSERT INTO slow SELECT generate_series(1, 2600)",
-        |settings| {
-            settings.limits.query_rows_max = 100_000_000;
-            settings.cache.shared_wait_ms = 60_000;
-        },
+        |settings| settings.cache.shared_wait_ms = 60_000,
     );
     let mut client = world.client();
     until_hit(&mut client, SLOW);

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
-use freshet_tests::cluster::Cluster;
-use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
+use freshet_tests::world::World;
 
 const WAIT: Duration = Duration::from_secs(60);
 
@@ -80,90 +79,56 @@ const WRITES: [&str; 11] = [
     "UPDATE shops SET region = 'region ' || $n WHERE id = 5",
 ];
 
-struct World {
-    cluster: &'static Cluster,
-    database: String,
-    freshet: Freshet,
+/// The rows as psql prints them.
+fn ask(client: &mut RawClient, sql: &str) -> String {
+    let reply = client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    assert_eq!(reply.error(), None, "{sql}");
+    reply.text()
 }
 
-impl World {
-    fn start(mode: FreshnessMode) -> Self {
-        let cluster = Cluster::shared();
-        let database = cluster.database();
-        cluster.psql(&database, SETUP);
-        let freshet = Freshet::start(&cluster.url(&database), |settings| {
-            settings.freshness.mode = mode;
-            settings.audit.sample_one_in = 0;
-        });
-        Self { cluster, database, freshet }
-    }
-
-    fn client(&self) -> RawClient {
-        RawClient::connect(self.freshet.address(), "postgres", &self.database).expect("connects")
-    }
-
-    fn past(&self, sql: &str) -> String {
-        self.cluster.psql(&self.database, sql)
-    }
-
-    /// As psql prints it.
-    fn ask(&self, client: &mut RawClient, sql: &str) -> String {
-        let reply = client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        assert_eq!(reply.error(), None, "{sql}");
-        let cell = |cell: Option<Vec<u8>>| cell.map_or(String::new(), |cell| String::from_utf8(cell).expect("text"));
-        let row = |row: Vec<Option<Vec<u8>>>| row.into_iter().map(cell).collect::<Vec<_>>().join("|");
-        reply.rows().into_iter().map(row).collect::<Vec<_>>().join("\n")
-    }
-
-    fn write_and_compare(&self, client: &mut RawClient, write: &str, wrong: &mut Vec<String>) {
-        self.past(write);
-        for (sql, _) in PANELS {
-            let ours = self.ask(client, sql);
-            let (route, reason) = client.last().expect("answers");
-            assert!(route == "local" || route == "hit", "{sql} after {write}: {route} {reason}");
-            let theirs = self.past(sql);
-            if ours != theirs {
-                wrong.push(format!("{sql}\nafter {write}\nours:\n{ours}\nPostgreSQL's:\n{theirs}"));
-            }
+/// Each panel's answer after the write, which is not upstream's.
+fn write_and_compare(world: &World, client: &mut RawClient, write: &str, wrong: &mut Vec<String>) {
+    world.past(write);
+    for (sql, _) in PANELS {
+        let ours = ask(client, sql);
+        let (route, reason) = client.last().expect("answers");
+        assert!(route == "local" || route == "hit", "{sql} after {write}: {route} {reason}");
+        let theirs = world.past(sql);
+        if ours != theirs {
+            wrong.push(format!("{sql}\nafter {write}\nours:\n{ours}\nPostgreSQL's:\n{theirs}"));
         }
     }
+}
 
-    fn until_hit(&self, client: &mut RawClient, sql: &str) {
-        let limit = Instant::now() + WAIT;
-        loop {
-            self.ask(client, sql);
-            let (route, reason) = client.last().expect("answers");
-            if route == "hit" {
-                return;
-            }
-            assert!(Instant::now() < limit, "{sql}: {route} {reason}");
-            std::thread::sleep(Duration::from_millis(5));
+fn until_hit(client: &mut RawClient, sql: &str) {
+    let limit = Instant::now() + WAIT;
+    loop {
+        ask(client, sql);
+        let (route, reason) = client.last().expect("answers");
+        if route == "hit" {
+            return;
         }
+        assert!(Instant::now() < limit, "{sql}: {route} {reason}");
+        std::thread::sleep(Duration::from_millis(5));
     }
+}
 
-    /// By beginning of the shape: how often a reply came from changes.
-    fn updates(&self, client: &mut RawClient) -> BTreeMap<String, u64> {
-        let listed = self.ask(client, "SELECT statement, updates FROM freshet.statements");
-        let line = |line: &str| {
-            let (statement, updates) = line.rsplit_once('|').expect("two columns");
-            (statement.to_owned(), updates.parse().expect("a number"))
-        };
-        listed.lines().map(line).collect()
-    }
+/// A session whose panels are all kept.
+fn settled(world: &World) -> RawClient {
+    let mut client = world.client();
+    PANELS.iter().for_each(|(sql, _)| until_hit(&mut client, sql));
+    client
 }
 
 #[cfg(feature = "planted-bugs")]
 #[test]
 fn a_planted_mistake_is_found() {
     freshet_engine::planted::plant("keep-rows").expect("known");
-    let world = World::start(FreshnessMode::Exact);
-    let mut client = world.client();
-    for (sql, _) in PANELS {
-        world.until_hit(&mut client, sql);
-    }
+    let world = World::start(FreshnessMode::Exact, SETUP);
+    let mut client = settled(&world);
     let mut wrong = Vec::new();
     for (at, write) in WRITES.iter().enumerate() {
-        world.write_and_compare(&mut client, &write.replace("$n", &at.to_string()), &mut wrong);
+        write_and_compare(&world, &mut client, &write.replace("$n", &at.to_string()), &mut wrong);
     }
     assert!(!wrong.is_empty());
 }
@@ -171,33 +136,37 @@ fn a_planted_mistake_is_found() {
 #[cfg(not(feature = "planted-bugs"))]
 #[test]
 fn panels_follow_writes_that_go_past_freshet() {
-    let world = World::start(FreshnessMode::Exact);
-    let mut client = world.client();
-    for (sql, _) in PANELS {
-        world.until_hit(&mut client, sql);
-    }
+    let world = World::start(FreshnessMode::Exact, SETUP);
+    let mut client = settled(&world);
     let mut wrong = Vec::new();
     for round in 0..4 {
         for (at, write) in WRITES.iter().enumerate() {
             let write = write.replace("$n", &(round * WRITES.len() + at).to_string());
-            world.write_and_compare(&mut client, &write, &mut wrong);
+            write_and_compare(&world, &mut client, &write, &mut wrong);
         }
         // A new definition, and the log's end: what was kept is of no use.
         world.past(["ALTER TABLE sales ADD extra int DEFAULT 5", "VACUUM FULL shops", "TRUNCATE events", ""][round]);
         for (sql, _) in PANELS {
-            world.until_hit(&mut client, sql);
+            until_hit(&mut client, sql);
         }
     }
     for write in NAN {
-        world.write_and_compare(&mut client, write, &mut wrong);
+        write_and_compare(&world, &mut client, write, &mut wrong);
     }
     assert!(wrong.is_empty(), "{} wrong answers, first:\n{}", wrong.len(), wrong[0]);
-    let updates = world.updates(&mut client);
+    let listed = ask(&mut client, "SELECT statement, updates FROM freshet.statements");
+    let updates: BTreeMap<&str, u64> = listed
+        .lines()
+        .map(|line| {
+            let (statement, updates) = line.rsplit_once('|').expect("two columns");
+            (statement, updates.parse().expect("a number"))
+        })
+        .collect();
     for (sql, is_kept) in PANELS {
         let shape = freshet_engine::statement::fingerprint::shape(sql).text;
-        let count = updates.get(&shape).copied().unwrap_or_else(|| panic!("{shape} is not listed: {updates:?}"));
+        let count =
+            updates.get(shape.as_str()).copied().unwrap_or_else(|| panic!("{shape} is not listed: {updates:?}"));
         assert_eq!(count >= 3, is_kept, "{sql}: {count} replies came from changes");
     }
-    let wrong = world.ask(&mut client, "SELECT value FROM freshet.status WHERE name = 'wrong_answers'");
-    assert_eq!(wrong, "0");
+    assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
 }

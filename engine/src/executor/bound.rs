@@ -11,14 +11,13 @@ use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 
 use super::Run;
-use super::order::{Direction, absolute, directed};
+use super::order::{Direction, absolute, directed, signed};
 use crate::binder::{BoundExpr, SortKey};
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::{cannot_raise, type_of};
 use crate::planner::node::{Equality, PlanNode, Scan, SideKind};
 use crate::table::{Chunk, ChunkVersion};
-use crate::types::access::array_of;
-use crate::types::{PgType, Value};
+use crate::types::PgType;
 
 /// The first key of an order, as a column of a scan, and how far the rows go that are wanted.
 #[derive(Debug)]
@@ -36,9 +35,7 @@ impl Run<'_> {
     pub(super) fn bound(&self, input: &PlanNode, first: &SortKey) -> Option<(usize, Rc<Bound>)> {
         let BoundExpr::Column { index, .. } = &first.expr else { return None };
         let pg_type = type_of(&first.expr);
-        let is_known = pg_type.is_integer()
-            || matches!(pg_type, PgType::Date | PgType::Time | PgType::Timestamp | PgType::Timestamptz);
-        let (scan, column) = if is_known { scan_of(input, *index)? } else { return None };
+        let (scan, column) = if pg_type.is_ordinal() { scan_of(input, *index)? } else { return None };
         let direction = Direction { descending: first.descending, nulls_first: first.nulls_first };
         let bound = Bound { column, pg_type, direction, threshold: Cell::new(u64::MAX) };
         Some((std::ptr::from_ref(scan).addr(), Rc::new(bound)))
@@ -50,28 +47,25 @@ impl Run<'_> {
 }
 
 impl Bound {
-    /// The chunks in the order in which they may have what is wanted, each with the code that none of its rows is before.
-    pub(super) fn ordered<'c>(&self, chunks: &'c [ChunkVersion]) -> Result<Vec<(u64, &'c ChunkVersion)>, EvalError> {
-        let coded = chunks.iter().map(|version| Ok((self.first_code(&version.chunk)?, version)));
-        let mut chunks = coded.collect::<Result<Vec<_>, EvalError>>()?;
+    /// The chunks in the order in which they may have what is wanted, each with a code that none of its rows is before.
+    pub(super) fn ordered<'c>(&self, chunks: &'c [ChunkVersion]) -> Vec<(u64, &'c ChunkVersion)> {
+        let mut chunks: Vec<_> = chunks.iter().map(|version| (self.first_code(&version.chunk), version)).collect();
         chunks.sort_by_key(|(code, _)| *code);
-        Ok(chunks)
+        chunks
     }
 
-    /// A code that no row of the chunk comes before.
-    fn first_code(&self, chunk: &Chunk) -> Result<u64, EvalError> {
-        let Some(zone) = chunk.zone(self.column) else { return Ok(0) };
+    fn first_code(&self, chunk: &Chunk) -> u64 {
+        let Some(zone) = chunk.zone(self.column) else { return 0 };
         if zone.nulls > 0 && self.direction.nulls_first {
-            return Ok(0);
+            return 0;
         }
         let first = if self.direction.descending { &zone.max } else { &zone.min };
-        if first.is_null() { Ok(u64::MAX) } else { self.code_of(first) }
-    }
-
-    fn code_of(&self, value: &Value) -> Result<u64, EvalError> {
-        let array = array_of(value, self.pg_type, 1);
-        let codes = absolute(&array, self.pg_type)?.map(|codes| directed(codes, array.as_ref(), self.direction));
-        Ok(codes.and_then(|codes| codes.first().copied()).unwrap_or(0))
+        match first.ordinal() {
+            Some(first) if self.direction.descending => !signed(first),
+            Some(first) => signed(first),
+            // Only NULLs, which are last.
+            None => u64::MAX,
+        }
     }
 
     /// Set bit: the row of that part of the chunk may be wanted. None: all may.
@@ -128,9 +122,8 @@ fn scan_of(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {
             if is_plain { scan_of(&join.left, column) } else { None }
         }
         PlanNode::Join(join) if equal(&join.equalities) && equal(&join.implied) && all(&join.filters) => {
-            let bases = join.bases();
-            let at = bases.iter().take(join.inputs.len()).rposition(|base| *base <= column)?;
-            scan_of(&join.inputs[at], column - bases[at])
+            let (input, column) = join.input_at(column);
+            scan_of(input, column)
         }
         _ => None,
     }

@@ -190,17 +190,17 @@ fn widen(range: Option<(u64, u64)>, value: &u64) -> Option<(u64, u64)> {
 pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u64>>, EvalError> {
     Ok(Some(match pg_type {
         PgType::Bool => array.as_boolean().values().iter().map(u64::from).collect(),
-        PgType::Int2 => signed(array.as_primitive::<Int16Type>().values()),
-        PgType::Int4 | PgType::Date => signed(array.as_primitive::<Int32Type>().values()),
+        PgType::Int2 => all_signed(array.as_primitive::<Int16Type>().values()),
+        PgType::Int4 | PgType::Date => all_signed(array.as_primitive::<Int32Type>().values()),
         PgType::Int8 | PgType::Time | PgType::Timestamp | PgType::Timestamptz => {
-            signed(array.as_primitive::<Int64Type>().values())
+            all_signed(array.as_primitive::<Int64Type>().values())
         }
         PgType::Float4 => {
             array.as_primitive::<Float32Type>().values().iter().map(|value| float_code(f64::from(*value))).collect()
         }
         PgType::Float8 => array.as_primitive::<Float64Type>().values().iter().map(|value| float_code(*value)).collect(),
         PgType::Numeric => match NumericColumn::of(array) {
-            NumericColumn::Fixed64 { mantissas, .. } => signed(mantissas),
+            NumericColumn::Fixed64 { mantissas, .. } => all_signed(mantissas),
             NumericColumn::Fixed128 { .. } | NumericColumn::PerValue { .. } => return Ok(None),
         },
         PgType::Text
@@ -243,8 +243,12 @@ fn unknown(pg_type: PgType) -> EvalError {
     EvalError::Beyond(format!("order of {}", pg_type.name()))
 }
 
-fn signed<T: Copy + Into<i64>>(values: &[T]) -> Vec<u64> {
-    values.iter().map(|value| (*value).into().cast_unsigned() ^ (1 << 63)).collect()
+fn all_signed<T: Copy + Into<i64>>(values: &[T]) -> Vec<u64> {
+    values.iter().map(|value| signed((*value).into())).collect()
+}
+
+pub(super) fn signed(value: i64) -> u64 {
+    value.cast_unsigned() ^ (1 << 63)
 }
 
 fn float_code(value: f64) -> u64 {

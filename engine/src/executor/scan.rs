@@ -30,31 +30,17 @@ impl Run<'_> {
         let is_excluded = |version: &ChunkVersion| {
             version.alive_rows == 0 || ranges.iter().any(|range| range.excludes(&version.chunk, range.column))
         };
-        if let Some(bound) = self.bound_of(scan) {
-            return self.scan_bounded(scan, &bound, &table.chunks, &is_excluded, sink);
-        }
-        for version in table.chunks.iter().filter(|version| !is_excluded(version)) {
-            if self.scan_chunk(scan, version, batching, None, sink)?.is_break() {
-                return Ok(Flow::Break(()));
-            }
-        }
-        Ok(Flow::Continue(()))
-    }
-
-    /// The best chunks first, to where no row is wanted any more.
-    fn scan_bounded(
-        &self,
-        scan: &Scan,
-        bound: &Bound,
-        chunks: &[ChunkVersion],
-        is_excluded: &dyn Fn(&ChunkVersion) -> bool,
-        sink: &mut Sink<'_>,
-    ) -> Result<Flow, EvalError> {
-        for (first, version) in bound.ordered(chunks)? {
-            if first > bound.threshold.get() {
+        // The best chunks first, to where no row is wanted any more.
+        let bound = self.bound_of(scan);
+        let chunks = match &bound {
+            Some(bound) => bound.ordered(&table.chunks),
+            None => table.chunks.iter().map(|version| (0, version)).collect(),
+        };
+        for (first, version) in chunks {
+            if bound.as_ref().is_some_and(|bound| first > bound.threshold.get()) {
                 break;
             }
-            if !is_excluded(version) && self.scan_chunk(scan, version, Batching::Small, Some(bound), sink)?.is_break() {
+            if !is_excluded(version) && self.scan_chunk(scan, version, batching, bound.as_deref(), sink)?.is_break() {
                 return Ok(Flow::Break(()));
             }
         }
@@ -155,7 +141,7 @@ pub(super) fn ranges(scan: &Scan, environment: &Environment<'_>) -> Vec<Range> {
         let Ok(value) = super::eval::constant(value, environment.parameters, environment.context) else {
             continue;
         };
-        if let (true, Some(bound), true) = (is_same_order, ordinal(&value), is_comparison(order)) {
+        if let (true, Some(bound), true) = (is_same_order, value.ordinal(), is_comparison(order)) {
             ranges.push(Range { filter: at, column: scan.columns[index], order, bound });
         }
     }
@@ -196,9 +182,7 @@ pub fn rows_looked_at(plan: &Plan, snapshot: &Snapshot, parameters: &[Value]) ->
         key_of(scan, table, parameters)
             .map_or(table.rows, |key| 1 + table.rows_to_index(&table.schema.primary_key, &key))
     };
-    let trees = [&plan.root].into_iter().chain(&plan.commons);
-    let trees = trees.chain(plan.scalars.iter().map(|scalar| &scalar.node));
-    trees.fold(0, |rows, tree| rows.saturating_add(of_node(tree, &of_scan)))
+    plan.trees().fold(0, |rows, tree| rows.saturating_add(of_node(tree, &of_scan)))
 }
 
 /// The primary key that the scan finds its row by, if it is told by the statement and its parameters alone.
@@ -236,7 +220,7 @@ fn is_selective(table: &TableVersion, column: usize) -> bool {
     table.chunks.iter().all(|version| {
         let rows = version.chunk.rows as i64;
         let zone = version.chunk.zone(column);
-        let spread = zone.and_then(|zone| ordinal(&zone.max)?.checked_sub(ordinal(&zone.min)?));
+        let spread = zone.and_then(|zone| zone.max.ordinal()?.checked_sub(zone.min.ordinal()?));
         rows < 1_024 || spread.is_some_and(|spread| spread >= rows / 4)
     })
 }
@@ -259,7 +243,7 @@ impl Range {
             // Only NULLs: no comparison is true.
             return zone.nulls == chunk.rows;
         }
-        let (Some(min), Some(max)) = (ordinal(&zone.min), ordinal(&zone.max)) else { return false };
+        let (Some(min), Some(max)) = (zone.min.ordinal(), zone.max.ordinal()) else { return false };
         match self.order {
             "=" => self.bound < min || self.bound > max,
             "<" => min >= self.bound,
@@ -286,16 +270,6 @@ fn mirrored(order: &'static str) -> &'static str {
     }
 }
 
-/// A number in the order of the type, for types that are integers inside.
-fn ordinal(value: &Value) -> Option<i64> {
-    match value {
-        Value::Int2(v) => Some(i64::from(*v)),
-        Value::Int4(v) | Value::Date(v) => Some(i64::from(*v)),
-        Value::Int8(v) | Value::Time(v) | Value::Timestamp(v) | Value::Timestamptz(v) => Some(*v),
-        _ => None,
-    }
-}
-
 /// The value as the column's type; None if no value of that type equals it.
 pub(crate) fn as_column_type(value: Value, column: PgType) -> Option<Value> {
     if value.is_null() {
@@ -304,7 +278,7 @@ pub(crate) fn as_column_type(value: Value, column: PgType) -> Option<Value> {
     if !column.is_integer() {
         return Some(value);
     }
-    let number = ordinal(&value)?;
+    let number = value.ordinal()?;
     match column {
         PgType::Int2 => i16::try_from(number).ok().map(Value::Int2),
         PgType::Int4 => i32::try_from(number).ok().map(Value::Int4),

@@ -339,10 +339,6 @@ impl KeptGroups {
         });
         size_of::<Self>() + keys + values.sum::<usize>()
     }
-
-    pub fn groups(&self) -> usize {
-        self.groups
-    }
 }
 
 impl Values {
@@ -443,7 +439,7 @@ fn update_extremes(
     (gained, of_gained): (&[Value], &[u32]),
     kept: Kept,
 ) -> Option<Vec<u32>> {
-    let surpasses = |a: &Value, b: &Value| match (number(a), number(b), kept) {
+    let surpasses = |a: &Value, b: &Value| match (a.ordinal(), b.ordinal(), kept) {
         (Some(a), Some(b), Kept::Least { .. }) => a < b,
         (Some(a), Some(b), _) => a > b,
         (a, b, _) => a.is_some() && b.is_none(),
@@ -469,16 +465,6 @@ fn update_extremes(
         }
     }
     Some(open.into_keys().collect())
-}
-
-/// Its place in the order of its type.
-fn number(value: &Value) -> Option<i64> {
-    match value {
-        Value::Int2(value) => Some(i64::from(*value)),
-        Value::Int4(value) | Value::Date(value) => Some(i64::from(*value)),
-        Value::Int8(value) | Value::Timestamp(value) | Value::Timestamptz(value) => Some(*value),
-        _ => None,
-    }
 }
 
 fn beyond(what: &str) -> EvalError {

@@ -57,6 +57,11 @@ impl Plan {
         self.tables.iter().chain(&self.views).map(|table| table.table).collect()
     }
 
+    /// Where operators stand.
+    pub fn trees(&self) -> impl Iterator<Item = &PlanNode> {
+        [&self.root].into_iter().chain(&self.commons).chain(self.scalars.iter().map(|scalar| &scalar.node))
+    }
+
     /// The sort that the outermost limit is of.
     pub fn outermost_sort(&self) -> Option<&PlanNode> {
         let mut node = &self.root;
@@ -75,8 +80,7 @@ impl Plan {
             node.for_each_input(&mut |input| collect(input, scans));
         }
         let mut scans = Vec::new();
-        let nodes = [&self.root].into_iter().chain(&self.commons);
-        nodes.chain(self.scalars.iter().map(|scalar| &scalar.node)).for_each(|node| collect(node, &mut scans));
+        self.trees().for_each(|node| collect(node, &mut scans));
         scans
     }
 }

@@ -327,6 +327,13 @@ impl Join {
         Self { inputs, equalities: Vec::new(), implied: Vec::new(), filters }
     }
 
+    /// The input that a column of the output is of, and which of the input's columns it is.
+    pub fn input_at(&self, column: usize) -> (&PlanNode, usize) {
+        let bases = self.bases();
+        let input = bases.partition_point(|base| *base <= column) - 1;
+        (&self.inputs[input], column - bases[input])
+    }
+
     /// Position of each input's first column, and the width as a last entry.
     pub fn bases(&self) -> Vec<usize> {
         let mut bases = vec![0];

@@ -70,9 +70,7 @@ impl Upkeep {
     pub fn of(plan: &Plan, is_changed: &dyn Fn(&Scan) -> bool) -> Option<Self> {
         let mut changed = plan.scans().into_iter().filter(|scan| is_changed(scan));
         let (scan, None) = (changed.next()?, changed.next()) else { return None };
-        let trees = [&plan.root].into_iter().chain(&plan.commons);
-        let mut trees = trees.chain(plan.scalars.iter().map(|scalar| &scalar.node));
-        let aggregate = trees.find_map(|tree| match place(tree, scan) {
+        let aggregate = plan.trees().find_map(|tree| match place(tree, scan) {
             Place::Under(aggregate) => Some(aggregate),
             Place::Elsewhere | Place::Rows | Place::Beyond => None,
         })?;
@@ -148,7 +146,7 @@ impl Upkeep {
                     _ => Part::Average { sum, count, scale },
                 })
             }
-            (AggregateFunction::Min | AggregateFunction::Max, Some(pg_type)) if is_ordered_by_value(pg_type) => {
+            (AggregateFunction::Min | AggregateFunction::Max, Some(pg_type)) if pg_type.is_ordinal() => {
                 let count = count(self);
                 let kept = match call.function {
                     AggregateFunction::Min => Kept::Least { pg_type, count },
@@ -280,14 +278,6 @@ fn beyond() -> UpstreamReason {
     UpstreamReason::Unsupported("not kept up".into())
 }
 
-/// Types of which the smallest value is the same whichever of equal ones comes first, and which are compared here without a collation.
-fn is_ordered_by_value(pg_type: PgType) -> bool {
-    matches!(
-        pg_type,
-        PgType::Int2 | PgType::Int4 | PgType::Int8 | PgType::Date | PgType::Timestamp | PgType::Timestamptz
-    )
-}
-
 /// The display scale that every value of a numeric expression over the columns of `input` has (numeric.c: numeric_mul adds the scales,
 /// numeric_add and numeric_sub take the larger one). None: they may differ.
 fn fixed_scale(expr: &BoundExpr, input: &PlanNode) -> Option<u16> {
@@ -316,9 +306,8 @@ fn scale_of_column(node: &PlanNode, column: usize, typmod: i32) -> Option<u16> {
         PlanNode::Filter { input, .. } => scale_of_column(input, column, typmod),
         PlanNode::Project { input, expressions } => fixed_scale(&expressions[column], input),
         PlanNode::Join(join) => {
-            let bases = join.bases();
-            let at = bases.iter().take(join.inputs.len()).rposition(|base| *base <= column)?;
-            scale_of_column(&join.inputs[at], column - bases[at], typmod)
+            let (input, column) = join.input_at(column);
+            scale_of_column(input, column, typmod)
         }
         PlanNode::SideJoin(join) => match column.checked_sub(join.left.width()) {
             None => scale_of_column(&join.left, column, typmod),

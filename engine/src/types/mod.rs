@@ -98,14 +98,15 @@ impl PgType {
         matches!(self, Self::Int2 | Self::Int4 | Self::Int8)
     }
 
+    /// Whether values are integers inside, ordered as those are.
+    pub fn is_ordinal(self) -> bool {
+        self.is_integer() || matches!(self, Self::Date | Self::Time | Self::Timestamp | Self::Timestamptz)
+    }
+
     /// Whether equal values are the same: equality is that of the representation (text: of the collations that are mirrored, which are
     /// deterministic).
     pub fn is_plainly_equal(self) -> bool {
-        self.is_integer()
-            || matches!(
-                self,
-                Self::Text | Self::Varchar | Self::Date | Self::Time | Self::Timestamp | Self::Timestamptz | Self::Uuid
-            )
+        self.is_ordinal() || matches!(self, Self::Text | Self::Varchar | Self::Uuid)
     }
 
     pub const ALL: [Self; 36] = [

@@ -47,6 +47,16 @@ pub enum Value {
 }
 
 impl Value {
+    /// Its place in the order of its type, for types of which [`PgType::is_ordinal`](super::PgType::is_ordinal).
+    pub fn ordinal(&self) -> Option<i64> {
+        match self {
+            Self::Int2(v) => Some(i64::from(*v)),
+            Self::Int4(v) | Self::Date(v) => Some(i64::from(*v)),
+            Self::Int8(v) | Self::Time(v) | Self::Timestamp(v) | Self::Timestamptz(v) => Some(*v),
+            _ => None,
+        }
+    }
+
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }

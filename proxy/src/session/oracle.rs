@@ -11,6 +11,7 @@ use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::Course;
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
@@ -21,7 +22,7 @@ use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::local::{Local, local_error};
-use crate::session::reply::{fields, run};
+use crate::session::reply::{Run, fields};
 use crate::session::settings::SessionSettings;
 use crate::wire::extended::parameter_description;
 use crate::wire::frame::Frames;
@@ -223,7 +224,8 @@ fn judge(
     let answer_at = |plan: &Plan, transaction_time| {
         let eval = EvalContext { settings: format, transaction_time, orders: None };
         let Execution { before, parameters, formats, .. } = execution;
-        run(&local.engine, plan, &before.snapshot, parameters, &eval, formats, &never)
+        let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats };
+        run.rows(&local.engine, &Course::Anew, &never)
     };
     let ours = match answer_at(&prepared.plan, after) {
         Ok(rows) => rows.frames,

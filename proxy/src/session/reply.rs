@@ -29,41 +29,30 @@ pub(super) struct Rows {
     pub(super) run_us: u64,
 }
 
-/// Executes and encodes. Ends soon once `is_abandoned`.
-pub(super) fn run(
-    engine: &Engine,
-    plan: &Plan,
-    snapshot: &Snapshot,
-    parameters: &[Value],
-    eval: &EvalContext<'_>,
-    formats: &[Format],
-    is_abandoned: &AtomicBool,
-) -> Result<Rows, EvalError> {
-    run_course(engine, &Course::Anew, plan, snapshot, parameters, eval, formats, is_abandoned)
+/// What is executed, and how its rows are sent.
+pub(super) struct Run<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) parameters: &'a [Value],
+    pub(super) eval: EvalContext<'a>,
+    pub(super) formats: &'a [Format],
 }
 
-/// Likewise in place of an outdated reply.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn run_course(
-    engine: &Engine,
-    course: &Course,
-    plan: &Plan,
-    snapshot: &Snapshot,
-    parameters: &[Value],
-    eval: &EvalContext<'_>,
-    formats: &[Format],
-    is_abandoned: &AtomicBool,
-) -> Result<Rows, EvalError> {
-    let started = Instant::now();
-    let (batches, groups, done) = engine.run_course(course, plan, snapshot, parameters, eval, is_abandoned)?;
-    let run_us = started.elapsed().as_micros() as u64;
-    let count: usize = batches.iter().map(|batch| batch.rows).sum();
-    let mut out = Vec::with_capacity(64 + count * (8 + 12 * plan.output.len()));
-    for batch in &batches {
-        encode(batch, plan, eval.settings, formats, &mut out);
+impl Run<'_> {
+    /// Executes and encodes. Ends soon once `is_abandoned`.
+    pub(super) fn rows(&self, engine: &Engine, course: &Course, is_abandoned: &AtomicBool) -> Result<Rows, EvalError> {
+        let Self { plan, snapshot, parameters, eval, formats } = self;
+        let started = Instant::now();
+        let (batches, groups, done) = engine.run_course(course, plan, snapshot, parameters, eval, is_abandoned)?;
+        let run_us = started.elapsed().as_micros() as u64;
+        let count: usize = batches.iter().map(|batch| batch.rows).sum();
+        let mut out = Vec::with_capacity(64 + count * (8 + 12 * plan.output.len()));
+        for batch in &batches {
+            encode(batch, plan, eval.settings, formats, &mut out);
+        }
+        write_command_complete(&mut out, &format!("SELECT {count}"));
+        Ok(Rows { frames: out.into(), count: count as u64, groups, done, run_us })
     }
-    write_command_complete(&mut out, &format!("SELECT {count}"));
-    Ok(Rows { frames: out.into(), count: count as u64, groups, done, run_us })
 }
 
 fn encode(batch: &RowBatch, plan: &Plan, settings: &FormatSettings, formats: &[Format], out: &mut Vec<u8>) {

@@ -167,7 +167,9 @@ fn now_and_then_all_rows_are_asked_whether_the_groups_are_right() {
     let mut dice = Dice(3);
     let mut world = filled(&mut dice);
     let engine = engine();
-    let mut reader = Reader::new(&world, "SELECT name, count(*), sum(amount) FROM t GROUP BY name", &mut dice);
+    // One of the groups is that of NULL.
+    let sql = "SELECT tenant, name, count(*), sum(amount) FROM t GROUP BY tenant, name";
+    let mut reader = Reader::new(&world, sql, &mut dice);
     for _ in 0..200 {
         change(&mut world, &mut dice);
         reader.read(&world, &engine);

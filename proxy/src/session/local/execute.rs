@@ -16,7 +16,7 @@ use freshet_engine::types::encode::Format;
 
 use crate::freshness::Served;
 use crate::session::local::{LocalAnswerer, ORDER_QUESTIONS_MAX, ORDER_WAIT_MAX, Request, formats, local_error};
-use crate::session::reply::{Rows, row_description, run, run_course};
+use crate::session::reply::{Rows, Run, row_description};
 use crate::statistics::ShapeStatistics;
 
 /// What is run, for whom, and on what.
@@ -111,9 +111,9 @@ impl LocalAnswerer {
         let Execution { request, prepared, parameters, served, is_quick } = execution;
         let transaction_time = served.statement_time;
         if *is_quick {
-            let never = AtomicBool::new(false);
             let eval = EvalContext { settings: request.format, transaction_time, orders: None };
-            return run(&self.local.engine, &prepared.plan, &served.snapshot, parameters, &eval, formats, &never);
+            let run = Run { plan: &prepared.plan, snapshot: &served.snapshot, parameters, eval, formats };
+            return run.rows(&self.local.engine, course, &AtomicBool::new(false));
         }
         let abandoned = Abandon::default();
         let flag = Arc::clone(&abandoned.0);
@@ -122,7 +122,9 @@ impl LocalAnswerer {
         let course = Arc::clone(course);
         let work = move || {
             let eval = EvalContext { settings: &settings, transaction_time, orders: None };
-            run_course(&local.engine, &course, &prepared.plan, &snapshot, &parameters, &eval, &formats, &flag)
+            let run =
+                Run { plan: &prepared.plan, snapshot: &snapshot, parameters: &parameters, eval, formats: &formats };
+            run.rows(&local.engine, &course, &flag)
         };
         let done = tokio::task::spawn_blocking(work).await;
         done.unwrap_or_else(|_| Err(EvalError::Beyond("the execution panicked".into())))
