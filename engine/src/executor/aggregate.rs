@@ -27,7 +27,7 @@ impl Run<'_> {
         if let Some((address, given)) = &self.state.given
             && *address == std::ptr::from_ref(aggregate).addr()
         {
-            let batch = Batch::new(given.columns.clone(), given.rows);
+            let batch = Batch::of_shared(given.columns.clone(), given.rows);
             return if batch.rows == 0 { Ok(Flow::Continue(())) } else { sink(batch) };
         }
         let mut grouping = Grouping::new(self, aggregate)?;

@@ -25,22 +25,55 @@ struct Column {
     /// None: all rows of the array in order. NULL: a row of NULLs (the padded side of an outer join).
     rows: Option<Arc<UInt32Array>>,
     gathered: OnceCell<ArrayRef>,
+    /// Nobody else has the array: it lives as long as the batch.
+    is_own: bool,
 }
 
 impl Column {
     fn absent() -> Self {
-        Self { array: None, rows: None, gathered: OnceCell::new() }
+        Self { array: None, rows: None, gathered: OnceCell::new(), is_own: false }
     }
 
-    fn plain(array: ArrayRef) -> Self {
-        Self { array: Some(array), rows: None, gathered: OnceCell::new() }
+    fn own(array: ArrayRef) -> Self {
+        Self { is_own: true, ..Self::shared(array) }
+    }
+
+    fn shared(array: ArrayRef) -> Self {
+        Self { array: Some(array), ..Self::absent() }
+    }
+
+    fn rows_of(array: ArrayRef, rows: Arc<UInt32Array>) -> Self {
+        Self { rows: Some(rows), ..Self::shared(array) }
+    }
+
+    /// What it takes while its batch waits, besides what others have: about what gathering it allocates, or its own array.
+    fn held_bytes(&self, rows: usize) -> usize {
+        match (&self.array, &self.rows) {
+            // A fixed-width guess: text is mostly a dictionary's code.
+            (Some(_), Some(_)) if self.gathered.get().is_none() => rows * 8,
+            (Some(_), Some(_)) => self.gathered.get().map_or(0, bytes_of),
+            (Some(array), None) if self.is_own => bytes_of(array),
+            _ => 0,
+        }
     }
 }
 
+/// Of a slice, its part.
+fn bytes_of(array: &ArrayRef) -> usize {
+    array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
+}
+
 impl Batch {
+    /// Of columns that were made for it.
     pub(super) fn new(columns: Vec<ArrayRef>, rows: usize) -> Self {
         debug_assert!(columns.iter().all(|column| column.len() == rows), "columns of one length");
-        Self { rows, columns: columns.into_iter().map(Column::plain).collect() }
+        Self { rows, columns: columns.into_iter().map(Column::own).collect() }
+    }
+
+    /// Of columns that live on without it: those of a table, of a build side, of rows that are accounted for.
+    pub(super) fn of_shared(columns: Vec<ArrayRef>, rows: usize) -> Self {
+        debug_assert!(columns.iter().all(|column| column.len() == rows), "columns of one length");
+        Self { rows, columns: columns.into_iter().map(Column::shared).collect() }
     }
 
     /// The batch as the columns from `base` on of an output of `width` columns; the others are absent.
@@ -55,7 +88,7 @@ impl Batch {
     pub(super) fn attach(&mut self, base: usize, arrays: &[ArrayRef], rows: Option<Arc<UInt32Array>>) {
         for (column, array) in self.columns[base..].iter_mut().zip(arrays) {
             debug_assert!(column.array.is_none(), "attached twice");
-            *column = Column { array: Some(array.clone()), rows: rows.clone(), gathered: OnceCell::new() };
+            *column = Column { rows: rows.clone(), ..Column::shared(array.clone()) };
         }
     }
 
@@ -77,7 +110,7 @@ impl Batch {
     }
 
     pub(super) fn push_array(&mut self, array: ArrayRef) {
-        self.columns.push(Column::plain(array));
+        self.columns.push(Column::own(array));
     }
 
     /// Drops the columns from `width` on.
@@ -115,7 +148,7 @@ impl Batch {
                     (array.clone(), rows)
                 }
             };
-            columns.push(Column { array: Some(array), rows: Some(rows), gathered: OnceCell::new() });
+            columns.push(Column::rows_of(array, rows));
         }
         Ok(Self { rows: indices.len(), columns })
     }
@@ -136,20 +169,18 @@ impl Batch {
         };
         let columns = self.columns.iter().map(|column| match (&column.array, &column.rows) {
             (None, _) => Column::absent(),
-            (Some(array), None) => Column::plain(array.slice(offset, length)),
+            (Some(array), None) => Column { is_own: column.is_own, ..Column::shared(array.slice(offset, length)) },
             (Some(array), Some(rows)) => match column.gathered.get() {
-                Some(gathered) => Column::plain(gathered.slice(offset, length)),
-                None => Column { array: Some(array.clone()), rows: Some(slice_rows(rows)), gathered: OnceCell::new() },
+                Some(gathered) => Column::own(gathered.slice(offset, length)),
+                None => Column::rows_of(array.clone(), slice_rows(rows)),
             },
         });
         Self { rows: length, columns: columns.collect() }
     }
 
-    /// About what gathering all columns allocates.
-    pub(super) fn gather_bytes(&self) -> usize {
-        let gathers = self.columns.iter().filter(|column| column.rows.is_some() && column.gathered.get().is_none());
-        // A fixed-width guess: text is mostly a dictionary's code.
-        gathers.count() * self.rows * 8
+    /// What it takes while it waits, columns gathered, besides what others have.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.columns.iter().map(|column| column.held_bytes(self.rows)).sum()
     }
 
     /// The rows for which `keep` is true (not NULL).

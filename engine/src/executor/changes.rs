@@ -85,7 +85,7 @@ impl<'a> ScanTest<'a> {
         let scan = self.scan;
         let arrays = scan.columns.iter().map(|column| chunk.columns[of_chunk(*column)].clone()).collect();
         let outputs = if is_planted(Bug::CountChanges) { 0 } else { scan.outputs };
-        let passed = self.environment.filter(Batch::new(arrays, chunk.rows), &scan.filters, None, outputs)?;
+        let passed = self.environment.filter(Batch::of_shared(arrays, chunk.rows), &scan.filters, None, outputs)?;
         if passed.rows > ROWS_COMPARED_MAX {
             rows.resize_with(ROWS_COMPARED_MAX + 1, Row::default);
             return Ok(());

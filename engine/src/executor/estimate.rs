@@ -103,7 +103,7 @@ impl Run<'_> {
             let columns = scan.columns.iter().map(|column| chunk.columns[*column].slice(offset, rows));
             let alive = version.alive.as_ref().map(|alive| alive.slice(offset, rows));
             looked_at += alive.as_ref().map_or(rows, |alive| alive.count_set_bits());
-            kept += self.filter(Batch::new(columns.collect(), rows), &scan.filters, alive, scan.outputs)?.rows;
+            kept += self.filter(Batch::of_shared(columns.collect(), rows), &scan.filters, alive, scan.outputs)?.rows;
             Ok::<(), EvalError>(())
         };
         if candidates <= SAMPLE_ROWS {

@@ -165,7 +165,7 @@ impl Run<'_> {
         };
         let gathered = all.into_row_batch()?;
         let rows = gathered.rows;
-        let placed = Batch::new(gathered.columns.clone(), rows).placed(base, width);
+        let placed = Batch::of_shared(gathered.columns.clone(), rows).placed(base, width);
         let keys = keys.iter().map(|(key, _)| self.environment.evaluate_column(key, &placed));
         let side = BuildSide::new(gathered.columns, rows, &types, &keys.collect::<Result<Vec<_>, _>>()?)?;
         self.charge(side.index_bytes())?;

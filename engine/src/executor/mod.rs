@@ -182,7 +182,7 @@ fn execute_given(
             return Err(EvalError::OverBudget("result rows"));
         }
         if batch.rows > 0 {
-            run.charge(batch.gather_bytes())?;
+            run.charge(batch.held_bytes())?;
             batches.push(batch.into_row_batch()?);
         }
         Ok(ControlFlow::Continue(()))

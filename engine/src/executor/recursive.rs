@@ -67,7 +67,7 @@ impl Run<'_> {
             // Gathered, or the rows of all rounds before would be kept for the sake of the last.
             let gathered = batch.into_row_batch()?;
             self.charge(gathered.columns.iter().map(|column| column.get_array_memory_size() + COLUMN_BYTES).sum())?;
-            let batch = Batch::new(gathered.columns, gathered.rows);
+            let batch = Batch::of_shared(gathered.columns, gathered.rows);
             found.round.push(batch.clone());
             sink(batch)
         })

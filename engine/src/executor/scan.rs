@@ -74,7 +74,7 @@ impl Run<'_> {
                     None => Some(wanted),
                 };
             }
-            let batch = self.filter(Batch::new(columns.collect(), rows), &scan.filters, alive, scan.outputs)?;
+            let batch = self.filter(Batch::of_shared(columns.collect(), rows), &scan.filters, alive, scan.outputs)?;
             if batch.rows > 0 && sink(batch)?.is_break() {
                 return Ok(Flow::Break(()));
             }
@@ -106,8 +106,10 @@ impl Run<'_> {
         let rest: Vec<BoundExpr> = rest.map(|(_, predicate)| predicate.clone()).collect();
         for run in found.chunk_by(|a, b| a.chunk == b.chunk) {
             let chunk = &table.chunks[run[0].chunk as usize].chunk;
-            let whole =
-                Batch::new(scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect(), chunk.rows);
+            let whole = Batch::of_shared(
+                scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect(),
+                chunk.rows,
+            );
             let batch = match run {
                 [only] => whole.slice(only.row as usize, 1),
                 rows => whole.select(&Arc::new(rows.iter().map(|at| at.row).collect::<UInt32Array>()))?,

@@ -52,7 +52,7 @@ impl Run<'_> {
             let whole = match self.concatenate(node, batches)? {
                 Some(whole) => {
                     let gathered = whole.into_row_batch()?;
-                    Batch::new(gathered.columns, gathered.rows)
+                    Batch::of_shared(gathered.columns, gathered.rows)
                 }
                 None => Batch::new(Vec::new(), 0),
             };

@@ -210,7 +210,7 @@ impl Run<'_> {
     ) -> Result<Tested, EvalError> {
         let left_width = join.left.width();
         let rows = side.rows;
-        let placed = Batch::new(side.columns.clone(), rows).placed(left_width, left_width + side.columns.len());
+        let placed = Batch::of_shared(side.columns.clone(), rows).placed(left_width, left_width + side.columns.len());
         let own: Vec<ArrayRef> =
             keys.iter().map(|(key, _)| self.environment.evaluate_column(key, &placed)).collect::<Result<_, _>>()?;
         let value = self.environment.evaluate_column(&key.right, &placed)?;

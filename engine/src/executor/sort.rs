@@ -144,7 +144,7 @@ impl Run<'_> {
         let mut batches = Vec::new();
         let _ = self.run(input, Batching::Whole, &mut |batch| {
             self.check_cancelled()?;
-            self.charge(batch.gather_bytes())?;
+            self.charge(batch.held_bytes())?;
             batches.push(batch);
             Ok(Flow::Continue(()))
         })?;
@@ -197,6 +197,7 @@ impl Run<'_> {
         let pg_type = type_of(&first.expr);
         // The code of a type is absolute in every batch, except for numerics, whose scale may change.
         let mut scale = None;
+        let mut charged = 0;
         let _ = self.run(input, Batching::Small, &mut |batch| {
             self.check_cancelled()?;
             let values = self.environment.evaluate_column(&first.expr, &batch)?;
@@ -206,6 +207,7 @@ impl Run<'_> {
                 Some(codes) if is_comparable => top.add(batch, directed(codes, values.as_ref(), direction))?,
                 _ => top.add_all(batch),
             }
+            self.charge_growth(&mut charged, top.bytes)?;
             Ok(Flow::Continue(()))
         })?;
         Ok(top)
@@ -220,6 +222,8 @@ struct Top {
     /// Batches and the codes of their rows; empty codes: nothing is known of the rows.
     candidates: Vec<(Batch, Vec<u64>)>,
     rows: usize,
+    /// That the candidates take.
+    bytes: usize,
     /// With so many rows there are, those beyond the threshold are dropped: twice as many as were left the last time.
     thin_at: usize,
     /// Who is told the threshold.
@@ -229,7 +233,7 @@ struct Top {
 impl Top {
     fn new(wanted: usize, bound: Option<Rc<Bound>>) -> Self {
         let thin_at = THIN_MIN.max(wanted * 2);
-        Self { wanted, threshold: u64::MAX, candidates: Vec::new(), rows: 0, thin_at, bound }
+        Self { wanted, threshold: u64::MAX, candidates: Vec::new(), rows: 0, bytes: 0, thin_at, bound }
     }
 
     fn add(&mut self, batch: Batch, codes: Vec<u64>) -> Result<(), EvalError> {
@@ -237,8 +241,7 @@ impl Top {
         if batch.rows == 0 {
             return Ok(());
         }
-        self.rows += batch.rows;
-        self.candidates.push((batch, codes));
+        self.keep(batch, codes);
         if self.rows > self.thin_at {
             self.thin_out()?;
             self.thin_at = self.thin_at.max(self.rows * 2);
@@ -247,7 +250,14 @@ impl Top {
     }
 
     fn add_all(&mut self, batch: Batch) {
+        self.bytes += batch.held_bytes();
         self.candidates.push((batch, Vec::new()));
+    }
+
+    fn keep(&mut self, batch: Batch, codes: Vec<u64>) {
+        self.rows += batch.rows;
+        self.bytes += batch.held_bytes() + size_of_val(codes.as_slice());
+        self.candidates.push((batch, codes));
     }
 
     fn thin_out(&mut self) -> Result<(), EvalError> {
@@ -261,16 +271,15 @@ impl Top {
         }
         self.threshold = *last;
         self.bound.iter().for_each(|bound| bound.threshold.set(*last));
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         for (batch, codes) in std::mem::take(&mut self.candidates) {
             if codes.is_empty() {
-                self.candidates.push((batch, codes));
+                self.add_all(batch);
                 continue;
             }
             let (batch, codes) = self.below(batch, codes)?;
             if batch.rows > 0 {
-                self.rows += batch.rows;
-                self.candidates.push((batch, codes));
+                self.keep(batch, codes);
             }
         }
         Ok(())

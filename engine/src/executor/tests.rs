@@ -581,6 +581,23 @@ fn limit_without_order_stops_early() {
 }
 
 #[test]
+fn rows_that_wait_are_counted_however_they_wait() {
+    // 342,000 pairs, all equal by the first key.
+    let pairs = || join(JoinKind::Cross, scan(1, &[0]), scan(2, &[0]), None);
+    let half = || call(&DIVIDE, vec![column(0, Int4), int(2)]);
+    let one = || call(&DIVIDE, vec![int(1), int(1)]);
+    let computed = || BoundRelation::Project { input: Box::new(pairs()), expressions: vec![one(), half()] };
+    let ordered = || sort(computed(), vec![(column(0, Int4), false)]);
+    let limits = Limits { memory_bytes_max: 2 << 20, ..Limits::default() };
+    for query in [limit(ordered(), 1, 0), ordered(), computed()] {
+        assert!(matches!(try_rows(query, &[Int4, Int4], &limits), Err(EvalError::OverBudget("memory"))));
+    }
+    // What is dropped on the way is not held.
+    let few = limit(sort(computed(), vec![(column(1, Int4), false)]), 1, 0);
+    assert!(matches!(try_rows(few, &[Int4, Int4], &limits), Ok(rows) if rows.len() == 1));
+}
+
+#[test]
 fn memory_is_limited_and_cancelling_stops() {
     let limits = Limits { memory_bytes_max: 10_000, ..Limits::default() };
     let sorted = sort(scan(1, &[0, 2]), vec![(column(1, Int4), false)]);

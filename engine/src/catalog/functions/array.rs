@@ -11,7 +11,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, BooleanArray, Int32A
 use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 use hashbrown::HashSet;
 
-use super::rows::{Argument, Bytes, Text};
+use super::rows::{Argument, Bytes, Text, end_of};
 use super::vector::{Numbers, operand, wrong_operand};
 use super::{EvalContext, EvalError, Function, Operand, Volatility};
 use crate::types::PgType::{self, Bool, Int4, Int8, Text as TextType};
@@ -142,6 +142,7 @@ fn to_string(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<Ar
             }
         }
         texts.append_value(std::str::from_utf8(&joined).map_err(|_| wrong_operand())?);
+        end_of(texts.values_slice().len())?;
     }
     Ok(Arc::new(texts.finish()))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, StringArray};
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 
-use super::rows::{Argument, Text, Truth, per_distinct, to_text};
+use super::rows::{Argument, Text, Truth, end_of, per_distinct, to_text};
 use super::vector::operand;
 use super::{EvalContext, EvalError, Function, Operand, Volatility};
 
@@ -138,7 +138,7 @@ fn print(operands: &[Operand], rows: usize, context: &EvalContext<'_>, from: PgT
 }
 
 fn offset(bytes: &[u8]) -> Result<i32, EvalError> {
-    i32::try_from(bytes.len()).map_err(|_| EvalError::OverBudget("text of 2 GiB"))
+    end_of(bytes.len())
 }
 
 /// What the type's input function makes of the text, without a modifier.

@@ -193,6 +193,14 @@ fn is_null(nulls: Option<&NullBuffer>, row: usize) -> bool {
     nulls.is_some_and(|nulls| nulls.is_null(row))
 }
 
+/// What the texts, or bytes, of one batch of rows may take: no operator has counted them yet.
+const BATCH_BYTES_MAX: usize = 128 << 20;
+
+/// Where a text ends among those of its batch.
+pub(super) fn end_of(bytes: usize) -> Result<i32, EvalError> {
+    if bytes > BATCH_BYTES_MAX { Err(EvalError::OverBudget("memory")) } else { Ok(bytes as i32) }
+}
+
 /// A text result: `f` appends each row's to the buffer.
 pub(super) fn to_text<A: Arguments>(
     operands: &[Operand],
@@ -209,7 +217,7 @@ pub(super) fn to_text<A: Arguments>(
             if !is_null(nulls.as_ref(), row) {
                 f(A::items(&views, row), &mut texts)?;
             }
-            ends.push(i32::try_from(texts.len()).map_err(|_| EvalError::OverBudget("text of 2 GiB"))?);
+            ends.push(end_of(texts.len())?);
         }
         let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
         Ok(Arc::new(StringArray::new(offsets, texts.into_bytes().into(), nulls)))
@@ -273,7 +281,7 @@ pub(super) fn to_bytes<A: Arguments>(
             if !is_null(nulls.as_ref(), row) {
                 f(A::items(&views, row), &mut bytes)?;
             }
-            ends.push(i32::try_from(bytes.len()).map_err(|_| EvalError::OverBudget("bytea of 2 GiB"))?);
+            ends.push(end_of(bytes.len())?);
         }
         let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
         Ok(Arc::new(BinaryArray::new(offsets, bytes.into(), nulls)))
@@ -347,6 +355,8 @@ fn expand(keys: &Int32Array, results: &ArrayRef) -> Result<ArrayRef, EvalError> 
 }
 
 fn repeat(one: &ArrayRef, rows: usize) -> Result<ArrayRef, EvalError> {
+    let bytes = one.to_data().get_slice_memory_size().unwrap_or_else(|_| one.get_array_memory_size());
+    end_of(bytes.saturating_mul(rows))?;
     take(one, &Int32Array::from(vec![0; rows]), None).map_err(|error| EvalError::Beyond(error.to_string()))
 }
 

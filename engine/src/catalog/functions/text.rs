@@ -6,7 +6,7 @@
 use arrow::array::{ArrayRef, StringBuilder};
 use std::sync::Arc;
 
-use super::rows::{Argument, Bytes, Text, to_bool, to_bytes, to_number, to_text};
+use super::rows::{Argument, Bytes, Text, end_of, to_bool, to_bytes, to_number, to_text};
 use super::{EvalContext, EvalError, Function, Operand, Volatility};
 use crate::types::PgType::{Bool, Bpchar, Bytea, Int4, Int8, Text as TextType};
 
@@ -319,6 +319,7 @@ fn concat(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<Arra
         joined.clear();
         joined.extend(parts.iter().filter_map(|part| text_or_null(part, row)));
         builder.append_value(&joined);
+        end_of(builder.values_slice().len())?;
     }
     Ok(Arc::new(builder.finish()))
 }
@@ -344,6 +345,7 @@ fn concat_ws(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<A
             joined.push_str(part);
         }
         builder.append_value(&joined);
+        end_of(builder.values_slice().len())?;
     }
     Ok(Arc::new(builder.finish()))
 }
