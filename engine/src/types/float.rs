@@ -42,6 +42,51 @@ pub fn write_float8(value: f64, extra_float_digits: i32, out: &mut Vec<u8>) {
     digits.write(FLOAT8_EXPONENT_LIMIT, out);
 }
 
+/// The shortest decimal of a float8 as mantissa and scale, where it is one of at most 15 digits and four decimals.
+///
+/// A decimal of up to 15 digits is the only one of that many that reads back as its float8, so it is the shortest; and its
+/// mantissa and a power of ten up to 10^22 are float8s themselves, so that dividing them rounds as reading it does. It never lies
+/// half-way between two float8s: it would be a binary fraction of 54 bits, but one that is has fewer bits than its mantissa.
+#[inline]
+pub(super) fn short_float8(value: f64, extra_float_digits: i32) -> Option<(i64, u16)> {
+    /// 1.5 × 2^52: added, it leaves no place for a fraction.
+    const ROUNDING: f64 = 6_755_399_441_055_744.0;
+    let rounded = (value * 1e4 + ROUNDING) - ROUNDING;
+    // Neither NaN nor an infinity is within.
+    let is_short = rounded.abs() < 1e15 && rounded / 1e4 == value && rounded != 0.0 && extra_float_digits > 0;
+    is_short.then(|| without_zeros(rounded as i64))
+}
+
+/// Likewise of a float4: at most six digits.
+#[inline]
+pub(super) fn short_float4(value: f32, extra_float_digits: i32) -> Option<(i64, u16)> {
+    /// 1.5 × 2^23.
+    const ROUNDING: f32 = 12_582_912.0;
+    let rounded = (value * 1e4 + ROUNDING) - ROUNDING;
+    let is_short = rounded.abs() < 1e6 && rounded / 1e4 == value && rounded != 0.0 && extra_float_digits > 0;
+    is_short.then(|| without_zeros(rounded as i64))
+}
+
+/// `mantissa` × 10^-4 with as few decimals as it takes.
+#[inline]
+fn without_zeros(mut mantissa: i64) -> (i64, u16) {
+    let mut scale = 4;
+    if mantissa % 100 == 0 {
+        mantissa /= 100;
+        scale = 2;
+    }
+    if mantissa % 10 == 0 {
+        mantissa /= 10;
+        scale -= 1;
+        // Of those that are no multiples of a hundred none has another.
+        if scale == 1 && mantissa % 10 == 0 {
+            mantissa /= 10;
+            scale = 0;
+        }
+    }
+    (mantissa, scale)
+}
+
 /// Appends what float4out prints.
 pub fn write_float4(value: f32, extra_float_digits: i32, out: &mut Vec<u8>) {
     if !value.is_finite() || value == 0.0 {

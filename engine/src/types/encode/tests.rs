@@ -71,7 +71,61 @@ fn jsonb_carries_its_version_in_binary() {
     assert_eq!(cell, b"\0\0\0\x03\x01[]");
 }
 
+#[test]
+fn dates_print_as_single_values_do() {
+    let days = [i32::MIN, i32::MAX, 0, 0, -1, 1, -730_119, -730_120, 2_921_939, 2_921_940, 9_657, i32::MIN];
+    let orders = [DateStyle::Iso, DateStyle::German];
+    for date_style in orders {
+        let settings = FormatSettings { date_style, ..FormatSettings::default() };
+        assert_cells(PgType::Date, &days.map(Value::Date), Format::Text, &settings);
+    }
+}
+
+#[test]
+fn rows_are_the_cells_of_their_columns() {
+    // More rows than are taken at once, texts of all lengths, some of them NULL.
+    let text = |n: usize| if n.is_multiple_of(7) { Value::Null } else { Value::Text("x".repeat(n % 90).into()) };
+    let bytes = |n: usize| if n.is_multiple_of(5) { Value::Null } else { Value::Bytea(vec![n as u8; n % 70].into()) };
+    let number = |n: usize| if n.is_multiple_of(3) { Value::Null } else { Value::Int8(n as i64 * 1_000_003) };
+    let rows = 3 * BLOCK_ROWS + 1;
+    let column = |pg_type, value: &dyn Fn(usize) -> Value| {
+        let mut builder = ColumnBuilder::new(pg_type, -1);
+        (0..rows).for_each(|row| builder.append_value(&value(row)));
+        (builder.finish(), pg_type)
+    };
+    let columns = [column(PgType::Text, &text), column(PgType::Int8, &number), column(PgType::Bytea, &bytes)];
+    let settings = FormatSettings::default();
+    for format in [Format::Text, Format::Binary] {
+        let encoder = |(array, pg_type): &(ArrayRef, PgType)| ColumnEncoder::new(array, *pg_type, format, &settings);
+        let (mut one_by_one, mut together) = (b"before".to_vec(), b"before".to_vec());
+        let mut encoders: Vec<_> = columns.iter().map(encoder).collect();
+        for row in 0..rows {
+            let start = one_by_one.len();
+            one_by_one.extend_from_slice(&[b'D', 0, 0, 0, 0, 0, 3]);
+            encoders.iter_mut().for_each(|encoder| encoder.write(row, &mut one_by_one));
+            let length = (one_by_one.len() - start - 1) as u32;
+            one_by_one[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+        }
+        write_rows(&mut columns.iter().map(encoder).collect::<Vec<_>>(), rows, &mut together);
+        assert_eq!(one_by_one, together);
+    }
+}
+
 proptest! {
+    #[test]
+    fn floats_of_few_digits_print_as_single_values_do(
+        floats in prop::collection::vec((-2_000_000_000_000_000i64..2_000_000_000_000_000, 0i32..16, 0i32..9), 1..50),
+        digits in 0i32..=3,
+    ) {
+        let settings = FormatSettings { extra_float_digits: digits, ..FormatSettings::default() };
+        let floats: Vec<f64> =
+            floats.into_iter().map(|(n, cut, scale)| (n / 10i64.pow(cut as u32)) as f64 / 10f64.powi(scale)).collect();
+        let doubles: Vec<Value> = floats.iter().map(|value| Value::Float8(*value)).collect();
+        assert_cells(PgType::Float8, &doubles, Format::Text, &settings);
+        let singles: Vec<Value> = floats.iter().map(|value| Value::Float4(*value as f32)).collect();
+        assert_cells(PgType::Float4, &singles, Format::Text, &settings);
+    }
+
     #[test]
     fn integers_print_as_rust_prints_them(values in prop::collection::vec(any::<i64>(), 1..50)) {
         let values: Vec<Value> = values.into_iter().map(Value::Int8).collect();
