@@ -154,7 +154,7 @@ impl<'s> ColumnEncoder<'s> {
     }
 
     /// Copies a staged cell to where it belongs; where it ends. Behind it is room for a slot.
-    #[inline]
+    #[inline(always)]
     fn copy(&self, index: usize, out: &mut [u8], at: usize) -> usize {
         match &self.cells {
             Cells::Bounded(_) => {
