@@ -152,6 +152,9 @@ pub const KEYS: &[Key] = &[
         s.limits.session_buffer_bytes = v.integer() as usize
     }),
     key!("limits.query_memory_bytes_max", integer(0, BYTES_MAX), |s, v| s.limits.query_memory_bytes_max = v.integer()),
+    key!("limits.queries_memory_bytes_max", integer(0, BYTES_MAX), |s, v| {
+        s.limits.queries_memory_bytes_max = v.integer()
+    }),
     key!("limits.query_rows_max", integer(0, BYTES_MAX), |s, v| s.limits.query_rows_max = v.integer()),
     key!("limits.query_join_rows_max", integer(0, BYTES_MAX), |s, v| s.limits.query_join_rows_max = v.integer()),
     key!("audit.sample_one_in", integer(0, BYTES_MAX), |s, v| s.audit.sample_one_in = v.integer()),

@@ -157,6 +157,8 @@ pub struct Limits {
     pub prepared_statements_max: usize,
     pub session_buffer_bytes: usize,
     pub query_memory_bytes_max: u64,
+    /// Of all statements together.
+    pub queries_memory_bytes_max: u64,
     pub query_rows_max: u64,
     pub query_join_rows_max: u64,
 }
@@ -265,7 +267,8 @@ impl Default for Limits {
             statement_bytes_max: 256 * 1024,
             prepared_statements_max: 10_000,
             session_buffer_bytes: 256 * 1024,
-            query_memory_bytes_max: 256 * MIB,
+            query_memory_bytes_max: 1_024 * MIB,
+            queries_memory_bytes_max: 2_048 * MIB,
             query_rows_max: 1_000_000,
             query_join_rows_max: 200_000_000,
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use freshet_config::{ConfigErrors, DatabaseChoice, FreshnessMode, Problem, Settings, TableChoice};
+use freshet_engine::executor::memory::MemoryPool;
 use freshet_engine::{Engine, EngineOptions};
 use prometheus_client::metrics::histogram::Histogram;
 use socket2::TcpKeepalive;
@@ -159,7 +160,8 @@ fn begin_databases(
 ) -> Result<Arc<Databases>, ServerError> {
     let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let waits = metrics.barrier_wait_seconds.clone();
-    let first = begin_local(settings, address.clone(), waits.clone(), workers.first())?;
+    let pool = MemoryPool::new(usize::try_from(settings.limits.queries_memory_bytes_max).unwrap_or(usize::MAX));
+    let first = begin_local(settings, address.clone(), &pool, waits.clone(), workers.first())?;
     let options = DatabaseOptions {
         choice: settings.mirror.databases.clone(),
         others_max: settings.mirror.databases_max - 1,
@@ -173,7 +175,7 @@ fn begin_databases(
     let begin = move |name: &str| {
         let ended = || UpstreamError::Protocol("freshet ends");
         let workers = workers.upgrade().ok_or_else(ended)?;
-        begin_local(&settings, address.with_database(name), waits.clone(), workers.next())
+        begin_local(&settings, address.with_database(name), &pool, waits.clone(), workers.next())
     };
     Ok(Databases::new(first, options, Box::new(begin), Box::new(observe::virtual_table)))
 }
@@ -208,10 +210,11 @@ async fn tidy_up(databases: Arc<Databases>, settings: Settings, shutdown: Cancel
     let _ = shutdown.run_until_cancelled(tidy).await;
 }
 
-/// The engine and the mirror of a database, with its share of the memory.
+/// The engine and the mirror of a database, with its share of the memory. `pool`: what the statements of all databases use.
 fn begin_local(
     settings: &Settings,
     address: UpstreamAddress,
+    pool: &Arc<MemoryPool>,
     waits: Histogram,
     beside_sessions: &Handle,
 ) -> Result<Begun, UpstreamError> {
@@ -252,6 +255,7 @@ fn begin_local(
             rows_max: size(settings.limits.query_rows_max),
             join_rows_max: size(settings.limits.query_join_rows_max),
             threads_max: std::thread::available_parallelism().map_or(1, usize::from).min(QUERY_THREADS_MAX),
+            pool: Arc::clone(pool),
         },
     };
     let mirroring = CancellationToken::new();

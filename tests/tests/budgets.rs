@@ -61,6 +61,25 @@ fn only_what_goes_beyond_a_bound_is_relayed() {
 }
 
 #[test]
+fn memory_is_bounded_for_one_statement_and_for_all_together() {
+    let large = "SELECT a.id + b.id FROM sales a JOIN sales b ON a.shop = b.shop ORDER BY 1";
+    for (one, all, reason) in [
+        (1 << 20, 1 << 30, "over_budget: memory"),
+        (1 << 30, 1 << 20, "over_budget: memory of all statements together"),
+        (1 << 30, 1 << 30, ""),
+    ] {
+        let world = World::start_with(FreshnessMode::Exact, SETUP, |settings| {
+            settings.limits.query_memory_bytes_max = one;
+            settings.limits.queries_memory_bytes_max = all;
+        });
+        let mut client = world.client();
+        client.simple("SET freshet.route = 'local'").expect("answers");
+        let (route, said) = settled(&mut client, large);
+        assert!(said == reason && (route == "local") == reason.is_empty(), "{one} {all}: {route} {said}");
+    }
+}
+
+#[test]
 fn a_table_without_room_is_mirrored_once_there_is_some() {
     // Each some 7 MB of heap.
     let setup = "CREATE TABLE one (id int PRIMARY KEY, note text); CREATE TABLE two (id int PRIMARY KEY, note text);

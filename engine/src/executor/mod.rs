@@ -18,6 +18,7 @@ mod filter;
 mod join;
 mod join_order;
 mod key_table;
+pub mod memory;
 mod order;
 pub(crate) mod parallel;
 mod recursive;
@@ -35,6 +36,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::ArrayRef;
@@ -43,6 +45,7 @@ pub use self::scan::rows_looked_at;
 
 use self::batch::Batch;
 use self::eval::Environment;
+use self::memory::{MemoryPool, Share};
 use crate::binder::{BoundQuery, ScalarKind};
 use crate::catalog::RelationId;
 use crate::catalog::functions::{EvalContext, EvalError};
@@ -74,11 +77,19 @@ pub struct Limits {
     pub join_rows_max: usize,
     /// That one statement may use, of as many that help others at the same time.
     pub threads_max: usize,
+    /// What all of them may use together.
+    pub pool: Arc<MemoryPool>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_bytes_max: 256 << 20, rows_max: 50_000_000, join_rows_max: 50_000_000, threads_max: 1 }
+        Self {
+            memory_bytes_max: 256 << 20,
+            rows_max: 50_000_000,
+            join_rows_max: 50_000_000,
+            threads_max: 1,
+            pool: MemoryPool::new(usize::MAX),
+        }
     }
 }
 
@@ -163,7 +174,7 @@ fn execute_given(
     given: Option<(usize, RowBatch)>,
 ) -> Result<Vec<RowBatch>, EvalError> {
     let ties = plan.outermost_sort().filter(|_| plan.with_ties).map(|sort| std::ptr::from_ref(sort).addr());
-    let state = State { given, ties, ..State::new(plan) };
+    let state = State { given, ties, ..State::new(plan, context.limits) };
     for expr in &plan.constants {
         eval::constant(expr, context.parameters, &context.eval)?;
     }
@@ -216,6 +227,7 @@ impl Batching {
 /// What one execution has used and computed so far.
 struct State {
     memory_bytes: Cell<usize>,
+    share: RefCell<Share>,
     join_rows: Cell<usize>,
     commons: Vec<OnceCell<Batch>>,
     /// Rows that scans were estimated to give, by where the plan's node lies.
@@ -233,9 +245,10 @@ struct State {
 }
 
 impl State {
-    fn new(plan: &Plan) -> Self {
+    fn new(plan: &Plan, limits: &Limits) -> Self {
         Self {
             memory_bytes: Cell::new(0),
+            share: RefCell::new(Share::of(&limits.pool)),
             join_rows: Cell::new(0),
             commons: plan.commons.iter().map(|_| OnceCell::new()).collect(),
             sampled: RefCell::default(),
@@ -351,7 +364,7 @@ impl Run<'_> {
         Ok(projected)
     }
 
-    fn table(&self, id: RelationId) -> Result<&std::sync::Arc<TableVersion>, EvalError> {
+    fn table(&self, id: RelationId) -> Result<&Arc<TableVersion>, EvalError> {
         self.snapshot.tables.get(&id).ok_or_else(|| EvalError::Beyond(format!("table {} is not in the snapshot", id.0)))
     }
 
@@ -363,7 +376,13 @@ impl Run<'_> {
     fn charge(&self, bytes: usize) -> Result<(), EvalError> {
         let total = self.state.memory_bytes.get().saturating_add(bytes);
         self.state.memory_bytes.set(total);
-        if total > self.limits.memory_bytes_max { Err(EvalError::OverBudget("memory")) } else { Ok(()) }
+        if total > self.limits.memory_bytes_max {
+            return Err(EvalError::OverBudget("memory"));
+        }
+        if !self.state.share.borrow_mut().grow(bytes) {
+            return Err(EvalError::OverBudget("memory of all statements together"));
+        }
+        Ok(())
     }
 
     /// Counts the part of `now` that was not counted `before`.
