@@ -345,8 +345,9 @@ fn block_on(server: impl Future<Output = std::io::Result<()>>) -> std::io::Resul
 
 async fn serve_freshet(flags: impl Iterator<Item = (&'static str, String)>) -> std::io::Result<()> {
     let flags = flags.collect();
-    let settings =
-        Settings::load(&Sources { file: None, variables: Vec::new(), flags }).map_err(std::io::Error::other)?;
+    // FRESHET_... of the environment, as freshet itself takes them, but for those that the tests have.
+    let variables = std::env::vars().filter(|(name, _)| !name.starts_with("FRESHET_TEST_")).collect();
+    let settings = Settings::load(&Sources { file: None, variables, flags }).map_err(std::io::Error::other)?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     canned::announce(listener.local_addr()?);
     let (trigger, _) = shutdown::channel();

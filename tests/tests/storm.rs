@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
-use freshet_engine::result_cache::{Basis, CachedReply, Keep, KeyParts, Keys, ResultCache, ResultKey};
+use freshet_engine::result_cache::{Basis, CachedReply, Found, Keep, KeyParts, Keys, ResultCache, ResultKey};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
@@ -37,12 +37,14 @@ fn reply(bytes: usize) -> Arc<CachedReply> {
         basis: Basis::default(),
         catalog_version: 1,
         folds_settings: false,
-        elapsed_us: 10,
+        // Replies to quick reads would not be kept at all.
+        elapsed_us: 1_000,
         reads: None,
         parameters: Box::default(),
         keys: Keys::default(),
         barrier: 0,
         keep: Keep::default(),
+        found: Found::default(),
         attachment: Arc::new(()),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 
@@ -42,6 +42,7 @@ pub struct CachedReply {
     pub barrier: u64,
     /// Groups, to have the next reply from the changes since.
     pub keep: Keep,
+    pub found: Found,
     /// What the maker keeps with the reply (its statistics); the cache does not look at it.
     pub attachment: Arc<dyn Any + Send + Sync>,
 }
@@ -78,6 +79,17 @@ impl Basis {
     /// The table gives the same rows at this generation, too.
     pub(super) fn advance(&self, at: usize, generation: Generation) {
         self.tables[at].1.fetch_max(generation.0.0, Ordering::Relaxed);
+    }
+}
+
+/// Whether a reply has been found since it was kept.
+#[derive(Debug, Default)]
+pub struct Found(AtomicBool);
+
+impl Found {
+    /// It is found now; whether that is the first time.
+    pub(super) fn is_first(&self) -> bool {
+        !self.0.load(Ordering::Relaxed) && !self.0.swap(true, Ordering::Relaxed)
     }
 }
 

@@ -4,6 +4,7 @@
 //! which relations it read and at which generation; the caller holds the snapshot that the reader must see and
 //! asks [`CachedReply::is_valid_at`], and where a table has moved on, [`CachedReply::outlives`]. Nothing expires by time.
 
+mod admission;
 mod entry;
 mod key;
 mod keys;
@@ -13,7 +14,7 @@ mod revalidate;
 mod tests;
 mod upkeep;
 
-pub use entry::{Basis, CachedReply};
+pub use entry::{Basis, CachedReply, Found};
 pub use key::{KeyParts, ResultKey};
 pub use keys::{Keys, KeysOf};
 pub use reads::Reads;
@@ -22,10 +23,13 @@ pub use upkeep::{Course, Done, HeldPlan, Keep, Upkept};
 
 use std::sync::Arc;
 
+use self::admission::Admission;
+
 /// Reply bytes by key, bounded in bytes (keys and bookkeeping included).
 pub struct ResultCache {
     replies: moka::sync::Cache<Box<[u8]>, Arc<CachedReply>, ahash::RandomState>,
     reply_bytes_max: usize,
+    admission: Admission,
 }
 
 /// The cache hands its own key type to the weigher.
@@ -47,12 +51,14 @@ impl ResultCache {
             .weigher(weigh)
             .build_with_hasher(ahash::RandomState::new());
         let reply_bytes_max = reply_bytes_max.min(usize::try_from(capacity_bytes / 8).unwrap_or(usize::MAX));
-        Self { replies, reply_bytes_max }
+        Self { replies, reply_bytes_max, admission: Admission::new() }
     }
 
     /// The reply kept under `key`, whether or not it is still valid.
     pub fn get(&self, key: &ResultKey) -> Option<Arc<CachedReply>> {
-        self.replies.get(key.as_bytes())
+        let reply = self.replies.get(key.as_bytes())?;
+        self.admission.note_found(&reply);
+        Some(reply)
     }
 
     /// Whether the reply is small enough to be kept.
@@ -60,9 +66,9 @@ impl ResultCache {
         reply.resident_bytes() + key.as_bytes().len() <= self.reply_bytes_max
     }
 
-    /// Keeps `reply` under `key`, replacing what was there; false if it is too large to be kept.
+    /// Keeps `reply` under `key`, replacing what was there; false if it is too large to be kept, or not worth it.
     pub fn insert(&self, key: &ResultKey, reply: Arc<CachedReply>) -> bool {
-        if !self.fits(key, &reply) {
+        if !self.fits(key, &reply) || !self.admission.admits(key.as_bytes(), &reply) {
             return false;
         }
         self.replies.insert(key.as_bytes().into(), reply);

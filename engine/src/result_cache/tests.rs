@@ -29,6 +29,7 @@ fn reply(bytes: usize, dependencies: &[(u32, u64)]) -> Arc<CachedReply> {
         keys: Keys::default(),
         barrier: 0,
         keep: Keep::default(),
+        found: Found::default(),
         catalog_version: 1,
         folds_settings: false,
         elapsed_us: 10,
@@ -117,6 +118,32 @@ fn one_huge_reply_is_refused() {
     let cache = ResultCache::new(80_000, usize::MAX);
     assert!(!cache.insert(&key("SELECT 1", 7), reply(20_000, &[])));
     assert!(cache.insert(&key("SELECT 1", 7), reply(2_000, &[])));
+}
+
+#[test]
+fn replies_to_quick_reads_are_kept_at_once_only_while_some_are_found_again() {
+    let cache = ResultCache::new(64 << 20, usize::MAX);
+    let key = |at: usize| key(&format!("SELECT v FROM t WHERE id = {at}"), 7);
+    let slow = || {
+        let reply = Arc::into_inner(reply(10, &[])).expect("nobody else has it");
+        Arc::new(CachedReply { elapsed_us: 1_000, ..reply })
+    };
+    let kept = (0..20_000).filter(|at| cache.insert(&key(*at), reply(10, &[]))).count();
+    assert!((1_000..1_100).contains(&kept), "{kept}");
+    assert!(cache.insert(&key(20_000), slow()));
+    // Seen for the second time.
+    assert!(cache.insert(&key(19_999), reply(10, &[])));
+    // Those that are asked for twice and then found make the others welcome again.
+    let mut at_once = 0;
+    for at in 30_000..40_000 {
+        if cache.insert(&key(at), reply(10, &[])) {
+            at_once += 1;
+        } else {
+            assert!(cache.insert(&key(at), reply(10, &[])), "{at} was just seen");
+        }
+        assert!(cache.get(&key(at)).is_some());
+    }
+    assert!(at_once > 9_000, "{at_once}");
 }
 
 #[test]

@@ -204,6 +204,7 @@ impl World {
             keys: Keys::of(&prepared.reads.scans, parameters, &self.catalog),
             barrier: 0,
             keep: Keep::default(),
+            found: Found::default(),
             attachment: Arc::new(()),
         }
     }

@@ -9,7 +9,7 @@ use freshet_engine::Prepared;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Keep, Keys};
+use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Found, Keep, Keys};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
@@ -78,6 +78,7 @@ impl LocalAnswerer {
             folds_settings: prepared.plan.folds_settings,
             elapsed_us: started.elapsed().as_micros() as u64,
             keep: Keep::after(&course, rows.done, rows.groups, &prepared.held_plan(), rows.run_us, rest),
+            found: Found::default(),
             attachment: Arc::clone(statistics) as _,
         })
     }

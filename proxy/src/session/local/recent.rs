@@ -251,7 +251,7 @@ fn first_of(hash: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use freshet_engine::result_cache::{Basis, Keep, Keys};
+    use freshet_engine::result_cache::{Basis, Found, Keep, Keys};
 
     use super::*;
     use crate::session::effect::{Effect, Written};
@@ -271,6 +271,7 @@ mod tests {
             keys: Keys::default(),
             barrier: 0,
             keep: Keep::default(),
+            found: Found::default(),
             attachment: Arc::new(()),
         })
     }
