@@ -149,9 +149,9 @@ const LONG_LIMIT: u64 = 1_000_000_000_000_000;
 fn eight_digits(number: u32) -> u64 {
     // Each times is a division by multiplication that is right for every number in its lane.
     let fours = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
-    let hundreds = (fours * 10_486 >> 20) & 0x0000_007f_0000_007f;
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - 100 * hundreds) << 16;
-    let tens = (twos * 103 >> 10) & 0x000f_000f_000f_000f;
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
     tens | (twos - 10 * tens) << 8
 }
 
@@ -196,7 +196,7 @@ fn clock(second: u32) -> u64 {
     const COLONS: u64 = 0x3030_3a30_303a_3030;
     let (minute, second) = (second / 60, second % 60);
     let parts = u64::from(minute / 60) | u64::from(minute % 60) << 24 | u64::from(second) << 48;
-    let tens = (parts * 103 >> 10) & 0x000f_0000_0f00_000f;
+    let tens = ((parts * 103) >> 10) & 0x000f_0000_0f00_000f;
     (tens | (parts - 10 * tens) << 8) | COLONS
 }
 

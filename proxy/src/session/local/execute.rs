@@ -1,5 +1,6 @@
 //! Runs a plan on a snapshot and encodes its rows: anew, or from what was kept beside an outdated reply.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -114,7 +115,9 @@ impl LocalAnswerer {
         if *is_quick {
             let eval = EvalContext { settings: request.format, transaction_time, orders: None };
             let run = Run { plan: &prepared.plan, snapshot: &served.snapshot, parameters, eval, formats };
-            return run.rows(&self.local.engine, course, &AtomicBool::new(false));
+            // As on another thread: a slip that panics is upstream's statement, not the end of a session.
+            let done = catch_unwind(AssertUnwindSafe(|| run.rows(&self.local.engine, course, &AtomicBool::new(false))));
+            return done.unwrap_or_else(|_| Err(panicked()));
         }
         let abandoned = Abandon::default();
         let flag = Arc::clone(&abandoned.0);
@@ -128,7 +131,7 @@ impl LocalAnswerer {
             run.rows(&local.engine, &course, &flag)
         };
         let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|_| Err(EvalError::Beyond("the execution panicked".into())))
+        done.unwrap_or_else(|_| Err(panicked()))
     }
 
     /// Waits for a moment until upstream has told how these texts are ordered; it is asked to the end in any case.
@@ -144,6 +147,10 @@ impl LocalAnswerer {
             Ok(Err(_)) | Err(_) => Err(UpstreamReason::Collation("its order is being asked".into())),
         }
     }
+}
+
+fn panicked() -> EvalError {
+    EvalError::Beyond("the execution panicked".into())
 }
 
 /// Raises its flag when it is dropped: a client that cancels or goes away ends the computation that nobody waits for.
