@@ -39,6 +39,7 @@ struct Options {
     seed: u64,
     nemeses: Vec<&'static str>,
     readers: u64,
+    calm_ms: u64,
     bug: Option<String>,
     is_verbose: bool,
 }
@@ -66,6 +67,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
         seed: 1,
         nemeses: nemesis::NAMES.to_vec(),
         readers: 4,
+        calm_ms: 2_500,
         bug: None,
         is_verbose: false,
     };
@@ -85,6 +87,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
             "--seconds" => options.seconds = number(value()?)?,
             "--seed" => options.seed = number(value()?)?,
             "--readers" => options.readers = number(value()?)?,
+            "--calm-ms" => options.calm_ms = number(value()?)?.max(1),
             "--nemeses" => options.nemeses = nemeses(value()?)?,
             "--bug" => options.bug = Some(value()?.clone()),
             "--verbose" => options.is_verbose = true,
@@ -136,6 +139,7 @@ fn check(options: &Options) -> Result<bool, String> {
         freshet: Some(freshet),
         bug: options.bug.clone(),
         names: options.nemeses.clone(),
+        calm_ms: options.calm_ms,
     };
     run(&world, options, &mut nemesis);
     let version = cluster.psql("postgres", "SHOW server_version");

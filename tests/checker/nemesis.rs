@@ -44,6 +44,8 @@ pub(crate) struct Nemesis<'a> {
     pub(crate) freshet: Option<Served>,
     pub(crate) bug: Option<String>,
     pub(crate) names: Vec<&'static str>,
+    /// Between two of them it is calm for up to about so long.
+    pub(crate) calm_ms: u64,
 }
 
 impl Nemesis<'_> {
@@ -52,7 +54,7 @@ impl Nemesis<'_> {
         let mut random = self.world.random(800);
         let mut client = self.world.past(&["SET lock_timeout = '2s'", "SET client_min_messages = warning"]);
         while self.world.goes_on() && Instant::now() < end {
-            self.rest(Duration::from_millis(400 + random.below(2_500)));
+            self.rest(Duration::from_millis(400 + random.below(self.calm_ms)));
             if self.names.is_empty() || !self.world.goes_on() {
                 continue;
             }
