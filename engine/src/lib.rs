@@ -68,6 +68,19 @@ pub struct Shared {
     pub literals: Vec<String>,
 }
 
+/// How much a statement may take to run before it is given up with [`EvalError::OverBudget`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// So little that whoever waits behind it does not feel it.
+    Quick,
+    /// What [`EngineOptions::limits`] says.
+    Full,
+}
+
+/// Bounds of [`Pace::Quick`].
+const QUICK_BYTES_MAX: usize = 4 << 20;
+const QUICK_ROWS_MAX: usize = 50_000;
+
 /// The caches and the way from text to rows; the only door for sessions. Shared by all of them.
 pub struct Engine {
     plans: moka::sync::Cache<Box<[u8]>, Result<Arc<Prepared>, UpstreamReason>, ahash::RandomState>,
@@ -75,6 +88,7 @@ pub struct Engine {
     pub results: ResultCache,
     joins: JoinCache,
     limits: Limits,
+    quick_limits: Limits,
 }
 
 impl Engine {
@@ -88,6 +102,13 @@ impl Engine {
             dependencies,
             results: ResultCache::new(options.result_bytes_max, options.reply_bytes_max),
             joins: JoinCache::new(options.join_bytes_max),
+            quick_limits: Limits {
+                memory_bytes_max: options.limits.memory_bytes_max.min(QUICK_BYTES_MAX),
+                rows_max: options.limits.rows_max.min(QUICK_ROWS_MAX),
+                join_rows_max: options.limits.join_rows_max.min(QUICK_ROWS_MAX),
+                threads_max: 1,
+                pool: Arc::clone(&options.limits.pool),
+            },
             limits: options.limits,
         }
     }
@@ -137,12 +158,22 @@ impl Engine {
         eval: &EvalContext<'_>,
         cancelled: &AtomicBool,
     ) -> Result<Vec<RowBatch>, EvalError> {
-        self.with_run(snapshot, parameters, eval, cancelled, |context| executor::execute(plan, context))
+        self.with_run(Pace::Full, snapshot, parameters, eval, cancelled, |context| executor::execute(plan, context))
+    }
+
+    /// What statements of a pace may use.
+    pub fn limits(&self, pace: Pace) -> &Limits {
+        match pace {
+            Pace::Quick => &self.quick_limits,
+            Pace::Full => &self.limits,
+        }
     }
 
     /// Likewise in place of an outdated reply, from what was kept of it where the course says so.
+    #[expect(clippy::too_many_arguments, reason = "each is another thing that a run depends on")]
     pub fn run_course(
         &self,
+        pace: Pace,
         course: &Course,
         plan: &Plan,
         snapshot: &Snapshot,
@@ -151,7 +182,7 @@ impl Engine {
         cancelled: &AtomicBool,
     ) -> Result<(Vec<RowBatch>, Option<KeptGroups>, Done), EvalError> {
         let keep = |upkeep: &Upkeep, context: &RunContext<'_>| upkeep::execute_keeping(plan, upkeep, context);
-        self.with_run(snapshot, parameters, eval, cancelled, |context| match course {
+        self.with_run(pace, snapshot, parameters, eval, cancelled, |context| match course {
             Course::Anew => Ok((executor::execute(plan, context)?, None, Done::Anew)),
             Course::Keeping(upkeep) => keep(upkeep, context).map(|(batches, groups)| (batches, groups, Done::Kept)),
             Course::Updating { upkeep, kept, changes } => {
@@ -180,6 +211,7 @@ impl Engine {
 
     fn with_run<T>(
         &self,
+        pace: Pace,
         snapshot: &Snapshot,
         parameters: &[Value],
         eval: &EvalContext<'_>,
@@ -191,7 +223,7 @@ impl Engine {
             snapshot,
             parameters,
             eval: EvalContext { orders: Some(&orders), ..eval.clone() },
-            limits: &self.limits,
+            limits: self.limits(pace),
             join_cache: &self.joins,
             cancelled,
             changed: None,

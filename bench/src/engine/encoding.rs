@@ -37,7 +37,7 @@ pub(super) fn measure(options: &Options, results: &mut Results) -> io::Result<()
                 let encoder = |(column, output): (_, &freshet_engine::binder::OutputColumn)| {
                     ColumnEncoder::new(column, output.expr_type.pg_type, format, &freshet.settings)
                 };
-                write_rows(&mut columns.map(encoder).collect::<Vec<_>>(), batch.rows, &mut out);
+                write_rows(&mut columns.map(encoder).collect::<Vec<_>>(), 0..batch.rows, &mut out);
             }
             std::hint::black_box(&out);
         };

@@ -6,11 +6,12 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array};
 use arrow::compute::take;
+use arrow::datatypes::DataType;
 
 use super::{RowBatch, arrays};
-use crate::catalog::functions::EvalError;
+use crate::catalog::functions::{EvalError, at_once};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batch {
@@ -49,13 +50,26 @@ impl Column {
     /// What it takes while its batch waits, besides what others have: about what gathering it allocates, or its own array.
     fn held_bytes(&self, rows: usize) -> usize {
         match (&self.array, &self.rows) {
-            // A fixed-width guess: text is mostly a dictionary's code.
-            (Some(_), Some(_)) if self.gathered.get().is_none() => rows * 8,
+            (Some(array), Some(_)) if self.gathered.get().is_none() => gathered_bytes(array, rows),
             (Some(_), Some(_)) => self.gathered.get().map_or(0, bytes_of),
             (Some(array), None) if self.is_own => bytes_of(array),
             _ => 0,
         }
     }
+}
+
+/// About what `rows` rows of the array take; text is mostly a dictionary's code, else it is as long as the others are.
+pub(super) fn gathered_bytes(array: &ArrayRef, rows: usize) -> usize {
+    let each = |offsets: &[i32]| match offsets {
+        [first, .., last] => (last - first) as usize / (offsets.len() - 1),
+        _ => 0,
+    };
+    let text = match array.data_type() {
+        DataType::Utf8 => each(array.as_string::<i32>().value_offsets()),
+        DataType::Binary => each(array.as_binary::<i32>().value_offsets()),
+        _ => 0,
+    };
+    rows.saturating_mul(8 + text)
 }
 
 /// Of a slice, its part.
@@ -218,6 +232,12 @@ fn gather(array: &ArrayRef, rows: &UInt32Array) -> Result<ArrayRef, EvalError> {
     if array.is_empty() && rows.null_count() == rows.len() {
         return arrays::nulls_like(array, rows.len());
     }
+    take_rows(array, rows)
+}
+
+/// Copies rows of an array, if that is not too much at once.
+pub(super) fn take_rows(array: &ArrayRef, rows: &UInt32Array) -> Result<ArrayRef, EvalError> {
+    at_once::check(gathered_bytes(array, rows.len()))?;
     take(array.as_ref(), rows, None).map_err(arrays::internal)
 }
 

@@ -48,6 +48,7 @@ use self::eval::Environment;
 use self::memory::{MemoryPool, Share};
 use crate::binder::{BoundQuery, ScalarKind};
 use crate::catalog::RelationId;
+use crate::catalog::functions::at_once::AtOnce;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::join_cache::JoinCache;
 use crate::planner::expression::type_of;
@@ -228,6 +229,7 @@ impl Batching {
 struct State {
     memory_bytes: Cell<usize>,
     share: RefCell<Share>,
+    _at_once: AtOnce,
     join_rows: Cell<usize>,
     commons: Vec<OnceCell<Batch>>,
     /// Rows that scans were estimated to give, by where the plan's node lies.
@@ -249,6 +251,7 @@ impl State {
         Self {
             memory_bytes: Cell::new(0),
             share: RefCell::new(Share::of(&limits.pool)),
+            _at_once: AtOnce::bounded(limits.memory_bytes_max),
             join_rows: Cell::new(0),
             commons: plan.commons.iter().map(|_| OnceCell::new()).collect(),
             sampled: RefCell::default(),

@@ -16,7 +16,7 @@ use arrow::datatypes::Int32Type;
 use self::frame::Frames;
 use super::accumulate::{Groups, Running, accumulator};
 use super::arrays::{concatenate, internal};
-use super::batch::Batch;
+use super::batch::{Batch, gathered_bytes, take_rows};
 use super::eval::is_bool;
 use super::key_table::{self, KeyTable, Purpose};
 use super::order::{self, Direction, codes, sorted_rows};
@@ -62,7 +62,7 @@ impl Run<'_> {
                     self.check_cancelled()?;
                     let in_order = self.call_over(&all, &sorted, call)?;
                     self.charge(in_order.get_array_memory_size())?;
-                    *result = Some(take(&in_order, &sorted.inverse(), None).map_err(internal)?);
+                    *result = Some(self.taken(&in_order, &sorted.inverse())?);
                 }
             }
             emitted = Some(sorted.order);
@@ -73,6 +73,12 @@ impl Run<'_> {
         }
         let Some(order) = emitted else { return sink(output) };
         sink(output.select(&Arc::new(UInt32Array::from(order)))?)
+    }
+
+    /// Rows of an array, which wait for the others' results.
+    fn taken(&self, array: &ArrayRef, rows: &UInt32Array) -> Result<ArrayRef, EvalError> {
+        self.charge(gathered_bytes(array, rows.len()))?;
+        take_rows(array, rows)
     }
 
     fn sorted(&self, batch: &Batch, call: &WindowCall) -> Result<Sorted, EvalError> {
@@ -138,7 +144,7 @@ impl Run<'_> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
             let values = self.environment.evaluate_column(argument, batch)?;
-            arguments.push(take(&values, &order, None).map_err(internal)?);
+            arguments.push(self.taken(&values, &order)?);
         }
         match call.function {
             WindowKind::Function(function) => self.function_over(batch, sorted, call, function, &arguments),
@@ -200,7 +206,7 @@ impl Run<'_> {
                     };
                     places.push(place.map(|place| place as u32));
                 }
-                take(&arguments[0], &UInt32Array::from(places), None).map_err(internal)?
+                self.taken(&arguments[0], &UInt32Array::from(places))?
             }
         })
     }
@@ -231,7 +237,7 @@ impl Run<'_> {
             states.update_all(&groups, &values)?;
             let results = states.finish(count)?;
             let places = UInt32Array::from(sorted.partition_of.clone());
-            return take(&results, &places, None).map_err(internal);
+            return self.taken(&results, &places);
         }
         let runs = takes_all
             && matches!(call.frame.start, FrameBound::UnboundedPreceding)
@@ -253,19 +259,21 @@ impl Run<'_> {
             let mut states = make()?;
             if states.run(&Running { groups, starts: &starts, kept }, values.first())? {
                 let results = states.finish(starts.len())?;
-                return take(&results, &UInt32Array::from(groups.to_vec()), None).map_err(internal);
+                return self.taken(&results, &UInt32Array::from(groups.to_vec()));
             }
         }
         let frames = self.frames(batch, sorted, call)?;
         let mut states = make()?;
         let (mut ids, mut places) = (Vec::with_capacity(PAIRS), Vec::with_capacity(PAIRS));
+        let mut charged = 0;
         let mut add = |ids: &mut Vec<u32>, places: &mut Vec<u32>| {
             let members = UInt32Array::from(std::mem::take(places));
-            let values = values.iter().map(|values| take(values, &members, None).map_err(internal));
+            let values = values.iter().map(|values| take_rows(values, &members));
             let values = values.collect::<Result<Vec<_>, _>>()?;
             let own = std::mem::take(ids);
             let groups = Groups { ids: Some(&own), rows: own.len(), count: rows, before: rows, is_complete: false };
-            states.update_all(&groups, &values)
+            states.update_all(&groups, &values)?;
+            self.charge_growth(&mut charged, states.bytes())
         };
         // Those that a FILTER drops, too.
         let mut looked_at = 0;
@@ -401,10 +409,10 @@ fn shifted(sorted: &Sorted, arguments: &[ArrayRef], is_back: bool, pg_type: PgTy
     }
     let places = UInt32Array::from(places);
     match arguments.get(2) {
-        None => take(&arguments[0], &places, None).map_err(internal),
+        None => take_rows(&arguments[0], &places),
         Some(defaults) => {
             let both = concatenate(pg_type, &[arguments[0].clone(), defaults.clone()])?;
-            take(&both, &places, None).map_err(internal)
+            take_rows(&both, &places)
         }
     }
 }

@@ -176,12 +176,12 @@ impl<'s> ColumnEncoder<'s> {
     }
 }
 
-/// Appends `rows` DataRow messages, a cell of every column in each.
-pub fn write_rows(encoders: &mut [ColumnEncoder<'_>], rows: usize, out: &mut Vec<u8>) {
+/// Appends DataRow messages of these rows, a cell of every column in each.
+pub fn write_rows(encoders: &mut [ColumnEncoder<'_>], rows: Range<usize>, out: &mut Vec<u8>) {
     let columns = u16::try_from(encoders.len()).unwrap_or(u16::MAX).to_be_bytes();
     let mut at = out.len();
-    for first in (0..rows).step_by(BLOCK_ROWS) {
-        let block = first..rows.min(first + BLOCK_ROWS);
+    for first in rows.clone().step_by(BLOCK_ROWS) {
+        let block = first..rows.end.min(first + BLOCK_ROWS);
         let room: usize = encoders.iter_mut().map(|encoder| encoder.stage(block.clone())).sum();
         let end = at + block.len() * ROW_HEADER_BYTES + room + SLOT_BYTES;
         if out.len() < end {

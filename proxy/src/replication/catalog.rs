@@ -214,6 +214,8 @@ pub async fn load(
     inherited::place(&mut catalog, &children);
     others.extend(catalog.heirs.iter().filter(|(_, heirs)| heirs.is_err()).map(|(parent, _)| parent));
     others.retain(|relation| !catalog.partitioned.contains_key(relation));
+    // They may get a key.
+    others.extend(tables.iter().filter(|(_, facts)| facts.refusal.is_some()).map(|(relation, _)| relation));
     let others = load_versions(&transaction, &others).await?;
     let mut derived: Vec<RelationId> =
         catalog.partitioned.values().flat_map(|partitioned| &partitioned.levels).copied().collect();
@@ -378,14 +380,18 @@ async fn load_indexes(transaction: &Transaction<'_>) -> Result<HashMap<RelationI
 }
 
 /// SQL for relations that satisfy a condition on `pg_class c`: OID, name, and an int8 that is another after every change of
-/// them or of what inherits from them.
+/// them or of what inherits from them, and of their keys: the first index of a table is told to its `pg_class` row in place
+/// (index.c, index_update_stats), which leaves `xmin` as it was.
 pub fn versions_sql(condition: &str) -> String {
     format!(
         "WITH RECURSIVE below (root, member) AS (
              SELECT c.oid, c.oid FROM pg_class c WHERE {condition}
              UNION SELECT root, inhrelid FROM below JOIN pg_inherits ON inhparent = member)
-         SELECT root, r.relname::text, bit_xor(hashint8extended(m.xmin::text::int8, m.oid::int8))
-           FROM below JOIN pg_class m ON m.oid = member JOIN pg_class r ON r.oid = root GROUP BY 1, 2"
+         SELECT root, r.relname::text, bit_xor(hashint8extended(m.xmin::text::int8, m.oid::int8) # keys)
+           FROM below JOIN pg_class m ON m.oid = member JOIN pg_class r ON r.oid = root,
+                LATERAL (SELECT coalesce(bit_xor(hashint8extended(i.xmin::text::int8, ~i.indexrelid::int8)), 0) AS keys
+                           FROM pg_index i WHERE i.indrelid = member AND (i.indisprimary OR i.indisreplident)) AS of_index
+          GROUP BY 1, 2"
     )
 }
 

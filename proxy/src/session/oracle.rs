@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
+use freshet_engine::Pace;
 use freshet_engine::binder::OpenColumns;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
@@ -93,12 +94,14 @@ impl Observer for Oracle {
         let is_described = match description_agrees(&self.prepared.plan, &reply.bytes) {
             Some(true) => true,
             Some(false) => {
-                tracing::warn!(statement = %self.prepared.shape.text, "upstream describes this statement differently; it is relayed from now on");
-                return self.local.audit.mismatched(&self.prepared.identity);
+                tokio::spawn(note_mismatch(self.local, self.prepared));
+                return;
             }
             None => false,
         };
         match self.execution {
+            // asyncpg binds a cursor's portal in a unit of its own, and executes it in the next.
+            Some(_) if !is_executed(&reply) => self.local.audit.inconclusive(),
             None if is_described => self.local.audit.described(&self.prepared.identity),
             None => {}
             Some(mut execution) => {
@@ -107,6 +110,23 @@ impl Observer for Oracle {
                 tokio::spawn(compare_rows(local, prepared, settings, execution, reply.bytes, is_described));
             }
         }
+    }
+}
+
+fn is_executed(reply: &ObservedReply) -> bool {
+    reply.is_suspended || Frames::new(&reply.bytes).any(|frame| frame.tag == b'C')
+}
+
+/// Upstream described the statement otherwise than it is planned here. If the catalog that it was planned by is still in force, it
+/// will do so again; else there is another plan next time.
+async fn note_mismatch(local: Arc<Local>, prepared: Arc<Prepared>) {
+    let relations = prepared.plan.relations();
+    match local.freshness.acquire(FreshnessMode::Exact, &relations, BarrierNumber::default()).await {
+        Ok(served) if served.snapshot.catalog.version == prepared.catalog_version => {
+            tracing::warn!(statement = %prepared.shape.text, "upstream describes this statement differently; it is relayed from now on");
+            local.audit.mismatched(&prepared.identity);
+        }
+        Ok(_) | Err(_) => local.audit.inconclusive(),
     }
 }
 
@@ -224,7 +244,7 @@ fn judge(
     let answer_at = |plan: &Plan, transaction_time| {
         let eval = EvalContext { settings: format, transaction_time, orders: None };
         let Execution { before, parameters, formats, .. } = execution;
-        let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats };
+        let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats, pace: Pace::Full };
         run.rows(&local.engine, &Course::Anew, &never)
     };
     let ours = match answer_at(&prepared.plan, after) {

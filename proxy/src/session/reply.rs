@@ -1,18 +1,21 @@
 //! Row batches → wire bytes: DataRow frames with CommandComplete, and the descriptions of a plan's result.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use arrow::array::{Array, ArrayRef};
 use bytes::Bytes;
-use freshet_engine::Engine;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::executor::RowBatch;
+use freshet_engine::executor::memory::Share;
 use freshet_engine::executor::upkeep::KeptGroups;
 use freshet_engine::planner::Plan;
 use freshet_engine::result_cache::{Course, Done};
 use freshet_engine::snapshot::Snapshot;
+use freshet_engine::types::Value;
 use freshet_engine::types::encode::{ColumnEncoder, Format, write_rows};
-use freshet_engine::types::{FormatSettings, Value};
+use freshet_engine::{Engine, Pace};
 
 use crate::wire::extended::write_parameter_description;
 use crate::wire::query::{Field, write_command_complete, write_row_description};
@@ -36,31 +39,106 @@ pub(super) struct Run<'a> {
     pub(super) parameters: &'a [Value],
     pub(super) eval: EvalContext<'a>,
     pub(super) formats: &'a [Format],
+    pub(super) pace: Pace,
 }
 
+/// Rows that are encoded before somebody looks whether the reply is still wanted, and not too long.
+const ENCODED_ROWS: usize = 1_024;
+
 impl Run<'_> {
-    /// Executes and encodes. Ends soon once `is_abandoned`.
+    /// Executes and encodes. Ends soon once `is_abandoned`. What a statement may use is also what its reply may have.
     pub(super) fn rows(&self, engine: &Engine, course: &Course, is_abandoned: &AtomicBool) -> Result<Rows, EvalError> {
-        let Self { plan, snapshot, parameters, eval, formats } = self;
+        let Self { plan, snapshot, parameters, eval, pace, .. } = self;
         let started = Instant::now();
-        let (batches, groups, done) = engine.run_course(course, plan, snapshot, parameters, eval, is_abandoned)?;
+        let (batches, groups, done) =
+            engine.run_course(*pace, course, plan, snapshot, parameters, eval, is_abandoned)?;
         let run_us = started.elapsed().as_micros() as u64;
         let count: usize = batches.iter().map(|batch| batch.rows).sum();
-        let mut out = Vec::with_capacity(64 + count * (8 + 12 * plan.output.len()));
-        for batch in &batches {
-            encode(batch, plan, eval.settings, formats, &mut out);
+        let mut out = Reply {
+            bytes: Vec::with_capacity(64 + count * (8 + 12 * plan.output.len())),
+            share: Share::of(&engine.limits(*pace).pool),
+            counted: 0,
+        };
+        for batch in batches {
+            self.encode(&batch, engine.limits(*pace).memory_bytes_max, is_abandoned, &mut out)?;
         }
-        write_command_complete(&mut out, &format!("SELECT {count}"));
-        Ok(Rows { frames: out.into(), count: count as u64, groups, done, run_us })
+        write_command_complete(&mut out.bytes, &format!("SELECT {count}"));
+        Ok(Rows { frames: out.finish(), count: count as u64, groups, done, run_us })
+    }
+
+    fn encode(
+        &self,
+        batch: &RowBatch,
+        bytes_max: usize,
+        is_abandoned: &AtomicBool,
+        out: &mut Reply,
+    ) -> Result<(), EvalError> {
+        let described = batch.columns.iter().zip(&self.plan.output).zip(self.formats);
+        let settings = self.eval.settings;
+        let mut encoders: Vec<ColumnEncoder<'_>> = described
+            .map(|((column, output), format)| ColumnEncoder::new(column, output.expr_type.pg_type, *format, settings))
+            .collect();
+        let mut first = 0;
+        while first < batch.rows {
+            // Fewer of them the longer they are.
+            let each = batch.columns.iter().map(bytes_of_row).sum::<usize>().max(1);
+            let end = batch.rows.min(first + ENCODED_ROWS.min(ENCODED_BYTES / each).max(1));
+            if is_abandoned.load(Relaxed) {
+                return Err(EvalError::OverBudget("cancelled"));
+            }
+            write_rows(&mut encoders, first..end, &mut out.bytes);
+            if out.bytes.len() > bytes_max {
+                return Err(EvalError::OverBudget("memory"));
+            }
+            out.count()?;
+            first = end;
+        }
+        Ok(())
     }
 }
 
-fn encode(batch: &RowBatch, plan: &Plan, settings: &FormatSettings, formats: &[Format], out: &mut Vec<u8>) {
-    let described = batch.columns.iter().zip(&plan.output).zip(formats);
-    let mut encoders: Vec<ColumnEncoder<'_>> = described
-        .map(|((column, output), format)| ColumnEncoder::new(column, output.expr_type.pg_type, *format, settings))
-        .collect();
-    write_rows(&mut encoders, batch.rows, out);
+/// Bytes that are encoded at a time, roughly.
+const ENCODED_BYTES: usize = 1 << 20;
+
+/// Of a column, what one row takes on the average.
+fn bytes_of_row(column: &ArrayRef) -> usize {
+    column.get_array_memory_size() / column.len().max(1)
+}
+
+/// A reply that is being put together.
+struct Reply {
+    bytes: Vec<u8>,
+    /// Of what all statements together may use, as long as it lives.
+    share: Share,
+    counted: usize,
+}
+
+/// Shorter ones are not counted: they may be kept, within the bounds of what keeps them.
+const COUNTED_BYTES: usize = 4 << 20;
+
+impl Reply {
+    fn count(&mut self) -> Result<(), EvalError> {
+        let bytes = self.bytes.capacity();
+        if bytes < COUNTED_BYTES || bytes <= self.counted {
+            return Ok(());
+        }
+        if !self.share.grow(bytes - self.counted) {
+            return Err(EvalError::OverBudget("memory of all statements together"));
+        }
+        self.counted = bytes;
+        Ok(())
+    }
+
+    /// Whoever holds a long one, a client that does not read it above all, holds its share.
+    fn finish(self) -> Bytes {
+        if self.counted == 0 { self.bytes.into() } else { Bytes::from_owner(self) }
+    }
+}
+
+impl AsRef<[u8]> for Reply {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// A RowDescription frame with the given formats.

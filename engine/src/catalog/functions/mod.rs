@@ -11,6 +11,7 @@ mod aggregates;
 mod arithmetic;
 mod array;
 mod array_parts;
+pub(crate) mod at_once;
 mod bits;
 mod bucket;
 mod cast_number;

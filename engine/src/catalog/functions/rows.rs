@@ -198,6 +198,7 @@ const BATCH_BYTES_MAX: usize = 128 << 20;
 
 /// Where a text ends among those of its batch.
 pub(super) fn end_of(bytes: usize) -> Result<i32, EvalError> {
+    super::at_once::check(bytes)?;
     if bytes > BATCH_BYTES_MAX { Err(EvalError::OverBudget("memory")) } else { Ok(bytes as i32) }
 }
 

@@ -51,7 +51,11 @@ impl Accumulator for Arrays {
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
         self.groups.resize(groups, Collected::default());
-        let mut arrays = BinaryBuilder::with_capacity(groups, self.bytes + groups * 20);
+        let bytes = self.bytes + groups * 20;
+        if i32::try_from(bytes).is_err() {
+            return Err(EvalError::OverBudget("memory"));
+        }
+        let mut arrays = BinaryBuilder::with_capacity(groups, bytes);
         let mut whole = Vec::new();
         for group in &self.groups {
             if group.count == 0 {

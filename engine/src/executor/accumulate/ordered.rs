@@ -42,6 +42,7 @@ impl Accumulator for Joined {
                 None => self.texts[group] = Some(value.to_owned()),
                 Some(text) => {
                     if !is_bare.value(row) {
+                        self.bytes += between.get(row).len();
                         text.push_str(between.get(row));
                     }
                     text.push_str(value);
@@ -53,6 +54,9 @@ impl Accumulator for Joined {
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
         self.texts.resize(groups, None);
+        if i32::try_from(self.bytes).is_err() {
+            return Err(EvalError::OverBudget("memory"));
+        }
         let mut results = StringBuilder::with_capacity(groups, self.bytes);
         self.texts.iter().for_each(|text| results.append_option(text.as_deref()));
         Ok(Arc::new(results.finish()))

@@ -77,7 +77,7 @@ impl Reader {
         let settings = FormatSettings::default();
         let eval = EvalContext { settings: &settings, transaction_time: None, orders: None };
         let never = AtomicBool::new(false);
-        let run = engine.run_course(&course, &prepared.plan, &snapshot, parameters, &eval, &never);
+        let run = engine.run_course(crate::Pace::Full, &course, &prepared.plan, &snapshot, parameters, &eval, &never);
         let (batches, groups, done) = run.unwrap_or_else(|error| panic!("{sql}: {error}"));
         let answer = world.answer(prepared, parameters).expect("an answer");
         assert_eq!(rows_of(prepared, &batches), answer, "{sql} with {parameters:?}, {done:?}");

@@ -106,7 +106,7 @@ fn rows_are_the_cells_of_their_columns() {
             let length = (one_by_one.len() - start - 1) as u32;
             one_by_one[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
         }
-        write_rows(&mut columns.iter().map(encoder).collect::<Vec<_>>(), rows, &mut together);
+        write_rows(&mut columns.iter().map(encoder).collect::<Vec<_>>(), 0..rows, &mut together);
         assert_eq!(one_by_one, together);
     }
 }

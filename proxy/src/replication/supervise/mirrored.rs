@@ -257,17 +257,24 @@ impl Replication {
     /// A statement would have been answered here if this table were mirrored.
     pub fn want_table(&self, relation: RelationId) {
         let shared = &self.shared;
-        if shared.options.tables != TableChoice::Auto {
-            return;
-        }
-        let catalog = Arc::clone(&shared.loaded.load().catalog);
+        let is_auto = shared.options.tables == TableChoice::Auto;
+        let loaded = shared.loaded.load();
+        let catalog = &loaded.catalog;
         let mut tables = shared.tables.lock();
-        let mut is_new = false;
+        let (mut is_new, mut refused) = (false, Vec::new());
         for relation in catalog.expand(&[relation]).into_iter().filter(|relation| !catalog.is_derived(*relation)) {
-            is_new |= !tables.contains_key(&relation);
-            tables.entry(relation).or_insert_with(|| Entry::due("waits for its first copy"));
+            match tables.get(&relation).map(|entry| &entry.state) {
+                // It may have got a key.
+                Some(Wanted::Refused(_)) => refused.extend(loaded.tables.get(&relation)),
+                None if is_auto => {
+                    is_new = true;
+                    tables.insert(relation, Entry::due("waits for its first copy"));
+                }
+                _ => {}
+            }
         }
         drop(tables);
+        refused.iter().for_each(|facts| self.look_for_table(&facts.schema.name));
         if is_new {
             shared.wanted.notify_one();
         }

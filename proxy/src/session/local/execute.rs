@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use freshet_engine::Prepared;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::reason::UpstreamReason;
@@ -14,6 +13,7 @@ use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Found, Keep
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
+use freshet_engine::{Pace, Prepared};
 
 use crate::freshness::Served;
 use crate::session::local::{LocalAnswerer, ORDER_QUESTIONS_MAX, ORDER_WAIT_MAX, Request, formats, local_error};
@@ -114,10 +114,15 @@ impl LocalAnswerer {
         let transaction_time = served.statement_time;
         if *is_quick {
             let eval = EvalContext { settings: request.format, transaction_time, orders: None };
-            let run = Run { plan: &prepared.plan, snapshot: &served.snapshot, parameters, eval, formats };
+            let plan = &prepared.plan;
+            let run = Run { plan, snapshot: &served.snapshot, parameters, eval, formats, pace: Pace::Quick };
             // As on another thread: a slip that panics is upstream's statement, not the end of a session.
             let done = catch_unwind(AssertUnwindSafe(|| run.rows(&self.local.engine, course, &AtomicBool::new(false))));
-            return done.unwrap_or_else(|_| Err(panicked()));
+            match done.unwrap_or_else(|_| Err(panicked())) {
+                // It takes longer than its tables let suppose.
+                Err(EvalError::OverBudget(_)) => {}
+                done => return done,
+            }
         }
         let abandoned = Abandon::default();
         let flag = Arc::clone(&abandoned.0);
@@ -126,8 +131,8 @@ impl LocalAnswerer {
         let course = Arc::clone(course);
         let work = move || {
             let eval = EvalContext { settings: &settings, transaction_time, orders: None };
-            let run =
-                Run { plan: &prepared.plan, snapshot: &snapshot, parameters: &parameters, eval, formats: &formats };
+            let (plan, parameters, formats) = (&prepared.plan, &parameters[..], &formats[..]);
+            let run = Run { plan, snapshot: &snapshot, parameters, eval, formats, pace: Pace::Full };
             run.rows(&local.engine, &course, &flag)
         };
         let done = tokio::task::spawn_blocking(work).await;

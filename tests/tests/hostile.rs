@@ -1,0 +1,142 @@
+//! What legitimate applications do that freshet has to bear: statements that take much more than their tables let suppose, keys
+//! that come late, portals that are bound in one unit and executed in the next.
+
+use std::time::{Duration, Instant};
+
+use freshet_config::FreshnessMode;
+use freshet_tests::client::{self, bind, execute, parse, query, rows, sync, tags};
+use freshet_tests::raw::RawClient;
+use freshet_tests::world::World;
+
+const WAIT: Duration = Duration::from_secs(30);
+
+/// The last route and its reason, once it is no relay for a reason that passes.
+fn settled(client: &mut RawClient, sql: &str) -> (String, String) {
+    let limit = Instant::now() + WAIT;
+    loop {
+        let reply = client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(reply.error(), None, "{sql}");
+        let (route, reason) = client.last().expect("answers");
+        if route != "relay" || reason.contains("over_budget") {
+            return (route, reason);
+        }
+        assert!(Instant::now() < limit, "{sql}: {route} {reason}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_takes_much_more_than_its_tables_suggest_is_in_nobodys_way() {
+    let setup = "CREATE TABLE k (id int PRIMARY KEY, t text); INSERT INTO k SELECT i, 'text ' || i FROM generate_series(1, 1000) i";
+    let world = World::start_with(FreshnessMode::Session, setup, |settings| settings.limits.worker_threads = 1);
+    let long = |n: u32| {
+        format!("SELECT count(*) FROM k a, k b, k c WHERE a.id < {n} AND a.t || b.t || c.t LIKE '%zz%yy%' -- {n}")
+    };
+    let mut watcher = world.client();
+    watcher.simple("SET freshet.route = 'local'").expect("answers");
+    assert_eq!(settled(&mut watcher, &long(1)).0, "local");
+    assert_eq!(settled(&mut watcher, "SELECT t FROM k WHERE id = 7").0, "local");
+    let (port, database) = (world.freshet.port(), world.database.clone());
+    let text = long(500);
+    let running = std::thread::spawn(move || {
+        let mut client = client::RawClient::log_in(port, &database);
+        client.query("SET freshet.route = 'local'");
+        client.query("SET statement_timeout = '2s'");
+        let started = Instant::now();
+        client.send(&query(&text));
+        let got = client.read_until('Z');
+        (tags(&got), started.elapsed())
+    });
+    let mut slowest = Duration::ZERO;
+    let mut reads = 0;
+    while !running.is_finished() {
+        let started = Instant::now();
+        assert_eq!(watcher.simple("SELECT t FROM k WHERE id = 7").expect("answers").text(), "text 7");
+        slowest = slowest.max(started.elapsed());
+        reads += 1;
+    }
+    let (got, elapsed) = running.join().expect("no panic");
+    // Given up here, then upstream by its own clock.
+    assert!(got.ends_with("EZ") && elapsed < Duration::from_secs(20), "{got} after {elapsed:?}");
+    assert!(reads > 20 && slowest < Duration::from_secs(1), "{reads} reads, the slowest took {slowest:?}");
+}
+
+#[test]
+fn long_texts_count_as_what_they_are() {
+    let setup = "CREATE TABLE k (id int PRIMARY KEY, t text); INSERT INTO k SELECT i, repeat('text', 500) FROM generate_series(1, 1000) i";
+    let world = World::start_with(FreshnessMode::Session, setup, |settings| {
+        settings.limits.query_memory_bytes_max = 64 << 20;
+    });
+    let mut client = world.client();
+    client.simple("SET freshet.route = 'local'").expect("answers");
+    for (sql, few, many) in [
+        ("SELECT (SELECT repeat('x', {})) AS x, id FROM k", 10, 300_000),
+        ("SELECT a.t FROM k a, k b WHERE b.id <= {}", 1, 60),
+        (
+            "SELECT max(length(l)) FROM (SELECT string_agg(t, ',') OVER (ORDER BY id) AS l FROM k WHERE id < {}) x",
+            10,
+            1000,
+        ),
+        (
+            "SELECT max(l) FROM (SELECT array_length(array_agg(t) OVER (ORDER BY id), 1) AS l FROM k WHERE id < {}) x",
+            10,
+            1000,
+        ),
+        (
+            "SELECT count(*) FROM (SELECT rpad(id::text, {}) AS r FROM k WHERE id < 50) a, k b WHERE a.r <> b.t",
+            10,
+            100_000,
+        ),
+    ] {
+        let (few, many) = (sql.replace("{}", &few.to_string()), sql.replace("{}", &many.to_string()));
+        let (route, reason) = settled(&mut client, &few);
+        assert_eq!((&*route, &*reason), ("local", ""), "{few}");
+        let (route, reason) = settled(&mut client, &many);
+        assert_eq!((&*route, &*reason), ("relay", "over_budget: memory"), "{many}");
+    }
+}
+
+#[test]
+fn a_key_that_is_added_later_is_noticed() {
+    for add in ["ADD PRIMARY KEY (id)", "ADD CONSTRAINT k PRIMARY KEY USING INDEX i"] {
+        let setup =
+            "CREATE TABLE t (id int NOT NULL, v int); INSERT INTO t VALUES (1, 1); CREATE UNIQUE INDEX i ON t (id)";
+        let world = World::start(FreshnessMode::Session, setup);
+        let mut client = world.client();
+        let sql = "SELECT count(*) FROM t";
+        let limit = Instant::now() + WAIT;
+        let mut tables = String::new();
+        while !tables.contains("replica identity") {
+            assert!(Instant::now() < limit, "{tables}");
+            client.simple(sql).expect("answers");
+            tables = client.simple("SELECT reason FROM freshet.tables").expect("answers").text();
+        }
+        world.past(&format!("ALTER TABLE t {add}"));
+        assert_ne!(settled(&mut client, sql).0, "relay");
+    }
+}
+
+#[test]
+fn a_portal_that_is_bound_in_one_unit_and_executed_in_the_next_is_no_wrong_answer() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 100)";
+    let world = World::start(FreshnessMode::Exact, setup);
+    assert_ne!(settled(&mut world.client(), "SELECT count(*) FROM t").0, "relay");
+    let mut client = client::RawClient::log_in(world.freshet.port(), &world.database);
+    let mut ask = |messages: &[Vec<u8>]| {
+        client.send(&messages.concat());
+        client.read_until('Z')
+    };
+    // As asyncpg does with a cursor over a statement that it has prepared before.
+    ask(&[parse("s", "SELECT id FROM t ORDER BY id"), sync()]);
+    for _ in 0..5 {
+        ask(&[query("BEGIN")]);
+        assert_eq!(tags(&ask(&[bind("p", "s", &[], 0), sync()])), "2Z");
+        let got = ask(&[execute("p", 7), sync()]);
+        assert_eq!(rows(&got).len(), 7);
+        ask(&[query("COMMIT")]);
+    }
+    let mut watcher = world.client();
+    // Nothing that was under way is left: its audits have been judged.
+    assert_ne!(settled(&mut watcher, "SELECT id FROM t ORDER BY id").0, "relay");
+    assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
+}
