@@ -46,6 +46,9 @@ let zone = 'UTC' ;; 'America/New_York' ;; 'Asia/Kolkata'
 SELECT {ts}::timestamp AT TIME ZONE {zone}, {tz}::timestamptz AT TIME ZONE {zone}, timezone({zone}, {ts}::timestamp);
 SELECT timestamp '2024-01-01' AT TIME ZONE '+03', timestamp '2024-07-01' AT TIME ZONE 'EST5EDT';
 SELECT {tz}::timestamptz AT TIME ZONE interval '-05:00', {ts}::timestamp AT TIME ZONE interval '02:30';
+let span_of_zone = '00:00:01.9' ;; '-00:00:01.9' ;; '596523 hours' ;; '596523:14:07' ;; '596523:14:08' ;; '596524 hours' ;; '-596523:14:08' ;; '-596523:14:09' ;; '-596524 hours' ;; '1000000 hours' ;; '-1200000 hours' ;; '1 day'
+SELECT timestamptz '2024-02-29 12:34:56.789+00' AT TIME ZONE interval {span_of_zone}, timestamp '2024-02-29 12:34:56.789' AT TIME ZONE interval {span_of_zone};
+SELECT timestamptz '2024-02-29 12:34:56.789+00' AT TIME ZONE v.z, timestamp 'infinity' AT TIME ZONE v.z FROM (VALUES (interval {span_of_zone})) v (z);
 SELECT {d}::date::timestamp, {d}::date::timestamptz, {d}::date::text;
 SELECT {ts}::timestamp::date, {ts}::timestamp::time, {ts}::timestamp::timestamptz, {ts}::timestamp::text, {ts}::timestamp(0), {ts}::timestamp::timestamp(3);
 SELECT {tz}::timestamptz::date, {tz}::timestamptz::time, {tz}::timestamptz::timestamp, {tz}::timestamptz::text, {tz}::timestamptz(2);

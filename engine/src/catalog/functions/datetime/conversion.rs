@@ -139,7 +139,8 @@ fn moment_in_zone(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated 
     Ok(number_column(results, rows))
 }
 
-/// timestamp_izone and timestamptz_izone: the interval is the offset east of UTC, whole seconds of it.
+/// timestamp_izone and timestamptz_izone: the interval is the offset east of UTC, whole seconds of it. They hold it, west of UTC
+/// where `sign` is 1, in an int, which 596,524 hours do not fit into: it keeps the lower 32 bits.
 fn at_offset(o: &[Operand], rows: usize, sign: i64) -> Evaluated {
     let results = each_pair(spans(o, 0)?, numbers::<i64>(o, 1)?, rows, |span, time: i64| {
         let span = unpacked(span);
@@ -149,8 +150,8 @@ fn at_offset(o: &[Operand], rows: usize, sign: i64) -> Evaluated {
         if span.months != 0 || span.days != 0 {
             return Err(DateTimeError::Raises("interval time zone must not include months or days"));
         }
-        let offset = span.microseconds / 1_000_000 * 1_000_000;
-        check_timestamp(time.checked_add(sign * offset).ok_or(DateTimeError::TIMESTAMP_RANGE)?)
+        let zone = (-sign * (span.microseconds / 1_000_000)) as i32;
+        check_timestamp(time.checked_sub(i64::from(zone) * 1_000_000).ok_or(DateTimeError::TIMESTAMP_RANGE)?)
     });
     Ok(number_column(results?, rows))
 }
