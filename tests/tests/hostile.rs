@@ -1,6 +1,8 @@
 //! What legitimate applications do that freshet has to bear: statements that take much more than their tables let suppose, keys
 //! that come late, portals that are bound in one unit and executed in the next.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
@@ -114,6 +116,45 @@ fn a_key_that_is_added_later_is_noticed() {
         world.past(&format!("ALTER TABLE t {add}"));
         assert_ne!(settled(&mut client, sql).0, "relay");
     }
+}
+
+#[test]
+fn what_is_written_all_the_time_is_answered_here_soon() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT i, 0 FROM generate_series(1, 200) i;
+        CREATE TABLE beside (id int PRIMARY KEY, t text); INSERT INTO beside SELECT i, 'text' FROM generate_series(1, 400) i";
+    let world = World::start(FreshnessMode::Exact, setup);
+    let mut client = world.client();
+    assert_ne!(settled(&mut client, "SELECT count(*) FROM t, beside").0, "relay");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (over, port, database) = (Arc::clone(&is_over), world.cluster.port(), world.database.clone());
+    let writer = std::thread::spawn(move || {
+        let mut past = client::RawClient::log_in(port, &database);
+        let mut writes = 0;
+        while !over.load(Ordering::Relaxed) {
+            past.query(&format!("UPDATE t SET v = v + 1 WHERE id = {}", 1 + writes % 200));
+            writes += 1;
+            std::thread::sleep(Duration::from_millis(8));
+        }
+        writes
+    });
+    // Takes upstream some tenths of a second, during which t changes many times.
+    let sql = "SELECT sum(t.v), count(*) FROM t, beside a, beside b WHERE a.t || b.t <> t.v::text AND a.id < 6";
+    let started = Instant::now();
+    let mut relays = 0;
+    loop {
+        let reply = client.simple(sql).expect("answers");
+        assert_eq!(reply.error(), None);
+        let (route, reason) = client.last().expect("answers");
+        if route != "relay" {
+            break;
+        }
+        relays += 1;
+        assert!(started.elapsed() < WAIT, "{relays} relays: {reason}");
+    }
+    is_over.store(true, Ordering::Relaxed);
+    let writes = writer.join().expect("no panic");
+    assert!(writes > 3 && relays < 30, "{relays} relays, {writes} writes");
+    assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
 }
 
 #[test]

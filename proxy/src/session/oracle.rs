@@ -195,11 +195,15 @@ async fn compare_rows(
     let after =
         local.freshness.acquire(FreshnessMode::Exact, &prepared.plan.relations(), BarrierNumber::default()).await;
     let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
-    let fair = after.ok().filter(|after| is_same_state(&execution.before.snapshot, &after.snapshot, &relations));
-    let Some(after) = fair else { return local.audit.inconclusive() };
+    let state = after.ok().and_then(|after| {
+        let state = state_between(&execution.before.snapshot, &after.snapshot, &relations)?;
+        Some((after, state)).filter(|_| state == State::Still || !prepared.plan.uses_time)
+    });
+    let Some((after, state)) = state else { return local.audit.inconclusive() };
     let snapshot = Arc::clone(&execution.before.snapshot);
     let freshness = local.freshness.clone();
-    let judge = move || judge(&local, &prepared, &settings, &execution, after.statement_time, &reply, is_described);
+    let upstreams = Upstreams { reply, is_described, state, time: after.statement_time };
+    let judge = move || judge(&local, &prepared, &settings, &execution, &upstreams);
     let judge = Arc::new(judge);
     for _ in 0..=ORDER_QUESTIONS_MAX {
         let work = Arc::clone(&judge);
@@ -216,13 +220,38 @@ async fn compare_rows(
     }
 }
 
-fn is_same_state(before: &Snapshot, after: &Snapshot, relations: &[RelationId]) -> bool {
-    let generation = |snapshot: &Snapshot, relation| snapshot.tables.get(relation).map(|version| version.generation);
-    before.catalog.version == after.catalog.version
-        && relations.iter().all(|relation| {
-            let of_before = generation(before, relation);
-            of_before.is_some() && of_before == generation(after, relation)
-        })
+/// What became of the tables between the two barriers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Still,
+    /// Upstream answered as of the first barrier, or of a moment soon after it. An answer that is equal to that of the barrier says
+    /// as much as ever; one that is not says nothing. (Where a table is written all the time, nothing else is to be had of a
+    /// statement that takes long.)
+    Moving,
+}
+
+/// None: the answers cannot be compared.
+fn state_between(before: &Snapshot, after: &Snapshot, relations: &[RelationId]) -> Option<State> {
+    let generation = |snapshot: &Snapshot, relation| Some(snapshot.tables.get(relation)?.generation);
+    if before.catalog.version != after.catalog.version {
+        return None;
+    }
+    let mut state = State::Still;
+    for relation in relations {
+        if generation(before, relation)? != generation(after, relation)? {
+            state = State::Moving;
+        }
+    }
+    Some(state)
+}
+
+/// Upstream's answer.
+struct Upstreams {
+    reply: Vec<u8>,
+    is_described: bool,
+    state: State,
+    /// That of the barrier after it.
+    time: Option<i64>,
 }
 
 /// None: judged, or nothing to be said. Else upstream has to tell the order of these texts first.
@@ -231,10 +260,9 @@ fn judge(
     prepared: &Prepared,
     settings: &SessionSettings,
     execution: &Execution,
-    after: Option<i64>,
-    reply: &[u8],
-    is_described: bool,
+    upstreams: &Upstreams,
 ) -> Option<Arc<Missing>> {
+    let Upstreams { reply, is_described, state, time: after } = upstreams;
     let inconclusive = || {
         local.audit.inconclusive();
         None
@@ -247,7 +275,7 @@ fn judge(
         let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats, pace: Pace::Full };
         run.rows(&local.engine, &Course::Anew, &never)
     };
-    let ours = match answer_at(&prepared.plan, after) {
+    let ours = match answer_at(&prepared.plan, *after) {
         Ok(rows) => rows.frames,
         Err(EvalError::Unordered(missing)) => return Some(missing),
         // Not wrong, only not answerable; to try each time would cost two barriers for nothing.
@@ -256,7 +284,7 @@ fn judge(
             return None;
         }
     };
-    let answer = |plan: &Plan| answer_at(plan, after);
+    let answer = |plan: &Plan| answer_at(plan, *after);
     let unlimited = prepared.unlimited.as_ref().map(answer);
     // Too many to choose from: only an equal answer says something.
     let (unlimited, is_equal_only) = match unlimited.transpose() {
@@ -301,7 +329,8 @@ fn judge(
     };
     let answers = Answers { columns, freedom, theirs, ours, all };
     match answers.judgement(&prepared.choice, &rows_of) {
-        Judgement::Agrees => local.audit.agreed(&prepared.identity, is_described),
+        Judgement::Agrees => local.audit.agreed(&prepared.identity, *is_described),
+        Judgement::Open | Judgement::Differs(_) if *state == State::Moving => return inconclusive(),
         // Another choice among equals may be the difference; it decides nothing.
         Judgement::Open => {
             let reason = UpstreamReason::Unsupported("rows that no ORDER BY tells apart decide the answer".into());
