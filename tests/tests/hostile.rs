@@ -99,6 +99,35 @@ fn long_texts_count_as_what_they_are() {
 }
 
 #[test]
+fn replies_up_to_one_sync_do_not_pile_up() {
+    let setup = "CREATE TABLE k (id int PRIMARY KEY); INSERT INTO k SELECT generate_series(1, 1000)";
+    let world = World::start(FreshnessMode::Session, setup);
+    let mut watcher = world.client();
+    // Of another length each time, so that none is kept for the next.
+    let sql = "SELECT id, repeat('x', 1000 + $1::int) FROM k";
+    let limit = Instant::now() + WAIT;
+    loop {
+        watcher.extended(sql, &[Some("1")], 0).expect("answers");
+        if watcher.last().expect("answers").0 != "relay" {
+            break;
+        }
+        assert!(Instant::now() < limit, "{:?}", watcher.last());
+    }
+    for (executions, route) in [(4, "local"), (60, "relay")] {
+        let mut client = client::RawClient::log_in(world.freshet.port(), &world.database);
+        client.query("SHOW freshet.last");
+        let numbers: Vec<String> = (0..executions).map(|number| (executions * 100 + number).to_string()).collect();
+        let one = |number: &String| [bind("", "s", &[Some(number)], 0), execute("", 0)].concat();
+        let group: Vec<u8> = numbers.iter().flat_map(one).collect();
+        client.send(&[parse("s", sql), group, sync()].concat());
+        let got = client.read_until('Z');
+        assert_eq!(rows(&got).len(), 1000 * executions);
+        let last = rows(&client.query("SHOW freshet.last"));
+        assert_eq!(last[0][0].as_deref(), Some(route), "{last:?}");
+    }
+}
+
+#[test]
 fn a_key_that_is_added_later_is_noticed() {
     for add in ["ADD PRIMARY KEY (id)", "ADD CONSTRAINT k PRIMARY KEY USING INDEX i"] {
         let setup =

@@ -14,6 +14,7 @@ use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, Item};
 use crate::session::state::{Isolation, RouteSetting, SessionState};
 use crate::session::{Session, preamble};
+use crate::statistics::Answered;
 use crate::wire::frame::Frames;
 use crate::wire::query::TransactionStatus;
 
@@ -64,6 +65,19 @@ fn is_read(item: &Item<'_>, effect: Effect) -> bool {
     is_execution && matches!(effect, Effect::Neutral | Effect::Opaque)
 }
 
+/// What replies that were computed for one group take together before all of it goes upstream.
+const GROUP_BYTES_MAX: usize = 32 << 20;
+
+/// Of a reply that nobody else has.
+fn made_bytes(answer: &Answer) -> usize {
+    match answer {
+        Answer::Reply(reply) if reply.account.route == Answered::Local => {
+            reply.rows.iter().map(bytes::Bytes::len).sum()
+        }
+        Answer::Reply(_) | Answer::None | Answer::Control(_) => 0,
+    }
+}
+
 impl<A: Answerer> Session<A> {
     /// The unit at hand is not a plain one.
     pub(super) async fn decide_group(&mut self, started: Instant) -> io::Result<()> {
@@ -106,11 +120,19 @@ impl<A: Answerer> Session<A> {
             }
             return self.relay(started, Relay::because(reason));
         }
-        let mut answers = Vec::with_capacity(group.items.len());
+        let (mut answers, mut made) = (Vec::with_capacity(group.items.len()), 0);
         let whole = Whole { is_alone: group.executions() <= 1, arrival: self.machine.arrival() };
         for (at, item) in group.items.iter().enumerate() {
             match self.decide_item(item, effects[at], &mut state, whole).await? {
-                Decided::Answer(answer) => answers.push(answer),
+                Decided::Answer(answer) => {
+                    made += made_bytes(&answer);
+                    answers.push(answer);
+                    // They are sent together. Upstream, which sends one by one, waits for who does not read them.
+                    if made > GROUP_BYTES_MAX && at + 1 < group.items.len() && group.executions() > 1 {
+                        let relay = Relay::because(UpstreamReason::OverBudget("replies of one group"));
+                        return self.relay_unless_strict(started, Effect::Neutral, relay);
+                    }
+                }
                 Decided::Probe => {
                     self.refresh_settings();
                     self.probe();

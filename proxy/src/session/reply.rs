@@ -78,11 +78,12 @@ impl Run<'_> {
         let mut encoders: Vec<ColumnEncoder<'_>> = described
             .map(|((column, output), format)| ColumnEncoder::new(column, output.expr_type.pg_type, *format, settings))
             .collect();
+        // Fewer rows at a time the longer they are.
+        let each = batch.columns.iter().map(bytes_of_row).sum::<usize>().max(1);
+        let step = ENCODED_ROWS.min(ENCODED_BYTES / each).max(1);
         let mut first = 0;
         while first < batch.rows {
-            // Fewer of them the longer they are.
-            let each = batch.columns.iter().map(bytes_of_row).sum::<usize>().max(1);
-            let end = batch.rows.min(first + ENCODED_ROWS.min(ENCODED_BYTES / each).max(1));
+            let end = batch.rows.min(first + step);
             if is_abandoned.load(Relaxed) {
                 return Err(EvalError::OverBudget("cancelled"));
             }
