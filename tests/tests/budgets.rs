@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
 use freshet_tests::raw::RawClient;
-use freshet_tests::world::World;
+use freshet_tests::world::{Settled, World, settle};
 
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -16,20 +16,9 @@ const SETUP: &str = "CREATE TABLE sales (id int PRIMARY KEY, shop int, amount in
 
 /// The last route and its reason once the statement is not relayed for its first run any more.
 fn settled(client: &mut RawClient, sql: &str) -> (String, String) {
-    let limit = Instant::now() + WAIT;
-    let mut first_runs = 0;
-    loop {
-        let reply = client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        assert_eq!(reply.error(), None, "{sql}");
-        let (route, reason) = client.last().expect("answers");
-        first_runs += usize::from(reason == "first_run");
-        assert!(first_runs < 20, "{sql}: its audit comes to no end");
-        if route != "relay" || reason.contains("over_budget") {
-            return (route, reason);
-        }
-        assert!(Instant::now() < limit, "{sql}: {route} {reason}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let Settled { route, reason, first_runs } = settle(client, sql);
+    assert!(first_runs < 20, "{sql}: its audit comes to no end");
+    (route, reason)
 }
 
 #[test]

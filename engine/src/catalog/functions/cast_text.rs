@@ -117,7 +117,7 @@ fn print(operands: &[Operand], rows: usize, context: &EvalContext<'_>, from: PgT
             Operand::Scalar(value) => {
                 for _ in 0..rows {
                     text::write(value, from, context.settings, &mut bytes);
-                    ends.push(offset(&bytes)?);
+                    ends.push(end_of(bytes.len())?);
                 }
                 None
             }
@@ -126,7 +126,7 @@ fn print(operands: &[Operand], rows: usize, context: &EvalContext<'_>, from: PgT
                     if array.is_valid(row) {
                         text::write(&value_at(array, from, row), from, context.settings, &mut bytes);
                     }
-                    ends.push(offset(&bytes)?);
+                    ends.push(end_of(bytes.len())?);
                 }
                 array.nulls().cloned()
             }
@@ -135,10 +135,6 @@ fn print(operands: &[Operand], rows: usize, context: &EvalContext<'_>, from: PgT
         let texts = StringArray::try_new(offsets, bytes.into(), nulls);
         Ok(Arc::new(texts.map_err(|error| EvalError::Beyond(error.to_string()))?))
     })
-}
-
-fn offset(bytes: &[u8]) -> Result<i32, EvalError> {
-    end_of(bytes.len())
 }
 
 /// What the type's input function makes of the text, without a modifier.
