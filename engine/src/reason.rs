@@ -56,6 +56,8 @@ pub enum UpstreamReason {
     // -- the tables
     /// The table is not mirrored (detail: why not, or that it is being copied).
     TableNotMirrored(Cow<'static, str>),
+    /// It is known when the table has last changed, but its rows are not here (detail: why).
+    TableTracked(Cow<'static, str>),
     /// The role may not read it, or row security applies; upstream decides.
     Privilege(Cow<'static, str>),
     RowSecurity(Cow<'static, str>),
@@ -110,6 +112,7 @@ impl UpstreamReason {
             Self::Collation(_) => "collation",
             Self::ShapeMismatch => "shape_mismatch",
             Self::TableNotMirrored(_) => "table_not_mirrored",
+            Self::TableTracked(_) => "table_tracked",
             Self::Privilege(_) => "privilege",
             Self::RowSecurity(_) => "row_security",
             Self::WaitBudget => "wait_budget",
@@ -139,6 +142,7 @@ impl UpstreamReason {
             | Self::UnsupportedType(d)
             | Self::Collation(d)
             | Self::TableNotMirrored(d)
+            | Self::TableTracked(d)
             | Self::Privilege(d)
             | Self::RowSecurity(d)
             | Self::MirrorBehind(d)

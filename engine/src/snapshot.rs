@@ -18,16 +18,22 @@ pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     /// Only tables whose state at this moment is known; others are answered upstream.
     pub tables: HashMap<RelationId, Arc<TableVersion>>,
+    /// Tables whose rows are not here, but when they have last changed.
+    pub tracked: HashMap<RelationId, Generation>,
 }
 
 impl Snapshot {
     /// What is the same at two moments of one catalog's version exactly if the relation's rows are. None: they are not known
     /// here.
     pub fn generation(&self, relation: RelationId) -> Option<Generation> {
-        match self.tables.get(&relation) {
-            Some(version) => Some(version.generation),
-            None => self.catalog.materialized.get(&relation).map(|view| Generation(Lsn(view.contents))),
-        }
+        let version = self.tables.get(&relation).map(|version| version.generation);
+        let materialized = || self.catalog.materialized.get(&relation).map(|view| Generation(Lsn(view.contents)));
+        version.or_else(|| self.tracked.get(&relation).copied()).or_else(materialized)
+    }
+
+    /// Whether it is known of a table that is no union of others when it has last changed.
+    pub fn knows(&self, relation: RelationId) -> bool {
+        self.tables.contains_key(&relation) || self.tracked.contains_key(&relation)
     }
 }
 
@@ -46,11 +52,17 @@ struct Made {
 }
 
 impl Unions {
-    /// The snapshot with the partitioned ones of `relations` as tables. An error: a leaf is not in it.
+    /// The snapshot with the partitioned ones of `relations` as tables; without those that have tracked leaves. An error: of a
+    /// leaf nothing is known.
     pub fn complete(&self, snapshot: Arc<Snapshot>, relations: &[RelationId]) -> Result<Arc<Snapshot>, UpstreamReason> {
         let wanted = relations.iter().filter_map(|relation| snapshot.catalog.partitioned.get(relation));
         let mut unions = Vec::new();
         for partitioned in wanted {
+            if partitioned.leaves.iter().any(|leaf| snapshot.tracked.contains_key(&leaf.table))
+                && partitioned.leaves.iter().all(|leaf| snapshot.knows(leaf.table))
+            {
+                continue;
+            }
             let leaf = |leaf: &Leaf| snapshot.tables.get(&leaf.table).map(Arc::clone);
             let leaves: Option<Vec<_>> = partitioned.leaves.iter().map(leaf).collect();
             let missing = || UpstreamReason::TableNotMirrored("a partition is not mirrored (yet)".into());

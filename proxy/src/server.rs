@@ -33,6 +33,7 @@ use crate::session::local::Local;
 use crate::session::local::answerer::LocalAnswerers;
 use crate::session::local::capture::Captures;
 use crate::session::local::databases::{Begun, DatabaseOptions, Databases};
+use crate::session::local::demand;
 use crate::session::local::flight::Flights;
 use crate::session::local::patient::Patience;
 use crate::session::local::recent::Recents;
@@ -274,7 +275,9 @@ fn begin_local(
         is_used: AtomicBool::new(true),
         is_retired: AtomicBool::new(false),
     };
-    Ok(Begun { local: Arc::new(local), mirroring })
+    let local = Arc::new(local);
+    beside_sessions.spawn(demand::watch(Arc::downgrade(&local)));
+    Ok(Begun { local, mirroring })
 }
 
 /// What every accepted connection needs.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ahash::HashMap;
+use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::Outdated;
 use parking_lot::Mutex;
@@ -55,6 +56,10 @@ pub struct ShapeStatistics {
     updates: AtomicU64,
     invalidations: [AtomicU64; Outdated::ALL.len()],
     last_reason: Mutex<Option<UpstreamReason>>,
+    /// What it reads, as it was last bound.
+    relations: Mutex<Vec<RelationId>>,
+    /// Calls that [`Statistics::reads`] has told.
+    told: AtomicU64,
 }
 
 /// How many of a route's times were below `2^n` microseconds, and not below half of that. Zero is not counted: hits that did
@@ -115,6 +120,20 @@ impl ShapeStatistics {
     pub fn recount_as_capture(&self, elapsed_us: u64) {
         self.calls[Answered::Relay as usize].fetch_sub(1, Relaxed);
         self.count(Answered::Capture, elapsed_us);
+    }
+
+    pub fn set_relations(&self, relations: &[RelationId]) {
+        let mut known = self.relations.lock();
+        if *known != relations {
+            known.clear();
+            known.extend_from_slice(relations);
+        }
+    }
+
+    /// Calls since the last time that this was asked, and what they read.
+    fn reads(&self) -> (Vec<RelationId>, u64) {
+        let calls: u64 = self.calls.iter().map(|calls| calls.load(Relaxed)).sum();
+        (self.relations.lock().clone(), calls.saturating_sub(self.told.swap(calls, Relaxed)))
     }
 
     pub fn set_reason(&self, reason: &UpstreamReason) {
@@ -207,6 +226,11 @@ impl Statistics {
         Arc::clone(made)
     }
 
+    /// Per shape what it reads, and how often it was asked for since the last time that this was.
+    pub fn reads(&self) -> Vec<(Vec<RelationId>, u64)> {
+        self.shapes.lock().values().map(|shape| shape.reads()).collect()
+    }
+
     /// Forgets all of them.
     pub fn clear(&self) {
         self.shapes.lock().clear();
@@ -261,5 +285,18 @@ mod tests {
         shape.recount_as_capture(5_000);
         let report = statistics.top(1).remove(0);
         assert_eq!((report.relayed, report.captures, report.capture_us), (0, 1, [8_192, 8_192]));
+    }
+
+    #[test]
+    fn reads_are_told_once() {
+        let statistics = Statistics::default();
+        let shape = statistics.shape("SELECT");
+        shape.set_relations(&[RelationId(7)]);
+        shape.count_several(Answered::Hit, 5, 0);
+        shape.count(Answered::Relay, 0);
+        assert_eq!(statistics.reads(), [(vec![RelationId(7)], 6)]);
+        shape.set_relations(&[RelationId(7), RelationId(8)]);
+        shape.count(Answered::Local, 1);
+        assert_eq!(statistics.reads(), [(vec![RelationId(7), RelationId(8)], 1)]);
     }
 }

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -36,7 +36,7 @@ use crate::types::Lsn;
 /// What the mirror may use.
 #[derive(Clone, Debug)]
 pub struct MirrorLimits {
-    /// Newest versions of all tables. Over it, the table read longest ago becomes tracked.
+    /// Newest versions of all tables. Over it, the one with the fewest reads per byte becomes tracked.
     pub bytes_max: usize,
     /// Changes kept for one table while it is copied. Over it, the copy is given up.
     pub copy_buffer_bytes_max: usize,
@@ -55,6 +55,9 @@ impl Default for MirrorLimits {
         }
     }
 }
+
+/// Why a table is tracked that could be mirrored if there were more memory, or others were asked for less.
+pub const LACKS_ROOM: &str = "over the memory cap";
 
 /// What the mirror has of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +79,10 @@ pub struct TableStatus {
     pub rows: usize,
     /// Resident estimate of the newest version.
     pub bytes: usize,
+    /// What it took when it became tracked.
+    pub bytes_once: usize,
+    /// See [`Mirror::set_weights`].
+    pub weight: f64,
     pub generation: Generation,
     /// Versions kept for readers.
     pub versions: usize,
@@ -93,8 +100,6 @@ pub struct Mirror {
     limits: MirrorLimits,
     writer: Mutex<Writer>,
     published: RwLock<Published>,
-    /// Counts snapshots cut; tells which table was read last.
-    reads: AtomicU64,
     /// What `writer.buffers` hold, readable without its lock.
     buffered_bytes: AtomicUsize,
 }
@@ -127,6 +132,7 @@ struct KnownBinding {
 struct Published {
     applied: Lsn,
     tables: HashMap<RelationId, Table>,
+    weights: HashMap<RelationId, f64>,
 }
 
 struct Table {
@@ -140,7 +146,7 @@ struct Table {
     generation: Generation,
     change_log: ChangeLog,
     bytes: usize,
-    last_read: AtomicU64,
+    bytes_once: usize,
 }
 
 /// A table after some transactions that came after the version before it (mostly one).
@@ -182,13 +188,7 @@ struct Handover {
 
 impl Mirror {
     pub fn new(limits: MirrorLimits) -> Self {
-        Self {
-            limits,
-            writer: Mutex::default(),
-            published: RwLock::default(),
-            reads: AtomicU64::new(0),
-            buffered_bytes: AtomicUsize::new(0),
-        }
+        Self { limits, writer: Mutex::default(), published: RwLock::default(), buffered_bytes: AtomicUsize::new(0) }
     }
 
     /// Begins to keep the changes of a table, before it is added to the publication. A table known already is
@@ -218,23 +218,24 @@ impl Mirror {
         copied_at: VisibilitySnapshot,
         insert_lsn: Lsn,
     ) -> Result<(), UpstreamReason> {
-        self.finish(copy, Some(version), copied_at, insert_lsn)
+        self.finish(copy, Ok(version), copied_at, insert_lsn)
     }
 
-    /// Like [`Self::finish_copy`] without rows: the table becomes tracked from `since` on.
+    /// Like [`Self::finish_copy`] without rows, for the reason given: the table becomes tracked from `since` on.
     pub fn finish_tracked(
         &self,
         copy: CopyId,
+        why: Cow<'static, str>,
         since: VisibilitySnapshot,
         insert_lsn: Lsn,
     ) -> Result<(), UpstreamReason> {
-        self.finish(copy, None, since, insert_lsn)
+        self.finish(copy, Err(why), since, insert_lsn)
     }
 
     fn finish(
         &self,
         copy: CopyId,
-        copied: Option<TableVersion>,
+        copied: Result<TableVersion, Cow<'static, str>>,
         copied_at: VisibilitySnapshot,
         insert_lsn: Lsn,
     ) -> Result<(), UpstreamReason> {
@@ -249,7 +250,7 @@ impl Mirror {
             return Err(UpstreamReason::TableNotMirrored("forgotten".into()));
         };
         let mut table = Table::new(schema, before, self.limits.change_log);
-        if copied.as_ref().is_some_and(|copied| copied.schema != table.schema) {
+        if copied.as_ref().is_ok_and(|copied| copied.schema != table.schema) {
             table.poison("altered while it was copied".into());
         } else {
             table.start(copied, copied_at, insert_lsn);
@@ -264,7 +265,7 @@ impl Mirror {
         // Readers see the copy only with everything applied to it that was received meanwhile.
         let replaced = self.published.write().tables.insert(relation, table);
         drop(replaced);
-        self.demote_over_cap(Some(relation));
+        self.demote_over_cap();
         outcome
     }
 
@@ -282,7 +283,7 @@ impl Mirror {
         let has_changes = !made.is_empty();
         self.publish(made, Some(transaction.end_lsn));
         if has_changes {
-            self.demote_over_cap(None);
+            self.demote_over_cap();
         }
     }
 
@@ -298,8 +299,8 @@ impl Mirror {
         self.published.read().applied
     }
 
-    /// The tables as `visible` sees them. `required`: what must have been applied, so that every transaction that
-    /// `visible` sees has been received. A table whose schema in `catalog` is not the one it was copied by is refused
+    /// The tables as `visible` sees them, tracked ones without their rows. `required`: what must have been applied, so that every
+    /// transaction that `visible` sees has been received. A table whose schema in `catalog` is not the one it was copied by is refused
     /// (equal schemas are recognised fastest if a new catalog keeps the old one's `Arc`s).
     pub fn snapshot_at(
         &self,
@@ -308,16 +309,15 @@ impl Mirror {
         relations: &[RelationId],
         catalog: &Arc<Catalog>,
     ) -> Result<Snapshot, UpstreamReason> {
-        let read = self.reads.fetch_add(1, Ordering::Relaxed);
         let published = self.published.read();
         if published.applied < required {
             return Err(UpstreamReason::MirrorBehind("the stream has not arrived there".into()));
         }
         let mut tables = HashMap::with_capacity(relations.len());
+        let mut tracked = HashMap::new();
         for relation in relations {
             let table = published.with_versions(*relation)?;
             let version = table.version_at(visible)?;
-            let Some(rows) = &version.rows else { return Err(table.reason()) };
             if !catalog
                 .tables
                 .get(relation)
@@ -325,10 +325,12 @@ impl Mirror {
             {
                 return Err(UpstreamReason::TableNotMirrored("its schema has changed".into()));
             }
-            table.last_read.store(read, Ordering::Relaxed);
-            tables.insert(*relation, Arc::clone(rows));
+            match &version.rows {
+                Some(rows) => drop(tables.insert(*relation, Arc::clone(rows))),
+                None => drop(tracked.insert(*relation, version.generation)),
+            }
         }
-        Ok(Snapshot { applied: published.applied, catalog: Arc::clone(catalog), tables })
+        Ok(Snapshot { applied: published.applied, catalog: Arc::clone(catalog), tables, tracked })
     }
 
     /// Whether `snapshot` has the newest version of each of these tables that are no union of others.
@@ -336,24 +338,28 @@ impl Mirror {
         let published = self.published.read();
         let mut tables = relations.iter().filter(|relation| !snapshot.catalog.is_derived(**relation));
         tables.all(|relation| {
-            let newest = published.tables.get(relation).and_then(|table| table.history.back()?.rows.as_ref());
-            let shown = snapshot.tables.get(relation);
-            newest.zip(shown).is_some_and(|(newest, shown)| Arc::ptr_eq(newest, shown))
+            let newest = published.tables.get(relation).and_then(|table| table.history.back());
+            newest.is_some_and(|newest| match (&newest.rows, snapshot.tables.get(relation)) {
+                (Some(newest), Some(shown)) => Arc::ptr_eq(newest, shown),
+                (None, None) => snapshot.tracked.get(relation) == Some(&newest.generation),
+                (Some(_), None) | (None, Some(_)) => false,
+            })
         })
     }
 
-    /// The generation of a mirrored or tracked table as `visible` sees it.
-    pub fn generation_at(
-        &self,
-        visible: &VisibilitySnapshot,
-        required: Lsn,
-        relation: RelationId,
-    ) -> Result<Generation, UpstreamReason> {
+    /// Why one of these tables is tracked; None if none is.
+    pub fn tracked_because(&self, relations: &[RelationId]) -> Option<Cow<'static, str>> {
         let published = self.published.read();
-        if published.applied < required {
-            return Err(UpstreamReason::MirrorBehind("the stream has not arrived there".into()));
-        }
-        Ok(published.with_versions(relation)?.version_at(visible)?.generation)
+        relations.iter().find_map(|relation| match &published.tables.get(relation)?.state {
+            TableState::Tracked(why) => Some(why.clone()),
+            TableState::Copying | TableState::Mirrored | TableState::Poisoned(_) => None,
+        })
+    }
+
+    /// How much each table is asked for, by any measure; what is not named is not asked for. Divided by its bytes it tells which
+    /// one goes first where there is not enough room.
+    pub fn set_weights(&self, weights: HashMap<RelationId, f64>) {
+        self.published.write().weights = weights;
     }
 
     /// Whether transactions have been applied that `visible` does not see.
@@ -423,7 +429,10 @@ impl Mirror {
         writer.buffers.clear();
         self.note_buffered(&writer);
         writer.bindings.clear();
-        let cleared = std::mem::take(&mut *self.published.write());
+        let mut published = self.published.write();
+        let weights = std::mem::take(&mut published.weights);
+        let cleared = std::mem::replace(&mut *published, Published { weights, ..Published::default() });
+        drop(published);
         drop(cleared);
     }
 
@@ -441,6 +450,8 @@ impl Mirror {
             state: table.state.clone(),
             rows: table.head().map_or(0, |head| head.rows),
             bytes: table.bytes,
+            bytes_once: table.bytes_once,
+            weight: published.weights.get(&table.schema.id).copied().unwrap_or(0.0),
             generation: table.generation,
             versions: table.history.len(),
         };
@@ -507,17 +518,16 @@ impl Mirror {
         drop(freed);
     }
 
-    /// Makes tables tracked until the rest is under the cap: `newcomer` first, so that a copy never drives out a table
-    /// in use, else the one read longest ago.
-    fn demote_over_cap(&self, newcomer: Option<RelationId>) {
+    /// Makes tables tracked until the rest is under the cap, those with the fewest reads per byte first.
+    fn demote_over_cap(&self) {
+        if self.published.read().bytes() <= self.limits.bytes_max {
+            return;
+        }
         let mut freed = Vec::new();
         let mut published = self.published.write();
         while published.bytes() > self.limits.bytes_max {
-            let mirrored = published.tables.values().filter(|table| table.state == TableState::Mirrored);
-            let victim = mirrored
-                .min_by_key(|table| (Some(table.schema.id) != newcomer, table.last_read.load(Ordering::Relaxed)));
-            let Some(victim) = victim.map(|table| table.schema.id) else { break };
-            freed.extend(published.tables.get_mut(&victim).map(|table| table.demote("over the memory cap")));
+            let Some(victim) = published.least_wanted() else { break };
+            freed.extend(published.tables.get_mut(&victim).map(|table| table.demote(LACKS_ROOM)));
         }
         drop(published);
         drop(freed);
@@ -655,6 +665,20 @@ impl Published {
     fn bytes(&self) -> usize {
         self.tables.values().map(|table| table.bytes + table.change_log.bytes()).sum()
     }
+
+    /// The mirrored table with the fewest reads per byte; of equal ones the largest.
+    fn least_wanted(&self) -> Option<RelationId> {
+        let mirrored = self.tables.iter().filter(|(_, table)| table.state == TableState::Mirrored);
+        let score = |(relation, table): &(&RelationId, &Table)| {
+            let weight = self.weights.get(*relation).copied().unwrap_or(0.0);
+            (weight / table.bytes.max(1) as f64, std::cmp::Reverse(table.bytes))
+        };
+        let by_score = |a: &(&RelationId, &Table), b: &(&RelationId, &Table)| {
+            let ((a, a_bytes), (b, b_bytes)) = (score(a), score(b));
+            a.total_cmp(&b).then(a_bytes.cmp(&b_bytes))
+        };
+        mirrored.min_by(by_score).map(|(relation, _)| *relation)
+    }
 }
 
 impl Table {
@@ -668,7 +692,7 @@ impl Table {
             generation,
             change_log: ChangeLog::new(change_log, generation),
             bytes: 0,
-            last_read: AtomicU64::new(0),
+            bytes_once: 0,
         }
     }
 
@@ -712,16 +736,23 @@ impl Table {
     }
 
     /// Begins the history with a first copy, or with nothing but the generation.
-    fn start(&mut self, copied: Option<TableVersion>, copied_at: VisibilitySnapshot, insert_lsn: Lsn) {
+    fn start(
+        &mut self,
+        copied: Result<TableVersion, Cow<'static, str>>,
+        copied_at: VisibilitySnapshot,
+        insert_lsn: Lsn,
+    ) {
         let generation = self.generation.next(insert_lsn);
         let copied_at = Arc::new(copied_at);
         self.bytes = copied.as_ref().map_or(0, TableVersion::bytes);
         let schema = Arc::clone(&self.schema);
         let key_changes = Some(Arc::new(KeyChanges::new(generation)));
-        let rows = copied.map(|copied| Arc::new(TableVersion { schema, generation, key_changes, ..copied }));
-        self.state = match &rows {
-            Some(_) => TableState::Mirrored,
-            None => TableState::Tracked("not copied".into()),
+        let rows;
+        (self.state, rows) = match copied {
+            Ok(copied) => {
+                (TableState::Mirrored, Some(Arc::new(TableVersion { schema, generation, key_changes, ..copied })))
+            }
+            Err(why) => (TableState::Tracked(why), None),
         };
         self.floor = Arc::clone(&copied_at);
         self.handover = Some(Handover { copied_at, insert_lsn });
@@ -776,7 +807,7 @@ impl Table {
             return Vec::new();
         }
         self.state = TableState::Tracked(why.into());
-        self.bytes = 0;
+        self.bytes_once = std::mem::take(&mut self.bytes);
         self.change_log.skip_to(self.generation);
         self.history.iter_mut().filter_map(|version| version.rows.take()).collect()
     }

@@ -1,7 +1,7 @@
 //! The mirror against models: random transactions travel as pgoutput bytes through assembler and mirror, and every
 //! version that a reader can ask for is compared with a plain list of rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -735,39 +735,65 @@ fn too_many_changes_during_a_copy_give_it_up() {
 }
 
 #[test]
-fn over_the_memory_cap_the_table_read_longest_ago_becomes_tracked() {
+fn over_the_memory_cap_the_table_with_the_fewest_reads_per_byte_becomes_tracked() {
     let many: Vec<Row> = (0..1_000).map(|id| row(id, "filler")).collect();
     let schemas = [schema(1, by_id()), schema(2, by_id()), schema(3, by_id())];
     let each = copy(&schemas[0], &many).bytes();
     let mirror = Mirror::new(MirrorLimits { bytes_max: each * 5 / 2 + 2_000, ..MirrorLimits::default() });
+    mirror.set_weights(HashMap::from([(RelationId(1), 9.0), (RelationId(2), 7.0), (RelationId(3), 6.0)]));
     for schema in &schemas[..2] {
         copy_in(&mirror, schema, &many, seen(100, &[])).expect("copied");
     }
     assert!(mirror.room() < each);
-    // A newcomer drives nobody out.
     copy_in(&mirror, &schemas[2], &many, seen(100, &[])).expect("followed");
-    assert_eq!(mirror.state(RelationId(3)), Some(TableState::Tracked("over the memory cap".into())));
+    assert_eq!(mirror.state(RelationId(3)), Some(TableState::Tracked(LACKS_ROOM.into())));
 
-    table(&mirror, &seen(100, &[]), 2).expect("mirrored");
-    table(&mirror, &seen(100, &[]), 1).expect("mirrored");
+    // It grows until its reads per byte are fewer than the other's.
     let mut assembler = Assembler::new(1 << 20);
     let mut changes = stream(&schemas[0]);
     (1_000..1_600).for_each(|id| changes.insert(&row(id, "growth")));
     changes.messages.insert(0, describe(&schemas[0]));
     changes.messages.insert(0, describe(&schemas[1]));
     mirror.apply(transaction(&mut assembler, 100, 2000, &changes.messages));
-    assert_eq!(mirror.state(RelationId(1)), Some(TableState::Mirrored));
-    assert_eq!(mirror.state(RelationId(2)), Some(TableState::Tracked("over the memory cap".into())));
+    assert_eq!(mirror.state(RelationId(1)), Some(TableState::Tracked(LACKS_ROOM.into())));
+    assert_eq!(mirror.state(RelationId(2)), Some(TableState::Mirrored));
+    assert_eq!(mirror.tracked_because(&[RelationId(2), RelationId(1)]), Some(LACKS_ROOM.into()));
+    assert_eq!(mirror.tracked_because(&[RelationId(2)]), None);
 
     // A tracked table has generations still.
-    let mut changes = stream(&schemas[1]);
+    let mut changes = stream(&schemas[0]);
     changes.delete(&row(5, "filler"));
     mirror.apply(transaction(&mut assembler, 101, 2100, &changes.messages));
-    let generation = |visible: &VisibilitySnapshot| mirror.generation_at(visible, Lsn(0), RelationId(2));
-    assert_eq!(generation(&seen(102, &[])), Ok(Generation(Lsn(2100))));
-    assert_eq!(generation(&seen(102, &[101])), Ok(Generation(Lsn(1000))));
-    let refused = table(&mirror, &seen(102, &[]), 2).map(|_| ());
-    assert_eq!(refused, Err(UpstreamReason::TableNotMirrored("tracked only: over the memory cap".into())));
+    let known = catalog(&mirror);
+    let at = |visible: &VisibilitySnapshot| mirror.snapshot_at(visible, Lsn(0), &[RelationId(1)], &known);
+    let (before, after) = (at(&seen(102, &[101])).expect("tracked"), at(&seen(102, &[])).expect("tracked"));
+    assert!(after.tables.is_empty(), "no rows");
+    assert_eq!(after.generation(RelationId(1)), Some(Generation(Lsn(2100))));
+    assert_eq!(before.generation(RelationId(1)), Some(Generation(Lsn(2000))));
+    assert!(mirror.is_newest(&after, &[RelationId(1)]) && !mirror.is_newest(&before, &[RelationId(1)]));
+}
+
+#[test]
+fn a_table_may_be_tracked_from_the_start() {
+    let schema = schema(7, by_id());
+    let mirror = Mirror::new(MirrorLimits::default());
+    let copy = mirror.start_copy(Arc::clone(&schema)).expect("admitted");
+    let mut assembler = Assembler::new(1 << 20);
+    let mut changes = stream(&schema);
+    changes.messages.insert(0, describe(&schema));
+    changes.insert(&row(1, "before"));
+    mirror.apply(transaction(&mut assembler, 90, 900, &changes.messages));
+    mirror.finish_tracked(copy, "too large".into(), seen(100, &[]), Lsn(1000)).expect("followed");
+    let known = catalog(&mirror);
+    let generation = || {
+        let snapshot = mirror.snapshot_at(&seen(200, &[]), Lsn(0), &[RelationId(7)], &known).expect("tracked");
+        snapshot.generation(RelationId(7))
+    };
+    assert_eq!(generation(), Some(Generation(Lsn(1000))));
+    let mut changes = stream(&schema);
+    changes.insert(&row(2, "after"));
+    mirror.apply(transaction(&mut assembler, 101, 2100, &changes.messages));
+    assert_eq!(generation(), Some(Generation(Lsn(2100))));
 }
 
 #[test]

@@ -405,7 +405,7 @@ impl Barrier {
         let replication = &self.shared.replication;
         let mut relations = Vec::new();
         if scope == Scope::Everything {
-            relations = replication.mirrored();
+            relations = replication.followed();
             relations.extend(replication.watched());
         }
         // A table that was dropped or is copied again meanwhile has no digest to compare with.
@@ -612,14 +612,14 @@ impl Barrier {
         }
         // Before its readers are answered: what they ask next must not be answered from an older moment.
         if flight.is_complete || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT) {
-            let mirrored = replication.mirrored();
-            let mut snapshot = replication.snapshot_at(&moment.visible, target, &mirrored, catalog);
+            let followed = replication.followed();
+            let mut snapshot = replication.snapshot_at(&moment.visible, target, &followed, catalog);
             if snapshot.is_err() {
                 // Leave out the tables whose state at this moment is not known.
                 let known = |relation: &RelationId| {
                     replication.snapshot_at(&moment.visible, target, std::slice::from_ref(relation), catalog).is_ok()
                 };
-                let known: Vec<RelationId> = mirrored.into_iter().filter(known).collect();
+                let known: Vec<RelationId> = followed.into_iter().filter(known).collect();
                 snapshot = replication.snapshot_at(&moment.visible, target, &known, catalog);
             }
             // A catalog that was read since, or found not to be in force, counts for nobody who comes now.

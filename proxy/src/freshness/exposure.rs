@@ -112,8 +112,7 @@ impl Exposure {
             && exposed.epoch == epoch
             && exposed.sent_at.elapsed() <= lag_max;
         let snapshot = &exposed.snapshot;
-        let has =
-            |relation: &RelationId| snapshot.tables.contains_key(relation) || snapshot.catalog.is_derived(*relation);
+        let has = |relation: &RelationId| snapshot.knows(*relation) || snapshot.catalog.is_derived(*relation);
         let has_all = || relations.iter().all(has);
         (is_new_enough && has_all()).then(|| Shown {
             number: exposed.number,
@@ -144,8 +143,7 @@ impl Exposure {
             && exposed.epoch == epoch
             && exposed.sent_at > since
             && exposed.sent_at.elapsed() <= lag_max;
-        let has =
-            |relation: &RelationId| snapshot.tables.contains_key(relation) || snapshot.catalog.is_derived(*relation);
+        let has = |relation: &RelationId| snapshot.knows(*relation) || snapshot.catalog.is_derived(*relation);
         let shown = || Shown { number: exposed.number, snapshot: Arc::clone(snapshot), is_confined: false };
         (is_usable && relations.iter().all(has)).then(shown)
     }

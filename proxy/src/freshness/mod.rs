@@ -19,6 +19,7 @@ pub mod pins;
 pub mod privileges;
 pub mod zones;
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -218,7 +219,8 @@ impl Freshness {
         self.shared.replication.running().is_ok() && self.shared.is_up.load(Ordering::SeqCst)
     }
 
-    /// The tables `relations` at a moment that satisfies `mode`. In session mode no older than barrier `session_requires`.
+    /// The tables `relations`, tracked ones without their rows, at a moment that satisfies `mode`. In session mode no older than
+    /// barrier `session_requires`.
     pub async fn acquire(
         &self,
         mode: FreshnessMode,
@@ -406,6 +408,11 @@ impl Freshness {
     /// A statement would have been answered here if this table were mirrored.
     pub fn want_table(&self, relation: RelationId) {
         self.shared.replication.want_table(relation);
+    }
+
+    /// Why these relations are in no snapshot with their rows although their tables are followed.
+    pub fn tracked_because(&self, relations: &[RelationId]) -> Option<Cow<'static, str>> {
+        self.shared.replication.tracked_because(relations)
     }
 
     /// A statement named a table that the catalog in use does not have; if there is one now, the catalog is read again.

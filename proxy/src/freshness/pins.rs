@@ -241,7 +241,7 @@ impl Freshness {
         let asked_at = Instant::now();
         loop {
             let epoch = replication.running()?.epoch;
-            let relations = replication.mirrored();
+            let relations = replication.followed();
             let served = self.acquire_tables(FreshnessMode::Exact, &relations, session_requires).await;
             let served = match served {
                 Ok(served) if replication.running()?.epoch == epoch => served,
@@ -281,7 +281,12 @@ impl Freshness {
             }
             tables.insert(relation, Arc::clone(rows));
         }
-        let snapshot = Snapshot { applied: pinned.snapshot.applied, catalog: Arc::clone(catalog), tables };
+        let snapshot = Snapshot {
+            applied: pinned.snapshot.applied,
+            catalog: Arc::clone(catalog),
+            tables,
+            tracked: HashMap::new(),
+        };
         let snapshot = pinned.unions.complete(Arc::new(snapshot), relations)?;
         Ok(Served { snapshot, statement_time: pinned.statement_time, wait_us: now.wait_us, barrier: now.barrier })
     }

@@ -4,6 +4,7 @@
 //! take the snapshot, copy. Lock before snapshot: a rewrite or TRUNCATE committed between would leave the snapshot an
 //! empty table. Wait for lockers: a transaction that began before the table was published is delivered in part only.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -151,9 +152,10 @@ impl From<tokio_postgres::Error> for HandOverError {
     }
 }
 
-/// A finished first copy.
+/// A table that is followed from now on.
 pub struct HandedOver {
-    pub table: TableVersion,
+    /// Its first copy; an error says why there is none.
+    pub table: Result<TableVersion, Cow<'static, str>>,
     pub copied_at: VisibilitySnapshot,
     pub insert_lsn: Lsn,
     /// Of the table's row in pg_publication_rel.
@@ -173,7 +175,7 @@ pub struct HandOver {
 }
 
 impl HandOver {
-    /// Runs it. The mirror must already keep the table's changes.
+    /// Copies the table. The mirror must already keep its changes.
     pub async fn run(&self) -> Result<HandedOver, HandOverError> {
         self.publish().await?;
         self.wait_for_lockers().await?;
@@ -183,12 +185,17 @@ impl HandOver {
             copied = self.copy(leader, &anchor) => copied?,
             () = self.someone_waits() => return Err(HandOverError::InTheWay),
         };
-        Ok(HandedOver {
-            table: TableVersion::of_ranges(Arc::clone(&self.facts.schema), copied),
-            copied_at: anchor.snapshot,
-            insert_lsn: anchor.insert_lsn,
-            membership: anchor.membership,
-        })
+        Ok(anchor.handed_over(Ok(TableVersion::of_ranges(Arc::clone(&self.facts.schema), copied))))
+    }
+
+    /// Likewise without its rows, for the reason given.
+    pub async fn track(&self, why: Cow<'static, str>) -> Result<HandedOver, HandOverError> {
+        self.publish().await?;
+        self.wait_for_lockers().await?;
+        let mut connection = Connection::open(&self.address, &self.parameters()).await?;
+        let anchor = self.anchor(&mut connection).await?;
+        connection.terminate().await;
+        Ok(anchor.handed_over(Err(why)))
     }
 
     fn parameters(&self) -> [(&str, &str); 2] {
@@ -328,6 +335,12 @@ struct Anchor {
     exported: String,
     pages: u64,
     membership: i64,
+}
+
+impl Anchor {
+    fn handed_over(self, table: Result<TableVersion, Cow<'static, str>>) -> HandedOver {
+        HandedOver { table, copied_at: self.snapshot, insert_lsn: self.insert_lsn, membership: self.membership }
+    }
 }
 
 fn cell<T>(row: &Row, column: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T, UpstreamError> {

@@ -20,9 +20,6 @@ pub enum CopyError {
     NotHeld(String),
     #[error("the memory limit of the mirror is reached")]
     OverMemory,
-    /// As far as can be told before it is begun.
-    #[error("there is no room for it within mirror.memory_bytes_max")]
-    NoRoom,
 }
 
 /// Memory of all copies that run at the moment, against what the mirror may still take.

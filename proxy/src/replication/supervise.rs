@@ -3,6 +3,7 @@
 //! Whatever is in the mirror belongs to one life of the stream. When it ends, by whatever cause, everything is discarded
 //! and copied again: the slot is temporary, and a server that was replaced or restarted is not argued with.
 
+mod admission;
 mod copies;
 mod mirrored;
 mod newcomers;
@@ -154,6 +155,8 @@ struct Entry {
     /// Distinguishes this copy from earlier ones.
     attempt: u64,
     failures: u32,
+    /// Its rows take more memory than this.
+    outgrew: usize,
 }
 
 enum Wanted {
@@ -550,7 +553,7 @@ impl Sink for Replication {
 
 impl Entry {
     fn due(why: &'static str) -> Self {
-        Self { state: Wanted::Due(Instant::now(), why.into()), attempt: 0, failures: 0 }
+        Self { state: Wanted::Due(Instant::now(), why.into()), attempt: 0, failures: 0, outgrew: 0 }
     }
 
     /// To be tried again, after a pause that doubles.

@@ -6,6 +6,7 @@ pub mod answerer;
 pub mod capture;
 pub mod counts;
 pub mod databases;
+pub mod demand;
 mod execute;
 pub mod flight;
 mod kept;
@@ -274,6 +275,7 @@ impl LocalAnswerer {
         let relations = prepared.plan.relations();
         // Also where the text names none of them but a function.
         self.local.note_read(&relations);
+        statistics.set_relations(&relations);
         let tables: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
         let role = request.settings.role();
         self.check_privileges(role, &prepared).await.map_err(refuse)?;
@@ -303,10 +305,16 @@ impl LocalAnswerer {
                 acquired.map_err(|reason| self.refuse_prepared(request, &prepared, &statistics, reason))?
             }
         };
-        let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         if served.snapshot.catalog.version != prepared.catalog_version {
-            return Err(refuse(UpstreamReason::CatalogChanged));
+            return Err(self.refuse_prepared(request, &prepared, &statistics, UpstreamReason::CatalogChanged));
         }
+        if let Some(reason) = self.tracked(&dependencies, &served) {
+            return match is_keepable {
+                true => self.relay_captured(request, &dependencies, &statistics, reason).await,
+                false => Err(self.refuse_prepared(request, &prepared, &statistics, reason)),
+            };
+        }
+        let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         let (mut flight, mut _pass) = (None, None);
         let is_quick = is_quick(&prepared.plan, &served.snapshot, &parameters);
         if is_keepable && request.route == RouteSetting::Auto && !is_quick {
@@ -415,11 +423,27 @@ impl LocalAnswerer {
         // The barrier before the execution; it also says whether the tables are mirrored at all.
         let before = self.local.freshness.acquire(FreshnessMode::Exact, dependencies.relations, self.required).await;
         let before = before.map_err(refuse)?;
+        if let Some(reason) = self.tracked(dependencies, &before) {
+            return match prepared.plan.uses_time {
+                true => Err(refuse(reason)),
+                false => self.relay_captured(request, dependencies, statistics, reason).await.map(Some),
+            };
+        }
         let formats = formats(request.unit, &prepared.plan);
         let oracle = Oracle::new(&self.local, prepared, request.settings, parameters.to_vec(), formats, before);
         let mut relay = refuse(reason);
         relay.observer = Some(Box::new(oracle));
         Err(relay)
+    }
+
+    /// Why it cannot be computed on this snapshot, which is one of its tables: not all of them have their rows in it.
+    fn tracked(&self, dependencies: &Dependencies<'_>, served: &Served) -> Option<UpstreamReason> {
+        if dependencies.tables.iter().all(|table| served.snapshot.tables.contains_key(table)) {
+            return None;
+        }
+        // They may have got them meanwhile.
+        let why = self.local.freshness.tracked_because(dependencies.relations);
+        Some(UpstreamReason::TableTracked(why.unwrap_or("not mirrored (yet)".into())))
     }
 
     /// Which keys alone a statement reads; none are told if the catalog is another one meanwhile.

@@ -163,7 +163,12 @@ impl World {
 
     pub(super) fn snapshot(&self) -> Snapshot {
         let tables = self.history.keys().map(|table| (*table, self.head(*table))).collect();
-        let snapshot = Snapshot { applied: Lsn(self.generation), catalog: Arc::clone(&self.catalog), tables };
+        let snapshot = Snapshot {
+            applied: Lsn(self.generation),
+            catalog: Arc::clone(&self.catalog),
+            tables,
+            ..Snapshot::default()
+        };
         let whole = self.unions.complete(Arc::new(snapshot), &[WHOLE]).expect("both leaves are there");
         Arc::unwrap_or_clone(whole)
     }

@@ -1,20 +1,22 @@
 //! First copies: which table is next, and what becomes of it.
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freshet_engine::catalog::RelationId;
-use freshet_engine::mirror::{CopyId, TableState};
+use freshet_engine::mirror::{CopyId, LACKS_ROOM, TableState};
 use freshet_engine::reason::UpstreamReason;
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::replication::bootstrap::{self, HandOver, HandOverError, HandedOver};
+use crate::replication::bootstrap::{HandOver, HandOverError, HandedOver};
 use crate::replication::catalog::TableFacts;
 use crate::replication::copy::{CopyError, qualified_name};
 use crate::replication::status::StreamState;
+use crate::replication::supervise::admission::{self, Sized};
 use crate::replication::supervise::{COPIES_MAX, Replication, TICK, Wanted};
 use crate::upstream::UpstreamError;
 
@@ -47,28 +49,44 @@ impl Replication {
         }
     }
 
-    /// Poisoned tables are copied again, and demoted ones when there is room for them.
+    /// Poisoned tables are copied again, and tracked ones for which there is, or is made, room.
     fn requeue(&self) {
         let shared = &self.shared;
         let mut tables = shared.tables.lock();
-        let room = shared.mirror.room();
-        for status in shared.mirror.statuses() {
+        let statuses = shared.mirror.statuses();
+        for status in &statuses {
+            let Some(entry) = tables.get_mut(&status.schema.id) else { continue };
+            let (Wanted::Mirrored { .. }, TableState::Poisoned(why)) = (&entry.state, &status.state) else { continue };
+            tracing::warn!(table = %status.schema.name, %why, "the table is copied again");
+            shared.mirror.forget(status.schema.id);
+            entry.fail(format!("poisoned: {why}"));
+            // Most likely its schema changed.
+            shared.reload.notify_one();
+        }
+        // The room that is there may be another copy's.
+        if tables.values().any(|entry| matches!(entry.state, Wanted::Copying { .. })) {
+            return;
+        }
+        let mut sized = Vec::with_capacity(statuses.len());
+        for status in statuses {
             let Some(entry) = tables.get_mut(&status.schema.id) else { continue };
             let Wanted::Mirrored { facts, .. } = &entry.state else { continue };
-            match status.state {
-                TableState::Poisoned(why) => {
-                    tracing::warn!(table = %status.schema.name, %why, "the table is copied again");
-                    shared.mirror.forget(status.schema.id);
-                    entry.fail(format!("poisoned: {why}"));
-                    // Most likely its schema changed.
-                    shared.reload.notify_one();
+            match &status.state {
+                TableState::Mirrored => sized.push(Sized::mirrored(&status)),
+                TableState::Tracked(why) if why == LACKS_ROOM => {
+                    entry.outgrew = entry.outgrew.max(status.bytes_once);
+                    sized.push(Sized::tracked(&status, facts, entry.outgrew));
                 }
-                TableState::Tracked(_) if usize::try_from(facts.heap_bytes).is_ok_and(|heap| 2 * heap < room) => {
-                    shared.mirror.forget(status.schema.id);
-                    entry.fail("there is room for it again".into());
-                }
-                TableState::Tracked(_) | TableState::Mirrored | TableState::Copying => {}
+                TableState::Tracked(_) | TableState::Poisoned(_) | TableState::Copying => {}
             }
+        }
+        let Some(admitted) = admission::next(&sized, shared.mirror.room()) else { return };
+        for victim in admitted.victims {
+            shared.mirror.demote(victim, LACKS_ROOM);
+        }
+        if let Some(entry) = tables.get_mut(&admitted.relation) {
+            shared.mirror.forget(admitted.relation);
+            entry.state = Wanted::Due(Instant::now(), "there is room for it".into());
         }
     }
 
@@ -125,18 +143,24 @@ impl Replication {
         };
         match outcome {
             Ok(copied) => {
-                let membership = copied.membership;
-                let count = copied.table.rows;
+                let HandedOver { table, copied_at, insert_lsn, membership } = copied;
+                let followed = table.as_ref().map(|table| table.rows).map_err(Cow::clone);
                 let gone = || UpstreamReason::TableNotMirrored("its copy was given up".into());
-                let finished = copy.ok_or_else(gone).and_then(|copy| {
-                    shared.mirror.finish_copy(copy, copied.table, copied.copied_at, copied.insert_lsn)
+                let finished = copy.ok_or_else(gone).and_then(|copy| match table {
+                    Ok(table) => shared.mirror.finish_copy(copy, table, copied_at, insert_lsn),
+                    Err(why) => shared.mirror.finish_tracked(copy, why, copied_at, insert_lsn),
                 });
                 match finished {
                     Ok(()) => {
                         entry.failures = 0;
                         entry.state = Wanted::Mirrored { facts, membership };
                         shared.counters.copies.fetch_add(1, Ordering::Relaxed);
-                        tracing::info!(table = %name, rows = count, elapsed = ?started.elapsed(), "mirrored");
+                        match followed {
+                            Ok(rows) => {
+                                tracing::info!(table = %name, rows, elapsed = ?started.elapsed(), "mirrored");
+                            }
+                            Err(why) => tracing::info!(table = %name, %why, "tracked: its rows stay upstream"),
+                        }
                     }
                     Err(reason) => {
                         shared.mirror.forget(relation);
@@ -152,14 +176,12 @@ impl Replication {
                         entry.fail(error.to_string());
                         shared.reload.notify_one();
                     }
-                    HandOverError::Copy(CopyError::NotHeld(why)) => entry.refuse(facts.layout, why),
-                    HandOverError::Copy(CopyError::OverMemory) => {
-                        entry.refuse(facts.layout, CopyError::OverMemory.to_string())
-                    }
                     // To look again costs nothing, and others may be gone by then.
                     HandOverError::InTheWay
                     | HandOverError::LockersStayed
-                    | HandOverError::Copy(CopyError::NoRoom | CopyError::Upstream(_)) => entry.fail(error.to_string()),
+                    | HandOverError::Copy(CopyError::NotHeld(_) | CopyError::OverMemory | CopyError::Upstream(_)) => {
+                        entry.fail(error.to_string())
+                    }
                 }
             }
         }
@@ -180,10 +202,6 @@ impl Replication {
         };
         let room = shared.mirror.room();
         shared.budget.set_bytes_max(room);
-        // A heap is about as large as the mirrored table; do not start what cannot end well.
-        if usize::try_from(facts.heap_bytes).is_ok_and(|heap| heap / 2 > room) {
-            return Err(CopyError::NoRoom.into());
-        }
         let hand_over = HandOver {
             pool: shared.pool.clone(),
             address: shared.options.address.clone(),
@@ -193,10 +211,19 @@ impl Replication {
             budget: Arc::clone(&shared.budget),
             rows_copied,
         };
-        let copied = hand_over.run().await;
-        if matches!(&copied, Err(HandOverError::Copy(CopyError::NotHeld(_) | CopyError::OverMemory))) {
-            let _ = bootstrap::unpublish(&shared.pool, &running.publication.name, &facts.schema).await;
+        // A heap is about as large as the mirrored table; do not start what cannot end well.
+        if usize::try_from(facts.heap_bytes).is_ok_and(|heap| heap / 2 > room) {
+            return hand_over.track(LACKS_ROOM.into()).await;
         }
-        copied
+        match hand_over.run().await {
+            Err(HandOverError::Copy(CopyError::OverMemory)) => {
+                if let Some(entry) = shared.tables.lock().get_mut(&facts.schema.id) {
+                    entry.outgrew = entry.outgrew.max(room);
+                }
+                hand_over.track(LACKS_ROOM.into()).await
+            }
+            Err(HandOverError::Copy(CopyError::NotHeld(why))) => hand_over.track(why.into()).await,
+            copied => copied,
+        }
     }
 }

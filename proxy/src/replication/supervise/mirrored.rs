@@ -1,5 +1,7 @@
 //! What [`crate::freshness`] asks of the mirror: moments, digests, changes, and which tables are wanted.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -99,15 +101,15 @@ impl Replication {
         self.shared.restart.notify_one();
     }
 
-    /// The mirrored tables, ascending.
-    pub fn mirrored(&self) -> Vec<RelationId> {
+    /// The tables that are followed, mirrored and tracked ones, ascending.
+    pub fn followed(&self) -> Vec<RelationId> {
         let tables = self.shared.tables.lock();
-        let is_mirrored = |relation: RelationId, entry: &Entry| {
+        let is_followed = |relation: RelationId, entry: &Entry| {
             matches!(entry.state, Wanted::Mirrored { .. })
-                && self.shared.mirror.state(relation) == Some(TableState::Mirrored)
+                && matches!(self.shared.mirror.state(relation), Some(TableState::Mirrored | TableState::Tracked(_)))
         };
-        let mirrored = tables.iter().filter(|(relation, entry)| is_mirrored(**relation, entry));
-        let mut relations: Vec<RelationId> = mirrored.map(|(relation, _)| *relation).collect();
+        let followed = tables.iter().filter(|(relation, entry)| is_followed(**relation, entry));
+        let mut relations: Vec<RelationId> = followed.map(|(relation, _)| *relation).collect();
         relations.sort_unstable();
         relations
     }
@@ -197,7 +199,18 @@ impl Replication {
         derived.filter(|relation| watched.insert(**relation)).count() > 0
     }
 
-    /// The mirrored tables among `relations` as `visible` sees them.
+    /// Why statements over these relations cannot be computed here although their tables are followed.
+    pub fn tracked_because(&self, relations: &[RelationId]) -> Option<Cow<'static, str>> {
+        let loaded = self.shared.loaded.load();
+        self.shared.mirror.tracked_because(&loaded.catalog.expand(relations))
+    }
+
+    /// How often each table was asked for of late: which ones are mirrored where there is not enough room for all.
+    pub fn set_weights(&self, weights: HashMap<RelationId, f64>) {
+        self.shared.mirror.set_weights(weights);
+    }
+
+    /// The tables among `relations` that are followed, as `visible` sees them.
     pub fn snapshot_at(
         &self,
         visible: &VisibilitySnapshot,

@@ -164,6 +164,7 @@ impl LocalAnswerer {
         let (tables, relations): (Vec<RelationId>, Vec<RelationId>) =
             (read.with_rows().collect(), read.relations().collect());
         let dependencies = Dependencies { relations: &relations, tables: &tables };
+        statistics.set_relations(&relations);
         self.relay_captured(request, &dependencies, &statistics, reason).await
     }
 
