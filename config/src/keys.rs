@@ -141,6 +141,7 @@ pub const KEYS: &[Key] = &[
     key!("cache.plans_max", integer(0, 100_000_000), |s, v| s.cache.plans_max = v.integer()),
     key!("cache.shared_wait_ms", integer(0, MS_MAX), |s, v| s.cache.shared_wait_ms = v.integer()),
     key!("cache.capture_bytes_max", integer(0, BYTES_MAX), |s, v| s.cache.capture_bytes_max = v.integer()),
+    key!("cache.refresh_ahead_percent", integer(0, 100), |s, v| s.cache.refresh_ahead_percent = v.integer()),
     key!("limits.worker_threads", integer(0, 1_024), |s, v| s.limits.worker_threads = v.integer() as usize),
     key!("limits.statement_bytes_max", integer(1_024, 1 << 30), |s, v| {
         s.limits.statement_bytes_max = v.integer() as usize

@@ -148,6 +148,7 @@ pub struct Cache {
     pub plans_max: u64,
     pub shared_wait_ms: u64,
     pub capture_bytes_max: u64,
+    pub refresh_ahead_percent: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -256,6 +257,7 @@ impl Default for Cache {
             plans_max: 10_000,
             shared_wait_ms: 1_000,
             capture_bytes_max: 64 * MIB,
+            refresh_ahead_percent: 0,
         }
     }
 }

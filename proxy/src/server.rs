@@ -30,6 +30,7 @@ use crate::net::Line;
 use crate::replication::supervise::{self, MirrorOptions, TRANSACTION_BYTES_MAX};
 use crate::session::answer::{Answerers, RelayOnly};
 use crate::session::local::Local;
+use crate::session::local::ahead::{self, Ahead};
 use crate::session::local::answerer::LocalAnswerers;
 use crate::session::local::capture::Captures;
 use crate::session::local::databases::{Begun, DatabaseOptions, Databases};
@@ -267,6 +268,7 @@ fn begin_local(
         statistics: Statistics::default(),
         captures: Captures::new(share(settings.cache.capture_bytes_max), size(settings.cache.reply_bytes_max)),
         recent: Recents::new(result_bytes_max),
+        ahead: Ahead::new(settings.cache.refresh_ahead_percent),
         flights: Flights::new(Duration::from_millis(settings.cache.shared_wait_ms)),
         database,
         // Not a setting: only the comparison with other projects' test suites wants it (tests/suites).
@@ -277,6 +279,9 @@ fn begin_local(
     };
     let local = Arc::new(local);
     beside_sessions.spawn(demand::watch(Arc::downgrade(&local)));
+    if settings.cache.refresh_ahead_percent > 0 {
+        beside_sessions.spawn(ahead::run(Arc::downgrade(&local)));
+    }
     Ok(Begun { local, mirroring })
 }
 

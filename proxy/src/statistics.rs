@@ -54,6 +54,8 @@ pub struct ShapeStatistics {
     survivals: AtomicU64,
     /// Replies computed from the changes since an outdated one.
     updates: AtomicU64,
+    /// Replies computed before they were asked for.
+    refreshes: AtomicU64,
     invalidations: [AtomicU64; Outdated::ALL.len()],
     last_reason: Mutex<Option<UpstreamReason>>,
     /// What it reads, as it was last bound.
@@ -112,6 +114,10 @@ impl ShapeStatistics {
         self.updates.fetch_add(1, Relaxed);
     }
 
+    pub fn note_refresh(&self) {
+        self.refreshes.fetch_add(1, Relaxed);
+    }
+
     pub fn note_invalidation(&self, cause: Outdated) {
         self.invalidations[cause as usize].fetch_add(1, Relaxed);
     }
@@ -161,6 +167,7 @@ impl ShapeStatistics {
             elapsed_us: Answered::ALL.iter().map(|&a| number(&self.elapsed_us, a)).sum(),
             survivals: self.survivals.load(Relaxed),
             updates: self.updates.load(Relaxed),
+            refreshes: self.refreshes.load(Relaxed),
             invalidations: Outdated::ALL.map(|cause| self.invalidations[cause as usize].load(Relaxed)),
             reason: self.last_reason.lock().as_ref().map(ToString::to_string).unwrap_or_default(),
         }
@@ -187,6 +194,8 @@ pub struct ShapeReport {
     pub survivals: u64,
     /// How often the next reply was computed from the changes since, not from all rows.
     pub updates: u64,
+    /// How often one was computed right after a change, before it was asked for.
+    pub refreshes: u64,
     /// How often one did not, in the order of [`Outdated::ALL`].
     pub invalidations: [u64; Outdated::ALL.len()],
     /// Why it last went upstream; empty if it never did.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
-use freshet_engine::result_cache::{Basis, CachedReply, Found, Keep, KeyParts, Keys, ResultCache, ResultKey};
+use freshet_engine::result_cache::{Basis, CachedReply, Found, Keep, KeyParts, Keys, Repeated, ResultCache, ResultKey};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
@@ -45,6 +45,7 @@ fn reply(bytes: usize) -> Arc<CachedReply> {
         barrier: 0,
         keep: Keep::default(),
         found: Found::default(),
+        repeated: Repeated::default(),
         attachment: Arc::new(()),
     })
 }

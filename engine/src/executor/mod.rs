@@ -20,7 +20,7 @@ mod join_order;
 mod key_table;
 pub mod memory;
 mod order;
-pub(crate) mod parallel;
+pub mod parallel;
 mod recursive;
 pub(crate) mod scan;
 mod sets;

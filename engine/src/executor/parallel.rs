@@ -27,18 +27,23 @@ const ROWS_PER_OTHER: usize = 8;
 /// Threads that help others at the moment, in the whole process.
 static HELPERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Helpers that were free.
-struct Helpers(usize);
+/// Helpers that were free, until dropped.
+#[derive(Debug)]
+pub struct Helpers(usize);
 
 impl Helpers {
-    /// Up to `wanted`, of `all` that there may be.
-    fn take(wanted: usize, all: usize) -> Self {
+    /// Up to `wanted`, of `all` that there may be in the process.
+    pub fn take(wanted: usize, all: usize) -> Self {
         let mut taken = 0;
         let _ = HELPERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |busy| {
             taken = wanted.min(all.saturating_sub(busy));
             Some(busy + taken)
         });
         Self(taken)
+    }
+
+    pub fn count(&self) -> usize {
+        self.0
     }
 }
 

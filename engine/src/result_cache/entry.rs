@@ -43,6 +43,8 @@ pub struct CachedReply {
     /// Groups, to have the next reply from the changes since.
     pub keep: Keep,
     pub found: Found,
+    /// A client has had it that did not compute it.
+    pub repeated: Repeated,
     /// What the maker keeps with the reply (its statistics); the cache does not look at it.
     pub attachment: Arc<dyn Any + Send + Sync>,
 }
@@ -90,6 +92,22 @@ impl Found {
     /// It is found now; whether that is the first time.
     pub(super) fn is_first(&self) -> bool {
         !self.0.load(Ordering::Relaxed) && !self.0.swap(true, Ordering::Relaxed)
+    }
+}
+
+/// Whether a reply has been given to somebody since it was kept.
+#[derive(Debug, Default)]
+pub struct Repeated(AtomicBool);
+
+impl Repeated {
+    pub fn note(&self) {
+        if !self.is_noted() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub fn is_noted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }
 

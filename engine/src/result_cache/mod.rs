@@ -14,7 +14,7 @@ mod revalidate;
 mod tests;
 mod upkeep;
 
-pub use entry::{Basis, CachedReply, Found};
+pub use entry::{Basis, CachedReply, Found, Repeated};
 pub use key::{KeyParts, ResultKey};
 pub use keys::{Keys, KeysOf};
 pub use reads::Reads;
@@ -59,6 +59,11 @@ impl ResultCache {
         let reply = self.replies.get(key.as_bytes())?;
         self.admission.note_found(&reply);
         Some(reply)
+    }
+
+    /// Likewise for who does not ask for it: it does not count as found.
+    pub fn peek(&self, key: &ResultKey) -> Option<Arc<CachedReply>> {
+        self.replies.get(key.as_bytes())
     }
 
     /// Whether the reply is small enough to be kept.

@@ -30,6 +30,7 @@ fn reply(bytes: usize, dependencies: &[(u32, u64)]) -> Arc<CachedReply> {
         barrier: 0,
         keep: Keep::default(),
         found: Found::default(),
+        repeated: Repeated::default(),
         catalog_version: 1,
         folds_settings: false,
         elapsed_us: 10,

@@ -48,7 +48,7 @@ pub fn write_float8(value: f64, extra_float_digits: i32, out: &mut Vec<u8>) {
 /// mantissa and a power of ten up to 10^22 are float8s themselves, so that dividing them rounds as reading it does. It never lies
 /// half-way between two float8s: it would be a binary fraction of 54 bits, but one that is has fewer bits than its mantissa.
 #[inline]
-pub(super) fn short_float8(value: f64, extra_float_digits: i32) -> Option<(i64, u16)> {
+pub(in crate::types) fn short_float8(value: f64, extra_float_digits: i32) -> Option<(i64, u16)> {
     /// 1.5 × 2^52: added, it leaves no place for a fraction.
     const ROUNDING: f64 = 6_755_399_441_055_744.0;
     let rounded = (value * 1e4 + ROUNDING) - ROUNDING;
@@ -59,7 +59,7 @@ pub(super) fn short_float8(value: f64, extra_float_digits: i32) -> Option<(i64, 
 
 /// Likewise of a float4: at most six digits.
 #[inline]
-pub(super) fn short_float4(value: f32, extra_float_digits: i32) -> Option<(i64, u16)> {
+pub(in crate::types) fn short_float4(value: f32, extra_float_digits: i32) -> Option<(i64, u16)> {
     /// 1.5 × 2^23.
     const ROUNDING: f32 = 12_582_912.0;
     let rounded = (value * 1e4 + ROUNDING) - ROUNDING;

@@ -283,6 +283,7 @@ fn statements_relation(local: Option<&Local>) -> TextTable {
         "capture_p99_us",
         "survivals",
         "updates",
+        "refreshes",
         "invalidations",
     ];
     let mut columns = vec![column("statement", TextKind::Text)];
@@ -292,7 +293,8 @@ fn statements_relation(local: Option<&Local>) -> TextTable {
         let routes = [shape.calls(), shape.hits, shape.local, shape.captures, shape.relayed];
         let times = [shape.hit_us, shape.local_us, shape.capture_us];
         let numbers = routes.into_iter().chain([shape.elapsed_us, shape.saved_us]).chain(times.into_iter().flatten());
-        let numbers = numbers.chain([shape.survivals, shape.updates, shape.invalidations.iter().sum()]);
+        let numbers =
+            numbers.chain([shape.survivals, shape.updates, shape.refreshes, shape.invalidations.iter().sum()]);
         let invalidated_by = shape.invalidated_by();
         let mut cells = vec![Some(shape.statement)];
         cells.extend(numbers.map(|number| Some(number.to_string())));

@@ -2,6 +2,7 @@
 //!
 //! Every step may say no with an `UpstreamReason`; then the session relays the unit unchanged.
 
+pub mod ahead;
 pub mod answerer;
 pub mod capture;
 pub mod counts;
@@ -40,6 +41,7 @@ use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::Choice;
 use crate::freshness::{Freshness, Served};
 use crate::session::answer::{Form, Relay, Reply, Unit};
+use crate::session::local::ahead::{Ahead, Job};
 use crate::session::local::capture::{Captures, Dependencies};
 use crate::session::local::databases::Databases;
 use crate::session::local::execute::Execution;
@@ -67,6 +69,7 @@ pub struct Local {
     pub flights: Flights,
     pub recent: Recents,
     pub captures: Captures,
+    pub ahead: Ahead,
     /// The database that is mirrored.
     pub database: String,
     /// For tests: see [`patient`].
@@ -109,6 +112,7 @@ impl Local {
     fn let_go(&self) {
         self.engine.clear();
         self.recent.clear();
+        self.ahead.clear();
         self.statistics.clear();
         self.freshness.give_up_pins();
     }
@@ -335,9 +339,17 @@ impl LocalAnswerer {
         let earlier = (is_keepable && request.route == RouteSetting::Auto && !is_quick)
             .then(|| self.local.engine.results.get(&self.key))
             .flatten();
-        let execution = Execution { request, prepared: &prepared, parameters: &parameters, served: &served, is_quick };
-        let kept = match self.execute(&execution, earlier.as_deref(), &statistics).await {
-            Ok(kept) => CachedReply { keys, ..kept },
+        let formats = formats(request.unit, &prepared.plan);
+        let execution = Execution {
+            settings: request.format,
+            formats: &formats,
+            prepared: &prepared,
+            parameters: &parameters,
+            served: &served,
+            is_quick,
+        };
+        let kept = match self.local.execute(&execution, earlier.as_deref(), &statistics).await {
+            Ok(kept) => CachedReply { keys: keys.clone(), ..kept },
             Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
                 drop(flight);
                 return self.relay_captured(request, &dependencies, &statistics, reason).await;
@@ -351,7 +363,13 @@ impl LocalAnswerer {
         if request.unit.describes_statement {
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
         }
-        let has_place = is_keepable && self.keep(kept);
+        let is_polled =
+            is_keepable && request.choice.is_none() && self.local.ahead.wants(&self.local, &self.key, &kept);
+        let has_place = is_keepable && self.local.keep(&self.key, kept);
+        if has_place && is_polled {
+            let settings = Arc::clone(request.settings);
+            self.local.ahead.note(&self.key, Job { prepared, parameters, settings, formats, keys, statistics });
+        }
         let outcome = if has_place { flight::Outcome::Kept } else { flight::Outcome::NotKept };
         flight.into_iter().for_each(|flight| flight.land(outcome));
         Ok(reply)

@@ -1,20 +1,23 @@
 //! Row batches → wire bytes: DataRow frames with CommandComplete, and the descriptions of a plan's result.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Instant;
 
 use arrow::array::{Array, ArrayRef};
 use bytes::Bytes;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
-use freshet_engine::executor::RowBatch;
 use freshet_engine::executor::memory::Share;
+use freshet_engine::executor::parallel::Helpers;
 use freshet_engine::executor::upkeep::KeptGroups;
+use freshet_engine::executor::{Limits, RowBatch};
 use freshet_engine::planner::Plan;
 use freshet_engine::result_cache::{Course, Done};
 use freshet_engine::snapshot::Snapshot;
-use freshet_engine::types::Value;
 use freshet_engine::types::encode::{ColumnEncoder, Format, write_rows};
+use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Engine, Pace};
 
 use crate::wire::extended::write_parameter_description;
@@ -54,48 +57,103 @@ impl Run<'_> {
             engine.run_course(*pace, course, plan, snapshot, parameters, eval, is_abandoned)?;
         let run_us = started.elapsed().as_micros() as u64;
         let count: usize = batches.iter().map(|batch| batch.rows).sum();
-        let mut out = Reply {
-            bytes: Vec::with_capacity(64 + count * (8 + 12 * plan.output.len())),
-            share: Share::of(&engine.limits(*pace).pool),
-            counted: 0,
-        };
-        for batch in batches {
-            self.encode(&batch, engine.limits(*pace).memory_bytes_max, is_abandoned, &mut out)?;
-        }
+        let limits = engine.limits(*pace);
+        let encoding = Encoding { plan, settings: eval.settings, formats: self.formats, limits, is_abandoned };
+        let mut out = encoding.encode(&batches, count)?;
+        drop(batches);
         write_command_complete(&mut out.bytes, &format!("SELECT {count}"));
         Ok(Rows { frames: out.finish(), count: count as u64, groups, done, run_us })
     }
+}
 
-    fn encode(
-        &self,
-        batch: &RowBatch,
-        bytes_max: usize,
-        is_abandoned: &AtomicBool,
-        out: &mut Reply,
-    ) -> Result<(), EvalError> {
+/// Fewer rows are encoded before a thread has begun.
+const SHARED_ROWS_MIN: usize = 16_384;
+
+/// How rows are encoded, and within which bounds.
+#[derive(Clone, Copy)]
+struct Encoding<'a> {
+    plan: &'a Plan,
+    settings: &'a FormatSettings,
+    formats: &'a [Format],
+    limits: &'a Limits,
+    is_abandoned: &'a AtomicBool,
+}
+
+/// Rows of a batch.
+type Piece<'a> = (&'a RowBatch, Range<usize>);
+
+impl Encoding<'_> {
+    /// All rows, in shares where there are many and threads are free.
+    fn encode(&self, batches: &[RowBatch], count: usize) -> Result<Reply, EvalError> {
+        let threads = self.limits.threads_max;
+        let wanted = (count / SHARED_ROWS_MIN).min(threads.saturating_sub(1));
+        let helpers = Helpers::take(wanted, threads.saturating_sub(1));
+        let shares = shares(batches, count, helpers.count() + 1);
+        let mut parts = thread::scope(|scope| {
+            let helping: Vec<_> = shares[1..].iter().map(|share| scope.spawn(|| self.encode_share(share))).collect();
+            let own = self.encode_share(&shares[0]);
+            let panicked = |_| Err(EvalError::Beyond("the encoding of a share panicked".to_owned()));
+            let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(panicked));
+            std::iter::once(own).chain(theirs).collect::<Result<Vec<_>, _>>()
+        })?
+        .into_iter();
+        drop(helpers);
+        let mut out = parts.next().unwrap_or_else(|| Reply::new(self.limits, 0));
+        for part in parts {
+            out.bytes.extend_from_slice(&part.bytes);
+            out.check(self.limits)?;
+        }
+        Ok(out)
+    }
+
+    fn encode_share(&self, pieces: &[Piece<'_>]) -> Result<Reply, EvalError> {
+        let rows: usize = pieces.iter().map(|(_, rows)| rows.len()).sum();
+        let mut out = Reply::new(self.limits, 64 + rows * (8 + 12 * self.plan.output.len()));
+        for (batch, rows) in pieces {
+            self.encode_rows(batch, rows.clone(), &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn encode_rows(&self, batch: &RowBatch, rows: Range<usize>, out: &mut Reply) -> Result<(), EvalError> {
         let described = batch.columns.iter().zip(&self.plan.output).zip(self.formats);
-        let settings = self.eval.settings;
+        let settings = self.settings;
         let mut encoders: Vec<ColumnEncoder<'_>> = described
             .map(|((column, output), format)| ColumnEncoder::new(column, output.expr_type.pg_type, *format, settings))
             .collect();
         // Fewer rows at a time the longer they are.
         let each = batch.columns.iter().map(bytes_of_row).sum::<usize>().max(1);
         let step = ENCODED_ROWS.min(ENCODED_BYTES / each).max(1);
-        let mut first = 0;
-        while first < batch.rows {
-            let end = batch.rows.min(first + step);
-            if is_abandoned.load(Relaxed) {
+        for first in rows.clone().step_by(step) {
+            if self.is_abandoned.load(Relaxed) {
                 return Err(EvalError::OverBudget("cancelled"));
             }
-            write_rows(&mut encoders, first..end, &mut out.bytes);
-            if out.bytes.len() > bytes_max {
-                return Err(EvalError::OverBudget("memory"));
-            }
-            out.count()?;
-            first = end;
+            write_rows(&mut encoders, first..rows.end.min(first + step), &mut out.bytes);
+            out.check(self.limits)?;
         }
         Ok(())
     }
+}
+
+/// `count` rows of all batches in so many shares of about the same size, in order; at least one.
+fn shares(batches: &[RowBatch], count: usize, shares: usize) -> Vec<Vec<Piece<'_>>> {
+    let each = count.div_ceil(shares).max(1);
+    let mut made = vec![Vec::new()];
+    let mut room = each;
+    for batch in batches {
+        let mut first = 0;
+        while first < batch.rows {
+            if room == 0 {
+                made.push(Vec::new());
+                room = each;
+            }
+            let end = batch.rows.min(first + room);
+            made.last_mut().expect("there is one").push((batch, first..end));
+            room -= end - first;
+            first = end;
+        }
+    }
+    made
 }
 
 /// Bytes that are encoded at a time, roughly.
@@ -118,6 +176,18 @@ struct Reply {
 const COUNTED_BYTES: usize = 4 << 20;
 
 impl Reply {
+    fn new(limits: &Limits, capacity: usize) -> Self {
+        Self { bytes: Vec::with_capacity(capacity), share: Share::of(&limits.pool), counted: 0 }
+    }
+
+    /// Whether it may be as long as it is.
+    fn check(&mut self, limits: &Limits) -> Result<(), EvalError> {
+        if self.bytes.len() > limits.memory_bytes_max {
+            return Err(EvalError::OverBudget("memory"));
+        }
+        self.count()
+    }
+
     fn count(&mut self) -> Result<(), EvalError> {
         let bytes = self.bytes.capacity();
         if bytes < COUNTED_BYTES || bytes <= self.counted {
@@ -172,4 +242,25 @@ pub(super) fn describe_statement(plan: &Plan) -> (Bytes, Bytes) {
     let types: Vec<u32> = plan.parameters.iter().map(|pg_type| pg_type.oid()).collect();
     write_parameter_description(&mut parameters, &types);
     (parameters.into(), row_description(plan, &vec![Format::Text; plan.output.len()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_in_order_and_of_about_the_same_size() {
+        let batch = |rows| RowBatch { rows, columns: Vec::new() };
+        let batches = [batch(5), batch(0), batch(1), batch(7)];
+        let cut = |into| {
+            let made = shares(&batches, 13, into);
+            let bounds = |share: &Vec<Piece<'_>>| share.iter().map(|(_, rows)| (rows.start, rows.end)).collect();
+            made.iter().map(bounds).collect::<Vec<Vec<_>>>()
+        };
+        assert_eq!(cut(1), [vec![(0, 5), (0, 1), (0, 7)]]);
+        assert_eq!(cut(2), [vec![(0, 5), (0, 1), (0, 1)], vec![(1, 7)]]);
+        assert_eq!(cut(4), [vec![(0, 4)], vec![(4, 5), (0, 1), (0, 2)], vec![(2, 6)], vec![(6, 7)]]);
+        let of_none = shares(&[], 0, 3);
+        assert!(of_none.len() == 1 && of_none[0].is_empty());
+    }
 }

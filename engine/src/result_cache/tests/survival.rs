@@ -210,6 +210,7 @@ impl World {
             barrier: 0,
             keep: Keep::default(),
             found: Found::default(),
+            repeated: Repeated::default(),
             attachment: Arc::new(()),
         }
     }

@@ -67,11 +67,10 @@ impl Slot {
     #[inline]
     pub(super) fn put_decimal(&mut self, mantissa: i64, scale: u16) {
         let magnitude = mantissa.unsigned_abs();
-        let (text, length) = match u32::try_from(magnitude) {
-            Ok(short) if short < SHORT_LIMIT && scale < 8 => short_decimal(short, u32::from(scale)),
-            _ if magnitude < LONG_LIMIT && scale < 15 => long_decimal(magnitude, u32::from(scale)),
-            _ => return self.put_long_decimal(mantissa, scale),
-        };
+        if magnitude >= LONG_LIMIT || scale >= 15 {
+            return self.put_long_decimal(mantissa, scale);
+        }
+        let (text, length) = short_or_long_decimal(magnitude, scale);
         let sign = usize::from(mantissa < 0);
         self.0[LENGTH_BYTES] = b'-';
         self.store16(LENGTH_BYTES + sign, text.to_le_bytes());
@@ -158,7 +157,7 @@ fn eight_digits(number: u32) -> u64 {
 const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// Text, its first character in the lowest byte, and its length.
-#[inline]
+#[inline(always)]
 fn short_decimal(number: u32, scale: u32) -> (u128, usize) {
     let digits = eight_digits(number);
     let whole = 8 - scale;
@@ -188,6 +187,15 @@ fn long_decimal(number: u64, scale: u32) -> (u128, usize) {
     let before = digits & ((1 << (8 * whole)) - 1);
     let text = before | u128::from(b'.') << (8 * whole) | (digits >> (8 * whole)) << (8 * (whole + 1));
     (text, (17 - zeros) as usize)
+}
+
+/// One of these two: a number below [`LONG_LIMIT`] with a scale below 8, or one of fewer than 15 decimals.
+#[inline(always)]
+pub(super) fn short_or_long_decimal(number: u64, scale: u16) -> (u128, usize) {
+    match u32::try_from(number) {
+        Ok(short) if short < SHORT_LIMIT && scale < 8 => short_decimal(short, u32::from(scale)),
+        _ => long_decimal(number, u32::from(scale)),
+    }
 }
 
 /// `hh:mm:ss` of a second of the day, the first character in the lowest byte.

@@ -2,6 +2,7 @@
 
 use super::{NumericError, SCALE_MAX, power_of_ten, shift_left};
 use crate::types::Numeric;
+use crate::types::float::{short_float4, short_float8};
 use crate::types::text::{ParseError, trim_space};
 
 impl Numeric {
@@ -29,11 +30,18 @@ impl Numeric {
 
     /// float8_numeric: 15 significant digits.
     pub fn from_f64(value: f64) -> Result<Self, NumericError> {
+        // Of a decimal of so few digits they are these.
+        if let Some((mantissa, scale)) = short_float8(value, 1) {
+            return Ok(Self::Finite { mantissa: i128::from(mantissa), scale });
+        }
         from_float_text(value, format_args!("{value:.14e}"))
     }
 
     /// float4_numeric: 6 significant digits.
     pub fn from_f32(value: f32) -> Result<Self, NumericError> {
+        if let Some((mantissa, scale)) = short_float4(value, 1) {
+            return Ok(Self::Finite { mantissa: i128::from(mantissa), scale });
+        }
         from_float_text(f64::from(value), format_args!("{value:.5e}"))
     }
 
@@ -209,4 +217,23 @@ fn finite_to_f64(mantissa: i128, scale: u16) -> Result<f64, NumericError> {
 
 fn float_text(mantissa: i128, scale: u16) -> String {
     format!("{mantissa}e-{scale}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn floats_of_few_digits_are_the_numerics_that_their_text_is(mantissa in any::<i64>(), cut in 0u32..19, scale in 0u32..7) {
+            let mantissa = mantissa / 10i64.pow(cut);
+            let value = mantissa as f64 / 10f64.powi(scale as i32);
+            prop_assert_eq!(Numeric::from_f64(value), from_float_text(value, format_args!("{value:.14e}")));
+            let value = mantissa as f32 / 10f32.powi(scale as i32);
+            let text = from_float_text(f64::from(value), format_args!("{value:.5e}"));
+            prop_assert_eq!(Numeric::from_f32(value), text);
+        }
+    }
 }

@@ -9,20 +9,21 @@ use std::time::Instant;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Found, Keep, Keys};
+use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Found, Keep, Keys, Repeated, ResultKey};
 use freshet_engine::snapshot::Snapshot;
-use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
+use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Pace, Prepared};
 
 use crate::freshness::Served;
-use crate::session::local::{LocalAnswerer, ORDER_QUESTIONS_MAX, ORDER_WAIT_MAX, Request, formats, local_error};
+use crate::session::local::{Local, ORDER_QUESTIONS_MAX, ORDER_WAIT_MAX, local_error};
 use crate::session::reply::{Rows, Run, row_description};
 use crate::statistics::ShapeStatistics;
 
 /// What is run, for whom, and on what.
 pub(super) struct Execution<'a> {
-    pub(super) request: &'a Request<'a>,
+    pub(super) settings: &'a FormatSettings,
+    pub(super) formats: &'a [Format],
     pub(super) prepared: &'a Arc<Prepared>,
     pub(super) parameters: &'a Arc<[Value]>,
     pub(super) served: &'a Served,
@@ -30,21 +31,20 @@ pub(super) struct Execution<'a> {
     pub(super) is_quick: bool,
 }
 
-impl LocalAnswerer {
+impl Local {
     /// `earlier`: the reply that was kept for the same text, settings and parameters.
     pub(super) async fn execute(
-        &self,
+        self: &Arc<Self>,
         execution: &Execution<'_>,
         earlier: Option<&CachedReply>,
         statistics: &Arc<ShapeStatistics>,
     ) -> Result<CachedReply, UpstreamReason> {
-        let Execution { request, prepared, parameters, served, .. } = execution;
+        let Execution { formats, prepared, parameters, served, .. } = execution;
         let started = Instant::now();
-        let formats = formats(request.unit, &prepared.plan);
         let course = Arc::new(self.course(execution, earlier));
         let mut asked = 0;
         let rows = loop {
-            match self.rows(execution, &course, &formats).await {
+            match self.rows(execution, &course).await {
                 Err(EvalError::Unordered(missing)) if asked < ORDER_QUESTIONS_MAX => {
                     asked += 1;
                     self.ask_order(&served.snapshot, missing).await?;
@@ -59,13 +59,13 @@ impl LocalAnswerer {
                     statement = %prepared.shape.text,
                     "groups kept up with changes differ from those computed from all rows: the statement goes upstream from now on"
                 );
-                self.local.audit.differed(&prepared.identity);
+                self.audit.differed(&prepared.identity);
             }
             Done::Anew | Done::Unable | Done::Kept => {}
         }
         let rest = earlier.map_or(0, |earlier| earlier.keep.rest);
         Ok(CachedReply {
-            row_description: row_description(&prepared.plan, &formats),
+            row_description: row_description(&prepared.plan, formats),
             rows: rows.frames,
             row_count: rows.count,
             relations: prepared.plan.relations(),
@@ -80,23 +80,24 @@ impl LocalAnswerer {
             elapsed_us: started.elapsed().as_micros() as u64,
             keep: Keep::after(&course, rows.done, rows.groups, &prepared.held_plan(), rows.run_us, rest),
             found: Found::default(),
+            repeated: Repeated::default(),
             attachment: Arc::clone(statistics) as _,
         })
     }
 
     /// Keeps the reply for the next one who asks; without its groups if they make it too large. Whether it has found a place.
-    pub(super) fn keep(&self, reply: CachedReply) -> bool {
-        let results = &self.local.engine.results;
-        let reply = match results.fits(&self.key, &reply) {
+    pub(super) fn keep(&self, key: &ResultKey, reply: CachedReply) -> bool {
+        let results = &self.engine.results;
+        let reply = match results.fits(key, &reply) {
             true => reply,
             false => CachedReply { keep: Keep { upkept: None, ..reply.keep }, ..reply },
         };
-        results.insert(&self.key, Arc::new(reply))
+        results.insert(key, Arc::new(reply))
     }
 
     fn course(&self, execution: &Execution<'_>, earlier: Option<&CachedReply>) -> Course {
         let snapshot = &execution.served.snapshot;
-        let freshness = &self.local.freshness;
+        let freshness = &self.freshness;
         let changes = |table, after, through| freshness.changes_between(table, after, through);
         match earlier {
             Some(earlier) => earlier.course(&execution.prepared.held_plan(), snapshot, &changes),
@@ -104,20 +105,15 @@ impl LocalAnswerer {
         }
     }
 
-    async fn rows(
-        &self,
-        execution: &Execution<'_>,
-        course: &Arc<Course>,
-        formats: &[Format],
-    ) -> Result<Rows, EvalError> {
-        let Execution { request, prepared, parameters, served, is_quick } = execution;
+    async fn rows(self: &Arc<Self>, execution: &Execution<'_>, course: &Arc<Course>) -> Result<Rows, EvalError> {
+        let Execution { settings, formats, prepared, parameters, served, is_quick } = execution;
         let transaction_time = served.statement_time;
         if *is_quick {
-            let eval = EvalContext { settings: request.format, transaction_time, orders: None };
+            let eval = EvalContext { settings, transaction_time, orders: None };
             let plan = &prepared.plan;
             let run = Run { plan, snapshot: &served.snapshot, parameters, eval, formats, pace: Pace::Quick };
             // As on another thread: a slip that panics is upstream's statement, not the end of a session.
-            let done = catch_unwind(AssertUnwindSafe(|| run.rows(&self.local.engine, course, &AtomicBool::new(false))));
+            let done = catch_unwind(AssertUnwindSafe(|| run.rows(&self.engine, course, &AtomicBool::new(false))));
             match done.unwrap_or_else(|_| Err(panicked())) {
                 // It takes longer than its tables let suppose.
                 Err(EvalError::OverBudget(_)) => {}
@@ -126,8 +122,8 @@ impl LocalAnswerer {
         }
         let abandoned = Abandon::default();
         let flag = Arc::clone(&abandoned.0);
-        let (local, prepared, parameters) = (Arc::clone(&self.local), Arc::clone(prepared), Arc::clone(parameters));
-        let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), request.format.clone(), formats.to_vec());
+        let (local, prepared, parameters) = (Arc::clone(self), Arc::clone(prepared), Arc::clone(parameters));
+        let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), (*settings).clone(), formats.to_vec());
         let course = Arc::clone(course);
         let work = move || {
             let eval = EvalContext { settings: &settings, transaction_time, orders: None };
@@ -142,7 +138,7 @@ impl LocalAnswerer {
     /// Waits for a moment until upstream has told how these texts are ordered; it is asked to the end in any case.
     async fn ask_order(&self, snapshot: &Arc<Snapshot>, missing: Arc<Missing>) -> Result<(), UpstreamReason> {
         let orders = Arc::clone(&snapshot.catalog.orders);
-        let asked = Arc::clone(self.local.freshness.orders());
+        let asked = Arc::clone(self.freshness.orders());
         let answer = tokio::spawn(async move { asked.learn(&orders, &missing).await });
         match tokio::time::timeout(ORDER_WAIT_MAX, answer).await {
             Ok(Ok(Ok(()))) => Ok(()),

@@ -177,6 +177,7 @@ fn is_of_use(kept: &CachedReply, unit: &Unit<'_>, settings: &SessionSettings) ->
 }
 
 fn hit(kept: &CachedReply, served: &Served, freshness: &'static str) -> Reply {
+    kept.repeated.note();
     if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
         statistics.count(Answered::Hit, served.wait_us);
     }

@@ -251,7 +251,7 @@ fn first_of(hash: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use freshet_engine::result_cache::{Basis, Found, Keep, Keys};
+    use freshet_engine::result_cache::{Basis, Found, Keep, Keys, Repeated};
 
     use super::*;
     use crate::session::effect::{Effect, Written};
@@ -272,6 +272,7 @@ mod tests {
             barrier: 0,
             keep: Keep::default(),
             found: Found::default(),
+            repeated: Repeated::default(),
             attachment: Arc::new(()),
         })
     }
