@@ -43,6 +43,7 @@ fn reply(bytes: usize) -> Arc<CachedReply> {
         parameters: Box::default(),
         keys: Keys::default(),
         barrier: 0,
+        configuration: 0,
         keep: Keep::default(),
         found: Found::default(),
         repeated: Repeated::default(),

@@ -40,6 +40,8 @@ pub struct CachedReply {
     /// Upstream's own reply, of a moment that is known only once a barrier of this number has shown the same generations; 0:
     /// computed here.
     pub barrier: u64,
+    /// Of such a reply: how often upstream's configuration, which it was made under, had been seen to change.
+    pub configuration: u64,
     /// Groups, to have the next reply from the changes since.
     pub keep: Keep,
     pub found: Found,

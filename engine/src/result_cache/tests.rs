@@ -28,6 +28,7 @@ fn reply(bytes: usize, dependencies: &[(u32, u64)]) -> Arc<CachedReply> {
         parameters: Box::default(),
         keys: Keys::default(),
         barrier: 0,
+        configuration: 0,
         keep: Keep::default(),
         found: Found::default(),
         repeated: Repeated::default(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use freshet_engine::catalog::{RelationId, TableSchema};
+use freshet_engine::catalog::RelationId;
 use freshet_engine::snapshot::VisibilitySnapshot;
 use freshet_engine::table::{TableBuilder, TableVersion};
 use freshet_engine::types::{Lsn, Oid};
@@ -75,10 +75,13 @@ pub async fn create_publication(pool: &ServicePool, prefix: &str, name: &str) ->
     Ok(Publication { name: name.to_string(), oid: row.get(0), digest: row.get(1) })
 }
 
-/// Takes a table out, so that nothing about it can trouble those who write it.
-pub async fn unpublish(pool: &ServicePool, publication: &str, table: &TableSchema) -> Result<(), UpstreamError> {
+/// Takes a table out, whatever it is called by now, so that nothing about it can trouble those who write it. One that is gone is out.
+pub async fn unpublish(pool: &ServicePool, publication: &str, table: RelationId) -> Result<(), UpstreamError> {
+    const NAME: &str = "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_publication_rel r ON r.prrelid = c.oid
+                          JOIN pg_publication p ON p.oid = r.prpubid WHERE c.oid = $1 AND p.pubname = $2";
     let client = pool.connection().await?;
-    let name = qualified_name(table);
+    let Some(row) = client.query_opt(NAME, &[&table.0, &publication]).await? else { return Ok(()) };
+    let name: String = row.get(0);
     Ok(client.batch_execute(&format!("ALTER PUBLICATION {publication} DROP TABLE ONLY {name}")).await?)
 }
 

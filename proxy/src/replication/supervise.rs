@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use freshet_config::TableChoice;
+use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::order::Orders;
-use freshet_engine::catalog::{RelationId, TableSchema};
 use freshet_engine::mirror::{Mirror, MirrorLimits, UpstreamTransaction};
 use freshet_engine::types::Lsn;
 use parking_lot::Mutex;
@@ -54,6 +54,8 @@ const STEADY: Duration = Duration::from_secs(2);
 const SLOT_WAIT_MAX: Duration = Duration::from_secs(600);
 /// Between looks at tables that wait for a copy or were poisoned.
 const TICK: Duration = Duration::from_millis(250);
+/// A table that could not be taken out of the publication is tried again after this long.
+const UNPUBLISH_AGAIN: Duration = Duration::from_secs(1);
 /// Reloads of the catalog follow each other no faster.
 const RELOAD_PAUSE: Duration = Duration::from_millis(20);
 
@@ -321,6 +323,9 @@ impl Replication {
         // No reader may be served from here on; only then let go of the slot.
         self.discard(&ended);
         tasks.shutdown().await;
+        // They may be as silent as the stream was.
+        shared.pool.renew();
+        shared.samples.renew();
         walsender.close().await;
         ended
     }
@@ -421,22 +426,25 @@ impl Replication {
         shared.counters.catalog_loads.fetch_add(1, Ordering::Relaxed);
         let version = CATALOGS.fetch_add(1, Ordering::Relaxed) + 1;
         let loaded = catalog::load(&mut *shared.pool.connection().await?, version, orders, &self.loaded()).await?;
-        let refused = self.adopt(loaded);
+        self.adopt(loaded);
         if let StreamState::Running(running) = &**shared.stream.load() {
-            for table in refused {
-                if let Err(error) = bootstrap::unpublish(&shared.pool, &running.publication.name, &table).await {
-                    tracing::debug!(%error, table = %table.name, "not taken out of the publication");
+            for table in self.check_membership(&running.publication).await? {
+                if let Err(error) = bootstrap::unpublish(&shared.pool, &running.publication.name, table).await {
+                    tracing::warn!(%error, table = table.0, "not taken out of the publication (yet)");
+                    let replication = self.clone();
+                    tokio::spawn(async move {
+                        sleep(UNPUBLISH_AGAIN).await;
+                        replication.request_reload();
+                    });
                 }
             }
-            self.check_membership(&running.publication).await?;
         }
         Ok(())
     }
 
-    /// Puts a catalog in force; the tables that may no longer be published.
-    fn adopt(&self, loaded: LoadedCatalog) -> Vec<Arc<TableSchema>> {
+    /// Puts a catalog in force.
+    fn adopt(&self, loaded: LoadedCatalog) {
         let shared = &self.shared;
-        let mut refused = Vec::new();
         let mut tables = shared.tables.lock();
         tables.retain(|relation, entry| {
             let Some(now) = loaded.tables.get(relation) else {
@@ -451,10 +459,7 @@ impl Replication {
                     shared.mirror.forget(*relation);
                     entry.attempt += 1;
                     entry.state = match refusal {
-                        Some(refusal) => {
-                            refused.push(Arc::clone(&now.schema));
-                            Wanted::Refused(refusal.clone())
-                        }
+                        Some(refusal) => Wanted::Refused(refusal.clone()),
                         None => Wanted::Due(Instant::now(), "its schema changed".into()),
                     };
                 }
@@ -471,17 +476,17 @@ impl Replication {
         shared.loaded.store(Arc::new(loaded));
         drop(tables);
         shared.wanted.notify_one();
-        refused
     }
 
-    /// Tables that were taken out of the publication have lost changes; a publication that was altered, all of them.
-    async fn check_membership(&self, publication: &Publication) -> Result<(), UpstreamError> {
+    /// Tables that were taken out of the publication have lost changes; a publication that was altered, all of them. The members that
+    /// are followed no more: nobody watches whether they have an identity, without which UPDATE and DELETE of a member fail.
+    async fn check_membership(&self, publication: &Publication) -> Result<Vec<RelationId>, UpstreamError> {
         let shared = &self.shared;
         let (own, members) = bootstrap::membership(&shared.pool, publication.oid).await?;
         if own != Some(publication.digest) {
             tracing::warn!(publication = %publication.name, "the publication was altered");
             shared.restart.notify_one();
-            return Ok(());
+            return Ok(Vec::new());
         }
         let mut tables = shared.tables.lock();
         for (relation, entry) in tables.iter_mut() {
@@ -492,8 +497,14 @@ impl Replication {
                 entry.state = Wanted::Due(Instant::now(), "it was taken out of the publication".into());
             }
         }
+        let is_followed = |relation: &RelationId| {
+            let state = tables.get(relation).map(|entry| &entry.state);
+            matches!(state, Some(Wanted::Due(..) | Wanted::Copying { .. } | Wanted::Mirrored { .. }))
+        };
+        let strays = members.into_keys().filter(|relation| !is_followed(relation)).collect();
+        drop(tables);
         shared.wanted.notify_one();
-        Ok(())
+        Ok(strays)
     }
 
     async fn reload_on_demand(self) {

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::net::Line;
 use crate::session::buffer::OutBuffer;
@@ -85,6 +85,12 @@ impl Lines {
     pub async fn finish(&mut self, machine: &mut Machine) {
         let _ = std::future::poll_fn(|cx| poll_write(cx, &mut self.client, &mut machine.to_client)).await;
         let _ = std::future::poll_fn(|cx| Pin::new(&mut self.client).poll_shutdown(cx)).await;
+    }
+
+    /// Reads what the client still sends, to its end.
+    pub async fn ignore_client(&mut self) {
+        let mut space = [0; 1024];
+        while self.client.read(&mut space).await.is_ok_and(|read| read > 0) {}
     }
 
     fn poll_turn(&mut self, cx: &mut Context<'_>, machine: &mut Machine) -> Poll<io::Result<Turn>> {

@@ -40,7 +40,7 @@ use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::Choice;
 use crate::freshness::{Freshness, Served};
-use crate::session::answer::{Form, Relay, Reply, Unit};
+use crate::session::answer::{Answerer, Form, Relay, Reply, Unit};
 use crate::session::local::ahead::{Ahead, Job};
 use crate::session::local::capture::{Captures, Dependencies};
 use crate::session::local::databases::Databases;
@@ -170,6 +170,8 @@ struct Request<'a> {
     has_upstreams_clock: bool,
     /// The catalog that the search path and the role's name are as of.
     catalog_version: u64,
+    /// The state of upstream's configuration that the settings are as of.
+    configuration: u64,
 }
 
 /// What `SHOW freshet.last` gives as the freshness of an answer from a pinned snapshot.
@@ -211,6 +213,7 @@ impl LocalAnswerer {
             route: state.route,
             has_upstreams_clock: state.has_upstreams_clock(),
             catalog_version: state.catalog_version,
+            configuration: state.configuration,
         };
         if !is_execution(unit) {
             return self.describe(&request).await;
@@ -314,7 +317,7 @@ impl LocalAnswerer {
         }
         if let Some(reason) = self.tracked(&dependencies, &served) {
             return match is_keepable {
-                true => self.relay_captured(request, &dependencies, &statistics, reason).await,
+                true => self.relay_bound(request, &dependencies, &statistics, reason).await,
                 false => Err(self.refuse_prepared(request, &prepared, &statistics, reason)),
             };
         }
@@ -352,7 +355,7 @@ impl LocalAnswerer {
             Ok(kept) => CachedReply { keys: keys.clone(), ..kept },
             Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
                 drop(flight);
-                return self.relay_captured(request, &dependencies, &statistics, reason).await;
+                return self.relay_bound(request, &dependencies, &statistics, reason).await;
             }
             Err(reason) => return Err(refuse(reason)),
         };
@@ -433,7 +436,7 @@ impl LocalAnswerer {
             }
             // Computed here it was not the same: what it reads is not for us to judge row by row.
             Decision::Relay(reason) => {
-                return self.relay_captured(request, dependencies, statistics, reason).await.map(Some);
+                return self.relay_bound(request, dependencies, statistics, reason).await.map(Some);
             }
             Decision::Audit(reason) => reason,
         };
@@ -441,10 +444,13 @@ impl LocalAnswerer {
         // The barrier before the execution; it also says whether the tables are mirrored at all.
         let before = self.local.freshness.acquire(FreshnessMode::Exact, dependencies.relations, self.required).await;
         let before = before.map_err(refuse)?;
+        if self.configuration() != request.configuration {
+            return Err(refuse(UpstreamReason::CatalogChanged));
+        }
         if let Some(reason) = self.tracked(dependencies, &before) {
             return match prepared.plan.uses_time {
                 true => Err(refuse(reason)),
-                false => self.relay_captured(request, dependencies, statistics, reason).await.map(Some),
+                false => self.relay_bound(request, dependencies, statistics, reason).await.map(Some),
             };
         }
         let formats = formats(request.unit, &prepared.plan);

@@ -75,7 +75,9 @@ use crate::wire::query::TransactionStatus;
 pub const HOLD: Duration = Duration::from_millis(5);
 
 /// A session that is answered from here sends upstream a Sync as often as this: time-outs of idle sessions are longer.
-const KEEP_ALIVE: Duration = Duration::from_secs(1);
+const KEEP_ALIVE: Duration = Duration::from_millis(200);
+/// How long a client that was sent away may take to notice before its line is cut.
+const LEAVING: Duration = Duration::from_millis(200);
 /// Probes for one unit: the catalog may change under the first.
 const PROBES_MAX: u32 = 3;
 /// An error may pass, as one of memory does; not for ever.
@@ -120,7 +122,8 @@ pub async fn run<A: Answerer>(
         machine.probe();
     }
     let lines = Lines::new(logged_in.client, logged_in.upstream, context.session_buffer_bytes);
-    let (configuration, probed_version) = (answerer.configuration(), machine.state.catalog_version);
+    let probed_version = machine.state.catalog_version;
+    machine.state.configuration = answerer.configuration();
     let cancel = logged_in.backend_key.as_deref().map(|key| context.cancels.register(key));
     let mut session = Session {
         entry: context.sessions.enter(&machine.state),
@@ -140,7 +143,6 @@ pub async fn run<A: Answerer>(
         probe_failures: 0,
         probes: 0,
         probed_version,
-        configuration,
     };
     let ended = if is_sound { session.serve(shutdown).await } else { Ok(()) };
     if let Err(error) = ended {
@@ -188,8 +190,6 @@ struct Session<A> {
     probes: u32,
     /// The catalog's version when the last probe was sent.
     probed_version: u64,
-    /// The state of upstream's configuration that the settings were asked under.
-    configuration: u64,
 }
 
 impl<A: Answerer> Session<A> {
@@ -201,6 +201,10 @@ impl<A: Answerer> Session<A> {
         loop {
             self.note_events();
             let step = self.machine.advance();
+            if is_draining && self.machine.is_between_statements() {
+                self.say_good_bye().await;
+                return Ok(());
+            }
             if step == Step::Decide {
                 if self.lines.is_full(&self.machine) {
                     // A burst of units whose client does not read the replies.
@@ -221,10 +225,6 @@ impl<A: Answerer> Session<A> {
                 self.failure = None;
             }
             self.note_work();
-            if is_draining && self.machine.is_idle() {
-                self.say_good_bye().await;
-                return Ok(());
-            }
             self.entry.record.note_state(self.machine.state.status, self.relaying.is_some());
             self.answerer.end_burst();
             // A strict session's messages are decided upon as a whole.
@@ -356,8 +356,8 @@ impl<A: Answerer> Session<A> {
         self.answerer.refresh();
         let Machine { state, tracker, .. } = &mut self.machine;
         let (configuration, version) = (self.answerer.configuration(), self.answerer.catalog_version());
-        if configuration != self.configuration {
-            self.configuration = configuration;
+        if configuration != state.configuration {
+            state.configuration = configuration;
             tracker.forget_defaults();
             state.settings = None;
         }
@@ -372,11 +372,12 @@ impl<A: Answerer> Session<A> {
         }
     }
 
-    /// Relayed for a catalog that has been replaced meanwhile: with the new one it may be answered.
+    /// Relayed for a catalog or a configuration that has been replaced meanwhile: with the new one it may be answered.
     fn is_outdated(&self, relay: &Relay) -> bool {
         let Machine { state, tracker, .. } = &self.machine;
         relay.reason == UpstreamReason::CatalogChanged
-            && self.answerer.catalog_version() != state.catalog_version
+            && (self.answerer.catalog_version() != state.catalog_version
+                || self.answerer.configuration() != state.configuration)
             && self.may_ask()
             && (!state.is_in_transaction() || tracker.may_probe_inside())
     }
@@ -613,6 +614,8 @@ impl<A: Answerer> Session<A> {
     async fn say_good_bye(&mut self) {
         self.machine.to_client.write(|out| write_error(out, &Refusal::ShuttingDown.fields()));
         self.lines.finish(&mut self.machine).await;
+        // With something of the client's unread, closing would take the error away from it.
+        let _ = tokio::time::timeout(LEAVING, self.lines.ignore_client()).await;
     }
 
     fn close(self) {

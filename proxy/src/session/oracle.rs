@@ -48,6 +48,8 @@ struct Execution {
     formats: Vec<Format>,
     /// From the barrier before.
     before: Served,
+    /// How often upstream's configuration had been seen to change by then.
+    configuration: u64,
     /// Only the first rows were asked for.
     is_suspended: bool,
 }
@@ -62,7 +64,8 @@ impl Oracle {
         formats: Vec<Format>,
         before: Served,
     ) -> Self {
-        let execution = Some(Execution { parameters, formats, before, is_suspended: false });
+        let configuration = local.freshness.configuration_changes();
+        let execution = Some(Execution { parameters, formats, before, configuration, is_suspended: false });
         Self { execution, ..Self::of_description(local, prepared, settings) }
     }
 
@@ -199,7 +202,9 @@ async fn compare_rows(
         let state = state_between(&execution.before.snapshot, &after.snapshot, &relations)?;
         Some((after, state)).filter(|_| state == State::Still || !prepared.plan.uses_time)
     });
-    let Some((after, state)) = state else { return local.audit.inconclusive() };
+    // Settings that upstream answered under may have changed with its configuration.
+    let is_configured_alike = local.freshness.configuration_changes() == execution.configuration;
+    let Some((after, state)) = state.filter(|_| is_configured_alike) else { return local.audit.inconclusive() };
     let snapshot = Arc::clone(&execution.before.snapshot);
     let freshness = local.freshness.clone();
     let upstreams = Upstreams { reply, is_described, state, time: after.statement_time };

@@ -226,12 +226,17 @@ fn reproduce(values: &SettingsValues) -> Result<FormatSettings, String> {
         ("server_encoding", "UTF8"),
         ("standard_conforming_strings", "on"),
         ("transform_null_equals", "off"),
+        ("array_nulls", "on"),
         ("timezone_abbreviations", "Default"),
     ];
     for (name, expected) in required {
         if value(name) != expected {
             return Err(refuse(name));
         }
+    }
+    // In UTF-8 as good as on (scan.l, check_escape_warning and xqescape).
+    if !["on", "safe_encoding"].contains(&value("backslash_quote")) {
+        return Err(refuse("backslash_quote"));
     }
     // Below, PostgreSQL tells the client of plain reads too.
     if !["notice", "warning", "error"].contains(&value("client_min_messages")) {
@@ -289,7 +294,7 @@ pub(crate) mod tests {
     fn reply(time_zone: &str, temporary: bool) -> Vec<u8> {
         let json = format!(
             r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
-            "1", "hex", "on", "off", "Default", "on", "content", "C", "C", "C", "UTF8", "notice", "read committed",
+            "1", "hex", "on", "off", "Default", "on", "safe_encoding", "content", "C", "C", "C", "UTF8", "notice", "read committed",
             "\"$user\", public", "0"]"#
         );
         let mut out = Vec::new();

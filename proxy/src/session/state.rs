@@ -131,6 +131,8 @@ pub struct SessionState {
     /// Of upstream's catalog, as far as the session has asked: what the search path and the role's name in `settings` are
     /// as of; see also [`super::answer::PreparedStatement::catalog`].
     pub catalog_version: u64,
+    /// Of upstream's configuration, likewise: how often it had been seen to change.
+    pub configuration: u64,
 }
 
 impl SessionState {
@@ -150,6 +152,7 @@ impl SessionState {
             listens: false,
             version: None,
             catalog_version: 0,
+            configuration: 0,
         }
     }
 

@@ -20,6 +20,7 @@ pub const NAMES: [&str; ASKED] = [
     "transform_null_equals",
     "timezone_abbreviations",
     "array_nulls",
+    "backslash_quote",
     "xmloption",
     "lc_monetary",
     "lc_numeric",
@@ -31,28 +32,28 @@ pub const NAMES: [&str; ASKED] = [
     "statement_timeout",
 ];
 pub const REPORTED: usize = 5;
-pub const KEYED: usize = 19;
-pub const ASKED: usize = 20;
+pub const KEYED: usize = 20;
+pub const ASKED: usize = 21;
 
 // Slots by name, where one is needed by itself.
 pub const CLIENT_ENCODING: usize = 3;
 pub const CONFORMING_STRINGS: usize = 4;
-pub const DEFAULT_ISOLATION: usize = 17;
+pub const DEFAULT_ISOLATION: usize = 18;
 /// As written; the path in force depends on the role and on which schemas there are.
-pub const SEARCH_PATH: usize = 18;
-pub const STATEMENT_TIMEOUT: usize = 19;
+pub const SEARCH_PATH: usize = 19;
+pub const STATEMENT_TIMEOUT: usize = 20;
 /// `current_user`.
-pub const ROLE: usize = 20;
+pub const ROLE: usize = 21;
 /// `session_user`.
-pub const SESSION_USER: usize = 21;
+pub const SESSION_USER: usize = 22;
 /// `t` if there are temporary tables or types.
-pub const TEMPORARY: usize = 22;
+pub const TEMPORARY: usize = 23;
 /// The names of settings that the session changed and that are not known here; empty if there are none.
-pub const UNLISTED: usize = 23;
+pub const UNLISTED: usize = 24;
 /// `t` if notifications are listened for.
-pub const LISTENS: usize = 24;
+pub const LISTENS: usize = 25;
 /// All of them.
-pub const COUNT: usize = 25;
+pub const COUNT: usize = 26;
 
 /// The slot of a setting, case-insensitively.
 pub fn slot(name: &str) -> Option<usize> {
@@ -102,6 +103,8 @@ pub fn canonical(slot: usize, given: Given<'_>) -> Option<Arc<str>> {
             "off" | "false" | "no" | "0" => Some("off".into()),
             _ => None,
         },
+        // Of two names for each value it shows one.
+        Some("backslash_quote") => one_of(&["on", "off", "safe_encoding"]),
         Some("client_min_messages") => one_of(&["notice", "warning", "error", "log", "debug1", "debug2", "debug5"]),
         Some("default_transaction_isolation") => {
             one_of(&["read uncommitted", "read committed", "repeatable read", "serializable"])
@@ -265,7 +268,6 @@ fn is_harmless(name: &str) -> bool {
     ];
     // Messages of errors, and functions that the engine does not compute: what uses them is relayed.
     const ELSEWHERE: &[&str] = &[
-        "backslash_quote",
         "default_text_search_config",
         "dynamic_library_path",
         "escape_string_warning",

@@ -62,6 +62,11 @@ impl ServicePool {
         })
     }
 
+    /// Ends every idle connection; new ones are opened when needed.
+    pub fn renew(&self) {
+        self.pool.retain(|_, _| false);
+    }
+
     /// Ends every idle connection and refuses new ones.
     pub fn close(&self) {
         self.pool.close();

@@ -145,6 +145,11 @@ impl IntegerMap {
         ids
     }
 
+    /// The id of NULL, where it is a key that has been met.
+    pub(super) fn null(&self) -> Option<u32> {
+        self.null
+    }
+
     pub(super) fn find_one(&self, key: i64) -> u32 {
         match &self.keys {
             Keys::Dense { base, slots } => {

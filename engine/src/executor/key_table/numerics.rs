@@ -118,14 +118,20 @@ impl NumericMap {
         {
             return mantissas.find(values, nulls);
         }
-        let find = |row: usize| {
-            if nulls.is_some_and(|nulls| nulls.is_null(row)) {
-                // Only join keys and lists are looked up; NULL matches nothing there.
-                return KeyTable::NONE;
-            }
-            self.find_one(column.get(row))
+        let null = self.null().unwrap_or(KeyTable::NONE);
+        let find = |row: usize| match nulls {
+            Some(nulls) if nulls.is_null(row) => null,
+            _ => self.find_one(column.get(row)),
         };
         (0..array.len()).map(find).collect()
+    }
+
+    /// The id of NULL, where it is a key that has been met.
+    fn null(&self) -> Option<u32> {
+        match self {
+            Self::OneScale { mantissas, .. } => mantissas.null(),
+            Self::ByValue(map) => map.null,
+        }
     }
 
     fn find_one(&self, value: Numeric) -> u32 {

@@ -208,6 +208,7 @@ impl World {
             parameters: parameters.into(),
             keys: Keys::of(&prepared.reads.scans, parameters, &self.catalog),
             barrier: 0,
+            configuration: 0,
             keep: Keep::default(),
             found: Found::default(),
             repeated: Repeated::default(),

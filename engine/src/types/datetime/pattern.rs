@@ -278,9 +278,9 @@ impl Pattern {
                 Node::Field { field: Field::Zone(case), .. } => {
                     let start = out.len();
                     write_zone(out);
-                    match case {
-                        Case::Upper | Case::Title => out[start..].make_ascii_uppercase(),
-                        Case::Lower => out[start..].make_ascii_lowercase(),
+                    // As it is for TZ, which is not the same as in capitals: ChST (formatting.c DCH_TZ, DCH_tz).
+                    if *case == Case::Lower {
+                        out[start..].make_ascii_lowercase();
                     }
                 }
                 Node::Field { field, is_filled, ordinal } => {
@@ -433,7 +433,8 @@ impl Moment {
             Field::ZoneMinute => write_number(self.zone_minutes() % 60, 2, out),
             Field::ZoneOffset => {
                 self.write_zone_hour(width(2), out);
-                if self.zone_minutes() % 60 != 0 {
+                // Seconds count, though they are not shown (formatting.c DCH_OF).
+                if self.offset.abs() % MICROSECONDS_PER_HOUR != 0 {
                     out.push(b':');
                     write_number(self.zone_minutes() % 60, 2, out);
                 }

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
-use crate::session::answer::{ObservedReply, Observer, Relay, Reply};
+use crate::session::answer::{Answerer, ObservedReply, Observer, Relay, Reply};
 use crate::session::local::flight::{Boarding, Flight, Outcome};
 use crate::session::local::{Local, LocalAnswerer, Request, is_described_by};
 use crate::session::state::RouteSetting;
@@ -178,12 +178,30 @@ impl LocalAnswerer {
                 | UpstreamReason::Collation(_)
                 | UpstreamReason::LocalError(_)
         );
-        (may && may_keep(request))
-            .then(|| self.with_context(request, |context| self.local.engine.dependencies(request.sql, context)))?
+        (may && may_keep(request)).then(|| self.dependencies_of_text(request))?
+    }
+
+    fn dependencies_of_text(&self, request: &Request<'_>) -> Option<Arc<TextDependencies>> {
+        self.with_context(request, |context| self.local.engine.dependencies(request.sql, context))
+    }
+
+    /// Like [`Self::relay_captured`] for a statement that is bound. Its reply is kept only if the text, too, depends on nothing
+    /// but tables: a plan says which those are, but not that no text among their rows is read as a time, which may be `now`.
+    pub(super) async fn relay_bound(
+        &mut self,
+        request: &Request<'_>,
+        dependencies: &Dependencies<'_>,
+        statistics: &Arc<ShapeStatistics>,
+        reason: UpstreamReason,
+    ) -> Result<Reply, Relay> {
+        if !may_keep(request) || self.dependencies_of_text(request).is_none() {
+            return Err(self.refuse(request, Some(statistics), reason));
+        }
+        self.relay_captured(request, dependencies, statistics, reason).await
     }
 
     /// Relays the statement; its reply is kept where that is sound and worth it, and shared with who asks for it meanwhile.
-    pub(super) async fn relay_captured(
+    async fn relay_captured(
         &mut self,
         request: &Request<'_>,
         dependencies: &Dependencies<'_>,
@@ -243,12 +261,16 @@ impl LocalAnswerer {
             dependencies.tables.iter().for_each(|table| self.local.freshness.want_table(*table));
         }
         let tag = acquired.ok().filter(|tag| tag.snapshot.catalog.version == request.catalog_version)?;
+        if self.configuration() != request.configuration {
+            return None;
+        }
         Some(Capture {
             local: Arc::clone(&self.local),
             key: self.key.clone(),
             basis: Basis::of(dependencies.tables.iter().copied(), &tag.snapshot),
             tag,
             relations: dependencies.relations.to_vec(),
+            configuration: self.local.freshness.configuration_changes(),
             wants_description: request.unit.describes_portal,
             statistics: Arc::clone(statistics),
             is_kept: Arc::default(),
@@ -278,6 +300,8 @@ struct Capture {
     tag: Served,
     relations: Vec<RelationId>,
     basis: Basis,
+    /// See [`Freshness::configuration_changes`](crate::freshness::Freshness::configuration_changes).
+    configuration: u64,
     wants_description: bool,
     statistics: Arc<ShapeStatistics>,
     is_kept: Arc<AtomicBool>,
@@ -320,6 +344,7 @@ impl Observer for Capture {
             keys: Keys::default(),
             // The reply has ended: a barrier that is not sent yet comes after it.
             barrier: self.local.freshness.required_now().0,
+            configuration: self.configuration,
             keep: Keep::default(),
             found: Found::default(),
             repeated: Repeated::default(),

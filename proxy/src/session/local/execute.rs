@@ -75,6 +75,7 @@ impl Local {
             parameters: parameters.iter().cloned().collect(),
             keys: Keys::default(),
             barrier: 0,
+            configuration: 0,
             catalog_version: prepared.catalog_version,
             folds_settings: prepared.plan.folds_settings,
             elapsed_us: started.elapsed().as_micros() as u64,

@@ -11,7 +11,7 @@ use freshet_engine::statement::normal;
 use crate::freshness::Served;
 use crate::freshness::pins::Choice;
 use crate::session::answer::{Account, Form, Reply, Unit};
-use crate::session::local::{LocalAnswerer, Request, is_described_by, is_execution, is_parsed_under};
+use crate::session::local::{Local, LocalAnswerer, Request, is_described_by, is_execution, is_parsed_under};
 use crate::session::reply::describe_statement;
 use crate::session::settings::SessionSettings;
 use crate::session::state::{RouteSetting, SessionState};
@@ -129,8 +129,7 @@ impl LocalAnswerer {
 
     /// Whether the kept reply is the answer at this moment; counted where that took a look at what has changed.
     fn is_valid(&self, kept: &CachedReply, served: &Served, settings: &SessionSettings) -> bool {
-        // Upstream's own reply shows a moment of its own, which a later barrier has to confirm.
-        if served.barrier.0 < kept.barrier {
+        if !is_confirmed(kept, served, &self.local) {
             return false;
         }
         if kept.is_valid_at(&served.snapshot) {
@@ -148,6 +147,13 @@ impl LocalAnswerer {
         }
         outlived.is_ok()
     }
+}
+
+/// Upstream's own reply shows a moment of its own, which a later barrier has to confirm; and the settings of the moment, which are
+/// those of its key as long as no change of the configuration is seen by then.
+pub(super) fn is_confirmed(kept: &CachedReply, served: &Served, local: &Local) -> bool {
+    kept.barrier == 0
+        || served.barrier.0 >= kept.barrier && kept.configuration == local.freshness.configuration_changes()
 }
 
 fn key_parts<'a>(

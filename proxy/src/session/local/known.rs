@@ -15,6 +15,7 @@ use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::answer::{Account, Asking, Known, RawUnit, Reply, Unit};
 use crate::session::buffer::OutBuffer;
+use crate::session::local::kept::is_confirmed;
 use crate::session::local::moment::Moments;
 use crate::session::local::recent::{FRAMES_BYTES_MAX, Table, Wanted};
 use crate::session::local::{Local, LocalAnswerer};
@@ -48,8 +49,8 @@ struct Shown {
 }
 
 impl Shown {
-    fn is_valid(&self, kept: &CachedReply) -> bool {
-        self.served.barrier.0 >= kept.barrier
+    fn is_valid(&self, kept: &CachedReply, local: &Local) -> bool {
+        is_confirmed(kept, &self.served, local)
             && (kept.is_at(&self.generations, self.served.snapshot.catalog.version)
                 || kept.is_valid_at(&self.served.snapshot)
                 || self.is_untouched(kept))
@@ -165,7 +166,7 @@ impl Known for LocalKnown<'_> {
             let generations = kept.generations_at(&served.snapshot);
             self.shown = Some(Shown { of: Arc::clone(kept), served, through, is_confined, generations });
         }
-        let Some(shown) = self.shown.as_ref().filter(|shown| shown.is_valid(kept)) else { return false };
+        let Some(shown) = self.shown.as_ref().filter(|shown| shown.is_valid(kept, self.local)) else { return false };
         out.push(&place.frames);
         self.rows = kept.row_count;
         match &mut self.counted {

@@ -7,12 +7,12 @@
 
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
-use freshet_engine::reason::UpstreamReason;
+use freshet_engine::reason::UpstreamReason::{self, CatalogChanged};
 use freshet_engine::result_cache::Keys;
 
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
-use crate::session::answer::Arrival;
+use crate::session::answer::{Answerer, Arrival};
 use crate::session::local::{LocalAnswerer, Request};
 
 /// Relations that are asked for ahead.
@@ -108,7 +108,11 @@ impl LocalAnswerer {
         relations: &[RelationId],
         arrival: Option<Arrival>,
     ) -> Result<Served, UpstreamReason> {
-        let Some(choice) = request.choice else { return self.acquire_shared(request, mode, relations, arrival).await };
+        let Some(choice) = request.choice else {
+            let served = self.acquire_shared(request, mode, relations, arrival).await?;
+            // The barrier may have seen a change of the configuration, from which the session's settings are others.
+            return if self.configuration() == request.configuration { Ok(served) } else { Err(CatalogChanged) };
+        };
         let freshness = &self.local.freshness;
         let now = freshness.acquire(mode, relations, self.required).await?;
         let pinned = freshness.pinned(choice, request.settings.role(), self.required).await?;

@@ -86,10 +86,20 @@ impl LocalAnswerer {
         let (Ok(format), Ok(sql)) = (&settings.format, std::str::from_utf8(unit.sql)) else { return false };
         let catalog_version = state.catalog_version;
         let has_upstreams_clock = state.has_upstreams_clock();
-        let (mode, route) = (state.freshness, state.route);
+        let (mode, route, configuration) = (state.freshness, state.route, state.configuration);
         let choice = state.snapshot.as_deref();
-        let request =
-            Request { unit, settings, format, sql, mode, choice, route, has_upstreams_clock, catalog_version };
+        let request = Request {
+            unit,
+            settings,
+            format,
+            sql,
+            mode,
+            choice,
+            route,
+            has_upstreams_clock,
+            catalog_version,
+            configuration,
+        };
         let awaited = |table| self.local.freshness.awaits_copy(table);
         // Tables that a new catalog has made unknown are looked for once more.
         self.prepare(&request).map_or(true, |prepared| prepared.plan.tables.iter().any(|table| awaited(table.table)))

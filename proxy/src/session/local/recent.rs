@@ -270,6 +270,7 @@ mod tests {
             parameters: Box::default(),
             keys: Keys::default(),
             barrier: 0,
+            configuration: 0,
             keep: Keep::default(),
             found: Found::default(),
             repeated: Repeated::default(),

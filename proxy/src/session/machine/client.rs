@@ -56,15 +56,31 @@ impl Machine {
             self.release_over(&incoming);
             step = self.advance_over(&incoming);
         }
-        // Half a message at the end of the stream: upstream judges it, unless it has to wait for something.
-        if self.is_client_closed && step == Step::Wait && self.probe_reply.is_none() && self.expected.is_empty() {
-            self.to_upstream.push(&incoming[self.taken..]);
-            self.taken = incoming.len();
-            self.scanned = self.taken;
+        if self.is_client_closed && step == Step::Wait && self.probe_reply.is_none() {
+            self.end_over(&incoming);
         }
         self.incoming = incoming;
         self.compact();
         step
+    }
+
+    /// What is left at the end of the client's stream. Half a message is upstream's to judge; so is what would wait for an answer
+    /// that upstream gives at a Sync, which will not come. Upstream must see the end, or it keeps the session's locks.
+    fn end_over(&mut self, incoming: &[u8]) {
+        let is_half = match head(&incoming[self.scanned..]) {
+            Head::Frame { length, .. } => incoming.len() - self.scanned < length,
+            Head::Incomplete => true,
+            Head::Malformed => false,
+        };
+        if !(is_half || self.is_unsynced || self.expected.is_empty()) {
+            return;
+        }
+        // Of a message that is ignored upstream has not had the beginning.
+        if self.client_ignoring == 0 {
+            self.to_upstream.push(&incoming[self.taken..]);
+        }
+        self.taken = incoming.len();
+        self.scanned = self.taken;
     }
 
     fn advance_over(&mut self, incoming: &[u8]) -> Step {

@@ -378,14 +378,13 @@ impl Machine {
         self.probe_reply.is_some()
     }
 
-    /// Idle for shutdown: nothing in either direction, no transaction open.
-    pub fn is_idle(&self) -> bool {
+    /// Where a shutdown may end the session: no statement is under way, no transaction open. What the client has sent since may
+    /// be the next one.
+    pub fn is_between_statements(&self) -> bool {
         self.is_settled()
             && self.expected.is_empty()
             && !self.has_open_group
             && self.state.status == TransactionStatus::Idle
-            && self.taken == self.incoming.len()
-            && self.to_client.is_empty()
             && self.to_upstream.is_empty()
     }
 

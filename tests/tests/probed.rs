@@ -1,0 +1,314 @@
+//! What people found who tried to break it: sessions that end at awkward moments, tables that stop being fit, texts that mean the time,
+//! settings that change by a reload.
+
+use std::time::{Duration, Instant};
+
+use freshet_config::FreshnessMode;
+use freshet_tests::client::{RawClient as WireClient, bind, describe, execute, parse, sync};
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+use freshet_tests::raw::{RawClient, frame};
+use freshet_tests::world::World;
+
+const WAIT: Duration = Duration::from_secs(30);
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let limit = Instant::now() + WAIT;
+    while !is_so() {
+        assert!(Instant::now() < limit, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Rows as text, or the error.
+fn shown(client: &mut RawClient, sql: &str) -> String {
+    let reply = client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    if let Some(error) = reply.error() {
+        return error;
+    }
+    let cell =
+        |cell: &Option<Vec<u8>>| cell.as_ref().map_or("-".into(), |cell| String::from_utf8_lossy(cell).into_owned());
+    let rows = reply.rows();
+    rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join("|")).collect::<Vec<_>>().join("\n")
+}
+
+/// Asks until it is answered here.
+fn settle(client: &mut RawClient, sql: &str) {
+    until(sql, || {
+        shown(client, sql);
+        let (route, _) = client.last().expect("answers");
+        route == "hit" || route == "local"
+    });
+}
+
+fn execution(sql: &str) -> Vec<u8> {
+    [parse("", sql), bind("", "", &[], 0), describe('P', ""), execute("", 0)].concat()
+}
+
+#[test]
+fn a_client_that_leaves_within_a_message_leaves_no_session_behind() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT n, n FROM generate_series(1, 100) n",
+    );
+    let mut reader = world.client();
+    let read = "SELECT sum(v) FROM t";
+    settle(&mut reader, read);
+    let (write, half_sync, half_bind) =
+        (execution("UPDATE t SET v = v WHERE id = 1"), &sync()[..3], &[b'B', 0, 0, 9][..]);
+    let begun = [execution("BEGIN"), sync(), write.clone(), sync()].concat();
+    let cut = [
+        [&write[..], half_sync].concat(),
+        [&write[..], half_bind].concat(),
+        [&write[..], &execution(read), half_sync].concat(),
+        [&begun[..], &parse("", read), half_bind].concat(),
+        [&execution(read)[..], half_sync].concat(),
+        [&execution(read)[..], half_bind].concat(),
+        [&write[..], &execution(read)[..20]].concat(),
+        write.clone(),
+    ];
+    let sessions =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+        AND query LIKE '%UPDATE t%' AND pid <> pg_backend_pid()";
+    for (number, bytes) in cut.iter().enumerate() {
+        for closes_at_all in [true, false] {
+            let mut client = WireClient::log_in(world.freshet.port(), &world.database);
+            client.send(bytes);
+            // What the client has sent is there before its end is.
+            std::thread::sleep(Duration::from_millis(50));
+            let kept = if closes_at_all {
+                drop(client);
+                None
+            } else {
+                client.close_write();
+                Some(client)
+            };
+            until(&format!("{number}, {closes_at_all}: the session upstream ends"), || world.past(sessions) == "0");
+            drop(kept);
+            world.past("SET lock_timeout = '5s'; UPDATE t SET v = v WHERE id = 1");
+        }
+    }
+    until("freshet's list has only the readers", || shown(&mut reader, "SELECT count(*) FROM freshet.sessions") == "1");
+}
+
+#[test]
+fn a_table_that_is_not_fit_any_more_leaves_the_publication() {
+    for (change, key) in [
+        ("ALTER TABLE t ENABLE ROW LEVEL SECURITY", "ALTER TABLE t DROP CONSTRAINT t_pkey"),
+        ("CREATE RULE r AS ON INSERT TO t DO ALSO SELECT 1", "ALTER TABLE t REPLICA IDENTITY NOTHING"),
+        (
+            "ALTER TABLE t ENABLE ROW LEVEL SECURITY; ALTER TABLE t RENAME TO other; ALTER TABLE other RENAME TO t",
+            "SELECT 1",
+        ),
+    ] {
+        let world = World::start(
+            FreshnessMode::Exact,
+            "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1);
+             CREATE TABLE bystander (id int PRIMARY KEY); INSERT INTO bystander VALUES (1)",
+        );
+        let mut client = world.client();
+        settle(&mut client, "SELECT sum(v) FROM t");
+        settle(&mut client, "SELECT sum(id) FROM bystander");
+        let published = "SELECT string_agg(tablename, ',' ORDER BY tablename) FROM pg_publication_tables";
+        assert_eq!(world.past(published), "bystander,t");
+        world.past(change);
+        until("it leaves", || world.past(published) == "bystander");
+        world.past(key);
+        world.past("UPDATE t SET v = v + 1");
+        settle(&mut client, "SELECT sum(id) + 1 FROM bystander");
+    }
+}
+
+#[test]
+fn what_reads_a_text_as_a_time_is_never_kept() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE e (id int PRIMARY KEY, t timestamptz); CREATE TABLE c (k text PRIMARY KEY, v text);
+         INSERT INTO c VALUES ('since', 'now'); INSERT INTO e VALUES (1, now() + interval '4 s')",
+    );
+    let mut client = world.client();
+    settle(&mut client, "SELECT count(*) FROM e, c");
+    let texts = [
+        "SELECT count(*) FROM e WHERE t > (SELECT v::timestamptz FROM c WHERE k = 'since')",
+        "SELECT count(*) FROM e JOIN c ON t > nullif(v, '')::timestamptz",
+        "SELECT to_char(id, 'EEEE'), t > v::timestamptz FROM e, c",
+    ];
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        for text in texts {
+            shown(&mut client, text);
+            let (route, reason) = client.last().expect("answers");
+            assert_eq!(route, "relay", "{text}: {reason}");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    until("the time comes", || world.past(texts[0]) == "0");
+    for text in texts {
+        assert_eq!(shown(&mut client, text), world.past(text), "{text}");
+    }
+}
+
+#[test]
+fn null_is_not_distinct_from_null_in_numerics_of_any_form() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE t (id int PRIMARY KEY, n numeric(10, 2), m numeric(10, 4), x numeric);
+         INSERT INTO t SELECT g, g * 1.25, g * 1.25, g FROM generate_series(1, 4) g;
+         UPDATE t SET x = 'NaN' WHERE id = 3",
+    );
+    let mut client = world.client();
+    let texts = [
+        "SELECT a.id, b.id FROM t a JOIN t b ON a.n IS NOT DISTINCT FROM b.m ORDER BY 1, 2",
+        "SELECT a.id, b.id FROM t a JOIN t b ON a.x IS NOT DISTINCT FROM b.x ORDER BY 1, 2",
+        "SELECT a.id, b.id FROM t a JOIN t b ON a.n = b.m OR (a.n IS NULL AND b.m IS NULL) ORDER BY 1, 2",
+        "SELECT a.k, a.c, b.s FROM (SELECT n / 3 k, count(*) c FROM t GROUP BY 1) a
+           LEFT JOIN (SELECT n / 3 k, sum(id) s FROM t GROUP BY 1) b ON a.k IS NOT DISTINCT FROM b.k ORDER BY 1",
+        "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.m IS NOT DISTINCT FROM a.n AND b.id <> a.id) ORDER BY 1",
+    ];
+    texts.iter().for_each(|text| settle(&mut client, text));
+    world.past("UPDATE t SET n = NULL, m = NULL, x = NULL WHERE id IN (2, 4)");
+    for text in texts {
+        assert_eq!(shown(&mut client, text).replace("-", ""), world.past(text), "{text}");
+        assert_eq!(client.last().expect("answers").0, "local", "{text}");
+    }
+}
+
+#[test]
+fn settings_of_literals_are_heeded() {
+    let world = World::start(FreshnessMode::Exact, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");
+    let mut direct = RawClient::connect(([127, 0, 0, 1], world.cluster.port()).into(), "postgres", &world.database)
+        .expect("connects");
+    for (setting, text) in [
+        ("array_nulls", "SELECT id, '{1,NULL}'::text[] FROM t"),
+        ("backslash_quote", r"SELECT id, E'a\'b' FROM t"),
+        ("transform_null_equals", "SELECT count(*) FROM t WHERE id = NULL"),
+    ] {
+        let mut client = world.client();
+        settle(&mut client, text);
+        for value in ["off", "on", "default"] {
+            for session in [&mut direct, &mut client] {
+                shown(session, &format!("SET {setting} = {value}"));
+            }
+            for _ in 0..3 {
+                assert_eq!(shown(&mut client, text), shown(&mut direct, text), "{setting} = {value}");
+            }
+        }
+        settle(&mut client, text);
+    }
+    // Also where it is the database's.
+    world.past(&format!("ALTER DATABASE {} SET backslash_quote = off", world.database));
+    let mut later = world.client();
+    for _ in 0..3 {
+        assert!(shown(&mut later, r"SELECT id, E'a\'b' FROM t").contains("unsafe use"), "refused");
+    }
+}
+
+#[test]
+fn a_reloaded_configuration_counts_for_the_next_statement() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE TABLE t (id int PRIMARY KEY, at timestamptz); INSERT INTO t VALUES (1, '2024-03-10 06:30+00')",
+    );
+    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
+    let mut direct = connect(([127, 0, 0, 1], cluster.port()).into());
+    let mut client = connect(freshet.address());
+    let text = "SELECT extract(hour FROM at) FROM t WHERE id = 1";
+    settle(&mut client, text);
+    for zone in ["Asia/Tokyo", "UTC", "America/New_York", "Asia/Tokyo"] {
+        settle(&mut client, text);
+        cluster.psql("postgres", &format!("ALTER SYSTEM SET timezone = '{zone}'"));
+        cluster.reload();
+        // Upstream tells each session in its own time.
+        until("upstream's own session has it", || shown(&mut direct, "SHOW timezone") == zone);
+        let expected = shown(&mut direct, text);
+        until("freshet's barrier has it", || {
+            let other = shown(&mut connect(([127, 0, 0, 1], cluster.port()).into()), "SHOW timezone");
+            other == zone
+        });
+        // A kind of statement that has not been compared yet, in a session that has known the old zone.
+        let new = format!("SELECT extract(hour FROM at), '{zone}' FROM t WHERE id = 1");
+        shown(&mut client, &new);
+        assert_eq!(shown(&mut client, text), expected, "{zone}");
+        settle(&mut client, &new);
+    }
+    assert_eq!(freshet.status(&database, "shape_mismatches"), "0");
+    assert_eq!(freshet.status(&database, "wrong_answers"), "0");
+}
+
+#[test]
+fn a_session_that_is_in_use_is_not_idle() {
+    let world = World::start(FreshnessMode::Session, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");
+    let mut client = world.client();
+    settle(&mut client, "SELECT * FROM t");
+    shown(&mut client, "SET idle_session_timeout = 600; SET idle_in_transaction_session_timeout = 600");
+    for in_block in [false, true] {
+        if in_block {
+            shown(&mut client, "BEGIN");
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(2) {
+            assert_eq!(shown(&mut client, "SELECT * FROM t"), "1");
+            std::thread::sleep(Duration::from_millis(80));
+        }
+    }
+}
+
+#[test]
+fn a_drain_ends_busy_sessions_at_their_next_statement() {
+    let world =
+        World::start(FreshnessMode::Exact, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)");
+    let mut reader = world.client();
+    settle(&mut reader, "SELECT v FROM t");
+    // The error, or nothing if the line was cut without one.
+    let busy = |sql: &'static str| {
+        let mut client = world.client();
+        std::thread::spawn(move || {
+            let begun = Instant::now();
+            loop {
+                assert!(begun.elapsed() < WAIT, "it goes on and on");
+                let _ = client.send(&frame(b'Q', format!("{sql}\0").as_bytes()));
+                loop {
+                    match client.read_frame() {
+                        Ok((b'Z', _)) => break,
+                        Ok((b'E', body)) => return (String::from_utf8_lossy(&body).into_owned(), begun.elapsed()),
+                        Ok(_) => {}
+                        Err(_) => return (String::new(), begun.elapsed()),
+                    }
+                }
+            }
+        })
+    };
+    let clients = [busy("UPDATE t SET v = v + 1"), busy("SELECT v FROM t"), busy("SELECT pg_sleep(0.01)")];
+    std::thread::sleep(Duration::from_millis(300));
+    world.freshet.drain();
+    for client in clients {
+        let (error, lasted) = client.join().expect("no panic");
+        assert!(error.contains("57P01"), "told why: {error:?}");
+        assert!(lasted < Duration::from_secs(5), "soon: {lasted:?}");
+    }
+}
+
+#[test]
+fn zones_print_as_upstream_prints_them() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE t (id int PRIMARY KEY, at timestamptz);
+         INSERT INTO t VALUES (1, '2024-03-10 00:00Z'), (2, '1850-06-04 00:00Z'), (3, '1892-07-27 01:00Z')",
+    );
+    let mut direct = RawClient::connect(([127, 0, 0, 1], world.cluster.port()).into(), "postgres", &world.database)
+        .expect("connects");
+    let mut client = world.client();
+    let text = "SELECT id, to_char(at, 'TZ'), to_char(at, 'tz'), to_char(at, 'OF TZH:TZM') FROM t ORDER BY id";
+    settle(&mut client, text);
+    for zone in ["Pacific/Guam", "Europe/Stockholm", "Africa/Kigali", "America/Whitehorse", "Asia/Kathmandu", "UTC"] {
+        for session in [&mut direct, &mut client] {
+            shown(session, &format!("SET timezone = '{zone}'"));
+        }
+        assert_eq!(shown(&mut client, text), shown(&mut direct, text), "{zone}");
+        settle(&mut client, text);
+        assert_eq!(shown(&mut client, text), shown(&mut direct, text), "{zone}");
+    }
+}
