@@ -26,6 +26,9 @@ const SCHEMA: &str = "
     CREATE FUNCTION lower(tone) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'low' $$;
     CREATE FUNCTION strpos(tone, tone) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT -1';
     CREATE FUNCTION round(tone, int) RETURNS tone LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+    CREATE FUNCTION alike(text, text) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT false';
+    CREATE SCHEMA apart; CREATE OPERATOR apart.% (LEFTARG = text, RIGHTARG = text, FUNCTION = alike);
+    CREATE FUNCTION mod(text, text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1';
     CREATE AGGREGATE max(tone) (SFUNC = tone_and, STYPE = tone)";
 
 const QUERIES: &[&str] = &[
@@ -38,6 +41,8 @@ const QUERIES: &[&str] = &[
     "SELECT id FROM people WHERE tags @> ARRAY['b1'] ORDER BY id",
     "SELECT id FROM people WHERE tags = ARRAY['a', 'b2'] ORDER BY id",
     "SELECT name || '!', lower(name), strpos(name, '5'), -big FROM people ORDER BY id",
+    "SELECT id FROM people WHERE big % 10 = 1 AND (big * 1.5) % 2 < 1.7 ORDER BY id",
+    "SELECT mod(id, big), mod(big, 2.5) FROM people WHERE id < 5 ORDER BY id",
     "SELECT max(name), max(code), round(avg(big), 2) FROM people WHERE name LIKE 'n1%'",
 ];
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::catalog::overloads::Overload;
+use crate::catalog::overloads::{Overload, Taken};
 use crate::catalog::{ColumnSchema, RelationEntry, ReplicaIdentity, TableSchema};
 use crate::statement;
 
@@ -210,7 +210,7 @@ fn an_exact_built_in_match_wins_over_user_objects_and_nothing_else_does() {
     catalog.user_functions = ["date_trunc".into(), "count".into()].into_iter().collect();
     catalog.user_operators = ["+".into()].into_iter().collect();
     // As an extension with a type of its own defines them.
-    let own = |count: usize| Overload { takes_own: Some(vec![true; count]), is_pure: true };
+    let own = |count: usize| Overload { takes: Some(vec![Taken::Of(Vec::new()); count]), is_pure: true };
     catalog.user_operators.add("-", own(2));
     catalog.user_functions.add("strpos", own(2));
     catalog.user_functions.add("max", own(1));

@@ -15,17 +15,25 @@ pub struct Overloads {
 /// One of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overload {
-    /// By argument: it takes values of a type of the users' own, to which nothing built-in is converted implicitly. None: any
-    /// number of arguments of any type.
-    pub takes_own: Option<Vec<bool>>,
+    /// By argument. None: any number of arguments of any type.
+    pub takes: Option<Vec<Taken>>,
     /// The result depends on the arguments alone, as far as whoever compiled it says so.
     pub is_pure: bool,
+}
+
+/// What built-in types an argument may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Nobody knows.
+    Any,
+    /// These types (by OID), as they are or converted implicitly; none, where it takes a type of the users' own.
+    Of(Vec<u32>),
 }
 
 impl FromIterator<Arc<str>> for Overloads {
     /// Of these names, whatever they take and do.
     fn from_iter<I: IntoIterator<Item = Arc<str>>>(names: I) -> Self {
-        let anything = || vec![Overload { takes_own: None, is_pure: false }];
+        let anything = || vec![Overload { takes: None, is_pure: false }];
         Self { names: names.into_iter().map(|name| (name, anything())).collect() }
     }
 }
@@ -45,11 +53,15 @@ impl Overloads {
     /// Whether one of the name is a candidate for arguments of these built-in types (parse_func.c, func_match_argtypes: each
     /// must be convertible implicitly, which an untyped literal always is).
     pub fn may_take(&self, name: &str, arguments: &[PgType]) -> bool {
-        let fits = |takes_own: &Vec<bool>| {
-            let mut both = takes_own.iter().zip(arguments);
-            takes_own.len() == arguments.len() && both.all(|(is_own, of)| !is_own || *of == PgType::Unknown)
+        let fits = |takes: &Vec<Taken>| {
+            let mut both = takes.iter().zip(arguments);
+            takes.len() == arguments.len()
+                && both.all(|(taken, of)| match taken {
+                    Taken::Any => true,
+                    Taken::Of(types) => *of == PgType::Unknown || types.contains(&of.oid()),
+                })
         };
-        self.of(name).iter().any(|overload| overload.takes_own.as_ref().is_none_or(fits))
+        self.of(name).iter().any(|overload| overload.takes.as_ref().is_none_or(fits))
     }
 
     /// Whether a call by the name depends on its arguments alone, whichever of them it means.
@@ -68,11 +80,12 @@ mod tests {
     use crate::types::PgType::{Int4, Text, Unknown, Varchar};
 
     #[test]
-    fn a_type_of_the_users_own_takes_nothing_else() {
+    fn only_what_can_be_converted_is_taken() {
         let mut overloads = Overloads::default();
         // = (citext, citext), and one that takes an integer, too.
-        overloads.add("=", Overload { takes_own: Some(vec![true, true]), is_pure: true });
-        overloads.add("=", Overload { takes_own: Some(vec![true, false]), is_pure: false });
+        let own = || Taken::Of(Vec::new());
+        overloads.add("=", Overload { takes: Some(vec![own(), own()]), is_pure: true });
+        overloads.add("=", Overload { takes: Some(vec![own(), Taken::Any]), is_pure: false });
         assert!(overloads.contains("=") && !overloads.contains("<"));
         for (arguments, may) in [
             (vec![Varchar, Text], false),
@@ -84,7 +97,12 @@ mod tests {
             assert_eq!(overloads.may_take("=", &arguments), may, "{arguments:?}");
         }
         assert!(!overloads.may_take("<", &[Unknown, Unknown]));
-        overloads.add("sum", Overload { takes_own: None, is_pure: true });
+        // % (text, text), as pg_trgm has it.
+        let text = || Taken::Of(vec![Text.oid(), Varchar.oid()]);
+        overloads.add("%", Overload { takes: Some(vec![text(), text()]), is_pure: true });
+        assert!(overloads.may_take("%", &[Varchar, Unknown]) && overloads.may_take("%", &[Unknown, Text]));
+        assert!(!overloads.may_take("%", &[Int4, Int4]) && !overloads.may_take("%", &[Int4, Unknown]));
+        overloads.add("sum", Overload { takes: None, is_pure: true });
         assert!(overloads.may_take("sum", &[Int4]) && overloads.may_take("sum", &[]));
         assert!(overloads.are_pure("sum") && overloads.are_pure("<") && !overloads.are_pure("="));
     }

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use freshet_engine::catalog::order::Orders;
-use freshet_engine::catalog::overloads::{Overload, Overloads};
+use freshet_engine::catalog::overloads::{Overload, Overloads, Taken};
 use freshet_engine::catalog::{
     Catalog, ColumnSchema, Materialized, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
 };
@@ -248,18 +248,30 @@ pub fn micros(time: std::time::SystemTime) -> i64 {
     }
 }
 
-/// Whether `t` is a type of the users' own to which nothing built-in is converted implicitly.
-const OWN_TYPE: &str = "t >= 16384
-    AND EXISTS (SELECT FROM pg_type y WHERE y.oid = t AND typtype IN ('b', 'c', 'e', 'r', 'm') AND typelem = 0)
-    AND NOT EXISTS (SELECT FROM pg_cast WHERE casttarget = t AND castcontext = 'i' AND castsource < 16384)";
+/// The built-in types, by OID, whose values an argument of type `t` takes: itself, and what is converted implicitly (parse_coerce.c,
+/// can_coerce_type); `*` where that is not told by casts alone (pseudo-types, domains, arrays).
+const TAKEN: &str = "SELECT CASE WHEN EXISTS (SELECT FROM pg_type y WHERE y.oid = t
+                                              AND typtype IN ('b', 'c', 'e', 'r', 'm') AND typcategory <> 'A')
+    THEN concat_ws(' ', CASE WHEN t < 16384 THEN t END,
+                   (SELECT string_agg(castsource::text, ' ') FROM pg_cast
+                     WHERE casttarget = t AND castcontext = 'i' AND castsource < 16384))
+    ELSE '*' END";
 
 /// Rows of a name, what each argument takes, and whether the result depends on them alone.
 fn overloads(rows: &[Row]) -> Overloads {
     let mut overloads = Overloads::default();
     for row in rows {
-        overloads.add(row.get(0), Overload { takes_own: row.get(1), is_pure: row.get(2) });
+        let takes: Option<Vec<String>> = row.get(1);
+        let takes = takes.map(|takes| takes.iter().map(|types| taken(types)).collect());
+        overloads.add(row.get(0), Overload { takes, is_pure: row.get(2) });
     }
     overloads
+}
+
+/// As [`TAKEN`] tells it.
+fn taken(types: &str) -> Taken {
+    let types: Result<Vec<u32>, _> = types.split_whitespace().map(str::parse).collect();
+    types.map_or(Taken::Any, Taken::Of)
 }
 
 /// Names that could win over a built-in function, operator or type.
@@ -268,7 +280,7 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     // may execute any more.
     let functions = format!(
         "SELECT DISTINCT proname, CASE WHEN p.oid >= 16384 AND provariadic = 0 AND pronargdefaults = 0 AND prokind <> 'p'
-                                  THEN ARRAY (SELECT {OWN_TYPE} FROM unnest(proargtypes::oid[]) WITH ORDINALITY u (t, n) ORDER BY n) END,
+                                  THEN ARRAY (SELECT ({TAKEN}) FROM unnest(proargtypes::oid[]) WITH ORDINALITY u (t, n) ORDER BY n) END,
                 false
            FROM pg_proc p
           WHERE pronamespace <> 'pg_catalog'::regnamespace OR oid >= 16384
@@ -276,7 +288,7 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
                  AND NOT EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0 AND privilege_type = 'EXECUTE'))"
     );
     let operators = format!(
-        "SELECT DISTINCT oprname, ARRAY (SELECT {OWN_TYPE} FROM unnest(ARRAY[oprleft, oprright]) WITH ORDINALITY u (t, n)
+        "SELECT DISTINCT oprname, ARRAY (SELECT ({TAKEN}) FROM unnest(ARRAY[oprleft, oprright]) WITH ORDINALITY u (t, n)
                                           WHERE t <> 0 ORDER BY n),
                 coalesce(provolatile = 'i' AND lanname IN ('c', 'internal'), false)
            FROM pg_operator LEFT JOIN pg_proc p ON p.oid = oprcode::oid LEFT JOIN pg_language l ON l.oid = prolang
