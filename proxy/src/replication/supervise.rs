@@ -20,6 +20,7 @@ use freshet_config::TableChoice;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::order::Orders;
 use freshet_engine::mirror::{Mirror, MirrorLimits, UpstreamTransaction};
+use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -159,6 +160,16 @@ struct Entry {
     failures: u32,
     /// Its rows take more memory than this.
     outgrew: usize,
+    /// It is tracked for a value that cannot be held.
+    unfit: Option<Unfit>,
+}
+
+/// When a table that could not be held is tried again: some time after it has changed.
+struct Unfit {
+    since: Instant,
+    generation: Generation,
+    /// Doubles with each attempt.
+    pause: Duration,
 }
 
 enum Wanted {
@@ -564,7 +575,7 @@ impl Sink for Replication {
 
 impl Entry {
     fn due(why: &'static str) -> Self {
-        Self { state: Wanted::Due(Instant::now(), why.into()), attempt: 0, failures: 0, outgrew: 0 }
+        Self { state: Wanted::Due(Instant::now(), why.into()), attempt: 0, failures: 0, outgrew: 0, unfit: None }
     }
 
     /// To be tried again, after a pause that doubles.

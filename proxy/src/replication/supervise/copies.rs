@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use freshet_engine::catalog::RelationId;
 use freshet_engine::mirror::{CopyId, LACKS_ROOM, TableState};
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::table::Generation;
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -17,8 +19,24 @@ use crate::replication::catalog::TableFacts;
 use crate::replication::copy::{CopyError, qualified_name};
 use crate::replication::status::StreamState;
 use crate::replication::supervise::admission::{self, Sized};
-use crate::replication::supervise::{COPIES_MAX, Replication, TICK, Wanted};
+use crate::replication::supervise::{COPIES_MAX, Entry, Replication, TICK, Unfit, Wanted};
 use crate::upstream::UpstreamError;
+
+/// A table that could not be held is tried again after these times, if it has changed.
+const UNFIT_MIN: Duration = Duration::from_secs(30);
+const UNFIT_MAX: Duration = Duration::from_secs(3_600);
+
+impl Entry {
+    /// Of one with a value that cannot be held: that may be gone by now.
+    fn is_to_be_tried_again(&mut self, generation: Generation, now: Instant) -> bool {
+        let unfit = self.unfit.get_or_insert(Unfit { since: now, generation, pause: UNFIT_MIN });
+        let is_due = now.duration_since(unfit.since) >= unfit.pause && generation != unfit.generation;
+        if is_due {
+            *unfit = Unfit { since: now, generation, pause: (unfit.pause * 2).min(UNFIT_MAX) };
+        }
+        is_due
+    }
+}
 
 /// A copy that may run.
 struct BegunCopy {
@@ -77,7 +95,13 @@ impl Replication {
                     entry.outgrew = entry.outgrew.max(status.bytes_once);
                     sized.push(Sized::tracked(&status, facts, entry.outgrew));
                 }
-                TableState::Tracked(_) | TableState::Poisoned(_) | TableState::Copying => {}
+                TableState::Tracked(_) => {
+                    if entry.is_to_be_tried_again(status.generation, Instant::now()) {
+                        shared.mirror.forget(status.schema.id);
+                        entry.state = Wanted::Due(Instant::now(), "it has changed since it could not be held".into());
+                    }
+                }
+                TableState::Poisoned(_) | TableState::Copying => {}
             }
         }
         let Some(admitted) = admission::next(&sized, shared.mirror.room()) else { return };
@@ -225,5 +249,27 @@ impl Replication {
             Err(HandOverError::Copy(CopyError::NotHeld(why))) => hand_over.track(why.into()).await,
             copied => copied,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freshet_engine::types::Lsn;
+
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_held_is_tried_again_after_changes_and_less_and_less_often() {
+        let mut entry = Entry::due("new");
+        let begun = Instant::now();
+        let mut tried = Vec::new();
+        for second in 0..7_200 {
+            // Changed all the time, but for the first minute.
+            let generation = Generation(Lsn(second.max(60)));
+            if entry.is_to_be_tried_again(generation, begun + Duration::from_secs(second)) {
+                tried.push(second);
+            }
+        }
+        assert_eq!(tried, [61, 121, 241, 481, 961, 1921, 3841]);
     }
 }
