@@ -213,6 +213,9 @@ pub struct Catalog {
     pub immutable_functions: HashSet<Arc<str>>,
     /// Casts between built-in types that are not in a fresh database.
     pub has_user_casts: bool,
+    /// Enum types, and arrays of them, with what tells whether their labels are the same; without those that have casts or operator
+    /// classes of their own. Values of these change with their labels alone.
+    pub enums: HashMap<Oid, i64>,
     /// Collations by schema and name, those that the database's encoding can use.
     pub collations: HashMap<Arc<str>, HashMap<Arc<str>, Collation>>,
     /// The database's default collation.
@@ -275,6 +278,7 @@ impl Catalog {
             user_types,
             immutable_functions,
             has_user_casts,
+            enums,
             collations,
             default_collation,
             orders,
@@ -291,6 +295,7 @@ impl Catalog {
             && *user_types == other.user_types
             && *immutable_functions == other.immutable_functions
             && *has_user_casts == other.has_user_casts
+            && *enums == other.enums
             && *collations == other.collations
             && *default_collation == other.default_collation
             && Arc::ptr_eq(orders, &other.orders)

@@ -57,7 +57,7 @@ impl Default for MirrorLimits {
 }
 
 /// Why a table is tracked that could be mirrored if there were more memory, or others were asked for less.
-pub const LACKS_ROOM: &str = "over the memory cap";
+pub const LACKS_ROOM: &str = "no room for it within mirror.memory_bytes_max";
 
 /// What the mirror has of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sqlparser::ast::{DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, Statement, TableFactor, Value};
+use sqlparser::ast::{
+    DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, Statement, TableAlias, TableFactor, Value,
+};
 use sqlparser::ast::{Visit, Visitor};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
@@ -60,7 +62,7 @@ fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Depe
     let end = tokens.iter().rposition(|token| !token.is_symbol(";")).map_or(0, |last| last + 1);
     Words { catalog, search_path, found }.read(&tokens[..end])?;
     let described: Vec<&Arc<TableSchema>> = found.relations().filter_map(|id| catalog.described(id)).collect();
-    described.iter().try_for_each(|table| check_columns(table))?;
+    described.iter().try_for_each(|table| check_columns(table, catalog))?;
     let statement = parse(sql)?;
     let mut tree = Tree { total: References::of(&statement), ..Tree::default() };
     let _ = statement.visit(&mut tree);
@@ -92,13 +94,15 @@ fn parse(sql: &str) -> Result<Statement, String> {
     }
 }
 
-/// Values of types that are not built in, or whose text depends on names in the catalog, change without their rows.
-fn check_columns(table: &TableSchema) -> Result<(), String> {
+/// Values of types that are not built in, or whose text depends on names in the catalog, change without their rows. Those of enums do so
+/// only with their labels, which the catalog has.
+fn check_columns(table: &TableSchema, catalog: &Catalog) -> Result<(), String> {
     const FIRST_NORMAL: u32 = 16_384;
     // The types reg... and aclitem.
     const BY_NAME: [u32; 12] = [24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191, 1033];
     const ARRAYS: [u32; 12] = [1008, 2207, 2208, 2209, 2210, 2211, 3735, 3770, 4090, 4097, 4192, 1034];
-    let is_doubtful = |oid: u32| oid >= FIRST_NORMAL || BY_NAME.contains(&oid) || ARRAYS.contains(&oid);
+    let is_own = |oid: u32| oid >= FIRST_NORMAL && !catalog.enums.contains_key(&oid);
+    let is_doubtful = |oid: u32| is_own(oid) || BY_NAME.contains(&oid) || ARRAYS.contains(&oid);
     match table.columns.iter().find(|column| is_doubtful(column.type_oid)) {
         Some(column) => Err(format!("the type of column {}", column.name)),
         None => Ok(()),
@@ -228,7 +232,7 @@ const GRAMMAR: [&str; 76] = [
     "trailing",
 ];
 /// Not immutable only because they print values or read times by the session's settings, which are part of the key.
-const BY_SETTINGS: [&str; 25] = [
+const BY_SETTINGS: [&str; 24] = [
     "generate_series",
     "make_timestamptz",
     "to_number",
@@ -239,7 +243,6 @@ const BY_SETTINGS: [&str; 25] = [
     "date_part",
     "concat",
     "concat_ws",
-    "format",
     "array_to_string",
     "json_agg",
     "jsonb_agg",
@@ -255,6 +258,9 @@ const BY_SETTINGS: [&str; 25] = [
     "array_to_json",
     "timezone",
 ];
+
+/// Immutable for pg_proc, but not alike for everybody and for ever: by `quote_all_identifiers`, and by what a dictionary says.
+const NOT_QUITE_IMMUTABLE: [&str; 2] = ["quote_ident", "ts_lexize"];
 
 impl Words<'_> {
     fn read(&mut self, tokens: &[Token<'_>]) -> Result<(), String> {
@@ -274,6 +280,14 @@ impl Words<'_> {
                     }
                 }
                 TokenKind::OtherString => return Err(doubt()),
+                // (x).f may be f(x), or a cast (parse_func.c, ParseFuncOrColumn).
+                TokenKind::Symbol
+                    if (token.is_symbol(")") || token.is_symbol("]"))
+                        && next.is_some_and(|next| next.is_symbol("."))
+                        && tokens.get(at + 2).is_none_or(|of| !of.is_symbol("*")) =>
+                {
+                    return Err("a part of a value, or a function of it".to_owned());
+                }
                 TokenKind::Symbol if token.is_symbol(";") || !self.catalog.user_operators.are_pure(token.text) => {
                     return Err(doubt());
                 }
@@ -311,7 +325,8 @@ impl Words<'_> {
     }
 
     fn may_be_called(&self, name: &str) -> bool {
-        BY_SETTINGS.contains(&name) || self.catalog.immutable_functions.contains(name)
+        BY_SETTINGS.contains(&name)
+            || self.catalog.immutable_functions.contains(name) && !NOT_QUITE_IMMUTABLE.contains(&name)
     }
 
     /// Everything that the name could be of relations.
@@ -405,6 +420,11 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// Names that an alias gives to columns.
+    fn note_columns(&mut self, alias: Option<&TableAlias>) {
+        self.aliases.extend(alias.into_iter().flat_map(|alias| &alias.columns).map(|column| name(&column.name)));
     }
 
     fn check_cast(&mut self, data_type: &DataType, of: &Expr) {
@@ -509,6 +529,7 @@ impl Visitor for Tree {
             }
         }
         self.common.extend(names);
+        with.cte_tables.iter().for_each(|table| self.note_columns(Some(&table.alias)));
         ControlFlow::Continue(())
     }
 
@@ -522,6 +543,15 @@ impl Visitor for Tree {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::TableFunction { alias, .. }
+        | TableFactor::UNNEST { alias, .. }
+        | TableFactor::NestedJoin { alias, .. } = factor
+        {
+            self.note_columns(alias.as_ref());
+        }
         match factor {
             TableFactor::Table { name: called, args: Some(_), .. } | TableFactor::Function { name: called, .. } => {
                 self.functions.extend(called.0.last().and_then(|part| part.as_ident()).map(name));

@@ -26,8 +26,9 @@ use crate::upstream::connection::{Connection, Row};
 use crate::upstream::service::ServicePool;
 
 /// For connections that copy. A waiting request for a lock holds up those behind it, so it must not wait for long;
-/// the copy itself may take as long as it takes.
+/// the copy itself may take as long as it takes, unless nobody is there any more to take what is sent: then upstream gives up its locks.
 const COPY_OPTIONS: &str = "-c search_path=pg_catalog -c lock_timeout=2s -c statement_timeout=0 \
+                            -c tcp_user_timeout=60s -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 \
                             -c idle_in_transaction_session_timeout=0 -c jit=off -c max_parallel_workers_per_gather=0";
 /// How long transactions that wrote the table before it was published may go on before the copy is put off.
 const LOCKERS_WAIT_MAX: Duration = Duration::from_secs(300);

@@ -58,7 +58,7 @@ const RELATION_ROWS: &str = "\
       FROM unnest($1::oid[]) r JOIN pg_rewrite w ON w.ev_class = r";
 
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,
-/// operators, their classes, casts and collations that are not part of a fresh database, and types named like one that the engine knows, or like
+/// operators, their classes, casts and collations that are not part of a fresh database, labels of enums, and types named like one that the engine knows, or like
 /// a function in SQL of one argument, a call of which may mean a cast.
 const COMMON_ROWS: &str = "\
     SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
@@ -69,6 +69,7 @@ const COMMON_ROWS: &str = "\
     UNION ALL SELECT hashint8extended(xmin::text::int8, 3::int8 << 32 | oid::int8) FROM pg_cast WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 4::int8 << 32 | oid::int8) FROM pg_collation WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 6::int8 << 32 | oid::int8) FROM pg_opclass WHERE oid >= 16384
+    UNION ALL SELECT hashint8extended(xmin::text::int8, 7::int8 << 32 | oid::int8) FROM pg_enum
     UNION ALL SELECT hashint8extended(t.xmin::text::int8, 5::int8 << 32 | t.oid::int8)
       FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
       WHERE t.oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_' AND typname = ANY ('{KNOWN_TYPES}'::name[])
@@ -309,6 +310,17 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
             &[],
         )
         .await?;
+    let enums = transaction
+        .query(
+            "SELECT t.oid, typarray, coalesce(bit_xor(hashint8extended(e.xmin::text::int8, e.oid::int8)), 0)
+               FROM pg_type t LEFT JOIN pg_enum e ON enumtypid = t.oid
+              WHERE typtype = 'e' AND NOT EXISTS (SELECT FROM pg_cast WHERE t.oid IN (castsource, casttarget))
+                AND NOT EXISTS (SELECT FROM pg_opclass WHERE opcintype = t.oid)
+              GROUP BY t.oid, typarray",
+            &[],
+        )
+        .await?;
+    let enums = enums.iter().flat_map(|row| [0, 1].map(|of| (row.get::<_, Oid>(of), row.get::<_, i64>(2))));
     let immutable = transaction
         .query(
             "SELECT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND oid < 16384
@@ -323,6 +335,7 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
         user_types: names(types).collect(),
         immutable_functions: names(immutable).collect(),
         has_user_casts: casts.get(0),
+        enums: enums.collect(),
         ..Catalog::default()
     })
 }

@@ -48,7 +48,7 @@ use crate::upstream::service::ServicePool;
 const COPIES_MAX: usize = 2;
 /// Pauses between lives of the stream, doubling.
 const RETRY_MIN: Duration = Duration::from_millis(100);
-const RETRY_MAX: Duration = Duration::from_secs(30);
+const RETRY_MAX: Duration = Duration::from_secs(10);
 /// A life of the stream this long was no failed attempt: the next one begins without a long pause.
 const STEADY: Duration = Duration::from_secs(2);
 /// A new slot waits for every transaction that writes; after this long it is tried anew.

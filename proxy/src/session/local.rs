@@ -201,7 +201,9 @@ impl LocalAnswerer {
         let sql =
             std::str::from_utf8(unit.sql).map_err(|_| Relay::because(UpstreamReason::NotParsed("not UTF-8".into())))?;
         if self.local.freshness.catalog().version == 0 {
-            return Err(Relay::because(UpstreamReason::MirrorBehind("upstream's catalog is not read yet".into())));
+            let why = self.local.freshness.replication().running().err();
+            let not_read = || UpstreamReason::MirrorBehind("upstream's catalog is not read yet".into());
+            return Err(Relay::because(why.unwrap_or_else(not_read)));
         }
         let request = Request {
             unit,

@@ -267,15 +267,8 @@ fn is_harmless(name: &str) -> bool {
         "wal_skip_threshold",
     ];
     // Messages of errors, and functions that the engine does not compute: what uses them is relayed.
-    const ELSEWHERE: &[&str] = &[
-        "default_text_search_config",
-        "dynamic_library_path",
-        "escape_string_warning",
-        "gin_fuzzy_search_limit",
-        "lc_messages",
-        "quote_all_identifiers",
-        "xmlbinary",
-    ];
+    const ELSEWHERE: &[&str] =
+        &["default_text_search_config", "dynamic_library_path", "escape_string_warning", "lc_messages", "xmlbinary"];
     const PREFIXES: &[&str] = &["enable_", "log_", "geqo", "jit", "cpu_", "vacuum_", "debug_print_", "debug_pretty_"];
     // A prefix with a point: an extension's, or made up by the application for its policies and triggers. The engine
     // knows neither current_setting() nor extensions' operators. auto_explain alone speaks to the client by itself.

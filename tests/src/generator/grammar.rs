@@ -169,11 +169,14 @@ impl<'w> Grammar<'w> {
         for _ in 0..self.dice.roll(most) {
             let (next, own) = self.item(depth);
             let equality = self.equality(&scope, &own);
+            let match_on = equality.as_ref().map(|(left, right)| self.match_on(left, right, &scope, &own));
+            let equality = equality.map(|(left, right)| format!("{left} = {right}"));
             let both: Scope = scope.iter().chain(&own).cloned().collect();
             let mut join = Sentence::new(Kind::Optional);
-            join = match (equality, self.dice.roll(8)) {
-                (Some(equality), 0) => join.then(" FULL JOIN ").with(next).then(format!(" ON {equality}")),
-                (Some(equality), roll @ 1..=6) => {
+            join = match (equality.zip(match_on), self.dice.roll(8)) {
+                // Upstream joins these by equality alone.
+                (Some((equality, _)), 0) => join.then(" FULL JOIN ").with(next).then(format!(" ON {equality}")),
+                (Some((_, match_on)), roll @ 1..=6) => {
                     let kind = ["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "JOIN"][roll - 1];
                     let more = match self.dice.percent(30) {
                         true => {
@@ -181,7 +184,7 @@ impl<'w> Grammar<'w> {
                         }
                         false => Sentence::new(Kind::Optional),
                     };
-                    join.then(format!(" {kind} ")).with(next).then(format!(" ON {equality}")).with(more)
+                    join.then(format!(" {kind} ")).with(next).then(format!(" ON {match_on}")).with(more)
                 }
                 (Some(_), _) => {
                     let kind = *self.dice.pick(&["JOIN", "LEFT JOIN"]);
@@ -196,14 +199,32 @@ impl<'w> Grammar<'w> {
         (from, scope)
     }
 
-    fn equality(&mut self, left: &Scope, right: &Scope) -> Option<String> {
-        let pairs: Vec<String> = left
+    /// A column of each that can be compared.
+    fn equality(&mut self, left: &Scope, right: &Scope) -> Option<(String, String)> {
+        let is_number = |of: PgType| matches!(of, PgType::Int2 | PgType::Int4 | PgType::Int8 | PgType::Numeric);
+        let pairs: Vec<(String, String)> = left
             .iter()
             .flat_map(|left| right.iter().map(move |right| (left, right)))
-            .filter(|(left, right)| left.pg_type == right.pg_type && has_order(left.pg_type))
-            .map(|(left, right)| format!("{} = {}", left.text, right.text))
+            .filter(|(left, right)| {
+                left.pg_type == right.pg_type || is_number(left.pg_type) && is_number(right.pg_type)
+            })
+            .filter(|(left, _)| has_order(left.pg_type))
+            .map(|(left, right)| (left.text.clone(), right.text.clone()))
             .collect();
         (!pairs.is_empty()).then(|| self.dice.pick(&pairs).clone())
+    }
+
+    /// Rows that match: by these columns as such, with NULL equal to NULL in the ways that people write it, or by another pair, too.
+    fn match_on(&mut self, left: &str, right: &str, lefts: &Scope, rights: &Scope) -> String {
+        match self.dice.roll(10) {
+            0 => format!("{left} IS NOT DISTINCT FROM {right}"),
+            1 => format!("({left} = {right} OR ({left} IS NULL AND {right} IS NULL))"),
+            2 => match self.equality(lefts, rights) {
+                Some((also, to)) => format!("{left} = {right} AND {also} IS NOT DISTINCT FROM {to}"),
+                None => format!("{left} = {right}"),
+            },
+            _ => format!("{left} = {right}"),
+        }
     }
 
     fn item(&mut self, depth: usize) -> (Sentence, Scope) {
@@ -277,12 +298,13 @@ impl<'w> Grammar<'w> {
         let how = *self.dice.pick(&["", "", "MATERIALIZED ", "NOT MATERIALIZED "]);
         let join = *self.dice.pick(&["JOIN", "LEFT JOIN"]);
         let key = inner.len() - 1;
+        let equals = *self.dice.pick(&["=", "=", "IS NOT DISTINCT FROM"]);
         self.is_outermost = was_outermost;
         Sentence::text(Kind::Query, format!("WITH {name} ({}) AS {how}(", list.join(", ")))
             .with(common)
             .then(") SELECT ")
             .list(targets, ", ")
-            .then(format!(" FROM {name} w1 {join} {name} w2 ON w1.x{key} = w2.x{key}"))
+            .then(format!(" FROM {name} w1 {join} {name} w2 ON w1.x{key} {equals} w2.x{key}"))
     }
 
     /// One row with one column: a grouped query without keys.
@@ -311,7 +333,8 @@ impl<'w> Grammar<'w> {
         if self.dice.percent(75)
             && let Some(equality) = self.equality(inner, &around)
         {
-            filter = filter.then(format!("{word}{equality}"));
+            let (left, right) = equality;
+            filter = filter.then(format!("{word}{left} = {right}"));
             word = " AND ";
         }
         if self.dice.percent(35) {

@@ -223,6 +223,11 @@ impl Binder<'_> {
         level: usize,
     ) -> Bound<Pulled> {
         let pulled = self.pull(input, level)?;
+        if groups.is_empty() && !pulled.conditions.is_empty() {
+            // Without GROUP BY there is a row also where nothing ties, which groups by what ties would not give. Where that row is
+            // the subquery's value it is made in another way: see `grouped_by_outer`.
+            return Err(unsupported("correlated aggregate without GROUP BY, other than as a value"));
+        }
         let (known, calls) = (groups.len(), aggregates.len());
         let mut conditions = Vec::new();
         for condition in pulled.conditions {

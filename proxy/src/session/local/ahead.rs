@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use freshet_config::FreshnessMode;
 use freshet_engine::Prepared;
 use freshet_engine::catalog::RelationId;
+use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{CachedReply, Keys, ResultKey};
 use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
@@ -33,6 +34,8 @@ const JOBS_MAX: usize = 128;
 const WORTH_US: u64 = 200;
 /// Changes are looked at together, at most so often.
 const PACE: Duration = Duration::from_millis(10);
+/// What could not be looked at is looked at after this.
+const AGAIN: Duration = Duration::from_millis(100);
 /// How long there may be nothing to watch before it is looked whether the database is still mirrored.
 const IDLE: Duration = Duration::from_secs(1);
 /// Time that may be saved up.
@@ -109,16 +112,20 @@ pub async fn run(local: Weak<Local>) {
             continue;
         }
         let now = local.freshness.replication().transactions();
+        let mut pause = PACE;
         if now != transactions && purse.is_open(Instant::now()) {
-            transactions = now;
-            refresh(&local, jobs, purse).await;
+            match refresh(&local, jobs, purse).await {
+                true => transactions = now,
+                false => pause = AGAIN,
+            }
         }
         drop(local);
-        sleep(PACE).await;
+        sleep(pause).await;
     }
 }
 
-async fn refresh(local: &Arc<Local>, jobs: Vec<(ResultKey, Arc<Job>)>, purse: &mut Purse) {
+/// False: some are to be looked at again.
+async fn refresh(local: &Arc<Local>, jobs: Vec<(ResultKey, Arc<Job>)>, purse: &mut Purse) -> bool {
     // One barrier for all that read the same tables, and for all that are asked for together.
     let mut by_relations: HashMap<Vec<RelationId>, Vec<(ResultKey, Arc<Job>)>> = HashMap::new();
     for (key, job) in jobs {
@@ -127,12 +134,18 @@ async fn refresh(local: &Arc<Local>, jobs: Vec<(ResultKey, Arc<Job>)>, purse: &m
     let moments = join_all(by_relations.into_iter().map(async |(relations, jobs)| {
         (local.freshness.acquire(FreshnessMode::Exact, &relations, BarrierNumber(0)).await, jobs)
     }));
+    let mut is_done = true;
     for (served, jobs) in moments.await {
-        // What cannot be told now can be told after the next change.
-        let Ok(served) = served else { continue };
+        let served = match served {
+            Ok(served) => served,
+            Err(reason) => {
+                is_done &= !matches!(reason, UpstreamReason::WaitBudget | UpstreamReason::NotAPrefix);
+                continue;
+            }
+        };
         for (key, job) in jobs {
             if !purse.is_open(Instant::now()) {
-                return;
+                return false;
             }
             let started = Instant::now();
             if !local.refresh(&key, &job, &served).await {
@@ -143,6 +156,7 @@ async fn refresh(local: &Arc<Local>, jobs: Vec<(ResultKey, Arc<Job>)>, purse: &m
             purse.spend(started.elapsed() * u32::try_from(threads).unwrap_or(1));
         }
     }
+    is_done
 }
 
 impl Local {
