@@ -158,20 +158,16 @@ impl Binder<'_> {
         level: usize,
     ) -> Bound<(BoundRelation, Vec<BoundExpr>)> {
         let left_width = left.width();
-        let aggregate = BoundRelation::Aggregate { input: Box::new(input), groups: Vec::new(), aggregates };
-        let columns = match &aggregate {
-            BoundRelation::Aggregate { aggregates, .. } => aggregates.iter().enumerate().map(|(index, call)| {
-                let column = BoundExpr::Column { index: left_width + index, expr_type: call.expr_type };
-                if !counts(call.function) {
-                    return column;
-                }
-                let zero = BoundExpr::Literal { value: Value::Int8(0), expr_type: INT8 };
-                BoundExpr::Coalesce { arguments: vec![column, zero], call: 0, expr_type: call.expr_type }
-            }),
-            _ => unreachable!("made above"),
-        }
-        .collect();
-        let pulled = self.pull(aggregate, level)?;
+        let column = |(index, call): (usize, &AggregateCall)| {
+            let column = BoundExpr::Column { index: left_width + index, expr_type: call.expr_type };
+            if !counts(call.function) {
+                return column;
+            }
+            let zero = BoundExpr::Literal { value: Value::Int8(0), expr_type: INT8 };
+            BoundExpr::Coalesce { arguments: vec![column, zero], call: 0, expr_type: call.expr_type }
+        };
+        let columns = aggregates.iter().enumerate().map(column).collect();
+        let pulled = self.pull_groups(input, Vec::new(), aggregates, level)?;
         let condition = all_of(pulled.conditions.into_iter().map(|part| placed(part, level, left_width)).collect());
         let kind = if condition.is_some() { JoinKind::Left } else { JoinKind::Cross };
         let (left, right) = (Box::new(left), Box::new(pulled.relation));

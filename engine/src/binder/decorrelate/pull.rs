@@ -218,16 +218,27 @@ impl Binder<'_> {
     fn pull_aggregate(
         &mut self,
         input: BoundRelation,
+        groups: Vec<BoundExpr>,
+        aggregates: Vec<AggregateCall>,
+        level: usize,
+    ) -> Bound<Pulled> {
+        let is_one_row = groups.is_empty();
+        let pulled = self.pull_groups(input, groups, aggregates, level)?;
+        if is_one_row && !pulled.conditions.is_empty() {
+            return Err(unsupported("correlated aggregate without GROUP BY, other than as a value"));
+        }
+        Ok(pulled)
+    }
+
+    /// Without GROUP BY there is a row also where nothing ties, which groups by what ties do not give: the caller makes it.
+    pub(super) fn pull_groups(
+        &mut self,
+        input: BoundRelation,
         mut groups: Vec<BoundExpr>,
         aggregates: Vec<AggregateCall>,
         level: usize,
     ) -> Bound<Pulled> {
         let pulled = self.pull(input, level)?;
-        if groups.is_empty() && !pulled.conditions.is_empty() {
-            // Without GROUP BY there is a row also where nothing ties, which groups by what ties would not give. Where that row is
-            // the subquery's value it is made in another way: see `grouped_by_outer`.
-            return Err(unsupported("correlated aggregate without GROUP BY, other than as a value"));
-        }
         let (known, calls) = (groups.len(), aggregates.len());
         let mut conditions = Vec::new();
         for condition in pulled.conditions {

@@ -26,8 +26,8 @@ impl Sized {
     /// `outgrew`: it is known to take more than this; 0 if it has not been tried.
     pub(super) fn tracked(status: &TableStatus, facts: &TableFacts, outgrew: usize) -> Self {
         let heap = usize::try_from(facts.heap_bytes).unwrap_or(usize::MAX);
-        // Mostly less than its heap, and more than half of it.
-        let bytes = if outgrew > 0 { outgrew.max(heap / 2) } else { heap / 4 * 3 };
+        // Mostly more than half of its heap; if it is more than there is room for then, that is known the next time.
+        let bytes = outgrew.max(heap / 2);
         Self { relation: status.schema.id, is_mirrored: false, bytes, weight: status.weight }
     }
 

@@ -132,12 +132,17 @@ async fn refresh(local: &Arc<Local>, jobs: Vec<(ResultKey, Arc<Job>)>, purse: &m
         by_relations.entry(job.prepared.plan.relations()).or_default().push((key, job));
     }
     let moments = join_all(by_relations.into_iter().map(async |(relations, jobs)| {
-        (local.freshness.acquire(FreshnessMode::Exact, &relations, BarrierNumber(0)).await, jobs)
+        (local.freshness.acquire(FreshnessMode::Exact, &relations, BarrierNumber(0)).await, relations, jobs)
     }));
     let mut is_done = true;
-    for (served, jobs) in moments.await {
+    for (served, relations, jobs) in moments.await {
         let served = match served {
-            Ok(served) => served,
+            Ok(served) => {
+                // What has been received may not be visible yet: there is another look then.
+                let tables = served.snapshot.catalog.expand(&relations);
+                is_done &= local.freshness.replication().is_newest(&served.snapshot, &tables);
+                served
+            }
             Err(reason) => {
                 is_done &= !matches!(reason, UpstreamReason::WaitBudget | UpstreamReason::NotAPrefix);
                 continue;
