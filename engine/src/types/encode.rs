@@ -52,29 +52,35 @@ pub struct ColumnEncoder<'s> {
 /// The column in the shape that its cells are made from fastest.
 #[derive(Debug)]
 enum Cells<'s> {
+    Short(Short),
     Bounded(Bounded<'s>),
     Texts(Texts),
     Others(Others<'s>),
 }
 
-/// Cells that fit into a [`Slot`].
+/// Cells that fit into a [`Word`].
 #[derive(Debug)]
-enum Bounded<'s> {
+enum Short {
     /// The type of a NullArray: no row is read, every cell is NULL.
     Nothing,
     BoolText(BooleanBuffer),
     BoolBinary(BooleanBuffer),
     Int2Text(ScalarBuffer<i16>),
     Int4Text(ScalarBuffer<i32>),
-    Int8Text(ScalarBuffer<i64>),
     /// Binary of two, four and eight bytes: integers, dates, times.
     Fixed2(ScalarBuffer<i16>),
     Fixed4(ScalarBuffer<i32>),
     Fixed8(ScalarBuffer<i64>),
-    Float4Text(ScalarBuffer<f32>, i32),
-    Float8Text(ScalarBuffer<f64>, i32),
     Float4Binary(ScalarBuffer<f32>),
     Float8Binary(ScalarBuffer<f64>),
+}
+
+/// Cells that fit into a [`Slot`].
+#[derive(Debug)]
+enum Bounded<'s> {
+    Int8Text(ScalarBuffer<i64>),
+    Float4Text(ScalarBuffer<f32>, i32),
+    Float8Text(ScalarBuffer<f64>, i32),
     DecimalText(ScalarBuffer<i64>, u16),
     DecimalBinary(ScalarBuffer<i64>, u16),
     IntervalBinary(IntervalMonthDayNanoArray),
@@ -152,6 +158,7 @@ impl<'s> ColumnEncoder<'s> {
         let Self { nulls, cells, staged } = self;
         let nulls = nulls.as_ref();
         match cells {
+            Cells::Short(short) => short.stage(nulls, rows, &mut staged.words),
             Cells::Bounded(bounded) => bounded.stage(nulls, rows, staged),
             Cells::Texts(texts) => texts.stage(nulls, rows, staged),
             Cells::Others(others) => others.stage(nulls, rows, staged),
@@ -162,7 +169,7 @@ impl<'s> ColumnEncoder<'s> {
     #[inline(always)]
     fn copy(&self, index: usize, out: &mut [u8], at: usize) -> usize {
         match &self.cells {
-            Cells::Bounded(_) => match self.staged.words.get(index) {
+            Cells::Short(_) | Cells::Bounded(_) => match self.staged.words.get(index) {
                 Some(word) => {
                     out[at..at + WORD_BYTES].copy_from_slice(&word.bytes());
                     at + word.length()
@@ -234,7 +241,7 @@ fn copy_text(bytes: &[u8], start: usize, length: u32, out: &mut [u8], at: usize)
 impl<'s> Cells<'s> {
     fn new(column: &ArrayRef, pg_type: PgType, format: Format, settings: &'s FormatSettings) -> Self {
         if *column.data_type() == DataType::Null {
-            return Self::Bounded(Bounded::Nothing);
+            return Self::Short(Short::Nothing);
         }
         match format {
             Format::Text => Self::text(column, pg_type, settings),
@@ -246,9 +253,9 @@ impl<'s> Cells<'s> {
         let is_iso = settings.date_style == DateStyle::Iso;
         let digits = settings.extra_float_digits;
         Self::Bounded(match pg_type {
-            PgType::Bool => Bounded::BoolText(column.as_boolean().values().clone()),
-            PgType::Int2 => Bounded::Int2Text(values::<Int16Type>(column)),
-            PgType::Int4 => Bounded::Int4Text(values::<Int32Type>(column)),
+            PgType::Bool => return Self::Short(Short::BoolText(column.as_boolean().values().clone())),
+            PgType::Int2 => return Self::Short(Short::Int2Text(values::<Int16Type>(column))),
+            PgType::Int4 => return Self::Short(Short::Int4Text(values::<Int32Type>(column))),
             PgType::Int8 => Bounded::Int8Text(values::<Int64Type>(column)),
             PgType::Float4 => Bounded::Float4Text(values::<Float32Type>(column), digits),
             PgType::Float8 => Bounded::Float8Text(values::<Float64Type>(column), digits),
@@ -287,21 +294,25 @@ impl<'s> Cells<'s> {
     }
 
     fn binary(column: &ArrayRef, pg_type: PgType) -> Self {
-        Self::Bounded(match pg_type {
-            PgType::Bool => Bounded::BoolBinary(column.as_boolean().values().clone()),
-            PgType::Int2 => Bounded::Fixed2(values::<Int16Type>(column)),
-            PgType::Int4 | PgType::Date => Bounded::Fixed4(values::<Int32Type>(column)),
+        Self::Short(match pg_type {
+            PgType::Bool => Short::BoolBinary(column.as_boolean().values().clone()),
+            PgType::Int2 => Short::Fixed2(values::<Int16Type>(column)),
+            PgType::Int4 | PgType::Date => Short::Fixed4(values::<Int32Type>(column)),
             PgType::Int8 | PgType::Time | PgType::Timestamp | PgType::Timestamptz => {
-                Bounded::Fixed8(values::<Int64Type>(column))
+                Short::Fixed8(values::<Int64Type>(column))
             }
-            PgType::Float4 => Bounded::Float4Binary(values::<Float32Type>(column)),
-            PgType::Float8 => Bounded::Float8Binary(values::<Float64Type>(column)),
+            PgType::Float4 => Short::Float4Binary(values::<Float32Type>(column)),
+            PgType::Float8 => Short::Float8Binary(values::<Float64Type>(column)),
             PgType::Numeric => match decimals(column) {
-                Some((mantissas, scale)) => Bounded::DecimalBinary(mantissas, scale),
+                Some((mantissas, scale)) => return Self::Bounded(Bounded::DecimalBinary(mantissas, scale)),
                 None => return Self::Others(Others::NumericBinary(column.clone())),
             },
-            PgType::Interval => Bounded::IntervalBinary(column.as_primitive::<IntervalMonthDayNanoType>().clone()),
-            PgType::Uuid => Bounded::UuidBinary(column.as_fixed_size_binary().clone()),
+            PgType::Interval => {
+                return Self::Bounded(Bounded::IntervalBinary(
+                    column.as_primitive::<IntervalMonthDayNanoType>().clone(),
+                ));
+            }
+            PgType::Uuid => return Self::Bounded(Bounded::UuidBinary(column.as_fixed_size_binary().clone())),
             PgType::Bytea | PgType::Array(_) => return Self::Others(Others::Bytes(column.as_binary().clone())),
             PgType::Bit | PgType::Varbit => return Self::Others(Others::BitsBinary(column.clone())),
             PgType::Jsonb => return Self::Others(Others::JsonbBinary(column.clone())),
@@ -315,25 +326,14 @@ impl<'s> Cells<'s> {
 impl Bounded<'_> {
     fn stage(&mut self, nulls: Option<&NullBuffer>, rows: Range<usize>, staged: &mut Staged) -> usize {
         let count = rows.len();
-        staged.words.clear();
-        if self.stage_words(Words { nulls, rows: rows.clone(), words: &mut staged.words }) {
+        if self.stage_words(nulls, rows.clone(), &mut staged.words) {
             return count * WORD_BYTES;
         }
+        staged.words.clear();
         let Staged { slots, scratch, .. } = staged;
         slots.resize(count, Slot::EMPTY);
         let cells = Fill { nulls, rows, slots };
         match self {
-            // Always short.
-            Self::Nothing
-            | Self::BoolText(_)
-            | Self::BoolBinary(_)
-            | Self::Int2Text(_)
-            | Self::Int4Text(_)
-            | Self::Fixed2(_)
-            | Self::Fixed4(_)
-            | Self::Fixed8(_)
-            | Self::Float4Binary(_)
-            | Self::Float8Binary(_) => cells.each(|_, slot| slot.put_null()),
             Self::Int8Text(values) => cells.of(values, |value, slot| slot.put_decimal(value, 0)),
             Self::Float4Text(values, digits) => {
                 cells.of(values, |value, slot| match float::short_float4(value, *digits) {
@@ -379,10 +379,25 @@ impl Bounded<'_> {
         count * SLOT_BYTES
     }
 
-    /// False: some may be longer than a word.
-    #[inline]
-    fn stage_words(&self, cells: Words<'_>) -> bool {
-        let is_short = |value: &i64| value.unsigned_abs() < DECIMAL_LIMIT;
+    /// Numbers that are all short. False: there are none, or some may be longer than a word.
+    fn stage_words(&self, nulls: Option<&NullBuffer>, rows: Range<usize>, words: &mut Vec<Word>) -> bool {
+        let (values, scale) = match self {
+            Self::Int8Text(values) => (values, 0),
+            Self::DecimalText(values, scale) if *scale <= SCALE_MAX => (values, *scale),
+            _ => return false,
+        };
+        let is_short = values[rows.clone()].iter().all(|value| value.unsigned_abs() < DECIMAL_LIMIT);
+        if is_short {
+            Words { nulls, rows, words }.of(values, |value| Word::decimal(value, scale));
+        }
+        is_short
+    }
+}
+
+impl Short {
+    fn stage(&self, nulls: Option<&NullBuffer>, rows: Range<usize>, words: &mut Vec<Word>) -> usize {
+        let count = rows.len();
+        let cells = Words { nulls, rows, words };
         match self {
             Self::Nothing => cells.each(|_| Word::NULL),
             Self::BoolText(values) => cells.each(|row| Word::of([if values.value(row) { b't' } else { b'f' }])),
@@ -394,21 +409,12 @@ impl Bounded<'_> {
             Self::Fixed8(values) => cells.of(values, |value| Word::of(value.to_be_bytes())),
             Self::Float4Binary(values) => cells.of(values, |value| Word::of(value.to_be_bytes())),
             Self::Float8Binary(values) => cells.of(values, |value| Word::of(value.to_be_bytes())),
-            Self::Int8Text(values) if values[cells.rows.clone()].iter().all(is_short) => {
-                cells.of(values, |value| Word::decimal(value, 0))
-            }
-            Self::DecimalText(values, scale)
-                if *scale <= SCALE_MAX && values[cells.rows.clone()].iter().all(is_short) =>
-            {
-                cells.of(values, |value| Word::decimal(value, *scale))
-            }
-            _ => return false,
         }
-        true
+        count * WORD_BYTES
     }
 }
 
-/// The words of some rows, to be made.
+/// The words of some rows, to be made in place of those before.
 struct Words<'a> {
     nulls: Option<&'a NullBuffer>,
     rows: Range<usize>,
@@ -419,6 +425,7 @@ impl Words<'_> {
     /// What is under a NULL is not looked at.
     #[inline]
     fn each(self, make: impl Fn(usize) -> Word) {
+        self.words.clear();
         match self.nulls {
             None => self.words.extend(self.rows.map(make)),
             Some(nulls) => {
@@ -430,7 +437,10 @@ impl Words<'_> {
     #[inline]
     fn of<T: Copy>(self, values: &[T], make: impl Fn(T) -> Word) {
         match self.nulls {
-            None => self.words.extend(values[self.rows].iter().map(|value| make(*value))),
+            None => {
+                self.words.clear();
+                self.words.extend(values[self.rows].iter().map(|value| make(*value)));
+            }
             Some(_) => self.each(|row| make(values[row])),
         }
     }

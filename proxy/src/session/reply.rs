@@ -90,8 +90,11 @@ impl Encoding<'_> {
         let helpers = Helpers::take(wanted, threads.saturating_sub(1));
         let shares = shares(batches, count, helpers.count() + 1);
         let mut parts = thread::scope(|scope| {
-            let helping: Vec<_> = shares[1..].iter().map(|share| scope.spawn(|| self.encode_share(share))).collect();
-            let own = self.encode_share(&shares[0]);
+            let rows = |share: &[Piece<'_>]| share.iter().map(|(_, rows)| rows.len()).sum();
+            let theirs = shares[1..].iter().map(|share| scope.spawn(move || self.encode_share(share, rows(share))));
+            let helping: Vec<_> = theirs.collect();
+            // The others' come behind it.
+            let own = self.encode_share(&shares[0], count);
             let panicked = |_| Err(EvalError::Beyond("the encoding of a share panicked".to_owned()));
             let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(panicked));
             std::iter::once(own).chain(theirs).collect::<Result<Vec<_>, _>>()
@@ -106,9 +109,9 @@ impl Encoding<'_> {
         Ok(out)
     }
 
-    fn encode_share(&self, pieces: &[Piece<'_>]) -> Result<Reply, EvalError> {
-        let rows: usize = pieces.iter().map(|(_, rows)| rows.len()).sum();
-        let mut out = Reply::new(self.limits, 64 + rows * (8 + 12 * self.plan.output.len()));
+    /// `expected`: for how many rows there is to be room.
+    fn encode_share(&self, pieces: &[Piece<'_>], expected: usize) -> Result<Reply, EvalError> {
+        let mut out = Reply::new(self.limits, 64 + expected * (8 + 12 * self.plan.output.len()));
         for (batch, rows) in pieces {
             self.encode_rows(batch, rows.clone(), &mut out)?;
         }
