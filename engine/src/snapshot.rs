@@ -23,6 +23,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The moment of another, with these tables of it.
+    pub fn with_tables(&self, tables: HashMap<RelationId, Arc<TableVersion>>) -> Self {
+        Self { applied: self.applied, catalog: Arc::clone(&self.catalog), tables, tracked: HashMap::new() }
+    }
+
     /// What is the same at two moments of one catalog's version exactly if the relation's rows are. None: they are not known
     /// here.
     pub fn generation(&self, relation: RelationId) -> Option<Generation> {
@@ -58,15 +63,12 @@ impl Unions {
         let wanted = relations.iter().filter_map(|relation| snapshot.catalog.partitioned.get(relation));
         let mut unions = Vec::new();
         for partitioned in wanted {
-            if partitioned.leaves.iter().any(|leaf| snapshot.tracked.contains_key(&leaf.table))
-                && partitioned.leaves.iter().all(|leaf| snapshot.knows(leaf.table))
-            {
-                continue;
+            if !partitioned.leaves.iter().all(|leaf| snapshot.knows(leaf.table)) {
+                return Err(UpstreamReason::TableNotMirrored("a partition is not mirrored (yet)".into()));
             }
             let leaf = |leaf: &Leaf| snapshot.tables.get(&leaf.table).map(Arc::clone);
             let leaves: Option<Vec<_>> = partitioned.leaves.iter().map(leaf).collect();
-            let missing = || UpstreamReason::TableNotMirrored("a partition is not mirrored (yet)".into());
-            unions.push((partitioned.schema.id, self.union(partitioned, leaves.ok_or_else(missing)?)));
+            unions.extend(leaves.map(|leaves| (partitioned.schema.id, self.union(partitioned, leaves))));
         }
         if unions.is_empty() {
             return Ok(snapshot);

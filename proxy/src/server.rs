@@ -268,7 +268,7 @@ fn begin_local(
         statistics: Statistics::default(),
         captures: Captures::new(share(settings.cache.capture_bytes_max), size(settings.cache.reply_bytes_max)),
         recent: Recents::new(result_bytes_max),
-        ahead: Ahead::new(settings.cache.refresh_ahead_percent),
+        ahead: Ahead::new(settings.cache.refresh_ahead_percent, shares),
         flights: Flights::new(Duration::from_millis(settings.cache.shared_wait_ms)),
         database,
         // Not a setting: only the comparison with other projects' test suites wants it (tests/suites).

@@ -136,10 +136,11 @@ impl ShapeStatistics {
         }
     }
 
-    /// Calls since the last time that this was asked, and what they read.
-    fn reads(&self) -> (Vec<RelationId>, u64) {
+    /// Calls since the last time that this was asked, and what they read; None if there was none.
+    fn reads(&self) -> Option<(Vec<RelationId>, u64)> {
         let calls: u64 = self.calls.iter().map(|calls| calls.load(Relaxed)).sum();
-        (self.relations.lock().clone(), calls.saturating_sub(self.told.swap(calls, Relaxed)))
+        let since = calls.saturating_sub(self.told.swap(calls, Relaxed));
+        (since > 0).then(|| (self.relations.lock().clone(), since))
     }
 
     pub fn set_reason(&self, reason: &UpstreamReason) {
@@ -235,9 +236,9 @@ impl Statistics {
         Arc::clone(made)
     }
 
-    /// Per shape what it reads, and how often it was asked for since the last time that this was.
+    /// Per shape that was asked for what it reads, and how often it was asked for since the last time that this was.
     pub fn reads(&self) -> Vec<(Vec<RelationId>, u64)> {
-        self.shapes.lock().values().map(|shape| shape.reads()).collect()
+        self.shapes.lock().values().filter_map(|shape| shape.reads()).collect()
     }
 
     /// Forgets all of them.
@@ -304,6 +305,7 @@ mod tests {
         shape.count_several(Answered::Hit, 5, 0);
         shape.count(Answered::Relay, 0);
         assert_eq!(statistics.reads(), [(vec![RelationId(7)], 6)]);
+        assert_eq!(statistics.reads(), []);
         shape.set_relations(&[RelationId(7), RelationId(8)]);
         shape.count(Answered::Local, 1);
         assert_eq!(statistics.reads(), [(vec![RelationId(7), RelationId(8)], 1)]);

@@ -1,6 +1,5 @@
 //! Two sessions of one user, one through freshet and one with upstream: the same statements, compared frame by frame.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::cluster::Cluster;
@@ -24,7 +23,7 @@ impl Both {
         database: &str,
         queries: &'static [&'static str],
     ) -> Self {
-        let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+        let direct = cluster.address();
         Self {
             through: RawClient::connect(freshet.address(), user, database).expect("connects"),
             direct: RawClient::connect(direct, user, database).expect("connects"),

@@ -65,6 +65,11 @@ impl World {
         RawClient::connect(self.freshet.address(), "postgres", &self.database).expect("connects")
     }
 
+    /// A session past freshet.
+    pub fn direct(&self) -> RawClient {
+        RawClient::connect(self.cluster.address(), "postgres", &self.database).expect("connects")
+    }
+
     /// Runs statements past freshet; what psql prints.
     pub fn past(&self, sql: &str) -> String {
         self.cluster.psql(&self.database, sql)

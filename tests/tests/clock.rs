@@ -21,8 +21,7 @@ impl Clocks {
         let database = cluster.database();
         cluster.psql(&database, setup);
         let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
-        let upstream = std::net::SocketAddr::from(([127, 0, 0, 1], cluster.port()));
-        let direct = RawClient::connect(upstream, "postgres", &database).expect("connects");
+        let direct = RawClient::connect(cluster.address(), "postgres", &database).expect("connects");
         let through = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
         Self { direct, through, _freshet: freshet }
     }

@@ -224,7 +224,7 @@ fn the_corpus_has_upstreams_answers() {
     let cluster = Cluster::shared();
     let database = setup(cluster);
     let freshet = Freshet::start(&cluster.url(&database), |_| {});
-    let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+    let direct = cluster.address();
     let chapters = chapters();
     let total: usize = chapters.iter().map(|chapter| chapter.statements.len()).sum();
     let started = Instant::now();
@@ -295,7 +295,7 @@ fn planted_bugs_are_found() {
 
     let cluster = Cluster::shared();
     let database = setup(cluster);
-    let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+    let direct = cluster.address();
     let chapters = chapters();
     let only = std::env::var("FRESHET_BUG").ok();
     for (name, _) in ENGINE_BUGS.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name)) {

@@ -84,7 +84,7 @@ impl World {
 
     /// Past freshet.
     fn direct(&self) -> RawClient {
-        let address = std::net::SocketAddr::from(([127, 0, 0, 1], self.cluster.port()));
+        let address = self.cluster.address();
         RawClient::connect(address, "postgres", "postgres").expect("connects")
     }
 

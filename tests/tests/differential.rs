@@ -164,7 +164,7 @@ fn setup() -> (&'static Cluster, String, Freshet) {
 }
 
 fn direct(cluster: &Cluster) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], cluster.port()))
+    cluster.address()
 }
 
 fn report(problems: &[String], total: usize) {

@@ -39,8 +39,7 @@ fn ddl_past_freshet_counts_at_once_and_harms_no_write() {
     assert_eq!(direct(publications), (TABLES + 1).to_string());
 
     // One statement after the other, in one session: nothing could come between.
-    let address = std::net::SocketAddr::from(([127, 0, 0, 1], cluster.port()));
-    let mut writer = RawClient::connect(address, "postgres", &database).expect("connects");
+    let mut writer = RawClient::connect(cluster.address(), "postgres", &database).expect("connects");
     let mut run = |sql: &str| {
         let reply = writer.simple(sql).expect("answers");
         assert_eq!(reply.error(), None, "{sql}");

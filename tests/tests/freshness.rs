@@ -185,7 +185,7 @@ fn check(freshness: &'static str, past_is_bound: bool) {
     });
     freshet.wait_until_mirrored(&database, &tables);
     let checker = Arc::new(Checker {
-        direct: SocketAddr::from(([127, 0, 0, 1], cluster.port())),
+        direct: cluster.address(),
         through: freshet.address(),
         database: database.clone(),
         acknowledged: Default::default(),

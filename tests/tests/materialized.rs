@@ -216,7 +216,7 @@ fn no_refresh_is_missed_under_load() {
         let sql = "SELECT id FROM newest";
         until_hit(&mut stand.both, "the start", sql);
         let address = match mode {
-            FreshnessMode::Exact => std::net::SocketAddr::from(([127, 0, 0, 1], stand.world.cluster.port())),
+            FreshnessMode::Exact => stand.world.cluster.address(),
             FreshnessMode::Session | FreshnessMode::Standby => stand.world.freshet.address(),
         };
         let mut writer = RawClient::connect(address, "postgres", &stand.world.database).expect("connects");

@@ -323,7 +323,7 @@ fn random_queries_have_upstreams_answers() {
         cluster.psql(&database, &sql);
     }
     let freshet = Freshet::start(&cluster.url(&database), |_| {});
-    let upstream = std::net::SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+    let upstream = cluster.address();
     let mut direct = RawClient::connect(upstream, "postgres", &database).expect("connects");
     let mut through = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(30);

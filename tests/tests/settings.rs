@@ -35,7 +35,7 @@ impl Pair {
             settings.freshness.wait_budget_ms = 5_000;
         });
         let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
-        let direct = connect(([127, 0, 0, 1], cluster.port()).into());
+        let direct = connect(cluster.address());
         let mut warm = connect(freshet.address());
         for path in ["one", "two", "public"] {
             ask(&mut warm, &format!("SET search_path = {path}"));

@@ -68,7 +68,7 @@ impl World {
     }
 
     fn direct(&self) -> RawClient {
-        let address = std::net::SocketAddr::from(([127, 0, 0, 1], self.cluster.port()));
+        let address = self.cluster.address();
         RawClient::connect(address, "postgres", &self.database).expect("connects")
     }
 

@@ -114,7 +114,7 @@ fn replies_over_a_table_without_room_are_kept_exactly_as_long_as_it_does_not_cha
         for _ in 0..5 {
             assert_eq!(stand.ask(timed).1, "relay");
         }
-        // Nor is one that somebody may not read any more.
+        // It has its room again once it is read much more than the others.
         stand.world.past("ALTER TABLE two ADD COLUMN more int DEFAULT 7");
         stand.until_state("two", "mirrored", |stand| drop(stand.ask(TWO.replace("max(id)", "count(more)").as_str())));
     }

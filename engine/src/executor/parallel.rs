@@ -3,7 +3,6 @@
 //! What is true of changes of a table ([`super::upkeep`]) is true of shares of it: each of its rows makes rows of the aggregate's
 //! input by itself, and counts, sums and extremes of groups can be put together exactly.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -86,12 +85,7 @@ pub(super) fn groups(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'_>) -> 
         .map(|share| {
             let mut tables = context.snapshot.tables.clone();
             tables.insert(upkeep.table, Arc::new(share));
-            Snapshot {
-                applied: context.snapshot.applied,
-                catalog: Arc::clone(&context.snapshot.catalog),
-                tables,
-                tracked: HashMap::new(),
-            }
+            context.snapshot.with_tables(tables)
         })
         .collect();
     let settings = context.eval.settings;

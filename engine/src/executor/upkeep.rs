@@ -130,7 +130,7 @@ fn snapshot_of(
     };
     let mut tables = snapshot.tables.clone();
     tables.insert(table, Arc::new(only));
-    Ok(Snapshot { applied: snapshot.applied, catalog: Arc::clone(&snapshot.catalog), tables, tracked: HashMap::new() })
+    Ok(snapshot.with_tables(tables))
 }
 
 impl KeptGroups {

@@ -14,9 +14,9 @@
 //! Locks: `writer` serialises everything that makes versions; `published` is held for reading while a snapshot is cut
 //! and for writing only while finished versions are put in place. `writer` is taken first.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -56,8 +56,23 @@ impl Default for MirrorLimits {
     }
 }
 
-/// Why a table is tracked that could be mirrored if there were more memory, or others were asked for less.
-pub const LACKS_ROOM: &str = "no room for it within mirror.memory_bytes_max";
+/// Why a table has generations but no rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrackedBecause {
+    /// It could be mirrored if there were more memory, or others were asked for less.
+    LacksRoom,
+    /// It has a value that cannot be held.
+    Unfit(String),
+}
+
+impl fmt::Display for TrackedBecause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LacksRoom => f.write_str("no room for it within mirror.memory_bytes_max"),
+            Self::Unfit(why) => f.write_str(why),
+        }
+    }
+}
 
 /// What the mirror has of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +81,7 @@ pub enum TableState {
     Copying,
     Mirrored,
     /// Generations but no rows.
-    Tracked(Cow<'static, str>),
+    Tracked(TrackedBecause),
     /// Can no longer be followed; has to be copied again.
     Poisoned(PoisonReason),
 }
@@ -225,7 +240,7 @@ impl Mirror {
     pub fn finish_tracked(
         &self,
         copy: CopyId,
-        why: Cow<'static, str>,
+        why: TrackedBecause,
         since: VisibilitySnapshot,
         insert_lsn: Lsn,
     ) -> Result<(), UpstreamReason> {
@@ -235,7 +250,7 @@ impl Mirror {
     fn finish(
         &self,
         copy: CopyId,
-        copied: Result<TableVersion, Cow<'static, str>>,
+        copied: Result<TableVersion, TrackedBecause>,
         copied_at: VisibilitySnapshot,
         insert_lsn: Lsn,
     ) -> Result<(), UpstreamReason> {
@@ -348,7 +363,7 @@ impl Mirror {
     }
 
     /// Why one of these tables is tracked; None if none is.
-    pub fn tracked_because(&self, relations: &[RelationId]) -> Option<Cow<'static, str>> {
+    pub fn tracked_because(&self, relations: &[RelationId]) -> Option<TrackedBecause> {
         let published = self.published.read();
         relations.iter().find_map(|relation| match &published.tables.get(relation)?.state {
             TableState::Tracked(why) => Some(why.clone()),
@@ -437,7 +452,7 @@ impl Mirror {
     }
 
     /// Gives up a table's rows, keeping its generations.
-    pub fn demote(&self, relation: RelationId, why: &'static str) {
+    pub fn demote(&self, relation: RelationId, why: TrackedBecause) {
         let _writer = self.writer.lock();
         let freed = self.published.write().tables.get_mut(&relation).map(|table| table.demote(why));
         drop(freed);
@@ -527,11 +542,16 @@ impl Mirror {
         let mut published = self.published.write();
         while published.bytes() > self.limits.bytes_max {
             let Some(victim) = published.least_wanted() else { break };
-            freed.extend(published.tables.get_mut(&victim).map(|table| table.demote(LACKS_ROOM)));
+            freed.extend(published.tables.get_mut(&victim).map(|table| table.demote(TrackedBecause::LacksRoom)));
         }
         drop(published);
         drop(freed);
     }
+}
+
+/// By what tables are compared where not all have room. `weight`: see [`Mirror::set_weights`].
+pub fn reads_per_byte(weight: f64, bytes: usize) -> f64 {
+    weight / bytes.max(1) as f64
 }
 
 /// Whether a table can be mirrored at all.
@@ -669,15 +689,11 @@ impl Published {
     /// The mirrored table with the fewest reads per byte; of equal ones the largest.
     fn least_wanted(&self) -> Option<RelationId> {
         let mirrored = self.tables.iter().filter(|(_, table)| table.state == TableState::Mirrored);
-        let score = |(relation, table): &(&RelationId, &Table)| {
-            let weight = self.weights.get(*relation).copied().unwrap_or(0.0);
-            (weight / table.bytes.max(1) as f64, std::cmp::Reverse(table.bytes))
-        };
-        let by_score = |a: &(&RelationId, &Table), b: &(&RelationId, &Table)| {
-            let ((a, a_bytes), (b, b_bytes)) = (score(a), score(b));
-            a.total_cmp(&b).then(a_bytes.cmp(&b_bytes))
-        };
-        mirrored.min_by(by_score).map(|(relation, _)| *relation)
+        let scored = mirrored.map(|(relation, table)| {
+            let weight = self.weights.get(relation).copied().unwrap_or(0.0);
+            (*relation, reads_per_byte(weight, table.bytes), table.bytes)
+        });
+        scored.min_by(|a, b| a.1.total_cmp(&b.1).then(b.2.cmp(&a.2))).map(|(relation, ..)| relation)
     }
 }
 
@@ -736,12 +752,7 @@ impl Table {
     }
 
     /// Begins the history with a first copy, or with nothing but the generation.
-    fn start(
-        &mut self,
-        copied: Result<TableVersion, Cow<'static, str>>,
-        copied_at: VisibilitySnapshot,
-        insert_lsn: Lsn,
-    ) {
+    fn start(&mut self, copied: Result<TableVersion, TrackedBecause>, copied_at: VisibilitySnapshot, insert_lsn: Lsn) {
         let generation = self.generation.next(insert_lsn);
         let copied_at = Arc::new(copied_at);
         self.bytes = copied.as_ref().map_or(0, TableVersion::bytes);
@@ -802,11 +813,11 @@ impl Table {
         self.history.drain(..).collect()
     }
 
-    fn demote(&mut self, why: &'static str) -> Vec<Arc<TableVersion>> {
+    fn demote(&mut self, why: TrackedBecause) -> Vec<Arc<TableVersion>> {
         if self.state != TableState::Mirrored {
             return Vec::new();
         }
-        self.state = TableState::Tracked(why.into());
+        self.state = TableState::Tracked(why);
         self.bytes_once = std::mem::take(&mut self.bytes);
         self.change_log.skip_to(self.generation);
         self.history.iter_mut().filter_map(|version| version.rows.take()).collect()

@@ -746,7 +746,7 @@ fn over_the_memory_cap_the_table_with_the_fewest_reads_per_byte_becomes_tracked(
     }
     assert!(mirror.room() < each);
     copy_in(&mirror, &schemas[2], &many, seen(100, &[])).expect("followed");
-    assert_eq!(mirror.state(RelationId(3)), Some(TableState::Tracked(LACKS_ROOM.into())));
+    assert_eq!(mirror.state(RelationId(3)), Some(TableState::Tracked(TrackedBecause::LacksRoom)));
 
     // It grows until its reads per byte are fewer than the other's.
     let mut assembler = Assembler::new(1 << 20);
@@ -755,9 +755,9 @@ fn over_the_memory_cap_the_table_with_the_fewest_reads_per_byte_becomes_tracked(
     changes.messages.insert(0, describe(&schemas[0]));
     changes.messages.insert(0, describe(&schemas[1]));
     mirror.apply(transaction(&mut assembler, 100, 2000, &changes.messages));
-    assert_eq!(mirror.state(RelationId(1)), Some(TableState::Tracked(LACKS_ROOM.into())));
+    assert_eq!(mirror.state(RelationId(1)), Some(TableState::Tracked(TrackedBecause::LacksRoom)));
     assert_eq!(mirror.state(RelationId(2)), Some(TableState::Mirrored));
-    assert_eq!(mirror.tracked_because(&[RelationId(2), RelationId(1)]), Some(LACKS_ROOM.into()));
+    assert_eq!(mirror.tracked_because(&[RelationId(2), RelationId(1)]), Some(TrackedBecause::LacksRoom));
     assert_eq!(mirror.tracked_because(&[RelationId(2)]), None);
 
     // A tracked table has generations still.
@@ -783,7 +783,7 @@ fn a_table_may_be_tracked_from_the_start() {
     changes.messages.insert(0, describe(&schema));
     changes.insert(&row(1, "before"));
     mirror.apply(transaction(&mut assembler, 90, 900, &changes.messages));
-    mirror.finish_tracked(copy, "too large".into(), seen(100, &[]), Lsn(1000)).expect("followed");
+    mirror.finish_tracked(copy, TrackedBecause::LacksRoom, seen(100, &[]), Lsn(1000)).expect("followed");
     let known = catalog(&mirror);
     let generation = || {
         let snapshot = mirror.snapshot_at(&seen(200, &[]), Lsn(0), &[RelationId(7)], &known).expect("tracked");

@@ -112,9 +112,7 @@ impl Exposure {
             && exposed.epoch == epoch
             && exposed.sent_at.elapsed() <= lag_max;
         let snapshot = &exposed.snapshot;
-        let has = |relation: &RelationId| snapshot.knows(*relation) || snapshot.catalog.is_derived(*relation);
-        let has_all = || relations.iter().all(has);
-        (is_new_enough && has_all()).then(|| Shown {
+        (is_new_enough && has_all(snapshot, relations)).then(|| Shown {
             number: exposed.number,
             snapshot: Arc::clone(&exposed.snapshot),
             is_confined,
@@ -143,9 +141,8 @@ impl Exposure {
             && exposed.epoch == epoch
             && exposed.sent_at > since
             && exposed.sent_at.elapsed() <= lag_max;
-        let has = |relation: &RelationId| snapshot.knows(*relation) || snapshot.catalog.is_derived(*relation);
         let shown = || Shown { number: exposed.number, snapshot: Arc::clone(snapshot), is_confined: false };
-        (is_usable && relations.iter().all(has)).then(shown)
+        (is_usable && has_all(snapshot, relations)).then(shown)
     }
 
     /// Puts a newer moment in place.
@@ -186,6 +183,11 @@ impl Exposure {
     pub fn lag(&self) -> Option<Duration> {
         self.exposed.load().as_ref().map(|exposed| exposed.sent_at.elapsed())
     }
+}
+
+/// Whether the moment is known of all of them.
+fn has_all(snapshot: &Snapshot, relations: &[RelationId]) -> bool {
+    relations.iter().all(|relation| snapshot.knows(*relation) || snapshot.catalog.is_derived(*relation))
 }
 
 #[cfg(test)]

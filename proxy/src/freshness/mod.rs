@@ -19,7 +19,6 @@ pub mod pins;
 pub mod privileges;
 pub mod zones;
 
-use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,6 +27,7 @@ use std::time::Duration;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::{Catalog, RelationId};
 use freshet_engine::change_log::RowChanges;
+use freshet_engine::mirror::TrackedBecause;
 use freshet_engine::planted::{Bug, is_planted};
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::Keys;
@@ -411,7 +411,7 @@ impl Freshness {
     }
 
     /// Why these relations are in no snapshot with their rows although their tables are followed.
-    pub fn tracked_because(&self, relations: &[RelationId]) -> Option<Cow<'static, str>> {
+    pub fn tracked_because(&self, relations: &[RelationId]) -> Option<TrackedBecause> {
         self.shared.replication.tracked_because(relations)
     }
 

@@ -281,12 +281,7 @@ impl Freshness {
             }
             tables.insert(relation, Arc::clone(rows));
         }
-        let snapshot = Snapshot {
-            applied: pinned.snapshot.applied,
-            catalog: Arc::clone(catalog),
-            tables,
-            tracked: HashMap::new(),
-        };
+        let snapshot = Snapshot { catalog: Arc::clone(catalog), ..pinned.snapshot.with_tables(tables) };
         let snapshot = pinned.unions.complete(Arc::new(snapshot), relations)?;
         Ok(Served { snapshot, statement_time: pinned.statement_time, wait_us: now.wait_us, barrier: now.barrier })
     }

@@ -4,13 +4,13 @@
 //! take the snapshot, copy. Lock before snapshot: a rewrite or TRUNCATE committed between would leave the snapshot an
 //! empty table. Wait for lockers: a transaction that began before the table was published is delivered in part only.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use freshet_engine::catalog::RelationId;
+use freshet_engine::mirror::TrackedBecause;
 use freshet_engine::snapshot::VisibilitySnapshot;
 use freshet_engine::table::{TableBuilder, TableVersion};
 use freshet_engine::types::{Lsn, Oid};
@@ -159,7 +159,7 @@ impl From<tokio_postgres::Error> for HandOverError {
 /// A table that is followed from now on.
 pub struct HandedOver {
     /// Its first copy; an error says why there is none.
-    pub table: Result<TableVersion, Cow<'static, str>>,
+    pub table: Result<TableVersion, TrackedBecause>,
     pub copied_at: VisibilitySnapshot,
     pub insert_lsn: Lsn,
     /// Of the table's row in pg_publication_rel.
@@ -181,10 +181,7 @@ pub struct HandOver {
 impl HandOver {
     /// Copies the table. The mirror must already keep its changes.
     pub async fn run(&self) -> Result<HandedOver, HandOverError> {
-        self.publish().await?;
-        self.wait_for_lockers().await?;
-        let mut leader = Connection::open(&self.address, &self.parameters()).await?;
-        let anchor = self.anchor(&mut leader).await?;
+        let (leader, anchor) = self.begin().await?;
         let copied = tokio::select! {
             copied = self.copy(leader, &anchor) => copied?,
             () = self.someone_waits() => return Err(HandOverError::InTheWay),
@@ -193,13 +190,19 @@ impl HandOver {
     }
 
     /// Likewise without its rows, for the reason given.
-    pub async fn track(&self, why: Cow<'static, str>) -> Result<HandedOver, HandOverError> {
-        self.publish().await?;
-        self.wait_for_lockers().await?;
-        let mut connection = Connection::open(&self.address, &self.parameters()).await?;
-        let anchor = self.anchor(&mut connection).await?;
+    pub async fn track(&self, why: TrackedBecause) -> Result<HandedOver, HandOverError> {
+        let (connection, anchor) = self.begin().await?;
         connection.terminate().await;
         Ok(anchor.handed_over(Err(why)))
+    }
+
+    /// The moment from which the stream tells what changes, and the connection whose transaction sees it.
+    async fn begin(&self) -> Result<(Connection, Anchor), HandOverError> {
+        self.publish().await?;
+        self.wait_for_lockers().await?;
+        let mut leader = Connection::open(&self.address, &self.parameters()).await?;
+        let anchor = self.anchor(&mut leader).await?;
+        Ok((leader, anchor))
     }
 
     fn parameters(&self) -> [(&str, &str); 2] {
@@ -342,7 +345,7 @@ struct Anchor {
 }
 
 impl Anchor {
-    fn handed_over(self, table: Result<TableVersion, Cow<'static, str>>) -> HandedOver {
+    fn handed_over(self, table: Result<TableVersion, TrackedBecause>) -> HandedOver {
         HandedOver { table, copied_at: self.snapshot, insert_lsn: self.insert_lsn, membership: self.membership }
     }
 }

@@ -319,7 +319,7 @@ impl LocalAnswerer {
         }
         if let Some(reason) = self.tracked(&dependencies, &served) {
             return match is_keepable {
-                true => self.relay_bound(request, &dependencies, &statistics, reason).await,
+                true => self.relay_captured(request, &dependencies, &statistics, reason).await,
                 false => Err(self.refuse_prepared(request, &prepared, &statistics, reason)),
             };
         }
@@ -354,10 +354,10 @@ impl LocalAnswerer {
             is_quick,
         };
         let kept = match self.local.execute(&execution, earlier.as_deref(), &statistics).await {
-            Ok(kept) => CachedReply { keys: keys.clone(), ..kept },
+            Ok(kept) => CachedReply { keys, ..kept },
             Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
                 drop(flight);
-                return self.relay_bound(request, &dependencies, &statistics, reason).await;
+                return self.relay_captured(request, &dependencies, &statistics, reason).await;
             }
             Err(reason) => return Err(refuse(reason)),
         };
@@ -370,8 +370,9 @@ impl LocalAnswerer {
         }
         let is_polled =
             is_keepable && request.choice.is_none() && self.local.ahead.wants(&self.local, &self.key, &kept);
+        let keys_polled = is_polled.then(|| kept.keys.clone());
         let has_place = is_keepable && self.local.keep(&self.key, kept);
-        if has_place && is_polled {
+        if let Some(keys) = keys_polled.filter(|_| has_place) {
             let settings = Arc::clone(request.settings);
             self.local.ahead.note(&self.key, Job { prepared, parameters, settings, formats, keys, statistics });
         }
@@ -438,7 +439,7 @@ impl LocalAnswerer {
             }
             // Computed here it was not the same: what it reads is not for us to judge row by row.
             Decision::Relay(reason) => {
-                return self.relay_bound(request, dependencies, statistics, reason).await.map(Some);
+                return self.relay_captured(request, dependencies, statistics, reason).await.map(Some);
             }
             Decision::Audit(reason) => reason,
         };
@@ -452,7 +453,7 @@ impl LocalAnswerer {
         if let Some(reason) = self.tracked(dependencies, &before) {
             return match prepared.plan.uses_time {
                 true => Err(refuse(reason)),
-                false => self.relay_bound(request, dependencies, statistics, reason).await.map(Some),
+                false => self.relay_captured(request, dependencies, statistics, reason).await.map(Some),
             };
         }
         let formats = formats(request.unit, &prepared.plan);
@@ -469,7 +470,8 @@ impl LocalAnswerer {
         }
         // They may have got them meanwhile.
         let why = self.local.freshness.tracked_because(dependencies.relations);
-        Some(UpstreamReason::TableTracked(why.unwrap_or("not mirrored (yet)".into())))
+        let why = why.map_or("not mirrored (yet)".into(), |why| why.to_string().into());
+        Some(UpstreamReason::TableTracked(why))
     }
 
     /// Which keys alone a statement reads; none are told if the catalog is another one meanwhile.

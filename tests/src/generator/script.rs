@@ -37,7 +37,7 @@ pub fn tables_of(setup: &[String]) -> Vec<String> {
 
 /// Runs statements directly; psql would take only so long an argument.
 pub fn execute(cluster: &Cluster, database: &str, statements: &[String]) {
-    let direct = std::net::SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+    let direct = cluster.address();
     let mut client = RawClient::connect(direct, "postgres", database).expect("connects");
     for sql in statements {
         assert_eq!(client.simple(sql).expect("answers").error(), None, "{sql}");
@@ -50,7 +50,7 @@ impl Script {
         let database = cluster.database_with(&self.database);
         execute(cluster, &database, &self.setup);
         let freshet = Freshet::start(&cluster.url(&database), |_| {});
-        let direct = std::net::SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+        let direct = cluster.address();
         freshet.read_until_mirrored(&database, &tables_of(&self.setup));
         let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
         let mut pair = Pair::new(direct, freshet.address(), &database, &settings);

@@ -1,6 +1,5 @@
 //! One world: tables and rows in a database of its own, a freshet before it, sessions of five settings, and statements.
 
-use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use super::check::{Asked, Bound, MODES, Mode, Pair, SETTINGS, Verdict};
@@ -54,7 +53,7 @@ pub(super) fn run(
     execute(cluster, &name, &world.setup);
     let freshet = Freshet::start(&cluster.url(&name), |_| {});
     freshet.read_until_mirrored(&name, &tables_of(&world.setup));
-    let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
+    let direct = cluster.address();
     let mut pairs: Vec<Pair> = SETTINGS.iter().map(|set| Pair::new(direct, freshet.address(), &name, set)).collect();
     for count in 0..options.statements {
         if is_over() {

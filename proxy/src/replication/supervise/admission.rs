@@ -1,7 +1,7 @@
 //! Which tables have room: those that are read most per byte.
 
 use freshet_engine::catalog::RelationId;
-use freshet_engine::mirror::TableStatus;
+use freshet_engine::mirror::{TableStatus, reads_per_byte};
 
 use crate::replication::catalog::TableFacts;
 
@@ -10,7 +10,7 @@ const BETTER_BY: f64 = 2.0;
 
 /// A table that is followed, with the memory that its rows take or would take.
 #[derive(Clone, Debug)]
-pub(super) struct Sized {
+pub(super) struct Footprint {
     relation: RelationId,
     is_mirrored: bool,
     bytes: usize,
@@ -18,7 +18,7 @@ pub(super) struct Sized {
     weight: f64,
 }
 
-impl Sized {
+impl Footprint {
     pub(super) fn mirrored(status: &TableStatus) -> Self {
         Self { relation: status.schema.id, is_mirrored: true, bytes: status.bytes, weight: status.weight }
     }
@@ -32,7 +32,7 @@ impl Sized {
     }
 
     fn reads_per_byte(&self) -> f64 {
-        self.weight / self.bytes.max(1) as f64
+        reads_per_byte(self.weight, self.bytes)
     }
 }
 
@@ -44,11 +44,11 @@ pub(super) struct Admitted {
 }
 
 /// The tracked table with the most reads per byte for which there is room, or would be without such as are read much less.
-pub(super) fn next(tables: &[Sized], room: usize) -> Option<Admitted> {
-    let by_reads = |a: &&Sized, b: &&Sized| a.reads_per_byte().total_cmp(&b.reads_per_byte());
-    let mut waiting: Vec<&Sized> = tables.iter().filter(|table| !table.is_mirrored).collect();
+pub(super) fn next(tables: &[Footprint], room: usize) -> Option<Admitted> {
+    let by_reads = |a: &&Footprint, b: &&Footprint| a.reads_per_byte().total_cmp(&b.reads_per_byte());
+    let mut waiting: Vec<&Footprint> = tables.iter().filter(|table| !table.is_mirrored).collect();
     waiting.sort_by(|a, b| by_reads(b, a));
-    let mut mirrored: Vec<&Sized> = tables.iter().filter(|table| table.is_mirrored).collect();
+    let mut mirrored: Vec<&Footprint> = tables.iter().filter(|table| table.is_mirrored).collect();
     mirrored.sort_by(by_reads);
     waiting.into_iter().find_map(|candidate| {
         // Or it would grow over the cap soon after, and be copied again and again.
@@ -72,8 +72,8 @@ pub(super) fn next(tables: &[Sized], room: usize) -> Option<Admitted> {
 mod tests {
     use super::*;
 
-    fn table(relation: u32, is_mirrored: bool, bytes: usize, weight: f64) -> Sized {
-        Sized { relation: RelationId(relation), is_mirrored, bytes, weight }
+    fn table(relation: u32, is_mirrored: bool, bytes: usize, weight: f64) -> Footprint {
+        Footprint { relation: RelationId(relation), is_mirrored, bytes, weight }
     }
 
     fn admitted(relation: u32, victims: &[u32]) -> Option<Admitted> {

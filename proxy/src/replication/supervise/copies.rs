@@ -1,13 +1,12 @@
 //! First copies: which table is next, and what becomes of it.
 
-use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use freshet_engine::catalog::RelationId;
-use freshet_engine::mirror::{CopyId, LACKS_ROOM, TableState};
+use freshet_engine::mirror::{CopyId, TableState, TrackedBecause};
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::table::Generation;
 use futures_util::FutureExt;
@@ -18,7 +17,7 @@ use crate::replication::bootstrap::{HandOver, HandOverError, HandedOver};
 use crate::replication::catalog::TableFacts;
 use crate::replication::copy::{CopyError, qualified_name};
 use crate::replication::status::StreamState;
-use crate::replication::supervise::admission::{self, Sized};
+use crate::replication::supervise::admission::{self, Footprint};
 use crate::replication::supervise::{COPIES_MAX, Entry, Replication, TICK, Unfit, Wanted};
 use crate::upstream::UpstreamError;
 
@@ -85,17 +84,17 @@ impl Replication {
         if tables.values().any(|entry| matches!(entry.state, Wanted::Copying { .. })) {
             return;
         }
-        let mut sized = Vec::with_capacity(statuses.len());
+        let mut footprints = Vec::with_capacity(statuses.len());
         for status in statuses {
             let Some(entry) = tables.get_mut(&status.schema.id) else { continue };
             let Wanted::Mirrored { facts, .. } = &entry.state else { continue };
             match &status.state {
-                TableState::Mirrored => sized.push(Sized::mirrored(&status)),
-                TableState::Tracked(why) if why == LACKS_ROOM => {
+                TableState::Mirrored => footprints.push(Footprint::mirrored(&status)),
+                TableState::Tracked(TrackedBecause::LacksRoom) => {
                     entry.outgrew = entry.outgrew.max(status.bytes_once);
-                    sized.push(Sized::tracked(&status, facts, entry.outgrew));
+                    footprints.push(Footprint::tracked(&status, facts, entry.outgrew));
                 }
-                TableState::Tracked(_) => {
+                TableState::Tracked(TrackedBecause::Unfit(_)) => {
                     if entry.is_to_be_tried_again(status.generation, Instant::now()) {
                         shared.mirror.forget(status.schema.id);
                         entry.state = Wanted::Due(Instant::now(), "it has changed since it could not be held".into());
@@ -104,9 +103,9 @@ impl Replication {
                 TableState::Poisoned(_) | TableState::Copying => {}
             }
         }
-        let Some(admitted) = admission::next(&sized, shared.mirror.room()) else { return };
+        let Some(admitted) = admission::next(&footprints, shared.mirror.room()) else { return };
         for victim in admitted.victims {
-            shared.mirror.demote(victim, LACKS_ROOM);
+            shared.mirror.demote(victim, TrackedBecause::LacksRoom);
         }
         if let Some(entry) = tables.get_mut(&admitted.relation) {
             shared.mirror.forget(admitted.relation);
@@ -168,7 +167,7 @@ impl Replication {
         match outcome {
             Ok(copied) => {
                 let HandedOver { table, copied_at, insert_lsn, membership } = copied;
-                let followed = table.as_ref().map(|table| table.rows).map_err(Cow::clone);
+                let followed = table.as_ref().map(|table| table.rows).map_err(TrackedBecause::clone);
                 let gone = || UpstreamReason::TableNotMirrored("its copy was given up".into());
                 let finished = copy.ok_or_else(gone).and_then(|copy| match table {
                     Ok(table) => shared.mirror.finish_copy(copy, table, copied_at, insert_lsn),
@@ -237,16 +236,16 @@ impl Replication {
         };
         // A heap is about as large as the mirrored table; do not start what cannot end well.
         if usize::try_from(facts.heap_bytes).is_ok_and(|heap| heap / 2 > room) {
-            return hand_over.track(LACKS_ROOM.into()).await;
+            return hand_over.track(TrackedBecause::LacksRoom).await;
         }
         match hand_over.run().await {
             Err(HandOverError::Copy(CopyError::OverMemory)) => {
                 if let Some(entry) = shared.tables.lock().get_mut(&facts.schema.id) {
                     entry.outgrew = entry.outgrew.max(room);
                 }
-                hand_over.track(LACKS_ROOM.into()).await
+                hand_over.track(TrackedBecause::LacksRoom).await
             }
-            Err(HandOverError::Copy(CopyError::NotHeld(why))) => hand_over.track(why.into()).await,
+            Err(HandOverError::Copy(CopyError::NotHeld(why))) => hand_over.track(TrackedBecause::Unfit(why)).await,
             copied => copied,
         }
     }

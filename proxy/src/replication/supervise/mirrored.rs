@@ -1,6 +1,5 @@
 //! What [`crate::freshness`] asks of the mirror: moments, digests, changes, and which tables are wanted.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +7,7 @@ use std::sync::atomic::Ordering;
 use freshet_config::TableChoice;
 use freshet_engine::catalog::{Catalog, RelationEntry, RelationId};
 use freshet_engine::change_log::RowChanges;
-use freshet_engine::mirror::TableState;
+use freshet_engine::mirror::{TableState, TrackedBecause};
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
 use freshet_engine::table::Generation;
@@ -200,7 +199,7 @@ impl Replication {
     }
 
     /// Why statements over these relations cannot be computed here although their tables are followed.
-    pub fn tracked_because(&self, relations: &[RelationId]) -> Option<Cow<'static, str>> {
+    pub fn tracked_because(&self, relations: &[RelationId]) -> Option<TrackedBecause> {
         let loaded = self.shared.loaded.load();
         self.shared.mirror.tracked_because(&loaded.catalog.expand(relations))
     }

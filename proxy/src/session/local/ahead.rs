@@ -62,8 +62,9 @@ pub struct Job {
 }
 
 impl Ahead {
-    pub fn new(percent: u64) -> Self {
-        Self { share: percent as f64 / 100.0, jobs: Mutex::default(), noted: Notify::new() }
+    /// `percent`: of one processor, for all `databases` together.
+    pub fn new(percent: u64, databases: u64) -> Self {
+        Self { share: percent as f64 / 100.0 / databases.max(1) as f64, jobs: Mutex::default(), noted: Notify::new() }
     }
 
     /// Whether this reply, which is about to take the place of the one kept so far, is one of a series that is polled.
@@ -106,15 +107,14 @@ pub async fn run(local: Weak<Local>) {
     loop {
         let Some(local) = local.upgrade().filter(|local| !local.freshness.is_stopped()) else { return };
         let purse = purse.get_or_insert_with(|| Purse::new(local.ahead.share, Instant::now()));
-        let jobs = local.ahead.all();
-        if jobs.is_empty() {
+        if local.ahead.jobs.lock().is_empty() {
             let _ = timeout(IDLE, local.ahead.noted.notified()).await;
             continue;
         }
         let now = local.freshness.replication().transactions();
         let mut pause = PACE;
         if now != transactions && purse.is_open(Instant::now()) {
-            match refresh(&local, jobs, purse).await {
+            match refresh(&local, local.ahead.all(), purse).await {
                 true => transactions = now,
                 false => pause = AGAIN,
             }

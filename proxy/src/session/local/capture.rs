@@ -185,30 +185,17 @@ impl LocalAnswerer {
         self.with_context(request, |context| self.local.engine.dependencies(request.sql, context))
     }
 
-    /// Like [`Self::relay_captured`] for a statement that is bound. Its reply is kept only if the text, too, depends on nothing
-    /// but tables: a plan says which those are, but not that no text among their rows is read as a time, which may be `now`.
-    pub(super) async fn relay_bound(
+    /// Relays the statement; its reply is kept where that is sound and worth it, and shared with who asks for it meanwhile. The
+    /// text, too, must depend on nothing but tables, also of a statement that is bound: a plan says which those are, but not that
+    /// no text among their rows is read as a time, which may be `now`.
+    pub(super) async fn relay_captured(
         &mut self,
         request: &Request<'_>,
         dependencies: &Dependencies<'_>,
         statistics: &Arc<ShapeStatistics>,
         reason: UpstreamReason,
     ) -> Result<Reply, Relay> {
-        if !may_keep(request) || self.dependencies_of_text(request).is_none() {
-            return Err(self.refuse(request, Some(statistics), reason));
-        }
-        self.relay_captured(request, dependencies, statistics, reason).await
-    }
-
-    /// Relays the statement; its reply is kept where that is sound and worth it, and shared with who asks for it meanwhile.
-    async fn relay_captured(
-        &mut self,
-        request: &Request<'_>,
-        dependencies: &Dependencies<'_>,
-        statistics: &Arc<ShapeStatistics>,
-        reason: UpstreamReason,
-    ) -> Result<Reply, Relay> {
-        if !may_keep(request) || self.local.patience.is_some() {
+        if !may_keep(request) || self.local.patience.is_some() || self.dependencies_of_text(request).is_none() {
             return Err(self.refuse(request, Some(statistics), reason));
         }
         let boarding = match self.local.captures.note(&self.key, Instant::now()) {

@@ -31,7 +31,7 @@ pub async fn watch(local: Weak<Local>) {
 
 fn look(local: &Arc<Local>, weights: &mut HashMap<RelationId, f64>) {
     let catalog = local.freshness.catalog();
-    let reads = local.statistics.reads().into_iter().filter(|(_, calls)| *calls > 0);
+    let reads = local.statistics.reads().into_iter();
     let reads = reads.map(|(relations, calls)| (catalog.expand(&relations), calls));
     age(weights, reads);
     local.freshness.replication().set_weights(weights.clone());

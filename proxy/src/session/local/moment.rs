@@ -7,7 +7,7 @@
 
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
-use freshet_engine::reason::UpstreamReason::{self, CatalogChanged};
+use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::Keys;
 
 use crate::freshness::Served;
@@ -111,7 +111,8 @@ impl LocalAnswerer {
         let Some(choice) = request.choice else {
             let served = self.acquire_shared(request, mode, relations, arrival).await?;
             // The barrier may have seen a change of the configuration, from which the session's settings are others.
-            return if self.configuration() == request.configuration { Ok(served) } else { Err(CatalogChanged) };
+            let is_same = self.configuration() == request.configuration;
+            return if is_same { Ok(served) } else { Err(UpstreamReason::CatalogChanged) };
         };
         let freshness = &self.local.freshness;
         let now = freshness.acquire(mode, relations, self.required).await?;
