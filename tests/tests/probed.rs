@@ -387,3 +387,34 @@ fn what_depends_on_more_than_tables_is_never_kept() {
         until_hit(&mut client, text);
     }
 }
+
+#[test]
+fn a_grouped_column_may_be_seen_as_text() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE t (id int PRIMARY KEY, v varchar(20), b char(5), d date);
+         INSERT INTO t SELECT n, 'v' || n % 5, 'b' || n % 3, '2024-01-01'::date + n % 4 FROM generate_series(1, 60) n",
+    );
+    let (mut client, mut direct) = (world.client(), world.direct());
+    for text in [
+        "SELECT upper(v), v || 'x', count(*) FROM t GROUP BY v ORDER BY v",
+        "SELECT v, length(v), min(id) FROM t GROUP BY v HAVING v LIKE 'v%' AND lower(v) <> 'v3' ORDER BY lower(v)",
+        "SELECT b || '-', count(*) FROM t GROUP BY b ORDER BY 1",
+        "SELECT v COLLATE \"C\", count(*) FROM t GROUP BY v ORDER BY v COLLATE \"C\" DESC",
+        "SELECT upper(v) u, b, count(*) FROM t GROUP BY GROUPING SETS ((v), (v, b)) ORDER BY 1, 2",
+        "SELECT x.v || '!', max(y.id) FROM t x JOIN t y USING (v) GROUP BY x.v ORDER BY 1",
+        "SELECT upper(v), row_number() OVER (ORDER BY lower(v)) FROM t GROUP BY v ORDER BY 2",
+    ] {
+        settle(&mut client, text);
+        assert_eq!(shown(&mut client, text), shown(&mut direct, text), "{text}");
+    }
+    for text in [
+        "SELECT v FROM t GROUP BY v::text",
+        "SELECT v FROM t GROUP BY v COLLATE \"C\"",
+        "SELECT v FROM t GROUP BY upper(v)",
+    ] {
+        for _ in 0..4 {
+            assert!(shown(&mut client, text).contains("must appear in the GROUP BY clause"), "{text}");
+        }
+    }
+}

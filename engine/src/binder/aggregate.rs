@@ -89,6 +89,9 @@ impl Binder<'_> {
         order: Vec<(Typed, SortKey)>,
         known: &'static [&'static Aggregate],
     ) -> Bound<(AggregateCall, CollationStrength)> {
+        if let Some(extreme) = self.enum_extreme(call, &arguments) {
+            return extreme;
+        }
         let chosen =
             self.chosen_aggregate(call, &arguments, known).ok_or_else(|| unknown_function(call, &arguments))?;
         let mut arguments = arguments.into_iter();

@@ -2,6 +2,7 @@
 //! (transformArrayExpr, transformContainerSubscripts, make_scalar_array_op, enforce_generic_type_consistency).
 
 use crate::binder::coerce::{Needs, check_collation, common_type, is_collatable};
+use crate::binder::enums::enum_among;
 use crate::binder::expression::{Level, unknown_function};
 use crate::binder::typed::{CollationStrength, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType, unsupported};
@@ -106,6 +107,9 @@ impl Binder<'_> {
         is_all: bool,
         array: Typed,
     ) -> Bound<Typed> {
+        if enum_among(std::slice::from_ref(&operand)).is_some() {
+            return Err(unsupported("ANY or ALL of an array of an enum"));
+        }
         if !matches!((symbol, is_all), ("=", false) | ("<>", true)) {
             let word = if is_all { "ALL" } else { "ANY" };
             return Err(unsupported(format!("{symbol} {word} of an array that is no list")));

@@ -6,10 +6,11 @@ use crate::binder::typed::{CollationStrength, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, CastContext, CastMethod, Function, Volatility};
+use crate::catalog::order::Order;
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Expr, TypeName};
 use crate::types::text::{self, ParseError};
-use crate::types::{Element, Oid, PgType, Value};
+use crate::types::{Element, PgType, Value};
 
 impl Binder<'_> {
     /// coerce_to_target_type without a modifier.
@@ -19,6 +20,12 @@ impl Binder<'_> {
         }
         if typed.is_unknown() {
             return self.coerce_unknown(typed, to);
+        }
+        if matches!(typed.pg_type(), PgType::Enum(_)) {
+            return self.label_as_text(typed, to, context);
+        }
+        if let PgType::Enum(labels) = to {
+            return self.text_as_label(typed, labels, context);
         }
         let from = typed.pg_type();
         let no_cast = || UpstreamReason::UnknownFunction(format!("cast from {} to {}", from.name(), to.name()).into());
@@ -154,7 +161,7 @@ impl Binder<'_> {
             };
             check_collation(collation, needs, function.name)?;
             if let (Needs::Order, Some(collation)) = (needs, collation.learnt_order()) {
-                return ranked_comparison(function, arguments, collation);
+                return ranked_comparison(function.name, arguments, Order::Collation(collation));
             }
             if needs == Needs::Case && !matches!(function.name, "~*" | "!~*") {
                 return folded_call(function, arguments, (collation, strength));
@@ -258,6 +265,12 @@ impl Binder<'_> {
     /// typenameTypeIdAndMod, for the types held here.
     pub(super) fn type_named(&self, written: &TypeName) -> Bound<(PgType, i32)> {
         let unknown = || UpstreamReason::UnsupportedType(written.name.clone().into());
+        if let Some(labels) = self.enum_named(written) {
+            return if written.is_array || !written.modifiers.is_empty() { Err(unknown()) } else { Ok((labels, -1)) };
+        }
+        if written.schema.is_some() {
+            return Err(unknown());
+        }
         if !written.is_system
             && (self.catalog.user_types.contains(written.name.as_str()) || !self.is_pg_catalog_first())
         {
@@ -290,12 +303,12 @@ pub(super) enum Needs {
 
 const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
 
-/// One of < <= > >= between the operands' places in the order of the collation.
-fn ranked_comparison(function: &Function, arguments: Vec<Typed>, collation: Oid) -> Bound<Typed> {
+/// One of < <= > >= between the operands' places in the order.
+pub(super) fn ranked_comparison(symbol: &str, arguments: Vec<Typed>, order: Order) -> Bound<Typed> {
     let of_ranks = [PgType::Int8, PgType::Int8];
-    let comparison = functions::operators(function.name).iter().find(|known| known.arguments == of_ranks);
-    let comparison = *comparison.ok_or_else(|| UpstreamReason::Collation(function.name.into()))?;
-    let arguments = arguments.into_iter().map(|argument| argument.expr.ranked(collation)).collect();
+    let comparison = functions::operators(symbol).iter().find(|known| known.arguments == of_ranks);
+    let comparison = *comparison.ok_or_else(|| UpstreamReason::Collation(symbol.to_owned().into()))?;
+    let arguments = arguments.into_iter().map(|argument| argument.expr.ranked(order)).collect();
     Ok(Typed::bool(BoundExpr::Call { function: comparison, arguments, expr_type: BOOL }))
 }
 
@@ -477,6 +490,7 @@ fn depends_on_settings(pg_type: PgType, literal: &str) -> bool {
         | PgType::Varbit
         | PgType::Json
         | PgType::Jsonb
+        | PgType::Enum(_)
         | PgType::Unknown => false,
     }
 }

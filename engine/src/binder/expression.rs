@@ -1,6 +1,7 @@
 //! Expressions: transformExpr of parse_expr.c, ParseFuncOrColumn and make_op.
 
 use crate::binder::coerce::{Needs, check_collation, is_collatable};
+use crate::binder::enums::enum_among;
 use crate::binder::notation::{is_bit, parameter_names};
 use crate::binder::resolve;
 use crate::binder::scope::Scope;
@@ -203,6 +204,11 @@ impl Binder<'_> {
     /// make_op.
     pub(super) fn operator(&mut self, symbol: &str, left: Option<Typed>, right: Typed) -> Bound<Typed> {
         let mut arguments: Vec<Typed> = left.into_iter().chain([right]).collect();
+        if let Some(labels) = enum_among(&arguments)
+            && symbol != "||"
+        {
+            return self.enum_comparison(symbol, labels, arguments);
+        }
         let candidate = self.operator_candidate(symbol, &arguments)?;
         if symbol == "||" {
             arguments = self.concatenable(candidate, arguments)?;
@@ -276,6 +282,9 @@ impl Binder<'_> {
     /// The = operator of two operands, coerced to what it takes.
     pub(super) fn equality(&mut self, left: Typed, right: Typed) -> Bound<(&'static Function, Typed, Typed)> {
         let arguments = vec![left, right];
+        if let Some(labels) = enum_among(&arguments) {
+            return self.enum_equality(labels, arguments);
+        }
         let equal = self.operator_function("=", &arguments)?;
         let mut coerced = self.coerce_arguments(equal, arguments)?;
         // The call itself is not needed, its check of collations is.
@@ -379,11 +388,12 @@ impl Binder<'_> {
         // Membership, as IN has it.
         if (symbol == "=" && !is_all) || (symbol == "<>" && is_all) {
             let negated = is_all;
+            let labels = enum_among(std::slice::from_ref(&operand)).or_else(|| enum_among(&items));
             let (equal, operand, first) = self.equality(operand, items.remove(0))?;
             let element = equal.arguments.last().copied().unwrap_or(PgType::Text);
             let mut list = vec![first.expr];
             for item in items {
-                list.push(self.coerce(item, element, CastContext::Implicit)?.expr);
+                list.push(self.listed(item, labels, element)?.expr);
             }
             return Ok(Typed::bool(self.membership(equal, operand.expr, list, negated)?));
         }
@@ -412,11 +422,12 @@ impl Binder<'_> {
         let (Some(operand), Some(first)) = (items.next(), items.next()) else {
             return Err(unsupported("empty IN list"));
         };
+        let labels = enum_among(std::slice::from_ref(&operand)).or_else(|| enum_among(std::slice::from_ref(&first)));
         let (equal, operand, first) = self.equality(operand, first)?;
         let element = equal.arguments.last().copied().unwrap_or(common);
         let mut list = vec![first.expr];
         for item in items {
-            list.push(self.coerce(item, element, CastContext::Implicit)?.expr);
+            list.push(self.listed(item, labels, element)?.expr);
         }
         self.membership(equal, operand.expr, list, negated)
     }
@@ -527,7 +538,7 @@ impl Binder<'_> {
         if is_collatable(expr_type.pg_type) {
             check_collation(expr_type.collation, Needs::Order, "GREATEST or LEAST")?;
         }
-        let ranked = expr_type.collation.learnt_order();
+        let ranked = expr_type.order();
         let compared = match expr_type.pg_type {
             _ if ranked.is_some() => PgType::Int8,
             // The btree order of varchar is text's.
@@ -541,11 +552,11 @@ impl Binder<'_> {
         let expr = match ranked {
             None => BoundExpr::Extreme { less, greatest, arguments: items.collect(), expr_type },
             // All under the collation that they agree on, whatever each would have by itself.
-            Some(collation) => {
+            Some(order) => {
                 let of_ranks = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
-                let arguments = items.map(|item| item.ranked(collation)).collect();
+                let arguments = items.map(|item| item.ranked(order)).collect();
                 let extreme = BoundExpr::Extreme { less, greatest, arguments, expr_type: of_ranks };
-                extreme.text_at(collation, expr_type.typmod, expr_type)?
+                extreme.text_at(order, expr_type.typmod, expr_type)?
             }
         };
         Ok(Typed { expr, expr_type, strength, origin: None })
@@ -555,10 +566,12 @@ impl Binder<'_> {
     fn null_if(&mut self, level: &mut Level, left: &Expr, right: &Expr) -> Bound<Typed> {
         let left = self.expression(level, left)?;
         let right = self.expression(level, right)?;
+        let kept = self.repeat(&left)?;
         let (equal, left, right) = self.equality(left, right)?;
         // Its collation is that of both (assign_collations_walker).
         let (collation, strength) = self.input_collation(&[&left, &right], left.pg_type())?;
-        let kept = self.repeat(&left)?;
+        // Polymorphic, it keeps the type.
+        let kept = if matches!(kept.pg_type(), PgType::Enum(_)) { kept } else { self.repeat(&left)? };
         let kept = if is_collatable(kept.pg_type()) { kept.collated(collation) } else { kept };
         let condition = self.call(equal, vec![left, right], -1)?;
         let expr_type = kept.expr_type;

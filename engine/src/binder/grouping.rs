@@ -20,18 +20,19 @@ pub(super) struct Grouping {
     aggregates: usize,
     /// Of the FROM clause's output columns that are table columns: table use and index in the table.
     table_columns: HashMap<usize, (usize, usize)>,
+    /// The types of its output columns, before anything is made of them.
+    own_types: HashMap<usize, ExprType>,
 }
 
 impl Grouping {
     pub(super) fn new(groups: Vec<BoundExpr>, aggregates: usize, scope: &Scope) -> Self {
-        let table_columns = scope
-            .items
-            .iter()
-            .flat_map(|item| &item.columns)
-            .filter(|column| column.merged.is_none())
-            .filter_map(|column| Some((column.index, *column.uses.first()?)))
-            .collect();
-        Self { groups, aggregates, table_columns }
+        let columns = || {
+            let all = scope.items.iter().flat_map(|item| &item.columns);
+            all.filter(|column| column.merged.is_none())
+        };
+        let table_columns = columns().filter_map(|column| Some((column.index, *column.uses.first()?))).collect();
+        let own_types = columns().filter_map(|column| Some((column.index, column.expr_type?))).collect();
+        Self { groups, aggregates, table_columns, own_types }
     }
 
     /// Adds the columns of `expr` that stand ungrouped but are determined by a grouped primary key: one value per group,
@@ -81,7 +82,18 @@ impl Grouping {
     }
 
     fn position(&self, expr: &BoundExpr) -> Option<usize> {
-        self.groups.iter().position(|group| is_same(group, expr))
+        self.groups.iter().position(|group| is_same(group, expr) || self.is_relabelled(group, expr))
+    }
+
+    /// Whether it is a column that is grouped by, seen as of another type or under another collation (a RelabelType or CollateExpr
+    /// around the Var, which is what check_ungrouped_columns looks for).
+    fn is_relabelled(&self, group: &BoundExpr, expr: &BoundExpr) -> bool {
+        match (group, expr) {
+            (BoundExpr::Column { index, expr_type }, BoundExpr::Column { index: other, .. }) => {
+                index == other && self.own_types.get(index) == Some(expr_type)
+            }
+            _ => false,
+        }
     }
 
     /// Makes `expr` one over the aggregate's output.

@@ -14,6 +14,7 @@ mod choice;
 mod coerce;
 mod common;
 mod decorrelate;
+mod enums;
 mod expression;
 mod from;
 mod function;
@@ -42,8 +43,10 @@ pub use self::choice::OpenColumns;
 pub use self::used::Used;
 
 use crate::catalog::functions::{
-    AggregateFunction, Function, RANK, RANK_PADDED, RowsFunction, TEXT_AT, WindowFunction, length_coercion,
+    AggregateFunction, Function, LABEL_AT, PLACE, RANK, RANK_PADDED, RowsFunction, TEXT_AT, WindowFunction,
+    length_coercion,
 };
+use crate::catalog::order::Order;
 use crate::catalog::{Catalog, Collation, RelationId};
 use crate::reason::UpstreamReason;
 use crate::statement::Statement;
@@ -76,6 +79,16 @@ pub struct ExprType {
     /// -1 unless the value is known to obey a modifier (a column, or a cast with one).
     pub typmod: i32,
     pub collation: Collation,
+}
+
+impl ExprType {
+    /// The order of its values, if that is not the one of their bytes or numbers.
+    pub(crate) fn order(&self) -> Option<Order> {
+        match self.pg_type {
+            PgType::Enum(labels) => Some(Order::Labels(labels)),
+            _ => self.collation.learnt_order().map(Order::Collation),
+        }
+    }
 }
 
 /// An expression over the columns of one input.
@@ -152,16 +165,23 @@ pub enum BoundExpr {
 
 impl BoundExpr {
     /// A text's place in the order of a collation that upstream has told.
-    pub(crate) fn ranked(self, collation: Oid) -> Self {
+    pub(crate) fn ranked(self, order: Order) -> Self {
         let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
-        let function = if self.expr_type().pg_type == PgType::Bpchar { &RANK_PADDED } else { &RANK };
-        Self::Call { function, arguments: vec![self, Self::collation(collation)], expr_type }
+        let (function, whose) = match order {
+            Order::Labels(labels) => (&PLACE, labels.number()),
+            Order::Collation(collation) if self.expr_type().pg_type == PgType::Bpchar => (&RANK_PADDED, collation),
+            Order::Collation(collation) => (&RANK, collation),
+        };
+        Self::Call { function, arguments: vec![self, Self::collation(whose)], expr_type }
     }
 
     /// The text at a rank, which is this expression, of values that had the modifier `typmod`.
-    pub(crate) fn text_at(self, collation: Oid, typmod: i32, shown: ExprType) -> Result<Self, UpstreamReason> {
-        let arguments = vec![self, Self::collation(collation)];
-        let text = Self::Call { function: &TEXT_AT, arguments, expr_type: shown };
+    pub(crate) fn text_at(self, order: Order, typmod: i32, shown: ExprType) -> Result<Self, UpstreamReason> {
+        let (function, whose) = match order {
+            Order::Labels(labels) => (&LABEL_AT, labels.number()),
+            Order::Collation(collation) => (&TEXT_AT, collation),
+        };
+        let text = Self::Call { function, arguments: vec![self, Self::collation(whose)], expr_type: shown };
         if shown.pg_type != PgType::Bpchar {
             return Ok(text);
         }
@@ -180,7 +200,7 @@ impl BoundExpr {
         }
     }
 
-    /// A collation as the last argument of the functions that depend on one.
+    /// A collation, or the number of an enum type, as the last argument of the functions that depend on one.
     pub(crate) fn collation(collation: Oid) -> Self {
         let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
         Self::Literal { value: Value::Int8(collation.into()), expr_type }
@@ -528,7 +548,7 @@ impl<'a> Binder<'a> {
     fn new(catalog: &'a Catalog, context: &BindContext<'a>) -> Bound<Self> {
         let declared = |oid: &Oid| match *oid {
             0 => Ok(None),
-            oid => match PgType::from_oid(oid) {
+            oid => match catalog.pg_type(oid) {
                 Some(PgType::Unknown) => Ok(None),
                 Some(known) => Ok(Some(known)),
                 None => Err(UpstreamReason::UnsupportedType(format!("parameter of type {oid}").into())),

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::overloads::Overloads;
-use crate::types::{Oid, PgType};
+use crate::types::{EnumType, Oid, PgType};
 
 /// `pg_class.oid` of a table in the mirrored database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,7 +63,7 @@ pub struct ColumnSchema {
     pub attnum: i16,
     pub type_oid: Oid,
     pub typmod: i32,
-    /// None: a type the engine does not hold (or a domain, enum, array, generated column...); the column is not
+    /// None: a type the engine does not hold (or a domain, a generated column...); the column is not
     /// mirrored and a statement that uses it goes upstream.
     pub pg_type: Option<PgType>,
     pub not_null: bool,
@@ -216,12 +216,25 @@ pub struct Catalog {
     /// Enum types, and arrays of them, with what tells whether their labels are the same; without those that have casts or operator
     /// classes of their own. Values of these change with their labels alone.
     pub enums: HashMap<Oid, i64>,
+    /// Of them, those that values are held of.
+    pub enum_types: HashMap<Oid, EnumEntry>,
     /// Collations by schema and name, those that the database's encoding can use.
     pub collations: HashMap<Arc<str>, HashMap<Arc<str>, Collation>>,
     /// The database's default collation.
     pub default_collation: Option<Collation>,
     /// What upstream has told of the order of text; shared by the catalogs of one life of upstream.
     pub orders: Arc<order::Orders>,
+}
+
+/// An enum type by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnumEntry {
+    pub schema: Arc<str>,
+    pub labels: EnumType,
+    /// Everybody may look into its schema.
+    pub is_schema_public: bool,
+    /// No other type has its name, in any schema.
+    pub is_only: bool,
 }
 
 impl RelationEntry {
@@ -242,6 +255,11 @@ impl Catalog {
             return self.schemas.get(schema)?.get(name);
         }
         search_path.iter().find_map(|schema| self.schemas.get(schema)?.get(name))
+    }
+
+    /// The type of this OID, if values of it are held.
+    pub fn pg_type(&self, oid: Oid) -> Option<PgType> {
+        PgType::from_oid(oid).or_else(|| Some(PgType::Enum(self.enum_types.get(&oid)?.labels)))
     }
 
     /// Whether the relation has no rows here that are its own: it is made of others, by its name or by a REFRESH.
@@ -279,6 +297,7 @@ impl Catalog {
             immutable_functions,
             has_user_casts,
             enums,
+            enum_types,
             collations,
             default_collation,
             orders,
@@ -296,6 +315,7 @@ impl Catalog {
             && *immutable_functions == other.immutable_functions
             && *has_user_casts == other.has_user_casts
             && *enums == other.enums
+            && *enum_types == other.enum_types
             && *collations == other.collations
             && *default_collation == other.default_collation
             && Arc::ptr_eq(orders, &other.orders)

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use crate::types::Oid;
+use crate::types::{EnumType, Oid};
 
 /// Texts whose places one execution may ask for, and their bytes.
 const MISSING_TEXTS_MAX: usize = 100_000;
@@ -113,6 +113,15 @@ pub struct OrderView {
     known: Arc<HashMap<Oid, Arc<KnownOrder>>>,
     letters: Arc<HashMap<Oid, Letters>>,
     missing: RefCell<Noted>,
+}
+
+/// Whose order it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A collation's, that upstream tells.
+    Collation(Oid),
+    /// That of an enum's labels.
+    Labels(EnumType),
 }
 
 /// What a letter is changed to.

@@ -26,7 +26,7 @@ pub struct Overload {
 pub enum Taken {
     /// Nobody knows.
     Any,
-    /// These types (by OID), as they are or converted implicitly; none, where it takes a type of the users' own.
+    /// These types (by OID), as they are or converted implicitly, enums among them; none, where it takes another type of the users' own.
     Of(Vec<u32>),
 }
 
@@ -50,7 +50,7 @@ impl Overloads {
         self.names.contains_key(name)
     }
 
-    /// Whether one of the name is a candidate for arguments of these built-in types (parse_func.c, func_match_argtypes: each
+    /// Whether one of the name is a candidate for arguments of these types (parse_func.c, func_match_argtypes: each
     /// must be convertible implicitly, which an untyped literal always is).
     pub fn may_take(&self, name: &str, arguments: &[PgType]) -> bool {
         let fits = |takes: &Vec<Taken>| {

@@ -213,7 +213,8 @@ pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u
         | PgType::Uuid
         | PgType::Array(_)
         | PgType::Bytea => return Ok(None),
-        PgType::Json | PgType::Jsonb | PgType::Unknown => {
+        // An enum's labels are sorted by their places.
+        PgType::Json | PgType::Jsonb | PgType::Enum(_) | PgType::Unknown => {
             return Err(unknown(pg_type));
         }
     }))
@@ -234,7 +235,7 @@ pub(super) fn directed(mut codes: Vec<u64>, values: &dyn Array, key: Direction) 
 /// Refuses types whose order is not known here.
 pub(super) fn check(pg_type: PgType) -> Result<(), EvalError> {
     match pg_type {
-        PgType::Json | PgType::Jsonb | PgType::Unknown => Err(unknown(pg_type)),
+        PgType::Json | PgType::Jsonb | PgType::Enum(_) | PgType::Unknown => Err(unknown(pg_type)),
         _ => Ok(()),
     }
 }

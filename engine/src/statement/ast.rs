@@ -321,7 +321,7 @@ pub enum Expr {
 pub struct ArrayLiteral {
     pub items: ArrayItems,
     /// The element type that it is cast to.
-    pub to: Option<TypeName>,
+    pub to: Option<Box<TypeName>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -390,6 +390,8 @@ pub enum SqlValueFunction {
 /// A type as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeName {
+    /// As written; pg_catalog's is told by `is_system`.
+    pub schema: Option<Box<str>>,
     /// pg_type.typname.
     pub name: Name,
     /// Named by a keyword or through pg_catalog; otherwise the search path decides.

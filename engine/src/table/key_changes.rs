@@ -122,7 +122,7 @@ impl Followed {
     fn enter(&self, generation: Generation, chunk: &Chunk) {
         let Some(pg_type) = chunk.pg_type(self.column) else { return self.enter_all(generation) };
         let array = &chunk.columns[self.column];
-        let is_text = matches!(pg_type, PgType::Text | PgType::Varchar);
+        let is_text = matches!(pg_type, PgType::Text | PgType::Varchar | PgType::Enum(_));
         let texts = is_text.then(|| TextColumn::of(array));
         // No key equals NULL.
         for row in (0..chunk.rows).filter(|row| array.is_valid(*row)) {

@@ -46,6 +46,7 @@ pub fn value_at(array: &dyn Array, pg_type: PgType, row: usize) -> Value {
         | PgType::Varbit
         | PgType::Json
         | PgType::Jsonb
+        | PgType::Enum(_)
         | PgType::Unknown => Value::Text(TextColumn::of(array).get(row).into()),
     }
 }
@@ -98,6 +99,7 @@ pub fn array_type(pg_type: PgType) -> DataType {
         | PgType::Varbit
         | PgType::Json
         | PgType::Jsonb
+        | PgType::Enum(_)
         | PgType::Unknown => DataType::Utf8,
     }
 }

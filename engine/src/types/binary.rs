@@ -1,7 +1,7 @@
 //! The binary format of every type: PostgreSQL's send functions ([`write()`]) and receive functions ([`decode`]).
 //! No length prefix; NULL has no bytes.
 
-use super::text::{ParseError, limit_bpchar, limit_varchar, pad_bpchar, truncate_name};
+use super::text::{ParseError, limit_bpchar, limit_varchar, pad_bpchar, parse_label, truncate_name};
 use super::{Interval, Numeric, PgType, Value, array, bits, json};
 
 /// The version that jsonb_send puts before the text.
@@ -32,6 +32,7 @@ pub fn decode(pg_type: PgType, typmod: i32, bytes: &[u8]) -> Result<Value, Parse
             text => Value::Text(text.into()),
         },
         PgType::Varchar => Value::Text(limit_varchar(decode_text(bytes)?, typmod)?.into()),
+        PgType::Enum(labels) => Value::Text(parse_label(labels, decode_text(bytes)?)?.into()),
         PgType::Bpchar => Value::Text(pad_bpchar(limit_bpchar(decode_text(bytes)?, typmod)?, typmod)),
         PgType::Date => Value::Date(decode_date(bytes)?),
         PgType::Time => Value::Time(decode_time(bytes)?),
@@ -51,7 +52,7 @@ pub fn decode(pg_type: PgType, typmod: i32, bytes: &[u8]) -> Result<Value, Parse
 /// The value of an upstream column from what its send function made; see [`super::text::parse_stored`].
 pub fn decode_stored(pg_type: PgType, bytes: &[u8]) -> Result<Value, ParseError> {
     match pg_type {
-        PgType::Json => Ok(Value::Text(decode_text(bytes)?.into())),
+        PgType::Json | PgType::Enum(_) => Ok(Value::Text(decode_text(bytes)?.into())),
         PgType::Jsonb => Ok(Value::Text(decode_text(jsonb_text(bytes)?)?.into())),
         _ => decode(pg_type, -1, bytes),
     }

@@ -70,6 +70,7 @@ impl ColumnBuilder {
             | PgType::Varbit
             | PgType::Json
             | PgType::Jsonb
+            | PgType::Enum(_)
             | PgType::Unknown => Values::Text(TextBuilder::with_capacity(rows)),
         };
         Self { pg_type, values }

@@ -316,7 +316,13 @@ impl<'s> Cells<'s> {
             PgType::Bytea | PgType::Array(_) => return Self::Others(Others::Bytes(column.as_binary().clone())),
             PgType::Bit | PgType::Varbit => return Self::Others(Others::BitsBinary(column.clone())),
             PgType::Jsonb => return Self::Others(Others::JsonbBinary(column.clone())),
-            PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name | PgType::Json | PgType::Unknown => {
+            PgType::Text
+            | PgType::Varchar
+            | PgType::Bpchar
+            | PgType::Name
+            | PgType::Json
+            | PgType::Enum(_)
+            | PgType::Unknown => {
                 return Self::Texts(Texts::of(column));
             }
         })

@@ -11,6 +11,7 @@
 //! | Numeric, fixed scale ≤ 38 digits | Decimal128(38, s) | mantissa at scale s; every value has dscale s |
 //! | Numeric, scale per value | Struct{mantissa: Decimal128(38,0), scale: Int16} | see [`numeric`]; scale < 0 codes NaN and ±infinity |
 //! | Text, Varchar, Bpchar, Json, Jsonb, Name, Unknown | Utf8, or Dictionary(Int32, Utf8) | bpchar as PostgreSQL prints it, padded |
+//! | Enum | Utf8, or Dictionary(Int32, Utf8) | the label, see [`labels`] |
 //! | Date | Int32 | days since 2000-01-01; i32::MAX / MIN are ±infinity |
 //! | Time | Int64 | microseconds since midnight |
 //! | Timestamp, Timestamptz | Int64 | microseconds since 2000-01-01 (UTC); i64::MAX / MIN are ±infinity |
@@ -33,6 +34,7 @@ pub mod float;
 pub mod interval;
 pub mod json;
 pub mod key_hash;
+pub mod labels;
 pub mod numeric;
 pub mod text;
 mod text_column;
@@ -40,6 +42,7 @@ pub mod value;
 
 pub use array::Element;
 pub use key_hash::KeyHash;
+pub use labels::EnumType;
 pub use value::{Interval, Numeric, Value};
 
 /// PostgreSQL object identifier.
@@ -74,6 +77,8 @@ pub enum PgType {
     Json,
     Jsonb,
     Array(Element),
+    /// Not built in: the catalog tells which there are.
+    Enum(EnumType),
     /// The type of an untyped literal or parameter before coercion; pseudo-type in the end (text on output).
     Unknown,
 }
@@ -89,6 +94,7 @@ pub enum TypeCategory {
     Timespan,
     UserDefined,
     Array,
+    Enum,
     Unknown,
 }
 
@@ -106,9 +112,10 @@ impl PgType {
     /// Whether equal values are the same: equality is that of the representation (text: of the collations that are mirrored, which are
     /// deterministic).
     pub fn is_plainly_equal(self) -> bool {
-        self.is_ordinal() || matches!(self, Self::Text | Self::Varchar | Self::Uuid)
+        self.is_ordinal() || matches!(self, Self::Text | Self::Varchar | Self::Uuid | Self::Enum(_))
     }
 
+    /// Those that are built in.
     pub const ALL: [Self; 36] = [
         Self::Bool,
         Self::Int2,
@@ -148,7 +155,7 @@ impl PgType {
         Self::Unknown,
     ];
 
-    /// The OID in `pg_type.dat`.
+    /// `pg_type.oid`.
     pub fn oid(self) -> Oid {
         match self {
             Self::Bool => 16,
@@ -175,9 +182,11 @@ impl PgType {
             Self::Uuid => 2950,
             Self::Jsonb => 3802,
             Self::Array(element) => element.array_oid(),
+            Self::Enum(labels) => labels.oid(),
         }
     }
 
+    /// The built-in type.
     pub fn from_oid(oid: Oid) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.oid() == oid)
     }
@@ -209,6 +218,7 @@ impl PgType {
             Self::Uuid => "uuid",
             Self::Jsonb => "jsonb",
             Self::Array(element) => element.array_name(),
+            Self::Enum(labels) => labels.name(),
         }
     }
 
@@ -239,6 +249,7 @@ impl PgType {
             Self::Uuid => "uuid",
             Self::Jsonb => "jsonb",
             Self::Array(element) => element.array_typname(),
+            Self::Enum(labels) => labels.name(),
         }
     }
 
@@ -247,7 +258,7 @@ impl PgType {
         match self {
             Self::Bool => 1,
             Self::Int2 => 2,
-            Self::Int4 | Self::Float4 | Self::Date => 4,
+            Self::Int4 | Self::Float4 | Self::Date | Self::Enum(_) => 4,
             Self::Int8 | Self::Float8 | Self::Time | Self::Timestamp | Self::Timestamptz => 8,
             Self::Interval | Self::Uuid => 16,
             Self::Name => 64,
@@ -267,6 +278,7 @@ impl PgType {
             Self::Interval => TypeCategory::Timespan,
             Self::Uuid | Self::Bytea | Self::Json | Self::Jsonb => TypeCategory::UserDefined,
             Self::Array(_) => TypeCategory::Array,
+            Self::Enum(_) => TypeCategory::Enum,
             Self::Unknown => TypeCategory::Unknown,
         }
     }
@@ -288,6 +300,7 @@ impl PgType {
                 | Self::Varbit
                 | Self::Json
                 | Self::Jsonb
+                | Self::Enum(_)
                 | Self::Unknown
         )
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{ByteaOutput, FormatSettings, Numeric, PgType, Value, array, bits, datetime, float, interval, json};
+use super::{
+    ByteaOutput, EnumType, FormatSettings, Numeric, PgType, Value, array, bits, datetime, float, interval, json,
+};
 
 /// Why a text or binary value is not one of the type, here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +54,7 @@ pub fn parse(pg_type: PgType, typmod: i32, text: &str, settings: &FormatSettings
         PgType::Text | PgType::Unknown => Value::Text(text.into()),
         PgType::Name => Value::Text(truncate_name(text).into()),
         PgType::Varchar => Value::Text(limit_varchar(text, typmod)?.into()),
+        PgType::Enum(labels) => Value::Text(parse_label(labels, text)?.into()),
         PgType::Bpchar => Value::Text(pad_bpchar(limit_bpchar(text, typmod)?, typmod)),
         PgType::Bit | PgType::Varbit => Value::Text(bits::parse(text)?.into()),
         PgType::Uuid => Value::Uuid(parse_uuid(bytes)?),
@@ -68,11 +71,17 @@ pub fn parse(pg_type: PgType, typmod: i32, text: &str, settings: &FormatSettings
     })
 }
 
+/// enum_in: one of the labels as it is.
+pub(super) fn parse_label(labels: EnumType, text: &str) -> Result<&str, ParseError> {
+    let raises = || ParseError::Raises(format!("invalid input value for enum {}: \"{text}\"", labels.name()));
+    labels.place(text).map(|_| text).ok_or_else(raises)
+}
+
 /// The value of an upstream column from what its output function printed. It is stored as it is, so that nothing is
 /// left to check: its typmod was applied there, and json and jsonb print what they hold.
 pub fn parse_stored(pg_type: PgType, text: &str, settings: &FormatSettings) -> Result<Value, ParseError> {
     match pg_type {
-        PgType::Json | PgType::Jsonb => Ok(Value::Text(text.into())),
+        PgType::Json | PgType::Jsonb | PgType::Enum(_) => Ok(Value::Text(text.into())),
         _ => parse(pg_type, -1, text, settings),
     }
 }

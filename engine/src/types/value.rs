@@ -33,7 +33,7 @@ pub enum Value {
     Float4(f32),
     Float8(f64),
     Numeric(Numeric),
-    /// text, varchar, bpchar (padded), name, bits (as digits), json, jsonb (both as upstream prints them), unknown.
+    /// text, varchar, bpchar (padded), name, enum (as labels), bits (as digits), json, jsonb (both as upstream prints them), unknown.
     Text(Arc<str>),
     Date(i32),
     Time(i64),

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use freshet_engine::catalog::order::Orders;
 use freshet_engine::catalog::overloads::{Overload, Overloads, Taken};
 use freshet_engine::catalog::{
-    Catalog, ColumnSchema, Materialized, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
+    Catalog, ColumnSchema, EnumEntry, Materialized, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
 };
-use freshet_engine::types::{Oid, PgType};
+use freshet_engine::types::{EnumType, Oid, PgType};
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
 use crate::replication::catalog::collations::{Collations, load_collations};
@@ -58,8 +58,8 @@ const RELATION_ROWS: &str = "\
       FROM unnest($1::oid[]) r JOIN pg_rewrite w ON w.ev_class = r";
 
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,
-/// operators, their classes, casts and collations that are not part of a fresh database, labels of enums, and types named like one that the engine knows, or like
-/// a function in SQL of one argument, a call of which may mean a cast.
+/// operators, their classes, casts and collations that are not part of a fresh database, labels of enums, and types named like one that the
+/// engine knows, like an enum, or like a function in SQL of one argument, a call of which may mean a cast.
 const COMMON_ROWS: &str = "\
     SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
     UNION ALL SELECT hashint8extended(xmin::text::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
@@ -73,6 +73,8 @@ const COMMON_ROWS: &str = "\
     UNION ALL SELECT hashint8extended(t.xmin::text::int8, 5::int8 << 32 | t.oid::int8)
       FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
       WHERE t.oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_' AND typname = ANY ('{KNOWN_TYPES}'::name[])
+    UNION ALL SELECT hashint8extended(t.xmin::text::int8, 8::int8 << 32 | t.oid::int8)
+      FROM pg_type t WHERE typname IN (SELECT typname FROM pg_type WHERE oid IN (SELECT enumtypid FROM pg_enum))
     UNION ALL SELECT hashint8extended(t.xmin::text::int8, p.oid::int8 << 32 | t.oid::int8)
       FROM pg_proc p JOIN pg_type t ON t.typname = p.proname JOIN pg_namespace n ON n.oid = typnamespace
       WHERE p.oid >= 16384 AND prolang = 14 AND pronargs = 1 AND nspname !~ '^pg_(toast_)?temp_'";
@@ -204,7 +206,7 @@ pub async fn load(
         sql_functions: functions::load(&transaction).await?,
         ..load_names(&transaction).await?
     };
-    let columns = load_columns(&transaction, &collations).await?;
+    let columns = load_columns(&transaction, &collations, &catalog).await?;
     let indexes = load_indexes(&transaction).await?;
     let definitions = definitions::load(&transaction, &before.definitions).await?;
     let Relations { mut tables, roots, quiet_roots, mut others } =
@@ -249,11 +251,11 @@ pub fn micros(time: std::time::SystemTime) -> i64 {
     }
 }
 
-/// The built-in types, by OID, whose values an argument of type `t` takes: itself, and what is converted implicitly (parse_coerce.c,
+/// The built-in types and enums (of those only such as have no casts are held), by OID, whose values an argument of type `t` takes: itself, and what is converted implicitly (parse_coerce.c,
 /// can_coerce_type); `*` where that is not told by casts alone (pseudo-types, domains, arrays).
 const TAKEN: &str = "SELECT CASE WHEN EXISTS (SELECT FROM pg_type y WHERE y.oid = t
                                               AND typtype IN ('b', 'c', 'e', 'r', 'm') AND typcategory <> 'A')
-    THEN concat_ws(' ', CASE WHEN t < 16384 THEN t END,
+    THEN concat_ws(' ', CASE WHEN t < 16384 OR EXISTS (SELECT FROM pg_type y WHERE y.oid = t AND typtype = 'e') THEN t END,
                    (SELECT string_agg(castsource::text, ' ') FROM pg_cast
                      WHERE casttarget = t AND castcontext = 'i' AND castsource < 16384))
     ELSE '*' END";
@@ -312,14 +314,19 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
         .await?;
     let enums = transaction
         .query(
-            "SELECT t.oid, typarray, coalesce(bit_xor(hashint8extended(e.xmin::text::int8, e.oid::int8)), 0)
-               FROM pg_type t LEFT JOIN pg_enum e ON enumtypid = t.oid
+            "SELECT t.oid, typarray, coalesce(changes, 0), nspname, typname, coalesce(labels, '{}') AS labels,
+                    EXISTS (SELECT FROM aclexplode(nspacl) WHERE grantee = 0 AND privilege_type = 'USAGE') AS is_schema_public,
+                    NOT EXISTS (SELECT FROM pg_type o WHERE o.typname = t.typname AND o.oid <> t.oid) AS is_only
+               FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace,
+                    LATERAL (SELECT bit_xor(hashint8extended(xmin::text::int8, oid::int8)) AS changes,
+                                    array_agg(enumlabel ORDER BY enumsortorder) AS labels
+                               FROM pg_enum WHERE enumtypid = t.oid) AS e
               WHERE typtype = 'e' AND NOT EXISTS (SELECT FROM pg_cast WHERE t.oid IN (castsource, casttarget))
-                AND NOT EXISTS (SELECT FROM pg_opclass WHERE opcintype = t.oid)
-              GROUP BY t.oid, typarray",
+                AND NOT EXISTS (SELECT FROM pg_opclass WHERE opcintype = t.oid)",
             &[],
         )
         .await?;
+    let enum_types = enums.iter().filter_map(enum_entry).collect();
     let enums = enums.iter().flat_map(|row| [0, 1].map(|of| (row.get::<_, Oid>(of), row.get::<_, i64>(2))));
     let immutable = transaction
         .query(
@@ -336,14 +343,28 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
         immutable_functions: names(immutable).collect(),
         has_user_casts: casts.get(0),
         enums: enums.collect(),
+        enum_types,
         ..Catalog::default()
     })
+}
+
+/// None: more types than are held.
+fn enum_entry(row: &Row) -> Option<(Oid, EnumEntry)> {
+    let oid = row.get(0);
+    let entry = EnumEntry {
+        schema: row.get::<_, &str>("nspname").into(),
+        labels: EnumType::of(oid, row.get("typname"), &row.get::<_, Vec<&str>>("labels"))?,
+        is_schema_public: row.get("is_schema_public"),
+        is_only: row.get("is_only"),
+    };
+    Some((oid, entry))
 }
 
 /// The live columns of every table and view that is not part of a fresh database.
 async fn load_columns(
     transaction: &Transaction<'_>,
     collations: &Collations,
+    catalog: &Catalog,
 ) -> Result<HashMap<RelationId, Vec<ColumnSchema>>, UpstreamError> {
     let rows = transaction
         .query(
@@ -359,7 +380,7 @@ async fn load_columns(
         let type_oid: Oid = row.get(3);
         // A generated column is not in the stream (before PostgreSQL 18).
         let is_generated: bool = row.get(7);
-        let held = PgType::from_oid(type_oid).filter(|pg_type| *pg_type != PgType::Unknown && !is_generated);
+        let held = catalog.pg_type(type_oid).filter(|pg_type| *pg_type != PgType::Unknown && !is_generated);
         columns.entry(RelationId(row.get(0))).or_default().push(ColumnSchema {
             name: row.get::<_, &str>(1).into(),
             attnum: row.get(2),

@@ -24,8 +24,13 @@ fn is_order_free(function: AggregateFunction) -> bool {
 impl Grammar<'_> {
     /// With FILTER, DISTINCT, ORDER BY and WITHIN GROUP. None: no aggregate gives such a value.
     pub fn aggregate(&mut self, levels: &[Scope], pg_type: PgType) -> Option<Sentence> {
-        let aggregate = self.chosen(pg_type)?;
-        let call = self.aggregate_call(levels, aggregate, true)?;
+        let call = match pg_type {
+            PgType::Enum(_) => self.extreme_label(levels, pg_type),
+            _ => {
+                let aggregate = self.chosen(pg_type)?;
+                self.aggregate_call(levels, aggregate, true)?
+            }
+        };
         if !self.dice.percent(15) {
             return Some(call);
         }
@@ -33,8 +38,17 @@ impl Grammar<'_> {
         Some(Sentence::new(Kind::Value(pg_type)).with(call).then(" FILTER (WHERE ").with(filter).then(")"))
     }
 
+    fn extreme_label(&mut self, levels: &[Scope], of: PgType) -> Sentence {
+        let name = *self.dice.pick(&["min(", "max("]);
+        let argument = self.value(levels, of, 1);
+        Sentence::text(Kind::Value(of), name).with(argument).then(")")
+    }
+
     /// As a window takes it: without DISTINCT and ORDER BY.
     pub fn plain_aggregate(&mut self, levels: &[Scope], pg_type: PgType) -> Option<Sentence> {
+        if matches!(pg_type, PgType::Enum(_)) {
+            return Some(self.extreme_label(levels, pg_type));
+        }
         let aggregate = self.chosen(pg_type)?;
         let takes_order = matches!(aggregate.function, AggregateFunction::StringAgg | AggregateFunction::ArrayAgg);
         if aggregate.is_ordered_set() || takes_order {
@@ -54,7 +68,7 @@ impl Grammar<'_> {
         if aggregate.function == AggregateFunction::CountStar {
             return Some(Sentence::text(kind, "count(*)"));
         }
-        let of = aggregate.argument.unwrap_or_else(|| *self.dice.pick(&super::values::TYPES));
+        let of = aggregate.argument.unwrap_or_else(|| *self.dice.pick(&*super::values::TYPES));
         let argument = match is_float(aggregate.argument) && !is_order_free(aggregate.function) {
             true => self.exact_float(levels, aggregate, of)?,
             false => self.value(levels, of, 1),

@@ -56,6 +56,11 @@ pub fn is_grouped(pg_type: PgType) -> bool {
         && !matches!(pg_type, PgType::Numeric | PgType::Float4 | PgType::Float8 | PgType::Interval | PgType::Bpchar)
 }
 
+/// Whether it is a cast of a label to a string.
+fn is_label(from: PgType, to: PgType) -> bool {
+    matches!((from, to), (PgType::Enum(_), PgType::Text | PgType::Varchar))
+}
+
 impl Grammar<'_> {
     pub fn value(&mut self, levels: &[Scope], pg_type: PgType, depth: usize) -> Sentence {
         if depth == 0 || self.dice.percent(30) {
@@ -126,7 +131,7 @@ impl Grammar<'_> {
             |pg_type: PgType| matches!(pg_type, PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name);
         let from: Vec<PgType> = TYPES
             .into_iter()
-            .filter(|from| *from != pg_type && cast(*from, pg_type).is_some())
+            .filter(|from| *from != pg_type && (cast(*from, pg_type).is_some() || is_label(*from, pg_type)))
             .filter(|from| !is_text(*from) || is_text(pg_type))
             .collect();
         if from.is_empty() {
@@ -153,7 +158,7 @@ impl Grammar<'_> {
         let function = *self.dice.pick(functions);
         let mut types = function.arguments.to_vec();
         if function.is_variadic {
-            types.extend((0..self.dice.roll(3)).map(|_| *self.dice.pick(&TYPES)));
+            types.extend((0..self.dice.roll(3)).map(|_| *self.dice.pick(&*TYPES)));
         }
         let arguments: Vec<Sentence> = types
             .iter()
@@ -209,7 +214,7 @@ impl Grammar<'_> {
                     .then(")")
             }
             3 => {
-                let of = *self.dice.pick(&TYPES);
+                let of = *self.dice.pick(&*TYPES);
                 let test = *self.dice.pick(&["IS NULL", "IS NOT NULL"]);
                 let value = self.value(levels, of, below);
                 Sentence::text(bool_kind, "(").with(value).then(format!(" {test})"))

@@ -90,7 +90,7 @@ impl<'w> Grammar<'w> {
         {
             return statement;
         }
-        let types: Vec<PgType> = (0..1 + self.dice.roll(4)).map(|_| *self.dice.pick(&TYPES)).collect();
+        let types: Vec<PgType> = (0..1 + self.dice.roll(4)).map(|_| *self.dice.pick(&*TYPES)).collect();
         let depth = 1 + self.dice.roll(3);
         self.is_outermost = true;
         let query = self.query(depth, &types);
@@ -237,7 +237,7 @@ impl<'w> Grammar<'w> {
         let aliases = |count: usize| (0..count).map(|at| format!("x{at}")).collect::<Vec<_>>().join(", ");
         match self.dice.roll(if depth == 0 { 9 } else { 14 }) {
             0 => {
-                let types = [*self.dice.pick(&TYPES), PgType::Int4];
+                let types = [*self.dice.pick(&*TYPES), PgType::Int4];
                 let mut rows = Sentence::text(Kind::Plain, "(VALUES ");
                 for row in 0..1 + self.dice.roll(4) {
                     let cells = types.map(|pg_type| self.value(&[], pg_type, 0));
@@ -251,7 +251,7 @@ impl<'w> Grammar<'w> {
                 (Sentence::text(Kind::Plain, sql), named(&[PgType::Int4], false))
             }
             9..=12 => {
-                let types: Vec<PgType> = (0..1 + self.dice.roll(3)).map(|_| *self.dice.pick(&TYPES)).collect();
+                let types: Vec<PgType> = (0..1 + self.dice.roll(3)).map(|_| *self.dice.pick(&*TYPES)).collect();
                 let query = self.query(depth - 1, &types);
                 let sentence =
                     Sentence::text(Kind::Plain, "(").with(query).then(format!(") {name} ({})", aliases(types.len())));

@@ -43,7 +43,7 @@ impl Table {
         columns.push(("a".to_owned(), PgType::Int4));
         columns.push(("t".to_owned(), PgType::Text));
         for at in 0..3 + dice.roll(5) {
-            columns.push((format!("c{at}"), *dice.pick(&TYPES)));
+            columns.push((format!("c{at}"), *dice.pick(&*TYPES)));
         }
         let types = columns.iter().map(|(_, pg_type)| column_type(dice, *pg_type, is_wild)).collect();
         let mut table = Self { name: name.to_owned(), columns, types, key, rows: Vec::new(), is_wild };

@@ -1,39 +1,56 @@
 //! Values by type: tame ones, that most functions take, and wild ones at the edges of the type. And what certain arguments of
 //! certain functions must be to mean anything.
 
-use freshet_engine::types::{Element, PgType};
+use std::sync::LazyLock;
+
+use freshet_engine::types::{Element, EnumType, PgType};
 
 use super::dice::Dice;
 
+/// Labels of the enum that every world has, in an order that is not that of their bytes.
+const LABELS: [&str; 5] = ["new", "paid", "Shipped", "void", "a b"];
+
+/// Without the OID that a world gives it: as a parameter it is of no declared type.
+static STATE: LazyLock<PgType> = LazyLock::new(|| EnumType::of(0, "state", &LABELS).map_or(PgType::Text, PgType::Enum));
+
+/// What creates it.
+pub(super) fn enum_setup() -> String {
+    format!("CREATE TYPE state AS ENUM ('{}')", LABELS.join("', '"))
+}
+
 /// The types of columns and expressions.
-pub(super) const TYPES: [PgType; 26] = [
-    PgType::Int4,
-    PgType::Int4,
-    PgType::Int4,
-    PgType::Text,
-    PgType::Text,
-    PgType::Numeric,
-    PgType::Int2,
-    PgType::Int8,
-    PgType::Float8,
-    PgType::Float4,
-    PgType::Bool,
-    PgType::Varchar,
-    PgType::Bpchar,
-    PgType::Date,
-    PgType::Time,
-    PgType::Timestamp,
-    PgType::Timestamptz,
-    PgType::Interval,
-    PgType::Uuid,
-    PgType::Bytea,
-    PgType::Varbit,
-    PgType::Jsonb,
-    PgType::Array(Element::Int4),
-    PgType::Array(Element::Text),
-    PgType::Numeric,
-    PgType::Date,
-];
+pub(super) static TYPES: LazyLock<[PgType; 28]> = LazyLock::new(|| {
+    [
+        PgType::Int4,
+        PgType::Int4,
+        PgType::Int4,
+        PgType::Text,
+        PgType::Text,
+        PgType::Numeric,
+        PgType::Int2,
+        PgType::Int8,
+        PgType::Float8,
+        PgType::Float4,
+        PgType::Bool,
+        PgType::Varchar,
+        PgType::Bpchar,
+        PgType::Date,
+        PgType::Time,
+        PgType::Timestamp,
+        PgType::Timestamptz,
+        PgType::Interval,
+        PgType::Uuid,
+        PgType::Bytea,
+        PgType::Varbit,
+        PgType::Jsonb,
+        PgType::Array(Element::Int4),
+        PgType::Array(Element::Text),
+        PgType::Numeric,
+        PgType::Date,
+        *STATE,
+        *STATE,
+    ]
+});
 
 /// Ordinary values. Floats are sums of few powers of two: however they are added, the sum is the same.
 pub(super) fn tame(pg_type: PgType) -> &'static [&'static str] {
@@ -77,6 +94,7 @@ pub(super) fn tame(pg_type: PgType) -> &'static [&'static str] {
             &["{}", "{1,2,3}", "{NULL,1}", "{3}"]
         }
         PgType::Array(_) => &["{}"],
+        PgType::Enum(_) => &LABELS,
     }
 }
 

@@ -10,6 +10,7 @@ use super::schema::{Table, random_tables};
 use super::script::{Script, execute, tables_of};
 use super::sentence::{Constants, Kind, Sentence};
 use super::shrink::{shrink_statement, shrink_tables};
+use super::values::enum_setup;
 use super::{Options, Report};
 use crate::cluster::Cluster;
 use crate::freshet::Freshet;
@@ -46,7 +47,7 @@ pub(super) fn run(
     let tables = if number % 5 == 4 { Vec::new() } else { random_tables(&mut dice) };
     let setup = match tables.is_empty() {
         true => statements(SHAPES_SETUP),
-        false => tables.iter().flat_map(Table::setup).collect(),
+        false => std::iter::once(enum_setup()).chain(tables.iter().flat_map(Table::setup)).collect(),
     };
     let mut world = World { cluster, number, seed: options.seed, tables, database, setup };
     let name = cluster.database_with(database);

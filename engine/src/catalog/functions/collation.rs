@@ -10,7 +10,7 @@ use super::rows::{Text, to_number, to_text};
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::catalog::order::{Case, OrderView};
 use crate::types::PgType::{Bpchar, Int8, Text as TextType};
-use crate::types::{Oid, Value};
+use crate::types::{EnumType, Oid, Value};
 
 fn view<'a>(operands: &[Operand], context: &'a EvalContext<'_>) -> Result<(&'a OrderView, Oid), EvalError> {
     match (operands, context.orders) {
@@ -103,6 +103,51 @@ pub static LOWER_ASCII: Function =
     Function::immutable("ascii_lower", &[TextType], TextType, lower_ascii, "formatting.c asc_tolower");
 pub static UPPER_ASCII: Function =
     Function::immutable("ascii_upper", &[TextType], TextType, upper_ascii, "formatting.c asc_toupper");
+
+fn labels(operands: &[Operand]) -> Result<EnumType, EvalError> {
+    let number = match operands {
+        [_, Operand::Scalar(Value::Int8(number))] => u32::try_from(*number).ok(),
+        _ => None,
+    };
+    number.and_then(EnumType::of_number).ok_or_else(|| EvalError::Beyond("labels of no enum".to_owned()))
+}
+
+fn place(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    let labels = labels(operands)?;
+    to_number::<(Text,), i64>(&operands[..1], rows, |(text,)| {
+        // A label newer than the catalog that the statement was bound with.
+        labels.place(text).ok_or_else(|| EvalError::Beyond(format!("label of {}", labels.name())))
+    })
+}
+
+fn label_at(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    let labels = labels(operands)?;
+    to_text::<(i64,)>(&operands[..1], rows, |(place,), out| {
+        out.push_str(labels.label(place).unwrap_or_default());
+        Ok(())
+    })
+}
+
+fn label(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    let labels = labels(operands)?;
+    to_text::<(Text,)>(&operands[..1], rows, |(text,), out| match labels.place(text) {
+        Some(_) => {
+            out.push_str(text);
+            Ok(())
+        }
+        None => Err(EvalError::Raises(format!("invalid input value for enum {}: \"{text}\"", labels.name()))),
+    })
+}
+
+/// Label, number of the enum type → its place in the type's order.
+pub static PLACE: Function = Function::immutable("enum_place", &[TextType, Int8], Int8, place, "enum.c enum_cmp");
+
+/// The reverse.
+pub static LABEL_AT: Function =
+    Function::immutable("enum_label", &[Int8, Int8], TextType, label_at, "the reverse of enum_place");
+
+/// Text, number of the enum type → the same, if it is one of the labels.
+pub static LABEL: Function = Function::immutable("enum_in", &[TextType, Int8], TextType, label, "enum.c enum_in");
 
 /// Text, collation → place.
 pub static RANK: Function = Function::stable("collation_rank", &[TextType, Int8], Int8, rank, "varlena.c varstr_cmp");

@@ -38,7 +38,7 @@ pub use aggregates::{
 pub use array::{CONSTRUCT, EQUALS_ANY, FUNCTIONS as ARRAY_FUNCTIONS, TO_STRING, subscript};
 pub use array_parts::{COMPARISONS as ARRAY_COMPARISONS, PARTS as ARRAY_PARTS, SLICE, SPLIT};
 pub use bits::{BITS_INT4, BITS_INT8};
-pub use collation::{LOWER, LOWER_ASCII, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
+pub use collation::{LABEL, LABEL_AT, LOWER, LOWER_ASCII, PLACE, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
 pub use registry::{
     ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, all_functions, cast, function_candidates,
     functions, length_coercion, operator_candidates, operators, output_function,

@@ -38,13 +38,14 @@ pub struct OtherType {
 
 impl OtherType {
     /// `can_coerce_type` with implicit context for one argument (PostgreSQL: parse_coerce.c). An untyped literal goes
-    /// anywhere; the polymorphic types that take no array, range or enum take any type held here. That polymorphic
+    /// anywhere; the polymorphic types that take no array or range take any type held here. That polymorphic
     /// arguments must agree with each other is for the caller to check.
     pub fn accepts(&self, from: PgType) -> bool {
         let is_array = matches!(from, PgType::Array(_));
         from == PgType::Unknown
             || matches!(self.name, "any" | "anyelement" | "anycompatible")
             || (self.name == "anynonarray" && !is_array)
+            || (self.name == "anyenum" && matches!(from, PgType::Enum(_)))
             || (matches!(self.name, "anyarray" | "anycompatiblearray") && is_array)
             || self.implicit_from.contains(&from)
     }
@@ -63,6 +64,7 @@ impl ArgumentType {
                 PgType::Bit | PgType::Varbit => 'V',
                 PgType::Uuid | PgType::Bytea | PgType::Json | PgType::Jsonb => 'U',
                 PgType::Array(_) => 'A',
+                PgType::Enum(_) => 'E',
                 PgType::Unknown => 'X',
             },
             Self::Other(other) => other.category,

@@ -53,6 +53,8 @@ pub(super) fn extreme(which: Which, pg_type: PgType) -> Result<Box<dyn Accumulat
         | PgType::Json
         | PgType::Jsonb
         | PgType::Array(_)
+        // As places in the order of the labels.
+        | PgType::Enum(_)
         | PgType::Unknown => {
             return Err(EvalError::Beyond(format!("min or max of {}", pg_type.name())));
         }

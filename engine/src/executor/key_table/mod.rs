@@ -192,7 +192,7 @@ impl ColumnMap {
             | PgType::Timestamptz => Self::Integers(IntegerMap::new(rows)),
             PgType::Float4 | PgType::Float8 => Self::Floats(IntegerMap::new(rows), Zeros::default()),
             PgType::Numeric => Self::Numerics(NumericMap::new(rows)),
-            PgType::Text | PgType::Varchar | PgType::Name | PgType::Bpchar | PgType::Bytea => {
+            PgType::Text | PgType::Varchar | PgType::Name | PgType::Bpchar | PgType::Enum(_) | PgType::Bytea => {
                 Self::Text(TextMap::default())
             }
             PgType::Bit | PgType::Varbit => Self::Text(TextMap::default()),

@@ -1,4 +1,4 @@
-//! Text under a collation whose order upstream tells becomes its rank, wherever a node orders it or takes an extreme of it.
+//! Text under a collation whose order upstream tells, and the label of an enum, becomes its rank, wherever a node orders it or takes an extreme of it.
 //! (Comparisons are the binder's: only it knows which collation two operands agree on.)
 //!
 //! Applied first, so that the other rules and the executor see numbers.
@@ -6,11 +6,12 @@
 use crate::binder::{BoundExpr, ExprType, WindowKind};
 use crate::catalog::Collation;
 use crate::catalog::functions::AggregateFunction;
+use crate::catalog::order::Order;
 use crate::planner::expression::expr_type_of;
 use crate::planner::node::{Aggregate, PlanNode};
 use crate::planner::rules::for_each_input_mut;
 use crate::reason::UpstreamReason;
-use crate::types::{Oid, PgType, Value};
+use crate::types::{PgType, Value};
 
 const INT8: ExprType = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
 
@@ -33,14 +34,14 @@ pub(in crate::planner) fn collate(node: &mut PlanNode) -> Result<(), UpstreamRea
                 let is_extreme =
                     matches!(call.function, WindowKind::Aggregate(AggregateFunction::Min | AggregateFunction::Max));
                 let learnt = call.arguments.first().filter(|_| is_extreme).and_then(learnt);
-                let Some(collation) = learnt else {
+                let Some(order) = learnt else {
                     expressions.push(column(width + at, call.expr_type));
                     continue;
                 };
                 let shown = std::mem::replace(&mut call.expr_type, INT8);
                 let typmod = expr_type_of(&call.arguments[0]).typmod;
                 rank(&mut call.arguments[0]);
-                expressions.push(column(width + at, INT8).text_at(collation, typmod, shown)?);
+                expressions.push(column(width + at, INT8).text_at(order, typmod, shown)?);
                 has_text = true;
             }
             if has_text {
@@ -71,8 +72,7 @@ fn extremes_of(aggregate: &mut Aggregate) -> Result<Option<Vec<BoundExpr>>, Upst
         let is_extreme = matches!(call.function, AggregateFunction::Min | AggregateFunction::Max);
         let argument = call.argument.filter(|_| is_extreme).map(|argument| aggregate.arguments[argument].clone());
         let shown = ExprType { pg_type: call.result, typmod: -1, collation: Collation::None };
-        let Some((mut argument, collation)) =
-            argument.and_then(|argument| Some((argument.clone(), learnt(&argument)?)))
+        let Some((mut argument, order)) = argument.and_then(|argument| Some((argument.clone(), learnt(&argument)?)))
         else {
             expressions.push(column(groups + at, shown));
             continue;
@@ -82,7 +82,7 @@ fn extremes_of(aggregate: &mut Aggregate) -> Result<Option<Vec<BoundExpr>>, Upst
         call.argument = Some(aggregate.arguments.len());
         aggregate.arguments.push(argument);
         call.result = PgType::Int8;
-        expressions.push(column(groups + at, INT8).text_at(collation, typmod, shown)?);
+        expressions.push(column(groups + at, INT8).text_at(order, typmod, shown)?);
         has_text = true;
     }
     if has_text {
@@ -107,13 +107,13 @@ fn drop_unread_arguments(aggregate: &mut Aggregate) {
     }
 }
 
-/// The collation whose order the expression's value has, if that is one to be learnt.
-fn learnt(expr: &BoundExpr) -> Option<Oid> {
-    expr_type_of(expr).collation.learnt_order()
+/// The order that the expression's value has, if that is one to be looked up.
+fn learnt(expr: &BoundExpr) -> Option<Order> {
+    expr_type_of(expr).order()
 }
 
 fn rank(expr: &mut BoundExpr) {
-    let Some(collation) = learnt(expr) else { return };
+    let Some(order) = learnt(expr) else { return };
     let text = std::mem::replace(expr, BoundExpr::Literal { value: Value::Null, expr_type: INT8 });
-    *expr = text.ranked(collation);
+    *expr = text.ranked(order);
 }

@@ -130,7 +130,13 @@ impl Parser<'_, '_> {
             (Some(from), Some(count)) => arguments.extend([from, count]),
             (None, Some(count)) => {
                 // gram.y casts the count so that substring(text, text, text) is not chosen.
-                let to = TypeName { name: "int4".into(), is_system: true, modifiers: Vec::new(), is_array: false };
+                let to = TypeName {
+                    schema: None,
+                    name: "int4".into(),
+                    is_system: true,
+                    modifiers: Vec::new(),
+                    is_array: false,
+                };
                 arguments.extend([Expr::Number("1".into()), Expr::Cast { operand: Box::new(count), to }]);
             }
             (None, None) => return Err(self.unexpected()),

@@ -392,7 +392,7 @@ impl<'a> Parser<'_, 'a> {
             None
         };
         self.expect_symbol(")").map_err(|_| unknown())?;
-        Ok(ArrayLiteral { items, to })
+        Ok(ArrayLiteral { items, to: to.map(Box::new) })
     }
 
     /// c_expr.
@@ -573,12 +573,14 @@ impl<'a> Parser<'_, 'a> {
 
     /// `date '...'`: func_name Sconst.
     fn named_literal(&mut self, mut names: Vec<String>) -> Parsed<Expr> {
-        let is_system = names.len() == 2 && names[0] == "pg_catalog";
-        if names.len() > 1 && !is_system {
-            return Err(unsupported("schema-qualified type"));
+        if names.len() > 2 {
+            return Err(unsupported("type of a named database"));
         }
         let name = names.pop().ok_or_else(|| self.unexpected())?;
-        let to = TypeName { name, is_system, modifiers: Vec::new(), is_array: false };
+        let schema = names.pop();
+        let is_system = schema.as_deref() == Some("pg_catalog");
+        let schema = schema.filter(|_| !is_system).map(String::into_boxed_str);
+        let to = TypeName { schema, name, is_system, modifiers: Vec::new(), is_array: false };
         Ok(Expr::Cast { operand: Box::new(self.string_constant()?), to })
     }
 

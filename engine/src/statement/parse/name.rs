@@ -96,7 +96,7 @@ impl Parser<'_, '_> {
                 if matches!(name.as_str(), "bpchar" | "bit") && modifiers.is_empty() =>
             {
                 // CharacterWithoutLength: CHAR is CHAR(1) as a type, unlimited in a typed literal. Likewise BIT.
-                TypeName { name, is_system, modifiers: vec![1], is_array: false }
+                TypeName { schema: None, name, is_system, modifiers: vec![1], is_array: false }
             }
             Some(simple) => simple,
             None => self.generic_type()?,
@@ -110,19 +110,18 @@ impl Parser<'_, '_> {
         if !class.is_type_or_function() {
             return Err(self.unexpected());
         }
-        let mut name = self.any_name()?;
+        let (mut schema, mut name) = (None, self.any_name()?);
         if is_qualified {
             self.expect_symbol(".")?;
-            if name != "pg_catalog" {
-                return Err(unsupported("schema-qualified type"));
-            }
-            name = self.column_label()?;
+            schema = Some(std::mem::replace(&mut name, self.column_label()?));
         }
         if self.peek_is_symbol(".") || self.peek_is_symbol("%") {
             return Err(self.unexpected());
         }
         let modifiers = self.type_modifiers()?;
-        Ok(TypeName { name, is_system: is_qualified, modifiers, is_array: false })
+        let is_system = schema.as_deref() == Some("pg_catalog");
+        let schema = schema.filter(|_| !is_system).map(String::into_boxed_str);
+        Ok(TypeName { schema, name, is_system, modifiers, is_array: false })
     }
 
     /// The types that gram.y spells with keywords; None if the next token begins none of them.
@@ -131,7 +130,13 @@ impl Parser<'_, '_> {
         let word = fold(token.text).into_owned();
         let plain = |name: &str| match word.as_str() {
             _ if name.is_empty() => None,
-            _ => Some(TypeName { name: name.to_owned(), is_system: true, modifiers: Vec::new(), is_array: false }),
+            _ => Some(TypeName {
+                schema: None,
+                name: name.to_owned(),
+                is_system: true,
+                modifiers: Vec::new(),
+                is_array: false,
+            }),
         };
         let simple = match word.as_str() {
             "int" | "integer" => plain("int4"),
@@ -157,8 +162,13 @@ impl Parser<'_, '_> {
 
     /// The rest of a keyword type that takes modifiers.
     fn modified_type(&mut self, word: &str) -> Parsed<TypeName> {
-        let system =
-            |name: &str, modifiers| TypeName { name: name.to_owned(), is_system: true, modifiers, is_array: false };
+        let system = |name: &str, modifiers| TypeName {
+            schema: None,
+            name: name.to_owned(),
+            is_system: true,
+            modifiers,
+            is_array: false,
+        };
         Ok(match word {
             "float" => match self.type_modifiers()?.as_slice() {
                 [] => system("float8", Vec::new()),

@@ -146,6 +146,9 @@ fn value_of(pg_type: PgType) -> BoxedStrategy<Value> {
         PgType::Interval => (-5000i32..5000, -5000i32..5000, -3 * DAY..3 * DAY)
             .prop_map(|(months, days, microseconds)| Value::Interval(Interval { months, days, microseconds }))
             .boxed(),
+        PgType::Enum(labels) => {
+            (0i64..3).prop_map(move |place| Value::Text(labels.label(place).unwrap_or_default().into())).boxed()
+        }
         PgType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
         PgType::Bytea => prop::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Value::Bytea(bytes.into())).boxed(),
         PgType::Array(element) => {
