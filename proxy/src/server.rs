@@ -8,6 +8,7 @@ use std::time::Duration;
 use freshet_config::{ConfigErrors, DatabaseChoice, FreshnessMode, Problem, Settings, TableChoice};
 use freshet_engine::executor::memory::MemoryPool;
 use freshet_engine::{Engine, EngineOptions};
+use futures_util::StreamExt;
 use prometheus_client::metrics::histogram::Histogram;
 use socket2::TcpKeepalive;
 use tokio::io::AsyncWriteExt;
@@ -352,24 +353,35 @@ pub async fn serve<A: Answerers>(
     }
     let open: usize = sessions.iter().map(JoinSet::len).sum();
     info!(sessions = open, "draining");
-    let drained = async {
-        for set in &mut sessions {
-            while set.join_next().await.is_some() {}
-        }
-    };
-    if tokio::time::timeout(drain_limit, drained).await.is_err() {
+    if tokio::time::timeout(drain_limit, ended(&mut sessions)).await.is_err() {
         warn!("drain time is over: ending the remaining sessions");
+        // Their statements first: what the client is told has been ended must not be carried out after all.
+        let _ = tokio::time::timeout(CANCELLED_WITHIN, cancel_all(&front)).await;
+        let _ = tokio::time::timeout(CANCELLED_WITHIN, ended(&mut sessions)).await;
         trigger.advance(Phase::Stopping);
         // A session that cannot even take its last message is dropped.
-        let ended = async {
-            for set in &mut sessions {
-                while set.join_next().await.is_some() {}
-            }
-        };
-        let _ = tokio::time::timeout(Duration::from_secs(1), ended).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), ended(&mut sessions)).await;
     }
     info!("stopped");
     Ok(())
+}
+
+async fn ended(sessions: &mut [JoinSet<()>]) {
+    for set in sessions {
+        while set.join_next().await.is_some() {}
+    }
+}
+
+/// Asks upstream to end what it does for any session.
+async fn cancel_all<A: Answerers>(front: &Front<A>) {
+    let limit = Duration::from_millis(front.settings.upstream.connect_timeout_ms);
+    let packets = futures_util::stream::iter(front.context.cancels.packets());
+    let send = async |packet: Vec<u8>| {
+        if let Err(error) = cancel::send(&front.upstream, &packet, limit).await {
+            debug!(%error, "a statement could not be cancelled");
+        }
+    };
+    packets.for_each_concurrent(CANCELS_AT_ONCE, send).await;
 }
 
 /// Says whether SCRAM works between the two legs.
@@ -388,6 +400,9 @@ async fn tell_binding<A: Answerers>(front: &Front<A>) -> io::Result<()> {
 /// While upstream cannot be reached at start.
 /// Threads that one statement may use, of as many that help others at the same time.
 const QUERY_THREADS_MAX: usize = 4;
+/// For how long statements may take to end, and upstream to be asked to end them, once the drain time is over.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(1);
+const CANCELS_AT_ONCE: usize = 16;
 const ASK_UPSTREAM_AGAIN: Duration = Duration::from_secs(5);
 
 /// The clients' leg by the settings.

@@ -411,6 +411,33 @@ fn a_drain_lets_statements_end_and_says_good_bye() {
     assert_eq!(tags(&busy.read_until('E')), "TDCZE");
 }
 
+/// What is told to have been ended is not carried out after all.
+#[test]
+fn when_the_drain_time_is_over_statements_are_ended_upstream_too() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)");
+    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.listen.drain_timeout_ms = 200);
+    let update = |id| query(&format!("UPDATE t SET v = 1 FROM pg_sleep(6) WHERE id = {id}"));
+    let mut plain = RawClient::log_in(freshet.port(), &database);
+    plain.send(&update(1));
+    let mut block = RawClient::log_in(freshet.port(), &database);
+    block.send(&[query("BEGIN"), query("UPDATE t SET v = 1 WHERE id = 2"), update(3)].concat());
+    let sleeping =
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while cluster.psql(&database, sleeping) != "2" {
+        assert!(std::time::Instant::now() < limit, "the statements do not begin");
+    }
+    freshet.drain();
+    for client in [&mut plain, &mut block] {
+        let ended = String::from_utf8_lossy(&client.read_to_end()).into_owned();
+        assert!(ended.contains("57014") && ended.contains("57P01"), "{ended:?}");
+        assert_eq!(cluster.psql(&database, sleeping), "0");
+    }
+    assert_eq!(cluster.psql(&database, "SELECT sum(v) FROM t"), "0");
+}
+
 #[test]
 fn a_half_closed_client_still_gets_its_replies() {
     let cluster = Cluster::shared();

@@ -14,6 +14,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::wire::startup::CANCEL_REQUEST;
+
 /// How long a session may take to act on a request. Longer, and it is waiting for upstream itself.
 const ACTS_WITHIN: Duration = Duration::from_millis(200);
 
@@ -84,6 +86,15 @@ impl CancelRegistry {
             Ok(true) => Cancelled::Here,
             Ok(false) | Err(_) => Cancelled::Upstream(passing),
         }
+    }
+
+    /// The packets that ask upstream to end whatever it does for the sessions there are.
+    pub fn packets(&self) -> Vec<Vec<u8>> {
+        let packet = |key: &[u8]| {
+            let length = u32::try_from(key.len() + 8).unwrap_or(u32::MAX);
+            [&length.to_be_bytes(), &CANCEL_REQUEST.to_be_bytes()[..], key].concat()
+        };
+        self.signals.lock().keys().map(|key| packet(key)).collect()
     }
 }
 

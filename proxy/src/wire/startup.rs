@@ -5,7 +5,8 @@ use super::frame::{Reader, write_c_string, write_counted, write_frame};
 /// PostgreSQL: MAX_STARTUP_PACKET_LENGTH (pqcomm.h) and the length word, which it does not count.
 pub const STARTUP_LENGTH_MAX: usize = 10_004;
 
-const CANCEL_REQUEST: u32 = 1234 << 16 | 5678;
+/// The request code of CancelRequest.
+pub const CANCEL_REQUEST: u32 = 1234 << 16 | 5678;
 const SSL_REQUEST: u32 = 1234 << 16 | 5679;
 const GSSENC_REQUEST: u32 = 1234 << 16 | 5680;
 

@@ -32,6 +32,9 @@ SELECT {a}::name ~ {g}, {a}::name !~ {g}, {a}::char(4) ~ {g}, {a}::char(4) !~ {g
 SELECT {a} ^@ {b}, {a}::text ^@ 'a', pg_catalog.like({a}::text, 'a%'), pg_catalog.notlike({a}::text, 'a%'), pg_catalog.like({a}::name, 'a%'), pg_catalog.notlike({a}::name, 'a%');
 SELECT concat({a}, 1, NULL, true, 1.50), concat_ws('-', {a}, NULL, 2), concat_ws(NULL, {a}), concat({b}, {a}), {a} || {b};
 SELECT format('%s|%I|%L', {a}, 'x', 'y'), format('%2$s %1$s', {a}, 'z');
+SELECT format({a}), format({a}, {b}), format('%s|%L|%-9s|%9s|%%', {a}, {b}, {a}, 1.50, true), format('%1$*3$s|%2$-*3$L', {a}, {b}, 7), format('%*s|%s', -6, {a}, NULL);
+let form = '%' ;; '%1' ;; '%1$' ;; '%9$s' ;; '%0$s' ;; '%d' ;; '%*3s' ;; '%99999999999s' ;; '%1$*s' ;; '%s%s%s%s' ;; '%%%%' ;; '%-5L|%5L' ;; '%2$s%s' ;; NULL ;; '% s' ;; '%1$-5s%2$05s' ;; '%-*s' ;; '%--7s|'
+SELECT format({form}, '4', {b});
 let to = text ;; varchar ;; varchar(2) ;; char(3) ;; char ;; name ;; bpchar
 SELECT {a}::{to}, {a}::char(4)::{to}, {a}::varchar(3)::{to}, {a}::name::{to};
 SELECT id, {x}::{to} FROM texts ORDER BY id;

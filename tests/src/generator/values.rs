@@ -194,7 +194,7 @@ pub(super) fn constants_of(function: &str, argument: usize, of: &[PgType]) -> Op
         ("~~" | "!~~" | "~~*" | "!~~*" | "like" | "notlike", 1) => LIKES,
         ("encode" | "decode", 1) => &["hex", "base64", "escape"],
         ("convert_from" | "convert_to", 1) => &["UTF8"],
-        ("format", 0) => &["%s-%s", "%I|%L", "%2$s %1$s", "none"],
+        ("format", 0) => &["%s-%s", "%L", "%L|%-9s|%7s", "%2$s %1$s", "%1$8s%%", "none"],
         ("chr", 0) => &["65", "97", "8364", "10"],
         ("make_date" | "make_timestamp" | "make_timestamptz", 0) => &["2024", "1999"],
         ("make_date" | "make_timestamp" | "make_timestamptz", 1) => &["1", "2", "12"],

@@ -20,6 +20,7 @@ mod collation;
 mod comparison;
 mod datetime;
 mod float;
+mod format;
 mod json;
 mod number_pattern;
 mod numeric_arithmetic;

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, json, number_pattern,
-    numeric_arithmetic, pattern, regular, text, text_comparison,
+    Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, format, json,
+    number_pattern, numeric_arithmetic, pattern, regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -202,6 +202,7 @@ static ENTRIES: &[&[Function]] = &[
     comparison::ENTRIES,
     text_comparison::ENTRIES,
     text::ENTRIES,
+    format::ENTRIES,
     pattern::ENTRIES,
     cast_number::ENTRIES,
     cast_text::ENTRIES,

@@ -11,7 +11,7 @@ use super::{EvalContext, EvalError, Function, Operand, Volatility};
 use crate::types::PgType::{Bool, Bpchar, Bytea, Int4, Int8, Text as TextType};
 
 /// Longest text that a function makes out of short ones (repeat, lpad...), in bytes: more is upstream's.
-const RESULT_BYTES_MAX: usize = 16 << 20;
+pub(super) const RESULT_BYTES_MAX: usize = 16 << 20;
 
 pub(super) fn not_ascii() -> EvalError {
     EvalError::Beyond("case of characters beyond ASCII".to_owned())
@@ -350,13 +350,13 @@ fn concat_ws(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<A
     Ok(Arc::new(builder.finish()))
 }
 
-type NullableTexts<'a> = Option<<Text as Argument>::View<'a>>;
+pub(super) type NullableTexts<'a> = Option<<Text as Argument>::View<'a>>;
 
-fn nullable_texts(operands: &[Operand]) -> Result<Vec<NullableTexts<'_>>, EvalError> {
+pub(super) fn nullable_texts(operands: &[Operand]) -> Result<Vec<NullableTexts<'_>>, EvalError> {
     operands.iter().map(Text::view).collect()
 }
 
-fn text_or_null<'a>(part: &NullableTexts<'a>, row: usize) -> Option<&'a str> {
+pub(super) fn text_or_null<'a>(part: &NullableTexts<'a>, row: usize) -> Option<&'a str> {
     let part = part.as_ref()?;
     let is_null = Text::nulls(part).is_some_and(|nulls| nulls.is_null(row));
     (!is_null).then(|| Text::at(part, row))
@@ -367,7 +367,7 @@ const TEXT_TEXT: &[crate::types::PgType] = &[TextType, TextType];
 const TEXT_INT: &[crate::types::PgType] = &[TextType, Int4];
 
 /// concat and concat_ws: not strict, stable because output functions may be.
-const fn variadic(
+pub(super) const fn variadic(
     name: &'static str,
     arguments: &'static [crate::types::PgType],
     kernel: super::Kernel,
