@@ -94,6 +94,12 @@ SELECT id FROM times ORDER BY {x} DESC NULLS LAST, id;
 let k = d ;; t ;; ts ;; tz
 SELECT {k}, count(*) FROM times GROUP BY {k} ORDER BY 1 NULLS FIRST;
 SELECT sum(i), avg(i) FROM times WHERE id <> 7;
+SELECT id % 2, avg(i), avg(DISTINCT i), avg(i) FILTER (WHERE id > 2), count(i) FROM times WHERE id <> 7 GROUP BY id % 2 ORDER BY 1;
+SELECT id, avg(i) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW), avg(i) OVER (ORDER BY id) FROM times WHERE id <> 7 ORDER BY id;
+SELECT avg(v::interval) FROM (VALUES ('1 month'), ('1 day'), ('1.5 seconds'), (NULL)) AS q (v);
+SELECT avg(v::interval) FROM (VALUES ('-1 month 3 days'), ('11 months -7 days 23:59:59.999999'), ('5 years')) AS q (v);
+SELECT avg(v::interval) FROM (VALUES ('178000000 years'), ('178000000 years')) AS q (v);
+SELECT avg(NULL::interval), avg(i) FROM times WHERE id < 0;
 SELECT id, {x} IS DISTINCT FROM {x}, coalesce({x}, {x}), greatest({x}, {x}), nullif({x}, {x}), {x}::text FROM times ORDER BY id;
 SELECT id, d + 30, d + i, ts + i, tz + i, tz - i, ts - timestamp '2000-01-01', extract(epoch FROM tz - timestamptz '2024-01-01') FROM times WHERE id IN (1, 2, 3, 4, 8, 9) ORDER BY id;
 SELECT id, d = ts, ts < tz, d >= tz, ts = d, tz <> ts, tz > d FROM times ORDER BY id;

@@ -115,6 +115,7 @@ pub(super) fn accumulator(
         (AggregateFunction::Sum, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::sum()),
         (AggregateFunction::Avg, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::average()),
         (AggregateFunction::Sum, Some(PgType::Interval)) => Box::new(interval::SumIntervals::default()),
+        (AggregateFunction::Avg, Some(PgType::Interval)) => Box::new(interval::SumIntervals::average()),
         (AggregateFunction::Min, Some(pg_type)) => extreme::extreme(extreme::Which::Min, pg_type)?,
         (AggregateFunction::Max, Some(pg_type)) => extreme::extreme(extreme::Which::Max, pg_type)?,
         (AggregateFunction::Spread(spread), Some(PgType::Float4 | PgType::Float8)) => {
