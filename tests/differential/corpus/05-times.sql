@@ -99,6 +99,8 @@ SELECT id, avg(i) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW), a
 SELECT avg(v::interval) FROM (VALUES ('1 month'), ('1 day'), ('1.5 seconds'), (NULL)) AS q (v);
 SELECT avg(v::interval) FROM (VALUES ('-1 month 3 days'), ('11 months -7 days 23:59:59.999999'), ('5 years')) AS q (v);
 SELECT avg(v::interval) FROM (VALUES ('178000000 years'), ('178000000 years')) AS q (v);
+let spaced = '1 month - 1 day' ;; '1 month -  1 day 2:03' ;; '- 1 day' ;; '-  1-2' ;; '1 day + 2:03:04.5' ;; '1 day - - 2 hours' ;; '1 day -' ;; '+ 3' ;; '- .5 days' ;; '1 - 2' ;; '2 hours - 30 minutes ago'
+SELECT interval {spaced}, timestamp '2024-03-31 12:00' + interval {spaced}, {spaced}::interval::text;
 SELECT avg(NULL::interval), avg(i) FROM times WHERE id < 0;
 SELECT id, {x} IS DISTINCT FROM {x}, coalesce({x}, {x}), greatest({x}, {x}), nullif({x}, {x}), {x}::text FROM times ORDER BY id;
 SELECT id, d + 30, d + i, ts + i, tz + i, tz - i, ts - timestamp '2000-01-01', extract(epoch FROM tz - timestamptz '2024-01-01') FROM times WHERE id IN (1, 2, 3, 4, 8, 9) ORDER BY id;

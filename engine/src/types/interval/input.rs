@@ -353,7 +353,12 @@ impl<'t> Scanner<'t> {
     }
 
     fn quantity(&mut self) -> Option<Token> {
+        let start = self.at;
         let sign = self.sign();
+        if self.at > start {
+            // '1 month - 1 day' (ParseDateTime: leading white space of a signed number is soaked up).
+            self.take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r'));
+        }
         let whole: i64 = self.digits().parse().ok()?;
         match self.peek() {
             Some(b':') => self.clock(sign, whole),
