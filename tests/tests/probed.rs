@@ -371,6 +371,10 @@ fn what_depends_on_more_than_tables_is_never_kept() {
         "SELECT (id).lo_creat > 0 FROM t WHERE id = 1",
         "SELECT ts_lexize('own', x) FROM t",
         "WITH max(d) AS (SELECT replace('n,ow', ',', '')) SELECT max.d::timestamptz, regexp_split_to_array(t.x, 'o') FROM max, t",
+        "SELECT regexp_split_to_array(t.x, 'o'), q.timestamptz FROM t, unnest(ARRAY[replace('n,ow', ',', '')]) q",
+        "SELECT regexp_split_to_array(t.x, 'o'), q.current_setting FROM t, unnest(ARRAY['application_name']) AS q",
+        "SELECT q.timestamptz FROM t, replace('n,ow', ',', left(x, 0)) q",
+        "SELECT row_to_json(q), q.timestamptz FROM t, replace('n,ow', ',', left(x, 0)) q",
         "SELECT q.d::timestamptz, regexp_split_to_array(t.x, 'o') FROM t, (VALUES (replace('n,ow', ',', ''))) AS sum(d), t AS q",
     ] {
         for _ in 0..6 {
@@ -382,6 +386,9 @@ fn what_depends_on_more_than_tables_is_never_kept() {
     // But for that they would be.
     for text in [
         "SELECT regexp_split_to_array(x, 'b') FROM t",
+        "SELECT regexp_split_to_array(t.x, 'o'), q.q, e.key FROM t, unnest(ARRAY[replace('n,ow', ',', '')]) q, json_each('{\"a\": 1}') e",
+        "SELECT row_to_json(t), t.count FROM t GROUP BY t.id",
+        "SELECT coalesce(json_agg(row_to_json(q)), '[]') FROM (SELECT id, x FROM t) q",
         "WITH max(d) AS (SELECT replace('n,ow', ',', '')) SELECT max.d, regexp_split_to_array(t.x, 'o') FROM max, t",
     ] {
         until_hit(&mut client, text);

@@ -259,6 +259,9 @@ const BY_SETTINGS: [&str; 24] = [
     "timezone",
 ];
 
+/// Columns that built-in functions in FROM give by themselves; none is the name of a function or type.
+const BY_FUNCTIONS: [&str; 3] = ["key", "value", "ordinality"];
+
 /// Immutable for pg_proc, but not alike for everybody and for ever: by `quote_all_identifiers`, and by what a dictionary says.
 const NOT_QUITE_IMMUTABLE: [&str; 2] = ["quote_ident", "ts_lexize"];
 
@@ -392,6 +395,10 @@ struct Tree {
     relations: Vec<(Option<String>, String)>,
     /// Names that the statement gives to values.
     aliases: BTreeSet<String>,
+    /// By what names the items of FROM go that are functions, and which names their columns are given.
+    called: BTreeMap<String, BTreeSet<String>>,
+    /// What stands before and behind a dot.
+    qualified: BTreeSet<(String, String)>,
     /// Columns that are cast to a date or time.
     timed: BTreeSet<String>,
     doubt: Option<String>,
@@ -410,6 +417,15 @@ impl Tree {
                 return Err(format!("relation {name}"));
             }
         }
+        // x.f of a value may be f(x) or a cast of it (ParseFuncOrColumn), and the row of a function in FROM may be a value.
+        let is_column = |called: &str, of: &BTreeSet<String>, column: &String| {
+            called == column || of.contains(column) || BY_FUNCTIONS.contains(&column.as_str())
+        };
+        for (item, column) in &self.qualified {
+            if self.called.get(item).is_some_and(|of| !is_column(item, of, column)) {
+                return Err(format!("{item}.{column}"));
+            }
+        }
         for column in &self.timed {
             let types = tables.iter().filter_map(|table| Some(table.columns[table.column(column)?].type_oid));
             let types: Vec<u32> = types.collect();
@@ -420,6 +436,15 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// A function in FROM. Where several go by one name, only what all of them have is known to be a column.
+    fn note_call(&mut self, function: Option<String>, alias: Option<&TableAlias>) {
+        let columns: BTreeSet<String> =
+            alias.into_iter().flat_map(|alias| &alias.columns).map(|column| name(&column.name)).collect();
+        let Some(item) = alias.map(|alias| name(&alias.name)).or(function) else { return };
+        let known = self.called.entry(item).or_insert_with(|| columns.clone());
+        known.retain(|column| columns.contains(column));
     }
 
     /// Names that an alias gives to columns.
@@ -553,9 +578,14 @@ impl Visitor for Tree {
             self.note_columns(alias.as_ref());
         }
         match factor {
-            TableFactor::Table { name: called, args: Some(_), .. } | TableFactor::Function { name: called, .. } => {
-                self.functions.extend(called.0.last().and_then(|part| part.as_ident()).map(name));
+            TableFactor::Table { name: called, args: Some(_), alias, .. }
+            | TableFactor::Function { name: called, alias, .. } => {
+                let called = called.0.last().and_then(|part| part.as_ident()).map(name);
+                self.note_call(called.clone(), alias.as_ref());
+                self.functions.extend(called);
             }
+            TableFactor::UNNEST { alias, .. } => self.note_call(Some("unnest".to_owned()), alias.as_ref()),
+            TableFactor::TableFunction { alias, .. } => self.note_call(None, alias.as_ref()),
             TableFactor::Table { sample: Some(_), .. } => self.doubt = Some("a sample".to_owned()),
             _ => {}
         }
@@ -574,6 +604,11 @@ impl Visitor for Tree {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
+            Expr::CompoundIdentifier(parts) => {
+                if let [.., item, column] = &parts[..] {
+                    self.qualified.insert((name(item), name(column)));
+                }
+            }
             Expr::Cast { data_type, expr, .. } => self.check_cast(data_type, expr),
             Expr::TypedString(typed) => {
                 let constant = Expr::Value(typed.value.clone());

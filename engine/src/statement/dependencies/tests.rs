@@ -104,6 +104,8 @@ fn every_table_is_found_wherever_it_stands() {
         ("WITH RECURSIVE r AS (SELECT id FROM t UNION SELECT r.id FROM r) SELECT * FROM r", &[1]),
         ("SELECT * FROM (WITH a AS (SELECT * FROM t) SELECT * FROM a) x", &[1]),
         ("SELECT x FROM t, unnest(tags) AS x", &[1]),
+        ("SELECT x.x, e.key, lower.lower FROM t, unnest(tags) x, unnest(tags) e, lower('A')", &[1]),
+        ("SELECT row_to_json(t), count(u), u.count FROM t, u GROUP BY t, u", &[1, 2]),
         ("SELECT 1 FROM \"t\" WHERE EXISTS (SELECT FROM u)", &[1, 2]),
         ("SELECT at::date, to_char(at, 'YYYY') FROM t WHERE at > '2024-01-01'::timestamptz", &[1]),
         (
@@ -150,6 +152,11 @@ fn what_is_in_doubt_is_refused() {
         "SELECT name::regclass FROM t",
         "SELECT name::mytype FROM t",
         "SELECT date(at) FROM t",
+        "SELECT x.timestamptz FROM t, unnest(tags) x",
+        "SELECT x.current_setting AS current_setting FROM t, unnest(tags) AS x",
+        "SELECT replace.timestamptz FROM t, replace('n,ow', ',', '')",
+        "SELECT x.date FROM t, LATERAL lower(name) x JOIN unnest(tags) AS y (date) ON true",
+        "SELECT x.date FROM t, unnest(tags) AS x (date), (SELECT x.date FROM unnest(tags) AS x) y",
         // Rows of more than their tables, or of others.
         "SELECT ctid FROM t",
         "SELECT \"xmin\" FROM t",

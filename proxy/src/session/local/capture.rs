@@ -174,6 +174,8 @@ impl LocalAnswerer {
             UpstreamReason::Unsupported(_)
                 | UpstreamReason::NotParsed(_)
                 | UpstreamReason::UnknownFunction(_)
+                // A whole row, among others.
+                | UpstreamReason::UnknownColumn(_)
                 | UpstreamReason::UnsupportedType(_)
                 | UpstreamReason::Collation(_)
                 | UpstreamReason::LocalError(_)
