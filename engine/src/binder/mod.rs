@@ -31,6 +31,7 @@ mod scope;
 mod select;
 mod sets;
 mod subquery;
+mod target_rows;
 mod typed;
 mod used;
 mod view;

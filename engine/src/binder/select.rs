@@ -11,6 +11,7 @@ use crate::binder::relation::{SUBQUERY_BASE, WINDOW_BASE, any_column, map_column
 use crate::binder::scope::Scope;
 use crate::binder::sets::untyped;
 use crate::binder::subquery::{Asked, asked};
+use crate::binder::target_rows;
 use crate::binder::typed::{Origin, Typed, is_same};
 use crate::binder::window::{check_all_used, named_windows};
 use crate::binder::{
@@ -18,7 +19,7 @@ use crate::binder::{
 };
 use crate::catalog::functions::CastContext;
 use crate::reason::UpstreamReason;
-use crate::statement::ast::{Expr, GroupItem, OrderItem, Quantifier, Query, Select, Target};
+use crate::statement::ast::{Body, Expr, GroupItem, OrderItem, Quantifier, Query, Select, Target};
 use crate::types::PgType;
 
 /// A bound query: its relation puts out exactly `columns`.
@@ -59,6 +60,15 @@ struct Order {
 
 impl Binder<'_> {
     pub(super) fn select(&mut self, query: &Query, select: &Select, unknowns: Unknowns) -> Bound<Selected> {
+        let Some(moved) = target_rows::moved(query, select) else {
+            return self.plain_select(query, select, unknowns, false);
+        };
+        let Body::Select(select) = &moved.body else { return Err(unsupported("a function that returns rows")) };
+        self.plain_select(&moved, select, unknowns, true)
+    }
+
+    /// `has_rows`: a function that returned rows in the select list is in FROM.
+    fn plain_select(&mut self, query: &Query, select: &Select, unknowns: Unknowns, has_rows: bool) -> Bound<Selected> {
         let from = self.bind_from(&select.from)?;
         let mut level = Level::new(from.scope, Clause::Target);
         level.named_windows = named_windows(&select.windows)?;
@@ -72,6 +82,9 @@ impl Binder<'_> {
         let groups = self.group_by(&mut level, &mut targets, &select.group_by)?;
         let on = self.distinct_on(&mut level, &mut targets, &select.quantifier, &order)?;
         check_all_used(&level)?;
+        if has_rows && !level.windows.is_empty() {
+            return Err(unsupported("a function that returns rows beside a window"));
+        }
         let offset = self.count(query.offset.as_ref())?;
         let limit = self.count(query.limit.as_ref())?;
         let mut columns = Vec::new();

@@ -473,7 +473,6 @@ mod tests {
             "P1D2Y",
             "1:60",
             "1-12",
-            "- 1 day",
             "1 day ago 2 hours",
             "1 quarter",
             "1:2.5",

@@ -46,3 +46,32 @@ let all = UNION ;; UNION ALL
 let step = p || 'x'::text ;; array_append(p, 'y') ;; p || ARRAY['z', NULL] ;; p || n::text
 WITH RECURSIVE r (n, p) AS (SELECT 1, ARRAY['a'] {all} SELECT n + 1, {step} FROM r WHERE n < 4) SELECT n, p, cardinality(p), p[2] FROM r ORDER BY n;
 SELECT ARRAY['b'] {all} SELECT tags FROM posts WHERE id < 3 ORDER BY 1;
+-- Functions that return rows, in the select list.
+SELECT id, unnest(tags) FROM posts ORDER BY id;
+SELECT unnest(tags) AS tag, count(*) FROM posts GROUP BY 1 ORDER BY 2 DESC, 1;
+SELECT unnest(tags), count(*), max(id) FROM posts GROUP BY unnest(tags) HAVING count(*) > 1 ORDER BY unnest(tags) NULLS FIRST;
+SELECT DISTINCT unnest(nums) FROM posts ORDER BY 1;
+SELECT upper(unnest(tags)) || '!', id FROM posts WHERE id < 5 ORDER BY id, 1;
+SELECT unnest(tags)::varchar(1), unnest(tags) IS NULL FROM posts ORDER BY 1;
+SELECT generate_series(1, 5), generate_series(1, 3);
+SELECT generate_series(1, 5);
+SELECT generate_series(1, id) AS n, id FROM posts WHERE id < 4 ORDER BY id, n DESC LIMIT 4 OFFSET 1;
+SELECT id, generate_series(1, 3) FROM posts ORDER BY author, id;
+SELECT generate_series(1, 3), title FROM posts ORDER BY author DESC, title COLLATE "C", id LIMIT 7;
+SELECT id FROM posts WHERE id IN (SELECT unnest('{1,3,99}'::int[])) ORDER BY id;
+SELECT generate_series('2024-01-30'::timestamp, '2024-02-02', '1 day')::date AS d, '2024-01-30'::date;
+SELECT x.d, count(p.id) FROM (SELECT generate_series(date '2024-01-01', '2024-01-04', '1 day')::date AS d) x LEFT JOIN posts p ON p.id = extract(day FROM x.d) GROUP BY 1 ORDER BY 1;
+SELECT count(*) FROM (SELECT unnest(tags), * FROM posts) x;
+SELECT *, unnest(nums) FROM posts ORDER BY id;
+SELECT p.id, unnest(p.nums) AS n FROM posts p LEFT JOIN posts q ON q.id = p.id + 1 ORDER BY p.id, n;
+SELECT id, row_number() OVER (ORDER BY id), unnest(tags) FROM posts ORDER BY id;
+SELECT DISTINCT ON (id) id, unnest(tags) FROM posts ORDER BY id;
+SELECT CASE WHEN id > 1 THEN unnest(tags) END FROM posts;
+SELECT count(unnest(tags)) FROM posts;
+SELECT author, unnest(array_agg(id ORDER BY id)) FROM posts GROUP BY author ORDER BY 1, 2;
+SELECT generate_series(1, 2), count(*) FROM posts;
+SELECT unnest(tags) FROM posts UNION SELECT 'z' ORDER BY 1;
+SELECT (SELECT unnest(tags) LIMIT 1) FROM posts ORDER BY id;
+SELECT jsonb_array_elements(j -> 'tags') ->> 0, id FROM docs WHERE jsonb_typeof(j -> 'tags') = 'array' ORDER BY id;
+SELECT id, jsonb_object_keys(j) FROM docs WHERE jsonb_typeof(j) = 'object' ORDER BY 1, 2;
+SELECT string_to_table('a,b,c', ',') AS part, id FROM posts WHERE id = 1;

@@ -1,0 +1,117 @@
+//! A function that returns rows in the select list: as if it stood at the end of FROM, LATERAL, and its value where it is written
+//! (nodeProjectSet.c gives a row for each of its values, after WHERE and before ORDER BY, DISTINCT and LIMIT; before GROUP BY where it is
+//! grouped by, and elsewhere a value from FROM would stand ungrouped, which is refused). One function, once; beside windows, which
+//! PostgreSQL computes before, it is upstream's.
+
+use crate::binder::output_name::output_name;
+use crate::catalog::functions;
+use crate::statement::ast::{
+    Alias, Body, Call, CallSchema, Expr, GroupItem, Quantifier, Query, Select, TableRef, Target,
+};
+
+/// Those of one column.
+const FUNCTIONS: [&str; 8] = [
+    "unnest",
+    "generate_series",
+    "jsonb_array_elements",
+    "jsonb_array_elements_text",
+    "json_array_elements",
+    "json_array_elements_text",
+    "jsonb_object_keys",
+    "string_to_table",
+];
+/// No text of a client's has it.
+const NAME: &str = "\0rows";
+
+/// The query with the function in FROM. None: there is none, or not one that can be moved.
+pub(super) fn moved(query: &Query, select: &Select) -> Option<Query> {
+    let mut calls = Vec::new();
+    for target in &select.targets {
+        match target {
+            Target::Expr { expr, .. } => find(expr, &mut calls),
+            Target::Star(_) => {}
+        }
+    }
+    let [call] = calls[..] else { return None };
+    // The function would be among its columns.
+    let is_star = |target: &Target| matches!(target, Target::Star(names) if names.is_empty());
+    if select.targets.iter().any(is_star) || matches!(select.quantifier, Quantifier::DistinctOn(_)) {
+        return None;
+    }
+    let call = call.clone();
+    let mut select = select.clone();
+    for target in &mut select.targets {
+        if let Target::Expr { expr, label } = target {
+            let name = output_name(expr).to_owned();
+            if replace(expr, &call) {
+                label.get_or_insert(name);
+            }
+        }
+    }
+    for item in &mut select.group_by {
+        if let GroupItem::Expr(expr) = item {
+            replace(expr, &call);
+        }
+    }
+    let mut order_by = query.order_by.clone();
+    order_by.iter_mut().for_each(|item| _ = replace(&mut item.expr, &call));
+    let alias = Some(Alias { name: NAME.to_owned(), columns: vec![NAME.to_owned()] });
+    select.from.push(TableRef::Function { call, is_numbered: false, alias, is_lateral: true });
+    Some(Query {
+        with: query.with.clone(),
+        is_recursive: query.is_recursive,
+        body: Body::Select(Box::new(select)),
+        order_by,
+        limit: query.limit.clone(),
+        offset: query.offset.clone(),
+    })
+}
+
+fn is_plain(call: &Call) -> bool {
+    !(call.is_star || call.is_distinct)
+        && call.order_by.is_empty()
+        && call.within_group.is_empty()
+        && call.filter.is_none()
+        && call.over.is_none()
+}
+
+fn returns_rows(call: &Call) -> bool {
+    let is_one = call.name != "unnest" || call.arguments.len() == 1;
+    is_plain(call) && is_one && FUNCTIONS.contains(&call.name.as_str()) && !matches!(call.schema, CallSchema::Named(_))
+}
+
+/// The parts of an expression in which such a function may stand; the others are upstream's, most of them errors.
+fn parts(expr: &mut Expr) -> Vec<&mut Expr> {
+    match expr {
+        Expr::Cast { operand, .. } => vec![operand],
+        Expr::Operator { left, right, .. } => left.iter_mut().map(|left| &mut **left).chain([&mut **right]).collect(),
+        Expr::Call(call) if is_plain(call) && functions::aggregates(&call.name).is_empty() => {
+            call.arguments.iter_mut().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn find<'e>(expr: &'e Expr, found: &mut Vec<&'e Call>) {
+    match expr {
+        Expr::Call(call) if returns_rows(call) => found.push(call),
+        Expr::Cast { operand, .. } => find(operand, found),
+        Expr::Operator { left, right, .. } => {
+            left.iter().for_each(|left| find(left, found));
+            find(right, found);
+        }
+        Expr::Call(call) if is_plain(call) && functions::aggregates(&call.name).is_empty() => {
+            call.arguments.iter().for_each(|argument| find(argument, found));
+        }
+        _ => {}
+    }
+}
+
+/// Puts the function's value in its place. Whether it was there.
+fn replace(expr: &mut Expr, call: &Call) -> bool {
+    if matches!(expr, Expr::Call(other) if **other == *call) {
+        *expr = Expr::Column(vec![NAME.to_owned(), NAME.to_owned()]);
+        return true;
+    }
+    parts(expr).into_iter().filter_map(|part| replace(part, call).then_some(())).count() > 0
+}
