@@ -566,7 +566,10 @@ impl Binder<'_> {
     fn null_if(&mut self, level: &mut Level, left: &Expr, right: &Expr) -> Bound<Typed> {
         let left = self.expression(level, left)?;
         let right = self.expression(level, right)?;
-        let kept = self.repeat(&left)?;
+        let kept = match (enum_among(std::slice::from_ref(&left)), enum_among(std::slice::from_ref(&right))) {
+            (None, Some(labels)) => self.coerce(left.clone(), PgType::Enum(labels), CastContext::Implicit)?,
+            _ => self.repeat(&left)?,
+        };
         let (equal, left, right) = self.equality(left, right)?;
         // Its collation is that of both (assign_collations_walker).
         let (collation, strength) = self.input_collation(&[&left, &right], left.pg_type())?;

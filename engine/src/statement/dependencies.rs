@@ -77,9 +77,15 @@ fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Depe
 
 /// Whether a value given by the client could mean the time, or another thing tomorrow (datetime.c, DecodeSpecial).
 pub fn may_mean_the_time(value: &[u8]) -> bool {
-    ["now", "today", "tomorrow", "yesterday"]
-        .iter()
-        .any(|word| value.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes())))
+    // A word of its own: letters that follow each other are one field (datetime.c, ParseDateTime).
+    let is_letter = |at: Option<usize>| at.and_then(|at| value.get(at)).is_some_and(u8::is_ascii_alphabetic);
+    let is_at = |word: &&str, at: usize| {
+        let end = at + word.len();
+        value.get(at..end).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+            && !is_letter(at.checked_sub(1))
+            && !is_letter(Some(end))
+    };
+    ["now", "today", "tomorrow", "yesterday"].iter().any(|word| (0..value.len()).any(|at| is_at(word, at)))
 }
 
 fn parse(sql: &str) -> Result<Statement, String> {
@@ -302,7 +308,7 @@ impl Words<'_> {
                     if is_word && REFUSED.contains(&&*name) || self.is_doubtful(&name) {
                         return Err(doubt());
                     }
-                    let is_call = next.is_some_and(|next| next.is_symbol("("));
+                    let is_call = next.is_some_and(|next| next.is_symbol("(")) && !is_named(tokens, at);
                     if is_call && !(is_word && GRAMMAR.contains(&&*name)) && !self.may_be_called(&name) {
                         return Err(format!("function {name}"));
                     }
@@ -364,6 +370,15 @@ impl Words<'_> {
     }
 }
 
+/// Whether what stands here gets a name, with names for its columns, and is not called: `... AS d (x)`, `f() d (x)`, `WITH d (x)`.
+fn is_named(tokens: &[Token<'_>], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+    before.is_some_and(|before| {
+        before.is_symbol(")") && !tokens[at].is_word("operator")
+            || ["as", "with", "recursive"].iter().any(|word| before.is_word(word))
+    })
+}
+
 /// Types that are names in the catalog.
 fn is_reg_type(name: &str) -> bool {
     matches!(
@@ -399,8 +414,12 @@ struct Tree {
     called: BTreeMap<String, BTreeSet<String>>,
     /// What stands before and behind a dot.
     qualified: BTreeSet<(String, String)>,
-    /// Columns that are cast to a date or time.
-    timed: BTreeSet<String>,
+    /// Columns that are cast to a date or time, and what stands before their dot.
+    timed: BTreeSet<(Option<String>, String)>,
+    /// By what names relations in FROM go, with their own (which may be those of WITH queries); and what else there is.
+    tables: BTreeSet<(String, String)>,
+    others: BTreeSet<String>,
+    has_others: bool,
     doubt: Option<String>,
 }
 
@@ -426,7 +445,19 @@ impl Tree {
                 return Err(format!("{item}.{column}"));
             }
         }
-        for column in &self.timed {
+        for (item, column) in &self.timed {
+            // Other items may give a text of that name, also by a name that nobody has written (FigureColname).
+            let is_tables = match item {
+                Some(item) => {
+                    let mut tables = self.tables.iter().filter(|(alias, _)| alias == item).peekable();
+                    let is_other = self.others.contains(item) || self.called.contains_key(item);
+                    tables.peek().is_some() && !is_other && tables.all(|(_, table)| !self.common.contains(table))
+                }
+                None => !self.has_others && self.common.is_empty() && self.called.is_empty(),
+            };
+            if !is_tables {
+                return Err(format!("{column} as a date or time, of what is no table"));
+            }
             let types = tables.iter().filter_map(|table| Some(table.columns[table.column(column)?].type_oid));
             let types: Vec<u32> = types.collect();
             // date, time, timestamp, timestamptz, timetz: nothing to be read as a text.
@@ -515,13 +546,16 @@ impl Tree {
             ),
             Expr::Nested(inner) => self.is_time_already(inner),
             Expr::Identifier(column) => {
-                self.timed.insert(name(column));
+                self.timed.insert((None, name(column)));
                 true
             }
-            Expr::CompoundIdentifier(parts) => {
-                self.timed.extend(parts.last().map(name));
-                !parts.is_empty()
-            }
+            Expr::CompoundIdentifier(parts) => match &parts[..] {
+                [.., item, column] => {
+                    self.timed.insert((Some(name(item)), name(column)));
+                    true
+                }
+                _ => false,
+            },
             Expr::Function(function) => {
                 let called = function.name.0.last().and_then(|part| part.as_ident()).map(name);
                 let times = ["date_trunc", "date_bin", "to_timestamp", "to_date", "make_date", "make_timestamp"];
@@ -584,10 +618,21 @@ impl Visitor for Tree {
                 self.note_call(called.clone(), alias.as_ref());
                 self.functions.extend(called);
             }
+            TableFactor::Table { name: table, alias, sample: None, .. } => {
+                if let Some(table) = table.0.last().and_then(|part| part.as_ident()) {
+                    let alias = alias.as_ref().map_or(table, |alias| &alias.name);
+                    self.tables.insert((name(alias), name(table)));
+                }
+            }
             TableFactor::UNNEST { alias, .. } => self.note_call(Some("unnest".to_owned()), alias.as_ref()),
             TableFactor::TableFunction { alias, .. } => self.note_call(None, alias.as_ref()),
             TableFactor::Table { sample: Some(_), .. } => self.doubt = Some("a sample".to_owned()),
-            _ => {}
+            TableFactor::Derived { alias, .. } | TableFactor::NestedJoin { alias: alias @ Some(_), .. } => {
+                self.others.extend(alias.as_ref().map(|alias| name(&alias.name)));
+                self.has_others = true;
+            }
+            TableFactor::NestedJoin { .. } => {}
+            _ => self.has_others = true,
         }
         ControlFlow::Continue(())
     }

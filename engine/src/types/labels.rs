@@ -14,7 +14,8 @@ use super::Oid;
 const DEFINITIONS_MAX: usize = 10_000;
 const LABEL_BYTES_MAX: usize = 16 << 20;
 
-/// An enum type with the labels that one reading of the catalog found. Types that differ in a label are different.
+/// An enum type with the labels that one reading of the catalog found. Types that differ in a label are different, and so are those of
+/// which a label was another one in between: rows may have come with that.
 #[derive(Clone, Copy)]
 pub struct EnumType(&'static Definition);
 
@@ -28,7 +29,7 @@ struct Definition {
 
 #[derive(Default)]
 struct Known {
-    by_content: HashMap<(Oid, Box<str>, Vec<Box<str>>), EnumType, ahash::RandomState>,
+    by_content: HashMap<(Oid, i64, Box<str>, Vec<Box<str>>), EnumType, ahash::RandomState>,
     all: Vec<EnumType>,
     label_bytes: usize,
 }
@@ -36,10 +37,11 @@ struct Known {
 static KNOWN: LazyLock<RwLock<Known>> = LazyLock::new(RwLock::default);
 
 impl EnumType {
-    /// The type of this OID and `typname` with these labels, in order. None: too many types have been seen.
-    pub fn of(oid: Oid, name: &str, labels: &[&str]) -> Option<Self> {
+    /// The type of this OID and `typname` with these labels, in order; `changes` is another number after each change of them. None: too
+    /// many types have been seen.
+    pub fn of(oid: Oid, changes: i64, name: &str, labels: &[&str]) -> Option<Self> {
         let labels: Vec<Box<str>> = labels.iter().map(|label| Box::from(*label)).collect();
-        let content = (oid, Box::from(name), labels);
+        let content = (oid, changes, Box::from(name), labels);
         if let Some(known) = KNOWN.read().by_content.get(&content) {
             return Some(*known);
         }
@@ -47,11 +49,11 @@ impl EnumType {
         if let Some(known) = known.by_content.get(&content) {
             return Some(*known);
         }
-        let bytes = known.label_bytes + content.2.iter().map(|label| label.len()).sum::<usize>();
+        let bytes = known.label_bytes + content.3.iter().map(|label| label.len()).sum::<usize>();
         if known.all.len() >= DEFINITIONS_MAX || bytes > LABEL_BYTES_MAX {
             return None;
         }
-        let (_, name, labels) = content.clone();
+        let (_, _, name, labels) = content.clone();
         let places = labels.iter().cloned().zip(0..).collect();
         let number = u32::try_from(known.all.len()).ok()?;
         let new = Self(Box::leak(Box::new(Definition { number, oid, name, labels, places })));
@@ -129,16 +131,17 @@ mod tests {
 
     #[test]
     fn equal_definitions_are_one_type_and_others_are_not() {
-        let mood = EnumType::of(70_001, "mood", &["sad", "ok", "happy"]).expect("room");
-        assert_eq!(EnumType::of(70_001, "mood", &["sad", "ok", "happy"]), Some(mood));
+        let mood = EnumType::of(70_001, 1, "mood", &["sad", "ok", "happy"]).expect("room");
+        assert_eq!(EnumType::of(70_001, 1, "mood", &["sad", "ok", "happy"]), Some(mood));
         assert_eq!(EnumType::of_number(mood.number()), Some(mood));
         assert_eq!((mood.place("sad"), mood.place("happy"), mood.place("glad")), (Some(0), Some(2), None));
         assert_eq!((mood.label(1), mood.label(3), mood.label(-1)), (Some("ok"), None, None));
         for other in [
-            EnumType::of(70_002, "mood", &["sad", "ok", "happy"]),
-            EnumType::of(70_001, "mood", &["sad", "happy", "ok"]),
-            EnumType::of(70_001, "temper", &["sad", "ok", "happy"]),
-            EnumType::of(70_001, "mood", &["sad", "ok", "happy", "glad"]),
+            EnumType::of(70_002, 1, "mood", &["sad", "ok", "happy"]),
+            EnumType::of(70_001, 1, "mood", &["sad", "happy", "ok"]),
+            EnumType::of(70_001, 1, "temper", &["sad", "ok", "happy"]),
+            EnumType::of(70_001, 1, "mood", &["sad", "ok", "happy", "glad"]),
+            EnumType::of(70_001, 2, "mood", &["sad", "ok", "happy"]),
         ] {
             assert!(other.is_some_and(|other| other != mood), "{other:?}");
         }

@@ -348,16 +348,17 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     })
 }
 
-/// None: more types than are held.
+/// None: more types than are held, or one without labels, whose changes are not in the fingerprint.
 fn enum_entry(row: &Row) -> Option<(Oid, EnumEntry)> {
     let oid = row.get(0);
+    let labels: Vec<&str> = row.get("labels");
     let entry = EnumEntry {
         schema: row.get::<_, &str>("nspname").into(),
-        labels: EnumType::of(oid, row.get("typname"), &row.get::<_, Vec<&str>>("labels"))?,
+        labels: EnumType::of(oid, row.get(2), row.get("typname"), &labels)?,
         is_schema_public: row.get("is_schema_public"),
         is_only: row.get("is_only"),
     };
-    Some((oid, entry))
+    (!labels.is_empty()).then_some((oid, entry))
 }
 
 /// The live columns of every table and view that is not part of a fresh database.

@@ -11,7 +11,8 @@ use super::dice::Dice;
 const LABELS: [&str; 5] = ["new", "paid", "Shipped", "void", "a b"];
 
 /// Without the OID that a world gives it: as a parameter it is of no declared type.
-static STATE: LazyLock<PgType> = LazyLock::new(|| EnumType::of(0, "state", &LABELS).map_or(PgType::Text, PgType::Enum));
+static STATE: LazyLock<PgType> =
+    LazyLock::new(|| EnumType::of(0, 0, "state", &LABELS).map_or(PgType::Text, PgType::Enum));
 
 /// What creates it.
 pub(super) fn enum_setup() -> String {

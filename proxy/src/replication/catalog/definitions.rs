@@ -20,7 +20,8 @@ pub(super) struct Definition {
 
 pub(super) type Definitions = HashMap<RelationId, Definition>;
 
-/// Per view the digest of its text's parts. Salt: what may decide whether a name needs its schema.
+/// Per view the digest of its text's parts. Salt: what may decide whether a name needs its schema, and the labels of enums, which constants in it
+/// (of arrays and composites, too) are printed with.
 const DIGESTS: &str = "\
     WITH refs AS MATERIALIZED (
         SELECT DISTINCT w.ev_class AS v, d.refclassid AS c, d.refobjid AS o
@@ -34,7 +35,8 @@ const DIGESTS: &str = "\
             UNION ALL SELECT hashint8extended(xmin::text::int8, 1::int8 << 32 | oid::int8)
               FROM pg_proc WHERE oid >= 16384 AND pronamespace = 'pg_catalog'::regnamespace
             UNION ALL SELECT hashint8extended(xmin::text::int8, 2::int8 << 32 | oid::int8)
-              FROM pg_operator WHERE oid >= 16384 AND oprnamespace = 'pg_catalog'::regnamespace) AS rows)
+              FROM pg_operator WHERE oid >= 16384 AND oprnamespace = 'pg_catalog'::regnamespace
+            UNION ALL SELECT hashint8extended(xmin::text::int8, 3::int8 << 32 | oid::int8) FROM pg_enum) AS rows)
     SELECT v, bit_xor(h) # (SELECT s FROM salt),
            v IN (SELECT v FROM refs WHERE c NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass,
                                                     'pg_operator'::regclass, 'pg_collation'::regclass))
