@@ -147,8 +147,9 @@ fn single(sql: &str) -> Result<Statement, UpstreamReason> {
 fn identity(shape: &Shape, query: &BoundQuery) -> String {
     use std::fmt::Write as _;
     let mut text = shape.text.clone();
-    for parameter in &query.parameters {
-        let _ = write!(text, "|${}", parameter.oid());
+    // However many of one type follow each other: the length of an IN list is no other statement.
+    for run in query.parameters.chunk_by(|a, b| a == b) {
+        let _ = write!(text, "|${}{}", run[0].oid(), if run.len() > 1 { "..." } else { "" });
     }
     for table in query.tables.iter().chain(&query.views) {
         let _ = write!(text, "|t{}{:?}", table.table.0, table.columns);

@@ -48,8 +48,8 @@ SELECT u.u FROM unnest(ARRAY[2, 1]) u ORDER BY u;
 SELECT unnest FROM unnest(ARRAY[2, 1]) ORDER BY unnest;
 -- relay: an array of no type
 SELECT * FROM unnest('{1,2}') u;
--- relay: in the select list
-SELECT unnest(ARRAY[1, 2]) AS u;
+-- relay: two in the select list
+SELECT unnest(ARRAY[1, 2]) AS u, generate_series(1, 2);
 -- relay: not an array
 SELECT l.id, e.value FROM lists l, jsonb_each(l.j) e ORDER BY 1, 2;
 -- relay: json

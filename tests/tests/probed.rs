@@ -429,3 +429,49 @@ fn a_grouped_column_may_be_seen_as_text() {
         }
     }
 }
+
+#[test]
+fn another_value_is_no_other_kind_of_statement() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE t (id int PRIMARY KEY, v varchar(20), at timestamptz, tags text[], j jsonb);
+         INSERT INTO t SELECT n, 'v' || n % 5, '2024-01-01'::timestamptz + n * interval '1 hour', ARRAY['a' || n % 3, 'b'], jsonb_build_object('n', n % 4)
+           FROM generate_series(1, 60) n",
+    );
+    let (mut client, mut direct) = (world.client(), world.direct());
+    for [one, other] in [
+        [
+            "SELECT id FROM t WHERE (at, id) < ('2024-01-02', 5) ORDER BY at DESC, id LIMIT 3",
+            "SELECT id FROM t WHERE (at, id) < ('2024-01-03 12:00', 9) ORDER BY at DESC, id LIMIT 4",
+        ],
+        ["SELECT count(*) FROM t WHERE tags @> '{a1}'", "SELECT count(*) FROM t WHERE tags @> '{a2,b}'"],
+        ["SELECT count(*) FROM t WHERE j @> '{\"n\": 1}'", "SELECT count(*) FROM t WHERE j @> '{\"n\": 3}'"],
+        ["SELECT count(*) FROM t WHERE 'a1' = ANY (tags)", "SELECT count(*) FROM t WHERE 'a2' = ANY (tags)"],
+        ["SELECT count(*) FROM t WHERE id = ANY ('{1,2}')", "SELECT count(*) FROM t WHERE id = ANY ('{3,4,5}')"],
+        [
+            "SELECT count(*) FROM t WHERE v LIKE '%' || 'v1' || '%'",
+            "SELECT count(*) FROM t WHERE v LIKE '%' || 'v2' || '%'",
+        ],
+        [
+            "SELECT count(*) FROM t WHERE at > '2024-01-03'::timestamptz - interval '3 hours'",
+            "SELECT count(*) FROM t WHERE at > '2024-01-03'::timestamptz - interval '14 hours'",
+        ],
+        [
+            "SELECT count(*) FROM t WHERE id IN (1, 2) AND v = 'v1'",
+            "SELECT count(*) FROM t WHERE id IN (1, 2, 3, 4, 6) AND v = 'v3'",
+        ],
+    ] {
+        settle(&mut client, one);
+        assert_eq!(shown(&mut client, other), shown(&mut direct, other), "{other}");
+        assert_eq!(client.last().expect("answers").0, "local", "{other}");
+    }
+    let listed = |client: &mut RawClient, sql: &str, parameters: &[Option<&str>]| {
+        let reply = client.extended(sql, parameters, 0).expect("answers");
+        (reply.rows(), client.last().expect("answers").0)
+    };
+    let two = "SELECT count(*) FROM t WHERE id IN ($1, $2) AND v <> $3";
+    until("of two", || listed(&mut client, two, &[Some("1"), Some("2"), Some("x")]).1 != "relay");
+    let four = "SELECT count(*) FROM t WHERE id IN ($1, $2, $3, $4) AND v <> $5";
+    let (rows, route) = listed(&mut client, four, &[Some("1"), Some("2"), Some("3"), Some("70"), Some("x")]);
+    assert_eq!((rows[0][0].as_deref(), route.as_str()), (Some(&b"3"[..]), "local"));
+}

@@ -17,7 +17,7 @@ pub struct Overloads {
 pub struct Overload {
     /// By argument. None: any number of arguments of any type.
     pub takes: Option<Vec<Taken>>,
-    /// The result depends on the arguments alone, as far as whoever compiled it says so.
+    /// The result depends on the arguments alone, as far as whoever compiled it (of functions: whoever keeps the extension) says so.
     pub is_pure: bool,
 }
 

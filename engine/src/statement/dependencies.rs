@@ -10,7 +10,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, Statement, TableAlias, TableFactor, Value,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+    Query, Select, SelectItem, Statement, TableAlias, TableFactor, Value,
 };
 use sqlparser::ast::{Visit, Visitor};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -238,9 +239,11 @@ const GRAMMAR: [&str; 76] = [
     "trailing",
 ];
 /// Not immutable only because they print values or read times by the session's settings, which are part of the key.
-const BY_SETTINGS: [&str; 24] = [
+const BY_SETTINGS: [&str; 25] = [
     "generate_series",
     "make_timestamptz",
+    // In an encoding of which the arguments tell the name.
+    "length",
     "to_number",
     "to_char",
     "to_date",
@@ -329,7 +332,7 @@ impl Words<'_> {
         SYSTEM.contains(&name)
             || name.starts_with("pg_")
             || name.starts_with("reg") && name.len() > 6 && is_reg_type(name)
-            || self.catalog.user_functions.contains(name)
+            || !self.catalog.user_functions.are_pure(name)
             || self.catalog.user_types.contains(name)
     }
 
@@ -559,8 +562,13 @@ impl Tree {
             Expr::Function(function) => {
                 let called = function.name.0.last().and_then(|part| part.as_ident()).map(name);
                 let times = ["date_trunc", "date_bin", "to_timestamp", "to_date", "make_date", "make_timestamp"];
-                called.is_some_and(|called| times.contains(&called.as_str()))
+                called.is_some_and(|called| match called.as_str() {
+                    "min" | "max" => first_argument(function).is_some_and(|first| self.is_time_already(first)),
+                    called => times.contains(&called),
+                })
             }
+            // A time and an interval; of other types there is no such operator, or its result is none to be cast.
+            Expr::BinaryOp { left, op: BinaryOperator::Plus | BinaryOperator::Minus, .. } => self.is_time_already(left),
             // Checked by itself.
             Expr::Cast { data_type, .. } => {
                 matches!(data_type, DataType::Date | DataType::Timestamp(..) | DataType::Time(..))
@@ -662,6 +670,14 @@ impl Visitor for Tree {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+fn first_argument(function: &Function) -> Option<&Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.first()? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
     }
 }
 

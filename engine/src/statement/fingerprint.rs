@@ -138,6 +138,10 @@ enum Opened {
     Plain,
     /// `IN (`: two or more literals of one kind are alike, however many.
     InList,
+    /// The right side of a comparison of rows.
+    Row,
+    /// `= ANY (`.
+    Array,
     /// Arguments of a call whose first argument is a value (to_timestamp, to_date); the second is a format.
     DateInput,
     /// `numeric(`, `varchar(`...: the numbers are part of a type.
@@ -157,6 +161,14 @@ struct Parenthesis {
 enum Last {
     /// A comparison, LIKE, BETWEEN, or the AND in it.
     Comparison,
+    /// `@>`, `<@`, `&&`.
+    Containment,
+    /// `||`.
+    Concatenation,
+    /// INTERVAL.
+    Interval,
+    /// ANY, SOME or ALL behind a comparison.
+    Quantifier,
     /// IN.
     In,
     /// GROUP or ORDER: BY follows.
@@ -184,6 +196,11 @@ struct ShapeWriter {
     is_behind_dot: bool,
     parentheses: Vec<Parenthesis>,
     last: Last,
+    /// The last token was an open parenthesis or a comma.
+    begins_item: bool,
+    /// Numbers of parameters that stand in IN lists, and of the others, as they come.
+    listed: Vec<String>,
+    numbered: Vec<String>,
 }
 
 impl ShapeWriter {
@@ -193,6 +210,9 @@ impl ShapeWriter {
             is_behind_dot: false,
             parentheses: Vec::new(),
             last: Last::Other,
+            begins_item: false,
+            listed: Vec::new(),
+            numbered: Vec::new(),
         }
     }
 
@@ -204,20 +224,42 @@ impl ShapeWriter {
 
     fn token(&mut self, token: &Token<'_>, next: Option<&Token<'_>>) {
         if let Some(kind) = self.placeholder(token, next) {
+            if token.kind == TokenKind::Parameter {
+                self.listed.push(token.text.to_owned());
+            }
             self.write_placeholder(kind);
+            self.begins_item = false;
             return;
         }
+        self.begins_item = token.is_symbol("(") || token.is_symbol(",");
         if let (Last::Placeholder(kind), true) = (self.last, token.is_symbol(",") && self.innermost() == Opened::InList)
         {
             self.last = Last::CommaAfter(kind);
             return;
         }
         self.flush_comma();
-        self.track(token);
+        self.track(token, next);
         self.is_behind_dot = token.is_symbol(".");
-        let text = if token.kind == TokenKind::Word { fold(token.text) } else { token.text.into() };
+        let text = match token.kind {
+            TokenKind::Word => fold(token.text),
+            TokenKind::Parameter => self.number(token.text).into(),
+            _ => token.text.into(),
+        };
         self.write(&text);
         self.last = kind_of(token, &text, self.last);
+    }
+
+    /// A parameter's number among those outside of IN lists, so that the length of a list does not show.
+    fn number(&mut self, parameter: &str) -> String {
+        if self.listed.iter().any(|listed| listed == parameter) {
+            return format!("{parameter} listed");
+        }
+        let known = self.numbered.iter().position(|known| known == parameter);
+        let at = known.unwrap_or_else(|| {
+            self.numbered.push(parameter.to_owned());
+            self.numbered.len() - 1
+        });
+        format!("${}", at + 1)
     }
 
     fn write_placeholder(&mut self, kind: &'static str) {
@@ -251,12 +293,18 @@ impl ShapeWriter {
                 let stays = self.innermost() == Opened::TypeModifier || self.in_item_list();
                 (!stays).then(|| number_kind(token.text))
             }
+            TokenKind::String if self.last == Last::Interval => {
+                interval_kind(token.text).filter(|_| !self.in_item_list() && !next.is_some_and(is_field))
+            }
             TokenKind::String => {
                 let is_value = match self.last {
-                    Last::Comparison | Last::DateType => true,
+                    Last::Comparison | Last::DateType | Last::Containment | Last::Concatenation => true,
+                    _ if next.is_some_and(|next| next.is_symbol("||") || is_comparison(next)) => true,
                     Last::In
                     | Last::GroupOrOrder
                     | Last::ModifiedType
+                    | Last::Interval
+                    | Last::Quantifier
                     | Last::DateFunction
                     | Last::Distinct
                     | Last::DistinctOn
@@ -266,7 +314,12 @@ impl ShapeWriter {
                 };
                 let is_cast_to_date = self.last != Last::DateType && next.is_some_and(|next| next.is_symbol("::"));
                 let stays = self.in_item_list() || !(is_value || is_cast_to_date) || is_special(token);
-                (!stays).then_some(string_kind(token.text))
+                let is_array = self.innermost() == Opened::Array;
+                (!stays).then(|| match self.last {
+                    Last::Containment => contained_kind(token.text),
+                    _ if is_array => contained_kind(token.text),
+                    _ => string_kind(token.text),
+                })
             }
             TokenKind::Word
             | TokenKind::QuotedName
@@ -284,6 +337,7 @@ impl ShapeWriter {
             Some(parenthesis) => match parenthesis.opened {
                 Opened::InList => matches!(self.last, Last::CommaAfter(_) | Last::Other),
                 Opened::DateInput => parenthesis.commas == 0,
+                Opened::Row | Opened::Array => self.begins_item,
                 Opened::Plain | Opened::TypeModifier => false,
             },
             None => false,
@@ -299,16 +353,21 @@ impl ShapeWriter {
     }
 
     /// Follows parentheses and the clauses whose numbers are ordinals.
-    fn track(&mut self, token: &Token<'_>) {
+    fn track(&mut self, token: &Token<'_>, next: Option<&Token<'_>>) {
         if self.parentheses.is_empty() {
             self.parentheses.push(Parenthesis { opened: Opened::Plain, in_item_list: false, commas: 0 });
         }
         if token.is_symbol("(") {
             let opened = match self.last {
                 Last::In => Opened::InList,
-                Last::ModifiedType | Last::DateType => Opened::TypeModifier,
+                Last::ModifiedType | Last::DateType | Last::Interval => Opened::TypeModifier,
                 Last::DateFunction => Opened::DateInput,
+                Last::Quantifier if !next.is_some_and(begins_query) => Opened::Array,
+                Last::Comparison if !next.is_some_and(begins_query) => Opened::Row,
                 Last::Comparison
+                | Last::Containment
+                | Last::Concatenation
+                | Last::Quantifier
                 | Last::GroupOrOrder
                 | Last::Distinct
                 | Last::DistinctOn
@@ -339,7 +398,7 @@ const ITEM_LIST_END: [&str; 11] =
 /// Date and time types, whose literals are values.
 const DATE_TYPES: [&str; 3] = ["date", "timestamp", "timestamptz"];
 
-const MODIFIED_TYPES: [&str; 17] = [
+const MODIFIED_TYPES: [&str; 16] = [
     "numeric",
     "decimal",
     "dec",
@@ -353,7 +412,6 @@ const MODIFIED_TYPES: [&str; 17] = [
     "float",
     "time",
     "timetz",
-    "interval",
     "current_timestamp",
     "localtimestamp",
     "zone",
@@ -363,6 +421,8 @@ fn kind_of(token: &Token<'_>, folded: &str, last: Last) -> Last {
     match token.kind {
         TokenKind::Symbol => match folded {
             "=" | "<>" | "!=" | "<" | ">" | "<=" | ">=" => Last::Comparison,
+            "@>" | "<@" | "&&" => Last::Containment,
+            "||" => Last::Concatenation,
             _ => Last::Other,
         },
         TokenKind::Word => match folded {
@@ -374,6 +434,8 @@ fn kind_of(token: &Token<'_>, folded: &str, last: Last) -> Last {
             "on" if last == Last::Distinct => Last::DistinctOn,
             "with" | "without" | "time" if last == Last::DateType => Last::DateType,
             "zone" if last == Last::DateType => Last::DateType,
+            "interval" => Last::Interval,
+            "any" | "some" | "all" if last == Last::Comparison => Last::Quantifier,
             _ if DATE_TYPES.contains(&folded) => Last::DateType,
             _ if MODIFIED_TYPES.contains(&folded) => Last::ModifiedType,
             _ => Last::Other,
@@ -405,6 +467,46 @@ fn number_kind(text: &str) -> &'static str {
 /// A backslash matters in a LIKE pattern.
 fn string_kind(text: &str) -> &'static str {
     if text.contains('\\') { "{text with backslash}" } else { "{text}" }
+}
+
+/// What is contained, or contains: an array, an object or something else of JSON.
+fn contained_kind(text: &str) -> &'static str {
+    match text.trim_start_matches(['\'', ' ']).chars().next() {
+        _ if text.contains('\\') => "{contained with backslash}",
+        Some('{') => "{braces}",
+        Some('[') => "{brackets}",
+        _ => "{contained}",
+    }
+}
+
+/// A whole number of one unit; the unit is part of the shape.
+fn interval_kind(text: &str) -> Option<&'static str> {
+    let (number, unit) = text.strip_prefix('\'')?.strip_suffix('\'')?.split_once(' ')?;
+    let is_number = (1..=9).contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_digit());
+    let kind = match unit {
+        "second" | "seconds" => "{interval second}",
+        "minute" | "minutes" => "{interval minute}",
+        "hour" | "hours" => "{interval hour}",
+        "day" | "days" => "{interval day}",
+        "week" | "weeks" => "{interval week}",
+        "month" | "months" => "{interval month}",
+        "year" | "years" => "{interval year}",
+        _ => return None,
+    };
+    is_number.then_some(kind)
+}
+
+/// INTERVAL '1 day' HOUR: a field that the literal is cut to.
+fn is_field(next: &Token<'_>) -> bool {
+    ["year", "month", "day", "hour", "minute", "second"].iter().any(|word| next.is_word(word))
+}
+
+fn is_comparison(token: &Token<'_>) -> bool {
+    ["=", "<>", "!=", "<", ">", "<=", ">="].iter().any(|symbol| token.is_symbol(symbol))
+}
+
+fn begins_query(next: &Token<'_>) -> bool {
+    ["select", "with", "values"].iter().any(|word| next.is_word(word)) || next.is_symbol("(")
 }
 
 /// Words that a date or number reads as something else than a plain value: now, today, epoch, infinity, nan...
@@ -440,6 +542,26 @@ mod tests {
             "SELECT a FROM t WHERE d < TO_TIMESTAMP('2005-01-01 00:00:00', 'YYYY-MM-DD HH24:MI:SS')"
         ));
         assert!(same("SELECT a -- x\n FROM t", "SELECT a FROM t"));
+        for (left, right) in [
+            (
+                "SELECT a FROM t WHERE (d, b) < ('2023-01-05', 5) LIMIT 3",
+                "SELECT a FROM t WHERE (d, b) < ('2024-02-06', 77) LIMIT 9",
+            ),
+            ("SELECT a FROM t WHERE c @> '{x}' AND e && '{y,z}'", "SELECT a FROM t WHERE c @> '{y,z}' AND e && '{}'"),
+            ("SELECT a FROM t WHERE j @> '{\"n\": 1}'", "SELECT a FROM t WHERE j @> '{\"m\": [2]}'"),
+            (
+                "SELECT a FROM t WHERE b = ANY ('{1,2}') AND 'x' = ANY (c)",
+                "SELECT a FROM t WHERE b = ANY ('{3}') AND 'y' = ANY (c)",
+            ),
+            ("SELECT a FROM t WHERE c LIKE '%' || 'r1' || '%'", "SELECT a FROM t WHERE c LIKE '%' || 'r2' || '%'"),
+            (
+                "SELECT a FROM t WHERE d > now() - interval '3 days'",
+                "SELECT a FROM t WHERE d > now() - INTERVAL '14 days'",
+            ),
+            ("SELECT a FROM t WHERE b IN ($1, $2) AND c = $3", "SELECT a FROM t WHERE b IN ($1,$2,$3,$4) AND c = $5"),
+        ] {
+            assert!(same(left, right), "{left} | {right}");
+        }
     }
 
     #[test]
@@ -463,7 +585,18 @@ mod tests {
             ("SELECT a FROM t WHERE b LIKE 'x\\_'", "SELECT a FROM t WHERE b LIKE 'x_'"),
             ("SELECT a FROM t WHERE d > 'now'", "SELECT a FROM t WHERE d > '2020-01-01'"),
             ("SELECT a FROM t WHERE \"B\" = 1", "SELECT a FROM t WHERE b = 1"),
-            ("SELECT a FROM t WHERE b = $1", "SELECT a FROM t WHERE b = $2"),
+            ("SELECT a FROM t WHERE b = $1 AND c = $1", "SELECT a FROM t WHERE b = $1 AND c = $2"),
+            ("SELECT a FROM t WHERE b IN ($1, $2) AND c = $1", "SELECT a FROM t WHERE b IN ($1, $2) AND c = $3"),
+            ("SELECT a FROM t WHERE j @> '{\"n\": 1}'", "SELECT a FROM t WHERE j @> '[1]'"),
+            ("SELECT a FROM t WHERE b = ANY (SELECT 'x')", "SELECT a FROM t WHERE b = ANY (SELECT 'y')"),
+            ("SELECT a FROM t WHERE b = (SELECT 'x')", "SELECT a FROM t WHERE b = (SELECT 'y')"),
+            (
+                "SELECT a FROM t WHERE b > (CASE WHEN c THEN 'x' END)",
+                "SELECT a FROM t WHERE b > (CASE WHEN c THEN 'y' END)",
+            ),
+            ("SELECT a + INTERVAL '1 day' HOUR FROM t", "SELECT a + INTERVAL '2 day' HOUR FROM t"),
+            ("SELECT a + INTERVAL '1 1:00' FROM t", "SELECT a + INTERVAL '2 1:00' FROM t"),
+            ("SELECT a FROM t GROUP BY a || 'x'", "SELECT a FROM t GROUP BY a || 'y'"),
             ("SELECT a FROM t WHERE b IN (1, 2)", "SELECT a FROM t WHERE b IN (1, 2.0)"),
             ("SELECT a FROM t WHERE b IN (1, 2)", "SELECT a FROM t WHERE b IN (1)"),
             ("SELECT 'a'", "SELECT 'b'"),

@@ -284,7 +284,12 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     let functions = format!(
         "SELECT DISTINCT proname, CASE WHEN p.oid >= 16384 AND provariadic = 0 AND pronargdefaults = 0 AND prokind <> 'p'
                                   THEN ARRAY (SELECT ({TAKEN}) FROM unnest(proargtypes::oid[]) WITH ORDINALITY u (t, n) ORDER BY n) END,
-                false
+                -- PostgreSQL's own extensions, as citext has a replace(); what others declare immutable may be anything.
+                provolatile = 'i' AND p.oid >= 16384 AND prokind <> 'p' AND EXISTS (
+                    SELECT FROM pg_depend d JOIN pg_extension x ON x.oid = d.refobjid
+                     WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+                       AND extname IN ('btree_gin', 'btree_gist', 'citext', 'cube', 'fuzzystrmatch', 'hstore', 'intarray', 'ltree',
+                                       'pg_trgm', 'pgcrypto', 'seg'))
            FROM pg_proc p
           WHERE pronamespace <> 'pg_catalog'::regnamespace OR oid >= 16384
              OR (proacl IS NOT NULL

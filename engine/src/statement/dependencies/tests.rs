@@ -74,8 +74,17 @@ fn catalog() -> Catalog {
         materialized,
         user_functions: names(&["own", "next_id"]).collect(),
         user_operators: names(&["<=>"]).collect(),
-        immutable_functions: names(&["lower", "regexp_replace", "count", "array_agg", "unnest", "cardinality", "sum"])
-            .collect(),
+        immutable_functions: names(&[
+            "lower",
+            "regexp_replace",
+            "count",
+            "array_agg",
+            "unnest",
+            "cardinality",
+            "sum",
+            "min",
+        ])
+        .collect(),
         ..Catalog::default()
     }
 }
@@ -111,6 +120,7 @@ fn every_table_is_found_wherever_it_stands() {
             &[1, 2],
         ),
         ("WITH w (k) AS (SELECT id FROM t) SELECT k, d FROM w, unnest(ARRAY[1]) AS e (d), unnest(ARRAY[1]) f(g)", &[1]),
+        ("SELECT min(at)::date, (at + interval '1 day')::date FROM t GROUP BY at", &[1]),
         ("SELECT id FROM t WHERE name = 'unknown' OR name LIKE '%know%'", &[1]),
         ("SELECT 1 FROM \"t\" WHERE EXISTS (SELECT FROM u)", &[1, 2]),
         ("SELECT at::date, to_char(at, 'YYYY') FROM t WHERE at > '2024-01-01'::timestamptz", &[1]),
@@ -165,6 +175,8 @@ fn what_is_in_doubt_is_refused() {
         "SELECT at::timestamptz FROM (SELECT name FROM t) q, unnest(tags) at",
         "SELECT at::timestamptz FROM t, unnest(tags) x",
         "SELECT (1) OPERATOR(public.<=>) 2 FROM t",
+        "SELECT min(name)::date FROM t",
+        "SELECT (name + '1 day')::date FROM t",
         "SELECT x.current_setting AS current_setting FROM t, unnest(tags) AS x",
         "SELECT replace.timestamptz FROM t, replace('n,ow', ',', '')",
         "SELECT x.date FROM t, LATERAL lower(name) x JOIN unnest(tags) AS y (date) ON true",

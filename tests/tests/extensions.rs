@@ -1,0 +1,55 @@
+//! Extensions that add functions of known names do not end the capture of statements that mean the known ones.
+
+use std::time::{Duration, Instant};
+
+use freshet_config::FreshnessMode;
+use freshet_tests::raw::RawClient;
+use freshet_tests::world::World;
+
+const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name varchar(20), at timestamptz); INSERT INTO t VALUES (1, 'one', '2024-01-01'), (2, 'two', NULL)";
+const EXTEND: &str = "CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE EXTENSION pg_trgm;
+    CREATE TABLE c (id int PRIMARY KEY, k citext); INSERT INTO c VALUES (1, 'A'), (2, 'a');
+    CREATE FUNCTION bit_xor(int, int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT current_setting(''application_name'')'";
+
+fn route(client: &mut RawClient, sql: &str) -> String {
+    let reply = client.simple(sql).expect("answers");
+    assert_eq!(reply.error(), None, "{sql}");
+    client.last().expect("answers").0
+}
+
+#[test]
+fn functions_of_known_extensions_are_no_reason_not_to_keep_a_reply() {
+    let world = World::start(FreshnessMode::Exact, SETUP);
+    let available = "SELECT count(*) FROM pg_available_extensions WHERE name IN ('citext', 'hstore', 'pg_trgm')";
+    if world.past(available) != "3" {
+        eprintln!("skipped: this PostgreSQL comes without them");
+        return;
+    }
+    world.past(EXTEND);
+    let mut client = world.client();
+    for kept in [
+        "SELECT json_agg(x.m) FROM (SELECT min(id) AS m, replace(name, 'o', '0') FROM t GROUP BY name) x",
+        "SELECT bit_and(id), min(at)::date, length(min(name)) FROM t",
+        "SELECT bit_or(id), split_part(max(name), 'w', 2) FROM t",
+    ] {
+        let limit = Instant::now() + Duration::from_secs(30);
+        while route(&mut client, kept) != "hit" {
+            assert!(Instant::now() < limit, "{kept}: {:?}", client.last());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    world.past("UPDATE t SET name = 'three' WHERE id = 2");
+    let text = "SELECT json_agg(x.m) FROM (SELECT min(id) AS m, replace(name, 'o', '0') FROM t GROUP BY name) x";
+    let rows = client.simple(text).expect("answers").rows();
+    assert_eq!(String::from_utf8_lossy(rows[0][0].as_deref().unwrap_or_default()).len(), world.past(text).len());
+    for relayed in [
+        // A function of the users' own by that name, a type that is nobody's here.
+        "SELECT bit_and(id), bit_xor(id, id) FROM t GROUP BY id",
+        "SELECT json_agg(k) FROM c",
+    ] {
+        for _ in 0..5 {
+            let route = route(&mut client, relayed);
+            assert!(route == "relay", "{relayed}: {route}");
+        }
+    }
+}
