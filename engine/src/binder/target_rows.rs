@@ -113,5 +113,9 @@ fn replace(expr: &mut Expr, call: &Call) -> bool {
         *expr = Expr::Column(vec![NAME.to_owned(), NAME.to_owned()]);
         return true;
     }
-    parts(expr).into_iter().filter_map(|part| replace(part, call).then_some(())).count() > 0
+    let mut is_found = false;
+    for part in parts(expr) {
+        is_found |= replace(part, call);
+    }
+    is_found
 }

@@ -4,6 +4,7 @@
 //! that the first-run audit of one speaks for the others. In doubt a literal stays in the shape.
 
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
 use crate::statement::lexer::{self, Lexer, Token, TokenKind, fold};
@@ -198,9 +199,9 @@ struct ShapeWriter {
     last: Last,
     /// The last token was an open parenthesis or a comma.
     begins_item: bool,
-    /// Numbers of parameters that stand in IN lists, and of the others, as they come.
-    listed: Vec<String>,
-    numbered: Vec<String>,
+    /// Parameters that stand in IN lists, and the numbers of the others, as they come. There may be 65,535.
+    listed: HashSet<String>,
+    numbered: HashMap<String, usize>,
 }
 
 impl ShapeWriter {
@@ -211,8 +212,8 @@ impl ShapeWriter {
             parentheses: Vec::new(),
             last: Last::Other,
             begins_item: false,
-            listed: Vec::new(),
-            numbered: Vec::new(),
+            listed: HashSet::new(),
+            numbered: HashMap::new(),
         }
     }
 
@@ -225,7 +226,7 @@ impl ShapeWriter {
     fn token(&mut self, token: &Token<'_>, next: Option<&Token<'_>>) {
         if let Some(kind) = self.placeholder(token, next) {
             if token.kind == TokenKind::Parameter {
-                self.listed.push(token.text.to_owned());
+                self.listed.insert(token.text.to_owned());
             }
             self.write_placeholder(kind);
             self.begins_item = false;
@@ -251,15 +252,11 @@ impl ShapeWriter {
 
     /// A parameter's number among those outside of IN lists, so that the length of a list does not show.
     fn number(&mut self, parameter: &str) -> String {
-        if self.listed.iter().any(|listed| listed == parameter) {
+        if self.listed.contains(parameter) {
             return format!("{parameter} listed");
         }
-        let known = self.numbered.iter().position(|known| known == parameter);
-        let at = known.unwrap_or_else(|| {
-            self.numbered.push(parameter.to_owned());
-            self.numbered.len() - 1
-        });
-        format!("${}", at + 1)
+        let next = self.numbered.len() + 1;
+        format!("${}", self.numbered.entry(parameter.to_owned()).or_insert(next))
     }
 
     fn write_placeholder(&mut self, kind: &'static str) {
@@ -314,12 +311,8 @@ impl ShapeWriter {
                 };
                 let is_cast_to_date = self.last != Last::DateType && next.is_some_and(|next| next.is_symbol("::"));
                 let stays = self.in_item_list() || !(is_value || is_cast_to_date) || is_special(token);
-                let is_array = self.innermost() == Opened::Array;
-                (!stays).then(|| match self.last {
-                    Last::Containment => contained_kind(token.text),
-                    _ if is_array => contained_kind(token.text),
-                    _ => string_kind(token.text),
-                })
+                let is_contained = self.last == Last::Containment || self.innermost() == Opened::Array;
+                (!stays).then(|| if is_contained { contained_kind(token.text) } else { string_kind(token.text) })
             }
             TokenKind::Word
             | TokenKind::QuotedName
