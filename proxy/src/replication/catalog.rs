@@ -74,7 +74,10 @@ const COMMON_ROWS: &str = "\
       FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
       WHERE t.oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_' AND typname = ANY ('{KNOWN_TYPES}'::name[])
     UNION ALL SELECT hashint8extended(t.xmin::text::int8, 8::int8 << 32 | t.oid::int8)
-      FROM pg_type t WHERE typname IN (SELECT typname FROM pg_type WHERE oid IN (SELECT enumtypid FROM pg_enum))
+      FROM (SELECT DISTINCT typname FROM (SELECT DISTINCT enumtypid FROM pg_enum) e,
+                   -- OFFSET 0: by the indexes, also where the planner would rather read all of pg_type, for each barrier.
+                   LATERAL (SELECT typname FROM pg_type WHERE oid = enumtypid OFFSET 0) n) AS names,
+           LATERAL (SELECT xmin, oid FROM pg_type WHERE pg_type.typname = names.typname OFFSET 0) AS t
     UNION ALL SELECT hashint8extended(t.xmin::text::int8, p.oid::int8 << 32 | t.oid::int8)
       FROM pg_proc p JOIN pg_type t ON t.typname = p.proname JOIN pg_namespace n ON n.oid = typnamespace
       WHERE p.oid >= 16384 AND prolang = 14 AND pronargs = 1 AND nspname !~ '^pg_(toast_)?temp_'";
