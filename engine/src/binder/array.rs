@@ -107,7 +107,7 @@ impl Binder<'_> {
         is_all: bool,
         array: Typed,
     ) -> Bound<Typed> {
-        if enum_among(std::slice::from_ref(&operand)).is_some() {
+        if enum_among([&operand]).is_some() {
             return Err(unsupported("ANY or ALL of an array of an enum"));
         }
         if !matches!((symbol, is_all), ("=", false) | ("<>", true)) {

@@ -18,8 +18,8 @@ use crate::types::{EnumType, PgType};
 const BYTES: ExprType = ExprType { pg_type: PgType::Text, typmod: -1, collation: Collation::C };
 
 /// The first enum type among these.
-pub(super) fn enum_among(operands: &[Typed]) -> Option<EnumType> {
-    operands.iter().find_map(|operand| match operand.pg_type() {
+pub(super) fn enum_among<'t>(operands: impl IntoIterator<Item = &'t Typed>) -> Option<EnumType> {
+    operands.into_iter().find_map(|operand| match operand.pg_type() {
         PgType::Enum(labels) => Some(labels),
         _ => None,
     })

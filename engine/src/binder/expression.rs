@@ -388,7 +388,7 @@ impl Binder<'_> {
         // Membership, as IN has it.
         if (symbol == "=" && !is_all) || (symbol == "<>" && is_all) {
             let negated = is_all;
-            let labels = enum_among(std::slice::from_ref(&operand)).or_else(|| enum_among(&items));
+            let labels = enum_among([&operand].into_iter().chain(&items));
             let (equal, operand, first) = self.equality(operand, items.remove(0))?;
             let element = equal.arguments.last().copied().unwrap_or(PgType::Text);
             let mut list = vec![first.expr];
@@ -422,7 +422,7 @@ impl Binder<'_> {
         let (Some(operand), Some(first)) = (items.next(), items.next()) else {
             return Err(unsupported("empty IN list"));
         };
-        let labels = enum_among(std::slice::from_ref(&operand)).or_else(|| enum_among(std::slice::from_ref(&first)));
+        let labels = enum_among([&operand, &first]);
         let (equal, operand, first) = self.equality(operand, first)?;
         let element = equal.arguments.last().copied().unwrap_or(common);
         let mut list = vec![first.expr];
@@ -566,16 +566,19 @@ impl Binder<'_> {
     fn null_if(&mut self, level: &mut Level, left: &Expr, right: &Expr) -> Bound<Typed> {
         let left = self.expression(level, left)?;
         let right = self.expression(level, right)?;
-        let kept = match (enum_among(std::slice::from_ref(&left)), enum_among(std::slice::from_ref(&right))) {
-            (None, Some(labels)) => self.coerce(left.clone(), PgType::Enum(labels), CastContext::Implicit)?,
-            _ => self.repeat(&left)?,
-        };
+        let labels = enum_among([&left, &right]);
         let (equal, left, right) = self.equality(left, right)?;
         // Its collation is that of both (assign_collations_walker).
         let (collation, strength) = self.input_collation(&[&left, &right], left.pg_type())?;
-        // Polymorphic, it keeps the type.
-        let kept = if matches!(kept.pg_type(), PgType::Enum(_)) { kept } else { self.repeat(&left)? };
-        let kept = if is_collatable(kept.pg_type()) { kept.collated(collation) } else { kept };
+        let kept = self.repeat(&left)?;
+        let kept = match labels {
+            // The operator of enums is polymorphic: what it takes is of the enum.
+            Some(labels) => {
+                kept.relabelled(ExprType { pg_type: PgType::Enum(labels), typmod: -1, collation: Collation::None })
+            }
+            None if is_collatable(kept.pg_type()) => kept.collated(collation),
+            None => kept,
+        };
         let condition = self.call(equal, vec![left, right], -1)?;
         let expr_type = kept.expr_type;
         let null = BoundExpr::Literal { value: Value::Null, expr_type };
