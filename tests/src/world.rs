@@ -34,6 +34,15 @@ pub fn settle(client: &mut RawClient, sql: &str) -> Settled {
     }
 }
 
+/// Waits for it; `what`: for the message when it does not come.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let limit = Instant::now() + WAIT;
+    while !is_so() {
+        assert!(Instant::now() < limit, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 const WAIT: Duration = Duration::from_secs(30);
 
 pub struct World {

@@ -8,17 +8,7 @@ use freshet_tests::client::{RawClient as WireClient, bind, describe, execute, pa
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::{RawClient, frame};
-use freshet_tests::world::{World, settle};
-
-const WAIT: Duration = Duration::from_secs(30);
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let limit = Instant::now() + WAIT;
-    while !is_so() {
-        assert!(Instant::now() < limit, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
+use freshet_tests::world::{World, settle, until};
 
 /// Rows as text, or the error.
 fn shown(client: &mut RawClient, sql: &str) -> String {
@@ -268,7 +258,7 @@ fn a_drain_ends_busy_sessions_at_their_next_statement() {
         std::thread::spawn(move || {
             let begun = Instant::now();
             loop {
-                assert!(begun.elapsed() < WAIT, "it goes on and on");
+                assert!(begun.elapsed() < Duration::from_secs(30), "it goes on and on");
                 let _ = client.send(&frame(b'Q', format!("{sql}\0").as_bytes()));
                 loop {
                     match client.read_frame() {
