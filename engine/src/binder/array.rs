@@ -13,8 +13,6 @@ use crate::statement::ast::{Call, Expr, TypeName};
 use crate::types::array::{write_element, write_vector};
 use crate::types::{Element, PgType, Value};
 
-const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
-
 fn element_of(typed: &Typed) -> Option<Element> {
     match typed.pg_type() {
         PgType::Array(element) => Some(element),
@@ -118,7 +116,10 @@ impl Binder<'_> {
             Some(element) => element.pg_type(),
             None if array.is_unknown() && !operand.is_unknown() => {
                 // The array's type is that of the operator's right side.
-                let right = Typed { expr: BoundExpr::Literal { value: Value::Null, expr_type: BOOL }, ..array.clone() };
+                let right = Typed {
+                    expr: BoundExpr::Literal { value: Value::Null, expr_type: ExprType::BOOL },
+                    ..array.clone()
+                };
                 let (_, _, right) = self.equality(operand.clone(), right)?;
                 right.pg_type()
             }
@@ -142,7 +143,7 @@ impl Binder<'_> {
             return Err(unsupported(format!("{} = ANY of an array of {}", left.name(), element.name())));
         }
         let arguments = vec![operand.expr, array.expr];
-        let any = BoundExpr::Call { function: &functions::EQUALS_ANY, arguments, expr_type: BOOL };
+        let any = BoundExpr::Call { function: &functions::EQUALS_ANY, arguments, expr_type: ExprType::BOOL };
         Ok(Typed::bool(if is_all { BoundExpr::Not(Box::new(any)) } else { any }))
     }
 
@@ -163,7 +164,7 @@ impl Binder<'_> {
                     let bound = self.expression(level, bound)?;
                     self.coerce(bound, PgType::Int4, CastContext::Assignment)?.expr
                 }
-                None => BoundExpr::Literal { value: Value::Bool(false), expr_type: BOOL },
+                None => BoundExpr::Literal { value: Value::Bool(false), expr_type: ExprType::BOOL },
             });
         }
         arguments.push(BoundExpr::collation(element.pg_type().oid()));
@@ -228,7 +229,7 @@ impl Binder<'_> {
         if comparison.is_some() {
             arguments.push(BoundExpr::collation(element.pg_type().oid()));
         }
-        Ok(Some(Typed::bool(BoundExpr::Call { function, arguments, expr_type: BOOL })))
+        Ok(Some(Typed::bool(BoundExpr::Call { function, arguments, expr_type: ExprType::BOOL })))
     }
 
     /// A call of one of [`functions::ARRAY_PARTS`]: arrays of `element` and what is coercible to it without changing it

@@ -301,15 +301,13 @@ pub(super) enum Needs {
     Order,
 }
 
-const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
-
 /// One of < <= > >= between the operands' places in the order.
 pub(super) fn ranked_comparison(symbol: &str, arguments: Vec<Typed>, order: Order) -> Bound<Typed> {
     let of_ranks = [PgType::Int8, PgType::Int8];
     let comparison = functions::operators(symbol).iter().find(|known| known.arguments == of_ranks);
     let comparison = *comparison.ok_or_else(|| UpstreamReason::Collation(symbol.to_owned().into()))?;
     let arguments = arguments.into_iter().map(|argument| argument.expr.ranked(order)).collect();
-    Ok(Typed::bool(BoundExpr::Call { function: comparison, arguments, expr_type: BOOL }))
+    Ok(Typed::bool(BoundExpr::Call { function: comparison, arguments, expr_type: ExprType::BOOL }))
 }
 
 /// lower, upper, or ILIKE, which is LIKE of both sides in lower case (like.c, Generic_Text_IC_like).
@@ -343,7 +341,7 @@ fn folded_call(
     let of_text = [PgType::Text, PgType::Text];
     let like = functions::operators(symbol).iter().find(|known| known.arguments == of_text);
     let function = *like.ok_or_else(|| unsupported("LIKE"))?;
-    Ok(Typed::bool(BoundExpr::Call { function, arguments: folded.collect(), expr_type: BOOL }))
+    Ok(Typed::bool(BoundExpr::Call { function, arguments: folded.collect(), expr_type: ExprType::BOOL }))
 }
 
 pub(super) fn check_collation(collation: Collation, needs: Needs, what: &str) -> Bound<()> {

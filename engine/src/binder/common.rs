@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::binder::query::Unknowns;
 use crate::binder::select::{Selected, SelectedColumn};
 use crate::binder::{Binder, Bound, BoundRelation, unsupported};
 use crate::reason::UpstreamReason;
@@ -56,7 +55,7 @@ impl Binder<'_> {
             }
             let selected = match query.is_recursive {
                 true => self.recursive_query(table, query.with[position + 1..].iter())?,
-                false => self.query(&table.query, Unknowns::BecomeText)?,
+                false => self.source(&table.query)?,
             };
             self.add_common(table, selected)?;
         }

@@ -30,8 +30,6 @@ impl Pulled {
         Self { relation, conditions: Vec::new() }
     }
 }
-
-const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
 const INT8: ExprType = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
 
 impl Binder<'_> {
@@ -60,7 +58,7 @@ impl Binder<'_> {
             condition: all_of(pulled.conditions.into_iter().map(|part| placed(part, level, left_width)).collect()),
             test: test.map(|test| placed_test(test, level, left_width)),
         };
-        Ok((relation, BoundExpr::Column { index: left_width, expr_type: BOOL }))
+        Ok((relation, BoundExpr::Column { index: left_width, expr_type: ExprType::BOOL }))
     }
 
     /// What IN or EXISTS asks: the rows, and the comparison of IN.
@@ -118,7 +116,7 @@ impl Binder<'_> {
             if expressions.iter().any(|expr| mentions(expr, level)) {
                 let width = input.width();
                 let mut kept: Vec<BoundExpr> = (0..width).map(placeholder).collect();
-                kept.push(BoundExpr::Literal { value: Value::Bool(true), expr_type: BOOL });
+                kept.push(BoundExpr::Literal { value: Value::Bool(true), expr_type: ExprType::BOOL });
                 computed = Some((expressions, width));
                 relation = BoundRelation::Project { input, expressions: kept };
             } else {
@@ -139,7 +137,7 @@ impl Binder<'_> {
             Some((expressions, width)) => {
                 let value = expressions.into_iter().next().ok_or_else(|| unsupported("subquery without columns"))?;
                 let expr_type = value.expr_type();
-                let is_there = BoundExpr::Column { index: left_width + width, expr_type: BOOL };
+                let is_there = BoundExpr::Column { index: left_width + width, expr_type: ExprType::BOOL };
                 let null = BoundExpr::Literal { value: Value::Null, expr_type };
                 let value = placed(value, level, left_width);
                 BoundExpr::Case { branches: vec![(is_there, value)], otherwise: Box::new(null), expr_type }
@@ -526,7 +524,7 @@ fn first_of_each(
     let numbered = BoundRelation::Window { input: Box::new(input), calls: vec![number] };
     let column = || BoundExpr::Column { index: width, expr_type: INT8 };
     let call = |function: &'static Function, arguments, expr_type| BoundExpr::Call { function, arguments, expr_type };
-    let compare = |symbol, bound| Ok(call(int8_operator(symbol)?, vec![column(), bound], BOOL));
+    let compare = |symbol, bound| Ok(call(int8_operator(symbol)?, vec![column(), bound], ExprType::BOOL));
     let mut parts = Vec::new();
     if let Some(limit) = limit {
         let last = match &offset {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::binder::coerce::common_type;
 use crate::binder::decorrelate::placeholder;
 use crate::binder::expression::{Clause, Level};
-use crate::binder::query::Unknowns;
 use crate::binder::relation::{is_own_column, map_columns};
 use crate::binder::rows::FunctionRows;
 use crate::binder::scope::{Scope, ScopeColumn, ScopeItem};
@@ -13,10 +12,10 @@ use crate::binder::select::SelectedColumn;
 use crate::binder::typed::{Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind, TableUse, unsupported};
 use crate::catalog::functions::CastContext;
-use crate::catalog::{Collation, RelationEntry, TableSchema};
+use crate::catalog::{RelationEntry, TableSchema};
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Alias, JoinCondition, JoinType, TableRef};
-use crate::types::{PgType, Value};
+use crate::types::Value;
 
 /// A FROM item with the names it brings; `width` is the number of its output columns.
 pub(super) struct FromItem {
@@ -62,7 +61,7 @@ impl Binder<'_> {
         match table {
             TableRef::Table { name, is_only, alias } => self.named_table(name, *is_only, alias.as_ref()),
             TableRef::Subquery { query, alias, .. } => {
-                let selected = self.query(query, Unknowns::BecomeText)?;
+                let selected = self.source(query)?;
                 item(selected.relation, selected.columns, alias)
             }
             TableRef::Function { call, alias, is_numbered, .. } => {
@@ -246,7 +245,7 @@ impl Binder<'_> {
             }
         };
         let BoundRelation::Join { left, right, .. } = joined.relation else { return Err(unsupported("join")) };
-        let always = || BoundExpr::Literal { value: Value::Bool(true), expr_type: BOOL };
+        let always = || BoundExpr::Literal { value: Value::Bool(true), expr_type: ExprType::BOOL };
         joined.relation = match (kind, condition) {
             (JoinType::Cross, _) | (JoinType::Inner, None) => {
                 BoundRelation::Join { kind: JoinKind::Cross, left, right, condition: None }
@@ -382,8 +381,6 @@ impl Binder<'_> {
     }
 }
 
-const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
-
 fn is_lateral(table: &TableRef) -> bool {
     match table {
         TableRef::Subquery { is_lateral, .. } => *is_lateral,
@@ -412,7 +409,7 @@ pub(super) fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias:
         name: column.name,
         index,
         merged: None,
-        expr_type: Some(column.expr_type),
+        expr_type: column.unheld.is_none().then_some(column.expr_type),
         origin: column.origin,
         uses: Vec::new(),
     };

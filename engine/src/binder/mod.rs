@@ -83,6 +83,8 @@ pub struct ExprType {
 }
 
 impl ExprType {
+    pub(crate) const BOOL: Self = Self { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
+
     /// The order of its values, if that is not the one of their bytes or numbers.
     pub(crate) fn order(&self) -> Option<Order> {
         match self.pg_type {

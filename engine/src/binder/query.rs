@@ -22,7 +22,17 @@ pub(super) enum Unknowns {
 }
 
 impl Binder<'_> {
+    /// All columns are held.
     pub(super) fn query(&mut self, query: &Query, unknowns: Unknowns) -> Bound<Selected> {
+        self.any_query(query, unknowns)?.held()
+    }
+
+    /// As FROM, WITH and EXISTS read it: not every column may be wanted, nor be held.
+    pub(super) fn source(&mut self, query: &Query) -> Bound<Selected> {
+        self.any_query(query, Unknowns::BecomeText)
+    }
+
+    fn any_query(&mut self, query: &Query, unknowns: Unknowns) -> Bound<Selected> {
         self.spend(1)?;
         let before = self.enter_with(query)?;
         let selected = match &query.body {
@@ -65,7 +75,7 @@ impl Binder<'_> {
                 cells.push(cell.expr);
             }
             let name: Arc<str> = format!("column{}", position + 1).into();
-            described.push(SelectedColumn { name, expr_type, origin: None, untyped: None });
+            described.push(SelectedColumn { name, expr_type, origin: None, untyped: None, unheld: None });
         }
         let columns = described.iter().map(|column| column.expr_type).collect();
         Ok(Selected { relation: BoundRelation::Values { rows: cells, columns }, columns: described })

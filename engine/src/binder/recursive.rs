@@ -35,7 +35,7 @@ impl Binder<'_> {
                 let left = self.query(left, Unknowns::Stay)?;
                 self.recursive_union(table, own, *is_all, left, right)?
             }
-            _ => self.query(&table.query, Unknowns::BecomeText)?,
+            _ => self.source(&table.query)?,
         };
         self.with.truncate(mark);
         Ok(selected)
@@ -88,7 +88,7 @@ impl Binder<'_> {
                 None => column.expr_type,
             };
             let name = table.columns.get(position).map_or_else(|| column.name.clone(), |name| name.as_str().into());
-            known.push(SelectedColumn { name, expr_type, origin: None, untyped: None });
+            known.push(SelectedColumn { name, expr_type, origin: None, untyped: None, unheld: None });
         }
         Ok(known)
     }

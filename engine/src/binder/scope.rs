@@ -16,7 +16,7 @@ pub(super) struct ScopeColumn {
     pub(super) index: usize,
     /// For a merged column that is none of the two: over that output.
     pub(super) merged: Option<BoundExpr>,
-    /// None: of a type that is not mirrored; naming it sends the statement upstream.
+    /// None: of a type that is not mirrored; wanting it sends the statement upstream.
     pub(super) expr_type: Option<ExprType>,
     pub(super) origin: Option<Origin>,
     /// Indexes into the binder's table uses and the table's columns, one for each column that it stands for.
@@ -78,7 +78,7 @@ impl Scope {
     }
 
     /// The column of that name at this level; None: look further out. A qualifier that is known here decides.
-    fn column(&self, names: &[String]) -> Bound<Option<&ScopeColumn>> {
+    pub(super) fn column(&self, names: &[String]) -> Bound<Option<&ScopeColumn>> {
         match names {
             [name] => self.unqualified(name),
             [qualifier @ .., name] => {
@@ -98,6 +98,10 @@ impl Scope {
             }
         }
     }
+}
+
+pub(super) fn not_held(column: &ScopeColumn) -> UpstreamReason {
+    UpstreamReason::UnsupportedType(format!("column {}", column.name).into())
 }
 
 fn unknown(names: &[String]) -> UpstreamReason {
@@ -142,18 +146,20 @@ impl Binder<'_> {
 
     /// The Var of a column, noted as used (markVarForSelectPriv).
     pub(super) fn column_reference(&mut self, column: &ScopeColumn) -> Bound<Typed> {
-        let Some(expr_type) = column.expr_type else {
-            return Err(UpstreamReason::UnsupportedType(format!("column {}", column.name).into()));
-        };
+        let Some(expr_type) = column.expr_type else { return Err(not_held(column)) };
+        self.note_used(column);
+        let strength =
+            if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
+        let expr = column.merged.clone().unwrap_or(BoundExpr::Column { index: column.index, expr_type });
+        Ok(Typed { expr, expr_type, strength, origin: column.origin })
+    }
+
+    pub(super) fn note_used(&mut self, column: &ScopeColumn) {
         for (table, index) in &column.uses {
             let used = &mut self.tables[*table].columns;
             if !used.contains(index) {
                 used.push(*index);
             }
         }
-        let strength =
-            if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
-        let expr = column.merged.clone().unwrap_or(BoundExpr::Column { index: column.index, expr_type });
-        Ok(Typed { expr, expr_type, strength, origin: column.origin })
     }
 }

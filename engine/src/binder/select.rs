@@ -8,7 +8,7 @@ use crate::binder::grouping::{Grouping, has_aggregate};
 use crate::binder::output_name::output_name;
 use crate::binder::query::Unknowns;
 use crate::binder::relation::{SUBQUERY_BASE, WINDOW_BASE, any_column, map_columns};
-use crate::binder::scope::Scope;
+use crate::binder::scope::{Scope, ScopeColumn, not_held};
 use crate::binder::sets::untyped;
 use crate::binder::subquery::{Asked, asked};
 use crate::binder::target_rows;
@@ -20,7 +20,7 @@ use crate::binder::{
 use crate::catalog::functions::CastContext;
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Body, Expr, GroupItem, OrderItem, Quantifier, Query, Select, Target};
-use crate::types::PgType;
+use crate::types::{PgType, Value};
 
 /// A bound query: its relation puts out exactly `columns`.
 pub(super) struct Selected {
@@ -35,6 +35,18 @@ pub(super) struct SelectedColumn {
     pub(super) origin: Option<Origin>,
     /// The literal that it is, where a set operation is still to type it.
     pub(super) untyped: Option<Typed>,
+    /// Why nobody may name it: it is not held, and no more than a NULL stands in its place.
+    pub(super) unheld: Option<UpstreamReason>,
+}
+
+impl Selected {
+    /// All its columns are wanted.
+    pub(super) fn held(self) -> Bound<Self> {
+        match self.columns.iter().find_map(|column| column.unheld.clone()) {
+            Some(reason) => Err(reason),
+            None => Ok(self),
+        }
+    }
 }
 
 impl SelectedColumn {
@@ -49,6 +61,8 @@ struct Entry {
     typed: Typed,
     name: Arc<str>,
     is_junk: bool,
+    /// As a selected column's.
+    unheld: Option<UpstreamReason>,
 }
 
 /// An ORDER BY item, by target.
@@ -95,7 +109,8 @@ impl Binder<'_> {
             };
             self.resolve_unknown(&mut target.typed)?;
             let Typed { expr_type, origin, .. } = target.typed;
-            columns.push(SelectedColumn { name: target.name.clone(), expr_type, origin, untyped });
+            let unheld = target.unheld.clone();
+            columns.push(SelectedColumn { name: target.name.clone(), expr_type, origin, untyped, unheld });
         }
         targets.iter_mut().try_for_each(|target| self.resolve_unknown(&mut target.typed))?;
         let mut relation = from.relation;
@@ -104,6 +119,11 @@ impl Binder<'_> {
         }
         let is_grouped =
             !groups.expressions.is_empty() || groups.sets.is_some() || !level.aggregates.is_empty() || having.is_some();
+        // What compares whole rows needs every column.
+        let compares_rows = is_grouped || select.quantifier == Quantifier::Distinct;
+        if compares_rows && let Some(reason) = targets.iter().find_map(|target| target.unheld.clone()) {
+            return Err(reason);
+        }
         if is_grouped {
             relation = self.grouped(relation, &mut level, groups, having, &mut targets)?;
         } else if !level.groupings.is_empty() {
@@ -173,9 +193,16 @@ impl Binder<'_> {
         for target in list {
             match target {
                 Target::Expr { expr, label } => {
-                    let typed = self.expression(level, expr)?;
                     let name = label.as_deref().unwrap_or_else(|| output_name(expr)).into();
-                    targets.push(Entry { typed, name, is_junk: false });
+                    if let Expr::Column(names) = expr
+                        && let Some(column) = level.scope.column(names)?.filter(|column| column.expr_type.is_none())
+                    {
+                        let column = ScopeColumn { name, ..column.clone() };
+                        targets.push(self.column_target(&column)?);
+                        continue;
+                    }
+                    let typed = self.expression(level, expr)?;
+                    targets.push(Entry { typed, name, is_junk: false, unheld: None });
                 }
                 Target::Star(qualifier) => self.star(&level.scope, qualifier, &mut targets)?,
             }
@@ -193,10 +220,20 @@ impl Binder<'_> {
             return Err(unsupported("* without columns"));
         }
         for column in columns {
-            let typed = self.column_reference(&column)?;
-            targets.push(Entry { typed, name: column.name, is_junk: false });
+            targets.push(self.column_target(&column)?);
         }
         Ok(())
+    }
+
+    /// A column as it is. Of a query in FROM, it may be that nobody wants it, so that it need not be held.
+    fn column_target(&mut self, column: &ScopeColumn) -> Bound<Entry> {
+        let name = Arc::clone(&column.name);
+        if column.expr_type.is_some() {
+            return Ok(Entry { typed: self.column_reference(column)?, name, is_junk: false, unheld: None });
+        }
+        self.note_used(column);
+        let typed = Typed::bool(BoundExpr::Literal { value: Value::Null, expr_type: ExprType::BOOL });
+        Ok(Entry { typed, name, is_junk: false, unheld: Some(not_held(column)) })
     }
 
     /// A column of unknown type becomes text (resolveTargetListUnknowns, addTargetToSortList).
@@ -323,20 +360,22 @@ impl Binder<'_> {
                 // GROUP BY prefers a column of FROM, ORDER BY an output name.
                 let prefers_column = level.clause == Clause::GroupBy && level.scope.unqualified(name)?.is_some();
                 if !prefers_column && let Some(found) = target_named(targets, name)? {
-                    return Ok(found);
+                    return wanted(targets, found);
                 }
             }
             Expr::Number(digits) => {
-                return position_of(targets.iter().filter(|target| !target.is_junk).count(), digits);
+                let found = position_of(targets.iter().filter(|target| !target.is_junk).count(), digits)?;
+                return wanted(targets, found);
             }
             Expr::String(_) | Expr::Null => return Err(unsupported("constant in ORDER BY or GROUP BY")),
             _ => {}
         }
         let typed = self.expression(level, expr)?;
-        if let Some(found) = targets.iter().position(|target| is_same(&target.typed.expr, &typed.expr)) {
+        let is_it = |target: &Entry| target.unheld.is_none() && is_same(&target.typed.expr, &typed.expr);
+        if let Some(found) = targets.iter().position(is_it) {
             return Ok(found);
         }
-        targets.push(Entry { typed, name: "".into(), is_junk: true });
+        targets.push(Entry { typed, name: "".into(), is_junk: true, unheld: None });
         Ok(targets.len() - 1)
     }
 
@@ -417,6 +456,11 @@ struct Groups {
 }
 
 const GROUPING_SETS_MAX: usize = 4_096;
+
+/// The target, if it is held.
+fn wanted(targets: &[Entry], found: usize) -> Bound<usize> {
+    targets[found].unheld.clone().map_or(Ok(found), Err)
+}
 
 /// The output column of that name; two different ones are ambiguous.
 fn target_named(targets: &[Entry], name: &str) -> Bound<Option<usize>> {

@@ -94,7 +94,13 @@ impl Binder<'_> {
             }
             left_cells.push(ours_typed.expr);
             right_cells.push(theirs_typed.expr);
-            columns.push(SelectedColumn { name: ours.name.clone(), expr_type, origin: None, untyped: None });
+            columns.push(SelectedColumn {
+                name: ours.name.clone(),
+                expr_type,
+                origin: None,
+                untyped: None,
+                unheld: None,
+            });
         }
         let left = BoundRelation::Project { input: Box::new(left.relation), expressions: left_cells };
         let right = BoundRelation::Project { input: Box::new(right.relation), expressions: right_cells };

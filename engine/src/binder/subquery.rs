@@ -3,7 +3,6 @@
 
 use crate::binder::expression::Level;
 use crate::binder::function::has_stand_in;
-use crate::binder::query::Unknowns;
 use crate::binder::relation::{
     AGGREGATE_BASE, GROUPING_BASE, RIGHT_BASE, SCALAR_BASE, SUBQUERY_BASE, any_column, as_outer, has_outer, map_columns,
 };
@@ -15,7 +14,6 @@ use crate::binder::{
 use crate::catalog::Collation;
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Expr, Query};
-use crate::types::PgType;
 
 /// One that waits for the rows that it is asked for.
 #[derive(Clone)]
@@ -34,18 +32,16 @@ pub(super) enum Asked {
     In(BoundExpr),
 }
 
-const BOOL: ExprType = ExprType { pg_type: PgType::Bool, typmod: -1, collation: Collation::None };
-
 impl Binder<'_> {
     fn inner(&mut self, level: &Level, query: &Query) -> Bound<Selected> {
         self.outer.push(level.scope.clone());
-        let selected = self.query(query, Unknowns::BecomeText)?;
+        let selected = self.source(query)?;
         self.outer.pop();
         Ok(selected)
     }
 
     pub(super) fn scalar_subquery(&mut self, level: &mut Level, query: &Query) -> Bound<Typed> {
-        let mut selected = self.inner(level, query)?;
+        let mut selected = self.inner(level, query)?.held()?;
         let [column] = selected.columns.as_slice() else {
             return Err(UpstreamReason::UnknownColumn("subquery must return only one column".into()));
         };
@@ -62,8 +58,8 @@ impl Binder<'_> {
     pub(super) fn exists(&mut self, level: &mut Level, query: &Query) -> Bound<Typed> {
         let mut selected = self.inner(level, query)?;
         let expr = match selected.relation.is_correlated() {
-            false => self.scalar(selected.relation, ScalarKind::Exists, BOOL),
-            true => self.pending(level, selected.relation, Asked::Exists, BOOL),
+            false => self.scalar(selected.relation, ScalarKind::Exists, ExprType::BOOL),
+            true => self.pending(level, selected.relation, Asked::Exists, ExprType::BOOL),
         };
         Ok(Typed::bool(expr))
     }
@@ -79,7 +75,7 @@ impl Binder<'_> {
             Expr::Row(items) => self.expressions(level, items)?,
             single => vec![self.expression(level, single)?],
         };
-        let selected = self.inner(level, query)?;
+        let selected = self.inner(level, query)?.held()?;
         if selected.columns.len() != operands.len() {
             return Err(UpstreamReason::UnknownColumn("subquery has another number of columns".into()));
         }
@@ -97,7 +93,7 @@ impl Binder<'_> {
             tests.push(self.operator("=", Some(operand), value)?.expr);
         }
         let test = if is_row { BoundExpr::And(tests) } else { tests.remove(0) };
-        let answer = self.pending(level, selected.relation, Asked::In(test), BOOL);
+        let answer = self.pending(level, selected.relation, Asked::In(test), ExprType::BOOL);
         Ok(Typed::bool(if negated { BoundExpr::Not(Box::new(answer)) } else { answer }))
     }
 

@@ -6,7 +6,6 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::binder::from::{FromItem, rename};
-use crate::binder::query::Unknowns;
 use crate::binder::scope::{Scope, ScopeColumn, ScopeItem};
 use crate::binder::typed::Origin;
 use crate::binder::{Binder, Bound, NODES_MAX, Reader, TableUse, unsupported};
@@ -40,7 +39,7 @@ impl Binder<'_> {
         self.context.settings = &SETTINGS;
         // WITH queries around it are none of its own. (Levels around it are not in its way: its names are found before.)
         let (with, function) = (std::mem::take(&mut self.with), self.function.take());
-        let selected = query.query().and_then(|query| self.query(query, Unknowns::BecomeText));
+        let selected = query.query().and_then(|query| self.source(query));
         (self.with, self.function) = (with, function);
         (self.context, self.folds_settings, self.reader) = (outer, folds_settings, outer_reader);
         let selected = selected?;
@@ -49,11 +48,10 @@ impl Binder<'_> {
         }
         let mut columns = Vec::with_capacity(schema.columns.len());
         for (index, (column, of)) in selected.columns.iter().zip(&schema.columns).enumerate() {
-            let expr_type = column.expr_type;
+            let expr_type = column.unheld.is_none().then_some(column.expr_type);
             // A text that does not mean what was stored would be found here.
-            let is_same = of.pg_type == Some(expr_type.pg_type)
-                && of.typmod == expr_type.typmod
-                && of.collation == expr_type.collation;
+            let is_same = of.pg_type == expr_type.map(|expr_type| expr_type.pg_type)
+                && expr_type.is_none_or(|own| of.typmod == own.typmod && of.collation == own.collation);
             if !is_same {
                 return Err(unsupported(format!("column {} of view {} reads otherwise", of.name, schema.name)));
             }
@@ -61,7 +59,7 @@ impl Binder<'_> {
                 name: Arc::clone(&of.name),
                 index,
                 merged: None,
-                expr_type: Some(expr_type),
+                expr_type,
                 origin: Some(Origin { table: schema.id, attnum: of.attnum }),
                 uses: vec![(table_use, index)],
             });
