@@ -11,8 +11,28 @@ use crate::catalog::functions::{Aggregate, AggregateFunction, CastContext};
 use crate::statement::ast::{Call, Expr, OrderItem};
 use crate::types::PgType;
 
+/// What stands in an aggregate's call.
+pub(super) struct Parts {
+    pub(super) arguments: Vec<Typed>,
+    pub(super) filter: Option<BoundExpr>,
+    pub(super) order: Vec<(Typed, SortKey)>,
+}
+
+impl Level {
+    /// The aggregate's result; equal ones are computed once.
+    pub(super) fn aggregated(&mut self, aggregate: AggregateCall, strength: CollationStrength) -> Typed {
+        let expr_type = aggregate.expr_type;
+        let known = self.aggregates.iter().position(|earlier| is_same_aggregate(earlier, &aggregate));
+        let position = known.unwrap_or_else(|| {
+            self.aggregates.push(aggregate);
+            self.aggregates.len() - 1
+        });
+        let expr = BoundExpr::Column { index: AGGREGATE_BASE + position, expr_type };
+        Typed { expr, expr_type, strength, origin: None }
+    }
+}
+
 impl Binder<'_> {
-    /// Equal aggregates are computed once.
     pub(super) fn aggregate(
         &mut self,
         level: &mut Level,
@@ -23,16 +43,7 @@ impl Binder<'_> {
             return Err(unsupported("aggregate in this place"));
         }
         let (aggregate, strength) = self.aggregate_call(level, call, known)?;
-        let expr_type = aggregate.expr_type;
-        let position = match level.aggregates.iter().position(|earlier| is_same_aggregate(earlier, &aggregate)) {
-            Some(position) => position,
-            None => {
-                level.aggregates.push(aggregate);
-                level.aggregates.len() - 1
-            }
-        };
-        let expr = BoundExpr::Column { index: AGGREGATE_BASE + position, expr_type };
-        Ok(Typed { expr, expr_type, strength, origin: None })
+        Ok(level.aggregated(aggregate, strength))
     }
 
     /// The call with its arguments as the aggregate takes them.
@@ -42,13 +53,30 @@ impl Binder<'_> {
         call: &Call,
         known: &'static [&'static Aggregate],
     ) -> Bound<(AggregateCall, CollationStrength)> {
+        let parts = self.aggregate_parts(level, call, |binder, level| binder.expressions(level, &call.arguments))?;
+        let Parts { arguments, filter, order } = parts;
+        let mut bound = match call.within_group.is_empty() {
+            true => self.plain_aggregate(call, arguments, order, known)?,
+            false => self.ordered_set(call, arguments, order, known)?,
+        };
+        bound.0.filter = filter;
+        Ok(bound)
+    }
+
+    /// What stands in the call; `bind` gives its arguments.
+    pub(super) fn aggregate_parts(
+        &mut self,
+        level: &mut Level,
+        call: &Call,
+        bind: impl FnOnce(&mut Self, &mut Level) -> Bound<Vec<Typed>>,
+    ) -> Bound<Parts> {
         // Over a window the arguments may be aggregates of the grouped rows.
         let is_window = call.over.is_some();
         if level.inside_aggregate {
             return Err(unsupported("aggregate in this place"));
         }
         level.inside_aggregate = !is_window;
-        let arguments = self.expressions(level, &call.arguments)?;
+        let arguments = bind(self, level)?;
         let filter = call.filter.as_ref().map(|filter| self.condition(level, filter)).transpose()?;
         let order =
             self.order_within(level, if call.within_group.is_empty() { &call.order_by } else { &call.within_group })?;
@@ -57,12 +85,7 @@ impl Binder<'_> {
         if arguments.iter().any(|argument| is_of_outer(&argument.expr)) {
             return Err(unsupported("aggregate of an outer query"));
         }
-        let mut bound = match call.within_group.is_empty() {
-            true => self.plain_aggregate(call, arguments, order, known)?,
-            false => self.ordered_set(call, arguments, order, known)?,
-        };
-        bound.0.filter = filter;
-        Ok(bound)
+        Ok(Parts { arguments, filter, order })
     }
 
     fn order_within(&mut self, level: &mut Level, items: &[OrderItem]) -> Bound<Vec<(Typed, SortKey)>> {

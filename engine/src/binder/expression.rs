@@ -110,7 +110,7 @@ impl Binder<'_> {
                 self.cast(operand, to, typmod)
             }
             Expr::Operator { symbol, left: Some(left), right }
-                if let (Expr::Row(left), Expr::Row(right)) = (&**left, &**right) =>
+                if let (Expr::Row { items: left, .. }, Expr::Row { items: right, .. }) = (&**left, &**right) =>
             {
                 self.row_comparison(level, symbol, left, right)
             }
@@ -158,7 +158,7 @@ impl Binder<'_> {
             Expr::Named(..) => Err(unsupported("named argument of this function")),
             Expr::SqlValue { function, precision } => self.sql_value(*function, *precision),
             Expr::Collate { operand, collation } => self.collate(level, operand, collation),
-            Expr::Row(_) => Err(unsupported("row value")),
+            Expr::Row { .. } => Err(unsupported("row value")),
             Expr::Subquery(query) => self.scalar_subquery(level, query),
             Expr::Exists(query) => self.exists(level, query),
             Expr::InSubquery { operand, query, negated } => self.in_subquery(level, operand, query, *negated),
@@ -316,9 +316,9 @@ impl Binder<'_> {
     /// transformAExprIn: items without columns, if more than one, take a common type with the operand (they become an
     /// array); the others are compared one by one.
     fn in_list(&mut self, level: &mut Level, operand: &Expr, list: &[Expr], negated: bool) -> Bound<Typed> {
-        if let Expr::Row(left) = operand {
+        if let Expr::Row { items: left, .. } = operand {
             let parts = list.iter().map(|item| match item {
-                Expr::Row(right) => Ok(self.row_comparison(level, "=", left, right)?.expr),
+                Expr::Row { items: right, .. } => Ok(self.row_comparison(level, "=", left, right)?.expr),
                 _ => Err(unsupported("IN list of rows and values")),
             });
             let any = BoundExpr::Or(parts.collect::<Bound<_>>()?);
@@ -618,6 +618,9 @@ impl Binder<'_> {
         }
         if !aggregates.is_empty() {
             return self.aggregate(level, call, aggregates);
+        }
+        if let Some(json) = self.json_call(level, call)? {
+            return Ok(json);
         }
         let is_plain = !call.is_star
             && !call.is_distinct

@@ -7,7 +7,7 @@ use crate::binder::decorrelate::placeholder;
 use crate::binder::expression::{Clause, Level};
 use crate::binder::relation::{is_own_column, map_columns};
 use crate::binder::rows::FunctionRows;
-use crate::binder::scope::{Scope, ScopeColumn, ScopeItem};
+use crate::binder::scope::{Scope, ScopeColumn, ScopeItem, Whole};
 use crate::binder::select::SelectedColumn;
 use crate::binder::typed::{Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind, TableUse, unsupported};
@@ -154,8 +154,11 @@ impl Binder<'_> {
         }
         let name = alias.map_or_else(|| table.name.to_string(), |alias| alias.name.clone());
         let schema = alias.is_none().then(|| Arc::clone(&table.schema));
-        rename(&mut columns, alias.map_or(&[], |alias| &alias.columns))?;
-        Ok((scanned, ScopeItem { name: Some(name), schema, columns_visible: true, is_value: false, columns }))
+        let renamed = alias.map_or(&[][..], |alias| &alias.columns);
+        rename(&mut columns, renamed)?;
+        // Its row type has the table's own names.
+        let whole = if renamed.is_empty() { Whole::Record } else { Whole::Unknown };
+        Ok((scanned, ScopeItem { name: Some(name), schema, columns_visible: true, whole, columns }))
     }
 
     /// `left [LEFT | CROSS | INNER] JOIN LATERAL (...)`.
@@ -173,6 +176,9 @@ impl Binder<'_> {
         let (relation, width) = (right.relation, left.width);
         let mut scope = right.scope;
         scope.shift(width);
+        if kind == JoinKind::Left {
+            scope.may_be_missing();
+        }
         left.scope = left.scope.joined(scope)?;
         let condition = match condition {
             JoinCondition::None => None,
@@ -223,6 +229,13 @@ impl Binder<'_> {
         };
         let (left_items, left_width) = (left.scope.items.len(), left.width);
         let right_width = right.width;
+        let (mut left, mut right) = (left, right);
+        if matches!(kind, JoinType::Right | JoinType::Full) {
+            left.scope.may_be_missing();
+        }
+        if matches!(kind, JoinType::Left | JoinType::Full) {
+            right.scope.may_be_missing();
+        }
         let mut joined = cross(left, right)?;
         let condition = match condition {
             JoinCondition::None => None,
@@ -323,7 +336,7 @@ impl Binder<'_> {
             name: None,
             schema: None,
             columns_visible: true,
-            is_value: false,
+            whole: Whole::Record,
             columns: merged,
         });
         Ok(match conditions.len() {
@@ -416,8 +429,13 @@ pub(super) fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias:
     let mut columns: Vec<ScopeColumn> = columns.into_iter().enumerate().map(column).collect();
     rename(&mut columns, &alias.columns)?;
     let width = relation.width();
-    let item =
-        ScopeItem { name: Some(alias.name.clone()), schema: None, columns_visible: true, is_value: false, columns };
+    let item = ScopeItem {
+        name: Some(alias.name.clone()),
+        schema: None,
+        columns_visible: true,
+        whole: Whole::Record,
+        columns,
+    };
     Ok(FromItem { relation, width, scope: Scope { items: vec![item] } })
 }
 

@@ -20,6 +20,7 @@ mod from;
 mod function;
 mod grouping;
 mod inherited;
+mod json;
 mod notation;
 mod output_name;
 mod query;

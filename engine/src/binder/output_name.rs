@@ -35,7 +35,7 @@ fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
         Expr::Collate { operand, .. } => suggested(operand),
         Expr::Cast { operand, to } => stronger(suggested(operand), &to.name),
         Expr::Case { otherwise, .. } => stronger(otherwise.as_deref().and_then(suggested), "case"),
-        Expr::Row(_) => strong("row"),
+        Expr::Row { .. } => strong("row"),
         Expr::Exists(_) => strong("exists"),
         Expr::Grouping(_) => strong("grouping"),
         Expr::Array(_) => strong("array"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::binder::expression::{Clause, Level};
 use crate::binder::from::{FromItem, item};
 use crate::binder::relation::{any_column, as_outer};
-use crate::binder::scope::Scope;
+use crate::binder::scope::{Scope, Whole};
 use crate::binder::select::SelectedColumn;
 use crate::binder::typed::Typed;
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, RowsCall, unsupported};
@@ -73,7 +73,7 @@ impl Binder<'_> {
             return Ok(FunctionRows::PerRow(rows));
         }
         let PerRow { mut functions, columns, alias, .. } = rows;
-        let is_value = is_one_value(&functions, is_numbered);
+        let whole = if is_one_value(&functions, is_numbered) { Whole::Value } else { Whole::Unknown };
         let relation = match &mut functions[..] {
             [RowsCall { function, arguments, columns }]
                 if std::ptr::eq(*function, &raw const SERIES) && !is_numbered =>
@@ -86,7 +86,7 @@ impl Binder<'_> {
             }
         };
         let mut own = item(relation, columns, &alias)?;
-        own.scope.items[0].is_value = is_value;
+        own.scope.items[0].whole = whole;
         Ok(FunctionRows::Own(own))
     }
 
@@ -99,9 +99,9 @@ impl Binder<'_> {
         condition: &JoinCondition,
     ) -> Bound<FromItem> {
         let PerRow { functions, is_numbered, columns, alias } = rows;
-        let is_value = is_one_value(&functions, is_numbered);
+        let whole = if is_one_value(&functions, is_numbered) { Whole::Value } else { Whole::Unknown };
         let mut own = item(BoundRelation::OneRow, columns, &alias)?;
-        own.scope.items[0].is_value = is_value;
+        own.scope.items[0].whole = whole;
         own.scope.shift(left.width);
         left.scope = left.scope.joined(own.scope)?;
         let condition = match condition {

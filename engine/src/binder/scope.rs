@@ -23,6 +23,17 @@ pub(super) struct ScopeColumn {
     pub(super) uses: Vec<(usize, usize)>,
 }
 
+/// A FROM item's row as a value (transformWholeRowRef).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whole {
+    /// Its one column: a function's value.
+    Value,
+    /// All its columns.
+    Record,
+    /// Or NULL, where an outer join found no row for it; or of a table whose columns have other names here.
+    Unknown,
+}
+
 /// One FROM item: a table, a subquery, or a join with merged columns (ParseNamespaceItem).
 #[derive(Clone, Debug)]
 pub(super) struct ScopeItem {
@@ -32,8 +43,8 @@ pub(super) struct ScopeItem {
     pub(super) schema: Option<Arc<str>>,
     /// Whether its columns answer to unqualified names and `*`; not so inside a join with USING.
     pub(super) columns_visible: bool,
-    /// Whether its name, where no column has it, stands for its one column: a function's value.
-    pub(super) is_value: bool,
+    /// What its name stands for where no column has it.
+    pub(super) whole: Whole,
     pub(super) columns: Vec<ScopeColumn>,
 }
 
@@ -89,6 +100,13 @@ impl Scope {
         }
     }
 
+    /// Of an outer join's side whose rows may be missing.
+    pub(super) fn may_be_missing(&mut self) {
+        for item in self.items.iter_mut().filter(|item| item.whole == Whole::Record) {
+            item.whole = Whole::Unknown;
+        }
+    }
+
     /// Moves every column of the level by so many places to the right.
     pub(super) fn shift(&mut self, by: usize) {
         for column in self.items.iter_mut().flat_map(|item| &mut item.columns) {
@@ -136,7 +154,7 @@ impl Binder<'_> {
         // transformWholeRowRef, where that is a value.
         if let [name] = names
             && let Some(item) = scope.items.iter().find(|item| item.name.as_ref() == Some(name))
-            && item.is_value
+            && item.whole == Whole::Value
         {
             let column = item.columns[0].clone();
             return self.column_reference(&column);

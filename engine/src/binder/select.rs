@@ -301,7 +301,7 @@ impl Binder<'_> {
             items.iter().map(|item| binder.group(level, targets, item, groups)).collect::<Bound<Vec<usize>>>()
         };
         Ok(match item {
-            GroupItem::Expr(Expr::Row(items)) => vec![all(self, items)?],
+            GroupItem::Expr(Expr::Row { items, is_explicit: false }) => vec![all(self, items)?],
             GroupItem::Expr(single) => vec![all(self, std::slice::from_ref(single))?],
             GroupItem::Empty => vec![Vec::new()],
             GroupItem::Rollup(elements) => {

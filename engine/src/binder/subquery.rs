@@ -72,7 +72,7 @@ impl Binder<'_> {
         negated: bool,
     ) -> Bound<Typed> {
         let operands = match operand {
-            Expr::Row(items) => self.expressions(level, items)?,
+            Expr::Row { items, .. } => self.expressions(level, items)?,
             single => vec![self.expression(level, single)?],
         };
         let selected = self.inner(level, query)?.held()?;

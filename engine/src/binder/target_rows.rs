@@ -3,6 +3,7 @@
 //! grouped by, and elsewhere a value from FROM would stand ungrouped, which is refused). One function, once; beside windows, which
 //! PostgreSQL computes before, it is upstream's.
 
+use crate::binder::json;
 use crate::binder::output_name::output_name;
 use crate::catalog::functions;
 use crate::statement::ast::{
@@ -80,14 +81,16 @@ fn returns_rows(call: &Call) -> bool {
     is_plain(call) && is_one && FUNCTIONS.contains(&call.name.as_str()) && !matches!(call.schema, CallSchema::Named(_))
 }
 
+fn is_aggregate(name: &str) -> bool {
+    !functions::aggregates(name).is_empty() || json::is_aggregate(name)
+}
+
 /// The parts of an expression in which such a function may stand; the others are upstream's, most of them errors.
 fn parts(expr: &mut Expr) -> Vec<&mut Expr> {
     match expr {
         Expr::Cast { operand, .. } => vec![operand],
         Expr::Operator { left, right, .. } => left.iter_mut().map(|left| &mut **left).chain([&mut **right]).collect(),
-        Expr::Call(call) if is_plain(call) && functions::aggregates(&call.name).is_empty() => {
-            call.arguments.iter_mut().collect()
-        }
+        Expr::Call(call) if is_plain(call) && !is_aggregate(&call.name) => call.arguments.iter_mut().collect(),
         _ => Vec::new(),
     }
 }
@@ -100,7 +103,7 @@ fn find<'e>(expr: &'e Expr, found: &mut Vec<&'e Call>) {
             left.iter().for_each(|left| find(left, found));
             find(right, found);
         }
-        Expr::Call(call) if is_plain(call) && functions::aggregates(&call.name).is_empty() => {
+        Expr::Call(call) if is_plain(call) && !is_aggregate(&call.name) => {
             call.arguments.iter().for_each(|argument| find(argument, found));
         }
         _ => {}

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::binder::from::{FromItem, rename};
-use crate::binder::scope::{Scope, ScopeColumn, ScopeItem};
+use crate::binder::scope::{Scope, ScopeColumn, ScopeItem, Whole};
 use crate::binder::typed::Origin;
 use crate::binder::{Binder, Bound, NODES_MAX, Reader, TableUse, unsupported};
 use crate::catalog::View;
@@ -66,9 +66,11 @@ impl Binder<'_> {
         }
         let name = alias.map_or_else(|| schema.name.to_string(), |alias| alias.name.clone());
         let of_schema = alias.is_none().then(|| Arc::clone(&schema.schema));
-        rename(&mut columns, alias.map_or(&[], |alias| &alias.columns))?;
+        let renamed = alias.map_or(&[][..], |alias| &alias.columns);
+        rename(&mut columns, renamed)?;
+        let whole = if renamed.is_empty() { Whole::Record } else { Whole::Unknown };
         let width = columns.len();
-        let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible: true, is_value: false, columns };
+        let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible: true, whole, columns };
         Ok(FromItem { relation: selected.relation, width, scope: Scope { items: vec![item] } })
     }
 }

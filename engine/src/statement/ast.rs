@@ -257,8 +257,11 @@ pub enum Expr {
         list: Vec<Self>,
         negated: bool,
     },
-    /// `(a, b)`: an implicit row.
-    Row(Vec<Self>),
+    /// `(a, b)`, or `ROW(a, b)`.
+    Row {
+        items: Vec<Self>,
+        is_explicit: bool,
+    },
     /// `(SELECT ...)` as a value.
     Subquery(Box<Query>),
     Exists(Box<Query>),

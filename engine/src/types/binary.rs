@@ -44,8 +44,10 @@ pub fn decode(pg_type: PgType, typmod: i32, bytes: &[u8]) -> Result<Value, Parse
         PgType::Bit | PgType::Varbit => Value::Text(bits::decode(bytes)?.into()),
         PgType::Array(element) => Value::Array(array::validated(element, bytes)?.into()),
         PgType::Jsonb => Value::Text(json::parse(decode_text(jsonb_text(bytes)?)?)?.into()),
-        // Validating is upstream's.
-        PgType::Json => return Err(ParseError::beyond(pg_type.name())),
+        PgType::Json => {
+            let text = decode_text(bytes)?;
+            json::parse(text).map(|_| Value::Text(text.into()))?
+        }
     })
 }
 

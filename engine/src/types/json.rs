@@ -1,8 +1,11 @@
 //! jsonb as it is held: the text that jsonb_out prints, which is canonical (keys unique and in order, one space behind each
 //! colon and comma, numbers as numerics print, one way to escape). Parts of it are parts of the text.
+//!
+//! json is held as the text that it was given as; [`write_value`] makes it of values of other types.
 
-use super::Numeric;
-use super::text::ParseError;
+use super::array::ArrayView;
+use super::text::{self, ParseError};
+use super::{FormatSettings, Numeric, PgType, Value, binary};
 
 /// Nesting that is followed here.
 const DEPTH_MAX: usize = 200;
@@ -289,6 +292,74 @@ fn escape(text: &str, out: &mut String) {
     out.push('"');
 }
 
+/// Appends what to_json makes of a value that is not NULL (json.c, datum_to_json). `settings` ask for the ISO style of dates.
+/// Not understood: arrays of several dimensions.
+pub fn write_value(
+    value: &Value,
+    pg_type: PgType,
+    settings: &FormatSettings,
+    out: &mut String,
+) -> Result<(), ParseError> {
+    let printed = || {
+        let mut printed = Vec::new();
+        text::write(value, pg_type, settings, &mut printed);
+        String::from_utf8(printed).map_err(|_| ParseError::beyond("text in json"))
+    };
+    match (pg_type, value) {
+        (_, Value::Null) => out.push_str("null"),
+        (_, Value::Bool(value)) => out.push_str(if *value { "true" } else { "false" }),
+        (PgType::Json | PgType::Jsonb, Value::Text(json)) => out.push_str(json),
+        (_, Value::Text(text)) => escape(text, out),
+        (PgType::Int2 | PgType::Int4 | PgType::Int8, _) => out.push_str(&printed()?),
+        (PgType::Float4 | PgType::Float8 | PgType::Numeric, _) => {
+            let number = printed()?;
+            // NaN and the infinities are no numbers of JSON's.
+            if number.ends_with(|last: char| last.is_ascii_digit()) {
+                out.push_str(&number);
+            } else {
+                escape(&number, out);
+            }
+        }
+        (PgType::Timestamp | PgType::Timestamptz, _) => {
+            out.push('"');
+            write_moment(&printed()?, pg_type == PgType::Timestamptz, out);
+            out.push('"');
+        }
+        (PgType::Array(element), Value::Array(bytes)) => {
+            let array = ArrayView::of(bytes);
+            if array.depth() > 1 {
+                return Err(ParseError::beyond("json of an array of several dimensions"));
+            }
+            out.push('[');
+            for (number, item) in array.elements().enumerate() {
+                out.push_str(if number > 0 { "," } else { "" });
+                let item = item.map_or(Ok(Value::Null), |item| binary::decode(element.pg_type(), -1, item))?;
+                write_value(&item, element.pg_type(), settings, out)?;
+            }
+            out.push(']');
+        }
+        _ => escape(&printed()?, out),
+    }
+    Ok(())
+}
+
+/// The XSD style of what was printed in the ISO style (datetime.c, EncodeDateTime): a T before the time, minutes in each offset.
+fn write_moment(printed: &str, has_offset: bool, out: &mut String) {
+    let Some((date, rest)) = printed.split_once(' ') else { return out.push_str(printed) };
+    let (time, era) = rest.split_once(' ').map_or((rest, None), |(time, era)| (time, Some(era)));
+    out.push_str(date);
+    out.push('T');
+    out.push_str(time);
+    let is_whole_hour = time.rfind(['+', '-']).is_some_and(|sign| !time[sign..].contains(':'));
+    if has_offset && is_whole_hour {
+        out.push_str(":00");
+    }
+    if let Some(era) = era {
+        out.push(' ');
+        out.push_str(era);
+    }
+}
+
 /// jsonb_in: the canonical text.
 pub fn parse(text: &str) -> Result<String, ParseError> {
     let mut parser = Parser { text, at: 0 };
@@ -519,6 +590,37 @@ mod tests {
             ".5",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// Expected values from PostgreSQL 15.
+    #[test]
+    fn values_become_json() {
+        let settings = FormatSettings::default();
+        let made = |pg_type, given: &str| {
+            let value = text::parse(pg_type, -1, given, &settings).unwrap();
+            let mut out = String::new();
+            write_value(&value, pg_type, &settings, &mut out).map(|()| out)
+        };
+        for (pg_type, text, expected) in [
+            (PgType::Bool, "t", "true"),
+            (PgType::Int8, "-7", "-7"),
+            (PgType::Numeric, "1.50", "1.50"),
+            (PgType::Numeric, "NaN", "\"NaN\""),
+            (PgType::Float8, "1e20", "1e+20"),
+            (PgType::Float8, "-Infinity", "\"-Infinity\""),
+            (PgType::Text, "a\"\\\n\u{1}é", "\"a\\\"\\\\\\n\\u0001é\""),
+            (PgType::Date, "2024-02-29", "\"2024-02-29\""),
+            (PgType::Timestamp, "2024-02-29 12:34:56.7", "\"2024-02-29T12:34:56.7\""),
+            (PgType::Timestamp, "infinity", "\"infinity\""),
+            (PgType::Timestamp, "0044-03-15 01:02:03 BC", "\"0044-03-15T01:02:03 BC\""),
+            (PgType::Timestamptz, "2024-02-29 12:34:56+00", "\"2024-02-29T12:34:56+00:00\""),
+            (PgType::Timestamptz, "0044-03-15 01:02:03+00 BC", "\"0044-03-15T01:02:03+00:00 BC\""),
+            (PgType::Json, "{\"a\" :1}", "{\"a\" :1}"),
+            (PgType::Array(crate::types::Element::Int4), "{1,NULL}", "[1,null]"),
+            (PgType::Array(crate::types::Element::Text), "{}", "[]"),
+        ] {
+            assert_eq!(made(pg_type, text).as_deref(), Ok(expected), "{text}");
         }
     }
 

@@ -61,8 +61,8 @@ pub fn parse(pg_type: PgType, typmod: i32, text: &str, settings: &FormatSettings
         PgType::Bytea => Value::Bytea(parse_bytea(bytes)?.into()),
         PgType::Array(element) => Value::Array(array::parse(element, text, settings)?.into()),
         PgType::Jsonb => Value::Text(json::parse(text)?.into()),
-        // Validating is upstream's.
-        PgType::Json => return Err(ParseError::beyond(pg_type.name())),
+        // It is kept as it is written.
+        PgType::Json => json::parse(text).map(|_| Value::Text(text.into()))?,
         PgType::Date => Value::Date(datetime::parse_date(text, settings)?),
         PgType::Time => Value::Time(datetime::parse_time(text, typmod, settings)?),
         PgType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text, typmod, settings)?),

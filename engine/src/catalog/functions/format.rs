@@ -1,12 +1,8 @@
 //! format() (varlena.c, text_format). `%I` is upstream's: it depends on a setting and on the keywords of its version.
 
-use std::sync::Arc;
+use arrow::array::ArrayRef;
 
-use arrow::array::{ArrayRef, StringBuilder};
-
-use super::rows::end_of;
-use super::text::{RESULT_BYTES_MAX, nullable_texts, text_or_null, variadic};
-use super::vector::wrong_operand;
+use super::text::{RESULT_BYTES_MAX, from_nullable, variadic};
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::types::PgType::Text;
 
@@ -189,22 +185,12 @@ fn write(format: &str, mut arguments: Arguments<'_>, out: &mut String) -> Result
 
 /// NULL if the format is; the arguments may be.
 fn format(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    let all = nullable_texts(operands)?;
-    let Some((formats, values)) = all.split_first() else { return Err(wrong_operand()) };
-    let mut builder = StringBuilder::with_capacity(rows, rows * 16);
-    let mut written = String::new();
-    for row in 0..rows {
-        let Some(format) = text_or_null(formats, row) else {
-            builder.append_null();
-            continue;
-        };
-        written.clear();
-        let value = |number: usize| values.get(number - 1).and_then(|value| text_or_null(value, row));
-        write(format, Arguments { value: &value, count: values.len(), last: 0 }, &mut written)?;
-        builder.append_value(&written);
-        end_of(builder.values_slice().len())?;
-    }
-    Ok(Arc::new(builder.finish()))
+    from_nullable(operands, rows, |texts, out| {
+        let Some((Some(format), values)) = texts.split_first() else { return Ok(false) };
+        let value = |number: usize| values.get(number - 1).copied().flatten();
+        write(format, Arguments { value: &value, count: values.len(), last: 0 }, out)?;
+        Ok(true)
+    })
 }
 
 pub(super) static ENTRIES: &[Function] = &[

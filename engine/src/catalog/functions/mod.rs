@@ -22,6 +22,7 @@ mod datetime;
 mod float;
 mod format;
 mod json;
+mod json_output;
 mod number_pattern;
 mod numeric_arithmetic;
 mod pattern;
@@ -40,6 +41,9 @@ pub use array::{CONSTRUCT, EQUALS_ANY, FUNCTIONS as ARRAY_FUNCTIONS, TO_STRING, 
 pub use array_parts::{COMPARISONS as ARRAY_COMPARISONS, PARTS as ARRAY_PARTS, SLICE, SPLIT};
 pub use bits::{BITS_INT4, BITS_INT8};
 pub use collation::{LABEL, LABEL_AT, LOWER, LOWER_ASCII, PLACE, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
+pub use json_output::{
+    JSON_ARRAY, JSON_LIST, JSON_MEMBER, JSON_OBJECT, JSON_OBJECT_OF, JSON_RECORD, JSON_VALUE, JSONB_OF,
+};
 pub use registry::{
     ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, all_functions, cast, function_candidates,
     functions, length_coercion, operator_candidates, operators, output_function,

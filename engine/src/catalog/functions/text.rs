@@ -310,56 +310,54 @@ kernel!(md5_bytes, to_text::<(Bytes)>, |(bytes,), out| {
     Ok(())
 });
 
-/// concat(): NULLs count as nothing.
-fn concat(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    let parts = nullable_texts(operands)?;
+/// Texts made of the texts of each row, which may be NULL. `write` appends one, or says that it is NULL.
+pub(super) fn from_nullable(
+    operands: &[Operand],
+    rows: usize,
+    write: impl Fn(&[Option<&str>], &mut String) -> Result<bool, EvalError>,
+) -> Result<ArrayRef, EvalError> {
+    let views = operands.iter().map(Text::view).collect::<Result<Vec<_>, _>>()?;
     let mut builder = StringBuilder::with_capacity(rows, rows * 16);
-    let mut joined = String::new();
+    let mut texts = Vec::with_capacity(views.len());
+    let mut written = String::new();
     for row in 0..rows {
-        joined.clear();
-        joined.extend(parts.iter().filter_map(|part| text_or_null(part, row)));
-        builder.append_value(&joined);
-        end_of(builder.values_slice().len())?;
+        texts.clear();
+        texts.extend(views.iter().map(|view| {
+            let view = view.as_ref()?;
+            let is_null = Text::nulls(view).is_some_and(|nulls| nulls.is_null(row));
+            (!is_null).then(|| Text::at(view, row))
+        }));
+        written.clear();
+        if write(&texts, &mut written)? {
+            builder.append_value(&written);
+            end_of(builder.values_slice().len())?;
+        } else {
+            builder.append_null();
+        }
     }
     Ok(Arc::new(builder.finish()))
+}
+
+/// concat(): NULLs count as nothing.
+fn concat(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    from_nullable(operands, rows, |parts, out| {
+        out.extend(parts.iter().flatten().copied());
+        Ok(true)
+    })
 }
 
 /// concat_ws(): a NULL separator makes NULL, NULL parts are left out with their separator.
 fn concat_ws(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    let parts = nullable_texts(operands)?;
-    let Some((separators, parts)) = parts.split_first() else {
-        return Err(super::vector::wrong_operand());
-    };
-    let mut builder = StringBuilder::with_capacity(rows, rows * 16);
-    let mut joined = String::new();
-    for row in 0..rows {
-        let Some(separator) = text_or_null(separators, row) else {
-            builder.append_null();
-            continue;
-        };
-        joined.clear();
-        for (number, part) in parts.iter().filter_map(|part| text_or_null(part, row)).enumerate() {
+    from_nullable(operands, rows, |texts, out| {
+        let Some((Some(separator), parts)) = texts.split_first() else { return Ok(false) };
+        for (number, part) in parts.iter().flatten().enumerate() {
             if number > 0 {
-                joined.push_str(separator);
+                out.push_str(separator);
             }
-            joined.push_str(part);
+            out.push_str(part);
         }
-        builder.append_value(&joined);
-        end_of(builder.values_slice().len())?;
-    }
-    Ok(Arc::new(builder.finish()))
-}
-
-pub(super) type NullableTexts<'a> = Option<<Text as Argument>::View<'a>>;
-
-pub(super) fn nullable_texts(operands: &[Operand]) -> Result<Vec<NullableTexts<'_>>, EvalError> {
-    operands.iter().map(Text::view).collect()
-}
-
-pub(super) fn text_or_null<'a>(part: &NullableTexts<'a>, row: usize) -> Option<&'a str> {
-    let part = part.as_ref()?;
-    let is_null = Text::nulls(part).is_some_and(|nulls| nulls.is_null(row));
-    (!is_null).then(|| Text::at(part, row))
+        Ok(true)
+    })
 }
 
 const TEXT: &[crate::types::PgType] = &[TextType];

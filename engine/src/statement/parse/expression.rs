@@ -439,7 +439,7 @@ impl<'a> Parser<'_, 'a> {
         if self.peek_is_symbol(".") {
             return Err(unsupported("field selection"));
         }
-        Ok(if items.len() == 1 { items.remove(0) } else { Expr::Row(items) })
+        Ok(if items.len() == 1 { items.remove(0) } else { Expr::Row { items, is_explicit: false } })
     }
 
     /// Keywords that begin an expression of their own, typed literals of keyword types, else a name.
@@ -461,6 +461,7 @@ impl<'a> Parser<'_, 'a> {
                 Ok(Expr::Array(items))
             }
             "cast" => self.cast(),
+            "row" if is_call => Ok(Expr::Row { items: self.plain_arguments()?, is_explicit: true }),
             "current_date" => self.constant(sql_value(SqlValueFunction::CurrentDate)),
             "current_time" => self.timed(SqlValueFunction::CurrentTime),
             "current_timestamp" => self.timed(SqlValueFunction::CurrentTimestamp),

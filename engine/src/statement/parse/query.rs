@@ -185,7 +185,7 @@ impl Parser<'_, '_> {
             self.at += 2;
             let elements = self.list(|parser| {
                 Ok(match parser.expression()? {
-                    Expr::Row(items) => items,
+                    Expr::Row { items, is_explicit: false } => items,
                     single => vec![single],
                 })
             })?;

@@ -1,0 +1,292 @@
+//! JSON made of values and of rows (json.c, jsonb.c). The functions take arguments of any type: what they make of each is known
+//! by its type, and put together here. jsonb is json in its canonical form.
+
+use std::sync::Arc;
+
+use crate::binder::aggregate::Parts;
+use crate::binder::expression::{Level, unknown_function};
+use crate::binder::output_name::output_name;
+use crate::binder::scope::{Scope, ScopeColumn, Whole};
+use crate::binder::typed::{CollationStrength, Typed};
+use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, unsupported};
+use crate::catalog::Collation;
+use crate::catalog::functions::{self, AggregateFunction, CastContext, Function};
+use crate::statement::ast::{Body, Call, Expr, Quantifier, Query, Select, TableRef, Target};
+use crate::types::{PgType, Value};
+
+const AGGREGATES: [&str; 4] = ["json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"];
+
+/// json's or jsonb's.
+pub(super) fn is_aggregate(name: &str) -> bool {
+    AGGREGATES.contains(&name)
+}
+
+/// An argument of any type.
+enum Item {
+    Value(Typed),
+    /// A row, by the names of its columns.
+    Row(Vec<(Arc<str>, Typed)>),
+}
+
+const TEXT: ExprType = ExprType { pg_type: PgType::Text, typmod: -1, collation: Collation::C };
+
+fn text(value: &str) -> BoundExpr {
+    BoundExpr::Literal { value: Value::Text(value.into()), expr_type: TEXT }
+}
+
+fn made(function: &'static Function, arguments: Vec<BoundExpr>) -> Typed {
+    let expr_type = ExprType { pg_type: function.result, typmod: -1, collation: Collation::None };
+    Typed::plain(BoundExpr::Call { function, arguments, expr_type }, function.result)
+}
+
+fn quoted(key: &str) -> Bound<BoundExpr> {
+    let mut written = String::new();
+    let settings = crate::types::FormatSettings::default();
+    crate::types::json::write_value(&Value::Text(key.into()), PgType::Text, &settings, &mut written)
+        .map_err(|_| unsupported("such a key of JSON"))?;
+    Ok(text(&written))
+}
+
+/// json as jsonb, where that is asked for.
+fn as_wanted(json: Typed, is_binary: bool) -> Typed {
+    if is_binary { made(&functions::JSONB_OF, vec![json.expr]) } else { json }
+}
+
+/// Comes before every element but the first (json_agg_transfn): a line break before arrays and rows.
+fn comma(item: &Item, is_binary: bool) -> BoundExpr {
+    match item {
+        Item::Row(_) if !is_binary => text(", \n "),
+        Item::Value(value) if !is_binary && matches!(value.pg_type(), PgType::Array(_)) => BoundExpr::Case {
+            branches: vec![(BoundExpr::IsNull { operand: Box::new(value.expr.clone()), negated: false }, text(", "))],
+            otherwise: Box::new(text(", \n ")),
+            expr_type: TEXT,
+        },
+        _ => text(", "),
+    }
+}
+
+impl Binder<'_> {
+    /// A call of one of these functions; None: it is another one.
+    pub(super) fn json_call(&mut self, level: &mut Level, call: &Call) -> Bound<Option<Typed>> {
+        let is_binary = call.name.starts_with("jsonb_") || call.name == "to_jsonb";
+        let is_known = match call.name.as_str() {
+            "to_json" | "to_jsonb" | "row_to_json" | "array_to_json" => call.arguments.len() == 1,
+            "json_build_object" | "jsonb_build_object" => call.arguments.len().is_multiple_of(2),
+            "json_build_array" | "jsonb_build_array" => true,
+            "json_agg" | "jsonb_agg" => call.arguments.len() == 1,
+            "json_object_agg" | "jsonb_object_agg" => call.arguments.len() == 2,
+            _ => return Ok(None),
+        };
+        let refused = || unknown_function(call, &[]);
+        if !is_known || call.is_star || call.is_distinct || !call.within_group.is_empty() || self.is_contested(call) {
+            return Err(refused());
+        }
+        if is_aggregate(&call.name) {
+            return self.json_aggregate(level, call, is_binary).map(Some);
+        }
+        if call.filter.is_some() || !call.order_by.is_empty() {
+            return Err(refused());
+        }
+        let items = call.arguments.iter().map(|argument| self.json_item(level, argument)).collect::<Bound<Vec<_>>>()?;
+        let fits = |item: &Item| match call.name.as_str() {
+            "row_to_json" => matches!(item, Item::Row(_)),
+            "array_to_json" => matches!(item, Item::Value(value) if matches!(value.pg_type(), PgType::Array(_))),
+            _ => true,
+        };
+        if !items.iter().all(fits) {
+            return Err(refused());
+        }
+        let json = match call.name.as_str() {
+            "json_build_array" | "jsonb_build_array" => {
+                let items = items.into_iter().map(|item| Ok(self.json_of(item)?.expr)).collect::<Bound<_>>()?;
+                made(&functions::JSON_ARRAY, items)
+            }
+            "json_build_object" | "jsonb_build_object" => {
+                let mut parts = Vec::with_capacity(items.len());
+                for (number, item) in items.into_iter().enumerate() {
+                    let part = if number % 2 == 0 { self.json_key(item)? } else { self.json_of(item)?.expr };
+                    parts.push(part);
+                }
+                made(&functions::JSON_OBJECT, parts)
+            }
+            _ => {
+                let item = items.into_iter().next().ok_or_else(refused)?;
+                // to_json is polymorphic: it takes nothing untyped.
+                if matches!(&item, Item::Value(value) if value.is_unknown()) {
+                    return Err(refused());
+                }
+                self.json_of(item)?
+            }
+        };
+        Ok(Some(as_wanted(json, is_binary)))
+    }
+
+    /// string_agg of JSON.
+    fn json_aggregate(&mut self, level: &mut Level, call: &Call, is_binary: bool) -> Bound<Typed> {
+        if !level.clause.allows_aggregates() {
+            return Err(unsupported("aggregate in this place"));
+        }
+        let mut delimiter = text(", ");
+        let is_object = call.arguments.len() == 2;
+        let Parts { arguments, filter, order } = self.aggregate_parts(level, call, |binder, level| {
+            let mut items =
+                call.arguments.iter().map(|argument| binder.json_item(level, argument)).collect::<Bound<Vec<_>>>()?;
+            let last = items.pop().ok_or_else(|| unknown_function(call, &[]))?;
+            let Some(key) = items.pop() else {
+                delimiter = comma(&last, is_binary);
+                return Ok(vec![binder.json_of(last)?]);
+            };
+            let (key, value) = (binder.json_key(key)?, binder.json_of(last)?);
+            Ok(vec![made(&functions::JSON_MEMBER, vec![key, value.expr])])
+        })?;
+        let json = arguments.into_iter().next().ok_or_else(|| unknown_function(call, &[]))?;
+        let element = match is_object {
+            true => json.expr,
+            false => BoundExpr::Coalesce {
+                arguments: vec![json.relabelled(TEXT).expr, text("null")],
+                call: 0,
+                expr_type: TEXT,
+            },
+        };
+        let aggregate = AggregateCall {
+            function: AggregateFunction::StringAgg,
+            argument: Some(element),
+            extra: vec![delimiter],
+            is_distinct: false,
+            order: order.into_iter().map(|(_, key)| key).collect(),
+            filter,
+            expr_type: TEXT,
+        };
+        let joined = level.aggregated(aggregate, CollationStrength::None).expr;
+        let whole = if is_object { &functions::JSON_OBJECT_OF } else { &functions::JSON_LIST };
+        Ok(as_wanted(made(whole, vec![joined]), is_binary))
+    }
+
+    /// An argument. A name that is no column's is a row.
+    fn json_item(&mut self, level: &mut Level, expr: &Expr) -> Bound<Item> {
+        match expr {
+            Expr::Row { items, .. } => {
+                let values = self.expressions(level, items)?;
+                let name = |number: usize| Arc::<str>::from(format!("f{}", number + 1));
+                return Ok(Item::Row(values.into_iter().enumerate().map(|(at, value)| (name(at), value)).collect()));
+            }
+            Expr::Column(names) => {
+                if let Some(row) = self.whole_row(&level.scope.clone(), names)? {
+                    return Ok(Item::Row(row));
+                }
+            }
+            Expr::Subquery(query) => {
+                if let Some(select) = row_of(query) {
+                    return self.listed_row(level, select).map(Item::Row);
+                }
+            }
+            _ => {}
+        }
+        self.expression(level, expr).map(Item::Value)
+    }
+
+    /// `t` for all columns of the FROM item t (transformColumnRef: only if no level has a column of that name).
+    fn whole_row(&mut self, scope: &Scope, names: &[String]) -> Bound<Option<Vec<(Arc<str>, Typed)>>> {
+        let [name] = names else { return Ok(None) };
+        for level in std::iter::once(scope).chain(&self.outer) {
+            if level.unqualified(name)?.is_some() {
+                return Ok(None);
+            }
+        }
+        let Some(item) = scope.items.iter().find(|item| item.name.as_ref() == Some(name)) else { return Ok(None) };
+        match item.whole {
+            Whole::Value => return Ok(None),
+            Whole::Unknown => return Err(unsupported(format!("the row of {name} as a value"))),
+            Whole::Record => {}
+        }
+        let columns = item.columns.clone();
+        let mut column = |column: &ScopeColumn| Ok((Arc::clone(&column.name), self.column_reference(column)?));
+        columns.iter().map(&mut column).collect::<Bound<Vec<_>>>().map(Some)
+    }
+
+    /// `(SELECT r FROM (SELECT a, b AS c) r)`: a row of what stands in the level itself.
+    fn listed_row(&mut self, level: &mut Level, select: &Select) -> Bound<Vec<(Arc<str>, Typed)>> {
+        let before = (level.aggregates.len(), level.windows.len());
+        let mut row = Vec::with_capacity(select.targets.len());
+        for target in &select.targets {
+            let Target::Expr { expr, label } = target else { return Err(unsupported("* without FROM")) };
+            let value = self.expression(level, expr)?;
+            row.push((label.as_deref().unwrap_or_else(|| output_name(expr)).into(), value));
+        }
+        // They would be the subquery's own.
+        if (level.aggregates.len(), level.windows.len()) != before {
+            return Err(unsupported("aggregate without FROM"));
+        }
+        Ok(row)
+    }
+
+    /// datum_to_json of an argument.
+    fn json_of(&mut self, item: Item) -> Bound<Typed> {
+        match item {
+            Item::Value(value) => self.json_value(value),
+            Item::Row(row) => {
+                let mut parts = Vec::with_capacity(2 * row.len());
+                for (name, value) in row {
+                    parts.extend([quoted(&name)?, self.json_value(value)?.expr]);
+                }
+                Ok(made(&functions::JSON_RECORD, parts))
+            }
+        }
+    }
+
+    fn json_value(&mut self, value: Typed) -> Bound<Typed> {
+        let value = match value.pg_type() {
+            // extract_variadic_args: a literal is text, of a parameter nobody knows what it is.
+            PgType::Unknown if matches!(value.expr, BoundExpr::Literal { .. }) => {
+                self.coerce(value, PgType::Text, CastContext::Implicit)?
+            }
+            PgType::Unknown => return Err(unsupported("JSON of a value of no type")),
+            // A label is written as a text is.
+            PgType::Enum(_) => value.relabelled(TEXT),
+            _ => value,
+        };
+        if value.pg_type() == PgType::Json {
+            return Ok(Typed { origin: None, ..value });
+        }
+        let oid = value.pg_type().oid();
+        Ok(made(&functions::JSON_VALUE, vec![value.expr, BoundExpr::collation(oid)]))
+    }
+
+    /// As a key: a string.
+    fn json_key(&mut self, item: Item) -> Bound<BoundExpr> {
+        let Item::Value(key) = item else { return Err(unsupported("a row as a key of JSON")) };
+        match (&key.expr, key.pg_type()) {
+            (BoundExpr::Literal { value: Value::Text(text), .. }, PgType::Unknown | PgType::Text) => quoted(text),
+            (_, PgType::Array(_) | PgType::Json | PgType::Jsonb) => Err(unsupported("such a key of JSON")),
+            _ => Ok(self.json_value(key)?.expr),
+        }
+    }
+}
+
+/// The inner SELECT of `SELECT r FROM (SELECT ...) r`, neither of which has anything else.
+fn row_of(query: &Query) -> Option<&Select> {
+    let outer = plain(query)?;
+    let [TableRef::Subquery { query: inner, alias, .. }] = outer.from.as_slice() else { return None };
+    let [Target::Expr { expr: Expr::Column(names), .. }] = outer.targets.as_slice() else { return None };
+    let inner = plain(inner)?;
+    let is_column = |target: &Target| match target {
+        Target::Expr { expr, label } => label.as_deref().unwrap_or_else(|| output_name(expr)) == alias.name,
+        Target::Star(_) => true,
+    };
+    let is_its_row = *names == [alias.name.clone()] && !inner.targets.iter().any(is_column);
+    (is_its_row && alias.columns.is_empty() && inner.from.is_empty()).then_some(inner)
+}
+
+fn plain(query: &Query) -> Option<&Select> {
+    let Body::Select(select) = &query.body else { return None };
+    let is_plain = query.with.is_empty()
+        && query.order_by.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && select.quantifier == Quantifier::All
+        && select.filter.is_none()
+        && select.group_by.is_empty()
+        && select.having.is_none()
+        && select.windows.is_empty();
+    is_plain.then_some(&**select)
+}

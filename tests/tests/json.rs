@@ -1,0 +1,156 @@
+//! JSON made here of values and rows, byte for byte as upstream makes it.
+
+use freshet_config::FreshnessMode;
+use freshet_tests::both::Both;
+use freshet_tests::world::{World, settle};
+
+const SETUP: &str = r#"
+    CREATE TYPE mood AS ENUM ('sad', 'o"k', 'très gai');
+    CREATE TABLE all_types (
+        id int PRIMARY KEY, b bool, i2 int2, i8 int8, f4 float4, f8 float8, n numeric, t text, v varchar(20), c char(6), nm name, u uuid,
+        y bytea, d date, tm time, ts timestamp, tz timestamptz, iv interval, j json, jb jsonb, m mood, bt bit(3), vb varbit,
+        ai int[], "a T" text[], an numeric[], az timestamptz[], ab bool[]);
+    INSERT INTO all_types VALUES
+        (1, true, 3, 4, 1.5, 1e20, 1.50, E'a "q" \\ / \b\f\n\r\t é \u0001 \x7f', 'v', 'c', 'n', '00000000-0000-0000-0000-000000000001', '\xdeadbeef',
+         '2024-02-29', '12:34:56.7', '2024-02-29 12:34:56.789', '2024-07-01 00:00:00.5+00', '1 year 2 days 03:04:05.6', '{"a" :  [1,2.50], "a": 2}',
+         '{"b": 1e2, "a": [1, {"x": null}]}', 'o"k', '101', '11', '{1,NULL,3}', ARRAY['x', NULL, 'q"', ''], '{1.50,NaN}', '{2024-01-01 00:00+00}', '{t,f,NULL}'),
+        (2, false, -3, 9223372036854775807, 'NaN', '-Infinity', 'NaN', '', '', '', '', NULL, '', 'infinity', '24:00', '-infinity', 'infinity',
+         '-1 day', 'null', 'null', 'sad', '000', '', '{}', '{}', '{}', '{}', '{}'),
+        (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+        (4, true, 0, 0, 1e-7, 123456789012345678, 1e20, 'plain', 'x', 'abc', 'pg', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'abc', '0044-03-15 BC', '00:00',
+         '0044-03-15 01:02:03 BC', '0044-03-15 01:02:03+00 BC', '1 mon', '[]', '"s"', 'très gai', '111', '0', '[3:4]={7,8}', '{a}', '{0,-1}', '{-infinity,2024-07-01}', '{f}'),
+        (5, true, 0, 0, 0, 0, 0.000, 't', 't', 't', 't', NULL, NULL, '12024-01-01', '00:00:00.000001', '12024-01-01 00:00:00.000001', '1880-01-01 12:00+00', '0', '1', '1', 'sad', '001', '1', '{1}', '{b}', '{2}', NULL, '{t}');
+    CREATE TABLE users (id int PRIMARY KEY, name text, age int);
+    INSERT INTO users SELECT n, 'u' || n, 20 + n % 9 FROM generate_series(1, 12) n;
+    CREATE TABLE posts (id int PRIMARY KEY, author int, title text, score numeric(6, 2));
+    INSERT INTO posts SELECT n, 1 + n % 10, 'p' || n, n / 4.0 FROM generate_series(1, 40) n;
+    CREATE VIEW people AS SELECT id AS person, name FROM users;
+    CREATE TABLE spots (id int PRIMARY KEY, at point)"#;
+
+const COLUMNS: &[&str] = &[
+    "id", "b", "i2", "i8", "f4", "f8", "n", "t", "v", "c", "nm", "u", "y", "d", "tm", "ts", "tz", "iv", "j", "jb", "m",
+    "bt", "vb", "ai", "\"a T\"", "an", "az", "ab",
+];
+
+const LOCAL: &[&str] = &[
+    "SELECT row_to_json(users) FROM users ORDER BY id",
+    "SELECT to_json(u), to_jsonb(u) FROM users u ORDER BY id",
+    "SELECT json_agg(u ORDER BY id) FROM users u",
+    "SELECT json_agg(u.name ORDER BY u.id DESC), jsonb_agg(u.age ORDER BY u.id) FROM users u WHERE id < 5",
+    "SELECT coalesce(json_agg(u ORDER BY id), '[]') FROM users u WHERE id > 100",
+    "SELECT json_agg(name ORDER BY id) FILTER (WHERE age > 22) FROM users",
+    "SELECT author, json_agg(json_build_object('id', id, 'title', title, 'score', score) ORDER BY id) FROM posts GROUP BY author ORDER BY author",
+    "SELECT author, jsonb_object_agg(title, score) FROM posts WHERE id < 20 GROUP BY author ORDER BY author",
+    "SELECT json_object_agg(title, score ORDER BY id) FROM posts WHERE id < 9",
+    "SELECT json_object_agg(id, score ORDER BY id), jsonb_object_agg(id % 3, id ORDER BY id) FROM posts WHERE id < 9",
+    "SELECT json_build_object(), jsonb_build_object(), json_build_array(), jsonb_build_array() FROM users WHERE id = 1",
+    "SELECT json_build_object('a', 1, 'b', NULL, name, age, id, 'x'), jsonb_build_object('bb', 1, 'a', NULL, 'bb', 2.50, name, age) FROM users ORDER BY id",
+    "SELECT json_build_array(1, 'a', NULL, true, name, 1.50, id), jsonb_build_array(1, 'a', NULL, true, name, 1.50, id) FROM users ORDER BY id",
+    "SELECT json_build_object('u', u, 'posts', (SELECT coalesce(json_agg(p.title ORDER BY p.id), '[]') FROM posts p WHERE p.author = u.id)) FROM users u ORDER BY u.id",
+    "SELECT row_to_json(q) FROM (SELECT id, name AS \"full Name\", age > 22 AS old FROM users) q ORDER BY q.id",
+    "SELECT row_to_json(p) FROM people p ORDER BY person",
+    "SELECT coalesce(json_agg(q), '[]')::character varying FROM (SELECT id, name FROM users ORDER BY id DESC LIMIT 4) q",
+    "SELECT row_to_json((SELECT d FROM (SELECT u.id, u.name AS n) d)) FROM users u ORDER BY u.id",
+    "SELECT coalesce(json_agg(row_to_json((SELECT \"_e\" FROM (SELECT u.id AS id, u.name AS name) AS \"_e\")) ORDER BY u.id), '[]') AS root FROM users u",
+    "SELECT row_to_json(ROW(id, name)), to_json(ROW(1, 'x', NULL::text)) FROM users ORDER BY id",
+    "SELECT json_agg(ARRAY[id, age] ORDER BY id) FROM users",
+    "SELECT json_agg(CASE WHEN id % 2 = 0 THEN ARRAY[id] END ORDER BY id) FROM users",
+    "SELECT to_json(array_agg(name ORDER BY id)), array_to_json(array_agg(id ORDER BY id)) FROM users",
+    "WITH u AS (SELECT id, name FROM users WHERE age > 22) SELECT json_agg(u ORDER BY id), max(id) FROM u",
+    "SELECT age, count(*), json_agg(name ORDER BY name) FROM users GROUP BY age HAVING count(*) > 1 ORDER BY age",
+    "SELECT json_build_object('n', count(*), 'max', max(age)) FROM users",
+    "SELECT jsonb_build_object('id', id) -> 'id', jsonb_build_object('id', id) @> '{\"id\": 3}' FROM users ORDER BY id",
+    "SELECT '[1, 2]'::json, '{\"b\" : 1,  \"a\":[] }'::json, '{\"b\" : 1,  \"a\":[] }'::jsonb FROM users WHERE id = 1",
+    "SELECT id FROM users WHERE ROW(age, id) > ROW(22, 3) AND ROW(age, id) IN ((23, 4), ROW(24, 5)) ORDER BY id",
+    // As an ORM joins: a list for each row.
+    "SELECT u.id, l.data FROM users u LEFT JOIN LATERAL (SELECT coalesce(jsonb_agg(q.data), '[]') AS data FROM \
+     (SELECT jsonb_build_object('id', p.id, 'title', p.title) AS data FROM posts p WHERE p.author = u.id ORDER BY p.id) q) l ON true ORDER BY u.id",
+    "SELECT u.id, l.data FROM users u LEFT JOIN LATERAL (SELECT coalesce(json_agg(json_build_array(p.id, p.title) ORDER BY p.id), '[]'::json) AS data \
+     FROM posts p WHERE p.author = u.id) l ON true ORDER BY u.id",
+];
+
+/// What is not known exactly here, or is an error.
+const NOT_LOCAL: &[&str] = &[
+    "SELECT row_to_json(p) FROM users u LEFT JOIN posts p ON p.author = u.id AND p.id > 35 ORDER BY u.id, p.id",
+    "SELECT row_to_json(u) FROM users u (a, b) ORDER BY a",
+    "SELECT json_agg(DISTINCT age) FROM users",
+    "SELECT json_build_object(NULL, 1) FROM users",
+    "SELECT json_build_object(NULLIF(name, 'u3'), 1) FROM users",
+    "SELECT json_object_agg(NULLIF(name, 'u3'), 1) FROM users",
+    "SELECT json_build_object('a') FROM users",
+    "SELECT json_build_object(ARRAY[1], 1) FROM users",
+    "SELECT to_json('x') FROM users WHERE id = 1",
+    "SELECT row_to_json(id) FROM users WHERE id = 1",
+    "SELECT row_to_json(s) FROM spots s",
+    "SELECT to_json(ARRAY[[1, 2], [3, 4]]) FROM users WHERE id = 1",
+    "SELECT json_agg(name) OVER (ORDER BY id) FROM users ORDER BY id",
+    "SELECT '{\"a\": }'::json FROM users",
+    "SELECT row_to_json((SELECT d FROM (SELECT count(*)) d)) FROM users u WHERE id = 1",
+    "SELECT json_build_object(VARIADIC ARRAY['a', name]) FROM users ORDER BY id",
+    "SELECT count(*) FROM users GROUP BY ROW(id, name)",
+    "SELECT count(*) FROM users GROUP BY (ROW(age, age))",
+    "SELECT ROW(id, name) FROM users ORDER BY id",
+    "SELECT row_to_json(users, true) FROM users ORDER BY id",
+];
+
+const SETTINGS: &[&str] = &[
+    "SET DateStyle = 'SQL, DMY'; SET TimeZone = 'Asia/Kathmandu'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'escape'; SET extra_float_digits = 0",
+    "SET DateStyle = 'German'; SET TimeZone = 'America/New_York'; SET IntervalStyle = 'postgres_verbose'",
+    "SET DateStyle = 'Postgres'; SET TimeZone = 'Europe/Amsterdam'; SET IntervalStyle = 'sql_standard'; SET extra_float_digits = -2",
+];
+
+/// Compares what is answered here; what is wrong.
+fn compare_local(both: &mut Both, sql: &str) -> Option<String> {
+    for _ in 0..200 {
+        let (route, reason) = both.routed("", sql);
+        if route == "hit" || route == "local" {
+            return None;
+        }
+        if !matches!(reason.as_str(), "first_run" | "table_not_mirrored" | "catalog_changed")
+            && !reason.starts_with("order")
+        {
+            return Some(format!("{sql}\n  {route} {reason}"));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Some(format!("{sql}: is not answered here"))
+}
+
+#[test]
+fn json_is_made_here_as_upstream_makes_it() {
+    let world = World::start(FreshnessMode::Exact, SETUP);
+    let mut both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, LOCAL);
+    settle(&mut both.through, "SELECT count(*) FROM users, posts, all_types");
+    let mut statements: Vec<String> = LOCAL.iter().map(|sql| (*sql).to_owned()).collect();
+    for column in COLUMNS {
+        statements.push(format!("SELECT to_json({column}), to_jsonb({column}) FROM all_types ORDER BY id"));
+        statements
+            .push(format!("SELECT json_agg({column} ORDER BY id), jsonb_agg({column} ORDER BY id) FROM all_types"));
+        statements.push(format!(
+            "SELECT json_build_object('k', {column}), jsonb_build_array({column}) FROM all_types ORDER BY id"
+        ));
+        let is_key = !matches!(*column, "j" | "jb") && !column.contains('a') || *column == "id";
+        if is_key {
+            statements.push(format!(
+                "SELECT json_build_object({column}, 1), jsonb_build_object({column}, 1) FROM all_types WHERE {column} IS NOT NULL ORDER BY id"
+            ));
+            statements.push(format!(
+                "SELECT json_object_agg({column}, id ORDER BY id) FROM all_types WHERE {column} IS NOT NULL"
+            ));
+        }
+    }
+    statements.push("SELECT row_to_json(a), to_jsonb(a) FROM all_types a ORDER BY id".to_owned());
+    let mut problems: Vec<String> = statements.iter().filter_map(|sql| compare_local(&mut both, sql)).collect();
+    for settings in SETTINGS {
+        settings.split("; ").for_each(|setting| both.set(setting));
+        problems.extend(statements.iter().filter_map(|sql| compare_local(&mut both, sql)));
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    for sql in NOT_LOCAL {
+        for _ in 0..3 {
+            assert_ne!(both.routed("", sql).0, "local", "{sql}");
+        }
+    }
+    assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
+    assert_eq!(world.freshet.status(&world.database, "shape_mismatches"), "0");
+}
