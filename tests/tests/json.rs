@@ -61,6 +61,16 @@ const LOCAL: &[&str] = &[
     "SELECT json_build_object('n', count(*), 'max', max(age)) FROM users",
     "SELECT jsonb_build_object('id', id) -> 'id', jsonb_build_object('id', id) @> '{\"id\": 3}' FROM users ORDER BY id",
     "SELECT '[1, 2]'::json, '{\"b\" : 1,  \"a\":[] }'::json, '{\"b\" : 1,  \"a\":[] }'::jsonb FROM users WHERE id = 1",
+    "SELECT ARRAY(SELECT id FROM users WHERE id > 9 ORDER BY id DESC), ARRAY(SELECT name FROM users WHERE id > 99), ARRAY(SELECT score FROM posts ORDER BY id LIMIT 3)",
+    "SELECT u.id, ARRAY(SELECT p.title FROM posts p WHERE p.author = u.id AND p.id > 12 ORDER BY p.id DESC) FROM users u ORDER BY u.id",
+    "SELECT count(*) FROM users WHERE id = ANY(ARRAY(SELECT author FROM posts WHERE id < 9))",
+    "SELECT json_build_object('a', id)::jsonb, '{\"b\": 1, \"b\":2}'::json::jsonb, ('{\"x\":' || id || '}')::jsonb, ('[ ' || id || ']')::json FROM users ORDER BY id",
+    // The order of a subquery's rows shows.
+    "SELECT u.id, (SELECT json_agg(q.id) FROM (SELECT p.id FROM posts p WHERE p.author = u.id ORDER BY p.score DESC) q) FROM users u ORDER BY u.id",
+    "SELECT u.id, (SELECT json_agg(q.id) FROM (SELECT p.id FROM posts p WHERE p.author = u.id ORDER BY p.id % 4, p.id DESC LIMIT 3) q) FROM users u ORDER BY u.id",
+    "SELECT u.id, l.list FROM users u LEFT JOIN LATERAL (SELECT string_agg(q.title, ',') AS list FROM      (SELECT p.title FROM posts p WHERE p.author = u.id ORDER BY p.title DESC) q) l ON true ORDER BY u.id",
+    "SELECT u.id, l.list FROM users u LEFT JOIN LATERAL (SELECT array_agg(q.id) AS list FROM      (SELECT DISTINCT ON (p.id % 3) p.id FROM posts p WHERE p.author = u.id ORDER BY p.id % 3 DESC, p.id DESC) q) l ON true ORDER BY u.id",
+    "SELECT author, json_agg(q.id) FROM (SELECT id, author FROM posts ORDER BY score DESC) q GROUP BY author ORDER BY author",
     "SELECT id FROM users WHERE ROW(age, id) > ROW(22, 3) AND ROW(age, id) IN ((23, 4), ROW(24, 5)) ORDER BY id",
     // As an ORM joins: a list for each row.
     "SELECT u.id, l.data FROM users u LEFT JOIN LATERAL (SELECT coalesce(jsonb_agg(q.data), '[]') AS data FROM \
@@ -85,6 +95,9 @@ const NOT_LOCAL: &[&str] = &[
     "SELECT to_json(ARRAY[[1, 2], [3, 4]]) FROM users WHERE id = 1",
     "SELECT json_agg(name) OVER (ORDER BY id) FROM users ORDER BY id",
     "SELECT '{\"a\": }'::json FROM users",
+    "SELECT (name || '{')::jsonb FROM users",
+    "SELECT ARRAY(SELECT id, name FROM users)",
+    "SELECT ARRAY(SELECT ARRAY[id] FROM users ORDER BY id)",
     "SELECT row_to_json((SELECT d FROM (SELECT count(*)) d)) FROM users u WHERE id = 1",
     "SELECT json_build_object(VARIADIC ARRAY['a', name]) FROM users ORDER BY id",
     "SELECT count(*) FROM users GROUP BY ROW(id, name)",

@@ -344,7 +344,8 @@ fn check_array_equality(array: &Typed) -> Bound<()> {
     }
 }
 
-fn array_value(element: Element, values: &[&Value]) -> Value {
+/// An array of one dimension; of none for no values.
+pub(super) fn array_value(element: Element, values: &[&Value]) -> Value {
     let mut elements = Vec::new();
     values.iter().for_each(|value| write_element(value, element, &mut elements));
     let mut whole = Vec::new();

@@ -277,7 +277,8 @@ impl Context {
     }
 }
 
-fn takes_order(function: AggregateFunction) -> bool {
+/// Whether the order of its rows shows.
+pub(super) fn takes_order(function: AggregateFunction) -> bool {
     matches!(function, AggregateFunction::StringAgg | AggregateFunction::ArrayAgg)
 }
 

@@ -530,6 +530,8 @@ struct Binder<'a> {
     expansions: Vec<(Oid, Vec<BoundExpr>)>,
     /// A FROM item stands before the JOIN that is being bound.
     is_behind_comma: bool,
+    /// The order of the rows of the subquery that is being made a join shows in an aggregate.
+    order_shows: bool,
     /// What may be names of zones in the texts of views and functions.
     zone_names: Vec<String>,
     /// Of `$n` at n-1; None: not determined yet.
@@ -569,6 +571,7 @@ impl<'a> Binder<'a> {
             calls: 0,
             expansions: Vec::new(),
             is_behind_comma: false,
+            order_shows: false,
             zone_names: Vec::new(),
             parameters,
             tables: Vec::new(),

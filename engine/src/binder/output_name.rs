@@ -38,7 +38,7 @@ fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
         Expr::Row { .. } => strong("row"),
         Expr::Exists(_) => strong("exists"),
         Expr::Grouping(_) => strong("grouping"),
-        Expr::Array(_) => strong("array"),
+        Expr::Array(_) | Expr::ArrayOf(_) => strong("array"),
         Expr::Subscript { array, .. } | Expr::Slice { array, .. } => suggested(array),
         // The name of the subquery's column.
         Expr::Subquery(query) => match leftmost(query) {

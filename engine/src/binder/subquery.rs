@@ -1,6 +1,7 @@
 //! Subqueries in expressions (transformSubLink): bound within the levels around them, then put beside the rows that they
 //! are asked for. What depends on no row is a value computed once.
 
+use crate::binder::array::array_value;
 use crate::binder::expression::Level;
 use crate::binder::function::has_stand_in;
 use crate::binder::relation::{
@@ -9,11 +10,13 @@ use crate::binder::relation::{
 use crate::binder::select::Selected;
 use crate::binder::typed::{CollationStrength, Typed, children_mut};
 use crate::binder::{
-    Binder, Bound, BoundExpr, BoundRelation, ExprType, MatchKind, ScalarKind, ScalarQuery, unsupported,
+    AggregateCall, Binder, Bound, BoundExpr, BoundRelation, ExprType, MatchKind, ScalarKind, ScalarQuery, unsupported,
 };
 use crate::catalog::Collation;
+use crate::catalog::functions::AggregateFunction;
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Expr, Query};
+use crate::types::Element;
 
 /// One that waits for the rows that it is asked for.
 #[derive(Clone)]
@@ -53,6 +56,39 @@ impl Binder<'_> {
             true => self.pending(level, selected.relation, Asked::Value, expr_type),
         };
         Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// ARRAY_SUBLINK: array_agg of the rows in their order, and an empty array of none.
+    pub(super) fn array_of_rows(&mut self, level: &mut Level, query: &Query) -> Bound<Typed> {
+        let selected = self.inner(level, query)?.held()?;
+        let [column] = selected.columns.as_slice() else {
+            return Err(UpstreamReason::UnknownColumn("subquery must return only one column".into()));
+        };
+        let item = column.expr_type;
+        let no_array = || unsupported(format!("array of {}", item.pg_type.name()));
+        let element = Element::of(item.pg_type).ok_or_else(no_array)?;
+        self.check_element_collation(item.collation)?;
+        let expr_type = ExprType { typmod: item.typmod, ..self.array_type(element)? };
+        let collected = AggregateCall {
+            function: AggregateFunction::ArrayAgg,
+            argument: Some(BoundExpr::Column { index: 0, expr_type: item }),
+            extra: Vec::new(),
+            is_distinct: false,
+            order: Vec::new(),
+            filter: None,
+            expr_type,
+        };
+        let input = Box::new(selected.relation);
+        let relation = BoundRelation::Aggregate { input, groups: Vec::new(), aggregates: vec![collected] };
+        let empty = BoundExpr::Literal { value: array_value(element, &[]), expr_type };
+        let arguments = vec![BoundExpr::Column { index: 0, expr_type }, empty];
+        let expressions = vec![BoundExpr::Coalesce { arguments, call: 0, expr_type }];
+        let mut relation = BoundRelation::Project { input: Box::new(relation), expressions };
+        let expr = match relation.is_correlated() {
+            false => self.scalar(relation, ScalarKind::Value, expr_type),
+            true => self.pending(level, relation, Asked::Value, expr_type),
+        };
+        Ok(Typed { expr, expr_type, strength: CollationStrength::Implicit, origin: None })
     }
 
     pub(super) fn exists(&mut self, level: &mut Level, query: &Query) -> Bound<Typed> {

@@ -265,6 +265,8 @@ pub enum Expr {
     /// `(SELECT ...)` as a value.
     Subquery(Box<Query>),
     Exists(Box<Query>),
+    /// `ARRAY(SELECT ...)`.
+    ArrayOf(Box<Query>),
     /// `operand [NOT] IN (SELECT ...)`; `= ANY` and `<> ALL` mean the same.
     InSubquery {
         operand: Box<Self>,

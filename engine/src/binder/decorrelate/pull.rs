@@ -3,6 +3,7 @@
 use super::{
     Pulled, TIED, collect_types, first_of_each, has_one_row, is_count, keep_columns, mentions, reordered, retied, tie,
 };
+use crate::binder::choice::takes_order;
 use crate::binder::coerce::check_groupable;
 use crate::binder::relation::{AGGREGATE_BASE, map_columns};
 use crate::binder::subquery::{all_of, conjuncts};
@@ -51,8 +52,14 @@ impl Binder<'_> {
             }
             BoundRelation::Distinct { input, columns } => self.pull_distinct(*input, columns, level),
             BoundRelation::Window { input, calls } => self.pull_window(*input, calls, level),
-            // Nobody sees the order.
-            BoundRelation::Sort { input, .. } => self.pull(*input, level),
+            BoundRelation::Sort { input, keys } => {
+                let mut pulled = self.pull(*input, level)?;
+                // Else nobody sees it.
+                if self.order_shows {
+                    pulled.relation = BoundRelation::Sort { input: Box::new(pulled.relation), keys };
+                }
+                Ok(pulled)
+            }
             BoundRelation::Limit { input, limit, offset } => {
                 // Its one row is there also where nothing is tied to the outer row; and a number that is not known yet may raise.
                 if has_one_row(&input) || ![&limit, &offset].into_iter().flatten().all(is_count) {
@@ -67,7 +74,11 @@ impl Binder<'_> {
                 for condition in &pulled.conditions {
                     partition.push(tie(condition, level).ok_or_else(|| unsupported(TIED))?.0.clone());
                 }
+                let order = keys.clone();
                 pulled.relation = first_of_each(pulled.relation, partition, keys, limit, offset)?;
+                if self.order_shows && !order.is_empty() {
+                    pulled.relation = BoundRelation::Sort { input: Box::new(pulled.relation), keys: order };
+                }
                 Ok(pulled)
             }
             BoundRelation::DistinctOn { input, keys } => self.pull_distinct_on(*input, keys, level),
@@ -238,7 +249,11 @@ impl Binder<'_> {
         aggregates: Vec<AggregateCall>,
         level: usize,
     ) -> Bound<Pulled> {
-        let pulled = self.pull(input, level)?;
+        let order_shows = aggregates.iter().any(|call| takes_order(call.function) && call.order.is_empty());
+        let outer = std::mem::replace(&mut self.order_shows, order_shows);
+        let pulled = self.pull(input, level);
+        self.order_shows = outer;
+        let pulled = pulled?;
         let (known, calls) = (groups.len(), aggregates.len());
         let mut conditions = Vec::new();
         for condition in pulled.conditions {

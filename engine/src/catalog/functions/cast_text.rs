@@ -174,31 +174,21 @@ const fn converts(arguments: &'static [PgType], result: PgType, io: PgType, kern
 }
 
 macro_rules! conversions {
-    (both: $($both:ident),+; output: $($output:ident),+) => {
-        $(struct $both;
-        impl Known for $both {
-            const TYPE: PgType = PgType::$both;
-        })+
-        $(struct $output;
-        impl Known for $output {
-            const TYPE: PgType = PgType::$output;
+    ($($known:ident),+) => {
+        $(struct $known;
+        impl Known for $known {
+            const TYPE: PgType = PgType::$known;
         })+
         static VIA_TEXT: &[Function] = &[
             $(
-                converts(&[PgType::$both], PgType::Text, PgType::$both, output::<$both>),
-                converts(&[PgType::$both], PgType::Varchar, PgType::$both, output::<$both>),
-                converts(&[PgType::$both], PgType::Bpchar, PgType::$both, output::<$both>),
-                converts(&[PgType::$both], PgType::Name, PgType::$both, output_name::<$both>),
-                converts(&[PgType::Text], PgType::$both, PgType::$both, input::<$both>),
-                converts(&[PgType::Varchar], PgType::$both, PgType::$both, input::<$both>),
-                converts(&[PgType::Bpchar], PgType::$both, PgType::$both, input::<$both>),
-                converts(&[PgType::Name], PgType::$both, PgType::$both, input::<$both>),
-            )+
-            $(
-                converts(&[PgType::$output], PgType::Text, PgType::$output, output::<$output>),
-                converts(&[PgType::$output], PgType::Varchar, PgType::$output, output::<$output>),
-                converts(&[PgType::$output], PgType::Bpchar, PgType::$output, output::<$output>),
-                converts(&[PgType::$output], PgType::Name, PgType::$output, output_name::<$output>),
+                converts(&[PgType::$known], PgType::Text, PgType::$known, output::<$known>),
+                converts(&[PgType::$known], PgType::Varchar, PgType::$known, output::<$known>),
+                converts(&[PgType::$known], PgType::Bpchar, PgType::$known, output::<$known>),
+                converts(&[PgType::$known], PgType::Name, PgType::$known, output_name::<$known>),
+                converts(&[PgType::Text], PgType::$known, PgType::$known, input::<$known>),
+                converts(&[PgType::Varchar], PgType::$known, PgType::$known, input::<$known>),
+                converts(&[PgType::Bpchar], PgType::$known, PgType::$known, input::<$known>),
+                converts(&[PgType::Name], PgType::$known, PgType::$known, input::<$known>),
             )+
         ];
     };
@@ -208,8 +198,7 @@ mod conversion {
     // The type markers have the types' names, which the parent module imports otherwise.
     use super::{Function, Known, PgType, converts, input, output, output_name};
     conversions! {
-        both: Bool, Int2, Int4, Int8, Float4, Float8, Numeric, Date, Time, Timestamp, Timestamptz, Interval, Uuid, Bytea, Bit, Varbit;
-        output: Json, Jsonb
+        Bool, Int2, Int4, Int8, Float4, Float8, Numeric, Date, Time, Timestamp, Timestamptz, Interval, Uuid, Bytea, Bit, Varbit, Json, Jsonb
     }
     pub(super) fn all() -> &'static [Function] {
         VIA_TEXT

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, format, json,
+    Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, format, json, json_output,
     number_pattern, numeric_arithmetic, pattern, regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
@@ -341,8 +341,9 @@ fn listed_cast(
     let method = match words.next()? {
         "b" => Some(CastMethod::BinaryCompatible),
         "f" => entry_of(&signature(words.next()?, &[])?, entries).map(CastMethod::Function),
-        // By output and input function of json and jsonb: to jsonb is upstream's, jsonb prints as valid json.
-        _ => (from == PgType::Jsonb).then_some(CastMethod::BinaryCompatible),
+        // By output and input function of json and jsonb: jsonb prints as valid json.
+        _ if from == PgType::Jsonb => Some(CastMethod::BinaryCompatible),
+        _ => (from == PgType::Json).then_some(CastMethod::ViaText(&json_output::JSONB_OF)),
     };
     Some(((from, to), method.map(|method| Cast { method, context })))
 }

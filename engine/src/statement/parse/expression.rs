@@ -460,6 +460,11 @@ impl<'a> Parser<'_, 'a> {
                 self.expect_symbol("]")?;
                 Ok(Expr::Array(items))
             }
+            "array" if is_call => {
+                self.at += 1;
+                let query = self.query_or_nothing()?.ok_or_else(|| self.unexpected())?;
+                Ok(Expr::ArrayOf(Box::new(query)))
+            }
             "cast" => self.cast(),
             "row" if is_call => Ok(Expr::Row { items: self.plain_arguments()?, is_explicit: true }),
             "current_date" => self.constant(sql_value(SqlValueFunction::CurrentDate)),
