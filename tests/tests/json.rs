@@ -25,6 +25,12 @@ const SETUP: &str = r#"
     CREATE TABLE posts (id int PRIMARY KEY, author int, title text, score numeric(6, 2));
     INSERT INTO posts SELECT n, 1 + n % 10, 'p' || n, n / 4.0 FROM generate_series(1, 40) n;
     CREATE VIEW people AS SELECT id AS person, name FROM users;
+    CREATE TABLE docs (id int PRIMARY KEY, doc jsonb, more jsonb);
+    INSERT INTO docs SELECT n, CASE n % 6 WHEN 0 THEN NULL WHEN 1 THEN to_jsonb(n % 4) WHEN 2 THEN jsonb_build_array(n % 3, 'a', NULL, 'b"c')
+        WHEN 3 THEN jsonb_build_object('k', n % 4, 'plan', 'p' || n % 3, 'é"', jsonb_build_array(n % 2)) WHEN 4 THEN to_jsonb('s' || n % 2)
+        ELSE jsonb_build_object('k', n % 5 + 0.5, 't', true, 'n', NULL) END,
+        (ARRAY['{}', '[]', '{"a": 1, "k": "x"}', '[1, "a", {"z": []}]', '7', 'null', '"a"', '{"é\"": {"b": {}}, "bb": [], "c": 1e3}'])[n % 8 + 1]::jsonb
+        FROM generate_series(1, 60) n;
     CREATE TABLE spots (id int PRIMARY KEY, at point)"#;
 
 const COLUMNS: &[&str] = &[
@@ -65,6 +71,23 @@ const LOCAL: &[&str] = &[
     "SELECT u.id, ARRAY(SELECT p.title FROM posts p WHERE p.author = u.id AND p.id > 12 ORDER BY p.id DESC) FROM users u ORDER BY u.id",
     "SELECT count(*) FROM users WHERE id = ANY(ARRAY(SELECT author FROM posts WHERE id < 9))",
     "SELECT json_build_object('a', id)::jsonb, '{\"b\": 1, \"b\":2}'::json::jsonb, ('{\"x\":' || id || '}')::jsonb, ('[ ' || id || ']')::json FROM users ORDER BY id",
+    "SELECT doc FROM (SELECT DISTINCT doc FROM docs) q ORDER BY doc::text",
+    "SELECT doc, count(*), min(id) FROM docs GROUP BY doc ORDER BY 3",
+    "SELECT count(DISTINCT doc), count(DISTINCT more) FROM docs",
+    "SELECT DISTINCT u.*, d.doc FROM users u JOIN docs d ON d.id = u.id ORDER BY u.id",
+    "SELECT id FROM docs WHERE doc = '{\"k\": 1, \"plan\": \"p0\", \"é\\\"\": [1.0]}' OR doc -> 'k' = '3' OR more <> '{}' ORDER BY id",
+    "SELECT id, doc = more, doc IS NOT DISTINCT FROM more FROM docs ORDER BY id",
+    "SELECT id FROM docs WHERE more IN ('{}', '[]', '7') ORDER BY id",
+    "SELECT doc FROM (SELECT doc FROM docs UNION SELECT more FROM docs) q ORDER BY doc::text",
+    "SELECT doc FROM (SELECT doc FROM docs EXCEPT SELECT more FROM docs) q ORDER BY doc::text",
+    "SELECT a.id, b.id FROM docs a JOIN docs b ON a.doc = b.doc AND a.id < b.id ORDER BY 1, 2",
+    "SELECT id, doc || more, more || doc, doc || '{\"k\": 9, \"a\": null}' FROM docs ORDER BY id",
+    "SELECT id, doc ?| ARRAY['k', 'a'], doc ?& ARRAY['k', NULL, 'plan'], more ?| '{}', more ?& '{}' FROM docs ORDER BY id",
+    "SELECT id, doc - 'k', doc - ARRAY['k', 'é\"', 'a'], doc - 'b\"c' FROM docs WHERE jsonb_typeof(doc) IN ('object', 'array') ORDER BY id",
+    "SELECT id, doc - 1, doc - -1, doc - 9, doc - -9 FROM docs WHERE jsonb_typeof(doc) = 'array' ORDER BY id",
+    "SELECT id, jsonb_pretty(doc), jsonb_pretty(more) FROM docs ORDER BY id",
+    "SELECT id, (doc -> 'k')::int, (doc -> 'k')::numeric, (doc -> 'k')::float8, (doc -> 'k')::int8, (doc -> 'k')::int2, (doc -> 'k')::float4      FROM docs WHERE doc ? 'k' AND jsonb_typeof(doc -> 'k') = 'number' ORDER BY id",
+    "SELECT sum((doc ->> 'k')::numeric), bool_or((doc -> 't')::bool) FROM docs WHERE doc ? 't'",
     // The order of a subquery's rows shows.
     "SELECT u.id, (SELECT json_agg(q.id) FROM (SELECT p.id FROM posts p WHERE p.author = u.id ORDER BY p.score DESC) q) FROM users u ORDER BY u.id",
     "SELECT u.id, (SELECT json_agg(q.id) FROM (SELECT p.id FROM posts p WHERE p.author = u.id ORDER BY p.id % 4, p.id DESC LIMIT 3) q) FROM users u ORDER BY u.id",
@@ -96,6 +119,13 @@ const NOT_LOCAL: &[&str] = &[
     "SELECT json_agg(name) OVER (ORDER BY id) FROM users ORDER BY id",
     "SELECT '{\"a\": }'::json FROM users",
     "SELECT (name || '{')::jsonb FROM users",
+    "SELECT doc FROM docs ORDER BY doc",
+    "SELECT doc < more FROM docs ORDER BY id",
+    "SELECT doc - 'a' FROM docs ORDER BY id",
+    "SELECT doc - 1 FROM docs ORDER BY id",
+    "SELECT doc::int FROM docs ORDER BY id",
+    "SELECT (doc -> 'n')::int FROM docs ORDER BY id",
+    "SELECT count(DISTINCT n) FROM (SELECT jsonb_build_object('n', n) AS n FROM all_types) q",
     "SELECT ARRAY(SELECT id, name FROM users)",
     "SELECT ARRAY(SELECT ARRAY[id] FROM users ORDER BY id)",
     "SELECT row_to_json((SELECT d FROM (SELECT count(*)) d)) FROM users u WHERE id = 1",
@@ -133,7 +163,7 @@ fn compare_local(both: &mut Both, sql: &str) -> Option<String> {
 fn json_is_made_here_as_upstream_makes_it() {
     let world = World::start(FreshnessMode::Exact, SETUP);
     let mut both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, LOCAL);
-    settle(&mut both.through, "SELECT count(*) FROM users, posts, all_types");
+    settle(&mut both.through, "SELECT count(*) FROM users, posts, all_types, docs");
     let mut statements: Vec<String> = LOCAL.iter().map(|sql| (*sql).to_owned()).collect();
     for column in COLUMNS {
         statements.push(format!("SELECT to_json({column}), to_jsonb({column}) FROM all_types ORDER BY id"));

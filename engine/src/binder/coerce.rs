@@ -358,7 +358,9 @@ pub(super) fn check_collation(collation: Collation, needs: Needs, what: &str) ->
 /// Whether values can be grouped or sorted here: the type has an order or equality, and the collation allows it.
 pub(super) fn check_comparable(expr_type: ExprType, needs: Needs, what: &'static str) -> Bound<()> {
     match expr_type.pg_type {
-        // json has no equality; jsonb's is not that of its text.
+        // Its order is one of its own.
+        PgType::Jsonb if matches!(needs, Needs::Equality) => Ok(()),
+        // json has no equality.
         PgType::Json | PgType::Jsonb | PgType::Unknown => {
             Err(unsupported(format!("{what} of type {}", expr_type.pg_type.name())))
         }

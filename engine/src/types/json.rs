@@ -3,6 +3,8 @@
 //!
 //! json is held as the text that it was given as; [`write_value`] makes it of values of other types.
 
+use std::borrow::Cow;
+
 use super::array::ArrayView;
 use super::text::{self, ParseError};
 use super::{FormatSettings, Numeric, PgType, Value, binary};
@@ -142,6 +144,101 @@ impl<'a> Json<'a> {
         Some(true)
     }
 
+    /// `=` (jsonb_util.c, compareJsonbContainers): numbers as numbers, whatever their scale. None: too long to compare.
+    pub fn equals(self, other: Self) -> Option<bool> {
+        if self.0 == other.0 {
+            return Some(true);
+        }
+        match (self.kind(), other.kind()) {
+            (Kind::Object, Kind::Object) => {
+                all_equal(
+                    self.members(),
+                    other.members(),
+                    |(a, mine), (b, theirs)| {
+                        if a == b { mine.equals(theirs) } else { Some(false) }
+                    },
+                )
+            }
+            (Kind::Array, Kind::Array) => all_equal(self.elements(), other.elements(), Self::equals),
+            _ => self.is_same_scalar(other),
+        }
+    }
+
+    /// Whether values that are equal to it are written as it is: no number has a fraction that ends in 0.
+    pub fn is_plain(self) -> bool {
+        match self.kind() {
+            Kind::Object => self.members().all(|(_, value)| value.is_plain()),
+            Kind::Array => self.elements().all(Self::is_plain),
+            Kind::Number => !(self.0.contains('.') && self.0.ends_with('0')),
+            _ => true,
+        }
+    }
+
+    /// Appends `||` (jsonfuncs.c, IteratorConcat): objects become one, the right one's values count; else arrays do, and what
+    /// is none is an array of itself.
+    pub fn write_concatenated(self, other: Self, out: &mut String) {
+        if self.kind() == Kind::Object && other.kind() == Kind::Object {
+            let kept = self.members().filter(|(key, _)| other.members().all(|(theirs, _)| theirs != *key));
+            let mut members: Vec<_> = kept.chain(other.members()).collect();
+            members.sort_by(|(a, _), (b, _)| in_order_of_keys(&meant(a), &meant(b)));
+            return write_object(members.into_iter(), out);
+        }
+        let items = |json: Self| if json.kind() == Kind::Array { json.elements().collect() } else { vec![json] };
+        write_array(items(self).into_iter().chain(items(other)), out);
+    }
+
+    /// Appends `-` with a text (jsonb_delete). Whether that can be: not from a scalar.
+    pub fn write_without(self, is_dropped: impl Fn(&str) -> bool, out: &mut String) -> bool {
+        match self.kind() {
+            Kind::Object => write_object(self.members().filter(|(key, _)| !is_dropped(&meant(key))), out),
+            Kind::Array => {
+                let is_named = |element: &Self| element.kind() == Kind::String && is_dropped(&meant(element.0));
+                write_array(self.elements().filter(|element| !is_named(element)), out);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Appends an array without its element of that number, from the end if negative (jsonb_delete_idx).
+    pub fn write_without_element(self, index: i64, out: &mut String) {
+        let index = if index < 0 { self.elements().count() as i64 + index } else { index };
+        write_array(self.elements().enumerate().filter(|(at, _)| *at as i64 != index).map(|(_, element)| element), out);
+    }
+
+    /// Appends the indented form (jsonb.c, JsonbToCStringIndent): four spaces for each level.
+    pub fn write_indented(self, level: usize, out: &mut String) {
+        let line = |level: usize, out: &mut String| {
+            out.push('\n');
+            out.extend(std::iter::repeat_n("    ", level));
+        };
+        match self.kind() {
+            Kind::Object => {
+                out.push('{');
+                for (number, (key, value)) in self.members().enumerate() {
+                    out.push_str(if number > 0 { "," } else { "" });
+                    line(level + 1, out);
+                    out.push_str(key);
+                    out.push_str(": ");
+                    value.write_indented(level + 1, out);
+                }
+                line(level, out);
+                out.push('}');
+            }
+            Kind::Array => {
+                out.push('[');
+                for (number, element) in self.elements().enumerate() {
+                    out.push_str(if number > 0 { "," } else { "" });
+                    line(level + 1, out);
+                    element.write_indented(level + 1, out);
+                }
+                line(level, out);
+                out.push(']');
+            }
+            _ => out.push_str(self.0),
+        }
+    }
+
     fn is_same_scalar(self, other: Self) -> Option<bool> {
         match (self.kind(), other.kind()) {
             (Kind::Number, Kind::Number) if self.0 != other.0 => {
@@ -151,6 +248,50 @@ impl<'a> Json<'a> {
             _ => Some(self.0 == other.0 && !self.is_container()),
         }
     }
+}
+
+/// Whether both have as many items, and equal ones.
+fn all_equal<T>(
+    mut left: impl Iterator<Item = T>,
+    mut right: impl Iterator<Item = T>,
+    equals: impl Fn(T, T) -> Option<bool>,
+) -> Option<bool> {
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return Some(true),
+            (Some(mine), Some(theirs)) => {
+                if !equals(mine, theirs)? {
+                    return Some(false);
+                }
+            }
+            _ => return Some(false),
+        }
+    }
+}
+
+/// lengthCompareJsonbString.
+fn in_order_of_keys(a: &str, b: &str) -> std::cmp::Ordering {
+    a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes()))
+}
+
+fn write_object<'a>(members: impl Iterator<Item = (&'a str, Json<'a>)>, out: &mut String) {
+    out.push('{');
+    for (number, (key, value)) in members.enumerate() {
+        out.push_str(if number > 0 { ", " } else { "" });
+        out.push_str(key);
+        out.push_str(": ");
+        out.push_str(value.0);
+    }
+    out.push('}');
+}
+
+fn write_array<'a>(elements: impl Iterator<Item = Json<'a>>, out: &mut String) {
+    out.push('[');
+    for (number, element) in elements.enumerate() {
+        out.push_str(if number > 0 { ", " } else { "" });
+        out.push_str(element.0);
+    }
+    out.push(']');
 }
 
 /// Whether `test` is true of any; None if it is of none and unknown of one.
@@ -239,12 +380,17 @@ impl<'a> Iterator for Elements<'a> {
 
 /// Whether a written string means `text`.
 fn string_is(written: &str, text: &str) -> bool {
+    meant(written) == text
+}
+
+/// What a written string means.
+fn meant(written: &str) -> Cow<'_, str> {
     if !written.contains('\\') {
-        return inner(written) == text;
+        return Cow::Borrowed(inner(written));
     }
     let mut meant = String::with_capacity(written.len());
     unescape(written, &mut meant);
-    meant == text
+    Cow::Owned(meant)
 }
 
 /// Appends what a written string means.
@@ -446,7 +592,7 @@ impl Parser<'_> {
                 }
             }
         }
-        members.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())));
+        members.sort_by(|(a, _), (b, _)| in_order_of_keys(a, b));
         out.push('{');
         for (number, (key, value)) in members.iter().enumerate() {
             out.push_str(if number > 0 { ", " } else { "" });

@@ -8,9 +8,13 @@ use super::rows::{Argument, Bytes, Text, per_distinct, to_bool, to_number, to_te
 use super::vector::operand;
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::types::Element;
-use crate::types::PgType::{Array, Bool, Int4, Jsonb, Text as TextType};
+use crate::types::Numeric;
+use crate::types::PgType::{
+    Array, Bool, Float4, Float8, Int2, Int4, Int8, Jsonb, Numeric as NumericType, Text as TextType,
+};
 use crate::types::array::{ArrayView, element_str};
 use crate::types::json::{Json, Kind};
+use crate::types::numeric::NumericBuilder;
 
 const PATH: crate::types::PgType = Array(Element::Text);
 
@@ -103,6 +107,116 @@ fn has(whole: &str, part: &str) -> Result<bool, EvalError> {
     Json::of(whole).contains(Json::of(part)).ok_or_else(|| EvalError::Beyond("long numbers in jsonb".to_owned()))
 }
 
+fn equal(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_bool::<(Text, Text)>(o, rows, |(left, right)| is_equal(left, right))
+}
+
+fn not_equal(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_bool::<(Text, Text)>(o, rows, |(left, right)| is_equal(left, right).map(|equal| !equal))
+}
+
+fn is_equal(left: &str, right: &str) -> Result<bool, EvalError> {
+    Json::of(left).equals(Json::of(right)).ok_or_else(|| EvalError::Beyond("long numbers in jsonb".to_owned()))
+}
+
+/// The texts of an array; a NULL among them is none (jsonb_exists_any and its like).
+fn names(array: &[u8]) -> impl Iterator<Item = &str> {
+    ArrayView::of(array).elements().flatten().map(element_str)
+}
+
+fn has_any(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_bool::<(Text, Bytes)>(o, rows, |(value, keys)| Ok(names(keys).any(|key| Json::of(value).has(key))))
+}
+
+fn has_all(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_bool::<(Text, Bytes)>(o, rows, |(value, keys)| Ok(names(keys).all(|key| Json::of(value).has(key))))
+}
+
+fn concatenated(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text, Text)>(o, rows, |(left, right), out| {
+        Json::of(left).write_concatenated(Json::of(right), out);
+        Ok(())
+    })
+}
+
+fn raises<T>(message: &str) -> Result<T, EvalError> {
+    Err(EvalError::Raises(message.to_owned()))
+}
+
+fn written_without(value: &str, is_dropped: impl Fn(&str) -> bool, out: &mut String) -> Result<(), EvalError> {
+    if Json::of(value).write_without(is_dropped, out) { Ok(()) } else { raises("cannot delete from scalar") }
+}
+
+fn without(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text, Text)>(o, rows, |(value, key), out| written_without(value, |own| own == key, out))
+}
+
+fn without_all(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text, Bytes)>(o, rows, |(value, keys), out| {
+        written_without(value, |own| names(keys).any(|key| own == key), out)
+    })
+}
+
+fn without_element(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text, i32)>(o, rows, |(value, index), out| match Json::of(value).kind() {
+        Kind::Object => raises("cannot delete from object using integer index"),
+        Kind::Array => {
+            Json::of(value).write_without_element(index.into(), out);
+            Ok(())
+        }
+        _ => raises("cannot delete from scalar"),
+    })
+}
+
+fn pretty(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text,)>(o, rows, |(value,), out| {
+        Json::of(value).write_indented(0, out);
+        Ok(())
+    })
+}
+
+/// A scalar's number; JSON's null is none.
+fn number_of(value: &str) -> Result<Numeric, EvalError> {
+    match Json::of(value).kind() {
+        Kind::Number => Ok(Numeric::parse(value)?),
+        _ => raises("cannot cast jsonb to a number"),
+    }
+}
+
+macro_rules! numbers {
+    ($($name:ident: $to:ty, $convert:expr;)+) => {
+        $(fn $name(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+            to_number::<(Text,), $to>(o, rows, |(value,)| Ok($convert(number_of(value)?)?))
+        })+
+    };
+}
+
+numbers! {
+    to_int2: i16, Numeric::to_i16;
+    to_int4: i32, Numeric::to_i32;
+    to_int8: i64, Numeric::to_i64;
+    to_float4: f32, Numeric::to_f32;
+    to_float8: f64, Numeric::to_f64;
+}
+
+fn to_numeric(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    let texts = Text::view(operand(o, 0)?)?;
+    let mut numbers = NumericBuilder::with_capacity(rows);
+    for row in 0..rows {
+        let text = texts.as_ref().filter(|texts| !is_null::<Text>(texts, row)).map(|texts| Text::at(texts, row));
+        numbers.append_option(text.map(number_of).transpose()?);
+    }
+    Ok(numbers.finish())
+}
+
+fn to_truth(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_bool::<(Text,)>(o, rows, |(value,)| match value {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => raises("cannot cast jsonb to boolean"),
+    })
+}
+
 fn array_length(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_number::<(Text,), i32>(o, rows, |(value,)| match Json::of(value).kind() {
         Kind::Array => Ok(Json::of(value).elements().count() as i32),
@@ -135,6 +249,22 @@ pub(super) static ENTRIES: &[Function] = &[
     Function::immutable("?", &[Jsonb, TextType], Bool, exists, "jsonb_op.c jsonb_exists"),
     Function::immutable("@>", &[Jsonb, Jsonb], Bool, contains, "jsonb_op.c jsonb_contains"),
     Function::immutable("<@", &[Jsonb, Jsonb], Bool, is_contained, "jsonb_op.c jsonb_contained"),
+    Function::immutable("=", &[Jsonb, Jsonb], Bool, equal, "jsonb_op.c jsonb_eq"),
+    Function::immutable("<>", &[Jsonb, Jsonb], Bool, not_equal, "jsonb_op.c jsonb_ne"),
+    Function::immutable("?|", &[Jsonb, PATH], Bool, has_any, "jsonb_op.c jsonb_exists_any"),
+    Function::immutable("?&", &[Jsonb, PATH], Bool, has_all, "jsonb_op.c jsonb_exists_all"),
+    Function::immutable("||", &[Jsonb, Jsonb], Jsonb, concatenated, "jsonfuncs.c jsonb_concat"),
+    Function::immutable("-", &[Jsonb, TextType], Jsonb, without, "jsonfuncs.c jsonb_delete"),
+    Function::immutable("-", &[Jsonb, PATH], Jsonb, without_all, "jsonfuncs.c jsonb_delete_array"),
+    Function::immutable("-", &[Jsonb, Int4], Jsonb, without_element, "jsonfuncs.c jsonb_delete_idx"),
+    Function::immutable("jsonb_pretty", &[Jsonb], TextType, pretty, "jsonfuncs.c jsonb_pretty"),
+    Function::immutable("int2", &[Jsonb], Int2, to_int2, "jsonb.c jsonb_int2"),
+    Function::immutable("int4", &[Jsonb], Int4, to_int4, "jsonb.c jsonb_int4"),
+    Function::immutable("int8", &[Jsonb], Int8, to_int8, "jsonb.c jsonb_int8"),
+    Function::immutable("float4", &[Jsonb], Float4, to_float4, "jsonb.c jsonb_float4"),
+    Function::immutable("float8", &[Jsonb], Float8, to_float8, "jsonb.c jsonb_float8"),
+    Function::immutable("numeric", &[Jsonb], NumericType, to_numeric, "jsonb.c jsonb_numeric"),
+    Function::immutable("bool", &[Jsonb], Bool, to_truth, "jsonb.c jsonb_bool"),
     Function::immutable("jsonb_array_length", &[Jsonb], Int4, array_length, "jsonfuncs.c jsonb_array_length"),
     Function::immutable("jsonb_typeof", &[Jsonb], TextType, type_of, "json.c jsonb_typeof"),
 ];

@@ -22,6 +22,7 @@ use self::text::TextMap;
 use self::wide::WideMap;
 use crate::catalog::functions::EvalError;
 use crate::types::PgType;
+use crate::types::json::Json;
 
 #[derive(Debug)]
 pub(super) struct KeyTable {
@@ -150,11 +151,11 @@ impl KeyTable {
     }
 }
 
-/// Refuses types whose keys cannot be told apart here. (jsonb equality is not that of its text.)
+/// Refuses types whose keys cannot be told apart here.
 pub(super) fn check(pg_type: PgType) -> Result<(), EvalError> {
     match pg_type {
         PgType::Array(element) if element.is_bytewise() => Ok(()),
-        PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => Err(unknown(pg_type)),
+        PgType::Json | PgType::Array(_) | PgType::Unknown => Err(unknown(pg_type)),
         _ => Ok(()),
     }
 }
@@ -195,10 +196,10 @@ impl ColumnMap {
             PgType::Text | PgType::Varchar | PgType::Name | PgType::Bpchar | PgType::Enum(_) | PgType::Bytea => {
                 Self::Text(TextMap::default())
             }
-            PgType::Bit | PgType::Varbit => Self::Text(TextMap::default()),
+            PgType::Bit | PgType::Varbit | PgType::Jsonb => Self::Text(TextMap::default()),
             PgType::Array(element) if element.is_bytewise() => Self::Text(TextMap::default()),
             PgType::Interval | PgType::Uuid => Self::Wide(WideMap::default()),
-            PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => return Err(unknown(pg_type)),
+            PgType::Json | PgType::Array(_) | PgType::Unknown => return Err(unknown(pg_type)),
         })
     }
 
@@ -223,6 +224,7 @@ impl ColumnMap {
 
 impl KeyColumn {
     fn assign(&mut self, array: &ArrayRef, purpose: Purpose) -> Result<Vec<u32>, EvalError> {
+        check_texts(array, self.pg_type)?;
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
         match &mut self.map {
             ColumnMap::Integers(map) => match self.pg_type {
@@ -247,6 +249,7 @@ impl KeyColumn {
     }
 
     fn find(&self, array: &ArrayRef) -> Result<Vec<u32>, EvalError> {
+        check_texts(array, self.pg_type)?;
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
         Ok(match &self.map {
             ColumnMap::Integers(map) => match array.data_type() {
@@ -265,6 +268,19 @@ impl KeyColumn {
             ColumnMap::Text(map) => map.find(array, self.pg_type),
             ColumnMap::Wide(map) => map.find(array, self.pg_type, nulls),
         })
+    }
+}
+
+/// jsonb is told apart by its text, which numbers of another scale make another one.
+fn check_texts(array: &ArrayRef, pg_type: PgType) -> Result<(), EvalError> {
+    if pg_type != PgType::Jsonb {
+        return Ok(());
+    }
+    let dictionary = array.as_dictionary_opt::<Int32Type>();
+    let texts = dictionary.map_or_else(|| array.as_string::<i32>(), |dictionary| dictionary.values().as_string());
+    match texts.iter().flatten().all(|text| Json::of(text).is_plain()) {
+        true => Ok(()),
+        false => Err(EvalError::Beyond("equality of jsonb with numbers that end in 0".to_owned())),
     }
 }
 

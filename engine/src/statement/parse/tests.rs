@@ -158,7 +158,7 @@ fn whatever_is_not_known_is_refused() {
         "SELECT ROW()",
         "SELECT a[1][1:2] FROM t",
         "SELECT a[1:2][1] FROM t",
-        "SELECT ARRAY(SELECT 1)",
+        "SELECT ARRAY(1)",
         "SELECT '{}'::int[3]",
         "SELECT '{}'::int[][]",
         "SELECT user",
