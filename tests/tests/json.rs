@@ -88,6 +88,11 @@ const LOCAL: &[&str] = &[
     "SELECT id, jsonb_pretty(doc), jsonb_pretty(more) FROM docs ORDER BY id",
     "SELECT id, (doc -> 'k')::int, (doc -> 'k')::numeric, (doc -> 'k')::float8, (doc -> 'k')::int8, (doc -> 'k')::int2, (doc -> 'k')::float4      FROM docs WHERE doc ? 'k' AND jsonb_typeof(doc -> 'k') = 'number' ORDER BY id",
     "SELECT sum((doc ->> 'k')::numeric), bool_or((doc -> 't')::bool) FROM docs WHERE doc ? 't'",
+    "SELECT count(q) AS total, coalesce(json_agg(q), '[]') AS body FROM (SELECT id, NULLIF(name, 'u2') AS name FROM users ORDER BY id LIMIT 4) q",
+    "SELECT author % 3, count(p) FROM posts p GROUP BY 1 ORDER BY 1",
+    "SELECT string_agg(DISTINCT v, ',' ORDER BY v DESC), array_agg(DISTINCT v ORDER BY v) FROM all_types",
+    "SELECT *, unnest(ARRAY[id, age]) AS n FROM users ORDER BY id, n",
+    "SELECT u.*, jsonb_array_elements(doc)::text AS item FROM users u JOIN docs d USING (id) WHERE jsonb_typeof(doc) = 'array' ORDER BY u.id, item",
     // The order of a subquery's rows shows.
     "SELECT u.id, (SELECT json_agg(q.id) FROM (SELECT p.id FROM posts p WHERE p.author = u.id ORDER BY p.score DESC) q) FROM users u ORDER BY u.id",
     "SELECT u.id, (SELECT json_agg(q.id) FROM (SELECT p.id FROM posts p WHERE p.author = u.id ORDER BY p.id % 4, p.id DESC LIMIT 3) q) FROM users u ORDER BY u.id",

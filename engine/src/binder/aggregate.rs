@@ -4,7 +4,7 @@ use crate::binder::coerce::{Needs, check_comparable, check_groupable};
 use crate::binder::expression::{Level, unknown_function};
 use crate::binder::relation::{AGGREGATE_BASE, any_column, as_outer};
 use crate::binder::resolve;
-use crate::binder::typed::{CollationStrength, Typed, has_column, is_same};
+use crate::binder::typed::{CollationStrength, Typed, has_column, is_same, relabel};
 use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, SortKey, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{Aggregate, AggregateFunction, CastContext};
@@ -42,7 +42,10 @@ impl Binder<'_> {
         if !level.clause.allows_aggregates() {
             return Err(unsupported("aggregate in this place"));
         }
-        let (aggregate, strength) = self.aggregate_call(level, call, known)?;
+        // A row is never NULL, whatever its columns are.
+        let is_row = call.name == "count" && !call.is_distinct && self.is_row(level, &call.arguments)?;
+        let star = is_row.then(|| Call { arguments: Vec::new(), is_star: true, ..call.clone() });
+        let (aggregate, strength) = self.aggregate_call(level, star.as_ref().unwrap_or(call), known)?;
         Ok(level.aggregated(aggregate, strength))
     }
 
@@ -172,6 +175,14 @@ impl Binder<'_> {
     ) -> Bound<()> {
         if !call.is_distinct || !depends_on_order(chosen) {
             return Ok(());
+        }
+        // findTargetlistEntrySQL99 looks through an implicit cast of the argument's: varchar to text.
+        for key in keys.iter_mut().filter(|key| key.expr.expr_type().pg_type == PgType::Varchar) {
+            let mut as_argument = key.expr.clone();
+            relabel(&mut as_argument, argument.expr_type);
+            if is_same(&as_argument, &argument.expr) {
+                key.expr = as_argument;
+            }
         }
         let is_argument =
             |key: &SortKey| is_same(&key.expr, &argument.expr) || extra.iter().any(|e| is_same(&key.expr, &e.expr));

@@ -185,6 +185,14 @@ impl Binder<'_> {
         self.expression(level, expr).map(Item::Value)
     }
 
+    /// Whether the one argument is a FROM item's row, which then counts as read.
+    pub(super) fn is_row(&mut self, level: &Level, arguments: &[Expr]) -> Bound<bool> {
+        match arguments {
+            [Expr::Column(names)] => Ok(self.whole_row(&level.scope, names)?.is_some()),
+            _ => Ok(false),
+        }
+    }
+
     /// `t` for all columns of the FROM item t (transformColumnRef: only if no level has a column of that name).
     fn whole_row(&mut self, scope: &Scope, names: &[String]) -> Bound<Option<Vec<(Arc<str>, Typed)>>> {
         let [name] = names else { return Ok(None) };

@@ -212,7 +212,7 @@ impl Binder<'_> {
 
     fn star(&mut self, scope: &Scope, qualifier: &[String], targets: &mut Vec<Entry>) -> Bound<()> {
         let columns: Vec<_> = if qualifier.is_empty() {
-            scope.visible_columns().cloned().collect()
+            scope.visible_columns().filter(|column| &*column.name != target_rows::NAME).cloned().collect()
         } else {
             scope.item(qualifier)?.columns.clone()
         };

@@ -21,8 +21,8 @@ const FUNCTIONS: [&str; 8] = [
     "jsonb_object_keys",
     "string_to_table",
 ];
-/// No text of a client's has it.
-const NAME: &str = "\0rows";
+/// Of its column, which `*` leaves out. No text of a client's has it.
+pub(super) const NAME: &str = "\0rows";
 
 /// The query with the function in FROM. None: there is none, or not one that can be moved.
 pub(super) fn moved(query: &Query, select: &Select) -> Option<Query> {
@@ -34,9 +34,7 @@ pub(super) fn moved(query: &Query, select: &Select) -> Option<Query> {
         }
     }
     let [call] = calls[..] else { return None };
-    // The function would be among its columns.
-    let is_star = |target: &Target| matches!(target, Target::Star(names) if names.is_empty());
-    if select.targets.iter().any(is_star) || matches!(select.quantifier, Quantifier::DistinctOn(_)) {
+    if matches!(select.quantifier, Quantifier::DistinctOn(_)) {
         return None;
     }
     let call = call.clone();
