@@ -12,7 +12,7 @@ use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, unsupport
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, AggregateFunction, CastContext, Function};
 use crate::statement::ast::{Body, Call, Expr, Quantifier, Query, Select, TableRef, Target};
-use crate::types::{PgType, Value};
+use crate::types::{PgType, Value, json};
 
 const AGGREGATES: [&str; 4] = ["json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"];
 
@@ -39,12 +39,10 @@ fn made(function: &'static Function, arguments: Vec<BoundExpr>) -> Typed {
     Typed::plain(BoundExpr::Call { function, arguments, expr_type }, function.result)
 }
 
-fn quoted(key: &str) -> Bound<BoundExpr> {
+fn quoted(key: &str) -> BoundExpr {
     let mut written = String::new();
-    let settings = crate::types::FormatSettings::default();
-    crate::types::json::write_value(&Value::Text(key.into()), PgType::Text, &settings, &mut written)
-        .map_err(|_| unsupported("such a key of JSON"))?;
-    Ok(text(&written))
+    json::escape(key, &mut written);
+    text(&written)
 }
 
 /// json as jsonb, where that is asked for.
@@ -235,7 +233,7 @@ impl Binder<'_> {
             Item::Row(row) => {
                 let mut parts = Vec::with_capacity(2 * row.len());
                 for (name, value) in row {
-                    parts.extend([quoted(&name)?, self.json_value(value)?.expr]);
+                    parts.extend([quoted(&name), self.json_value(value)?.expr]);
                 }
                 Ok(made(&functions::JSON_RECORD, parts))
             }
@@ -264,7 +262,7 @@ impl Binder<'_> {
     fn json_key(&mut self, item: Item) -> Bound<BoundExpr> {
         let Item::Value(key) = item else { return Err(unsupported("a row as a key of JSON")) };
         match (&key.expr, key.pg_type()) {
-            (BoundExpr::Literal { value: Value::Text(text), .. }, PgType::Unknown | PgType::Text) => quoted(text),
+            (BoundExpr::Literal { value: Value::Text(text), .. }, PgType::Unknown | PgType::Text) => Ok(quoted(text)),
             (_, PgType::Array(_) | PgType::Json | PgType::Jsonb) => Err(unsupported("such a key of JSON")),
             _ => Ok(self.json_value(key)?.expr),
         }

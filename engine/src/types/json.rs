@@ -419,8 +419,8 @@ fn unescape(written: &str, out: &mut String) {
     }
 }
 
-/// escape_json (utils/adt/json.c).
-fn escape(text: &str, out: &mut String) {
+/// Appends a text as a string (utils/adt/json.c, escape_json).
+pub fn escape(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {
         match character {
