@@ -208,7 +208,7 @@ mod conversion {
     // The type markers have the types' names, which the parent module imports otherwise.
     use super::{Function, Known, PgType, converts, input, output, output_name};
     conversions! {
-        both: Bool, Int2, Int4, Int8, Float4, Float8, Numeric, Date, Time, Timestamp, Timestamptz, Interval, Uuid, Bytea, Bit, Varbit;
+        both: Bool, Int2, Int4, Int8, Float4, Float8, Numeric, Date, Time, Timestamp, Timestamptz, Interval, Uuid, Bytea, Bit, Varbit, Inet, Cidr;
         output: Json, Jsonb
     }
     pub(super) fn all() -> &'static [Function] {

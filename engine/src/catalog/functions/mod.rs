@@ -22,6 +22,7 @@ mod datetime;
 mod float;
 mod format;
 mod json;
+mod network;
 mod number_pattern;
 mod numeric_arithmetic;
 mod pattern;

@@ -195,7 +195,7 @@ impl ColumnMap {
             PgType::Text | PgType::Varchar | PgType::Name | PgType::Bpchar | PgType::Enum(_) | PgType::Bytea => {
                 Self::Text(TextMap::default())
             }
-            PgType::Bit | PgType::Varbit => Self::Text(TextMap::default()),
+            PgType::Bit | PgType::Varbit | PgType::Inet | PgType::Cidr => Self::Text(TextMap::default()),
             PgType::Array(element) if element.is_bytewise() => Self::Text(TextMap::default()),
             PgType::Interval | PgType::Uuid => Self::Wide(WideMap::default()),
             PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => return Err(unknown(pg_type)),
