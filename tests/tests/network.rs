@@ -234,3 +234,49 @@ fn tables_by_an_address_are_mirrored_and_followed_in_every_mode() {
         assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
     }
 }
+
+/// What users define for cidr, which has next to nothing of its own, takes precedence over what there is for inet.
+#[test]
+fn what_users_define_for_addresses_is_upstreams() {
+    const ASKED: &[&str] = &[
+        "SELECT host(n), host(n::inet) FROM nets ORDER BY title",
+        "SELECT count(*) FROM nets WHERE n = '10.0.0.0/8'",
+        "SELECT count(*) FROM nets WHERE n IN ('10.0.0.0/8', '::/0')",
+        "SELECT count(*) FROM nets a JOIN nets b USING (n)",
+        "SELECT count(*) FROM nets a JOIN clients c ON c.ip << a.n",
+        "SELECT n FROM nets ORDER BY n",
+        "SELECT ip FROM clients ORDER BY ip LIMIT 3",
+        "SELECT max(n) FROM nets",
+        "SELECT '10'::cidr, n::text FROM nets ORDER BY title",
+    ];
+    let world = world(FreshnessMode::Exact);
+    let mut both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, ASKED);
+    ASKED.iter().for_each(|sql| drop(settle(&mut both.through, sql)));
+    for change in [
+        "CREATE FUNCTION host(cidr) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'own' $$",
+        "DROP FUNCTION host(cidr)",
+        "CREATE FUNCTION never(cidr, cidr) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT false';
+         CREATE OPERATOR = (LEFTARG = cidr, RIGHTARG = cidr, FUNCTION = never)",
+        "DROP OPERATOR = (cidr, cidr)",
+        "CREATE FUNCTION never(inet, cidr) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT false';
+         CREATE OPERATOR << (LEFTARG = inet, RIGHTARG = cidr, FUNCTION = never)",
+        "DROP OPERATOR << (inet, cidr)",
+        "CREATE FUNCTION max_own(cidr, cidr) RETURNS cidr LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+         CREATE AGGREGATE max(cidr) (SFUNC = max_own, STYPE = cidr, INITCOND = '0.0.0.0/0')",
+        "DROP AGGREGATE max(cidr)",
+        "CREATE FUNCTION backwards(cidr, cidr) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT network_cmp($2, $1)';
+         CREATE OPERATOR CLASS backwards DEFAULT FOR TYPE cidr USING btree AS OPERATOR 1 > (inet, inet), OPERATOR 2 >= (inet, inet),
+           OPERATOR 3 = (inet, inet), OPERATOR 4 <= (inet, inet), OPERATOR 5 < (inet, inet), FUNCTION 1 backwards(cidr, cidr)",
+        "DROP OPERATOR FAMILY backwards USING btree",
+        "CREATE SCHEMA own; CREATE DOMAIN own.cidr AS text",
+        "DROP SCHEMA own CASCADE",
+    ] {
+        world.past(change);
+        both.compare_all(change);
+        both.set("SET search_path = own, pg_catalog, public");
+        both.compare_all(change);
+        both.set("SET search_path = public");
+        both.compare_all(change);
+    }
+    both.settle("all of it", |_| false);
+}
