@@ -65,21 +65,21 @@ fn first_column(reply: &RawReply) -> String {
     cells.map(|cell| cell.map_or(String::new(), |cell| cell.expect("text"))).collect::<Vec<_>>().join("\n")
 }
 
-const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name text, addr inet, at timestamptz DEFAULT '2024-01-01');
-    INSERT INTO t VALUES (1, 'one', '10.0.0.1/24'), (2, 'two', '10.0.0.2/16');
+const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name text, ring circle, at timestamptz DEFAULT '2024-01-01');
+    INSERT INTO t VALUES (1, 'one', '<(0,0),1>'), (2, 'two', '<(0,0),2>');
     CREATE TABLE u (id int PRIMARY KEY, t_id int); INSERT INTO u VALUES (1, 1);
     CREATE TABLE bystander (id int PRIMARY KEY); INSERT INTO bystander VALUES (1);
     CREATE FUNCTION own(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1'";
 
 /// None of these is computed here: a type that is not mirrored.
-const HOSTS: &str = "SELECT host(addr) FROM t ORDER BY id";
-const JOINED: &str = "SELECT masklen(t.addr) FROM t JOIN u ON u.t_id = t.id ORDER BY t.id";
+const RINGS: &str = "SELECT radius(ring) FROM t ORDER BY id";
+const JOINED: &str = "SELECT diameter(t.ring) FROM t JOIN u ON u.t_id = t.id ORDER BY t.id";
 
 #[test]
 fn a_reply_of_upstreams_is_kept_while_its_tables_do_not_change() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
         let mut stand = Stand::start(mode, SETUP);
-        for sql in [HOSTS, JOINED] {
+        for sql in [RINGS, JOINED] {
             let before = stand.until(sql, "hit");
             assert!(before.iter().any(|route| route == "capture"), "{sql}: {before:?}");
             for _ in 0..3 {
@@ -88,20 +88,20 @@ fn a_reply_of_upstreams_is_kept_while_its_tables_do_not_change() {
         }
         if mode == FreshnessMode::Exact {
             stand.past("INSERT INTO bystander VALUES (2)");
-            assert_eq!(stand.routed(HOSTS).1, "hit", "a write to another table");
-            stand.past("UPDATE t SET addr = '10.0.0.7' WHERE id = 2");
+            assert_eq!(stand.routed(RINGS).1, "hit", "a write to another table");
+            stand.past("UPDATE t SET ring = '<(0,0),7>' WHERE id = 2");
         } else {
-            assert_eq!(stand.ask("UPDATE t SET addr = '10.0.0.7' WHERE id = 2").error(), None);
+            assert_eq!(stand.ask("UPDATE t SET ring = '<(0,0),7>' WHERE id = 2").error(), None);
         }
-        let (answer, route) = stand.routed(HOSTS);
-        assert_eq!(answer, "10.0.0.1\n10.0.0.7", "{mode:?}: by {route}");
+        let (answer, route) = stand.routed(RINGS);
+        assert_eq!(answer, "1\n7", "{mode:?}: by {route}");
         assert_ne!(route, "hit");
-        stand.until(HOSTS, "hit");
+        stand.until(RINGS, "hit");
         let statistics = stand.ask("SELECT statement, hits, captures FROM freshet.statements");
         let row = statistics
             .rows()
             .into_iter()
-            .find(|row| row[0].as_deref().is_some_and(|text| String::from_utf8_lossy(text).contains("host (")));
+            .find(|row| row[0].as_deref().is_some_and(|text| String::from_utf8_lossy(text).contains("radius (")));
         let numbers: Vec<u64> = row.expect("the shape is listed")[1..]
             .iter()
             .map(|cell| String::from_utf8_lossy(cell.as_deref().expect("a number")).parse().expect("a number"))
@@ -117,39 +117,39 @@ fn a_reply_of_upstreams_is_kept_while_its_tables_do_not_change() {
 #[test]
 fn captured_replies_of_prepared_statements_and_parameters_are_told_apart() {
     let mut stand = Stand::start(FreshnessMode::Session, SETUP);
-    let sql = "SELECT $1 || host(addr) FROM t WHERE id = $2";
+    let sql = "SELECT $1 || radius(ring) FROM t WHERE id = $2";
     let mut ask = |separator: &str, id: &str| {
         let reply = stand.client.extended(sql, &[Some(separator), Some(id)], 0).expect("answers");
         assert_eq!(reply.error(), None);
         (first_column(&reply), stand.client.last().expect("answers").0)
     };
     let limit = Instant::now() + WAIT;
-    while ask("+", "1") != ("+10.0.0.1".to_string(), "hit".to_string()) {
+    while ask("+", "1") != ("+1".to_string(), "hit".to_string()) {
         assert!(Instant::now() < limit, "no hit");
         std::thread::sleep(Duration::from_millis(25));
     }
-    assert_eq!(ask("-", "1").0, "-10.0.0.1");
-    assert_eq!(ask("+", "2").0, "+10.0.0.2");
+    assert_eq!(ask("-", "1").0, "-1");
+    assert_eq!(ask("+", "2").0, "+2");
     assert_eq!(ask("+", "1").1, "hit");
 }
 
 #[test]
 fn what_depends_on_more_than_tables_is_never_kept() {
     let mut stand = Stand::start(FreshnessMode::Session, SETUP);
-    stand.until(HOSTS, "hit");
+    stand.until(RINGS, "hit");
     let role = "guest";
     stand.past(&format!("GRANT SELECT ON t TO {role}"));
     for sql in [
-        "SELECT random() < 2 AND masklen(addr) > 0 FROM t",
-        "SELECT clock_timestamp() > at AND masklen(addr) > 0 FROM t",
-        "SELECT host(addr) || (SELECT count(*) FROM pg_class WHERE relname = 'zzz') FROM t",
-        "SELECT own(id) + masklen(addr) FROM t",
+        "SELECT random() < 2 AND diameter(ring) > 0 FROM t",
+        "SELECT clock_timestamp() > at AND diameter(ring) > 0 FROM t",
+        "SELECT radius(ring) + (SELECT count(*) FROM pg_class WHERE relname = 'zzz') FROM t",
+        "SELECT own(id) + diameter(ring) FROM t",
         "SELECT xmin::text <> '' FROM t",
-        "SELECT pg_backend_pid() > 0 AND masklen(addr) > 0 FROM t",
-        "SELECT current_user || host(addr) FROM t",
-        "SELECT at > 'yesterday' AND masklen(addr) > 0 FROM t",
-        "SELECT host(addr) FROM t TABLESAMPLE SYSTEM (100)",
-        "SELECT host(addr), nextval('s') > 0 FROM t",
+        "SELECT pg_backend_pid() > 0 AND diameter(ring) > 0 FROM t",
+        "SELECT current_user || radius(ring) FROM t",
+        "SELECT at > 'yesterday' AND diameter(ring) > 0 FROM t",
+        "SELECT radius(ring) FROM t TABLESAMPLE SYSTEM (100)",
+        "SELECT radius(ring), nextval('s') > 0 FROM t",
     ] {
         stand.past("CREATE SEQUENCE IF NOT EXISTS s");
         for _ in 0..5 {
@@ -162,13 +162,13 @@ fn what_depends_on_more_than_tables_is_never_kept() {
     // In a transaction block, with a notice, with an error, with a cursor's first rows only.
     stand.ask("BEGIN");
     for _ in 0..4 {
-        stand.ask("SELECT host(addr), 1 FROM t");
+        stand.ask("SELECT radius(ring), 1 FROM t");
         assert_eq!(stand.client.last().expect("answers").0, "relay");
         std::thread::sleep(Duration::from_millis(25));
     }
     stand.ask("COMMIT");
     for _ in 0..4 {
-        let error = stand.ask("SELECT host(addr), 1 / (id - id) FROM t").error().expect("an error");
+        let error = stand.ask("SELECT radius(ring), 1 / (id - id) FROM t").error().expect("an error");
         assert!(error.contains("22012"), "{error}");
         std::thread::sleep(Duration::from_millis(25));
     }
@@ -179,25 +179,25 @@ fn a_captured_reply_belongs_to_its_role_and_dies_with_the_catalog() {
     let mut stand = Stand::start(FreshnessMode::Exact, SETUP);
     let role = "guest";
     stand.past(&format!("GRANT SELECT ON t TO {role}"));
-    stand.until(HOSTS, "hit");
+    stand.until(RINGS, "hit");
     assert_eq!(stand.ask(&format!("SET ROLE {role}")).error(), None);
-    stand.until(HOSTS, "hit");
+    stand.until(RINGS, "hit");
     stand.past(&format!("REVOKE SELECT ON t FROM {role}"));
-    let error = stand.ask(HOSTS).error().expect("an error");
+    let error = stand.ask(RINGS).error().expect("an error");
     assert!(error.contains("42501"), "{error}");
     assert_eq!(stand.ask("RESET ROLE").error(), None);
-    stand.until(HOSTS, "hit");
+    stand.until(RINGS, "hit");
     stand.past("ALTER TABLE t ENABLE ROW LEVEL SECURITY; ALTER TABLE t FORCE ROW LEVEL SECURITY");
     for _ in 0..4 {
-        let (_, route) = stand.routed(HOSTS);
+        let (_, route) = stand.routed(RINGS);
         assert_eq!(route, "relay", "row security");
         std::thread::sleep(Duration::from_millis(25));
     }
     stand.past("ALTER TABLE t DISABLE ROW LEVEL SECURITY; ALTER TABLE t NO FORCE ROW LEVEL SECURITY");
-    stand.until(HOSTS, "hit");
+    stand.until(RINGS, "hit");
     // Another table by that name comes first in the search path.
-    stand.past("CREATE SCHEMA postgres; CREATE TABLE postgres.t (id int PRIMARY KEY, addr inet); INSERT INTO postgres.t VALUES (1, '10.9.9.9')");
-    assert_eq!(stand.routed(HOSTS).0, "10.9.9.9");
+    stand.past("CREATE SCHEMA postgres; CREATE TABLE postgres.t (id int PRIMARY KEY, ring circle); INSERT INTO postgres.t VALUES (1, '<(0,0),9>')");
+    assert_eq!(stand.routed(RINGS).0, "9");
     stand.past("DROP SCHEMA postgres CASCADE");
 }
 
@@ -206,7 +206,7 @@ fn a_captured_reply_belongs_to_its_role_and_dies_with_the_catalog() {
 fn a_reply_filled_after_the_write_that_should_have_killed_it_is_not_served() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
         let mut stand = Stand::start(mode, SETUP);
-        stand.until(HOSTS, "hit");
+        stand.until(RINGS, "hit");
         let mut writer =
             RawClient::connect(stand.world.freshet.address(), "postgres", &stand.world.database).expect("connects");
         let acknowledged = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
@@ -217,7 +217,7 @@ fn a_reply_filled_after_the_write_that_should_have_killed_it_is_not_served() {
             while !stopped.load(std::sync::atomic::Ordering::SeqCst) {
                 n += 1;
                 let reply = writer
-                    .simple(&format!("UPDATE t SET addr = '10.0.0.0'::inet + {n} WHERE id = 1"))
+                    .simple(&format!("UPDATE t SET ring = circle(point(0, 0), {n}) WHERE id = 1"))
                     .expect("answers");
                 assert_eq!(reply.error(), None);
                 noted.store(n, std::sync::atomic::Ordering::SeqCst);
@@ -226,7 +226,7 @@ fn a_reply_filled_after_the_write_that_should_have_killed_it_is_not_served() {
         });
         let until = Instant::now() + Duration::from_secs(4);
         let (mut captured, mut hits, mut seen) = (0, 0, 0);
-        let sql = "SELECT set_masklen(addr, 32) - '10.0.0.0'::inet FROM t WHERE id = 1";
+        let sql = "SELECT radius(ring) FROM t WHERE id = 1";
         while Instant::now() < until {
             let floor = acknowledged.load(std::sync::atomic::Ordering::SeqCst);
             let reply = stand.ask(sql);
@@ -250,23 +250,23 @@ fn a_reply_filled_after_the_write_that_should_have_killed_it_is_not_served() {
 fn through_views_the_tables_beneath_them_count() {
     let mut stand = Stand::start(FreshnessMode::Exact, SETUP);
     stand.past(
-        "CREATE VIEW hosts AS SELECT t.id, t.addr FROM t JOIN u ON u.t_id = t.id;
-         CREATE VIEW seen AS SELECT id, host(addr) AS host FROM hosts WHERE id > 0",
+        "CREATE VIEW rings AS SELECT t.id, t.ring FROM t JOIN u ON u.t_id = t.id;
+         CREATE VIEW seen AS SELECT id, radius(ring) AS radius FROM rings WHERE id > 0",
     );
-    let sql = "SELECT host FROM seen ORDER BY id";
+    let sql = "SELECT radius FROM seen ORDER BY id";
     stand.until(sql, "hit");
-    stand.past("UPDATE t SET addr = '10.1.1.1' WHERE id = 1");
-    assert_eq!(stand.routed(sql).0, "10.1.1.1");
+    stand.past("UPDATE t SET ring = '<(0,0),11>' WHERE id = 1");
+    assert_eq!(stand.routed(sql).0, "11");
     stand.until(sql, "hit");
     stand.past("INSERT INTO u VALUES (2, 2)");
-    assert_eq!(stand.routed(sql).0, "10.1.1.1\n10.0.0.2");
+    assert_eq!(stand.routed(sql).0, "11\n2");
     stand.until(sql, "hit");
-    stand.past("CREATE OR REPLACE VIEW seen AS SELECT id, 'new ' || host(addr) AS host FROM hosts WHERE id > 0");
-    assert_eq!(stand.routed(sql).0, "new 10.1.1.1\nnew 10.0.0.2");
+    stand.past("CREATE OR REPLACE VIEW seen AS SELECT id, radius(ring) + 100 AS radius FROM rings WHERE id > 0");
+    assert_eq!(stand.routed(sql).0, "111\n102");
     stand.until(sql, "hit");
-    stand.past("CREATE OR REPLACE VIEW hosts AS SELECT t.id, t.addr FROM t");
+    stand.past("CREATE OR REPLACE VIEW rings AS SELECT t.id, t.ring FROM t");
     stand.past("DELETE FROM u");
-    assert_eq!(stand.routed(sql).0, "new 10.1.1.1\nnew 10.0.0.2");
+    assert_eq!(stand.routed(sql).0, "111\n102");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn upstream_is_asked_once_by_many_who_ask_the_same() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
         let mut stand = Stand::start(mode, SETUP);
         // pg_sleep would not be kept; this takes upstream its time.
-        let sql = "SELECT count(DISTINCT host(addr + n)) FROM t, generate_series(1, 300000) n WHERE t.id = 1";
+        let sql = "SELECT count(DISTINCT radius(ring) + n) FROM t, generate_series(1, 300000) n WHERE t.id = 1";
         stand.until(sql, "hit");
         let mut clients: Vec<RawClient> = (0..6)
             .map(|_| {
@@ -286,7 +286,7 @@ fn upstream_is_asked_once_by_many_who_ask_the_same() {
             let (route, reason) = client.last().expect("answers");
             assert_eq!(route, "hit", "{mode:?}: {reason}");
         }
-        assert_eq!(stand.ask("UPDATE t SET addr = '10.7.0.1' WHERE id = 1").error(), None);
+        assert_eq!(stand.ask("UPDATE t SET ring = '<(0,0),7>' WHERE id = 1").error(), None);
         let asked: Vec<_> = clients
             .into_iter()
             .map(|mut client| {

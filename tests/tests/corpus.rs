@@ -80,6 +80,7 @@ fn setup(cluster: &Cluster) -> String {
         include_str!("../sql/arrays.setup.sql"),
         include_str!("../sql/json.setup.sql"),
         include_str!("../sql/bits.setup.sql"),
+        include_str!("../sql/networks.setup.sql"),
     ] {
         cluster.psql(&database, script);
     }

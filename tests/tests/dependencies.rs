@@ -203,7 +203,7 @@ impl Writer {
             8 => format!("({column})::checked"),
             9 => format!("(SELECT count(*) FILTER (WHERE k.id > 0) FROM {relation} k)::int"),
             10 => format!("length((SELECT k FROM {relation} k LIMIT 1)::text)"),
-            11 => format!("octet_length(host(('10.0.0.' || {column})::inet))"),
+            11 => format!("octet_length(cash_words(({column})::int::money))"),
             12 => format!("one.abs({column})"),
             _ => column.to_owned(),
         }

@@ -251,6 +251,12 @@ fn bits_have_upstreams_answers() {
 }
 
 #[test]
+fn networks_have_upstreams_answers() {
+    let parameters = include_str!("../sql/networks.parameters.sql");
+    check_scripts(include_str!("../sql/networks.setup.sql"), include_str!("../sql/networks.sql"), parameters);
+}
+
+#[test]
 fn json_has_upstreams_answers() {
     let parameters = include_str!("../sql/json.parameters.sql");
     check_scripts(include_str!("../sql/json.setup.sql"), include_str!("../sql/json.sql"), parameters);

@@ -18,6 +18,8 @@ const SCHEMA: &str = "
     CREATE TABLE texts (k text PRIMARY KEY, v int); INSERT INTO texts VALUES ('a', 0), ('b', 0);
     CREATE TABLE uuids (k uuid PRIMARY KEY, v int);
     INSERT INTO uuids SELECT format('00000000-0000-0000-0000-00000000000%s', n)::uuid, 0 FROM generate_series(1, 2) n;
+    CREATE TABLE addresses (k inet PRIMARY KEY, v int); INSERT INTO addresses VALUES ('10.1.2.3/8', 0), ('10.1.2.3', 0);
+    CREATE TABLE networks (k cidr PRIMARY KEY, v int); INSERT INTO networks VALUES ('10.0.0.0/8', 0), ('10.0.0.0/16', 0);
     CREATE TABLE twins (id int PRIMARY KEY, v int); INSERT INTO twins SELECT n, 0 FROM generate_series(1, 4) n;
     CREATE FUNCTION follow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN
         IF pg_trigger_depth() = 1 THEN UPDATE twins SET v = v + 1 WHERE id = NEW.id + 1; END IF; RETURN NULL; END';
@@ -27,7 +29,8 @@ const SCHEMA: &str = "
     INSERT INTO child SELECT n, n, 0 FROM generate_series(1, 4) n;
     CREATE TABLE made (id int PRIMARY KEY, v int, twice int GENERATED ALWAYS AS (v * 2) STORED);
     INSERT INTO made SELECT n, 0 FROM generate_series(1, 4) n;";
-const TABLES: [&str; 8] = ["t", "keyless", "texts", "uuids", "twins", "parent", "child", "made"];
+const TABLES: [&str; 10] =
+    ["t", "keyless", "texts", "uuids", "addresses", "networks", "twins", "parent", "child", "made"];
 
 /// Tables whose writes do not mean what a careless reader of their texts takes them to mean. The columns `long` are of 63 bytes.
 const ODD: &str = "
@@ -261,6 +264,8 @@ fn keys_of_other_types_and_without_a_constraint() {
         ("keyless", "id", ["1".to_owned(), "2".to_owned()], [23_u32]),
         ("texts", "k", ["a".to_owned(), "b".to_owned()], [25]),
         ("uuids", "k", [uuid(1), uuid(2)], [2950]),
+        ("addresses", "k", ["10.1.2.3/8".to_owned(), "10.1.2.3".to_owned()], [869]),
+        ("networks", "k", ["10.0.0.0/8".to_owned(), "10.0.0.0/16".to_owned()], [650]),
     ] {
         let reads = keys.each_ref().map(|key| format!("SELECT v FROM {table} WHERE {column} = '{key}'"));
         let reads = reads.each_ref().map(String::as_str);
@@ -272,6 +277,8 @@ fn keys_of_other_types_and_without_a_constraint() {
         let binary = match types {
             [23] => 2_i32.to_be_bytes().to_vec(),
             [25] => keys[1].clone().into_bytes(),
+            [869] => vec![2, 32, 0, 4, 10, 1, 2, 3],
+            [650] => vec![2, 16, 1, 4, 10, 0, 0, 0],
             _ => [&[0; 15][..], &[2]].concat(),
         };
         let waiting = bench.waiting_after(&reads, |writer| run_binary(writer, &by_parameter, &types, &[&binary]));

@@ -12,9 +12,9 @@ use freshet_tests::world::World;
 const WAIT: Duration = Duration::from_secs(30);
 
 const SETUP: &str = "
-    CREATE TABLE sales (id int PRIMARY KEY, day int, amount numeric(10, 2), place inet);
-    INSERT INTO sales SELECT n, n % 5, n * 1.5, '10.0.0.0'::inet + n FROM generate_series(1, 60) n;
-    CREATE TABLE fixed (id int PRIMARY KEY, place inet); INSERT INTO fixed VALUES (3, '10.0.0.3');
+    CREATE TABLE sales (id int PRIMARY KEY, day int, amount numeric(10, 2), place circle);
+    INSERT INTO sales SELECT n, n % 5, n * 1.5, circle(point(0, 0), n) FROM generate_series(1, 60) n;
+    CREATE TABLE fixed (id int PRIMARY KEY, place circle); INSERT INTO fixed VALUES (3, '<(0,0),3>');
     CREATE MATERIALIZED VIEW daily AS SELECT day, count(*) AS sales, sum(amount) AS total FROM sales GROUP BY day;
     CREATE UNIQUE INDEX ON daily (day);
     CREATE MATERIALIZED VIEW best AS SELECT max(total) AS total FROM daily;
@@ -26,7 +26,7 @@ const QUERIES: &[&str] = &[
     "SELECT * FROM daily ORDER BY day",
     "SELECT count(*), sum(total) FROM public.daily WHERE day > 0",
     "SELECT total FROM best",
-    "SELECT s.id, host(s.place), d.total FROM sales s JOIN daily AS d USING (day) WHERE s.id < 4 ORDER BY 1",
+    "SELECT s.id, radius(s.place), d.total FROM sales s JOIN daily AS d USING (day) WHERE s.id < 4 ORDER BY 1",
     "SELECT day, id FROM seen ORDER BY day, id",
     "WITH x AS (SELECT day FROM daily) SELECT (SELECT total FROM best), array_agg(day ORDER BY day) FROM x",
     // Reads none.
@@ -35,7 +35,7 @@ const QUERIES: &[&str] = &[
 
 /// Each is compared at once, by the superuser and by guest.
 const CHANGES: &[&str] = &[
-    "INSERT INTO sales VALUES (100, 1, 7, '10.1.1.1')",
+    "INSERT INTO sales VALUES (100, 1, 7, '<(1,1),1>')",
     "REFRESH MATERIALIZED VIEW daily",
     "REFRESH MATERIALIZED VIEW best",
     "DELETE FROM sales WHERE day = 4; REFRESH MATERIALIZED VIEW CONCURRENTLY daily",
@@ -181,7 +181,7 @@ fn an_unpopulated_view_is_an_error_each_time_and_none_is_kept() {
 fn a_refresh_is_no_new_catalog() {
     let mut stand = Stand::start(FreshnessMode::Exact);
     let (of_view, of_another, of_table, computed) =
-        (QUERIES[0], QUERIES[2], "SELECT host(place) FROM fixed WHERE id = 3", QUERIES[QUERIES.len() - 1]);
+        (QUERIES[0], QUERIES[2], "SELECT radius(place) FROM fixed WHERE id = 3", QUERIES[QUERIES.len() - 1]);
     for sql in [of_view, of_another, of_table, computed] {
         until_hit(&mut stand.both, "the start", sql);
     }

@@ -135,9 +135,11 @@ impl Binder<'_> {
         let stand_in = Typed::literal(Value::Null, stand_in, strength);
         let (_, operand, compared) = self.equality(operand, stand_in)?;
         let is_text = |pg_type| matches!(pg_type, PgType::Text | PgType::Varchar);
+        let is_network = |pg_type| matches!(pg_type, PgType::Inet | PgType::Cidr);
         let (left, right) = (operand.pg_type(), compared.pg_type());
         let agrees = (left == right && right == element)
             || (is_text(left) && is_text(right) && is_text(element))
+            || (is_network(left) && is_network(right) && is_network(element))
             || (left.is_integer() && right.is_integer() && right == element);
         if !agrees {
             return Err(unsupported(format!("{} = ANY of an array of {}", left.name(), element.name())));

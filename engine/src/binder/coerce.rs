@@ -486,6 +486,8 @@ fn depends_on_settings(pg_type: PgType, literal: &str) -> bool {
         | PgType::Name
         | PgType::Uuid
         | PgType::Bytea
+        | PgType::Inet
+        | PgType::Cidr
         | PgType::Bit
         | PgType::Varbit
         | PgType::Json

@@ -544,6 +544,8 @@ impl Binder<'_> {
             _ if ranked.is_some() => PgType::Int8,
             // The btree order of varchar is text's.
             PgType::Varchar => PgType::Text,
+            // And that of cidr is inet's.
+            PgType::Cidr => PgType::Inet,
             pg_type => pg_type,
         };
         let less = functions::operators("<").iter().find(|function| function.arguments == [compared, compared]);

@@ -68,8 +68,10 @@ pub struct BindContext<'a> {
 /// What `statement` means under `catalog`. An error says why upstream answers it, errors of the statement itself included.
 pub fn bind(statement: &Statement, catalog: &Catalog, context: &BindContext<'_>) -> Result<BoundQuery, UpstreamReason> {
     let query = statement.query()?;
-    if catalog.has_user_casts {
-        return Err(UpstreamReason::UnknownFunction("a cast between built-in types was added".into()));
+    if catalog.changes_builtin_types {
+        return Err(UpstreamReason::UnknownFunction(
+            "a cast between built-in types, or an operator class of one, was added".into(),
+        ));
     }
     Binder::new(catalog, context)?.bind(query)
 }

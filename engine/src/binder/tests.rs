@@ -230,7 +230,7 @@ fn an_exact_built_in_match_wins_over_user_objects_and_nothing_else_does() {
     ] {
         assert_eq!(bind_with(sql, &catalog, &[]).is_ok(), is_bound, "{sql}");
     }
-    catalog.has_user_casts = true;
+    catalog.changes_builtin_types = true;
     assert!(bind_with("SELECT 1", &catalog, &[]).is_err());
 }
 

@@ -211,8 +211,9 @@ pub struct Catalog {
     pub user_types: HashSet<Arc<str>>,
     /// Names of which every function in pg_catalog is immutable.
     pub immutable_functions: HashSet<Arc<str>>,
-    /// Casts between built-in types that are not in a fresh database.
-    pub has_user_casts: bool,
+    /// Casts between built-in types that are not in a fresh database, or classes by which one is ordered or hashed: varchar and cidr,
+    /// which go by those of text and inet, may be given some of their own.
+    pub changes_builtin_types: bool,
     /// Enum types, and arrays of them, with what tells whether their labels are the same; without those that have casts or operator
     /// classes of their own. Values of these change with their labels alone.
     pub enums: HashMap<Oid, i64>,
@@ -295,7 +296,7 @@ impl Catalog {
             sql_functions,
             user_types,
             immutable_functions,
-            has_user_casts,
+            changes_builtin_types,
             enums,
             enum_types,
             collations,
@@ -313,7 +314,7 @@ impl Catalog {
             && *sql_functions == other.sql_functions
             && *user_types == other.user_types
             && *immutable_functions == other.immutable_functions
-            && *has_user_casts == other.has_user_casts
+            && *changes_builtin_types == other.changes_builtin_types
             && *enums == other.enums
             && *enum_types == other.enum_types
             && *collations == other.collations

@@ -212,6 +212,8 @@ pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u
         | PgType::Interval
         | PgType::Uuid
         | PgType::Array(_)
+        | PgType::Inet
+        | PgType::Cidr
         | PgType::Bytea => return Ok(None),
         // An enum's labels are sorted by their places.
         PgType::Json | PgType::Jsonb | PgType::Enum(_) | PgType::Unknown => {
@@ -295,7 +297,7 @@ fn ranks(array: &ArrayRef, pg_type: PgType) -> Result<Vec<u64>, EvalError> {
                 (a, b) => a.is_none().cmp(&b.is_none()),
             })
         }
-        PgType::Bytea => {
+        PgType::Bytea | PgType::Inet | PgType::Cidr => {
             let values = array.as_binary::<i32>();
             rank_bytes(rows, &|row| values.value(row))
         }

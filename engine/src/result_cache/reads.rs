@@ -62,7 +62,7 @@ fn expression_bytes(expr: &BoundExpr) -> usize {
 pub(super) fn value_bytes(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len() + 16,
-        Value::Bytea(bytes) | Value::Array(bytes) => bytes.len() + 16,
+        Value::Bytea(bytes) | Value::Network(bytes) | Value::Array(bytes) => bytes.len() + 16,
         _ => 0,
     }
 }

@@ -66,6 +66,8 @@ pub enum Cast {
     Integer,
     Text,
     Uuid,
+    /// inet or cidr: what both accept is one value.
+    Network,
 }
 
 /// What confines this INSERT, UPDATE or DELETE, given its tokens without the semicolon.

@@ -46,8 +46,8 @@ impl Dependencies {
 
 /// What the statement reads; an error says what is in doubt.
 pub fn dependencies(sql: &str, catalog: &Catalog, search_path: &[Arc<str>]) -> Result<Dependencies, String> {
-    if catalog.has_user_casts {
-        return Err("casts of the database's own".to_owned());
+    if catalog.changes_builtin_types {
+        return Err("casts or operator classes of the database's own".to_owned());
     }
     let mut found = Dependencies::default();
     read(sql, catalog, search_path, &mut found)?;

@@ -109,7 +109,7 @@ fn hash_value(value: &Value, pg_type: PgType) -> u64 {
         Value::Text(text) => hash_text(text, pg_type),
         Value::Interval(interval) => hash_any(interval_span(interval)),
         Value::Uuid(bytes) => hash_any(bytes),
-        Value::Bytea(bytes) | Value::Array(bytes) => hash_any(&bytes[..]),
+        Value::Bytea(bytes) | Value::Network(bytes) | Value::Array(bytes) => hash_any(&bytes[..]),
     }
 }
 
@@ -233,7 +233,7 @@ pub(super) fn compare(a: &Value, b: &Value) -> Option<Ordering> {
         | (Value::Timestamp(a), Value::Timestamp(b))
         | (Value::Timestamptz(a), Value::Timestamptz(b)) => Some(a.cmp(b)),
         (Value::Uuid(a), Value::Uuid(b)) => Some(a.cmp(b)),
-        (Value::Bytea(a), Value::Bytea(b)) => Some(a.cmp(b)),
+        (Value::Bytea(a), Value::Bytea(b)) | (Value::Network(a), Value::Network(b)) => Some(a.cmp(b)),
         _ => None,
     }
 }

@@ -87,7 +87,7 @@ fn range(array: &dyn Array, pg_type: PgType) -> Option<(Value, Value)> {
             _ => by_value(array, pg_type),
         },
         PgType::Text | PgType::Varchar | PgType::Name | PgType::Enum(_) => text(array),
-        PgType::Bool | PgType::Uuid | PgType::Bytea => by_value(array, pg_type),
+        PgType::Bool | PgType::Uuid | PgType::Bytea | PgType::Inet | PgType::Cidr => by_value(array, pg_type),
         // Blanks at the end of a bpchar do not count, so the order of its bytes says nothing of equality.
         PgType::Bpchar | PgType::Interval | PgType::Json | PgType::Jsonb | PgType::Array(_) | PgType::Unknown => None,
         PgType::Bit | PgType::Varbit => None,

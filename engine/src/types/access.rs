@@ -37,6 +37,7 @@ pub fn value_at(array: &dyn Array, pg_type: PgType, row: usize) -> Value {
             Value::Uuid(array.as_fixed_size_binary().value(row).try_into().expect("a uuid column is 16 bytes wide"))
         }
         PgType::Bytea => Value::Bytea(array.as_binary::<i32>().value(row).into()),
+        PgType::Inet | PgType::Cidr => Value::Network(array.as_binary::<i32>().value(row).into()),
         PgType::Array(_) => Value::Array(array.as_binary::<i32>().value(row).into()),
         PgType::Text
         | PgType::Varchar
@@ -90,7 +91,7 @@ pub fn array_type(pg_type: PgType) -> DataType {
         PgType::Numeric => DataType::Decimal64(FIXED64_DIGITS, 0),
         PgType::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
         PgType::Uuid => DataType::FixedSizeBinary(16),
-        PgType::Bytea | PgType::Array(_) => DataType::Binary,
+        PgType::Bytea | PgType::Inet | PgType::Cidr | PgType::Array(_) => DataType::Binary,
         PgType::Text
         | PgType::Varchar
         | PgType::Bpchar

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use super::binary::{self, decode_text};
+use super::network::{self, Kind};
 use super::text::{self, ParseError};
 use super::{FormatSettings, PgType, Value};
 
@@ -24,10 +25,12 @@ pub enum Element {
     Timestamp,
     Timestamptz,
     Uuid,
+    Inet,
+    Cidr,
 }
 
 /// One line per element type: itself, the OID of its array type, that type's `typname` and name.
-const TYPES: [(Element, PgType, u32, &str, &str); 13] = [
+const TYPES: [(Element, PgType, u32, &str, &str); 15] = [
     (Element::Bool, PgType::Bool, 1000, "_bool", "boolean[]"),
     (Element::Int2, PgType::Int2, 1005, "_int2", "smallint[]"),
     (Element::Int4, PgType::Int4, 1007, "_int4", "integer[]"),
@@ -41,6 +44,8 @@ const TYPES: [(Element, PgType, u32, &str, &str); 13] = [
     (Element::Timestamp, PgType::Timestamp, 1115, "_timestamp", "timestamp without time zone[]"),
     (Element::Timestamptz, PgType::Timestamptz, 1185, "_timestamptz", "timestamp with time zone[]"),
     (Element::Uuid, PgType::Uuid, 2951, "_uuid", "uuid[]"),
+    (Element::Inet, PgType::Inet, 1041, "_inet", "inet[]"),
+    (Element::Cidr, PgType::Cidr, 651, "_cidr", "cidr[]"),
 ];
 
 impl Element {
@@ -170,12 +175,13 @@ fn compare_elements(element: Element, a: &[u8], b: &[u8]) -> Ordering {
             let key = |bytes: &[u8]| bytes.first().map(|first| first ^ 0x80);
             key(a).cmp(&key(b)).then_with(|| a.cmp(b))
         }
-        Element::Float4 | Element::Float8 | Element::Numeric => {
+        Element::Float4 | Element::Float8 | Element::Numeric | Element::Inet | Element::Cidr => {
             let decode = |bytes| binary::decode(element.pg_type(), -1, bytes);
             match (decode(a), decode(b)) {
                 (Ok(Value::Float4(a)), Ok(Value::Float4(b))) => compare_floats(a.into(), b.into()),
                 (Ok(Value::Float8(a)), Ok(Value::Float8(b))) => compare_floats(a, b),
                 (Ok(Value::Numeric(a)), Ok(Value::Numeric(b))) => a.cmp(b),
+                (Ok(Value::Network(a)), Ok(Value::Network(b))) => a.cmp(&b),
                 _ => {
                     debug_assert!(false, "validated when it came in");
                     a.cmp(b)
@@ -232,6 +238,7 @@ pub fn validated(element: Element, bytes: &[u8]) -> Result<Vec<u8>, ParseError> 
         read_i32(dimension, 4).checked_add(length as i32).ok_or_else(wrong)?;
         wanted = wanted.checked_mul(length).ok_or_else(wrong)?;
     }
+    let mut owned = bytes.to_vec();
     let mut rest = &bytes[HEADER_BYTES + dimensions.len()..];
     let (mut found, mut has_null) = (0, false);
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
@@ -244,6 +251,10 @@ pub fn validated(element: Element, bytes: &[u8]) -> Result<Vec<u8>, ParseError> 
                 let length = usize::try_from(length).map_err(|_| wrong())?;
                 let own = after.get(..length).ok_or_else(wrong)?;
                 binary::decode(element.pg_type(), -1, own)?;
+                if let Some(kind) = Kind::of(element.pg_type()) {
+                    let start = bytes.len() - after.len();
+                    network::mark_kind(kind, &mut owned[start..start + length]);
+                }
                 &after[length..]
             }
         };
@@ -252,7 +263,6 @@ pub fn validated(element: Element, bytes: &[u8]) -> Result<Vec<u8>, ParseError> 
     if !rest.is_empty() || found != wanted {
         return Err(wrong());
     }
-    let mut owned = bytes.to_vec();
     owned[4..8].copy_from_slice(&i32::from(has_null).to_be_bytes());
     Ok(owned)
 }

@@ -1,6 +1,7 @@
 //! The binary format of every type: PostgreSQL's send functions ([`write()`]) and receive functions ([`decode`]).
 //! No length prefix; NULL has no bytes.
 
+use super::network::{Kind, Network};
 use super::text::{ParseError, limit_bpchar, limit_varchar, pad_bpchar, parse_label, truncate_name};
 use super::{Interval, Numeric, PgType, Value, array, bits, json};
 
@@ -42,6 +43,8 @@ pub fn decode(pg_type: PgType, typmod: i32, bytes: &[u8]) -> Result<Value, Parse
         PgType::Uuid => Value::Uuid(fixed(bytes)?),
         PgType::Bytea => Value::Bytea(bytes.into()),
         PgType::Bit | PgType::Varbit => Value::Text(bits::decode(bytes)?.into()),
+        PgType::Inet => Value::Network(Network::decode(Kind::Inet, bytes)?.held().into()),
+        PgType::Cidr => Value::Network(Network::decode(Kind::Cidr, bytes)?.held().into()),
         PgType::Array(element) => Value::Array(array::validated(element, bytes)?.into()),
         PgType::Jsonb => Value::Text(json::parse(decode_text(jsonb_text(bytes)?)?)?.into()),
         PgType::Json => {
@@ -90,8 +93,15 @@ pub fn write(value: &Value, pg_type: PgType, out: &mut Vec<u8>) {
         }
         Value::Interval(value) => out.extend_from_slice(&interval_bytes(*value)),
         Value::Uuid(value) => out.extend_from_slice(value),
+        Value::Network(value) => encode_network(value, pg_type, out),
         Value::Bytea(value) | Value::Array(value) => out.extend_from_slice(value),
     }
+}
+
+/// Appends what inet_send or cidr_send makes.
+pub(super) fn encode_network(held: &[u8], pg_type: PgType, out: &mut Vec<u8>) {
+    let Some(kind) = Kind::of(pg_type) else { return debug_assert!(false, "a network of another type") };
+    Network::of_held(held).encode(kind, out);
 }
 
 /// A value of fixed width; pq_getmsgend raises on more, pq_copymsgbytes on less.

@@ -12,6 +12,7 @@ use arrow::array::{
 
 use super::access::interval_native;
 use super::binary::{self, fixed};
+use super::network::{Kind, Network};
 use super::numeric::NumericBuilder;
 use super::text::{self, ParseError};
 use super::text_column::TextBuilder;
@@ -41,6 +42,7 @@ enum Values {
     Interval(IntervalMonthDayNanoBuilder),
     Uuid(FixedSizeBinaryBuilder),
     Bytea(BinaryBuilder),
+    Network(Kind, BinaryBuilder),
 }
 
 impl ColumnBuilder {
@@ -62,6 +64,8 @@ impl ColumnBuilder {
             PgType::Interval => Values::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows)),
             PgType::Uuid => Values::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, UUID_BYTES)),
             PgType::Bytea | PgType::Array(_) => Values::Bytea(BinaryBuilder::with_capacity(rows, 0)),
+            PgType::Inet => Values::Network(Kind::Inet, BinaryBuilder::with_capacity(rows, 0)),
+            PgType::Cidr => Values::Network(Kind::Cidr, BinaryBuilder::with_capacity(rows, 0)),
             PgType::Text
             | PgType::Varchar
             | PgType::Bpchar
@@ -98,7 +102,7 @@ impl ColumnBuilder {
             Values::Text(values) => values.append_null(),
             Values::Interval(values) => values.append_null(),
             Values::Uuid(values) => values.append_null(),
-            Values::Bytea(values) => values.append_null(),
+            Values::Bytea(values) | Values::Network(_, values) => values.append_null(),
         }
     }
 
@@ -118,6 +122,9 @@ impl ColumnBuilder {
                 values.append_value(array::parse(element, binary::decode_text(bytes)?, settings)?);
             }
             (_, Values::Bytea(values)) => values.append_value(text::parse_bytea(bytes)?),
+            (_, Values::Network(kind, values)) => {
+                values.append_value(Network::parse(*kind, binary::decode_text(bytes)?)?.held());
+            }
             (pg_type, Values::Int4(_) | Values::Int8(_) | Values::Interval(_)) => {
                 let value = text::parse(pg_type, -1, binary::decode_text(bytes)?, settings)?;
                 self.append_value(&value);
@@ -146,6 +153,7 @@ impl ColumnBuilder {
             Values::Text(values) => values.append(binary::decode_text(bytes)?),
             Values::Interval(values) => values.append_value(interval_native(binary::decode_interval(bytes)?)),
             Values::Uuid(values) => append_uuid(values, &fixed(bytes)?),
+            Values::Network(kind, values) => values.append_value(Network::decode(*kind, bytes)?.held()),
             Values::Bytea(values) => match self.pg_type {
                 PgType::Array(element) => values.append_value(array::validated(element, bytes)?),
                 _ => values.append_value(bytes),
@@ -180,7 +188,8 @@ impl ColumnBuilder {
             (Value::Text(value), Values::Text(values)) => values.append(value),
             (Value::Interval(value), Values::Interval(values)) => values.append_value(interval_native(*value)),
             (Value::Uuid(value), Values::Uuid(values)) => append_uuid(values, value),
-            (Value::Bytea(value) | Value::Array(value), Values::Bytea(values)) => values.append_value(value),
+            (Value::Bytea(value) | Value::Array(value), Values::Bytea(values))
+            | (Value::Network(value), Values::Network(_, values)) => values.append_value(value),
             (value, _) => panic!("{value:?} in a column of type {}", self.pg_type.name()),
         }
     }
@@ -198,7 +207,7 @@ impl ColumnBuilder {
             Values::Text(values) => values.len(),
             Values::Interval(values) => values.len(),
             Values::Uuid(values) => values.len(),
-            Values::Bytea(values) => values.len(),
+            Values::Bytea(values) | Values::Network(_, values) => values.len(),
         }
     }
 
@@ -218,7 +227,7 @@ impl ColumnBuilder {
             Values::Text(values) => values.finish(),
             Values::Interval(mut values) => Arc::new(values.finish()),
             Values::Uuid(mut values) => Arc::new(values.finish()),
-            Values::Bytea(mut values) => Arc::new(values.finish()),
+            Values::Bytea(mut values) | Values::Network(_, mut values) => Arc::new(values.finish()),
         }
     }
 }

@@ -23,12 +23,12 @@ use arrow::datatypes::{
 use self::slot::{Iso, LENGTH_BYTES, SLOT_BYTES, Slot};
 use self::word::{DECIMAL_LIMIT, SCALE_MAX, WORD_BYTES, Word};
 use super::access::{TextColumn, interval_of};
-use super::binary::{JSONB_VERSION, interval_bytes};
+use super::binary::{JSONB_VERSION, encode_network, interval_bytes};
 use super::datetime::calendar::is_finite;
 use super::datetime::output::write_timestamptz_at;
 use super::datetime::zone::OffsetCursor;
 use super::numeric::array::NumericColumn;
-use super::text::{uuid_text, write_bytea};
+use super::text::{uuid_text, write_bytea, write_network};
 use super::{DateStyle, Element, FormatSettings, PgType, array, bits, datetime, float, interval};
 
 /// A result format code (PostgreSQL: Message Flow, Formats and Format Codes).
@@ -115,6 +115,8 @@ enum Others<'s> {
     BitsBinary(ArrayRef),
     ByteaText(BinaryArray, &'s FormatSettings),
     Bytes(BinaryArray),
+    NetworkText(BinaryArray, PgType),
+    NetworkBinary(BinaryArray, PgType),
     ArrayText(BinaryArray, Element, &'s FormatSettings),
 }
 
@@ -288,6 +290,7 @@ impl<'s> Cells<'s> {
                 Others::IntervalText(column.as_primitive::<IntervalMonthDayNanoType>().clone(), settings)
             }
             PgType::Bytea => Others::ByteaText(column.as_binary().clone(), settings),
+            PgType::Inet | PgType::Cidr => Others::NetworkText(column.as_binary().clone(), pg_type),
             PgType::Array(element) => Others::ArrayText(column.as_binary().clone(), element, settings),
             _ => return Self::Texts(Texts::of(column)),
         })
@@ -314,6 +317,9 @@ impl<'s> Cells<'s> {
             }
             PgType::Uuid => return Self::Bounded(Bounded::UuidBinary(column.as_fixed_size_binary().clone())),
             PgType::Bytea | PgType::Array(_) => return Self::Others(Others::Bytes(column.as_binary().clone())),
+            PgType::Inet | PgType::Cidr => {
+                return Self::Others(Others::NetworkBinary(column.as_binary().clone(), pg_type));
+            }
             PgType::Bit | PgType::Varbit => return Self::Others(Others::BitsBinary(column.clone())),
             PgType::Jsonb => return Self::Others(Others::JsonbBinary(column.clone())),
             PgType::Text
@@ -563,6 +569,8 @@ impl Others<'_> {
             Self::IntervalText(values, settings) => interval::write(&interval_of(values.value(row)), settings, out),
             Self::BitsBinary(column) => bits::encode(TextColumn::of(column.as_ref()).get(row), out),
             Self::ByteaText(values, settings) => write_bytea(values.value(row), settings.bytea_output, out),
+            Self::NetworkText(values, pg_type) => write_network(values.value(row), *pg_type, out),
+            Self::NetworkBinary(values, pg_type) => encode_network(values.value(row), *pg_type, out),
             Self::Bytes(values) => out.extend_from_slice(values.value(row)),
             Self::ArrayText(values, element, settings) => array::write_text(values.value(row), *element, settings, out),
         }

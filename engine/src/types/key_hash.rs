@@ -22,6 +22,7 @@ impl KeyHash {
             Value::Int8(v) => Some(Self::of_integer(*v)),
             Value::Text(text) => Some(Self::of_text(text)),
             Value::Uuid(bytes) => Some(Self::of_uuid(bytes)),
+            Value::Network(held) => Some(Self::of_network(held)),
             Value::Date(v) => Some(Self::of_integer(i64::from(*v))),
             Value::Time(v) | Value::Timestamp(v) | Value::Timestamptz(v) => Some(Self::of_integer(*v)),
             Value::Null
@@ -46,6 +47,11 @@ impl KeyHash {
 
     pub fn of_uuid(bytes: &[u8; 16]) -> Self {
         Self(HASHER.hash_one(bytes))
+    }
+
+    /// Of an inet or a cidr, as it is held.
+    pub fn of_network(held: &[u8]) -> Self {
+        Self(HASHER.hash_one(held))
     }
 
     /// A place among `places`, a power of two; `of` tells apart what has the same values.

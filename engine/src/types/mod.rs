@@ -18,6 +18,7 @@
 //! | Interval | Interval(MonthDayNano) | the third field holds **microseconds**, not nanoseconds |
 //! | Uuid | FixedSizeBinary(16) | |
 //! | Bytea | Binary | |
+//! | Inet, Cidr | Binary | see [`network`] |
 //! | Bit, Varbit | Utf8, or Dictionary(Int32, Utf8) | a digit for each bit, see [`bits`] |
 //! | Array | Binary | as array_send writes it, see [`mod@array`] |
 //!
@@ -35,6 +36,7 @@ pub mod interval;
 pub mod json;
 pub mod key_hash;
 pub mod labels;
+pub mod network;
 pub mod numeric;
 pub mod text;
 mod text_column;
@@ -71,6 +73,8 @@ pub enum PgType {
     Interval,
     Uuid,
     Bytea,
+    Inet,
+    Cidr,
     Bit,
     /// bit varying.
     Varbit,
@@ -90,6 +94,7 @@ pub enum TypeCategory {
     Numeric,
     String,
     BitString,
+    Network,
     DateTime,
     Timespan,
     UserDefined,
@@ -112,11 +117,12 @@ impl PgType {
     /// Whether equal values are the same: equality is that of the representation (text: of the collations that are mirrored, which are
     /// deterministic).
     pub fn is_plainly_equal(self) -> bool {
-        self.is_ordinal() || matches!(self, Self::Text | Self::Varchar | Self::Uuid | Self::Enum(_))
+        self.is_ordinal()
+            || matches!(self, Self::Text | Self::Varchar | Self::Uuid | Self::Inet | Self::Cidr | Self::Enum(_))
     }
 
     /// Those that are built in.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 40] = [
         Self::Bool,
         Self::Int2,
         Self::Int4,
@@ -135,6 +141,8 @@ impl PgType {
         Self::Interval,
         Self::Uuid,
         Self::Bytea,
+        Self::Inet,
+        Self::Cidr,
         Self::Bit,
         Self::Varbit,
         Self::Json,
@@ -152,6 +160,8 @@ impl PgType {
         Self::Array(Element::Timestamp),
         Self::Array(Element::Timestamptz),
         Self::Array(Element::Uuid),
+        Self::Array(Element::Inet),
+        Self::Array(Element::Cidr),
         Self::Unknown,
     ];
 
@@ -166,9 +176,11 @@ impl PgType {
             Self::Int4 => 23,
             Self::Text => 25,
             Self::Json => 114,
+            Self::Cidr => 650,
             Self::Float4 => 700,
             Self::Float8 => 701,
             Self::Unknown => 705,
+            Self::Inet => 869,
             Self::Bpchar => 1042,
             Self::Varchar => 1043,
             Self::Date => 1082,
@@ -196,6 +208,8 @@ impl PgType {
         match self {
             Self::Bool => "boolean",
             Self::Bytea => "bytea",
+            Self::Inet => "inet",
+            Self::Cidr => "cidr",
             Self::Bit => "bit",
             Self::Varbit => "bit varying",
             Self::Name => "name",
@@ -227,6 +241,8 @@ impl PgType {
         match self {
             Self::Bool => "bool",
             Self::Bytea => "bytea",
+            Self::Inet => "inet",
+            Self::Cidr => "cidr",
             Self::Bit => "bit",
             Self::Varbit => "varbit",
             Self::Name => "name",
@@ -264,7 +280,7 @@ impl PgType {
             Self::Name => 64,
             Self::Unknown => -2,
             Self::Numeric | Self::Text | Self::Varchar | Self::Bpchar | Self::Bytea | Self::Json | Self::Jsonb => -1,
-            Self::Array(_) | Self::Bit | Self::Varbit => -1,
+            Self::Array(_) | Self::Bit | Self::Varbit | Self::Inet | Self::Cidr => -1,
         }
     }
 
@@ -276,6 +292,7 @@ impl PgType {
             Self::Date | Self::Time | Self::Timestamp | Self::Timestamptz => TypeCategory::DateTime,
             Self::Bit | Self::Varbit => TypeCategory::BitString,
             Self::Interval => TypeCategory::Timespan,
+            Self::Inet | Self::Cidr => TypeCategory::Network,
             Self::Uuid | Self::Bytea | Self::Json | Self::Jsonb => TypeCategory::UserDefined,
             Self::Array(_) => TypeCategory::Array,
             Self::Enum(_) => TypeCategory::Enum,
@@ -285,7 +302,10 @@ impl PgType {
 
     /// `pg_type.typispreferred`.
     pub fn is_preferred(self) -> bool {
-        matches!(self, Self::Bool | Self::Float8 | Self::Text | Self::Timestamptz | Self::Interval | Self::Varbit)
+        matches!(
+            self,
+            Self::Bool | Self::Float8 | Self::Text | Self::Timestamptz | Self::Interval | Self::Varbit | Self::Inet
+        )
     }
 
     /// Whether the array form is Utf8 (or a dictionary of it).

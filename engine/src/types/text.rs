@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     ByteaOutput, EnumType, FormatSettings, Numeric, PgType, Value, array, bits, datetime, float, interval, json,
+    network::{Kind, Network},
 };
 
 /// Why a text or binary value is not one of the type, here.
@@ -59,6 +60,8 @@ pub fn parse(pg_type: PgType, typmod: i32, text: &str, settings: &FormatSettings
         PgType::Bit | PgType::Varbit => Value::Text(bits::parse(text)?.into()),
         PgType::Uuid => Value::Uuid(parse_uuid(bytes)?),
         PgType::Bytea => Value::Bytea(parse_bytea(bytes)?.into()),
+        PgType::Inet => Value::Network(Network::parse(Kind::Inet, text)?.held().into()),
+        PgType::Cidr => Value::Network(Network::parse(Kind::Cidr, text)?.held().into()),
         PgType::Array(element) => Value::Array(array::parse(element, text, settings)?.into()),
         PgType::Jsonb => Value::Text(json::parse(text)?.into()),
         // It is kept as it is written.
@@ -101,6 +104,7 @@ pub fn write(value: &Value, pg_type: PgType, settings: &FormatSettings, out: &mu
         Value::Text(value) => out.extend_from_slice(value.as_bytes()),
         Value::Uuid(value) => write_uuid(value, out),
         Value::Bytea(value) => write_bytea(value, settings.bytea_output, out),
+        Value::Network(value) => write_network(value, pg_type, out),
         Value::Array(value) => match pg_type {
             PgType::Array(element) => array::write_text(value, element, settings, out),
             _ => debug_assert!(false, "an array of another type"),
@@ -283,6 +287,14 @@ pub fn write_bytea(bytes: &[u8], form: ByteaOutput, out: &mut Vec<u8>) {
             }
         }
     }
+}
+
+/// Appends what inet_out or cidr_out prints.
+pub(super) fn write_network(held: &[u8], pg_type: PgType, out: &mut Vec<u8>) {
+    let Some(kind) = Kind::of(pg_type) else { return debug_assert!(false, "a network of another type") };
+    let mut text = String::new();
+    Network::of_held(held).write_text(kind, &mut text);
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// namein: at most 63 bytes, cut between characters.

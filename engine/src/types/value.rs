@@ -42,6 +42,8 @@ pub enum Value {
     Interval(Interval),
     Uuid([u8; 16]),
     Bytea(Arc<[u8]>),
+    /// inet or cidr, as [`network`](super::network) holds it.
+    Network(Arc<[u8]>),
     /// As array_send writes it.
     Array(Arc<[u8]>),
 }
@@ -89,6 +91,7 @@ impl Value {
             Self::Interval(_) => pg_type == PgType::Interval,
             Self::Uuid(_) => pg_type == PgType::Uuid,
             Self::Bytea(_) => pg_type == PgType::Bytea,
+            Self::Network(_) => matches!(pg_type, PgType::Inet | PgType::Cidr),
             Self::Array(_) => matches!(pg_type, PgType::Array(_)),
         }
     }

@@ -314,9 +314,10 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
             &[],
         )
         .await?;
-    let casts = transaction
+    let changes = transaction
         .query_one(
-            "SELECT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384 AND castsource < 16384 AND casttarget < 16384)",
+            "SELECT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384 AND castsource < 16384 AND casttarget < 16384)
+                 OR EXISTS (SELECT FROM pg_opclass WHERE oid >= 16384 AND opcdefault AND opcintype < 16384 AND opcmethod IN (403, 405))",
             &[],
         )
         .await?;
@@ -349,7 +350,7 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
         user_operators: overloads(&operators),
         user_types: names(types).collect(),
         immutable_functions: names(immutable).collect(),
-        has_user_casts: casts.get(0),
+        changes_builtin_types: changes.get(0),
         enums: enums.collect(),
         enum_types,
         ..Catalog::default()

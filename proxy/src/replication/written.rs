@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use freshet_engine::catalog::{Collation, ColumnSchema, RelationId, TableSchema};
 use freshet_engine::statement::confined::{Cast, ConfinedWrite, Constant, ConstantValue};
-use freshet_engine::types::{FormatSettings, KeyHash, PgType, Value, text};
+use freshet_engine::types::network::Network;
+use freshet_engine::types::{FormatSettings, KeyHash, PgType, Value, binary, text};
 
 use crate::wire::extended::{Bind, format_at, oids};
 
@@ -144,6 +145,7 @@ impl Confined {
         match family {
             Cast::Integer => KeyHash::of(&text::parse(PgType::Int8, -1, value, &settings).ok()?),
             Cast::Uuid => KeyHash::of(&text::parse(PgType::Uuid, -1, value, &settings).ok()?),
+            Cast::Network => key_of_network(text::parse(PgType::Inet, -1, value, &settings).ok()?, column),
             Cast::Text => {
                 // What is stored in varchar(n) may lose blanks at its end.
                 let length_max = usize::try_from(column.typmod - TYPMOD_OFFSET).unwrap_or(usize::MAX);
@@ -158,6 +160,7 @@ impl Confined {
             Cast::Integer => &[PgType::Int2, PgType::Int4, PgType::Int8],
             Cast::Text => &[PgType::Text, PgType::Varchar],
             Cast::Uuid => &[PgType::Uuid],
+            Cast::Network => &[PgType::Inet, PgType::Cidr],
         };
         if parameter.declared != 0 && !types.iter().any(|pg_type| pg_type.oid() == parameter.declared) {
             return None;
@@ -172,10 +175,20 @@ impl Confined {
                 [a, b, c, d] => Some(KeyHash::of_integer(i64::from(i32::from_be_bytes([a, b, c, d])))),
                 _ => Some(KeyHash::of_integer(i64::from_be_bytes((*parameter.value).try_into().ok()?))),
             },
+            (1, Cast::Network) => key_of_network(binary::decode(PgType::Inet, -1, &parameter.value).ok()?, column),
             (1, Cast::Uuid) => KeyHash::of(&Value::Uuid((*parameter.value).try_into().ok()?)),
             _ => None,
         }
     }
+}
+
+/// Of what inet_in or inet_recv has read; cidr's make the same of it, or raise. An inet that is stored as a cidr loses what lies behind
+/// its network (inet_to_cidr).
+fn key_of_network(value: Value, column: &ColumnSchema) -> Option<KeyHash> {
+    let Value::Network(held) = &value else { return None };
+    let network = Network::of_held(held);
+    let is_stored_whole = column.pg_type == Some(PgType::Inet) || network == network.network();
+    is_stored_whole.then(|| KeyHash::of_network(held))
 }
 
 /// VARHDRSZ: what is added to the length in a typmod of varchar.
@@ -189,6 +202,7 @@ fn family(column: &ColumnSchema) -> Option<Cast> {
             Some(Cast::Text)
         }
         PgType::Uuid => Some(Cast::Uuid),
+        PgType::Inet | PgType::Cidr => Some(Cast::Network),
         _ => None,
     }
 }
@@ -221,6 +235,7 @@ impl Touched {
 mod tests {
     use freshet_engine::catalog::ReplicaIdentity;
     use freshet_engine::statement::{confined::confined, lexer};
+    use freshet_engine::types::network::Kind;
 
     use super::*;
 
@@ -252,6 +267,8 @@ mod tests {
                 short,
                 other,
                 column("price", 7, PgType::Numeric),
+                column("ip", 9, PgType::Inet),
+                column("net", 10, PgType::Cidr),
                 ColumnSchema { pg_type: None, ..column("made", 8, PgType::Int4) },
             ],
             primary_key: vec![0],
@@ -293,6 +310,8 @@ mod tests {
         let integers = |numbers: &[i64]| Some(numbers.iter().map(|n| KeyHash::of_integer(*n)).collect::<Vec<_>>());
         let texts = |text: &str| Some(vec![KeyHash::of_text(text)]);
         let zero = Some(vec![KeyHash::of_uuid(&[0; 16])]);
+        let network =
+            |text| Network::parse(Kind::Inet, text).map(|network| vec![KeyHash::of_network(&network.held())]).ok();
         for (sql, attnum, expected) in [
             ("UPDATE t SET x = 1 WHERE id = 5", 1, integers(&[5])),
             ("UPDATE t SET x = 1 WHERE id = ' 5 '", 1, integers(&[5])),
@@ -309,6 +328,17 @@ mod tests {
             ("UPDATE t SET x = 1 WHERE short = 'abcd  '", 5, texts("abcd  ")),
             ("UPDATE t SET x = 1 WHERE other = 'a'", 6, None),
             ("UPDATE t SET x = 1 WHERE price = 5", 7, None),
+            ("UPDATE t SET x = 1 WHERE ip = '10.1.2.3/8'", 9, network("10.1.2.3/8")),
+            ("UPDATE t SET x = 1 WHERE ip = '2001:DB8::0/32'::inet", 9, network("2001:db8::/32")),
+            ("UPDATE t SET x = 1 WHERE ip = '10.0/16'::cidr", 9, network("10.0.0.0/16")),
+            // Only cidr_in reads it.
+            ("UPDATE t SET x = 1 WHERE ip = '10.1'::cidr", 9, None),
+            ("UPDATE t SET x = 1 WHERE ip = ' 10.1.2.3'", 9, None),
+            ("UPDATE t SET x = 1 WHERE net = '10.0.0.0/8'", 10, network("10.0.0.0/8")),
+            ("INSERT INTO t (net) VALUES ('10/8')", 10, network("10.0.0.0/8")),
+            ("INSERT INTO t (net) VALUES ('10')", 10, None),
+            // Stored as 10.0.0.0/8.
+            ("INSERT INTO t (net) VALUES ('10.1.2.3/8'::inet)", 10, None),
             ("UPDATE t SET x = 1 WHERE made = 5", 8, None),
             ("INSERT INTO t (id, name) VALUES (5, 'x')", 1, integers(&[5])),
             ("INSERT INTO t (id, name) VALUES (5, 'x')", 3, texts("x")),
@@ -353,6 +383,14 @@ mod tests {
         assert_eq!(bound(BY_NAME, &[1042], 0, &[b"a"], 3), None, "blanks do not count");
         assert_eq!(bound(BY_NAME, &[25], 0, &["ä".as_bytes()], 3), None, "in which encoding?");
         assert_eq!(bound("DELETE FROM t WHERE u = $1", &[], 1, &[&[0; 16]], 4), Some(vec![KeyHash::of_uuid(&[0; 16])]));
+        const BY_IP: &str = "DELETE FROM t WHERE ip = $1";
+        let ten =
+            Network::parse(Kind::Inet, "10.0.0.0/8").map(|network| vec![KeyHash::of_network(&network.held())]).ok();
+        assert_eq!(bound(BY_IP, &[], 0, &[b"10.0.0.0/8"], 9), ten);
+        assert_eq!(bound(BY_IP, &[869], 1, &[&[2, 8, 0, 4, 10, 0, 0, 0]], 9), ten);
+        assert_eq!(bound(BY_IP, &[650], 1, &[&[2, 8, 1, 4, 10, 0, 0, 0]], 9), ten);
+        assert_eq!(bound(BY_IP, &[25], 0, &[b"10.0.0.0/8"], 9), None);
+        assert_eq!(bound(BY_IP, &[650], 0, &[b"10"], 9), None);
         // Parsed before the column was of its type: a parameter without a declared type keeps the one that it got.
         let body = bind(1, &[b"\0\0\0\x01", b"\0\0\0\x05"]);
         let of = |types: &[u8], since| {

@@ -20,7 +20,7 @@ pub(super) fn enum_setup() -> String {
 }
 
 /// The types of columns and expressions.
-pub(super) static TYPES: LazyLock<[PgType; 28]> = LazyLock::new(|| {
+pub(super) static TYPES: LazyLock<[PgType; 30]> = LazyLock::new(|| {
     [
         PgType::Int4,
         PgType::Int4,
@@ -42,6 +42,8 @@ pub(super) static TYPES: LazyLock<[PgType; 28]> = LazyLock::new(|| {
         PgType::Interval,
         PgType::Uuid,
         PgType::Bytea,
+        PgType::Inet,
+        PgType::Cidr,
         PgType::Varbit,
         PgType::Jsonb,
         PgType::Array(Element::Int4),
@@ -86,6 +88,19 @@ pub(super) fn tame(pg_type: PgType) -> &'static [&'static str] {
         PgType::Interval => &["1 day", "1 mon", "-1 day", "04:05:06.789", "00:00:00", "2 years 3 days", "15 minutes"],
         PgType::Uuid => &["00000000-0000-0000-0000-000000000001", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
         PgType::Bit | PgType::Varbit => &["101", "1", "01", "10110001"],
+        PgType::Inet => &[
+            "10.1.2.3",
+            "10.1.2.0/24",
+            "10.1.2.3/24",
+            "10.0.0.0/8",
+            "0.0.0.0/0",
+            "::1",
+            "2001:db8::/32",
+            "2001:db8::1:0:0:1/64",
+            "::ffff:10.1.2.3",
+            "255.255.255.255",
+        ],
+        PgType::Cidr => &["10.0.0.0/8", "10.1.2.0/24", "10.1.2.3/32", "0.0.0.0/0", "::/0", "2001:db8::/32", "::1/128"],
         PgType::Bytea => &["\\x", "\\x00ff", "\\x61", "\\x5c27"],
         PgType::Jsonb => {
             &["{\"a\": 1}", "[1, 2, \"x\"]", "null", "\"s\"", "{\"a\": {\"b\": [true]}, \"k\": \"v\"}", "1.50"]
@@ -204,6 +219,7 @@ pub(super) fn constants_of(function: &str, argument: usize, of: &[PgType]) -> Op
         ("make_timestamp" | "make_timestamptz", 5) | ("make_time", 2) => &["0", "1.5", "59.25"],
         ("width_bucket", 3) => &["4", "10"],
         ("split_part", 2) => &["1", "2", "-1"],
+        ("set_masklen", 1) => &["0", "8", "20", "24", "32", "-1"],
         ("factorial", 0) => &["0", "3", "10"],
         (
             "overlay" | "substring" | "substr" | "left" | "right" | "repeat" | "lpad" | "rpad" | "get_byte" | "get_bit",

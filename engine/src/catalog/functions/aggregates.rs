@@ -164,7 +164,7 @@ const fn array_agg(element: Element) -> Aggregate {
 }
 
 /// `Element::pg_type`, for constants.
-const ARRAY_ELEMENTS: [PgType; 13] = [
+const ARRAY_ELEMENTS: [PgType; 15] = [
     PgType::Bool,
     PgType::Int2,
     PgType::Int4,
@@ -178,6 +178,8 @@ const ARRAY_ELEMENTS: [PgType; 13] = [
     PgType::Timestamp,
     PgType::Timestamptz,
     PgType::Uuid,
+    PgType::Inet,
+    PgType::Cidr,
 ];
 
 macro_rules! regression_list {
@@ -192,7 +194,8 @@ macro_rules! ordered_list {
         aggregate_list!($name, $function:
             Int2 => Int2, Int4 => Int4, Int8 => Int8, Float4 => Float4, Float8 => Float8, Numeric => Numeric,
             Text => Text, Varchar => Varchar, Bpchar => Bpchar, Date => Date, Time => Time, Timestamp => Timestamp,
-            Timestamptz => Timestamptz, Interval => Interval, Bool => Bool, Uuid => Uuid)
+            Timestamptz => Timestamptz, Interval => Interval, Bool => Bool, Uuid => Uuid, Inet => Inet,
+            Cidr => Cidr)
     };
 }
 
@@ -223,11 +226,11 @@ static LISTS: &[&[&Aggregate]] = &[
     aggregate_list!("min", Min:
         Int8 => Int8, Int4 => Int4, Int2 => Int2, Float4 => Float4, Float8 => Float8, Date => Date, Time => Time,
         Timestamp => Timestamp, Timestamptz => Timestamptz, Interval => Interval, Text => Text, Numeric => Numeric,
-        Bpchar => Bpchar),
+        Bpchar => Bpchar, Inet => Inet),
     aggregate_list!("max", Max:
         Int8 => Int8, Int4 => Int4, Int2 => Int2, Float4 => Float4, Float8 => Float8, Date => Date, Time => Time,
         Timestamp => Timestamp, Timestamptz => Timestamptz, Interval => Interval, Text => Text, Numeric => Numeric,
-        Bpchar => Bpchar),
+        Bpchar => Bpchar, Inet => Inet),
     aggregate_list!("bool_and", BoolAnd: Bool => Bool),
     aggregate_list!("every", BoolAnd: Bool => Bool),
     aggregate_list!("bool_or", BoolOr: Bool => Bool),
@@ -252,6 +255,8 @@ static LISTS: &[&[&Aggregate]] = &[
         &array_agg(Element::Timestamp),
         &array_agg(Element::Timestamptz),
         &array_agg(Element::Uuid),
+        &array_agg(Element::Inet),
+        &array_agg(Element::Cidr),
     ],
     spread_list!("variance", VarSamp),
     spread_list!("var_samp", VarSamp),

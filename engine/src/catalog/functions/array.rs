@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ahash::RandomState;
-use arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, BooleanArray, Int32Array, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, BooleanArray, Int32Array, StringBuilder};
 use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 use hashbrown::HashSet;
 
@@ -19,6 +19,7 @@ use crate::types::access::{TextColumn, array_of};
 use crate::types::array::{ArrayView, write_element_text, write_vector};
 use crate::types::build::ColumnBuilder;
 use crate::types::encode::{ColumnEncoder, Format};
+use crate::types::network::{Kind, Network};
 use crate::types::{Element, Value};
 
 /// A type that stands for any array in the entries below.
@@ -204,7 +205,7 @@ fn element_at(o: &[Operand], rows: usize, element: Element) -> Result<ArrayRef, 
     Ok(column.finish())
 }
 
-/// Values that are compared with elements: numbers of any width, or bytes.
+/// Values that are compared with elements: numbers of any width, bytes, or addresses.
 enum Probe<'a> {
     Int2(&'a [i16]),
     Int4(&'a [i32]),
@@ -212,12 +213,14 @@ enum Probe<'a> {
     Bool(&'a BooleanArray),
     Text(TextColumn<'a>),
     Uuid(&'a arrow::array::FixedSizeBinaryArray),
+    Network(&'a BinaryArray),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Number(i64),
     Bytes(&'a [u8]),
+    Network(Network),
 }
 
 impl<'a> Probe<'a> {
@@ -228,6 +231,7 @@ impl<'a> Probe<'a> {
             DataType::Int64 => Self::Int8(array.as_primitive::<Int64Type>().values()),
             DataType::Boolean => Self::Bool(array.as_boolean()),
             DataType::Utf8 | DataType::Dictionary(..) => Self::Text(TextColumn::of(array)),
+            DataType::Binary => Self::Network(array.as_binary()),
             DataType::FixedSizeBinary(_) => Self::Uuid(array.as_fixed_size_binary()),
             _ => return Err(wrong_operand()),
         })
@@ -241,21 +245,25 @@ impl<'a> Probe<'a> {
             Self::Bool(values) => Key::Number(values.value(row).into()),
             Self::Text(values) => Key::Bytes(values.get(row).as_bytes()),
             Self::Uuid(values) => Key::Bytes(values.value(row)),
+            Self::Network(values) => Key::Network(Network::of_held(values.value(row))),
         }
     }
 
-    fn is_number(&self) -> bool {
-        !matches!(self, Self::Text(_) | Self::Uuid(_))
+    /// An element as the keys of these values are.
+    fn element_key<'e>(&self, bytes: &'e [u8]) -> Key<'e> {
+        match self {
+            Self::Text(_) | Self::Uuid(_) => Key::Bytes(bytes),
+            // A cidr among the elements equals an inet. They were looked at when the array came.
+            Self::Network(_) => Network::decode(Kind::Inet, bytes).map_or(Key::Bytes(bytes), Key::Network),
+            Self::Int2(_) | Self::Int4(_) | Self::Int8(_) | Self::Bool(_) => Key::Number(number(bytes)),
+        }
     }
 }
 
-/// An element as the probe's keys are; a number has one, two, four or eight bytes.
-fn element_key(bytes: &[u8], is_number: bool) -> Key<'_> {
-    if !is_number {
-        return Key::Bytes(bytes);
-    }
+/// A number of one, two, four or eight bytes.
+fn number(bytes: &[u8]) -> i64 {
     let negative = bytes.len() > 1 && bytes[0] & 0x80 != 0;
-    Key::Number(bytes.iter().fold(if negative { -1 } else { 0 }, |number, byte| number << 8 | i64::from(*byte)))
+    bytes.iter().fold(if negative { -1 } else { 0 }, |number, byte| number << 8 | i64::from(*byte))
 }
 
 /// From so many elements on, those of a constant array are hashed.
@@ -272,11 +280,10 @@ fn equals_any(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRe
     let nulls = values.logical_nulls();
     let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
     let arrays = Bytes::view(operand(o, 1)?)?;
-    let number = probe.is_number();
     if let Operand::Scalar(Value::Array(bytes)) = operand(o, 1)? {
         let array = ArrayView::of(bytes);
         let (count, has_null) = (array.len(), array.elements().any(|element| element.is_none()));
-        let keys = || array.elements().flatten().map(|element| element_key(element, number));
+        let keys = || array.elements().flatten().map(|element| probe.element_key(element));
         let hashed: Option<HashSet<Key<'_>, RandomState>> = (count >= HASHED_MIN).then(|| keys().collect());
         let value = |row| {
             if is_null(row) {
@@ -297,7 +304,7 @@ fn equals_any(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRe
         let mut has_null = false;
         for element in array.elements() {
             match element {
-                Some(element) if element_key(element, number) == key => return Some(true),
+                Some(element) if probe.element_key(element) == key => return Some(true),
                 Some(_) => {}
                 None => has_null = true,
             }
@@ -324,6 +331,7 @@ fn scalar_type(value: &Value) -> Result<PgType, EvalError> {
         Value::Timestamptz(_) => PgType::Timestamptz,
         Value::Text(_) => PgType::Text,
         Value::Uuid(_) => PgType::Uuid,
+        Value::Network(_) => PgType::Inet,
         _ => return Err(wrong_operand()),
     })
 }
@@ -343,7 +351,23 @@ macro_rules! subscripts {
     };
 }
 
-subscripts!(Bool, Int2, Int4, Int8, Float4, Float8, Numeric, Text, Varchar, Date, Timestamp, Timestamptz, Uuid);
+subscripts!(
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    Numeric,
+    Text,
+    Varchar,
+    Date,
+    Timestamp,
+    Timestamptz,
+    Uuid,
+    Inet,
+    Cidr
+);
 
 pub fn subscript(element: Element) -> &'static Function {
     &SUBSCRIPTS[element as usize]

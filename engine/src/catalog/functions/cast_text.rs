@@ -198,7 +198,8 @@ mod conversion {
     // The type markers have the types' names, which the parent module imports otherwise.
     use super::{Function, Known, PgType, converts, input, output, output_name};
     conversions! {
-        Bool, Int2, Int4, Int8, Float4, Float8, Numeric, Date, Time, Timestamp, Timestamptz, Interval, Uuid, Bytea, Bit, Varbit, Json, Jsonb
+        Bool, Int2, Int4, Int8, Float4, Float8, Numeric, Date, Time, Timestamp, Timestamptz, Interval, Uuid, Bytea, Bit, Varbit, Inet,
+        Cidr, Json, Jsonb
     }
     pub(super) fn all() -> &'static [Function] {
         VIA_TEXT

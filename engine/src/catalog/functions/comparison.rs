@@ -1,4 +1,4 @@
-//! = <> < <= > >= over numbers, booleans, uuid and bytea. Text is in `text_comparison`, dates in `datetime`.
+//! = <> < <= > >= over numbers, booleans, uuid, bytea and inet. Text is in `text_comparison`, dates in `datetime`.
 //!
 //! Floats order as in PostgreSQL: NaN equals itself and is greater than every other value, -0 equals 0
 //! (utils/float.h, float8_cmp_internal's inline forms).
@@ -12,7 +12,7 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use super::numeric_arithmetic::compare_numerics;
 use super::vector::{Native, bool_column, compare, constant_bool, operand, wrong_operand};
 use super::{EvalContext, EvalError, Function, Operand};
-use crate::types::PgType::{Bool, Bytea, Float4, Float8, Int2, Int4, Int8, Numeric, Uuid};
+use crate::types::PgType::{Bool, Bytea, Float4, Float8, Inet, Int2, Int4, Int8, Numeric, Uuid};
 use crate::types::Value;
 
 /// One of the six comparisons.
@@ -106,13 +106,14 @@ fn bools<R: Relation>(operands: &[Operand], rows: usize, _: &EvalContext<'_>) ->
     Ok(ordered::<_, R>(&view(operand(operands, 0)?)?, &view(operand(operands, 1)?)?, rows))
 }
 
-/// memcmp, and the shorter first (varlena.c byteacmp; uuid.c uuid_internal_cmp).
+/// memcmp, and the shorter first (varlena.c byteacmp; uuid.c uuid_internal_cmp; what is held of an inet has the order of network.c
+/// network_cmp_internal).
 fn bytes<R: Relation>(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     fn view(operand: &Operand) -> Result<Ordered<'_, &[u8]>, EvalError> {
         match operand {
             Operand::Scalar(Value::Null) => Ok(Ordered::Null),
             Operand::Scalar(Value::Uuid(value)) => Ok(Ordered::Scalar(value)),
-            Operand::Scalar(Value::Bytea(value)) => Ok(Ordered::Scalar(value)),
+            Operand::Scalar(Value::Bytea(value) | Value::Network(value)) => Ok(Ordered::Scalar(value)),
             Operand::Scalar(_) => Err(wrong_operand()),
             Operand::Column(array) => {
                 let any = array.as_any();
@@ -160,4 +161,5 @@ pub(super) static ENTRIES: &[Function] = six! {
     Numeric Numeric "numeric.c numeric_" numerics;
     Uuid Uuid "uuid.c uuid_" bytes;
     Bytea Bytea "varlena.c bytea" bytes;
+    Inet Inet "network.c network_" bytes;
 };

@@ -23,6 +23,7 @@ mod float;
 mod format;
 mod json;
 mod json_output;
+mod network;
 mod number_pattern;
 mod numeric_arithmetic;
 mod pattern;

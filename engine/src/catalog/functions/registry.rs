@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use super::{
     Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, format, json, json_output,
-    number_pattern, numeric_arithmetic, pattern, regular, text, text_comparison,
+    network, number_pattern, numeric_arithmetic, pattern, regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -63,6 +63,7 @@ impl ArgumentType {
                 PgType::Interval => 'T',
                 PgType::Bit | PgType::Varbit => 'V',
                 PgType::Uuid | PgType::Bytea | PgType::Json | PgType::Jsonb => 'U',
+                PgType::Inet | PgType::Cidr => 'I',
                 PgType::Array(_) => 'A',
                 PgType::Enum(_) => 'E',
                 PgType::Unknown => 'X',
@@ -211,6 +212,7 @@ static ENTRIES: &[&[Function]] = &[
     bits::ENTRIES,
     bucket::ENTRIES,
     json::ENTRIES,
+    network::ENTRIES,
     regular::ENTRIES,
 ];
 

@@ -106,7 +106,9 @@ impl Argument for Bytes {
     fn view(operand: &Operand) -> Result<Option<Binaries<'_>>, EvalError> {
         match operand {
             Operand::Scalar(Value::Null) => Ok(None),
-            Operand::Scalar(Value::Bytea(bytes) | Value::Array(bytes)) => Ok(Some(Binaries::Scalar(bytes))),
+            Operand::Scalar(Value::Bytea(bytes) | Value::Network(bytes) | Value::Array(bytes)) => {
+                Ok(Some(Binaries::Scalar(bytes)))
+            }
             Operand::Scalar(_) => Err(wrong_operand()),
             Operand::Column(array) => {
                 array.as_any().downcast_ref().map(|array| Some(Binaries::Column(array))).ok_or_else(wrong_operand)

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, PrimitiveArray, StringBuilder};
+use arrow::array::{ArrayRef, AsArray, BinaryArray, PrimitiveArray, StringBuilder};
 use arrow::datatypes::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
 };
@@ -13,6 +13,7 @@ use super::{Accumulator, Groups, Running, Seen, for_each_valid, nulls_of};
 use crate::catalog::functions::EvalError;
 use crate::executor::order::{compare_floats, interval_span};
 use crate::types::access::{TextColumn, interval_native, interval_of};
+use crate::types::network::Network;
 use crate::types::numeric::{NumericBuilder, NumericColumn};
 use crate::types::{Interval, Numeric, PgType};
 
@@ -44,10 +45,13 @@ pub(super) fn extreme(which: Which, pg_type: PgType) -> Result<Box<dyn Accumulat
         PgType::Float8 => Box::new(Others::new(which, Float8)),
         PgType::Numeric => Box::new(Others::new(which, Numerics)),
         PgType::Interval => Box::new(Others::new(which, Intervals)),
+        PgType::Inet => Box::new(Others::new(which, Networks)),
         PgType::Text | PgType::Varchar | PgType::Name | PgType::Bpchar => Box::new(Texts::new(which, pg_type)),
         PgType::Bool
         | PgType::Uuid
         | PgType::Bytea
+        // min and max are those of inet.
+        | PgType::Cidr
         | PgType::Bit
         | PgType::Varbit
         | PgType::Json
@@ -257,6 +261,25 @@ impl Family for Intervals {
     fn array(items: Vec<Option<Interval>>) -> ArrayRef {
         let native = items.into_iter().map(|item| item.map(interval_native));
         Arc::new(native.collect::<PrimitiveArray<IntervalMonthDayNanoType>>())
+    }
+}
+
+struct Networks;
+impl Family for Networks {
+    type Item = Network;
+    fn reader<'a>(&self, values: &'a ArrayRef) -> Box<dyn Fn(usize) -> Network + 'a> {
+        let values = values.as_binary::<i32>();
+        Box::new(|row| Network::of_held(values.value(row)))
+    }
+    fn compare(a: Network, b: Network) -> Ordering {
+        a.cmp(&b)
+    }
+    fn is_identical(a: Network, b: Network) -> bool {
+        a == b
+    }
+    fn array(items: Vec<Option<Network>>) -> ArrayRef {
+        let held = items.into_iter().map(|item| item.map(Network::held));
+        Arc::new(held.collect::<BinaryArray>())
     }
 }
 

@@ -196,7 +196,9 @@ impl ColumnMap {
             PgType::Text | PgType::Varchar | PgType::Name | PgType::Bpchar | PgType::Enum(_) | PgType::Bytea => {
                 Self::Text(TextMap::default())
             }
-            PgType::Bit | PgType::Varbit | PgType::Jsonb => Self::Text(TextMap::default()),
+            PgType::Bit | PgType::Varbit | PgType::Inet | PgType::Cidr | PgType::Jsonb => {
+                Self::Text(TextMap::default())
+            }
             PgType::Array(element) if element.is_bytewise() => Self::Text(TextMap::default()),
             PgType::Interval | PgType::Uuid => Self::Wide(WideMap::default()),
             PgType::Json | PgType::Array(_) | PgType::Unknown => return Err(unknown(pg_type)),

@@ -17,7 +17,7 @@ const COMPARISONS: [(&str, &str); 7] =
 /// Reserved words that are values.
 const VALUES: [&str; 6] = ["null", "true", "false", "current_timestamp", "current_date", "localtimestamp"];
 /// Types that values may be cast to, by one word; some are keywords, the others names that somebody may give to a type of his own.
-const TYPES: [(&str, Option<Cast>); 24] = [
+const TYPES: [(&str, Option<Cast>); 26] = [
     ("int2", Some(Cast::Integer)),
     ("int4", Some(Cast::Integer)),
     ("int8", Some(Cast::Integer)),
@@ -28,6 +28,8 @@ const TYPES: [(&str, Option<Cast>); 24] = [
     ("text", Some(Cast::Text)),
     ("varchar", Some(Cast::Text)),
     ("uuid", Some(Cast::Uuid)),
+    ("inet", Some(Cast::Network)),
+    ("cidr", Some(Cast::Network)),
     ("bool", None),
     ("boolean", None),
     ("numeric", None),

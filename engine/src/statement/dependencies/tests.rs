@@ -213,7 +213,7 @@ fn what_is_in_doubt_is_refused() {
     ] {
         assert!(read(sql).is_err(), "{sql}: {:?}", read(sql));
     }
-    let casts = Catalog { has_user_casts: true, ..catalog() };
+    let casts = Catalog { changes_builtin_types: true, ..catalog() };
     assert!(dependencies("SELECT id FROM t", &casts, &["public".into()]).is_err());
 }
 

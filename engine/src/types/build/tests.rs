@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::types::access::{self, TextColumn, value_at};
 use crate::types::encode::{ColumnEncoder, Format};
+use crate::types::network::{Family, Network};
 use crate::types::{Interval, Numeric};
 
 fn column(pg_type: PgType, typmod: i32, values: &[Value]) -> ArrayRef {
@@ -151,6 +152,14 @@ fn value_of(pg_type: PgType) -> BoxedStrategy<Value> {
         }
         PgType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
         PgType::Bytea => prop::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Value::Bytea(bytes.into())).boxed(),
+        PgType::Inet | PgType::Cidr => (any::<bool>(), any::<u8>(), any::<u128>(), 0u32..128)
+            .prop_map(move |(is_v4, bits, address, zeros)| {
+                let (family, width) = if is_v4 { (Family::V4, 32) } else { (Family::V6, 128) };
+                let address = (address >> (128 - width)) >> zeros.min(width - 1);
+                let network = Network { family, bits: bits % (family.width() + 1), address };
+                Value::Network(if pg_type == PgType::Cidr { network.network() } else { network }.held().into())
+            })
+            .boxed(),
         PgType::Array(element) => {
             let item = prop_oneof![1 => Just(Value::Null), 5 => value_of(element.pg_type())];
             prop::collection::vec(item, 0..6)

@@ -70,8 +70,8 @@ impl LoadedCatalog {
 
     /// Why no write is told apart by its keys; for people.
     pub fn keys_are_not_told_because(&self) -> Option<&'static str> {
-        if self.catalog.has_user_casts {
-            return Some("the database has casts between PostgreSQL's types");
+        if self.catalog.changes_builtin_types {
+            return Some("the database has casts between PostgreSQL's types, or default operator classes of them");
         }
         self.lookalikes.operators.contains("=").then_some("the database has an operator = over PostgreSQL's types")
     }
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(understood(&with(types, Lookalikes::default())), [true, false, true, true]);
         let functions = Catalog { user_functions: ["now".into()].into_iter().collect(), ..Catalog::default() };
         assert_eq!(understood(&with(functions, Lookalikes::default())), [true, true, false, true]);
-        let casts = Catalog { has_user_casts: true, ..Catalog::default() };
+        let casts = Catalog { changes_builtin_types: true, ..Catalog::default() };
         assert_eq!(understood(&with(casts, Lookalikes::default())), [false; 4]);
     }
 
