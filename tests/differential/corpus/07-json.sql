@@ -19,3 +19,34 @@ SELECT id, 'a' = ANY (tags), 3 = ANY (nums), 3 <> ALL (nums), 3 > ANY (nums), ta
 SELECT id, array_to_string(tags, ','), array_to_string(nums, '-', 'none'), array_position(nums, 3), array_append(nums, 9), array_cat(nums, '{1}'), nums || 7, 0 || nums, array_remove(nums, 3) FROM posts ORDER BY id;
 SELECT ARRAY[1, 2, NULL], ARRAY['a', 'b']::text[], ARRAY[1.50, 2], ARRAY[]::int[], '{1,2}'::int[], ARRAY[true, NULL];
 SELECT array_agg(id ORDER BY id), array_agg(author ORDER BY id DESC), array_agg(DISTINCT author ORDER BY author), array_agg(title ORDER BY id) FILTER (WHERE id > 1) FROM posts;
+-- jsonb by equality, put together and taken apart.
+let f = '{"a": 1, "b": [1, 2.50, "x", null]}' ;; '[1, "a", {"z": []}, "a", null]' ;; '{}' ;; '[]' ;; '"a"' ;; '1.0' ;; 'null' ;; '{"é\"": {"b": {}}, "bb": true, "c": 1e3}' ;; NULL
+let g = '{"b": [1.0, 2.5, "x", null], "a": 1.00}' ;; '["a", 1]' ;; '{}' ;; '[]' ;; '1' ;; '-0.0' ;; '{"c": 1000, "a": {"b": 1}}' ;; NULL
+SELECT {f}::jsonb = {g}::jsonb, {f}::jsonb <> {g}, {g} = {f}::jsonb, {f}::jsonb IS DISTINCT FROM {g}::jsonb, nullif({f}::jsonb, {g});
+SELECT {f}::jsonb || {g}::jsonb, {f}::jsonb || {g}, {g} || {f}::jsonb;
+let key = 'a' ;; 'b' ;; 'é"' ;; '' ;; NULL
+SELECT {f}::jsonb - {key};
+SELECT {f}::jsonb - {key}::text, {f}::jsonb - ARRAY['c', {key}];
+let at = 0 ;; 1 ;; -1 ;; 9 ;; -9 ;; NULL
+SELECT {f}::jsonb - {at}::int;
+SELECT {f}::jsonb ?| ARRAY[{key}, 'bb'], {f}::jsonb ?& ARRAY[{key}, 'b'], {f}::jsonb ?| '{}', {f}::jsonb ?& '{}';
+SELECT jsonb_pretty({f}), jsonb_pretty({g}::jsonb);
+let number = '7' ;; '-2.5' ;; '1e3' ;; '99999.5' ;; '3000000000' ;; 'true' ;; '"7"' ;; 'null' ;; '[7]' ;; NULL
+let to = int2 ;; int4 ;; int8 ;; float4 ;; float8 ;; numeric ;; bool
+SELECT {number}::jsonb::{to}, ('[' || {number} || ']')::jsonb -> 0 = {number}::jsonb;
+SELECT count(DISTINCT j), count(DISTINCT j -> 'a') FROM docs WHERE id < 5;
+SELECT j -> {k} AS part, count(*), min(id) FROM docs GROUP BY 1 ORDER BY 3;
+SELECT id FROM docs WHERE j = {f} OR j -> 'num' = {number} ORDER BY id;
+-- JSON made of values and rows.
+let v = 1 ;; -2.50 ;; 1e20::float8 ;; 'NaN'::float4 ;; 'a "q" \ é' ;; true ;; date '2024-02-29' ;; timestamp '2024-02-29 12:00:00.5' ;; timestamptz '2024-07-01 00:00+00' ;; interval '1 day 2 hours' ;; '\x01ff'::bytea ;; ARRAY[1, NULL, 3] ;; ARRAY['a', NULL, '"'] ;; '{"a" :1}'::json ;; '{"b": [1, 2]}'::jsonb ;; inet '10.0.0.1/8' ;; '101'::bit(3) ;; NULL
+SELECT json_build_object('v', {v}, 'w', {k}), jsonb_build_object('vv', {v}, 'w', {k}, 'vv', 1), json_build_array({v}, {k}), jsonb_build_array({k}, {v});
+SELECT to_json({v}), to_jsonb({v});
+SELECT json_build_object({v}, 1), jsonb_build_object({v}, 1);
+SELECT json_agg({v}), jsonb_agg({v}), json_object_agg(id, {v} ORDER BY id), jsonb_object_agg(id % 3, {v} ORDER BY id) FROM docs WHERE id < 5;
+SELECT json_agg({e} ORDER BY id), to_json(array_agg(id ORDER BY id)), array_to_json(array_agg(title ORDER BY id)) FROM posts;
+SELECT row_to_json(q), to_jsonb(q) FROM (SELECT id, {e} AS "an ""item""" FROM posts ORDER BY id) q ORDER BY q.id;
+SELECT json_agg(q ORDER BY q.id), jsonb_agg(q ORDER BY q.id DESC), count(q) FROM (SELECT id, {e} FROM posts) q;
+SELECT p.id, (SELECT json_agg(q.id) FROM (SELECT id FROM docs d WHERE d.id % 4 + 1 = p.id ORDER BY id DESC) q) FROM posts p ORDER BY p.id;
+SELECT p.id, ARRAY(SELECT d.id FROM docs d WHERE d.id = p.id ORDER BY d.id DESC), ARRAY(SELECT id FROM docs ORDER BY id DESC LIMIT 3) FROM posts p ORDER BY p.id;
+SELECT row_to_json((SELECT r FROM (SELECT p.id, p.title AS t, {v} AS v) r)), row_to_json(ROW(p.id, {v})) FROM posts p ORDER BY p.id;
+SELECT to_json(plain), plain::jsonb, plain::text::jsonb, j::json, json_build_object('j', j, 'plain', plain) FROM docs ORDER BY id;
