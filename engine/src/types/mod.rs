@@ -386,6 +386,8 @@ pub struct FormatSettings {
     pub time_zone: jiff::tz::TimeZone,
     pub extra_float_digits: i32,
     pub bytea_output: ByteaOutput,
+    /// By upstream's version. None: not known.
+    pub power_scale: Option<numeric::PowerScale>,
 }
 
 impl Default for FormatSettings {
@@ -398,6 +400,7 @@ impl Default for FormatSettings {
             time_zone: jiff::tz::TimeZone::UTC,
             extra_float_digits: 1,
             bytea_output: ByteaOutput::Hex,
+            power_scale: None,
         }
     }
 }

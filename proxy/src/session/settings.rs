@@ -26,6 +26,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use freshet_engine::types::numeric::PowerScale;
 use freshet_engine::types::{ByteaOutput, DateOrder, DateStyle, FormatSettings, IntervalStyle};
 use parking_lot::Mutex;
 
@@ -278,6 +279,11 @@ fn reproduce(values: &SettingsValues) -> Result<FormatSettings, String> {
             "escape" => ByteaOutput::Escape,
             _ => return Err(refuse("bytea_output")),
         },
+        power_scale: match value("server_version_num").parse::<u32>() {
+            Ok(140_000..160_000) => Some(PowerScale::SixteenDecimals),
+            Ok(160_000..190_000) => Some(PowerScale::SixteenDigits),
+            Ok(_) | Err(_) => None,
+        },
     })
 }
 
@@ -294,7 +300,7 @@ pub(crate) mod tests {
     fn reply(time_zone: &str, temporary: bool) -> Vec<u8> {
         let json = format!(
             r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
-            "1", "hex", "on", "off", "Default", "on", "safe_encoding", "content", "C", "C", "C", "UTF8", "notice", "read committed",
+            "1", "hex", "on", "off", "Default", "on", "safe_encoding", "content", "C", "C", "C", "UTF8", "150018", "notice", "read committed",
             "\"$user\", public", "0"]"#
         );
         let mut out = Vec::new();

@@ -26,34 +26,35 @@ pub const NAMES: [&str; ASKED] = [
     "lc_numeric",
     "lc_time",
     "server_encoding",
+    "server_version_num",
     "client_min_messages",
     "default_transaction_isolation",
     "search_path",
     "statement_timeout",
 ];
 pub const REPORTED: usize = 5;
-pub const KEYED: usize = 20;
-pub const ASKED: usize = 21;
+pub const KEYED: usize = 21;
+pub const ASKED: usize = 22;
 
 // Slots by name, where one is needed by itself.
 pub const CLIENT_ENCODING: usize = 3;
 pub const CONFORMING_STRINGS: usize = 4;
-pub const DEFAULT_ISOLATION: usize = 18;
+pub const DEFAULT_ISOLATION: usize = 19;
 /// As written; the path in force depends on the role and on which schemas there are.
-pub const SEARCH_PATH: usize = 19;
-pub const STATEMENT_TIMEOUT: usize = 20;
+pub const SEARCH_PATH: usize = 20;
+pub const STATEMENT_TIMEOUT: usize = 21;
 /// `current_user`.
-pub const ROLE: usize = 21;
+pub const ROLE: usize = 22;
 /// `session_user`.
-pub const SESSION_USER: usize = 22;
+pub const SESSION_USER: usize = 23;
 /// `t` if there are temporary tables or types.
-pub const TEMPORARY: usize = 23;
+pub const TEMPORARY: usize = 24;
 /// The names of settings that the session changed and that are not known here; empty if there are none.
-pub const UNLISTED: usize = 24;
+pub const UNLISTED: usize = 25;
 /// `t` if notifications are listened for.
-pub const LISTENS: usize = 25;
+pub const LISTENS: usize = 26;
 /// All of them.
-pub const COUNT: usize = 26;
+pub const COUNT: usize = 27;
 
 /// The slot of a setting, case-insensitively.
 pub fn slot(name: &str) -> Option<usize> {

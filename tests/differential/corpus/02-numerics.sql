@@ -10,7 +10,7 @@ let y = n ;; n2 ;; n0
 SELECT id, {x} {comparison} {y} FROM numbers ORDER BY id;
 SELECT id, {x} + {y}, {x} - {y}, {x} * {y} FROM numbers WHERE id <> 5 ORDER BY id;
 SELECT id, {x} / 7, 7 / ({x} + 1000), {x} % 0.3, mod({x}, 7) FROM numbers ORDER BY id;
-let f = abs ;; ceil ;; ceiling ;; floor ;; round ;; trunc ;; sign ;; sqrt ;; ln ;; log ;; exp ;; trim_scale ;; min_scale ;; scale
+let f = abs ;; ceil ;; ceiling ;; floor ;; round ;; trunc ;; sign ;; sqrt ;; ln ;; log ;; log10 ;; exp ;; trim_scale ;; min_scale ;; scale
 SELECT {f}({a}::numeric);
 SELECT id, {f}(abs({x}) + 1) FROM numbers WHERE id IN (1, 2, 3, 4, 10, 11, 15) ORDER BY id;
 let places = 0 ;; 1 ;; 2 ;; -1 ;; -3 ;; 20
@@ -30,8 +30,16 @@ SELECT id, +{x}, -{x}, @{x} FROM numbers ORDER BY id;
 SELECT id, greatest({x}, 1.5), least({x}, 0.010), coalesce({x}, 0.000), nullif({x}, 1.5), {x} IS DISTINCT FROM 1.5 FROM numbers ORDER BY id;
 SELECT n2, count(*), sum(n) FROM numbers WHERE id NOT IN (7, 8, 9) GROUP BY n2 ORDER BY n2;
 SELECT power({v}::numeric, 2), {v}::numeric ^ 0.5;
+let exponent = 0 ;; 1 ;; -1 ;; 2 ;; 3.00 ;; 12 ;; -5 ;; 0.5 ;; -1.25 ;; 0.000 ;; 'NaN' ;; 'Infinity' ;; '-Infinity' ;; NULL
+let base = 0 ;; 1.0 ;; -1 ;; 2 ;; 10 ;; 0.1 ;; 1.05 ;; -0.5 ;; 100 ;; 12345.678 ;; 0.9999999 ;; 'NaN' ;; 'Infinity' ;; '-Infinity' ;; NULL
+SELECT power({base}::numeric, {exponent}::numeric), pow({base}::numeric, {exponent}::numeric), {base}::numeric ^ {exponent}::numeric;
+SELECT log({base}::numeric, {exponent}::numeric);
+SELECT power({v}::numeric, 2), {v}::numeric ^ 3, power(1.05, {v}::numeric);
+SELECT factorial(0), factorial(5), factorial(33), factorial(-1 + id) FROM numbers WHERE id BETWEEN 1 AND 20 ORDER BY id;
+SELECT id, sqrt(abs({x})), power({x}, 2), {x} ^ 3, power(abs({x}) + 1, 0.25) FROM numbers WHERE id IN (1, 2, 3, 4, 11) ORDER BY id;
 SELECT div({a}::numeric, {b}::numeric), mod({a}::numeric, {b}::numeric);
 SELECT numeric_inc(1.50), gcd(12.0, 18.00), lcm(4.0, 6.0);
+SELECT gcd({a}::numeric, {b}::numeric), lcm({a}::numeric, {b}::numeric);
 SELECT width_bucket(5.35, 0.024, 10.06, 5), width_bucket(n2, 0, 10, 4) FROM numbers ORDER BY id;
 SELECT id, {x}::real, {x}::double precision, {x}::text, {x}::smallint FROM numbers WHERE id IN (1, 2, 3, 4, 7, 10) ORDER BY id;
 SELECT id, s::numeric / 3, i::numeric * 1.50, b::numeric - 0.5 FROM numbers ORDER BY id;

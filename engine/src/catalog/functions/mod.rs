@@ -26,6 +26,7 @@ mod json_output;
 mod network;
 mod number_pattern;
 mod numeric_arithmetic;
+mod numeric_powers;
 mod pattern;
 mod registry;
 mod regular;
@@ -140,10 +141,12 @@ pub struct Function {
 
 impl Function {
     /// Whether the result depends on the arguments alone. age(timestamptz, timestamptz) does not, though PostgreSQL says that
-    /// it is immutable: it counts by the clock of the session's zone.
+    /// it is immutable: it counts by the clock of the session's zone. Nor do powers of numeric, which have other decimals from
+    /// one release to another.
     pub fn is_fixed(&self) -> bool {
         let is_by_clock = self.name == "age" && self.arguments.first() == Some(&PgType::Timestamptz);
-        self.volatility == Volatility::Immutable && !is_by_clock
+        let is_power = matches!(self.name, "^" | "pow" | "power") && self.result == PgType::Numeric;
+        self.volatility == Volatility::Immutable && !is_by_clock && !is_power
     }
 
     /// An immutable, strict entry: most are.

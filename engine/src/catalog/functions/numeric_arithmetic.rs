@@ -106,7 +106,7 @@ fn mantissas_binary(
 }
 
 /// The two operands of a binary kernel and the union of their NULLs.
-struct Pair<'a> {
+pub(super) struct Pair<'a> {
     left: Numerics<'a>,
     right: Numerics<'a>,
     nulls: Option<NullBuffer>,
@@ -115,7 +115,7 @@ struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     /// None: an operand is the NULL constant.
-    fn new(operands: &'a [Operand], rows: usize) -> Result<Option<Self>, EvalError> {
+    pub(super) fn new(operands: &'a [Operand], rows: usize) -> Result<Option<Self>, EvalError> {
         let left = Numerics::new(operand(operands, 0)?)?;
         let right = Numerics::new(operand(operands, 1)?)?;
         if matches!(left, Numerics::Null) || matches!(right, Numerics::Null) {
@@ -126,7 +126,10 @@ impl<'a> Pair<'a> {
     }
 
     /// `f` one row after the other.
-    fn each(&self, f: impl Fn(Numeric, Numeric) -> Result<Numeric, NumericError>) -> Result<ArrayRef, EvalError> {
+    pub(super) fn each(
+        &self,
+        f: impl Fn(Numeric, Numeric) -> Result<Numeric, NumericError>,
+    ) -> Result<ArrayRef, EvalError> {
         if let (Numerics::Scalar(a), Numerics::Scalar(b)) = (self.left, self.right) {
             return if self.rows == 0 { Ok(null_column(0)) } else { Ok(constant(f(a, b)?, self.rows)) };
         }
@@ -142,7 +145,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-fn null_column(rows: usize) -> ArrayRef {
+pub(super) fn null_column(rows: usize) -> ArrayRef {
     crate::types::access::null_array(NumericType, rows)
 }
 
@@ -320,7 +323,7 @@ fn with_constant(mantissas: &[i64], scale: u16, constant: Numeric, holds: impl F
 }
 
 /// `f` on each value of the one operand.
-fn unary(
+pub(super) fn unary(
     operands: &[Operand],
     rows: usize,
     f: impl Fn(Numeric) -> Result<Numeric, NumericError>,

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use super::{
     Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, format, json, json_output,
-    network, number_pattern, numeric_arithmetic, pattern, regular, text, text_comparison,
+    network, number_pattern, numeric_arithmetic, numeric_powers, pattern, regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -200,6 +200,7 @@ static ENTRIES: &[&[Function]] = &[
     float::OPERATORS,
     float::ENTRIES,
     numeric_arithmetic::ENTRIES,
+    numeric_powers::ENTRIES,
     comparison::ENTRIES,
     text_comparison::ENTRIES,
     text::ENTRIES,

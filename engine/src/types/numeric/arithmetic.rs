@@ -7,13 +7,13 @@ use crate::planted::{Bug, is_planted};
 use crate::types::Numeric;
 
 /// NUMERIC_MIN_SIG_DIGITS: digits that a quotient has at least.
-const SIGNIFICANT_DIGITS_MIN: i32 = 16;
+pub(super) const SIGNIFICANT_DIGITS_MIN: i32 = 16;
 /// NUMERIC_MAX_DISPLAY_SCALE (= NUMERIC_MAX_PRECISION).
-const DISPLAY_SCALE_MAX: i32 = 1000;
+pub(super) const DISPLAY_SCALE_MAX: i32 = 1000;
 /// NUMERIC_MAX_RESULT_SCALE: round() and trunc() clamp to it.
-const RESULT_SCALE_MAX: i32 = 2000;
+pub(super) const RESULT_SCALE_MAX: i32 = 2000;
 /// DEC_DIGITS: decimal digits in one of PostgreSQL's base-10000 digits.
-const DECIMAL_DIGITS: i32 = 4;
+pub(super) const DECIMAL_DIGITS: i32 = 4;
 /// The offset of typmods of varlena types.
 const VARHDRSZ: i32 = 4;
 
@@ -85,6 +85,39 @@ impl Numeric {
             (Self::Finite { .. }, _) => Ok(self),
             _ => Ok(Self::NaN),
         }
+    }
+
+    /// The largest number that both are multiples of. NaN for special values.
+    pub fn gcd(self, other: Self) -> Result<Self, NumericError> {
+        let (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) = (self, other) else {
+            return Ok(Self::NaN);
+        };
+        let (a, b, scale) = align(a, x, b, y)?;
+        Self::new(common_divisor(a, b), scale)
+    }
+
+    /// The smallest number above zero that is a multiple of both; zero if one of them is.
+    pub fn lcm(self, other: Self) -> Result<Self, NumericError> {
+        let (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) = (self, other) else {
+            return Ok(Self::NaN);
+        };
+        if a == 0 || b == 0 {
+            return Self::new(0, x.max(y));
+        }
+        let (a, b, scale) = align(a, x, b, y)?;
+        let multiple = (a / common_divisor(a, b)).checked_mul(b).ok_or(NumericError::Beyond)?;
+        Self::new(multiple.checked_abs().ok_or(NumericError::Beyond)?, scale)
+    }
+
+    pub fn factorial(number: i64) -> Result<Self, NumericError> {
+        if number < 0 {
+            return Err(NumericError::Raises("factorial of a negative number is undefined"));
+        }
+        let mut product = 1i128;
+        for factor in 2..=i128::from(number) {
+            product = product.checked_mul(factor).ok_or(NumericError::Beyond)?;
+        }
+        Self::new(product, 0)
     }
 
     #[expect(clippy::should_implement_trait, reason = "beside its fallible siblings")]
@@ -181,6 +214,15 @@ fn align(a: i128, a_scale: u16, b: i128, b_scale: u16) -> Result<(i128, i128, u1
     Ok((a, b, scale))
 }
 
+/// Euclid's algorithm on magnitudes, which are below 2^127.
+fn common_divisor(a: i128, b: i128) -> i128 {
+    let (mut a, mut b) = (a.abs(), b.abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 fn infinity_of_sign(sign: i32) -> Option<Numeric> {
     match sign {
         0 => None,
@@ -268,7 +310,7 @@ fn quotient_scale(a: i128, a_scale: u16, b: i128, b_scale: u16) -> u16 {
 }
 
 /// Weight and value of the first non-zero base-10000 digit; (0, 0) for zero.
-fn leading_digit(mantissa: i128, scale: u16) -> (i32, i128) {
+pub(super) fn leading_digit(mantissa: i128, scale: u16) -> (i32, i128) {
     if mantissa == 0 {
         return (0, 0);
     }

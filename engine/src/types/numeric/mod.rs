@@ -3,18 +3,22 @@
 //! [`Numeric`] holds up to 38 digits; whatever needs more ends in [`NumericError::Beyond`] and goes upstream.
 //! Display scale follows PostgreSQL's backend/utils/adt/numeric.c operation by operation, because it is visible in
 //! the text. [`mod@array`] has the three array forms, [`arithmetic`] the operators, [`convert`] text, integers and
-//! floats, [`pattern`] to_char, [`wire`] the binary format.
+//! floats, [`pattern`] to_char, [`wire`] the binary format; `irrational` and `power` the roots, logarithms and powers.
 
 pub mod arithmetic;
 pub mod array;
 pub mod convert;
+mod irrational;
 pub mod pattern;
+mod power;
+mod real;
 pub mod wire;
 
 use std::cmp::Ordering;
 use std::fmt;
 
 pub use array::{NumericBuilder, NumericColumn, fixed_scale, numeric_at};
+pub use power::PowerScale;
 
 use super::Numeric;
 

@@ -106,6 +106,190 @@ fn operators_agree_with_postgresql() {
     }
 }
 
+/// Value, then sqrt, exp, ln and log as PostgreSQL 15 to 18 print them; empty: of more digits than are held.
+const IRRATIONALS: &[[&str; 5]] = &[
+    ["0", "0.000000000000000", "1.0000000000000000", "cannot take logarithm of zero", "cannot take logarithm of zero"],
+    [
+        "0.00",
+        "0.000000000000000",
+        "1.0000000000000000",
+        "cannot take logarithm of zero",
+        "cannot take logarithm of zero",
+    ],
+    ["1", "1.000000000000000", "2.7182818284590452", "0.0000000000000000", "0.0000000000000000"],
+    ["2", "1.414213562373095", "7.3890560989306502", "0.6931471805599453", "0.3010299956639812"],
+    ["3.00", "1.732050807568877", "20.085536923187668", "1.0986122886681097", "0.4771212547196624"],
+    ["10", "3.162277660168379", "22026.465794806717", "2.3025850929940457", "1.0000000000000000"],
+    ["16", "4.000000000000000", "8886110.5205078726", "2.7725887222397812", "1.2041199826559248"],
+    ["0.25", "0.50000000000000000", "1.2840254166877415", "-1.3862943611198906", "-0.6020599913279624"],
+    ["12345.678", "111.1111065555555", "value overflows numeric format", "9.4210613212918320", "4.0915149455092013"],
+    ["1e-10", "0.000010000000000000000", "1.0000000001000000", "-23.025850929940457", "-10.000000000000000"],
+    ["1e30", "1000000000000000.0", "value overflows numeric format", "69.077552789821371", "30.000000000000000"],
+    ["0.5", "0.70710678118654752", "1.6487212707001281", "-0.6931471805599453", "-0.3010299956639812"],
+    [
+        "-1",
+        "cannot take square root of a negative number",
+        "0.3678794411714423",
+        "cannot take logarithm of a negative number",
+        "cannot take logarithm of a negative number",
+    ],
+    ["NaN", "NaN", "NaN", "NaN", "NaN"],
+    ["Infinity", "Infinity", "Infinity", "Infinity", "Infinity"],
+    [
+        "-Infinity",
+        "cannot take square root of a negative number",
+        "0",
+        "cannot take logarithm of a negative number",
+        "cannot take logarithm of a negative number",
+    ],
+    ["50.5", "7.106335201775948", "8548134287298057692257.9", "3.9219733362813141", "1.7032913781186614"],
+    [
+        "-50.5",
+        "cannot take square root of a negative number",
+        "0.0000000000000000000001169845917706196",
+        "cannot take logarithm of a negative number",
+        "cannot take logarithm of a negative number",
+    ],
+    ["0.9", "0.94868329805051380", "2.4596031111569497", "-0.10536051565782630", "-0.04575749056067513"],
+    ["1.1", "1.048808848170152", "3.0041660239464331", "0.09531017980432486", "0.04139268515822504"],
+    ["1.0000001", "1.000000049999999", "2.7182821002872417", "0.00000009999999500000033", "0.00000004342944601885292"],
+    [
+        "22026.465794806716516957",
+        "148.413159102576603421",
+        "value overflows numeric format",
+        "10.000000000000000000",
+        "4.342944819032518277",
+    ],
+    ["22026.4658", "148.4131591200726", "value overflows numeric format", "10.0000000002357747", "4.3429448191349139"],
+    ["2.302585092994046", "1.517427129385146", "10.000000000000003", "0.8340324452479559", "0.3622156886994633"],
+    ["87", "9.327379053088815", "60760302250568721495223289381302760753", "4.4659081186545837", "1.9395192526186185"],
+    [
+        "123456789.123456789",
+        "11111.11106611111",
+        "value overflows numeric format",
+        "18.631401767168018",
+        "8.091514977603565",
+    ],
+];
+
+/// Base, exponent, then the power in PostgreSQL 15 and in 18.
+const POWERS: &[[&str; 4]] = &[
+    ["0", "0", "1.0000000000000000", "1.0000000000000000"],
+    ["0", "2", "0.0000000000000000", "0.0000000000000000"],
+    ["0.00", "1.5", "0.0000000000000000", "0.0000000000000000"],
+    ["2", "0.00", "1.0000000000000000", "1.0000000000000000"],
+    ["2", "1", "2.0000000000000000", "2.0000000000000000"],
+    ["5", "-1", "0.2000000000000000", "0.2000000000000000"],
+    ["1.5", "10", "57.6650390625000000", "57.665039062500000"],
+    ["0.1", "20", "0.0000000000000000", "0.000000000000000000010000000000000000"],
+    ["3", "-5", "0.0041152263374486", "0.004115226337448560"],
+    ["-2", "3", "-8.0000000000000000", "-8.0000000000000000"],
+    [
+        "-2",
+        "0.5",
+        "a negative number raised to a non-integer power yields a complex result",
+        "a negative number raised to a non-integer power yields a complex result",
+    ],
+    ["0", "-1", "zero raised to a negative power is undefined", "zero raised to a negative power is undefined"],
+    ["50", "1.000", "50.0000000000000000", "50.000000000000000"],
+    ["20000", "2", "400000000.0000000000000000", "400000000.00000000"],
+    ["1.05", "30", "4.3219423751506620", "4.3219423751506620"],
+    ["1.05", "30.5", "4.4286730731483322", "4.4286730731483322"],
+    ["2", "0.5", "1.4142135623730950", "1.4142135623730950"],
+    ["100", "0.5", "10.000000000000000", "10.000000000000000"],
+    ["0.01", "0.5", "0.10000000000000000", "0.10000000000000000"],
+    ["1000", "0.3333333333", "9.9999999976974149", "9.9999999976974149"],
+    ["20000", "1.5", "2828427.1247461901", "2828427.1247461901"],
+    ["0.5", "17", "0.0000076293945313", "0.000007629394531250000"],
+    ["0.5", "16", "0.0000152587890625", "0.00001525878906250000"],
+    ["1.00000001", "100000000", "2.7182818148676362", "2.7182818148676362"],
+    ["0.9999", "1000000", "0.0000000000000000", "0.00000000000000000000000000000000000000000003701520785752616"],
+    ["1", "5553865443.08", "1.0000000000000000", "1.0000000000000000"],
+    ["-1", "4294967297", "-1.0000000000000000", "-1.0000000000000000"],
+    ["10", "-20", "0.0000000000000000", "0.000000000000000000010000000000000000"],
+    ["NaN", "0", "1", "1"],
+    ["1", "NaN", "1", "1"],
+    ["Infinity", "-2", "0", "0"],
+    ["-Infinity", "3", "-Infinity", "-Infinity"],
+    ["-Infinity", "2", "Infinity", "Infinity"],
+    ["0.5", "Infinity", "0", "0"],
+    ["0.5", "-Infinity", "Infinity", "Infinity"],
+    ["-1", "Infinity", "1", "1"],
+    ["-2", "Infinity", "Infinity", "Infinity"],
+    ["7.25", "-3.75", "0.0005939261884154180", "0.0005939261884154180"],
+    ["0.000000000000000000001", "0.1", "0.007943282347242815021", "0.007943282347242815021"],
+];
+
+/// Base, value, then the logarithm.
+const LOGARITHMS: &[[&str; 3]] = &[
+    ["10", "1000", "3.0000000000000000"],
+    ["2", "8", "3.0000000000000000"],
+    ["2", "0.125", "-3.0000000000000000"],
+    ["0.5", "10", "-3.3219280948873623"],
+    ["1.1", "5", "16.886317030755086"],
+    ["10", "1", "0.0000000000000000"],
+    ["1", "10", "division by zero"],
+    ["3", "0", "cannot take logarithm of zero"],
+    ["-2", "4", "cannot take logarithm of a negative number"],
+    ["2.00", "1024.000", "10.0000000000000000"],
+    ["123456.789", "0.000001", "-1.1784311795024553"],
+    ["NaN", "2", "NaN"],
+    ["Infinity", "2", "0"],
+    ["2", "Infinity", "Infinity"],
+    ["Infinity", "Infinity", "NaN"],
+    ["1.0000001", "2", "6931472.152173038"],
+];
+
+#[test]
+fn roots_and_logarithms_agree_with_postgresql() {
+    for [value, root, exponential, logarithm, decimal] in IRRATIONALS {
+        let x = number(value);
+        let found = [x.sqrt(), x.exp(), x.ln(), number("10").log(x)];
+        for (found, expected) in found.into_iter().zip([root, exponential, logarithm, decimal]) {
+            let is_held = !expected.is_empty();
+            assert!(is_held || found == Err(NumericError::Beyond), "{value}: {found:?}");
+            assert!(!is_held || text(found) == *expected, "{value}: {found:?}, not {expected}");
+        }
+    }
+    for [base, value, expected] in LOGARITHMS {
+        assert_eq!(text(number(base).log(number(value))), *expected, "log({base}, {value})");
+    }
+}
+
+#[test]
+fn powers_have_the_scale_of_their_release() {
+    for [base, exponent, until_15, from_16] in POWERS {
+        let power = |scale| number(base).power(number(exponent), scale);
+        assert_eq!(text(power(Some(PowerScale::SixteenDecimals))), *until_15, "{base} ^ {exponent}");
+        assert_eq!(text(power(Some(PowerScale::SixteenDigits))), *from_16, "{base} ^ {exponent}");
+        let unknown = if until_15 == from_16 { until_15 } else { "numeric of more than 38 digits" };
+        assert_eq!(text(power(None)), unknown, "{base} ^ {exponent}");
+    }
+}
+
+#[test]
+fn divisors_and_factorials_agree_with_postgresql() {
+    let table = [
+        ["12", "18.00", "6.00", "36.00"],
+        ["-0.6", "0.45", "0.15", "1.80"],
+        ["0", "0.00", "0.00", "0.00"],
+        ["0", "-7.5", "7.5", "0.0"],
+        ["4.0", "6", "2.0", "12.0"],
+        ["NaN", "1", "NaN", "NaN"],
+        ["Infinity", "0", "NaN", "NaN"],
+        ["330", "462", "66", "2310"],
+        ["-1.23", "-1.23", "1.23", "1.23"],
+    ];
+    for [a, b, divisor, multiple] in table {
+        assert_eq!(text(number(a).gcd(number(b))), divisor, "gcd({a}, {b})");
+        assert_eq!(text(number(a).lcm(number(b))), multiple, "lcm({a}, {b})");
+    }
+    assert_eq!(text(Numeric::factorial(0)), "1");
+    assert_eq!(text(Numeric::factorial(33)), "8683317618811886495518194401280000000");
+    assert_eq!(Numeric::factorial(34), Err(NumericError::Beyond));
+    assert_eq!(text(Numeric::factorial(-1)), "factorial of a negative number is undefined");
+}
+
 /// Operand, digits, then round, trunc, ceil, floor as PostgreSQL 15 prints them.
 const ROUNDINGS: &[(&str, i32, &str, &str, &str, &str)] = &[
     ("2.5", 0, "3", "2", "3", "2"),
