@@ -94,6 +94,26 @@ unary!(truncate, f64, |value| value.trunc());
 // dsign: NaN is neither above nor below zero.
 unary!(sign, f64, |value| f64::from(i8::from(value > 0.0) - i8::from(value < 0.0)));
 
+/// RADIANS_PER_DEGREE.
+const RADIANS: f64 = 0.017_453_292_519_943_295;
+
+/// As float8_mul and float8_div have it: neither an infinity nor a zero that the value was not.
+fn turned(o: &[Operand], rows: usize, turn: fn(f64) -> f64) -> Result<ArrayRef, EvalError> {
+    let changed = move |value: f64| {
+        let result = turn(value);
+        (result, (result.is_infinite() && !value.is_infinite()) || (result == 0.0 && value != 0.0))
+    };
+    checked_unary(o, rows, changed, |value| out_of_range(value * RADIANS != 0.0))
+}
+
+fn degrees(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    turned(o, rows, |value| value / RADIANS)
+}
+
+fn radians(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    turned(o, rows, |value| value * RADIANS)
+}
+
 fn square_root(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     checked_unary(
         o,
@@ -136,6 +156,8 @@ pub(super) static ENTRIES: &[Function] = &[
     Function::immutable("floor", &[Float8], Float8, floor, "float.c dfloor"),
     Function::immutable("trunc", &[Float8], Float8, truncate, "float.c dtrunc"),
     Function::immutable("sign", &[Float8], Float8, sign, "float.c dsign"),
+    Function::immutable("degrees", &[Float8], Float8, degrees, "float.c degrees"),
+    Function::immutable("radians", &[Float8], Float8, radians, "float.c radians"),
     Function::immutable("sqrt", &[Float8], Float8, square_root, "float.c dsqrt"),
     Function::immutable("|/", &[Float8], Float8, square_root, "float.c dsqrt"),
 ];
