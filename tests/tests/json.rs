@@ -202,3 +202,65 @@ fn json_is_made_here_as_upstream_makes_it() {
     assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
     assert_eq!(world.freshet.status(&world.database, "shape_mismatches"), "0");
 }
+
+/// Statements that are answered here, and what then gives them another meaning, past freshet.
+const CHANGES: &[(&[&str], &str)] = &[
+    (
+        &["SELECT json_agg(u ORDER BY id), count(u) FROM x3 u GROUP BY u.id, u.name ORDER BY id"],
+        "INSERT INTO x3 VALUES (1, 'a', 2), (2, NULL, NULL)",
+    ),
+    (
+        &["SELECT row_to_json((SELECT d FROM (SELECT f.id) d)) FROM x1 f", "SELECT to_json(e) FROM x1 e"],
+        "ALTER TABLE x1 ADD COLUMN d text DEFAULT 'x', ADD COLUMN e int DEFAULT 7",
+    ),
+    (
+        &["SELECT count(t) FROM x2 t", "SELECT count(id) FROM x2", "SELECT count(*), count(a) FROM x2"],
+        "CREATE FUNCTION count(x2) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN 42; END $$;
+         CREATE FUNCTION count(int) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN 43; END $$;
+         CREATE FUNCTION count(text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN 44; END $$",
+    ),
+    (
+        &["SELECT array_agg(id ORDER BY id) FROM x2"],
+        "CREATE FUNCTION array_agg(int) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN 42; END $$",
+    ),
+];
+
+/// Rows as values where they are not their columns.
+const NO_ROWS: &[&str] = &[
+    "SELECT to_json((SELECT name FROM (SELECT f.id AS a) name)) FROM x3 f",
+    "SELECT (SELECT json_agg((SELECT name FROM (SELECT g.id) name)) FROM x1 g WHERE g.id = f.id) FROM x3 f",
+    "SELECT to_json(u), count(*) FROM x3 u GROUP BY GROUPING SETS ((id, name, age), (id)) ORDER BY id, name, age",
+    "SELECT id, to_json(u) FROM x3 u GROUP BY id, ROLLUP (name, age) ORDER BY id, name, age",
+    "SELECT id, to_json((SELECT d FROM (SELECT upper(u.name) AS x) d)) FROM x3 u GROUP BY id, ROLLUP (upper(name)) ORDER BY id, upper(name)",
+    "SELECT to_json(g) FROM x3 g GROUP BY g.id, g.name, g.age ORDER BY id",
+    "SELECT to_json(tableoid)::text <> '' FROM x1 tableoid",
+    "SELECT json_agg(cmax) FROM x1 cmax",
+    "SELECT to_json((SELECT xmin FROM (SELECT f.id) xmin))::text ~ '^.?[0-9]+.?$' FROM x1 f",
+    "SELECT xmax FROM x1, generate_series(1, 2) xmax",
+];
+
+#[test]
+fn a_name_is_a_row_s_only_where_it_is_nothing_else_s() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE x1 (id int PRIMARY KEY); INSERT INTO x1 VALUES (1), (2);
+         CREATE TABLE x2 (id int PRIMARY KEY, a text); INSERT INTO x2 VALUES (1, 'a'), (2, 'b');
+         CREATE TABLE x3 (id int PRIMARY KEY, name text, age int)",
+    );
+    let mut both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, LOCAL);
+    settle(&mut both.through, "SELECT count(*) FROM x1, x2, x3");
+    for (statements, change) in CHANGES {
+        let problems: Vec<String> = statements.iter().filter_map(|sql| compare_local(&mut both, sql)).collect();
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+        world.past(change);
+        for sql in *statements {
+            (0..6).for_each(|_| drop(both.routed(change, sql)));
+        }
+    }
+    for sql in NO_ROWS {
+        for _ in 0..6 {
+            assert_ne!(both.routed("", sql).0, "local", "{sql}");
+        }
+    }
+    assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
+}

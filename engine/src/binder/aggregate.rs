@@ -43,7 +43,10 @@ impl Binder<'_> {
             return Err(unsupported("aggregate in this place"));
         }
         // A row is never NULL, whatever its columns are.
-        let is_row = call.name == "count" && !call.is_distinct && self.is_row(level, &call.arguments)?;
+        let is_row = call.name == "count"
+            && !call.is_distinct
+            && !self.is_contested(call)
+            && self.is_row(level, &call.arguments)?;
         let star = is_row.then(|| Call { arguments: Vec::new(), is_star: true, ..call.clone() });
         let (aggregate, strength) = self.aggregate_call(level, star.as_ref().unwrap_or(call), known)?;
         Ok(level.aggregated(aggregate, strength))
@@ -277,7 +280,9 @@ impl Binder<'_> {
         let types: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
         let is_count = |aggregate: &&Aggregate| aggregate.function == AggregateFunction::Count;
         if let Some(exact) = known.clone().find(|aggregate| aggregate.argument == Some(from) || is_count(aggregate)) {
-            let is_safe = !self.is_contested_for(call, &types) || self.is_pg_catalog_first();
+            // What takes any type is no exact match: a user's may be one.
+            let is_any = is_count(&exact) || exact.function == AggregateFunction::ArrayAgg;
+            let is_safe = !self.is_contested_for(call, &types) || (self.is_pg_catalog_first() && !is_any);
             return is_safe.then_some(exact);
         }
         if self.is_contested_for(call, &types) {

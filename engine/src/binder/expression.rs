@@ -52,6 +52,8 @@ pub(super) struct Level {
     pub(super) inside_window: bool,
     /// Whether GROUPING() may be asked here; then each such question, by its expressions.
     pub(super) groupings: Vec<Vec<BoundExpr>>,
+    /// A row stands as a value, outside of what aggregates take in.
+    pub(super) has_row_value: bool,
 }
 
 impl Level {
@@ -66,6 +68,7 @@ impl Level {
             inside_aggregate: false,
             inside_window: false,
             groupings: Vec::new(),
+            has_row_value: false,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, unsupport
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, AggregateFunction, CastContext, Function};
 use crate::statement::ast::{Body, Call, Expr, Quantifier, Query, Select, TableRef, Target};
+use crate::statement::dependencies::SYSTEM;
 use crate::types::{PgType, Value, json};
 
 const AGGREGATES: [&str; 4] = ["json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"];
@@ -169,12 +170,16 @@ impl Binder<'_> {
                 return Ok(Item::Row(values.into_iter().enumerate().map(|(at, value)| (name(at), value)).collect()));
             }
             Expr::Column(names) => {
-                if let Some(row) = self.whole_row(&level.scope.clone(), names)? {
+                if let Some(row) = self.whole_row(&level.scope, names)? {
+                    level.has_row_value |= !level.inside_aggregate;
                     return Ok(Item::Row(row));
                 }
             }
             Expr::Subquery(query) => {
-                if let Some(select) = row_of(query) {
+                if let Some((name, select)) = row_of(query)
+                    && !self.is_column(&level.scope, name)?
+                {
+                    level.has_row_value |= !level.inside_aggregate;
                     return self.listed_row(level, select).map(Item::Row);
                 }
             }
@@ -191,13 +196,22 @@ impl Binder<'_> {
         }
     }
 
-    /// `t` for all columns of the FROM item t (transformColumnRef: only if no level has a column of that name).
-    fn whole_row(&mut self, scope: &Scope, names: &[String]) -> Bound<Option<Vec<(Arc<str>, Typed)>>> {
-        let [name] = names else { return Ok(None) };
+    /// Whether a name may be a column's, at this level or further out: then it is no row's (transformColumnRef).
+    fn is_column(&self, scope: &Scope, name: &str) -> Bound<bool> {
         for level in std::iter::once(scope).chain(&self.outer) {
             if level.unqualified(name)?.is_some() {
-                return Ok(None);
+                return Ok(true);
             }
+        }
+        // Of any table.
+        if SYSTEM.contains(&name) { Err(unsupported(format!("a row that is named {name}"))) } else { Ok(false) }
+    }
+
+    /// `t` for all columns of the FROM item t.
+    fn whole_row(&mut self, scope: &Scope, names: &[String]) -> Bound<Option<Vec<(Arc<str>, Typed)>>> {
+        let [name] = names else { return Ok(None) };
+        if !scope.items.iter().any(|item| item.name.as_ref() == Some(name)) || self.is_column(scope, name)? {
+            return Ok(None);
         }
         let Some(item) = scope.items.iter().find(|item| item.name.as_ref() == Some(name)) else { return Ok(None) };
         match item.whole {
@@ -269,8 +283,8 @@ impl Binder<'_> {
     }
 }
 
-/// The inner SELECT of `SELECT r FROM (SELECT ...) r`, neither of which has anything else.
-fn row_of(query: &Query) -> Option<&Select> {
+/// The name and the inner SELECT of `SELECT r FROM (SELECT ...) r`, neither of which has anything else.
+fn row_of(query: &Query) -> Option<(&str, &Select)> {
     let outer = plain(query)?;
     let [TableRef::Subquery { query: inner, alias, .. }] = outer.from.as_slice() else { return None };
     let [Target::Expr { expr: Expr::Column(names), .. }] = outer.targets.as_slice() else { return None };
@@ -280,7 +294,7 @@ fn row_of(query: &Query) -> Option<&Select> {
         Target::Star(_) => true,
     };
     let is_its_row = *names == [alias.name.clone()] && !inner.targets.iter().any(is_column);
-    (is_its_row && alias.columns.is_empty() && inner.from.is_empty()).then_some(inner)
+    (is_its_row && alias.columns.is_empty() && inner.from.is_empty()).then_some((&alias.name, inner))
 }
 
 fn plain(query: &Query) -> Option<&Select> {

@@ -7,6 +7,7 @@ use crate::binder::typed::{CollationStrength, Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType};
 use crate::catalog::Collation;
 use crate::reason::UpstreamReason;
+use crate::statement::dependencies::SYSTEM;
 
 /// One column of a FROM item.
 #[derive(Clone, Debug)]
@@ -155,6 +156,7 @@ impl Binder<'_> {
         if let [name] = names
             && let Some(item) = scope.items.iter().find(|item| item.name.as_ref() == Some(name))
             && item.whole == Whole::Value
+            && !SYSTEM.contains(&name.as_str())
         {
             let column = item.columns[0].clone();
             return self.column_reference(&column);

@@ -124,6 +124,10 @@ impl Binder<'_> {
         if compares_rows && let Some(reason) = targets.iter().find_map(|target| target.unheld.clone()) {
             return Err(reason);
         }
+        if is_grouped && level.has_row_value {
+            // It depends on the key, not on its columns, and a subquery's expressions are nobody's groups (parse_agg.c).
+            return Err(unsupported("a row as a value beside GROUP BY"));
+        }
         if is_grouped {
             relation = self.grouped(relation, &mut level, groups, having, &mut targets)?;
         } else if !level.groupings.is_empty() {

@@ -158,7 +158,7 @@ const REFUSED: [&str; 31] = [
     "nextval",
 ];
 /// System columns, by any spelling.
-const SYSTEM: [&str; 7] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid"];
+pub(crate) const SYSTEM: [&str; 7] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid"];
 /// Words of the grammar that may stand before a parenthesis without being called.
 const GRAMMAR: [&str; 76] = [
     "select",
