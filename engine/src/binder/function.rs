@@ -21,7 +21,7 @@ use crate::binder::{Binder, Bound, BoundExpr, ExprType, NODES_MAX, Reader, Scala
 use crate::catalog::functions::{CastContext, Function, LOWER, RANK, RANK_PADDED, TEXT_AT, UPPER, Volatility};
 use crate::catalog::{Collation, FunctionEntry, SqlFunction};
 use crate::reason::UpstreamReason;
-use crate::statement::ast::{Body, Call, CallSchema, Expr, Quantifier, Query, Target};
+use crate::statement::ast::{Call, CallSchema, Expr, Query, Target};
 use crate::statement::{self, second_reading};
 use crate::types::{Oid, PgType, Value};
 
@@ -385,19 +385,9 @@ fn query_of(function: &SqlFunction) -> Bound<Query> {
 
 /// What inline_function asks of a query.
 fn only_expression(query: &Query) -> Option<&Expr> {
-    let Body::Select(select) = &query.body else { return None };
-    let is_bare = query.with.is_empty()
-        && query.order_by.is_empty()
-        && query.limit.is_none()
-        && query.offset.is_none()
-        && select.quantifier == Quantifier::All
-        && select.from.is_empty()
-        && select.filter.is_none()
-        && select.group_by.is_empty()
-        && select.having.is_none()
-        && select.windows.is_empty();
+    let select = query.bare().filter(|select| select.from.is_empty())?;
     match select.targets.as_slice() {
-        [Target::Expr { expr, .. }] if is_bare => Some(expr),
+        [Target::Expr { expr, .. }] => Some(expr),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use crate::binder::typed::{CollationStrength, Typed};
 use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, AggregateFunction, CastContext, Function};
-use crate::statement::ast::{Body, Call, Expr, Quantifier, Query, Select, TableRef, Target};
+use crate::statement::ast::{Call, Expr, Query, Select, TableRef, Target};
 use crate::statement::dependencies::SYSTEM;
 use crate::types::{PgType, Value, json};
 
@@ -95,29 +95,26 @@ impl Binder<'_> {
         if !items.iter().all(fits) {
             return Err(refused());
         }
-        let json = match call.name.as_str() {
-            "json_build_array" | "jsonb_build_array" => {
-                let items = items.into_iter().map(|item| Ok(self.json_of(item)?.expr)).collect::<Bound<_>>()?;
-                made(&functions::JSON_ARRAY, items)
-            }
-            "json_build_object" | "jsonb_build_object" => {
-                let mut parts = Vec::with_capacity(items.len());
-                for (number, item) in items.into_iter().enumerate() {
-                    let part = if number % 2 == 0 { self.json_key(item)? } else { self.json_of(item)?.expr };
-                    parts.push(part);
-                }
-                made(&functions::JSON_OBJECT, parts)
-            }
-            _ => {
-                let item = items.into_iter().next().ok_or_else(refused)?;
-                // to_json is polymorphic: it takes nothing untyped.
-                if matches!(&item, Item::Value(value) if value.is_unknown()) {
-                    return Err(refused());
-                }
-                self.json_of(item)?
-            }
-        };
+        let json = self.json_made(call, items)?;
         Ok(Some(as_wanted(json, is_binary)))
+    }
+
+    fn json_made(&mut self, call: &Call, items: Vec<Item>) -> Bound<Typed> {
+        let is_object = call.name.ends_with("_build_object");
+        if !is_object && !call.name.ends_with("_build_array") {
+            let item = items.into_iter().next().ok_or_else(|| unknown_function(call, &[]))?;
+            // to_json is polymorphic: it takes nothing untyped.
+            return match &item {
+                Item::Value(value) if value.is_unknown() => Err(unknown_function(call, &[])),
+                _ => self.json_of(item),
+            };
+        }
+        let mut parts = Vec::with_capacity(items.len());
+        for (number, item) in items.into_iter().enumerate() {
+            let is_key = is_object && number % 2 == 0;
+            parts.push(if is_key { self.json_key(item)? } else { self.json_of(item)?.expr });
+        }
+        Ok(made(if is_object { &functions::JSON_OBJECT } else { &functions::JSON_ARRAY }, parts))
     }
 
     /// string_agg of JSON.
@@ -285,28 +282,14 @@ impl Binder<'_> {
 
 /// The name and the inner SELECT of `SELECT r FROM (SELECT ...) r`, neither of which has anything else.
 fn row_of(query: &Query) -> Option<(&str, &Select)> {
-    let outer = plain(query)?;
+    let outer = query.bare()?;
     let [TableRef::Subquery { query: inner, alias, .. }] = outer.from.as_slice() else { return None };
     let [Target::Expr { expr: Expr::Column(names), .. }] = outer.targets.as_slice() else { return None };
-    let inner = plain(inner)?;
+    let inner = inner.bare()?;
     let is_column = |target: &Target| match target {
         Target::Expr { expr, label } => label.as_deref().unwrap_or_else(|| output_name(expr)) == alias.name,
         Target::Star(_) => true,
     };
     let is_its_row = *names == [alias.name.clone()] && !inner.targets.iter().any(is_column);
     (is_its_row && alias.columns.is_empty() && inner.from.is_empty()).then_some((&alias.name, inner))
-}
-
-fn plain(query: &Query) -> Option<&Select> {
-    let Body::Select(select) = &query.body else { return None };
-    let is_plain = query.with.is_empty()
-        && query.order_by.is_empty()
-        && query.limit.is_none()
-        && query.offset.is_none()
-        && select.quantifier == Quantifier::All
-        && select.filter.is_none()
-        && select.group_by.is_empty()
-        && select.having.is_none()
-        && select.windows.is_empty();
-    is_plain.then_some(&**select)
 }

@@ -17,6 +17,23 @@ pub struct Query {
     pub offset: Option<Expr>,
 }
 
+impl Query {
+    /// Its SELECT, where nothing but targets and FROM stands in it.
+    pub fn bare(&self) -> Option<&Select> {
+        let Body::Select(select) = &self.body else { return None };
+        let is_bare = self.with.is_empty()
+            && self.order_by.is_empty()
+            && self.limit.is_none()
+            && self.offset.is_none()
+            && select.quantifier == Quantifier::All
+            && select.filter.is_none()
+            && select.group_by.is_empty()
+            && select.having.is_none()
+            && select.windows.is_empty();
+        is_bare.then_some(&**select)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     Select(Box<Select>),
