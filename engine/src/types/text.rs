@@ -370,7 +370,7 @@ impl From<super::numeric::NumericError> for ParseError {
         use super::numeric::NumericError as E;
         match error {
             E::DivisionByZero | E::Raises(_) => Self::Raises(error.to_string()),
-            E::Beyond => Self::Beyond(error.to_string()),
+            E::Beyond | E::InDoubt => Self::Beyond(error.to_string()),
         }
     }
 }

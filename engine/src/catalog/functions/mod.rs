@@ -105,7 +105,7 @@ impl From<crate::types::numeric::NumericError> for EvalError {
         use crate::types::numeric::NumericError as E;
         match error {
             E::DivisionByZero | E::Raises(_) => Self::Raises(error.to_string()),
-            E::Beyond => Self::Beyond(error.to_string()),
+            E::Beyond | E::InDoubt => Self::Beyond(error.to_string()),
         }
     }
 }

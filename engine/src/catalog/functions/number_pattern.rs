@@ -23,7 +23,9 @@ fn pattern(operands: &[Operand]) -> Result<Option<Pattern>, EvalError> {
 
 fn unknown(error: NumericError) -> EvalError {
     match error {
-        NumericError::Beyond => EvalError::Beyond("this pattern, or this number in it".to_owned()),
+        NumericError::Beyond | NumericError::InDoubt => {
+            EvalError::Beyond("this pattern, or this number in it".to_owned())
+        }
         other => other.into(),
     }
 }

@@ -190,7 +190,7 @@ pub(in crate::executor) fn quotient(sum: Numeric, count: i64) -> Result<Numeric,
 
 pub(super) fn numeric_error(error: NumericError) -> EvalError {
     match error {
-        NumericError::Beyond => EvalError::Beyond(error.to_string()),
+        NumericError::Beyond | NumericError::InDoubt => EvalError::Beyond(error.to_string()),
         NumericError::DivisionByZero | NumericError::Raises(_) => EvalError::Raises(error.to_string()),
     }
 }

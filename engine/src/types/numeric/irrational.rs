@@ -250,7 +250,7 @@ pub(super) fn round_at(value: &BigInt, places: i64, scale: u16, tolerance: f64) 
 pub(super) fn nearest(whole: BigUint, tail: u64, tolerance: f64) -> Result<i128, NumericError> {
     const HALF: u64 = 1 << 63;
     if (tail.abs_diff(HALF) as f64) < tolerance * 2f64.powi(64) {
-        return Err(NumericError::Beyond);
+        return Err(NumericError::InDoubt);
     }
     let whole = u128::try_from(whole).map_err(|_| NumericError::Beyond)?;
     let rounded = whole.checked_add(u128::from(tail >= HALF)).ok_or(NumericError::Beyond)?;

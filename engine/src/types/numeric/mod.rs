@@ -53,6 +53,9 @@ pub enum NumericError {
     /// PostgreSQL has a result; it does not fit 38 digits.
     #[error("numeric of more than 38 digits")]
     Beyond,
+    /// Too near to the middle between two results to know which of them PostgreSQL's own rounding gives.
+    #[error("numeric whose last digit is in doubt")]
+    InDoubt,
 }
 
 impl Numeric {

@@ -179,7 +179,7 @@ impl WholePower {
             let is_doubtful = self.decimals != self.decimals.round()
                 && (self.decimals - self.decimals.round()).abs() < 1e-9 * (1.0 + self.decimals.abs());
             if is_doubtful {
-                return Err(NumericError::Beyond);
+                return Err(NumericError::InDoubt);
             }
             Ok(display_scale(
                 SIGNIFICANT_DIGITS_MIN.saturating_sub(self.decimals as i32),
