@@ -123,6 +123,7 @@ impl Binder<'_> {
             return Err(unsupported("aggregate in this place"));
         }
         let mut delimiter = text(", ");
+        let mut is_canonical = false;
         let is_object = call.arguments.len() == 2;
         let Parts { arguments, filter, order } = self.aggregate_parts(level, call, |binder, level| {
             let mut items =
@@ -130,6 +131,7 @@ impl Binder<'_> {
             let last = items.pop().ok_or_else(|| unknown_function(call, &[]))?;
             let Some(key) = items.pop() else {
                 delimiter = comma(&last, is_binary);
+                is_canonical = matches!(&last, Item::Value(value) if value.pg_type() == PgType::Jsonb);
                 return Ok(vec![binder.json_of(last)?]);
             };
             let (key, value) = (binder.json_key(key)?, binder.json_of(last)?);
@@ -155,7 +157,13 @@ impl Binder<'_> {
         };
         let joined = level.aggregated(aggregate, CollationStrength::None).expr;
         let whole = if is_object { &functions::JSON_OBJECT_OF } else { &functions::JSON_LIST };
-        Ok(as_wanted(made(whole, vec![joined]), is_binary))
+        let json = made(whole, vec![joined]);
+        if is_binary && is_canonical {
+            // A list of canonical values is one.
+            let expr_type = ExprType { pg_type: PgType::Jsonb, ..json.expr_type };
+            return Ok(json.relabelled(expr_type));
+        }
+        Ok(as_wanted(json, is_binary))
     }
 
     /// An argument. A name that is no column's is a row.
