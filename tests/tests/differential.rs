@@ -11,6 +11,7 @@ use freshet_engine::types::PgType;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::{RawClient, RawReply};
+use freshet_tests::world::will_pass;
 
 /// One statement of a script.
 struct Case {
@@ -105,8 +106,7 @@ impl Pair {
             if route == wanted && (!case.is_relayed || executions > 1) {
                 return None;
             }
-            let will_change = ["first_run", "table_not_mirrored", "wait_budget", "not_a_prefix", "mirror_behind"];
-            if !will_change.iter().any(|r| reason.starts_with(r)) && executions > 1 || Instant::now() > limit {
+            if !will_pass(&reason) && executions > 1 || Instant::now() > limit {
                 return Some(format!("{protocol:?} {}: answered by {route} ({reason}), not {wanted}", case.sql));
             }
             std::thread::sleep(Duration::from_millis(5));

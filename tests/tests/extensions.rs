@@ -11,6 +11,9 @@ const EXTEND: &str = "CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE E
     CREATE TABLE c (id int PRIMARY KEY, k citext); INSERT INTO c VALUES (1, 'A'), (2, 'a');
     CREATE FUNCTION bit_xor(int, int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT current_setting(''application_name'')'";
 
+const PARTED: &str =
+    "SELECT bit_or(x.n) FROM (SELECT length(replace(max(name), 'o', '00')) AS n FROM t GROUP BY name) x";
+
 fn route(client: &mut RawClient, sql: &str) -> String {
     let reply = client.simple(sql).expect("answers");
     assert_eq!(reply.error(), None, "{sql}");
@@ -28,20 +31,26 @@ fn functions_of_known_extensions_are_no_reason_not_to_keep_a_reply() {
     world.past(EXTEND);
     let mut client = world.client();
     for kept in [
-        "SELECT json_agg(x.m) FROM (SELECT min(id) AS m, replace(name, 'o', '0') FROM t GROUP BY name) x",
+        PARTED,
         "SELECT bit_and(id), min(at)::date, length(min(name)) FROM t",
         "SELECT bit_or(id), split_part(max(name), 'w', 2) FROM t",
     ] {
         let limit = Instant::now() + Duration::from_secs(30);
-        while route(&mut client, kept) != "hit" {
+        let mut was_captured = false;
+        loop {
+            let route = route(&mut client, kept);
+            was_captured |= route == "capture";
+            if route == "hit" {
+                break;
+            }
             assert!(Instant::now() < limit, "{kept}: {:?}", client.last());
             std::thread::sleep(Duration::from_millis(20));
         }
+        assert!(was_captured, "{kept}: answered here otherwise");
     }
     world.past("UPDATE t SET name = 'three' WHERE id = 2");
-    let text = "SELECT json_agg(x.m) FROM (SELECT min(id) AS m, replace(name, 'o', '0') FROM t GROUP BY name) x";
-    let rows = client.simple(text).expect("answers").rows();
-    assert_eq!(String::from_utf8_lossy(rows[0][0].as_deref().unwrap_or_default()).len(), world.past(text).len());
+    let rows = client.simple(PARTED).expect("answers").rows();
+    assert_eq!(String::from_utf8_lossy(rows[0][0].as_deref().unwrap_or_default()), world.past(PARTED));
     for relayed in [
         // A function of the users' own by that name, a type that is nobody's here.
         "SELECT bit_and(id), bit_xor(id, id) FROM t GROUP BY id",

@@ -13,6 +13,7 @@ use freshet_engine::types::PgType;
 use super::grammar::Choice;
 use super::sentence::{Constants, Parameter};
 use crate::raw::{RawClient, RawReply};
+use crate::world::will_pass;
 
 /// Longer than this nobody waits for one answer.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -141,9 +142,7 @@ impl Pair {
             if reason.starts_with("quarantined") {
                 return self.unless_free(asked, &expected, reason);
             }
-            let will_change = ["first_run", "table_not_mirrored", "wait_budget", "not_a_prefix", "mirror_behind"];
-            if !will_change.iter().any(|change| reason.starts_with(change)) && executions > 1 || Instant::now() > limit
-            {
+            if !will_pass(&reason) && executions > 1 || Instant::now() > limit {
                 return Verdict::Relayed(reason);
             }
             std::thread::sleep(Duration::from_millis(2));
