@@ -203,7 +203,7 @@ impl Binder<'_> {
         right: &TableRef,
         condition: &JoinCondition,
     ) -> Bound<FromItem> {
-        let left = self.table_ref(left)?;
+        let mut left = self.table_ref(left)?;
         if is_lateral(right) {
             let kind = match kind {
                 JoinType::Inner => JoinKind::Inner,
@@ -213,7 +213,7 @@ impl Binder<'_> {
             };
             return self.lateral_join(left, right, kind, condition);
         }
-        let right = match right {
+        let mut right = match right {
             TableRef::Function { call, alias, is_numbered, .. } => {
                 let sees_left = matches!(kind, JoinType::Inner | JoinType::Cross | JoinType::Left);
                 if !sees_left && self.function.is_some() {
@@ -229,7 +229,6 @@ impl Binder<'_> {
         };
         let (left_items, left_width) = (left.scope.items.len(), left.width);
         let right_width = right.width;
-        let (mut left, mut right) = (left, right);
         if matches!(kind, JoinType::Right | JoinType::Full) {
             left.scope.may_be_missing();
         }

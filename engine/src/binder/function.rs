@@ -14,10 +14,9 @@ use crate::binder::query::Unknowns;
 use crate::binder::relation::{AGGREGATE_BASE, as_outer, outer_index};
 use crate::binder::resolve::is_implicitly_coercible;
 use crate::binder::scope::Scope;
-use crate::binder::subquery::Asked;
 use crate::binder::typed::{CollationStrength, Typed, children, children_mut, is_same, relabel, size};
 use crate::binder::view::{PATH, SETTINGS};
-use crate::binder::{Binder, Bound, BoundExpr, ExprType, NODES_MAX, Reader, ScalarKind, unsupported};
+use crate::binder::{Binder, Bound, BoundExpr, ExprType, NODES_MAX, Reader, unsupported};
 use crate::catalog::functions::{CastContext, Function, LOWER, RANK, RANK_PADDED, TEXT_AT, UPPER, Volatility};
 use crate::catalog::{Collation, FunctionEntry, SqlFunction};
 use crate::reason::UpstreamReason;
@@ -294,10 +293,7 @@ impl Binder<'_> {
         given.uses = within.uses;
         let strength =
             if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
-        let expr = match selected.relation.is_correlated() {
-            false => self.scalar(selected.relation, ScalarKind::Value, expr_type),
-            true => self.pending(level, selected.relation, Asked::Value, expr_type),
-        };
+        let expr = self.value_of(level, selected.relation, expr_type);
         Ok(Typed { expr, expr_type, strength, origin: None })
     }
 

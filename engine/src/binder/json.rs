@@ -29,6 +29,7 @@ enum Item {
     Row(Vec<(Arc<str>, Typed)>),
 }
 
+const JSON: ExprType = ExprType { pg_type: PgType::Json, typmod: -1, collation: Collation::None };
 const TEXT: ExprType = ExprType { pg_type: PgType::Text, typmod: -1, collation: Collation::C };
 
 fn text(value: &str) -> BoundExpr {
@@ -160,8 +161,7 @@ impl Binder<'_> {
         let json = made(whole, vec![joined]);
         if is_binary && is_canonical {
             // A list of canonical values is one.
-            let expr_type = ExprType { pg_type: PgType::Jsonb, ..json.expr_type };
-            return Ok(json.relabelled(expr_type));
+            return Ok(json.relabelled(ExprType { pg_type: PgType::Jsonb, ..JSON }));
         }
         Ok(as_wanted(json, is_binary))
     }
@@ -270,8 +270,9 @@ impl Binder<'_> {
             PgType::Enum(_) => value.relabelled(TEXT),
             _ => value,
         };
-        if value.pg_type() == PgType::Json {
-            return Ok(Typed { origin: None, ..value });
+        // It is JSON already.
+        if matches!(value.pg_type(), PgType::Json | PgType::Jsonb) {
+            return Ok(Typed { origin: None, ..value.relabelled(JSON) });
         }
         let oid = value.pg_type().oid();
         Ok(made(&functions::JSON_VALUE, vec![value.expr, BoundExpr::collation(oid)]))

@@ -44,17 +44,14 @@ impl Binder<'_> {
     }
 
     pub(super) fn scalar_subquery(&mut self, level: &mut Level, query: &Query) -> Bound<Typed> {
-        let mut selected = self.inner(level, query)?.held()?;
+        let selected = self.inner(level, query)?.held()?;
         let [column] = selected.columns.as_slice() else {
             return Err(UpstreamReason::UnknownColumn("subquery must return only one column".into()));
         };
         let expr_type = column.expr_type;
         let strength =
             if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
-        let expr = match selected.relation.is_correlated() {
-            false => self.scalar(selected.relation, ScalarKind::Value, expr_type),
-            true => self.pending(level, selected.relation, Asked::Value, expr_type),
-        };
+        let expr = self.value_of(level, selected.relation, expr_type);
         Ok(Typed { expr, expr_type, strength, origin: None })
     }
 
@@ -83,11 +80,8 @@ impl Binder<'_> {
         let empty = BoundExpr::Literal { value: array_value(element, &[]), expr_type };
         let arguments = vec![BoundExpr::Column { index: 0, expr_type }, empty];
         let expressions = vec![BoundExpr::Coalesce { arguments, call: 0, expr_type }];
-        let mut relation = BoundRelation::Project { input: Box::new(relation), expressions };
-        let expr = match relation.is_correlated() {
-            false => self.scalar(relation, ScalarKind::Value, expr_type),
-            true => self.pending(level, relation, Asked::Value, expr_type),
-        };
+        let relation = BoundRelation::Project { input: Box::new(relation), expressions };
+        let expr = self.value_of(level, relation, expr_type);
         Ok(Typed { expr, expr_type, strength: CollationStrength::Implicit, origin: None })
     }
 
@@ -133,7 +127,20 @@ impl Binder<'_> {
         Ok(Typed::bool(if negated { BoundExpr::Not(Box::new(answer)) } else { answer }))
     }
 
-    pub(super) fn scalar(&mut self, relation: BoundRelation, kind: ScalarKind, expr_type: ExprType) -> BoundExpr {
+    /// The value of a subquery's one column: computed once, or for each row that it depends on.
+    pub(super) fn value_of(
+        &mut self,
+        level: &mut Level,
+        mut relation: BoundRelation,
+        expr_type: ExprType,
+    ) -> BoundExpr {
+        match relation.is_correlated() {
+            false => self.scalar(relation, ScalarKind::Value, expr_type),
+            true => self.pending(level, relation, Asked::Value, expr_type),
+        }
+    }
+
+    fn scalar(&mut self, relation: BoundRelation, kind: ScalarKind, expr_type: ExprType) -> BoundExpr {
         self.scalars.push(ScalarQuery { relation, kind, pg_type: expr_type.pg_type });
         BoundExpr::Parameter { index: SCALAR_BASE + self.scalars.len() - 1, expr_type }
     }
