@@ -21,6 +21,7 @@ mod key_table;
 pub mod memory;
 mod order;
 pub mod parallel;
+pub mod point;
 mod recursive;
 pub(crate) mod scan;
 mod sets;

@@ -39,9 +39,11 @@ impl Admission {
 
     /// Whether a reply is to be kept. Asked once for each that could be.
     pub(super) fn admits(&self, key: &[u8], reply: &CachedReply) -> bool {
-        if reply.elapsed_us >= QUICK_US {
-            return true;
-        }
+        reply.elapsed_us >= QUICK_US || self.admits_quick(key)
+    }
+
+    /// The same of one that is quick.
+    pub(super) fn admits_quick(&self, key: &[u8]) -> bool {
         let is_admitted = !self.is_selective() || self.is_seen(key);
         if is_admitted && self.kept.fetch_add(1, Relaxed) + 1 >= WINDOW {
             // Two who meet here halve twice: a rough count is enough.

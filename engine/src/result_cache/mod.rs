@@ -73,11 +73,22 @@ impl ResultCache {
 
     /// Keeps `reply` under `key`, replacing what was there; false if it is too large to be kept, or not worth it.
     pub fn insert(&self, key: &ResultKey, reply: Arc<CachedReply>) -> bool {
-        if !self.fits(key, &reply) || !self.admission.admits(key.as_bytes(), &reply) {
-            return false;
+        self.fits(key, &reply) && self.admission.admits(key.as_bytes(), &reply) && self.insert_admitted(key, reply)
+    }
+
+    /// Whether a reply that took next to no time is worth keeping under `key`. Asked once for each that could be, before it is made
+    /// ready for that.
+    pub fn admits_quick(&self, key: &ResultKey) -> bool {
+        self.admission.admits_quick(key.as_bytes())
+    }
+
+    /// Keeps what was admitted before; false if it is too large.
+    pub fn insert_admitted(&self, key: &ResultKey, reply: Arc<CachedReply>) -> bool {
+        let fits = self.fits(key, &reply);
+        if fits {
+            self.replies.insert(key.as_bytes().into(), reply);
         }
-        self.replies.insert(key.as_bytes().into(), reply);
-        true
+        fits
     }
 
     pub fn remove(&self, key: &ResultKey) {

@@ -46,9 +46,12 @@ struct HashIndex {
     /// Where each bucket starts in `rows`; one more at the end.
     starts: Box<[u32]>,
     rows: Box<[u16]>,
-    /// A part of the hash that the bucket does not tell, beside each of `rows`.
+    /// A part of the hash that the bucket does not tell, beside each of `rows`; then as many as are read at once.
     tags: Box<[u8]>,
 }
+
+/// Tags that are read at once.
+const TAGS: usize = size_of::<u64>();
 
 const _: () = assert!(super::CHUNK_ROWS <= 1 << 16);
 
@@ -68,16 +71,16 @@ impl KeyIndexes {
         None
     }
 
-    /// Whether the index on these columns has been made.
-    fn has(&self, columns: &[usize]) -> bool {
+    /// The index on these columns, if it has been made.
+    fn made(&self, columns: &[usize]) -> Option<&KeyIndex> {
         let mut slot = &self.first;
         while let Some(node) = slot.get() {
             if *node.columns == *columns {
-                return true;
+                return Some(&node.index);
             }
             slot = &node.next;
         }
-        false
+        None
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -117,7 +120,7 @@ impl HashIndex {
         }
         let mut next = starts.clone();
         let mut rows = vec![0u16; hashes.len()];
-        let mut tags = vec![0u8; hashes.len()];
+        let mut tags = vec![0u8; hashes.len() + TAGS];
         for (row, hash) in hashes.iter().enumerate() {
             let place = &mut next[bucket(*hash, buckets)];
             rows[*place as usize] = row as u16;
@@ -127,9 +130,26 @@ impl HashIndex {
         Self { starts: starts.into(), rows: rows.into(), tags: tags.into() }
     }
 
-    fn candidates(&self, hash: u64) -> impl Iterator<Item = usize> {
+    fn bucket_of(&self, hash: u64) -> Range<usize> {
         let bucket = bucket(hash, self.starts.len() - 1);
-        let range = self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
+        self.starts[bucket] as usize..self.starts[bucket + 1] as usize
+    }
+
+    /// Whether a row of the hash's bucket has its tag. A key that is looked up in many chunks is in hardly any: without a loop there is
+    /// nothing for the processor to guess, and it waits for the memory of several chunks at once.
+    fn may_have(&self, hash: u64) -> bool {
+        const EACH: u64 = u64::MAX / 0xff;
+        let range = self.bucket_of(hash);
+        let tags = self.tags[range.start..range.start + TAGS].try_into().map_or(0, u64::from_le_bytes);
+        let others = u64::MAX.checked_shl(u8::BITS * range.len() as u32).unwrap_or(0);
+        // A byte that is the tag becomes 0; what lies behind the bucket never is.
+        let differing = (tags ^ (u64::from(hash as u8) * EACH)) | others;
+        let has_zero = differing.wrapping_sub(EACH) & !differing & (EACH << 7) != 0;
+        has_zero || range.len() > TAGS
+    }
+
+    fn candidates(&self, hash: u64) -> impl Iterator<Item = usize> {
+        let range = self.bucket_of(hash);
         let tagged = self.rows[range.clone()].iter().zip(&self.tags[range]);
         tagged.filter(move |(_, tag)| **tag == hash as u8).map(|(row, _)| usize::from(*row))
     }
@@ -233,7 +253,11 @@ impl<'a> Probe<'a> {
         wanted: impl Fn(usize) -> bool,
         mut found: impl FnMut(usize) -> ControlFlow<()>,
     ) {
-        if !self.may_be_in(chunk) {
+        let may_be_in = match chunk.indexes.made(self.columns) {
+            Some(KeyIndex::Hashed(index)) => index.may_have(self.hash),
+            Some(KeyIndex::Ascending) | None => self.may_be_in(chunk),
+        };
+        if !may_be_in {
             return;
         }
         chunk.candidates(self.columns, self.key, self.hash, |row| {
@@ -243,7 +267,7 @@ impl<'a> Probe<'a> {
 
     /// Whether [`Self::find_in`] would have to make the chunk's index first.
     pub(super) fn needs_index(&self, chunk: &Chunk) -> bool {
-        chunk.rows > SCAN_ROWS && self.may_be_in(chunk) && !chunk.indexes.has(self.columns)
+        chunk.rows > SCAN_ROWS && chunk.indexes.made(self.columns).is_none() && self.may_be_in(chunk)
     }
 
     fn may_be_in(&self, chunk: &Chunk) -> bool {
@@ -263,5 +287,33 @@ impl<'a> Probe<'a> {
                 Match::Identical => key::cell_is_identical(array, pg_type, row, value),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Buckets of any length, more than eight rows included.
+    #[test]
+    fn a_bucket_may_have_a_tag_exactly_if_a_row_of_it_has() {
+        let mut state = 7_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state
+        };
+        for rows in [1, 2, 17, 300, 5_000] {
+            // Some of them in a few buckets, and with few tags.
+            let hashes: Vec<u64> =
+                (0..rows).map(|row| if row % 3 == 0 { next() & 0xffff_0000_0000_0003 } else { next() }).collect();
+            let index = HashIndex::build(&hashes);
+            assert!(hashes.iter().all(|hash| index.may_have(*hash)));
+            for _ in 0..2_000 {
+                let hash = next() & 0xffff_ffff_0000_001f;
+                let has = index.candidates(hash).next().is_some();
+                let is_long = index.bucket_of(hash).len() > TAGS;
+                assert!(index.may_have(hash) == has || (is_long && !has), "{rows} rows, {hash:x}");
+            }
+        }
     }
 }

@@ -176,6 +176,27 @@ impl TableVersion {
         found
     }
 
+    /// What [`Self::find`] gives where that is one row at most. None: it is not, or an index would have to be made first.
+    pub fn find_one_by_index(&self, columns: &[usize], key: &[Value]) -> Option<Option<RowAt>> {
+        if key.iter().any(Value::is_null) || columns.iter().any(|column| self.schema.columns[*column].pg_type.is_none())
+        {
+            return Some(None);
+        }
+        let probe = Probe::new(&self.schema, columns, key, Match::Equal);
+        let (mut only, mut has_more) = (None, false);
+        for (number, version) in self.chunks.iter().enumerate() {
+            if probe.needs_index(&version.chunk) {
+                return None;
+            }
+            let alive = |row| version.is_alive(row);
+            probe.find_in(&version.chunk, alive, |row| {
+                has_more |= only.replace(RowAt { chunk: number as u32, row: row as u32 }).is_some();
+                ControlFlow::Continue(())
+            });
+        }
+        (!has_more).then_some(only)
+    }
+
     /// Rows that [`Self::find`] would make indexes of for this key.
     pub fn rows_to_index(&self, columns: &[usize], key: &[Value]) -> usize {
         let probe = Probe::new(&self.schema, columns, key, Match::Equal);

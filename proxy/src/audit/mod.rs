@@ -99,6 +99,19 @@ impl Audit {
         Decision::Serve
     }
 
+    /// Whether [`Self::decide`] would most likely say so. Nothing is counted.
+    pub fn would_serve(&self, identity: &Arc<str>, needs_columns: bool) -> bool {
+        let standing = self.standing(identity);
+        let is_verified =
+            standing.rows_verified.load(Relaxed) && (!needs_columns || standing.columns_verified.load(Relaxed));
+        let is_sample = || (standing.executions.load(Relaxed) + 1).is_multiple_of(self.sample_one_in);
+        is_verified
+            && !standing.is_mismatched.load(Relaxed)
+            && !standing.is_quarantined.load(Relaxed)
+            && standing.refusal.lock().is_none()
+            && (self.sample_one_in == 0 || !is_sample())
+    }
+
     /// Upstream's rows agreed; `with_columns`: its description of the result, too.
     pub fn agreed(&self, identity: &Arc<str>, with_columns: bool) {
         self.counters.compared.fetch_add(1, Relaxed);

@@ -25,7 +25,7 @@ impl ZoneData {
     /// Ok if `name` is no zone of the zone database here (then nothing is computed with it), or one that upstream has with
     /// the same offsets.
     pub async fn check(&self, name: &str) -> Result<(), UpstreamReason> {
-        let Some(zone) = named(name).filter(|_| name.contains('/')) else { return Ok(()) };
+        let Some(zone) = name.contains('/').then(|| named(name)).flatten() else { return Ok(()) };
         let known = self.agrees.read().get(name).copied();
         let agrees = match known {
             Some(agrees) => agrees,
@@ -45,6 +45,12 @@ impl ZoneData {
         };
         let differs = || UpstreamReason::SessionSetting(format!("time zone {name} differs upstream").into());
         if agrees { Ok(()) } else { Err(differs()) }
+    }
+
+    /// Whether a check of that name would be Ok at once.
+    pub fn is_known_to_agree(&self, name: &str) -> bool {
+        let is_no_region = || named(name).is_none();
+        !name.contains('/') || self.agrees.read().get(name).copied().unwrap_or_else(is_no_region)
     }
 
     async fn ask(&self, name: &str, moments: &[i64]) -> Result<Vec<i32>, UpstreamError> {

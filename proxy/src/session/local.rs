@@ -15,6 +15,7 @@ mod known;
 mod moment;
 mod parameters;
 pub mod patient;
+mod point;
 pub mod recent;
 mod refusals;
 
@@ -26,6 +27,7 @@ use std::time::{Duration, Instant};
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::EvalError;
+use freshet_engine::executor::point::PointRow;
 use freshet_engine::executor::rows_looked_at;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
@@ -154,7 +156,19 @@ pub struct LocalAnswerer {
     refusals: Refusals,
     /// The statement that was computed last, and its counters.
     counted: Option<(Arc<Prepared>, Arc<ShapeStatistics>)>,
+    /// What is known of the unit that could not be answered at once.
+    at_hand: Option<AtHand>,
 }
+
+/// A unit that no reply is kept of, under the key that is at hand.
+struct AtHand {
+    /// Where in what the client has sent it ends: no other unit of the session ends there.
+    end: u64,
+    plan: Result<Planned, UpstreamReason>,
+}
+
+/// A plan, and the literals in place of its parameters where it is shared with texts that have others.
+type Planned = (Arc<Prepared>, Option<Shared>);
 
 /// What one answer is made from.
 struct Request<'a> {
@@ -177,7 +191,32 @@ struct Request<'a> {
 /// What `SHOW freshet.last` gives as the freshness of an answer from a pinned snapshot.
 const PINNED: &str = "snapshot";
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    fn of(
+        unit: &'a Unit<'a>,
+        state: &'a SessionState,
+        settings: &'a Arc<SessionSettings>,
+        format: &'a FormatSettings,
+        sql: &'a str,
+    ) -> Self {
+        Self {
+            unit,
+            settings,
+            format,
+            sql,
+            mode: state.freshness,
+            choice: state.snapshot.as_deref(),
+            route: state.route,
+            has_upstreams_clock: state.has_upstreams_clock(),
+            catalog_version: state.catalog_version,
+            configuration: state.configuration,
+        }
+    }
+
+    fn ends_at(&self, end: u64) -> bool {
+        !self.unit.bytes.is_empty() && self.unit.arrival.is_some_and(|arrival| arrival.end == end)
+    }
+
     fn freshness(&self) -> &'static str {
         self.choice.map_or(self.mode.name(), |_| PINNED)
     }
@@ -205,18 +244,7 @@ impl LocalAnswerer {
             let not_read = || UpstreamReason::MirrorBehind("upstream's catalog is not read yet".into());
             return Err(Relay::because(why.unwrap_or_else(not_read)));
         }
-        let request = Request {
-            unit,
-            settings,
-            format,
-            sql,
-            mode: state.freshness,
-            choice: state.snapshot.as_deref(),
-            route: state.route,
-            has_upstreams_clock: state.has_upstreams_clock(),
-            catalog_version: state.catalog_version,
-            configuration: state.configuration,
-        };
+        let request = Request::of(unit, state, settings, format, sql);
         if !is_execution(unit) {
             return self.describe(&request).await;
         }
@@ -262,7 +290,8 @@ impl LocalAnswerer {
     }
 
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
-        let (prepared, shared) = match self.plan(request) {
+        let at_hand = self.at_hand.take().filter(|known| request.ends_at(known.end));
+        let (prepared, shared) = match at_hand.map_or_else(|| self.plan(request), |known| known.plan) {
             Ok(plan) => plan,
             Err(reason) => return self.relay_unprepared(request, reason).await,
         };
@@ -325,7 +354,8 @@ impl LocalAnswerer {
         }
         let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         let (mut flight, mut _pass) = (None, None);
-        let is_quick = is_quick(&prepared.plan, &served.snapshot, &parameters);
+        let point = PointRow::of(&prepared.plan, &served.snapshot, &parameters);
+        let is_quick = point.is_some() || is_quick(&prepared.plan, &served.snapshot, &parameters);
         if is_keepable && request.route == RouteSetting::Auto && !is_quick {
             match self.local.flights.board(&self.key).await {
                 Boarding::Lead(leading) => flight = Some(leading),
@@ -351,6 +381,7 @@ impl LocalAnswerer {
             prepared: &prepared,
             parameters: &parameters,
             served: &served,
+            point,
             is_quick,
         };
         let kept = match self.local.execute(&execution, earlier.as_deref(), &statistics).await {
@@ -482,7 +513,7 @@ impl LocalAnswerer {
     }
 
     /// A query string's plan is shared with those that differ in literals, where there is one.
-    fn plan(&self, request: &Request<'_>) -> Result<(Arc<Prepared>, Option<Shared>), UpstreamReason> {
+    fn plan(&self, request: &Request<'_>) -> Result<Planned, UpstreamReason> {
         let share = |context: &PrepareContext<'_>| self.local.engine.prepare_shared(request.sql, context);
         match (request.unit.form == Form::Simple).then(|| self.with_context(request, share)).flatten() {
             Some(shared) => Ok((Arc::clone(&shared.prepared), Some(shared))),

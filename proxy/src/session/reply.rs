@@ -8,9 +8,11 @@ use std::time::Instant;
 
 use arrow::array::{Array, ArrayRef};
 use bytes::Bytes;
+use freshet_engine::binder::OutputColumn;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::executor::memory::Share;
 use freshet_engine::executor::parallel::Helpers;
+use freshet_engine::executor::point::PointRow;
 use freshet_engine::executor::upkeep::KeptGroups;
 use freshet_engine::executor::{Limits, RowBatch};
 use freshet_engine::planner::Plan;
@@ -64,6 +66,28 @@ impl Run<'_> {
         write_command_complete(&mut out.bytes, &format!("SELECT {count}"));
         Ok(Rows { frames: out.finish(), count: count as u64, groups, done, run_us })
     }
+}
+
+/// The same where the answer is known to be one row, or none.
+pub(super) fn rows_of_point(
+    plan: &Plan,
+    point: &PointRow<'_>,
+    formats: &[Format],
+    settings: &FormatSettings,
+    limits: &Limits,
+) -> Result<Rows, EvalError> {
+    let mut out = Reply::new(limits, 64 + 24 * plan.output.len());
+    if let Some((chunk, row)) = point.row {
+        let described = point.columns.iter().zip(&plan.output).zip(formats);
+        let encoder = |((column, output), format): ((&usize, &OutputColumn), &Format)| {
+            ColumnEncoder::new(&chunk.columns[*column], output.expr_type.pg_type, *format, settings)
+        };
+        write_rows(&mut described.map(encoder).collect::<Vec<_>>(), row..row + 1, &mut out.bytes);
+        out.check(limits)?;
+    }
+    let count = u64::from(point.row.is_some());
+    write_command_complete(&mut out.bytes, if count == 1 { "SELECT 1" } else { "SELECT 0" });
+    Ok(Rows { frames: out.finish(), count, groups: None, done: Done::Anew, run_us: 0 })
 }
 
 /// Fewer rows are encoded before a thread has begun.

@@ -7,18 +7,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::binder::{BindContext, bind};
+use crate::binder::{BindContext, OutputColumn, bind};
 use crate::catalog::functions::EvalContext;
 use crate::catalog::{Catalog, Collation, ColumnSchema, RelationEntry, RelationId, ReplicaIdentity, TableSchema};
 use crate::executor::plan;
+use crate::executor::point::PointRow;
 use crate::executor::{Limits, RunContext, execute};
 use crate::join_cache::JoinCache;
+use crate::planner::Plan;
 use crate::snapshot::Snapshot;
 use crate::statement;
 use crate::table::{Chunk, Generation, TableVersion};
 use crate::types::access::value_at;
 use crate::types::build::ColumnBuilder;
-use crate::types::{FormatSettings, PgType, text};
+use crate::types::{FormatSettings, PgType, Value, text};
 
 const ANSWERS: &str = include_str!("answers.txt");
 
@@ -92,17 +94,25 @@ fn table(schema: &Arc<TableSchema>) -> TableVersion {
     TableVersion::from_chunks(schema.clone(), rows.chunks(CHUNK).map(chunk), Generation::default())
 }
 
-/// The rows as psql prints them, or why there are none.
-fn answer(sql: &str, snapshot: &Snapshot, join_cache: &JoinCache) -> Result<Vec<String>, String> {
+fn planned(sql: &str, snapshot: &Snapshot) -> Result<Plan, String> {
     let statements = statement::parse(sql).map_err(|reason| reason.to_string())?;
     let search_path = ["pg_catalog".into(), "public".into()];
     let settings = FormatSettings::default();
     let context = BindContext { search_path: &search_path, settings: &settings, parameter_types: &[] };
     let query = bind(&statements[0], &snapshot.catalog, &context).map_err(|reason| reason.to_string())?;
-    let plan = plan(query).map_err(|reason| reason.to_string())?;
+    plan(query).map_err(|reason| reason.to_string())
+}
+
+/// The rows as psql prints them, or why there are none.
+fn answer(sql: &str, snapshot: &Snapshot, join_cache: &JoinCache) -> Result<Vec<String>, String> {
+    run(&planned(sql, snapshot)?, &[], snapshot, join_cache)
+}
+
+fn run(plan: &Plan, parameters: &[Value], snapshot: &Snapshot, join_cache: &JoinCache) -> Result<Vec<String>, String> {
+    let settings = FormatSettings::default();
     let context = RunContext {
         snapshot,
-        parameters: &[],
+        parameters,
         eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
         limits: &Limits::default(),
         join_cache,
@@ -110,7 +120,7 @@ fn answer(sql: &str, snapshot: &Snapshot, join_cache: &JoinCache) -> Result<Vec<
         changed: None,
     };
     let mut lines = Vec::new();
-    for batch in execute(&plan, &context).map_err(|error| error.to_string())? {
+    for batch in execute(plan, &context).map_err(|error| error.to_string())? {
         for row in 0..batch.rows {
             let mut line = Vec::new();
             for (at, (column, output)) in batch.columns.iter().zip(&plan.output).enumerate() {
@@ -128,6 +138,72 @@ fn answer(sql: &str, snapshot: &Snapshot, join_cache: &JoinCache) -> Result<Vec<
         }
     }
     Ok(lines)
+}
+
+/// Of a statement and its parameters, whether it reads a point, and if so whether that is what the executor gives.
+fn point(sql: &str, parameters: &[Value], snapshot: &Snapshot) -> Option<bool> {
+    let plan = planned(sql, snapshot).expect("known");
+    let rows = run(&plan, parameters, snapshot, &JoinCache::new(0)).expect("runs");
+    let found = PointRow::of(&plan, snapshot, parameters)?;
+    let cell = |chunk: &Chunk, row, column: usize, output: &OutputColumn| {
+        let value = value_at(chunk.columns[column].as_ref(), output.expr_type.pg_type, row);
+        let mut cell = Vec::new();
+        match value.is_null() {
+            true => cell.extend_from_slice(b"\\N"),
+            false => text::write(&value, output.expr_type.pg_type, &FormatSettings::default(), &mut cell),
+        }
+        String::from_utf8(cell).expect("text")
+    };
+    let line = found.row.map(|(chunk, row)| {
+        let cells = found.columns.iter().zip(&plan.output).map(|(column, output)| cell(chunk, row, *column, output));
+        cells.collect::<Vec<_>>().join("|")
+    });
+    Some(rows == line.into_iter().collect::<Vec<_>>())
+}
+
+#[test]
+fn a_row_found_by_its_key_is_the_executors_row() {
+    let snapshot = snapshot();
+    let (int, big) = (|value| [Value::Int4(value)], |value| [Value::Int4(17), Value::Int8(value)]);
+    let points: [(&str, &[Value]); 14] = [
+        ("SELECT * FROM emp WHERE id = 17", &[]),
+        ("SELECT note, id, note FROM emp WHERE 17 = id", &[]),
+        ("SELECT id FROM emp WHERE id = 100000", &[]),
+        ("SELECT id FROM emp WHERE id = 10000000000", &[]),
+        ("SELECT name FROM emp WHERE id = $1", &int(3)),
+        ("SELECT name FROM emp WHERE id = $1", &[Value::Null]),
+        ("SELECT name FROM emp e WHERE e.id = 40 LIMIT 1", &[]),
+        ("SELECT name FROM emp WHERE id = 40 LIMIT 0", &[]),
+        ("SELECT name FROM emp WHERE id = 40 LIMIT ALL", &[]),
+        ("SELECT name FROM emp WHERE id = $1 LIMIT $2", &big(2)),
+        ("SELECT name FROM emp WHERE id = $1 LIMIT $2", &big(0)),
+        ("SELECT name, id FROM emp WHERE id = $1 ORDER BY name DESC, id LIMIT 2", &int(5)),
+        ("SELECT s.title FROM (SELECT title, id AS n FROM dept) s WHERE s.n = 2", &[]),
+        ("WITH d AS (SELECT * FROM dept) SELECT title FROM d WHERE id = 1", &[]),
+    ];
+    for (sql, parameters) in points {
+        assert_eq!(point(sql, parameters, &snapshot), Some(true), "{sql} {parameters:?}");
+    }
+    let others: [(&str, &[Value]); 9] = [
+        ("SELECT id FROM emp WHERE id = 17 AND salary > 100000", &[]),
+        ("SELECT id + 1 FROM emp WHERE id = 17", &[]),
+        ("SELECT id FROM emp WHERE id = 17 OFFSET 1", &[]),
+        ("SELECT id FROM emp WHERE id = 17 AND id = 17", &[]),
+        ("SELECT id FROM emp WHERE id IN (17, 18)", &[]),
+        ("SELECT id FROM emp WHERE dept = 3", &[]),
+        ("SELECT id FROM num WHERE id = 3", &[]),
+        ("SELECT count(*) FROM emp WHERE id = 17", &[]),
+        ("SELECT DISTINCT name FROM emp WHERE id = 17", &[]),
+    ];
+    for (sql, parameters) in others {
+        assert_eq!(point(sql, parameters, &snapshot), None, "{sql}");
+    }
+    let fresh = self::snapshot();
+    let plan = planned("SELECT * FROM emp WHERE id = 17", &fresh).expect("known");
+    assert!(
+        PointRow::of(&plan, &fresh, &[]).is_none(),
+        "whether the key ascends is found out by the first who needs it"
+    );
 }
 
 #[test]

@@ -196,6 +196,7 @@ impl Local {
             prepared: &job.prepared,
             parameters: &job.parameters,
             served,
+            point: None,
             is_quick: false,
         };
         let Ok(reply) = self.execute(&execution, Some(&kept), &job.statistics).await else { return false };

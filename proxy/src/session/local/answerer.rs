@@ -45,6 +45,7 @@ impl Answerers for LocalAnswerers {
             text: Vec::new(),
             refusals: Refusals::default(),
             counted: None,
+            at_hand: None,
         };
         answerer.refresh();
         answerer
@@ -206,5 +207,6 @@ impl LocalAnswerer {
         self.moves += 1;
         self.moments = Moments::default();
         self.refusals = Refusals::default();
+        self.at_hand = None;
     }
 }

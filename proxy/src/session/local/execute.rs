@@ -6,18 +6,20 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use bytes::Bytes;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
+use freshet_engine::executor::point::PointRow;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Found, Keep, Keys, Repeated, ResultKey};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::encode::Format;
 use freshet_engine::types::{FormatSettings, Value};
-use freshet_engine::{Pace, Prepared};
+use freshet_engine::{Engine, Pace, Prepared};
 
 use crate::freshness::Served;
 use crate::session::local::{Local, ORDER_QUESTIONS_MAX, ORDER_WAIT_MAX, local_error};
-use crate::session::reply::{Rows, Run, row_description};
+use crate::session::reply::{Rows, Run, row_description, rows_of_point};
 use crate::statistics::ShapeStatistics;
 
 /// What is run, for whom, and on what.
@@ -27,8 +29,45 @@ pub(super) struct Execution<'a> {
     pub(super) prepared: &'a Arc<Prepared>,
     pub(super) parameters: &'a Arc<[Value]>,
     pub(super) served: &'a Served,
+    /// The answer is this row.
+    pub(super) point: Option<PointRow<'a>>,
     /// The session's own thread runs it.
     pub(super) is_quick: bool,
+}
+
+impl Execution<'_> {
+    /// The rows and what they depend on. What it took, and what is kept beside it, is for whoever knows to say.
+    pub(super) fn reply(&self, frames: Bytes, row_count: u64, statistics: &Arc<ShapeStatistics>) -> CachedReply {
+        let plan = &self.prepared.plan;
+        CachedReply {
+            row_description: row_description(plan, self.formats),
+            rows: frames,
+            row_count,
+            relations: plan.relations(),
+            basis: Basis::of(plan.tables.iter().map(|table| table.table), &self.served.snapshot),
+            // Another moment is another time.
+            reads: (!plan.uses_time).then(|| Arc::clone(&self.prepared.reads)),
+            parameters: self.parameters.iter().cloned().collect(),
+            keys: Keys::default(),
+            barrier: 0,
+            configuration: 0,
+            catalog_version: self.prepared.catalog_version,
+            folds_settings: plan.folds_settings,
+            elapsed_us: 0,
+            keep: Keep::default(),
+            found: Found::default(),
+            repeated: Repeated::default(),
+            attachment: Arc::clone(statistics) as _,
+        }
+    }
+
+    /// The answer where it is one row. None: it is not.
+    pub(super) fn rows_of_point(&self, engine: &Engine) -> Option<Result<Rows, EvalError>> {
+        let point = self.point.as_ref()?;
+        let limits = engine.limits(Pace::Quick);
+        let rows = || rows_of_point(&self.prepared.plan, point, self.formats, self.settings, limits);
+        Some(catch_unwind(AssertUnwindSafe(rows)).unwrap_or_else(|_| Err(panicked())))
+    }
 }
 
 impl Local {
@@ -39,7 +78,7 @@ impl Local {
         earlier: Option<&CachedReply>,
         statistics: &Arc<ShapeStatistics>,
     ) -> Result<CachedReply, UpstreamReason> {
-        let Execution { formats, prepared, parameters, served, .. } = execution;
+        let Execution { prepared, served, .. } = execution;
         let started = Instant::now();
         let course = Arc::new(self.course(execution, earlier));
         let mut asked = 0;
@@ -64,26 +103,10 @@ impl Local {
             Done::Anew | Done::Unable | Done::Kept => {}
         }
         let rest = earlier.map_or(0, |earlier| earlier.keep.rest);
-        Ok(CachedReply {
-            row_description: row_description(&prepared.plan, formats),
-            rows: rows.frames,
-            row_count: rows.count,
-            relations: prepared.plan.relations(),
-            basis: Basis::of(prepared.plan.tables.iter().map(|table| table.table), &served.snapshot),
-            // Another moment is another time.
-            reads: (!prepared.plan.uses_time).then(|| Arc::clone(&prepared.reads)),
-            parameters: parameters.iter().cloned().collect(),
-            keys: Keys::default(),
-            barrier: 0,
-            configuration: 0,
-            catalog_version: prepared.catalog_version,
-            folds_settings: prepared.plan.folds_settings,
-            elapsed_us: started.elapsed().as_micros() as u64,
-            keep: Keep::after(&course, rows.done, rows.groups, &prepared.held_plan(), rows.run_us, rest),
-            found: Found::default(),
-            repeated: Repeated::default(),
-            attachment: Arc::clone(statistics) as _,
-        })
+        let Rows { frames, count, groups, done, run_us } = rows;
+        let keep = Keep::after(&course, done, groups, &prepared.held_plan(), run_us, rest);
+        let elapsed_us = started.elapsed().as_micros() as u64;
+        Ok(CachedReply { elapsed_us, keep, ..execution.reply(frames, count, statistics) })
     }
 
     /// Keeps the reply for the next one who asks; without its groups if they make it too large. Whether it has found a place.
@@ -107,7 +130,10 @@ impl Local {
     }
 
     async fn rows(self: &Arc<Self>, execution: &Execution<'_>, course: &Arc<Course>) -> Result<Rows, EvalError> {
-        let Execution { settings, formats, prepared, parameters, served, is_quick } = execution;
+        if let Some(rows) = execution.rows_of_point(&self.engine) {
+            return rows;
+        }
+        let Execution { settings, formats, prepared, parameters, served, is_quick, .. } = execution;
         let transaction_time = served.statement_time;
         if *is_quick {
             let eval = EvalContext { settings, transaction_time, orders: None };

@@ -23,6 +23,7 @@ const TEXT_BYTES_KEPT: usize = 4 << 10;
 impl LocalAnswerer {
     /// See [`Answerer::look_up`](crate::session::answer::Answerer::look_up).
     pub(super) fn look_up_kept(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
+        self.at_hand = None;
         let settings = state.settings.as_ref()?;
         let may = state.route == RouteSetting::Auto
             && (state.freshness != FreshnessMode::Exact || !self.moments.is_empty())
@@ -33,7 +34,7 @@ impl LocalAnswerer {
         if !may {
             return None;
         }
-        let kept = self.find_kept(unit, settings, None)?;
+        let Some(kept) = self.find_kept(unit, settings, None) else { return self.look_up_point(unit, state) };
         if !is_of_use(&kept, unit, settings) {
             return None;
         }
@@ -84,6 +85,9 @@ impl LocalAnswerer {
         request: &Request<'_>,
         moment: &mut Option<Served>,
     ) -> Result<Option<Reply>, UpstreamReason> {
+        if self.at_hand.as_ref().is_some_and(|known| request.ends_at(known.end)) {
+            return Ok(None);
+        }
         let Some(kept) = self.find_kept(request.unit, request.settings, request.choice) else { return Ok(None) };
         if !is_of_use(&kept, request.unit, request.settings) {
             return Ok(None);
@@ -192,16 +196,10 @@ fn hit(kept: &CachedReply, served: &Served, freshness: &'static str) -> Reply {
 
 /// The reply as the session writes it.
 pub(super) fn reply(kept: &CachedReply, served: &Served, freshness: &'static str, route: Answered) -> Reply {
-    Reply {
-        columns: kept.row_description.clone(),
-        rows: vec![kept.rows.clone()],
-        account: Account {
-            route,
-            freshness,
-            lsn: Some(served.snapshot.applied),
-            wait_us: served.wait_us,
-            rows: kept.row_count,
-        },
-        ..Reply::default()
-    }
+    let account = account(served, freshness, route, kept.row_count);
+    Reply { columns: kept.row_description.clone(), rows: vec![kept.rows.clone()], account, ..Reply::default() }
+}
+
+pub(super) fn account(served: &Served, freshness: &'static str, route: Answered, rows: u64) -> Account {
+    Account { route, freshness, lsn: Some(served.snapshot.applied), wait_us: served.wait_us, rows }
 }

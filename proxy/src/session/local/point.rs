@@ -1,0 +1,131 @@
+//! Reads of one row by its primary key, answered without waiting for anything: on the session's own turn, as a kept reply is.
+//!
+//! Whatever is not at hand (a privilege that upstream has to be asked about, a barrier, an audit, an index) makes it a statement
+//! like any other.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use freshet_engine::executor::point::PointRow;
+use freshet_engine::result_cache::CachedReply;
+use freshet_engine::types::Value;
+use freshet_engine::{Prepared, Shared};
+
+use crate::audit::Decision;
+use crate::session::answer::{Form, Reply, Unit};
+use crate::session::local::execute::Execution;
+use crate::session::local::kept::{account, reply};
+use crate::session::local::parameters::parameters;
+use crate::session::local::{AtHand, LocalAnswerer, Request, formats, is_described_by, is_parsed_under};
+use crate::session::reply::row_description;
+use crate::session::state::SessionState;
+use crate::statistics::Answered;
+
+impl LocalAnswerer {
+    /// The unit is an execution that no reply is kept of; its key is at hand. None: it is to be computed, by the plan that is left at
+    /// hand, too.
+    pub(super) fn look_up_point(&mut self, unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
+        // Everything else that is sent would only be read in vain; of several statements of a unit, none has an end of its own.
+        let may = self.local.patience.is_none()
+            && unit.sql.first().is_some_and(|first| b"sS".contains(first))
+            && !unit.bytes.is_empty();
+        let end = unit.arrival.filter(|_| may)?.end;
+        let settings = state.settings.as_ref()?;
+        let format = settings.format.as_ref().ok()?;
+        let request = Request::of(unit, state, settings, format, std::str::from_utf8(unit.sql).ok()?);
+        let plan = self.plan(&request);
+        let reply = match &plan {
+            Ok((prepared, shared)) => self.answer_point(&request, prepared, shared.as_ref()),
+            Err(_) => None,
+        };
+        if reply.is_none() {
+            self.at_hand = Some(AtHand { end, plan });
+        }
+        reply
+    }
+
+    fn answer_point(
+        &mut self,
+        request: &Request<'_>,
+        prepared: &Arc<Prepared>,
+        shared: Option<&Shared>,
+    ) -> Option<Reply> {
+        let started = Instant::now();
+        let (unit, plan) = (request.unit, &prepared.plan);
+        let is_allowed = prepared.catalog_version == request.catalog_version
+            && plan.tables.len() == 1
+            && !plan.uses_time
+            && is_described_by(unit, prepared.catalog_version)
+            && (!plan.folds_settings || is_parsed_under(unit, request.settings));
+        if !is_allowed {
+            return None;
+        }
+        let parameters: Arc<[Value]> = parameters(plan, shared, request).ok()?.into();
+        if !self.is_free_of_questions(request, prepared, &parameters) {
+            return None;
+        }
+        let relations = plan.relations();
+        let keys = self.keys(prepared, &parameters);
+        let found = self.moments.find(unit.arrival, request.mode, &relations, self.required, request.catalog_version);
+        let served = match found {
+            Some((served, _)) => served,
+            None => self.local.freshness.try_acquire(request.mode, &relations, &keys, self.required)?.served,
+        };
+        if served.snapshot.catalog.version != prepared.catalog_version {
+            return None;
+        }
+        let point = Some(PointRow::of(plan, &served.snapshot, &parameters)?);
+        if self.local.audit.decide(&prepared.identity, unit.describes_portal) != Decision::Serve {
+            return None;
+        }
+        let formats = formats(unit, plan);
+        let execution = Execution {
+            settings: request.format,
+            formats: &formats,
+            prepared,
+            parameters: &parameters,
+            served: &served,
+            point,
+            is_quick: true,
+        };
+        let rows = execution.rows_of_point(&self.local.engine)?.ok()?;
+        self.local.note_read(&relations);
+        let statistics = self.counters(prepared, shared);
+        statistics.set_relations(&relations);
+        statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
+        self.required = self.required.max(served.barrier);
+        let results = &self.local.engine.results;
+        if results.admits_quick(&self.key) {
+            let kept = execution.reply(rows.frames, rows.count, &statistics);
+            let kept = Arc::new(CachedReply { keys, ..kept });
+            results.insert_admitted(&self.key, Arc::clone(&kept));
+            return Some(reply(&kept, &served, request.mode.name(), Answered::Local));
+        }
+        let is_described = unit.form == Form::Simple || unit.describes_portal;
+        Some(Reply {
+            columns: if is_described { row_description(plan, &formats) } else { Bytes::new() },
+            rows: vec![rows.frames],
+            account: account(&served, request.mode.name(), Answered::Local, rows.count),
+            ..Reply::default()
+        })
+    }
+
+    /// Whether nothing that it depends on has to be asked of upstream first.
+    fn is_free_of_questions(&self, request: &Request<'_>, prepared: &Prepared, parameters: &[Value]) -> bool {
+        let has_slash = |value: &Value| matches!(value, Value::Text(text) if text.contains('/'));
+        let freshness = &self.local.freshness;
+        // A text may be the name of a zone.
+        let zone = request.settings.value("TimeZone").unwrap_or_default();
+        if request.sql.contains('/') || parameters.iter().any(has_slash) || !freshness.zones().is_known_to_agree(zone) {
+            return false;
+        }
+        if !self.local.audit.would_serve(&prepared.identity, request.unit.describes_portal) {
+            return false;
+        }
+        let catalog = freshness.catalog();
+        let uses = prepared.plan.tables.iter().chain(&prepared.plan.views);
+        catalog.version == prepared.catalog_version
+            && matches!(freshness.privileges().check_known(request.settings.role(), uses, &catalog), Some(Ok(())))
+    }
+}
