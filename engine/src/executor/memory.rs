@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Why a statement is given up that its own bounds would have let go on.
+pub const POOL_IS_EMPTY: &str = "memory of all statements together";
+
 /// A bound for all of them. What one uses is given back when it ends.
 #[derive(Debug)]
 pub struct MemoryPool {

@@ -46,7 +46,7 @@ pub use self::scan::rows_looked_at;
 
 use self::batch::Batch;
 use self::eval::Environment;
-use self::memory::{MemoryPool, Share};
+use self::memory::{MemoryPool, POOL_IS_EMPTY, Share};
 use crate::binder::{BoundQuery, ScalarKind};
 use crate::catalog::RelationId;
 use crate::catalog::functions::at_once::AtOnce;
@@ -384,7 +384,7 @@ impl Run<'_> {
             return Err(EvalError::OverBudget("memory"));
         }
         if !self.state.share.borrow_mut().grow(bytes) {
-            return Err(EvalError::OverBudget("memory of all statements together"));
+            return Err(EvalError::OverBudget(POOL_IS_EMPTY));
         }
         Ok(())
     }

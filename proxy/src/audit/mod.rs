@@ -24,6 +24,8 @@ struct Standing {
     is_quarantined: std::sync::atomic::AtomicBool,
     /// Upstream's description of the result is another one.
     is_mismatched: std::sync::atomic::AtomicBool,
+    /// An execution is being compared.
+    is_judged: std::sync::atomic::AtomicBool,
     executions: AtomicU64,
     /// The engine refused or failed while upstream answered: relayed without another comparison for a while.
     refusal: parking_lot::Mutex<Option<Refusal>>,
@@ -44,6 +46,8 @@ pub enum Decision {
     Serve,
     /// Relay it and compare.
     Audit(UpstreamReason),
+    /// Relay it; another execution is being compared.
+    Await(UpstreamReason),
     /// Relay it; nothing would be learnt.
     Relay(UpstreamReason),
 }
@@ -90,13 +94,21 @@ impl Audit {
             return Decision::Relay(reason);
         }
         if !standing.rows_verified.load(Relaxed) || (needs_columns && !standing.columns_verified.load(Relaxed)) {
-            return Decision::Audit(UpstreamReason::FirstRun);
+            let is_judged = standing.is_judged.load(Relaxed);
+            return if is_judged { Decision::Await } else { Decision::Audit }(UpstreamReason::FirstRun);
         }
         let execution = standing.executions.fetch_add(1, Relaxed) + 1;
         if self.sample_one_in > 0 && execution.is_multiple_of(self.sample_one_in) {
             return Decision::Audit(UpstreamReason::AuditSample);
         }
         Decision::Serve
+    }
+
+    /// To compare one execution of a shape. None: another one is being compared, which is soon to tell as much. Several at once would
+    /// only take the time and the memory that the first needs.
+    pub fn begin(&self, identity: &Arc<str>) -> Option<Judging> {
+        let standing = self.standing(identity);
+        (!standing.is_judged.swap(true, Relaxed)).then(|| Judging(standing))
     }
 
     /// Whether [`Self::decide`] would most likely say so. Nothing is counted.
@@ -174,6 +186,16 @@ impl Audit {
     }
 }
 
+/// An execution that is being compared, until this is dropped.
+#[derive(Debug)]
+pub struct Judging(Arc<Standing>);
+
+impl Drop for Judging {
+    fn drop(&mut self) {
+        self.0.is_judged.store(false, Relaxed);
+    }
+}
+
 impl Standing {
     fn refused(&self) -> Option<UpstreamReason> {
         let mut refusal = self.refusal.lock();
@@ -213,6 +235,21 @@ mod tests {
         assert_eq!(audit.decide(&shape, true), Decision::Audit(UpstreamReason::FirstRun));
         audit.described(&shape);
         assert_eq!(audit.decide(&shape, true), Decision::Serve);
+    }
+
+    #[test]
+    fn one_execution_of_a_shape_is_compared_at_a_time() {
+        let audit = Audit::new(0);
+        let (shape, other): (Arc<str>, Arc<str>) = ("select".into(), "select {int4}".into());
+        let judging = audit.begin(&shape).expect("the first");
+        assert!(audit.begin(&shape).is_none() && audit.begin(&other).is_some());
+        assert_eq!(audit.decide(&shape, false), Decision::Await(UpstreamReason::FirstRun));
+        assert_eq!(audit.decide(&other, false), Decision::Audit(UpstreamReason::FirstRun));
+        drop(judging);
+        assert_eq!(audit.decide(&shape, false), Decision::Audit(UpstreamReason::FirstRun));
+        let _judging = audit.begin(&shape).expect("none is compared");
+        audit.agreed(&shape, false);
+        assert_eq!(audit.decide(&shape, false), Decision::Serve);
     }
 
     #[test]

@@ -462,9 +462,10 @@ impl LocalAnswerer {
         let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
         let reason = match self.local.audit.decide(&prepared.identity, needs_columns) {
             Decision::Serve => return Ok(None),
-            Decision::Audit(_) if self.local.patience.is_some() => return Ok(None),
+            Decision::Audit(_) | Decision::Await(_) if self.local.patience.is_some() => return Ok(None),
             // Upstream's reply would be of another moment.
             Decision::Audit(UpstreamReason::AuditSample) if request.choice.is_some() => return Ok(None),
+            Decision::Await(reason) => return Err(self.refuse_prepared(request, prepared, statistics, reason)),
             Decision::Relay(reason) if prepared.plan.uses_time => {
                 return Err(self.refuse_prepared(request, prepared, statistics, reason));
             }

@@ -10,6 +10,7 @@ use freshet_engine::binder::OpenColumns;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
+use freshet_engine::executor::memory::POOL_IS_EMPTY;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::Course;
@@ -195,6 +196,7 @@ async fn compare_rows(
     reply: Vec<u8>,
     is_described: bool,
 ) {
+    let Some(_judging) = local.audit.begin(&prepared.identity) else { return local.audit.inconclusive() };
     let after =
         local.freshness.acquire(FreshnessMode::Exact, &prepared.plan.relations(), BarrierNumber::default()).await;
     let relations: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
@@ -283,6 +285,8 @@ fn judge(
     let ours = match answer_at(&prepared.plan, *after) {
         Ok(rows) => rows.frames,
         Err(EvalError::Unordered(missing)) => return Some(missing),
+        // Others need it now.
+        Err(EvalError::OverBudget(POOL_IS_EMPTY)) => return inconclusive(),
         // Not wrong, only not answerable; to try each time would cost two barriers for nothing.
         Err(error) => {
             local.audit.refused(&prepared.identity, local_error(error));

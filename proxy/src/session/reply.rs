@@ -10,7 +10,7 @@ use arrow::array::{Array, ArrayRef};
 use bytes::Bytes;
 use freshet_engine::binder::OutputColumn;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
-use freshet_engine::executor::memory::Share;
+use freshet_engine::executor::memory::{POOL_IS_EMPTY, Share};
 use freshet_engine::executor::parallel::Helpers;
 use freshet_engine::executor::point::PointRow;
 use freshet_engine::executor::upkeep::KeptGroups;
@@ -221,7 +221,7 @@ impl Reply {
             return Ok(());
         }
         if !self.share.grow(bytes - self.counted) {
-            return Err(EvalError::OverBudget("memory of all statements together"));
+            return Err(EvalError::OverBudget(POOL_IS_EMPTY));
         }
         self.counted = bytes;
         Ok(())
