@@ -167,7 +167,7 @@ impl Binder<'_> {
         let columns = aggregates.iter().enumerate().map(column).collect();
         let pulled = self.pull_groups(input, Vec::new(), aggregates, level)?;
         let condition = all_of(pulled.conditions.into_iter().map(|part| placed(part, level, left_width)).collect());
-        let kind = if condition.is_some() { JoinKind::Left } else { JoinKind::Cross };
+        let kind = if condition.is_some() { JoinKind::PerRow } else { JoinKind::Cross };
         let (left, right) = (Box::new(left), Box::new(pulled.relation));
         Ok((BoundRelation::Join { kind, left, right, condition }, columns))
     }
@@ -222,6 +222,7 @@ impl Binder<'_> {
         let kind = match (kind, &condition) {
             (JoinKind::Cross, Some(_)) => JoinKind::Inner,
             (JoinKind::Left, None) => return Err(unsupported("LEFT JOIN LATERAL without a condition")),
+            (JoinKind::Left, Some(_)) => JoinKind::PerRow,
             (kind, _) => kind,
         };
         let (left, right) = (Box::new(left), Box::new(pulled.relation));

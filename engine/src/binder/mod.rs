@@ -252,6 +252,8 @@ pub struct AggregateCall {
 pub enum JoinKind {
     Inner,
     Left,
+    /// As `Left`, of a right side that PostgreSQL computes for each row of the left.
+    PerRow,
     Full,
     Cross,
 }

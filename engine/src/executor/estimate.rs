@@ -3,6 +3,7 @@
 
 use super::scan::{chosen_look_ups, ranges};
 use super::{Batch, Run};
+use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::planner::node::{PlanNode, Scan, SideKind};
 use crate::table::sketch::Sketch;
@@ -37,11 +38,12 @@ impl Run<'_> {
             PlanNode::OneRow => 1,
             PlanNode::Scan(scan) => of_scan(scan),
             PlanNode::Filter { input, predicates } => kept_by(guess(input), predicates.len()),
-            PlanNode::Project { input, .. }
-            | PlanNode::DistinctOn { input, .. }
-            | PlanNode::Window { input, .. }
-            | PlanNode::Sort { input, .. }
-            | PlanNode::Limit { input, .. } => guess(input),
+            PlanNode::Project { input, .. } | PlanNode::DistinctOn { input, .. } | PlanNode::Window { input, .. } => {
+                guess(input)
+            }
+            PlanNode::Sort { input, limit, .. } | PlanNode::Limit { input, limit, .. } => {
+                guess(input).min(self.rows_limit(limit.as_ref()))
+            }
             PlanNode::Append { inputs, .. } if inputs.len() <= SAMPLED_INPUTS => inputs.iter().map(guess).sum(),
             PlanNode::Append { inputs, .. } => inputs.iter().map(|input| self.estimate(input)).sum(),
             PlanNode::SetOperation { left, .. } => guess(left),
@@ -65,6 +67,13 @@ impl Run<'_> {
             },
             PlanNode::Aggregate(aggregate) if aggregate.groups.is_empty() => 1,
             PlanNode::Aggregate(aggregate) => guess(&aggregate.input) / 8,
+        }
+    }
+
+    fn rows_limit(&self, limit: Option<&BoundExpr>) -> usize {
+        match limit.map(|limit| self.constant(limit)) {
+            Some(Ok(count)) => count.ordinal().and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX),
+            Some(Err(_)) | None => usize::MAX,
         }
     }
 

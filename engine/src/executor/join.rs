@@ -25,7 +25,13 @@ impl Run<'_> {
     pub(super) fn join(&self, join: &Join, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
         let bases = join.bases();
         let width = bases[join.inputs.len()];
-        let order = self.join_order(join)?;
+        let mut known = self.read_first(join)?;
+        known.resize(join.inputs.len(), None);
+        if known.iter().flatten().any(|batch| batch.rows == 0) {
+            return Ok(Flow::Continue(()));
+        }
+        let sizes: Vec<Option<usize>> = known.iter().map(|known| known.as_ref().map(|batch| batch.rows)).collect();
+        let order = self.join_order(join, &sizes)?;
         let mut steps = Vec::with_capacity(order.len() - 1);
         let mut attached = vec![order[0]];
         let mut filters: Vec<Option<&BoundExpr>> = join.filters.iter().map(Some).collect();
@@ -47,13 +53,19 @@ impl Run<'_> {
             let is_due =
                 |filter: &&mut Option<&BoundExpr>| filter.is_some_and(|f| columns_of(f).iter().all(has_column));
             let due = filters.iter_mut().filter(is_due).filter_map(Option::take).cloned().collect();
-            let side = self.build_side(&join.inputs[*input], &build_keys, bases[*input], width)?;
+            let side = match known[*input].take() {
+                Some(batch) => Arc::new(self.build_of(batch, &build_keys, bases[*input], width)?),
+                None => self.build_side(&join.inputs[*input], &build_keys, bases[*input], width)?,
+            };
             if side.rows == 0 {
                 return Ok(Flow::Continue(()));
             }
             steps.push(Step { base: bases[*input], probe_keys, side, filters: due });
         }
         let probe = order[0];
+        if let Some(batch) = known[probe].take() {
+            return self.probe(batch.placed(bases[probe], width), &steps, sink);
+        }
         self.run(&join.inputs[probe], Batching::Small, &mut |batch| {
             self.probe(batch.placed(bases[probe], width), &steps, sink)
         })
@@ -127,6 +139,9 @@ impl Run<'_> {
     /// What names the build side in the join cache; None if it depends on more than the table version.
     fn identity<'n>(&self, input: &'n PlanNode, keys: &[(&BoundExpr, bool)], base: usize) -> Option<Identity<'n>> {
         let PlanNode::Scan(scan) = input else { return None };
+        if self.wanted(scan).is_some() {
+            return None;
+        }
         let schema = &self.table(scan.table).ok()?.schema;
         // Text that is compared as char(n) is another key than the same column compared as text.
         let is_own = |index: usize, compared: PgType| {
@@ -163,6 +178,17 @@ impl Run<'_> {
             let columns = self.output_types(input)?.into_iter().map(crate::types::access::empty_array).collect();
             return BuildSide::new(columns, 0, &types, &[]);
         };
+        self.build_of(all, keys, base, width)
+    }
+
+    fn build_of(
+        &self,
+        all: Batch,
+        keys: &[(&BoundExpr, bool)],
+        base: usize,
+        width: usize,
+    ) -> Result<BuildSide, EvalError> {
+        let types: Vec<(PgType, bool)> = keys.iter().map(|(key, is_null_safe)| (type_of(key), *is_null_safe)).collect();
         let gathered = all.into_row_batch()?;
         let rows = gathered.rows;
         let placed = Batch::of_shared(gathered.columns.clone(), rows).placed(base, width);

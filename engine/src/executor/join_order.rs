@@ -22,7 +22,8 @@ const OUTPUT_COST: f64 = 0.5;
 const LOOK_ROWS_MIN: usize = 4_096;
 
 impl Run<'_> {
-    pub(super) fn join_order(&self, join: &Join) -> Result<Vec<usize>, EvalError> {
+    /// `known`: the rows of inputs that have been read.
+    pub(super) fn join_order(&self, join: &Join, known: &[Option<usize>]) -> Result<Vec<usize>, EvalError> {
         // A recursion's rows are few and others every round, as are those of changes; what they are joined with is built once, for the
         // join cache.
         let is_few = |node: &PlanNode| match node {
@@ -36,13 +37,16 @@ impl Run<'_> {
                 return Ok(vec![first, 1 - first]);
             }
             // The larger one is read.
-            let mut sizes: Vec<usize> = join.inputs.iter().map(|input| self.estimate(input)).collect();
+            let estimates = |estimate: &dyn Fn(&PlanNode) -> usize| -> Vec<usize> {
+                join.inputs.iter().zip(known).map(|(input, known)| known.unwrap_or_else(|| estimate(input))).collect()
+            };
+            let mut sizes = estimates(&|input| self.estimate(input));
             if sizes.iter().any(|rows| *rows > LOOK_ROWS_MIN) {
-                sizes = join.inputs.iter().map(|input| self.estimate_closely(input)).collect();
+                sizes = estimates(&|input| self.estimate_closely(input));
             }
             return Ok(if sizes[0] >= sizes[1] { vec![0, 1] } else { vec![1, 0] });
         }
-        let sizing = Sizing::new(self, join)?;
+        let sizing = Sizing::new(self, join, known)?;
         let firsts = working.map_or(0..join.inputs.len(), |first| first..first + 1);
         let orders = firsts.map(|first| sizing.order_from(first));
         let best = orders.min_by(|(a, _), (b, _)| a.total_cmp(b)).expect("a join has inputs");
@@ -61,9 +65,10 @@ struct Sizing<'j> {
 }
 
 impl<'j> Sizing<'j> {
-    fn new(run: &Run<'_>, join: &'j Join) -> Result<Self, EvalError> {
+    fn new(run: &Run<'_>, join: &'j Join, known: &[Option<usize>]) -> Result<Self, EvalError> {
         let bases = join.bases();
-        let rows: Vec<f64> = join.inputs.iter().map(|input| run.estimate_closely(input).max(1) as f64).collect();
+        let rows = |(input, known): (&PlanNode, &Option<usize>)| known.unwrap_or_else(|| run.estimate_closely(input));
+        let rows: Vec<f64> = join.inputs.iter().zip(known).map(|input| rows(input).max(1) as f64).collect();
         // Of so few rows no values are counted.
         let is_small = rows.iter().all(|rows| *rows <= LOOK_ROWS_MIN as f64);
         let mut unfiltered = rows.clone();

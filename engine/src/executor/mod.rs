@@ -18,6 +18,7 @@ mod filter;
 mod join;
 mod join_order;
 mod key_table;
+mod keyed;
 pub mod memory;
 mod order;
 pub mod parallel;
@@ -239,6 +240,8 @@ struct State {
     rounds: RefCell<HashMap<usize, Batch>>,
     /// What sorts with a limit leave of scans, by where the scans lie.
     bounds: RefCell<HashMap<usize, Rc<bound::Bound>>>,
+    /// By where scans lie, the keys of which alone they are read.
+    wanted: RefCell<HashMap<usize, Rc<keyed::Wanted>>>,
     /// Rows of an aggregate that are known, by where the plan's node lies.
     given: Option<(usize, RowBatch)>,
     /// With more groups an aggregate is given up.
@@ -258,6 +261,7 @@ impl State {
             sampled: RefCell::default(),
             rounds: RefCell::default(),
             bounds: RefCell::default(),
+            wanted: RefCell::default(),
             given: None,
             groups_max: usize::MAX,
             ties: None,

@@ -9,7 +9,7 @@ use std::thread;
 
 use super::scan::chosen_look_ups;
 use super::upkeep::{GROUPS_MAX, KeptGroups};
-use super::{Limits, RowBatch, RunContext};
+use super::{Limits, RowBatch, Run, RunContext, State};
 use crate::catalog::RelationId;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::planner::Plan;
@@ -63,6 +63,10 @@ pub(crate) fn execute(plan: &Plan, context: &RunContext<'_>) -> Result<Option<Ve
         return Ok(None);
     }
     let Some(upkeep) = Upkeep::of(plan, &|other| std::ptr::eq(other, scan)) else { return Ok(None) };
+    let state = State::new(plan, context.limits);
+    if Run::new(plan, context, context.parameters, &state).reads_by_keys(plan, scan) {
+        return Ok(None);
+    }
     match groups(plan, &upkeep, context)? {
         Some(groups) => groups.finish(plan, &upkeep, context).map(Some),
         None => Ok(None),

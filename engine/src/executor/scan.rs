@@ -26,6 +26,9 @@ impl Run<'_> {
         if let Some(look_ups) = chosen_look_ups(scan, table) {
             return self.scan_by_key(scan, table, &look_ups, sink);
         }
+        if let Some(flow) = self.scan_keyed(scan, table, sink)? {
+            return Ok(flow);
+        }
         let ranges = ranges(scan, &self.environment);
         let is_excluded = |version: &ChunkVersion| {
             version.alive_rows == 0 || ranges.iter().any(|range| range.excludes(&version.chunk, range.column))
@@ -75,6 +78,7 @@ impl Run<'_> {
                 };
             }
             let batch = self.filter(Batch::of_shared(columns.collect(), rows), &scan.filters, alive, scan.outputs)?;
+            let batch = self.of_wanted(scan, batch)?;
             if batch.rows > 0 && sink(batch)?.is_break() {
                 return Ok(Flow::Break(()));
             }

@@ -31,11 +31,13 @@ impl Run<'_> {
         let width = left_width + join.right.width();
         let keys: Vec<(&BoundExpr, bool)> =
             join.equalities.iter().map(|equality| (&equality.right, equality.is_null_safe)).collect();
+        let left = self.left_first(join)?;
         let side = self.build_side(&join.right, &keys, left_width, width)?;
+        let left = left.map(|left| left.batches);
         let probe_keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.left).collect();
         // Rows of the right side that have matched, for a full join.
         let met = RefCell::new(if join.kind == SideKind::Full { vec![false; side.rows] } else { Vec::new() });
-        let flow = self.run(&join.left, Batching::Small, &mut |batch| {
+        let mut meet = |batch: Batch| {
             let ids = {
                 let placed = batch.clone().placed(0, width);
                 self.find_keys(&placed, &probe_keys, &side)?
@@ -58,7 +60,15 @@ impl Run<'_> {
                     if kept.rows == 0 { Ok(Flow::Continue(())) } else { sink(kept) }
                 }
             }
-        })?;
+        };
+        let flow = match left {
+            Some(batches) => {
+                let mut batches = batches.into_iter();
+                batches
+                    .try_fold(Flow::Continue(()), |flow, batch| if flow.is_break() { Ok(flow) } else { meet(batch) })?
+            }
+            None => self.run(&join.left, Batching::Small, &mut meet)?,
+        };
         if join.kind != SideKind::Full || flow.is_break() {
             return Ok(flow);
         }

@@ -197,14 +197,15 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
         BoundRelation::Join { kind, left, right, condition } => {
             let (left, right) = (translate(*left)?, translate(*right)?);
             let filters = split(condition);
+            let is_per_row = kind == JoinKind::PerRow;
             let kind = match kind {
                 JoinKind::Inner | JoinKind::Cross => {
                     return Ok(PlanNode::Join(Join::new(vec![left, right], filters)));
                 }
-                JoinKind::Left => SideKind::Left,
+                JoinKind::Left | JoinKind::PerRow => SideKind::Left,
                 JoinKind::Full => SideKind::Full,
             };
-            side_join(kind, left, right, filters, None)
+            SideJoin { is_per_row, ..side_join(kind, left, right, filters, None) }.into()
         }
         BoundRelation::Match { kind, left, right, condition, test } => {
             let kind = match kind {
@@ -213,7 +214,7 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
                 MatchKind::Mark => SideKind::Mark,
                 MatchKind::Single => SideKind::Single,
             };
-            side_join(kind, translate(*left)?, translate(*right)?, split(condition), test)
+            side_join(kind, translate(*left)?, translate(*right)?, split(condition), test).into()
         }
         BoundRelation::Aggregate { input, groups, aggregates } => {
             let input = Box::new(translate(*input)?);
@@ -267,9 +268,9 @@ fn side_join(
     right: PlanNode,
     filters: Vec<BoundExpr>,
     test: Option<BoundExpr>,
-) -> PlanNode {
+) -> SideJoin {
     let (left, right) = (Box::new(left), Box::new(right));
-    PlanNode::SideJoin(SideJoin { kind, left, right, equalities: Vec::new(), filters, test, test_key: None })
+    SideJoin { kind, left, right, equalities: Vec::new(), filters, test, test_key: None, is_per_row: false }
 }
 
 fn translate_call(call: AggregateCall, arguments: &mut Vec<BoundExpr>) -> Call {

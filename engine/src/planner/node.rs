@@ -201,6 +201,8 @@ pub struct SideJoin {
     pub test: Option<BoundExpr>,
     /// The same, if it is an equality that can be hashed.
     pub test_key: Option<Equality>,
+    /// PostgreSQL computes `right` for each row of `left` by itself.
+    pub is_per_row: bool,
 }
 
 /// Output: the groups, then the calls. Without groups: one row.
@@ -311,6 +313,12 @@ impl PlanNode {
             return self;
         }
         Self::Filter { input: Box::new(self), predicates }
+    }
+}
+
+impl From<SideJoin> for PlanNode {
+    fn from(join: SideJoin) -> Self {
+        Self::SideJoin(join)
     }
 }
 

@@ -83,6 +83,16 @@ impl KeyIndexes {
         None
     }
 
+    fn count(&self) -> usize {
+        let mut count = 0;
+        let mut slot = &self.first;
+        while let Some(node) = slot.get() {
+            count += 1;
+            slot = &node.next;
+        }
+        count
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let mut bytes = 0;
         let mut slot = &self.first;
@@ -190,6 +200,10 @@ fn equal_run(array: &dyn Array, value: i64) -> Range<usize> {
 }
 
 impl Chunk {
+    pub(super) fn may_index(&self, columns: &[usize]) -> bool {
+        self.rows <= SCAN_ROWS || self.indexes.made(columns).is_some() || self.indexes.count() < INDEXES_MAX
+    }
+
     fn key_hashes(&self, columns: &[usize]) -> Vec<u64> {
         let arrays: Vec<(&ArrayRef, PgType)> =
             columns.iter().filter_map(|column| Some((&self.columns[*column], self.types[*column]?))).collect();

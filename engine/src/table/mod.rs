@@ -197,6 +197,12 @@ impl TableVersion {
         (!has_more).then_some(only)
     }
 
+    /// Whether every chunk has an index on the column, or room for one more.
+    pub fn may_index(&self, column: usize) -> bool {
+        self.schema.columns[column].pg_type.is_some()
+            && self.chunks.iter().all(|version| version.chunk.may_index(&[column]))
+    }
+
     /// Rows that [`Self::find`] would make indexes of for this key.
     pub fn rows_to_index(&self, columns: &[usize], key: &[Value]) -> usize {
         let probe = Probe::new(&self.schema, columns, key, Match::Equal);

@@ -1,0 +1,446 @@
+//! Reading a large table by keys that are known only when the statement runs: those that a list has, or those of the few rows that
+//! it is joined with. What PostgreSQL does with a nested loop over an index.
+//!
+//! A side join whose left side is small runs that first; a join reads its smallest input first and then, step by step, those that
+//! lead on from what has been read. Rows that meet nothing are left out, which changes no answer: they would be by the join. An error that
+//! such a row raises is PostgreSQL's to raise or not, as its plan has it, but for what it always computes as a whole ([`way`]).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
+use arrow::compute::take;
+
+use super::arrays::{concatenate, internal};
+use super::batch::Batch;
+use super::key_table::{KeyTable, Purpose, first_rows};
+use super::scan::{as_column_type, chosen_look_ups};
+use super::{Flow, Run, Sink};
+use crate::binder::BoundExpr;
+use crate::catalog::functions::{EQUALS_ANY, EvalError};
+use crate::planner::Plan;
+use crate::planner::expression::{cannot_raise, is_row_independent, is_same, type_of};
+use crate::planner::node::{Aggregate, Equality, Join, PlanNode, Scan, SideJoin, SideKind};
+use crate::table::TableVersion;
+use crate::types::access::value_at;
+use crate::types::array::ArrayView;
+use crate::types::{PgType, Value, binary};
+
+/// Smaller tables are read through; where everything is compared with PostgreSQL, as in the tests, next to none is small.
+const ROWS_MIN: usize = if cfg!(debug_assertions) { 24 } else { 16_384 };
+/// So many rows of the table for each row that is found in it by keys: finding costs more than reading on.
+const ROWS_PER_FOUND: f64 = if cfg!(debug_assertions) { 2.0 } else { 16.0 };
+/// Where it turns out to be more than one row of so many, the table is read through after all.
+const FOUND_PER_ROWS: usize = if cfg!(debug_assertions) { 1 } else { 4 };
+/// And for each row that the keys are taken from.
+const ROWS_PER_KEY: usize = if cfg!(debug_assertions) { 2 } else { 16 };
+/// What has fewer rows is not worth leading to.
+const LARGE: usize = if cfg!(debug_assertions) { 8 } else { 4_096 };
+/// A longer list is not worth sorting out.
+const LIST_MAX: usize = 4_096;
+
+/// What is wanted of a table's column.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// Index into the table's schema.
+    column: usize,
+    keys: KeyTable,
+    /// The same one by one, of the column's type, if they are few enough to be looked up.
+    values: Option<Vec<Value>>,
+}
+
+impl Run<'_> {
+    /// The rows of a scan that lists, or the join above, name the keys of. None: it is to be read through.
+    pub(super) fn scan_keyed(
+        &self,
+        scan: &Scan,
+        table: &TableVersion,
+        sink: &mut Sink<'_>,
+    ) -> Result<Option<Flow>, EvalError> {
+        if table.rows < ROWS_MIN {
+            return Ok(None);
+        }
+        if let Some(wanted) = self.wanted(scan)
+            && let Some(values) = &wanted.values
+        {
+            return self.scan_by_values(scan, table, wanted.column, values, sink);
+        }
+        for filter in &scan.filters {
+            if let Some((column, values)) = self.listed(scan, filter)
+                && self.is_worth_finding(table, column, values.len())
+            {
+                return self.scan_by_values(scan, table, column, &values, sink);
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn wanted(&self, scan: &Scan) -> Option<Rc<Wanted>> {
+        self.state.wanted.borrow().get(&std::ptr::from_ref(scan).addr()).cloned()
+    }
+
+    /// Without the rows of the batch, which are of the scan's columns, that no key is of.
+    pub(super) fn of_wanted(&self, scan: &Scan, batch: Batch) -> Result<Batch, EvalError> {
+        let Some(wanted) = self.wanted(scan) else { return Ok(batch) };
+        let Some(at) = scan.columns.iter().position(|column| *column == wanted.column) else { return Ok(batch) };
+        let found = wanted.keys.find(&[batch.column(at)?], batch.rows)?;
+        batch.filter(&found.iter().map(|id| Some(*id != KeyTable::NONE)).collect::<BooleanArray>())
+    }
+
+    fn scan_by_values(
+        &self,
+        scan: &Scan,
+        table: &TableVersion,
+        column: usize,
+        values: &[Value],
+        sink: &mut Sink<'_>,
+    ) -> Result<Option<Flow>, EvalError> {
+        let mut found = Vec::new();
+        for value in values {
+            self.check_cancelled()?;
+            found.extend(table.find(&[column], std::slice::from_ref(value)));
+            // Keys that have many more rows than others.
+            if found.len() * FOUND_PER_ROWS > table.rows {
+                return Ok(None);
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        for run in found.chunk_by(|a, b| a.chunk == b.chunk) {
+            self.check_cancelled()?;
+            let chunk = &table.chunks[run[0].chunk as usize].chunk;
+            let columns = scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect();
+            let rows = Arc::new(run.iter().map(|at| at.row).collect::<UInt32Array>());
+            let batch = Batch::of_shared(columns, chunk.rows).select(&rows)?;
+            let batch = self.filter(batch, &scan.filters, None, scan.outputs)?;
+            if batch.rows > 0 && sink(batch)?.is_break() {
+                return Ok(Some(Flow::Break(())));
+            }
+        }
+        Ok(Some(Flow::Continue(())))
+    }
+
+    /// The column that a filter confines to a list, and the values of that, once each. NULL equals nothing.
+    fn listed(&self, scan: &Scan, filter: &BoundExpr) -> Option<(usize, Vec<Value>)> {
+        let (operand, mut values) = match filter {
+            BoundExpr::InList { operand, list, negated: false, .. } if list.len() <= LIST_MAX => {
+                let is_known =
+                    |item: &BoundExpr| is_row_independent(item) && is_comparable(type_of(operand), type_of(item));
+                let values = if list.iter().all(is_known) { self.constants(list)? } else { return None };
+                (&**operand, values)
+            }
+            BoundExpr::Call { function, arguments, .. } if std::ptr::eq(*function, &raw const EQUALS_ANY) => {
+                let [operand, array] = &arguments[..] else { return None };
+                let PgType::Array(element) = type_of(array) else { return None };
+                let is_known = is_row_independent(array) && is_comparable(type_of(operand), element.pg_type());
+                let Value::Array(bytes) = self.constant(array).ok().filter(|_| is_known)? else { return None };
+                let elements = ArrayView::of(&bytes);
+                if elements.len() > LIST_MAX {
+                    return None;
+                }
+                let value = |item: &[u8]| binary::decode(element.pg_type(), -1, item).ok();
+                (operand, elements.elements().flatten().map(value).collect::<Option<Vec<_>>>()?)
+            }
+            BoundExpr::Or(alternatives) if alternatives.len() <= LIST_MAX => {
+                let equal: Vec<_> = alternatives.iter().map(equal_to).collect::<Option<_>>()?;
+                let (first, _) = *equal.first()?;
+                if !equal.iter().all(|(column, _)| is_same(column, first)) {
+                    return None;
+                }
+                (first, equal.into_iter().map(|(_, value)| self.constant(value).ok()).collect::<Option<_>>()?)
+            }
+            _ => return None,
+        };
+        let BoundExpr::Column { index, expr_type } = operand else { return None };
+        values = values.into_iter().filter_map(|value| as_column_type(value, expr_type.pg_type)).collect();
+        Some((scan.columns[*index], values))
+    }
+
+    fn constants(&self, list: &[BoundExpr]) -> Option<Vec<Value>> {
+        list.iter().map(|item| self.constant(item).ok()).collect()
+    }
+
+    /// Whether so many keys have so few rows, by the number of the column's values, that looking them up is quicker than reading on.
+    fn is_worth_finding(&self, table: &TableVersion, column: usize, keys: usize) -> bool {
+        if keys > LIST_MAX || keys * ROWS_PER_KEY > table.rows || !table.may_index(column) {
+            return false;
+        }
+        let distinct = self.distinct(table, column).unwrap_or(1.0).max(1.0);
+        keys as f64 * (table.rows as f64 / distinct).max(1.0) * ROWS_PER_FOUND <= table.rows as f64
+    }
+
+    /// Of a side join whose left side is small beside a table on the right: the rows of the left, read first, and what is wanted of
+    /// the table since. None: the right is built first, as ever.
+    pub(super) fn left_first(&self, join: &SideJoin) -> Result<Option<LeftFirst<'_>>, EvalError> {
+        if join.kind == SideKind::Full || self.changed.is_some() {
+            return Ok(None);
+        }
+        let Some((equality, column, scan)) = self.target_of(join) else { return Ok(None) };
+        let table = self.table(scan.table)?;
+        if self.estimate_closely(&join.left) * ROWS_PER_KEY > table.rows {
+            return Ok(None);
+        }
+        let batches = self.collect(&join.left)?;
+        let width = join.left.width() + join.right.width();
+        let placed = batches.iter().map(|batch| batch.clone().placed(0, width)).collect::<Vec<_>>();
+        let wanted = self.keys_of(&placed, &equality.left, scan, column)?;
+        let guard = wanted.map(|wanted| self.want(scan, wanted));
+        Ok(Some(LeftFirst { batches, _wanted: guard }))
+    }
+
+    /// The large table that the left side's rows lead to.
+    fn target_of<'j>(&self, join: &'j SideJoin) -> Option<(&'j Equality, usize, &'j Scan)> {
+        let is_per_row = join.is_per_row || join.kind == SideKind::Single;
+        join.equalities.iter().find_map(|equality| {
+            let (column, scan) = self.target(equality, 1, &join.right, join.left.width(), is_per_row)?;
+            Some((equality, column, scan))
+        })
+    }
+
+    /// Inputs of a join that are read beforehand: small ones, then tables by their keys, by theirs... None of an input: it is read
+    /// as ever. Empty: all are.
+    pub(super) fn read_first(&self, join: &Join) -> Result<Vec<Option<Batch>>, EvalError> {
+        let bases = join.bases();
+        let steps: Vec<KeyStep<'_>> = if self.changed.is_some() { Vec::new() } else { self.key_steps(join, &bases) };
+        if steps.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut sizes: Vec<usize> = join.inputs.iter().map(|input| self.estimate_closely(input)).collect();
+        let mut known: Vec<Option<Batch>> = vec![None; join.inputs.len()];
+        let mut is_tried = vec![false; steps.len()];
+        loop {
+            let is_open = |at: &usize| {
+                let KeyStep { from, input, .. } = steps[*at];
+                !is_tried[*at] && sizes[from] <= LIST_MAX && sizes[input] > LARGE && known[input].is_none()
+            };
+            let Some(at) = (0..steps.len()).filter(is_open).min_by_key(|at| sizes[steps[*at].from]) else { break };
+            is_tried[at] = true;
+            let KeyStep { from, key, input, scan, column } = steps[at];
+            // By as many keys as there seem to be, before they are read.
+            if !self.is_worth_finding(self.table(scan.table)?, column, sizes[from].max(1)) {
+                continue;
+            }
+            if known[from].is_none() {
+                known[from] = Some(self.read(&join.inputs[from])?);
+            }
+            let placed = known[from].clone().map(|batch| batch.placed(bases[from], bases[join.inputs.len()]));
+            let wanted = self.keys_of(placed.as_slice(), key, scan, column)?;
+            let Some(wanted) = wanted.filter(|wanted| wanted.values.is_some()) else { continue };
+            let guard = self.want(scan, wanted);
+            let batch = self.read(&join.inputs[input])?;
+            drop(guard);
+            sizes[input] = batch.rows;
+            known[input] = Some(batch);
+        }
+        Ok(known)
+    }
+
+    /// The ways from one input of the join to another that is a large table.
+    fn key_steps<'j>(&self, join: &'j Join, bases: &[usize]) -> Vec<KeyStep<'j>> {
+        let ends = join.equalities.iter().chain(&join.implied).flat_map(|equality| [(equality, 0), (equality, 1)]);
+        let step = |(equality, end): (&'j Equality, usize)| {
+            let (input, (from, key)) = (equality.ends()[end].0, equality.ends()[1 - end]);
+            let (column, scan) = self.target(equality, end, &join.inputs[input], bases[input], false)?;
+            Some(KeyStep { from, key, input, scan, column })
+        };
+        ends.filter_map(step).collect()
+    }
+
+    /// Whether the scan, which several threads could share, is read by keys instead: by a list, or by those of another input of a join.
+    pub(super) fn reads_by_keys(&self, plan: &Plan, scan: &Scan) -> bool {
+        let Ok(table) = self.table(scan.table) else { return false };
+        let is_listed = |filter: &BoundExpr| {
+            let listed = self.listed(scan, filter);
+            listed.is_some_and(|(column, values)| self.is_worth_finding(table, column, values.len()))
+        };
+        scan.filters.iter().any(is_listed) || plan.trees().any(|tree| self.leads_to(tree, scan))
+    }
+
+    fn leads_to(&self, node: &PlanNode, scan: &Scan) -> bool {
+        let is_quick = |from: &PlanNode, found: &Scan, column: usize| {
+            let keys = || self.estimate_closely(from).max(1);
+            std::ptr::eq(found, scan)
+                && self.table(scan.table).is_ok_and(|table| self.is_worth_finding(table, column, keys()))
+        };
+        let mut leads = match node {
+            PlanNode::Join(join) => {
+                let steps = self.key_steps(join, &join.bases());
+                steps.iter().any(|step| is_quick(&join.inputs[step.from], step.scan, step.column))
+            }
+            PlanNode::SideJoin(join) => {
+                self.target_of(join).is_some_and(|(_, column, found)| is_quick(&join.left, found, column))
+            }
+            _ => false,
+        };
+        node.for_each_input(&mut |input| leads = leads || self.leads_to(input, scan));
+        leads
+    }
+
+    /// The table's column that this end of an equality is, if the table is worth reading by keys. `base`: where the node's columns
+    /// begin among those that the equality is over.
+    fn target<'n>(
+        &self,
+        equality: &Equality,
+        end: usize,
+        node: &'n PlanNode,
+        base: usize,
+        is_per_row: bool,
+    ) -> Option<(usize, &'n Scan)> {
+        let [own, other] = [equality.ends()[end].1, equality.ends()[1 - end].1];
+        let BoundExpr::Column { index, .. } = own else { return None };
+        if equality.is_null_safe || !is_comparable(type_of(own), type_of(other)) {
+            return None;
+        }
+        let (scan, column) = way(node, index.checked_sub(base)?, is_per_row)?;
+        let table = self.snapshot.tables.get(&scan.table)?;
+        let is_large = table.rows >= ROWS_MIN && table.schema.columns[column].pg_type == Some(type_of(own));
+        (is_large && Some(scan.table) != self.changed && chosen_look_ups(scan, table).is_none())
+            .then_some((column, scan))
+    }
+
+    /// The keys that these rows have, to be found in the scan's column. None: too many.
+    fn keys_of(
+        &self,
+        batches: &[Batch],
+        key: &BoundExpr,
+        scan: &Scan,
+        column: usize,
+    ) -> Result<Option<Wanted>, EvalError> {
+        let table = self.table(scan.table)?;
+        let (from, to) = (type_of(key), table.schema.columns[column].pg_type.unwrap_or(PgType::Unknown));
+        let mut keys = KeyTable::new(&[from], Purpose::Matches, 0)?;
+        let mut distinct: Vec<ArrayRef> = Vec::new();
+        for batch in batches {
+            let values = self.environment.evaluate_column(key, batch)?;
+            let before = keys.len();
+            let ids = keys.assign(std::slice::from_ref(&values), batch.rows)?;
+            let rows = UInt32Array::from(first_rows(&ids, before, keys.len()));
+            distinct.push(take(&values, &rows, None).map_err(internal)?);
+            if keys.len() * ROWS_PER_KEY > table.rows {
+                return Ok(None);
+            }
+        }
+        self.charge(keys.bytes())?;
+        let values = match self.is_worth_finding(table, column, keys.len()) {
+            true => {
+                let all = concatenate(from, &distinct)?;
+                let value = |row| as_column_type(value_at(all.as_ref(), from, row), to);
+                Some((0..all.len()).filter_map(value).collect())
+            }
+            false => None,
+        };
+        Ok(Some(Wanted { column, keys, values }))
+    }
+
+    fn want(&self, scan: &Scan, wanted: Wanted) -> WantedHere<'_> {
+        let place = std::ptr::from_ref(scan).addr();
+        self.state.wanted.borrow_mut().insert(place, Rc::new(wanted));
+        WantedHere { run: self.state, place }
+    }
+
+    fn read(&self, node: &PlanNode) -> Result<Batch, EvalError> {
+        let collected = self.collect(node)?;
+        Ok(match self.concatenate(node, collected)? {
+            Some(batch) => batch,
+            None => {
+                let types = self.output_types(node)?;
+                Batch::new(types.into_iter().map(crate::types::access::empty_array).collect(), 0)
+            }
+        })
+    }
+}
+
+/// From the rows of one input of a join by their key to the rows of another, which are a table's by a column.
+#[derive(Clone, Copy)]
+struct KeyStep<'j> {
+    from: usize,
+    key: &'j BoundExpr,
+    input: usize,
+    scan: &'j Scan,
+    column: usize,
+}
+
+/// The rows of a side join's left side.
+pub(super) struct LeftFirst<'r> {
+    pub(super) batches: Vec<Batch>,
+    /// As long as the right side is read.
+    pub(super) _wanted: Option<WantedHere<'r>>,
+}
+
+/// What is wanted of a scan, until dropped: another execution of it wants something else.
+pub(super) struct WantedHere<'r> {
+    run: &'r super::State,
+    place: usize,
+}
+
+impl Drop for WantedHere<'_> {
+    fn drop(&mut self) {
+        self.run.wanted.borrow_mut().remove(&self.place);
+    }
+}
+
+/// `column = value`, of a value that no row has a part in.
+fn equal_to(predicate: &BoundExpr) -> Option<(&BoundExpr, &BoundExpr)> {
+    let BoundExpr::Call { function, arguments, .. } = predicate else { return None };
+    let ([column @ BoundExpr::Column { .. }, value] | [value, column @ BoundExpr::Column { .. }]) = &arguments[..]
+    else {
+        return None;
+    };
+    let is_known = function.name == "=" && is_row_independent(value) && is_comparable(type_of(column), type_of(value));
+    is_known.then_some((column, value))
+}
+
+/// Whether values of these types are equal exactly if they are the same as values of the first.
+fn is_comparable(column: PgType, value: PgType) -> bool {
+    (column.is_plainly_equal() && column == value) || (column.is_integer() && value.is_integer())
+}
+
+/// The scan that rows of the node with a value in that column are made of alone, and the column of its table: other rows of the
+/// table make other rows of the node. `is_per_row`: PostgreSQL computes the node for each row of what it is joined with, so that it
+/// raises no errors for others; else nothing may be left out that it computes as a whole and that can raise one.
+fn way(node: &PlanNode, column: usize, is_per_row: bool) -> Option<(&Scan, usize)> {
+    match node {
+        PlanNode::Scan(scan) => scan.columns.get(column).map(|of_table| (scan, *of_table)),
+        PlanNode::Filter { input, .. } => way(input, column, is_per_row),
+        PlanNode::Project { input, expressions } => match expressions.get(column)? {
+            BoundExpr::Column { index, .. } => way(input, *index, is_per_row),
+            _ => None,
+        },
+        PlanNode::Aggregate(aggregate) => match aggregate.groups.get(column)? {
+            BoundExpr::Column { index, .. } if is_per_row || is_harmless(aggregate) => {
+                way(&aggregate.input, *index, is_per_row)
+            }
+            _ => None,
+        },
+        PlanNode::Window { input, calls } if is_per_row && column < input.width() => {
+            let is_key = |key: &BoundExpr| matches!(key, BoundExpr::Column { index, .. } if *index == column);
+            calls.iter().all(|call| call.partition.iter().any(is_key)).then(|| way(input, column, is_per_row))?
+        }
+        PlanNode::Join(join) => {
+            let (input, column) = join.input_at(column);
+            way(input, column, is_per_row)
+        }
+        PlanNode::SideJoin(join) if join.kind != SideKind::Full && column < join.left.width() => {
+            way(&join.left, column, is_per_row)
+        }
+        PlanNode::Sort { input, limit: None, offset: None, .. } => way(input, column, is_per_row),
+        _ => None,
+    }
+}
+
+/// Whether no group raises an error, whatever it has.
+fn is_harmless(aggregate: &Aggregate) -> bool {
+    fn is_plain(node: &PlanNode) -> bool {
+        match node {
+            PlanNode::Scan(scan) => scan.filters.iter().all(cannot_raise),
+            PlanNode::Filter { input, predicates } => predicates.iter().all(cannot_raise) && is_plain(input),
+            PlanNode::Project { input, expressions } => expressions.iter().all(cannot_raise) && is_plain(input),
+            _ => false,
+        }
+    }
+    use crate::catalog::functions::AggregateFunction as F;
+    let is_sure = |function: F| matches!(function, F::CountStar | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr);
+    aggregate.arguments.iter().all(cannot_raise)
+        && aggregate.calls.iter().all(|call| is_sure(call.function) && call.filter.iter().all(cannot_raise))
+        && is_plain(&aggregate.input)
+}

@@ -1,0 +1,127 @@
+//! Large tables read by keys that are known only when the statement runs: lists, and what a few rows of another table lead to. Every
+//! answer is upstream's, also while rows are written.
+
+use freshet_config::FreshnessMode;
+use freshet_tests::raw::{RawClient, RawReply};
+use freshet_tests::world::{World, settle, until, will_pass};
+
+/// Keys of several types and widths, some that many rows have, NULLs, keys that lead nowhere.
+const SETUP: &str = "
+    CREATE TABLE customers (id int PRIMARY KEY, name text, email text, region smallint, code uuid, big bigint);
+    INSERT INTO customers SELECT n, 'name ' || n, 'u' || n || '@example.org', n % 7, md5(n::text)::uuid, n FROM generate_series(1, 2000) n;
+    CREATE TABLE orders (id int PRIMARY KEY, customer_id int, customer_big bigint, code uuid, email text, total numeric(10,2), status text, placed timestamptz);
+    INSERT INTO orders SELECT n, CASE WHEN n % 50 = 0 THEN NULL WHEN n % 9 = 0 THEN 7 ELSE (n * 7919::bigint % 2200)::int END, n % 2100, md5((n % 2050)::text)::uuid,
+        'u' || n % 2100 || '@example.org', n % 10000 / 100.0, (ARRAY['new', 'paid', 'sent'])[n % 3 + 1], timestamptz '2024-01-01+00' + n * interval '1 minute'
+      FROM generate_series(1, 40000) n;
+    CREATE TABLE items (id int PRIMARY KEY, order_id int, sku text, quantity int);
+    INSERT INTO items SELECT n, (n * 104729::bigint % 41000)::int, 'sku' || n % 300, n % 5 FROM generate_series(1, 60000) n;
+    CREATE INDEX ON orders (customer_id); CREATE INDEX ON items (order_id);
+    CREATE VIEW order_sums AS SELECT customer_id, count(*) AS n, max(total) AS largest FROM orders GROUP BY customer_id;
+    ANALYZE";
+
+/// `K` is a key.
+const STATEMENTS: &[&str] = &[
+    "SELECT c.*, (SELECT count(*) FROM orders o WHERE o.customer_id = c.id) FROM customers c WHERE c.id = K",
+    "SELECT c.id, (SELECT count(*) FROM orders o WHERE o.customer_id = c.id) FROM customers c WHERE c.id > K ORDER BY c.id LIMIT 20",
+    "SELECT c.id, (SELECT sum(total) FROM orders o WHERE o.customer_id = c.id), (SELECT max(placed) FROM orders o WHERE o.customer_id = c.id AND o.status = 'paid') FROM customers c WHERE c.id IN (K, K + 1, K + 2, 7) ORDER BY c.name DESC LIMIT 3 OFFSET 1",
+    "SELECT c.id, l.list FROM customers c LEFT JOIN LATERAL (SELECT coalesce(json_agg(json_build_object('id', o.id, 'total', o.total) ORDER BY o.id), '[]') AS list FROM orders o WHERE o.customer_id = c.id) l ON true WHERE c.id = K",
+    "SELECT c.id, l.id, l.total FROM customers c LEFT JOIN LATERAL (SELECT o.id, o.total FROM orders o WHERE o.customer_id = c.id ORDER BY o.total DESC, o.id LIMIT 3) l ON true WHERE c.id BETWEEN K AND K + 5 ORDER BY 1, 3 DESC, 2",
+    "SELECT c.name, o.id, o.total FROM customers c JOIN orders o ON o.customer_id = c.id WHERE c.id = K ORDER BY o.id",
+    "SELECT c.name, o.id, o.total FROM customers c JOIN orders o ON o.customer_id = c.id WHERE c.email = 'uK@example.org' ORDER BY o.id",
+    "SELECT c.name, o.id, i.id, i.sku FROM customers c JOIN orders o ON o.customer_id = c.id JOIN items i ON i.order_id = o.id WHERE c.id = K ORDER BY o.id, i.id",
+    "SELECT c.name, count(i.id), sum(i.quantity) FROM customers c JOIN orders o ON o.customer_id = c.id JOIN items i ON i.order_id = o.id AND i.quantity > 1 WHERE c.region = 3 AND c.id < K GROUP BY c.name ORDER BY c.name",
+    "SELECT c.id FROM customers c WHERE c.id BETWEEN K AND K + 50 AND EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id AND o.status = 'paid') ORDER BY c.id",
+    "SELECT c.id FROM customers c WHERE c.id BETWEEN K AND K + 50 AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer_big = c.id AND o.total > 50) ORDER BY c.id",
+    "SELECT c.id, EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id AND o.total > 99) FROM customers c WHERE c.id BETWEEN K AND K + 9 ORDER BY c.id",
+    "SELECT o.id FROM orders o WHERE o.customer_id IN (SELECT id FROM customers WHERE email = 'uK@example.org') ORDER BY o.id",
+    "SELECT * FROM items WHERE order_id IN (K, K + 7, K + 9, K + 100, NULL, K) ORDER BY id",
+    "SELECT * FROM items WHERE order_id = ANY (ARRAY[K, K + 5, 40999]) AND quantity > 0 ORDER BY id",
+    "SELECT * FROM items WHERE order_id = ANY ('{K,1,NULL,2}') ORDER BY id",
+    "SELECT count(*) FROM items WHERE order_id IN (K, 100000000000, -1)",
+    "SELECT c.id, c.name, count(o.id), max(o.placed) FROM customers c LEFT JOIN orders o ON o.customer_id = c.id WHERE c.id BETWEEN K AND K + 20 GROUP BY c.id, c.name ORDER BY c.id",
+    "SELECT c.id, o.id FROM customers c JOIN orders o ON o.customer_big = c.id WHERE c.id = K ORDER BY 2",
+    "SELECT c.id, o.id FROM customers c JOIN orders o ON o.customer_id = c.big WHERE c.region = 2 AND c.id < 40 + K % 9 ORDER BY 1, 2",
+    "SELECT c.id, o.id FROM customers c JOIN orders o ON o.code = c.code WHERE c.name = 'name K' ORDER BY 2",
+    "SELECT c.id, o.id FROM customers c LEFT JOIN orders o ON o.email = c.email AND o.status <> 'new' WHERE c.id BETWEEN K AND K + 3 ORDER BY 1, 2",
+    "SELECT c.id, s.n, s.largest FROM customers c LEFT JOIN order_sums s ON s.customer_id = c.id WHERE c.id BETWEEN K AND K + 3 ORDER BY 1",
+    "SELECT c.id, s.n FROM customers c JOIN (SELECT customer_id, count(*) AS n FROM orders WHERE status = 'sent' GROUP BY customer_id HAVING count(*) > 2) s ON s.customer_id = c.id WHERE c.region = 1 AND c.id < 60 + K % 50 ORDER BY 1",
+    "SELECT o.id, (SELECT json_agg(i.sku ORDER BY i.id) FROM items i WHERE i.order_id = o.id) FROM orders o WHERE o.customer_id = K ORDER BY o.id",
+    "WITH few AS (SELECT * FROM customers WHERE id IN (K, K + 3)) SELECT f.id, o.id, i.sku FROM few f JOIN orders o ON o.customer_id = f.id LEFT JOIN items i ON i.order_id = o.id ORDER BY 1, 2, i.id",
+    "SELECT a.id, b.id FROM orders a JOIN orders b ON b.customer_id = a.customer_id AND b.id < a.id WHERE a.id = K ORDER BY 2",
+    "SELECT (SELECT count(*) FROM orders o WHERE o.customer_id = c.id), c.region FROM customers c WHERE c.id < K ORDER BY c.region DESC, c.id DESC LIMIT 7",
+];
+
+fn ask(client: &mut RawClient, sql: &str) -> RawReply {
+    client.simple(sql).expect("answers")
+}
+
+#[test]
+fn what_few_rows_lead_to_is_upstreams_answer() {
+    let world = World::start(FreshnessMode::Session, SETUP);
+    let (mut here, mut there) = (world.client(), world.direct());
+    for template in STATEMENTS {
+        settle(&mut here, &template.replace('K', "3"));
+        for key in ["1", "7", "12", "50", "1999", "2000", "2001", "2150", "40001"] {
+            let sql = template.replace('K', key);
+            until(&sql, || {
+                let (found, expected) = (ask(&mut here, &sql), ask(&mut there, &sql));
+                assert_eq!(expected.error(), None, "{sql}");
+                let (route, reason) = here.last().expect("answers");
+                assert_eq!(found.frames, expected.frames, "{sql}: {route} {reason}");
+                assert!(route != "relay" || will_pass(&reason), "{sql}: {reason}");
+                route != "relay"
+            });
+        }
+    }
+}
+
+#[test]
+fn an_array_of_keys_may_be_a_parameter() {
+    let world = World::start(FreshnessMode::Session, SETUP);
+    let (mut here, mut there) = (world.client(), world.direct());
+    let sql = "SELECT id, sku FROM items WHERE order_id = ANY ($1) ORDER BY id";
+    for keys in ["{1,2,3}", "{}", "{NULL}", "{40999,NULL,7}", "{5}"] {
+        for format in [0, 1] {
+            until(&format!("{sql} {keys}"), || {
+                let ask = |client: &mut RawClient| client.extended(sql, &[Some(keys)], format).expect("answers");
+                let (found, expected) = (ask(&mut here), ask(&mut there));
+                let (route, reason) = here.last().expect("answers");
+                assert_eq!(found.frames, expected.frames, "{keys}: {route} {reason}");
+                route != "relay"
+            });
+        }
+    }
+}
+
+/// New rows of old keys, rows that are gone, keys that move: in chunks that have no index yet.
+#[test]
+fn what_is_written_is_led_to() {
+    let world = World::start(FreshnessMode::Session, SETUP);
+    let (mut here, mut there) = (world.client(), world.direct());
+    for template in STATEMENTS {
+        settle(&mut here, &template.replace('K', "3"));
+    }
+    let writes = [
+        "INSERT INTO orders SELECT 50000 + n, 12, 12, md5('12')::uuid, 'u12@example.org', n, 'paid', now() FROM generate_series(1, 40) n",
+        "DELETE FROM orders WHERE customer_id = 12 AND id % 2 = 0",
+        "UPDATE orders SET customer_id = 50 WHERE customer_id = 12 AND id % 3 = 0",
+        "UPDATE customers SET id = 5000 WHERE id = 12",
+        "INSERT INTO items SELECT 70000 + n, 50003, 'new', n FROM generate_series(1, 30) n",
+        "DELETE FROM customers WHERE id = 50",
+    ];
+    let mut answered = 0;
+    for write in writes {
+        assert_eq!(ask(&mut here, write).error(), None, "{write}");
+        for template in STATEMENTS {
+            for key in ["12", "50"] {
+                let sql = template.replace('K', key);
+                let (found, expected) = (ask(&mut here, &sql), ask(&mut there, &sql));
+                let (route, reason) = here.last().expect("answers");
+                assert_eq!(found.frames, expected.frames, "after {write}: {sql}: {route} {reason}");
+                assert!(route != "relay" || will_pass(&reason), "{sql}: {reason}");
+                answered += usize::from(route != "relay");
+            }
+        }
+    }
+    assert!(answered > 250, "{answered} of {} answered here", 2 * writes.len() * STATEMENTS.len());
+}
