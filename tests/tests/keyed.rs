@@ -93,6 +93,22 @@ fn an_array_of_keys_may_be_a_parameter() {
     }
 }
 
+/// What PostgreSQL computes before it sorts raises its error for rows behind the limit, too.
+#[test]
+fn an_error_behind_the_limit_is_raised() {
+    let world = World::start(FreshnessMode::Session, SETUP);
+    let (mut here, mut there) = (world.client(), world.direct());
+    let sql = |at: i32| {
+        format!(
+            "SELECT 100 / (c.id - {at}), (SELECT count(*) FROM orders o WHERE o.customer_id = c.id) FROM customers c ORDER BY c.name LIMIT 2"
+        )
+    };
+    settle(&mut here, &sql(5000));
+    let (found, expected) = (ask(&mut here, &sql(1500)), ask(&mut there, &sql(1500)));
+    assert!(expected.error().is_some_and(|error| error.contains("division by zero")), "upstream raises it");
+    assert_eq!(found.error(), expected.error());
+}
+
 /// New rows of old keys, rows that are gone, keys that move: in chunks that have no index yet.
 #[test]
 fn what_is_written_is_led_to() {

@@ -1,4 +1,5 @@
-//! By rows of one table: first copy, memory, reads of one row and of all, a kept reply, and what follows a commit.
+//! By rows of one table: first copy, memory, reads of one row, of what belongs to a few and of all, a kept reply, and what follows
+//! a commit.
 
 use std::io;
 use std::time::Instant;
@@ -10,9 +11,14 @@ use crate::scale::{EXACT, FRESHET, SESSION, Stand, UPSTREAM, connect, settle, ti
 use crate::servers::{last_route, sizes};
 use crate::wire::{Client, query_message, rows};
 
+/// Rows that have one row as their parent.
+const CHILDREN: i64 = 20;
+
 fn grown(size: u64) -> Table {
     let name = text("name", |n| format!("row_{n}"));
-    let columns = vec![int("id", |n| n), int("grp", |n| n % 100), int("val", |n| 31 * n % 10_000), name];
+    let parents = (size as i64 / CHILDREN).max(1);
+    let parent = int("parent", move |n| n * 7_919 % parents);
+    let columns = vec![int("id", |n| n), int("grp", |n| n % 100), int("val", |n| 31 * n % 10_000), name, parent];
     table("grown", size as i64, columns)
 }
 
@@ -22,6 +28,7 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     grown(size).load_upstream(&mut upstream)?;
     let key = "ALTER TABLE grown ADD PRIMARY KEY (id), REPLICA IDENTITY DEFAULT";
     upstream.query(&query_message(key))?;
+    upstream.query(&query_message("CREATE INDEX ON grown (parent)"))?;
     upstream.query(&query_message("VACUUM (ANALYZE) grown"))?;
     let began = Instant::now();
     upstream.query(&query_message("COPY grown TO '/dev/null' (FORMAT binary)"))?;
@@ -40,7 +47,23 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     session.query(&query_message("SET freshet.route = 'local'"))?;
     let point = |n: u64| format!("SELECT id, val, name FROM grown WHERE id = {}", n.wrapping_mul(7_368_787) % size);
     let scan = |n: u64| format!("SELECT grp, count(*), sum(val) FROM grown WHERE id > -{n} GROUP BY grp");
-    let texts: [(&'static str, &dyn Fn(u64) -> String); 2] = [("one row by key", &point), ("all rows grouped", &scan)];
+    let parent = |n: u64| n.wrapping_mul(7_368_787) % (size / CHILDREN as u64).max(1);
+    let children = |n: u64| {
+        let parent = parent(n);
+        format!("SELECT p.name, c.id, c.val FROM grown p JOIN grown c ON c.parent = p.id WHERE p.id = {parent}")
+    };
+    let counts = |n: u64| {
+        let first = parent(n);
+        format!(
+            "SELECT p.id, (SELECT count(*) FROM grown c WHERE c.parent = p.id) FROM grown p WHERE p.id >= {first} ORDER BY p.id LIMIT 10"
+        )
+    };
+    let texts: [(&'static str, &dyn Fn(u64) -> String); 4] = [
+        ("one row by key", &point),
+        ("a row and its children", &children),
+        ("ten rows, their children counted", &counts),
+        ("all rows grouped", &scan),
+    ];
     for (name, text) in texts {
         let note = settle(&mut session, &mut upstream, text)?;
         costs.add(size, (name, "us"), SESSION, stand.times(|n| timed(&mut session, &text(n)))?, &note);

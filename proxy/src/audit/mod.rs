@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ahash::HashMap;
+use freshet_engine::executor::memory::POOL_IS_EMPTY;
 use freshet_engine::reason::UpstreamReason;
 use parking_lot::RwLock;
 
@@ -39,6 +40,8 @@ struct Refusal {
 
 /// Executions after which a shape that could not be computed is tried again: the rows may have changed.
 const REFUSED_EXECUTIONS: u32 = 200;
+/// The same where others had the memory that it would have needed.
+const REFUSED_FOR_OTHERS: u32 = 8;
 
 /// What to do with one execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +151,9 @@ impl Audit {
     /// The engine could not answer; what it said is the reason for some executions to come.
     pub fn refused(&self, identity: &Arc<str>, reason: UpstreamReason) {
         self.inconclusive();
-        *self.standing(identity).refusal.lock() = Some(Refusal { reason, executions_left: REFUSED_EXECUTIONS });
+        let is_for_others = reason == UpstreamReason::OverBudget(POOL_IS_EMPTY);
+        let executions_left = if is_for_others { REFUSED_FOR_OTHERS } else { REFUSED_EXECUTIONS };
+        *self.standing(identity).refusal.lock() = Some(Refusal { reason, executions_left });
     }
 
     pub fn inconclusive(&self) {
@@ -223,6 +228,9 @@ mod tests {
             assert_eq!(audit.decide(&shape, false), Decision::Relay(reason.clone()));
         }
         assert_eq!(audit.decide(&shape, false), Decision::Audit(UpstreamReason::FirstRun));
+        audit.refused(&shape, UpstreamReason::OverBudget(POOL_IS_EMPTY));
+        let relayed = (0..REFUSED_EXECUTIONS).take_while(|_| matches!(audit.decide(&shape, false), Decision::Relay(_)));
+        assert_eq!(relayed.count(), REFUSED_FOR_OTHERS as usize);
     }
 
     #[test]

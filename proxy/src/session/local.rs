@@ -164,7 +164,7 @@ pub struct LocalAnswerer {
 struct AtHand {
     /// Where in what the client has sent it ends: no other unit of the session ends there.
     end: u64,
-    plan: Result<Planned, UpstreamReason>,
+    planned: Planned,
 }
 
 /// A plan, and the literals in place of its parameters where it is shared with texts that have others.
@@ -291,7 +291,7 @@ impl LocalAnswerer {
 
     async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
         let at_hand = self.at_hand.take().filter(|known| request.ends_at(known.end));
-        let (prepared, shared) = match at_hand.map_or_else(|| self.plan(request), |known| known.plan) {
+        let (prepared, shared) = match at_hand.map_or_else(|| self.plan(request), |known| Ok(known.planned)) {
             Ok(plan) => plan,
             Err(reason) => return self.relay_unprepared(request, reason).await,
         };
@@ -515,11 +515,16 @@ impl LocalAnswerer {
 
     /// A query string's plan is shared with those that differ in literals, where there is one.
     fn plan(&self, request: &Request<'_>) -> Result<Planned, UpstreamReason> {
-        let share = |context: &PrepareContext<'_>| self.local.engine.prepare_shared(request.sql, context);
-        match (request.unit.form == Form::Simple).then(|| self.with_context(request, share)).flatten() {
-            Some(shared) => Ok((Arc::clone(&shared.prepared), Some(shared))),
+        match self.shared_plan(request) {
+            Some(planned) => Ok(planned),
             None => Ok((self.prepare(request)?, None)),
         }
+    }
+
+    fn shared_plan(&self, request: &Request<'_>) -> Option<Planned> {
+        let share = |context: &PrepareContext<'_>| self.local.engine.prepare_shared(request.sql, context);
+        let shared = (request.unit.form == Form::Simple).then(|| self.with_context(request, share)).flatten()?;
+        Some((Arc::clone(&shared.prepared), Some(shared)))
     }
 
     fn prepare(&self, request: &Request<'_>) -> Result<Arc<Prepared>, UpstreamReason> {

@@ -10,7 +10,6 @@ use freshet_engine::binder::OpenColumns;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
-use freshet_engine::executor::memory::POOL_IS_EMPTY;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::Course;
@@ -285,8 +284,6 @@ fn judge(
     let ours = match answer_at(&prepared.plan, *after) {
         Ok(rows) => rows.frames,
         Err(EvalError::Unordered(missing)) => return Some(missing),
-        // Others need it now.
-        Err(EvalError::OverBudget(POOL_IS_EMPTY)) => return inconclusive(),
         // Not wrong, only not answerable; to try each time would cost two barriers for nothing.
         Err(error) => {
             local.audit.refused(&prepared.identity, local_error(error));

@@ -2,7 +2,7 @@
 //! sees go.
 
 use crate::binder::BoundExpr;
-use crate::planner::expression::{columns_of, substitute};
+use crate::planner::expression::{cannot_raise, columns_of, substitute};
 use crate::planner::node::{Aggregate, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::for_each_input_mut;
 use crate::reason::UpstreamReason;
@@ -36,7 +36,11 @@ fn sort_first(node: &mut PlanNode) {
     own_keys.iter_mut().for_each(|key| expressions.iter().for_each(|known| substitute(&mut key.expr, known)));
     let moves = match &below {
         PlanNode::SideJoin(join) if gives_each_once(join) => {
-            own_keys.iter().all(|key| columns_of(&key.expr).iter().all(|column| *column < join.left.width()))
+            let is_left = |column: &usize| *column < join.left.width();
+            // What has no subquery in it PostgreSQL computes before it sorts.
+            let is_sure = |expr: &BoundExpr| cannot_raise(expr) || !columns_of(expr).iter().all(is_left);
+            own_keys.iter().all(|key| columns_of(&key.expr).iter().all(is_left))
+                && expressions.iter().flatten().all(is_sure)
         }
         _ => false,
     };
@@ -56,7 +60,7 @@ fn sort_first(node: &mut PlanNode) {
     }
 }
 
-/// Whether each row of the left is given once, and nothing is raised that a row behind the limit could raise only here.
+/// Whether each row of the left is given once.
 fn gives_each_once(join: &SideJoin) -> bool {
     match join.kind {
         SideKind::Single | SideKind::Mark => true,

@@ -34,13 +34,14 @@ impl LocalAnswerer {
         let settings = state.settings.as_ref()?;
         let format = settings.format.as_ref().ok()?;
         let request = Request::of(unit, state, settings, format, std::str::from_utf8(unit.sql).ok()?);
-        let plan = self.plan(&request);
-        let reply = match &plan {
-            Ok((prepared, shared)) => self.answer_point(&request, prepared, shared.as_ref()),
-            Err(_) => None,
+        // A text of its own is read by nobody again: whether it is a query at all, others say first.
+        let (prepared, shared) = match unit.form {
+            Form::Simple => self.shared_plan(&request)?,
+            Form::Execute | Form::Prepare => (self.prepare(&request).ok()?, None),
         };
+        let reply = self.answer_point(&request, &prepared, shared.as_ref());
         if reply.is_none() {
-            self.at_hand = Some(AtHand { end, plan });
+            self.at_hand = Some(AtHand { end, planned: (prepared, shared) });
         }
         reply
     }
