@@ -122,7 +122,6 @@ fn is_answered_here(
         assert_eq!(expected.error(), None, "{what}");
         let (how, reason) = here.last().expect("answers");
         assert_eq!(found.frames, expected.frames, "{what}: {how} {reason}");
-        assert!(how != "relay" || will_pass(&reason), "{what}: {reason}");
         route = how;
         route != "relay"
     });

@@ -132,8 +132,10 @@ impl Run<'_> {
             BoundExpr::Call { function, arguments, .. } if std::ptr::eq(*function, &raw const EQUALS_ANY) => {
                 let [operand, array] = &arguments[..] else { return None };
                 let PgType::Array(element) = type_of(array) else { return None };
-                let is_known = is_row_independent(array) && is_comparable(type_of(operand), element.pg_type());
-                let Value::Array(bytes) = self.constant(array).ok().filter(|_| is_known)? else { return None };
+                if !is_row_independent(array) || !is_comparable(type_of(operand), element.pg_type()) {
+                    return None;
+                }
+                let Value::Array(bytes) = self.constant(array).ok()? else { return None };
                 let elements = ArrayView::of(&bytes);
                 if elements.len() > LIST_MAX {
                     return None;
