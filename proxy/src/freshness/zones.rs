@@ -25,7 +25,10 @@ impl ZoneData {
     /// Ok if `name` is no zone of the zone database here (then nothing is computed with it), or one that upstream has with
     /// the same offsets.
     pub async fn check(&self, name: &str) -> Result<(), UpstreamReason> {
-        let Some(zone) = name.contains('/').then(|| named(name)).flatten() else { return Ok(()) };
+        if self.is_known_to_agree(name) {
+            return Ok(());
+        }
+        let Some(zone) = named(name) else { return Ok(()) };
         let known = self.agrees.read().get(name).copied();
         let agrees = match known {
             Some(agrees) => agrees,

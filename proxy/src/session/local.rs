@@ -167,6 +167,14 @@ struct AtHand {
     planned: Planned,
 }
 
+/// What a moment has to be good for.
+struct Needed<'a> {
+    prepared: &'a Prepared,
+    mode: FreshnessMode,
+    relations: &'a [RelationId],
+    keys: &'a Keys,
+}
+
 /// A plan, and the literals in place of its parameters where it is shared with texts that have others.
 type Planned = (Arc<Prepared>, Option<Shared>);
 
@@ -322,30 +330,9 @@ impl LocalAnswerer {
         if let Some(reply) = self.heed_audit(request, &prepared, &parameters, &dependencies, &statistics).await? {
             return Ok(reply);
         }
-        // It may have been found for the keys of a kept reply, which by another catalog are others.
-        let is_new_enough = |served: &Served| {
-            mode != FreshnessMode::Session
-                || request.choice.is_some()
-                || self.local.freshness.covers(served, &relations, &keys)
-        };
-        let has_all = |served: &Served| {
-            let mut tables = prepared.plan.tables.iter();
-            !uses_time && tables.all(|table| served.snapshot.tables.contains_key(&table.table)) && is_new_enough(served)
-        };
-        let served = match moment.filter(has_all) {
-            Some(served) => served,
-            None => {
-                // The time of a statement is its own.
-                let acquired = match uses_time {
-                    true => self.acquire(request, mode, &relations, None).await,
-                    false => self.acquire_for_keys(request, mode, &relations, &keys).await,
-                };
-                acquired.map_err(|reason| self.refuse_prepared(request, &prepared, &statistics, reason))?
-            }
-        };
-        if served.snapshot.catalog.version != prepared.catalog_version {
-            return Err(self.refuse_prepared(request, &prepared, &statistics, UpstreamReason::CatalogChanged));
-        }
+        let needed = Needed { prepared: &prepared, mode, relations: &relations, keys: &keys };
+        let served = self.moment(request, &needed, moment).await;
+        let served = served.map_err(|reason| self.refuse_prepared(request, &prepared, &statistics, reason))?;
         if let Some(reason) = self.tracked(&dependencies, &served) {
             return match is_keepable {
                 true => self.relay_captured(request, &dependencies, &statistics, reason).await,
@@ -410,6 +397,35 @@ impl LocalAnswerer {
         let outcome = if has_place { flight::Outcome::Kept } else { flight::Outcome::NotKept };
         flight.into_iter().for_each(|flight| flight.land(outcome));
         Ok(reply)
+    }
+
+    /// The moment that the plan is run at: the one at hand if it is good for it.
+    async fn moment(
+        &mut self,
+        request: &Request<'_>,
+        needed: &Needed<'_>,
+        at_hand: Option<Served>,
+    ) -> Result<Served, UpstreamReason> {
+        let Needed { prepared, mode, relations, keys } = *needed;
+        let uses_time = prepared.plan.uses_time;
+        // It may have been found for the keys of a kept reply, which by another catalog are others.
+        let is_new_enough = |served: &Served| {
+            mode != FreshnessMode::Session
+                || request.choice.is_some()
+                || self.local.freshness.covers(served, relations, keys)
+        };
+        let has_all = |served: &Served| {
+            let mut tables = prepared.plan.tables.iter();
+            !uses_time && tables.all(|table| served.snapshot.tables.contains_key(&table.table)) && is_new_enough(served)
+        };
+        let served = match at_hand.filter(has_all) {
+            Some(served) => served,
+            // The time of a statement is its own.
+            None if uses_time => self.acquire(request, mode, relations, None).await?,
+            None => self.acquire_for_keys(request, mode, relations, keys).await?,
+        };
+        let is_of_plan = served.snapshot.catalog.version == prepared.catalog_version;
+        if is_of_plan { Ok(served) } else { Err(UpstreamReason::CatalogChanged) }
     }
 
     fn counters(&mut self, prepared: &Arc<Prepared>, shared: Option<&Shared>) -> Arc<ShapeStatistics> {

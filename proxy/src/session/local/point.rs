@@ -114,11 +114,14 @@ impl LocalAnswerer {
 
     /// Whether nothing that it depends on has to be asked of upstream first.
     fn is_free_of_questions(&self, request: &Request<'_>, prepared: &Prepared, parameters: &[Value]) -> bool {
-        let has_slash = |value: &Value| matches!(value, Value::Text(text) if text.contains('/'));
         let freshness = &self.local.freshness;
-        // A text may be the name of a zone.
-        let zone = request.settings.value("TimeZone").unwrap_or_default();
-        if request.sql.contains('/') || parameters.iter().any(has_slash) || !freshness.zones().is_known_to_agree(zone) {
+        let agrees = |name: &str| freshness.zones().is_known_to_agree(name);
+        // As the general way asks them: a text may be the name of a zone.
+        let are_zones_known = !request.sql.contains('/')
+            && agrees(request.settings.value("TimeZone").unwrap_or_default())
+            && prepared.zone_names.iter().all(|name| agrees(name))
+            && parameters.iter().all(|value| !matches!(value, Value::Text(text) if !agrees(text)));
+        if !are_zones_known {
             return false;
         }
         if !self.local.audit.would_serve(&prepared.identity, request.unit.describes_portal) {
