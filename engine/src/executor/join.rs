@@ -172,13 +172,7 @@ impl Run<'_> {
         base: usize,
         width: usize,
     ) -> Result<BuildSide, EvalError> {
-        let types: Vec<(PgType, bool)> = keys.iter().map(|(key, is_null_safe)| (type_of(key), *is_null_safe)).collect();
-        let collected = self.collect(input)?;
-        let Some(all) = self.concatenate(input, collected)? else {
-            let columns = self.output_types(input)?.into_iter().map(crate::types::access::empty_array).collect();
-            return BuildSide::new(columns, 0, &types, &[]);
-        };
-        self.build_of(all, keys, base, width)
+        self.build_of(self.read(input)?, keys, base, width)
     }
 
     fn build_of(
@@ -191,6 +185,9 @@ impl Run<'_> {
         let types: Vec<(PgType, bool)> = keys.iter().map(|(key, is_null_safe)| (type_of(key), *is_null_safe)).collect();
         let gathered = all.into_row_batch()?;
         let rows = gathered.rows;
+        if rows == 0 {
+            return BuildSide::new(gathered.columns, 0, &types, &[]);
+        }
         let placed = Batch::of_shared(gathered.columns.clone(), rows).placed(base, width);
         let keys = keys.iter().map(|(key, _)| self.environment.evaluate_column(key, &placed));
         let side = BuildSide::new(gathered.columns, rows, &types, &keys.collect::<Result<Vec<_>, _>>()?)?;

@@ -4,12 +4,8 @@
 //! Sizes come from [`super::estimate`], the rows of a step from the distinct values of its keys (PostgreSQL:
 //! selfuncs.c eqjoinsel), where keys together have at most as many values as their table has rows.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use super::Run;
 use crate::binder::BoundExpr;
-use crate::catalog::RelationId;
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::is_same;
 use crate::planner::node::{Join, PlanNode, Scan};
@@ -72,19 +68,15 @@ impl<'j> Sizing<'j> {
         // Of so few rows no values are counted.
         let is_small = rows.iter().all(|rows| *rows <= LOOK_ROWS_MIN as f64);
         let mut unfiltered = rows.clone();
-        let mut known: HashMap<(RelationId, usize), f64> = HashMap::new();
         let mut distinct = Vec::new();
         for equality in join.equalities.iter().chain(&join.implied) {
             let mut sides = [1.0; 2];
             for (side, (input, expr)) in sides.iter_mut().zip(equality.ends()) {
                 let origin = if is_small { None } else { origin(run, &join.inputs[input], expr, bases[input]) };
                 *side = match origin {
-                    Some((id, table, column)) => {
+                    Some((table, column)) => {
                         unfiltered[input] = unfiltered[input].max(table.rows as f64);
-                        match known.entry((id, column)) {
-                            Entry::Occupied(known) => *known.get(),
-                            Entry::Vacant(unknown) => *unknown.insert(run.distinct(table, column)?),
-                        }
+                        run.distinct(table, column)?
                     }
                     // A grouped column or the like, mostly: nearly a key.
                     None => rows[input],
@@ -148,15 +140,10 @@ fn has_node(node: &PlanNode, is_it: &dyn Fn(&PlanNode) -> bool) -> bool {
 }
 
 /// The table's column that a key is, if it is one.
-fn origin<'r>(
-    run: &'r Run<'_>,
-    node: &PlanNode,
-    key: &BoundExpr,
-    base: usize,
-) -> Option<(RelationId, &'r TableVersion, usize)> {
+fn origin<'r>(run: &'r Run<'_>, node: &PlanNode, key: &BoundExpr, base: usize) -> Option<(&'r TableVersion, usize)> {
     let BoundExpr::Column { index, .. } = key else { return None };
     let (scan, column) = scanned(node, index - base)?;
-    Some((scan.table, run.snapshot.tables.get(&scan.table)?, scan.columns[column]))
+    Some((run.snapshot.tables.get(&scan.table)?, scan.columns[column]))
 }
 
 fn scanned(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {

@@ -1,8 +1,8 @@
 //! Reading a large table by keys that are known only when the statement runs: those that a list has, or those of the few rows that
 //! it is joined with. What PostgreSQL does with a nested loop over an index.
 //!
-//! A side join whose left side is small runs that first; a join reads its smallest input first and then, step by step, those that
-//! lead on from what has been read. Rows that meet nothing are left out, which changes no answer: they would be by the join. An error that
+//! A side join whose left side is small runs that first; a join reads its small inputs first and then, step by step, what they
+//! lead to. Rows that meet nothing are left out, which changes no answer: they would be by the join. An error that
 //! such a row raises is PostgreSQL's to raise or not, as its plan has it, but for what it always computes as a whole ([`way`]).
 
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use super::{Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::{EQUALS_ANY, EvalError};
 use crate::planner::Plan;
-use crate::planner::expression::{cannot_raise, is_row_independent, is_same, type_of};
+use crate::planner::expression::{cannot_raise, column_equals, is_indexable, is_row_independent, is_same, type_of};
 use crate::planner::node::{Aggregate, Equality, Join, PlanNode, Scan, SideJoin, SideKind};
 use crate::table::TableVersion;
 use crate::types::access::value_at;
@@ -125,14 +125,14 @@ impl Run<'_> {
         let (operand, mut values) = match filter {
             BoundExpr::InList { operand, list, negated: false, .. } if list.len() <= LIST_MAX => {
                 let is_known =
-                    |item: &BoundExpr| is_row_independent(item) && is_comparable(type_of(operand), type_of(item));
+                    |item: &BoundExpr| is_row_independent(item) && is_indexable(type_of(operand), type_of(item));
                 let values = if list.iter().all(is_known) { self.constants(list)? } else { return None };
                 (&**operand, values)
             }
             BoundExpr::Call { function, arguments, .. } if std::ptr::eq(*function, &raw const EQUALS_ANY) => {
                 let [operand, array] = &arguments[..] else { return None };
                 let PgType::Array(element) = type_of(array) else { return None };
-                if !is_row_independent(array) || !is_comparable(type_of(operand), element.pg_type()) {
+                if !is_row_independent(array) || !is_indexable(type_of(operand), element.pg_type()) {
                     return None;
                 }
                 let Value::Array(bytes) = self.constant(array).ok()? else { return None };
@@ -144,7 +144,7 @@ impl Run<'_> {
                 (operand, elements.elements().flatten().map(value).collect::<Option<Vec<_>>>()?)
             }
             BoundExpr::Or(alternatives) if alternatives.len() <= LIST_MAX => {
-                let equal: Vec<_> = alternatives.iter().map(equal_to).collect::<Option<_>>()?;
+                let equal: Vec<_> = alternatives.iter().map(column_equals).collect::<Option<_>>()?;
                 let (first, _) = *equal.first()?;
                 if !equal.iter().all(|(column, _)| is_same(column, first)) {
                     return None;
@@ -192,9 +192,8 @@ impl Run<'_> {
 
     /// The large table that the left side's rows lead to.
     fn target_of<'j>(&self, join: &'j SideJoin) -> Option<(&'j Equality, usize, &'j Scan)> {
-        let is_per_row = join.is_per_row || join.kind == SideKind::Single;
         join.equalities.iter().find_map(|equality| {
-            let (column, scan) = self.target(equality, 1, &join.right, join.left.width(), is_per_row)?;
+            let (column, scan) = self.target(equality, 1, &join.right, join.left.width(), join.is_per_row)?;
             Some((equality, column, scan))
         })
     }
@@ -290,7 +289,7 @@ impl Run<'_> {
     ) -> Option<(usize, &'n Scan)> {
         let [own, other] = [equality.ends()[end].1, equality.ends()[1 - end].1];
         let BoundExpr::Column { index, .. } = own else { return None };
-        if equality.is_null_safe || !is_comparable(type_of(own), type_of(other)) {
+        if equality.is_null_safe || !is_indexable(type_of(own), type_of(other)) {
             return None;
         }
         let (scan, column) = way(node, index.checked_sub(base)?, is_per_row)?;
@@ -339,17 +338,6 @@ impl Run<'_> {
         self.state.wanted.borrow_mut().insert(place, Rc::new(wanted));
         WantedHere { run: self.state, place }
     }
-
-    fn read(&self, node: &PlanNode) -> Result<Batch, EvalError> {
-        let collected = self.collect(node)?;
-        Ok(match self.concatenate(node, collected)? {
-            Some(batch) => batch,
-            None => {
-                let types = self.output_types(node)?;
-                Batch::new(types.into_iter().map(crate::types::access::empty_array).collect(), 0)
-            }
-        })
-    }
 }
 
 /// From the rows of one input of a join by their key to the rows of another, which are a table's by a column.
@@ -379,22 +367,6 @@ impl Drop for WantedHere<'_> {
     fn drop(&mut self) {
         self.run.wanted.borrow_mut().remove(&self.place);
     }
-}
-
-/// `column = value`, of a value that no row has a part in.
-fn equal_to(predicate: &BoundExpr) -> Option<(&BoundExpr, &BoundExpr)> {
-    let BoundExpr::Call { function, arguments, .. } = predicate else { return None };
-    let ([column @ BoundExpr::Column { .. }, value] | [value, column @ BoundExpr::Column { .. }]) = &arguments[..]
-    else {
-        return None;
-    };
-    let is_known = function.name == "=" && is_row_independent(value) && is_comparable(type_of(column), type_of(value));
-    is_known.then_some((column, value))
-}
-
-/// Whether values of these types are equal exactly if they are the same as values of the first.
-fn is_comparable(column: PgType, value: PgType) -> bool {
-    (column.is_plainly_equal() && column == value) || (column.is_integer() && value.is_integer())
 }
 
 /// The scan that rows of the node with a value in that column are made of alone, and the column of its table: other rows of the

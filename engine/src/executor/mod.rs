@@ -236,6 +236,8 @@ struct State {
     commons: Vec<OnceCell<Batch>>,
     /// Rows that scans were estimated to give, by where the plan's node lies.
     sampled: RefCell<HashMap<usize, usize>>,
+    /// How many values columns of tables have.
+    distinct: RefCell<HashMap<(RelationId, usize), f64>>,
     /// By a recursion's number: the rows of the round before.
     rounds: RefCell<HashMap<usize, Batch>>,
     /// What sorts with a limit leave of scans, by where the scans lie.
@@ -259,6 +261,7 @@ impl State {
             join_rows: Cell::new(0),
             commons: plan.commons.iter().map(|_| OnceCell::new()).collect(),
             sampled: RefCell::default(),
+            distinct: RefCell::default(),
             rounds: RefCell::default(),
             bounds: RefCell::default(),
             wanted: RefCell::default(),

@@ -16,6 +16,7 @@ use crate::binder::{BoundExpr, SortKey};
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::type_of;
 use crate::planner::node::PlanNode;
+use crate::types::access::empty_array;
 use crate::types::{PgType, Value};
 
 /// Which rows of an ordered whole.
@@ -149,6 +150,15 @@ impl Run<'_> {
             Ok(Flow::Continue(()))
         })?;
         Ok(batches)
+    }
+
+    /// All rows as one batch.
+    pub(super) fn read(&self, node: &PlanNode) -> Result<Batch, EvalError> {
+        if let Some(batch) = self.concatenate(node, self.collect(node)?)? {
+            return Ok(batch);
+        }
+        let types = self.output_types(node)?;
+        Ok(Batch::new(types.into_iter().map(empty_array).collect(), 0))
     }
 
     /// One batch of all rows; None if there are none.

@@ -156,6 +156,23 @@ pub fn is_row_independent(expr: &BoundExpr) -> bool {
     !any(expr, &|part| matches!(part, BoundExpr::Column { .. }))
 }
 
+/// Whether a value of the second type equals one of the first's exactly if it is the same, so that an index finds it. Integers compare
+/// by value whatever their width.
+pub fn is_indexable(column: PgType, value: PgType) -> bool {
+    (column.is_plainly_equal() && column == value) || (column.is_integer() && value.is_integer())
+}
+
+/// Of `column = value`, of which the value is the same for all rows and an index finds it: both.
+pub fn column_equals(predicate: &BoundExpr) -> Option<(&BoundExpr, &BoundExpr)> {
+    let BoundExpr::Call { function, arguments, .. } = predicate else { return None };
+    let (column, value) = match &arguments[..] {
+        [column @ BoundExpr::Column { .. }, value] if is_row_independent(value) => (column, value),
+        [value, column @ BoundExpr::Column { .. }] if is_row_independent(value) => (column, value),
+        _ => return None,
+    };
+    (function.name == "=" && is_indexable(type_of(column), type_of(value))).then_some((column, value))
+}
+
 /// Whether the value depends on the table's rows and the parameters only, not on settings or time.
 pub fn is_immutable(expr: &BoundExpr) -> bool {
     !any(expr, &|part| matches!(part, BoundExpr::Call { function, .. } if !function.is_fixed()))

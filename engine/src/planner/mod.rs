@@ -270,7 +270,16 @@ fn side_join(
     test: Option<BoundExpr>,
 ) -> SideJoin {
     let (left, right) = (Box::new(left), Box::new(right));
-    SideJoin { kind, left, right, equalities: Vec::new(), filters, test, test_key: None, is_per_row: false }
+    SideJoin {
+        kind,
+        left,
+        right,
+        equalities: Vec::new(),
+        filters,
+        test,
+        test_key: None,
+        is_per_row: kind == SideKind::Single,
+    }
 }
 
 fn translate_call(call: AggregateCall, arguments: &mut Vec<BoundExpr>) -> Call {

@@ -3,7 +3,7 @@
 use crate::binder::BoundExpr;
 use crate::catalog::{Catalog, RelationId};
 use crate::executor::scan::as_column_type;
-use crate::planner::expression::type_of;
+use crate::planner::expression::{is_indexable, type_of};
 use crate::planner::node::{LookUp, Scan};
 use crate::types::{KeyHash, PgType, Value};
 
@@ -97,9 +97,7 @@ fn listed<'s>(scan: &Scan, filter: &'s BoundExpr) -> Option<(usize, PgType, &'s 
     let BoundExpr::InList { operand, list, negated: false, .. } = filter else { return None };
     let BoundExpr::Column { index, expr_type } = &**operand else { return None };
     let pg_type = expr_type.pg_type;
-    let is_of_type =
-        |item: &BoundExpr| type_of(item) == pg_type || (pg_type.is_integer() && type_of(item).is_integer());
-    let is_plain = pg_type.is_plainly_equal() && list.len() <= KEYS_MAX && list.iter().all(is_of_type);
+    let is_plain = list.len() <= KEYS_MAX && list.iter().all(|item| is_indexable(pg_type, type_of(item)));
     is_plain.then(|| (scan.columns[*index], pg_type, &list[..]))
 }
 

@@ -161,11 +161,7 @@ impl TableVersion {
     /// first use: ask only for columns that are looked up often.
     pub fn find(&self, columns: &[usize], key: &[Value]) -> Vec<RowAt> {
         let mut found = Vec::new();
-        if key.iter().any(Value::is_null) || columns.iter().any(|column| self.schema.columns[*column].pg_type.is_none())
-        {
-            return found;
-        }
-        let probe = Probe::new(&self.schema, columns, key, Match::Equal);
+        let Some(probe) = self.probe(columns, key) else { return found };
         for (number, version) in self.chunks.iter().enumerate() {
             let alive = |row| version.is_alive(row);
             probe.find_in(&version.chunk, alive, |row| {
@@ -176,13 +172,16 @@ impl TableVersion {
         found
     }
 
+    /// None: no row has the key.
+    fn probe<'k>(&self, columns: &'k [usize], key: &'k [Value]) -> Option<Probe<'k>> {
+        let is_held = |column: &usize| self.schema.columns[*column].pg_type.is_some();
+        let may_be = columns.iter().all(is_held) && !key.iter().any(Value::is_null);
+        may_be.then(|| Probe::new(&self.schema, columns, key, Match::Equal))
+    }
+
     /// What [`Self::find`] gives where that is one row at most. None: it is not, or an index would have to be made first.
     pub fn find_one_by_index(&self, columns: &[usize], key: &[Value]) -> Option<Option<RowAt>> {
-        if key.iter().any(Value::is_null) || columns.iter().any(|column| self.schema.columns[*column].pg_type.is_none())
-        {
-            return Some(None);
-        }
-        let probe = Probe::new(&self.schema, columns, key, Match::Equal);
+        let Some(probe) = self.probe(columns, key) else { return Some(None) };
         let (mut only, mut has_more) = (None, false);
         for (number, version) in self.chunks.iter().enumerate() {
             if probe.needs_index(&version.chunk) {

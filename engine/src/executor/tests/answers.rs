@@ -12,9 +12,10 @@ use crate::catalog::functions::EvalContext;
 use crate::catalog::{Catalog, Collation, ColumnSchema, RelationEntry, RelationId, ReplicaIdentity, TableSchema};
 use crate::executor::plan;
 use crate::executor::point::PointRow;
-use crate::executor::{Limits, RunContext, execute};
+use crate::executor::{Limits, Run, RunContext, State, execute};
 use crate::join_cache::JoinCache;
 use crate::planner::Plan;
+use crate::planner::node::PlanNode;
 use crate::snapshot::Snapshot;
 use crate::statement;
 use crate::table::{Chunk, Generation, TableVersion};
@@ -204,6 +205,50 @@ fn a_row_found_by_its_key_is_the_executors_row() {
         PointRow::of(&plan, &fresh, &[]).is_none(),
         "whether the key ascends is found out by the first who needs it"
     );
+}
+
+/// The tables are large enough for that here (`keyed::ROWS_MIN`).
+#[test]
+fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
+    let snapshot = snapshot();
+    let (settings, limits, joins, never) =
+        (FormatSettings::default(), Limits::default(), JoinCache::new(0), AtomicBool::new(false));
+    let context = RunContext {
+        snapshot: &snapshot,
+        parameters: &[],
+        eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
+        limits: &limits,
+        join_cache: &joins,
+        cancelled: &never,
+        changed: None,
+    };
+    fn below(node: &PlanNode) -> &PlanNode {
+        match node {
+            PlanNode::Project { input, .. } | PlanNode::Sort { input, .. } => below(input),
+            other => other,
+        }
+    }
+    let read = |sql: &str| -> usize {
+        let plan = planned(sql, &snapshot).expect("known");
+        let state = State::new(&plan, &limits);
+        let run = Run::new(&plan, &context, &[], &state);
+        match below(&plan.root) {
+            PlanNode::Join(join) => run.read_first(join).expect("read").iter().flatten().map(|batch| batch.rows).sum(),
+            PlanNode::SideJoin(join) => {
+                let left = run.left_first(join).expect("read").expect("the left side is small");
+                assert_eq!(state.wanted.borrow().len(), 1, "{sql}");
+                left.batches.iter().map(|batch| batch.rows).sum()
+            }
+            other => panic!("{sql}: {other:?}"),
+        }
+    };
+    let rows = |sql: &str| answer(sql, &snapshot, &JoinCache::new(0)).expect("runs").len();
+    // The one of the first, and those that it leads to.
+    let theirs = rows("SELECT id FROM emp WHERE dept = 3");
+    assert!(theirs > 0 && theirs < rows("SELECT id FROM emp") / 2);
+    assert_eq!(read("SELECT d.title, e.name FROM dept d JOIN emp e ON e.dept = d.id WHERE d.id + 0 = 3"), 1 + theirs);
+    assert_eq!(read("SELECT d.title, (SELECT count(*) FROM emp e WHERE e.dept = d.id) FROM dept d WHERE d.id = 3"), 1);
+    assert_eq!(read("SELECT e.name, f.id FROM emp e JOIN emp f ON f.dept = e.dept"), 0, "all of them lead to all");
 }
 
 #[test]

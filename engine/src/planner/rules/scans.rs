@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::binder::BoundExpr;
-use crate::planner::expression::{for_each_operand, is_immutable, is_row_independent, qual_cost, type_of};
+use crate::planner::expression::{column_equals, for_each_operand, is_immutable, qual_cost};
 use crate::planner::node::{LookUp, PlanNode, Scan};
 use crate::planner::rules::for_each_input_mut;
 use crate::reason::UpstreamReason;
-use crate::types::PgType;
 
 pub(in crate::planner) fn prepare(node: &mut PlanNode) -> Result<(), UpstreamReason> {
     for_each_input_mut(node, &mut prepare)?;
@@ -45,29 +44,6 @@ fn collect_parameters(expr: &BoundExpr, parameters: &mut BTreeSet<usize>) {
 }
 
 fn as_look_up(scan: &Scan, filter: usize) -> Option<LookUp> {
-    let BoundExpr::Call { function, arguments, .. } = &scan.filters[filter] else { return None };
-    let [left, right] = &arguments[..] else { return None };
-    if function.name != "=" {
-        return None;
-    }
-    let (index, value) = match (left, right) {
-        (BoundExpr::Column { index, .. }, value) | (value, BoundExpr::Column { index, .. })
-            if is_row_independent(value) =>
-        {
-            (*index, value)
-        }
-        _ => return None,
-    };
-    let column_type = type_of(if matches!(left, BoundExpr::Column { .. }) { left } else { right });
-    is_indexable(column_type, type_of(value)).then(|| LookUp {
-        filter,
-        column: scan.columns[index],
-        column_type,
-        value: value.clone(),
-    })
-}
-
-/// Integers compare by value whatever their width.
-fn is_indexable(column: PgType, value: PgType) -> bool {
-    (column.is_plainly_equal() && column == value) || (column.is_integer() && value.is_integer())
+    let (BoundExpr::Column { index, expr_type }, value) = column_equals(&scan.filters[filter])? else { return None };
+    Some(LookUp { filter, column: scan.columns[*index], column_type: expr_type.pg_type, value: value.clone() })
 }
