@@ -62,7 +62,6 @@ SELECT id FROM people WHERE id IN (SELECT DISTINCT person FROM tags UNION SELECT
 SELECT (SELECT id FROM people);
 -- relay: several rows as a value
 SELECT id, (SELECT tag FROM tags t WHERE t.person = p.id) FROM people p;
--- relay: tied by more than equalities
 SELECT id, (SELECT count(*) FROM visits v WHERE v.took < p.salary) FROM people p ORDER BY id;
 SELECT id FROM people WHERE team = ANY ('{1, 3}') ORDER BY id;
 SELECT id FROM people WHERE team = ANY (ARRAY[1, 3]) OR name = ANY (ARRAY['hal', 'x']) ORDER BY id;
@@ -221,3 +220,36 @@ SELECT id, width_bucket(salary, 0, 2000, 4), width_bucket(score, -5::float8, 5::
 SELECT width_bucket(took, 0, 100, 10) AS b, count(*) FROM visits GROUP BY 1 ORDER BY 1 NULLS FIRST;
 -- relay: an error that upstream raises
 SELECT width_bucket(salary, 5, 5, 4) FROM people ORDER BY id;
+-- tied to the outer row by more than equalities
+SELECT v.id, (SELECT count(*) FROM visits w WHERE w.person = v.person AND w.at <= v.at) AS nth, (SELECT sum(w.took) FROM visits w WHERE w.person = v.person AND w.id <= v.id) AS running FROM visits v ORDER BY 1;
+SELECT id, (SELECT count(*) FROM people q WHERE q.salary > p.salary) + 1 AS place FROM people p ORDER BY place, id;
+SELECT id, (SELECT w.page FROM visits w WHERE w.person = p.id AND w.took < p.salary ORDER BY w.at DESC LIMIT 1) FROM people p ORDER BY id;
+SELECT v.id, (SELECT p.name FROM people p WHERE p.id < v.person OR v.person IS NULL ORDER BY p.id DESC LIMIT 1 OFFSET 1) FROM visits v ORDER BY id;
+SELECT id, (SELECT max(x) FROM (SELECT w.took AS x FROM visits w WHERE w.person = p.id UNION ALL SELECT p.team) u) FROM people p ORDER BY id;
+SELECT id, (SELECT string_agg(x, ',' ORDER BY x) FROM (SELECT t.tag AS x FROM tags t WHERE t.person = p.id UNION SELECT p.name) u) FROM people p ORDER BY id;
+SELECT id, ARRAY(SELECT w.id FROM visits w WHERE w.person = p.id AND w.took > p.score ORDER BY w.id DESC LIMIT 3) FROM people p ORDER BY id;
+SELECT id FROM people p WHERE EXISTS (SELECT 1 FROM visits w WHERE w.person = p.id GROUP BY w.page HAVING count(*) > 2) ORDER BY id;
+SELECT id FROM people p WHERE EXISTS (SELECT 1 FROM visits w WHERE w.person = p.id HAVING count(*) > 13) ORDER BY id;
+SELECT id FROM people p WHERE NOT EXISTS (SELECT 1 FROM visits w WHERE w.person = p.id HAVING count(*) > 13) ORDER BY id;
+SELECT id, EXISTS (SELECT count(*) FROM visits w WHERE w.person = p.id) AS always FROM people p ORDER BY id;
+SELECT id FROM people p WHERE p.team IN (SELECT t.id FROM teams t WHERE t.budget > p.salary ORDER BY t.budget LIMIT 2) ORDER BY id;
+SELECT id, p.team NOT IN (SELECT t.id FROM teams t WHERE t.budget > p.salary ORDER BY t.budget LIMIT 2) FROM people p ORDER BY id;
+SELECT id FROM people p WHERE p.salary > (SELECT avg(q.salary) FROM people q WHERE q.team = p.team OR q.boss = p.id) ORDER BY id;
+SELECT t.id, s.* FROM teams t CROSS JOIN LATERAL (SELECT p.id AS person, p.salary FROM people p WHERE p.team >= t.id ORDER BY p.salary DESC NULLS LAST, p.id LIMIT 2) s ORDER BY 1, 2;
+SELECT t.id, s.* FROM teams t LEFT JOIN LATERAL (SELECT count(*) AS n, sum(p.salary) AS total FROM people p WHERE p.team = t.id AND p.salary < t.budget / 4) s ON true ORDER BY 1;
+SELECT t.id, s.id FROM teams t LEFT JOIN LATERAL (SELECT p.id FROM people p WHERE p.team = t.id AND p.salary < t.budget / 4 ORDER BY 1 LIMIT 1) s ON s.id > 1 WHERE t.city = 'oslo' ORDER BY 1;
+SELECT p.id, v.k, v.x FROM people p, LATERAL (VALUES ('id', p.id::text), ('name', p.name), ('team', p.team::text)) v (k, x) WHERE p.id < 4 ORDER BY 1, 2;
+SELECT p.id, d.double, e.more FROM people p CROSS JOIN LATERAL (SELECT p.salary * 2 AS double) d CROSS JOIN LATERAL (SELECT d.double + p.id AS more) e ORDER BY 1;
+SELECT p.id, s.id, s.n FROM people p JOIN LATERAL (SELECT w.id, row_number() OVER (ORDER BY w.took DESC NULLS LAST, w.id) AS n FROM visits w WHERE w.person BETWEEN p.id AND p.id + 1) s ON s.n <= 2 ORDER BY 1, 3;
+SELECT p.id, s.page FROM people p JOIN LATERAL (SELECT DISTINCT w.page FROM visits w WHERE w.person = p.id AND w.took > p.team * 20) s ON true ORDER BY 1, 2;
+SELECT d::date, (SELECT count(*) FROM visits v WHERE v.at <= d) AS so_far FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-09', interval '1 day') d ORDER BY 1;
+-- relay: an aggregate of the outer query
+SELECT team, (SELECT count(*) FROM visits w WHERE w.took > max(p.salary) / 10) AS above FROM people p GROUP BY team ORDER BY team;
+SELECT id, (SELECT count(*) FROM nothing n WHERE n.v > p.id) AS none, (SELECT max(n.v) FROM nothing n WHERE n.v > p.id) AS no_value FROM people p ORDER BY id;
+WITH w AS (SELECT * FROM people WHERE id < 6) SELECT w.id, (SELECT count(*) FROM visits v WHERE v.person <= w.id) FROM w ORDER BY 1;
+SELECT t.id, (SELECT min((SELECT count(*) FROM visits v WHERE v.person = p.id AND v.took > p.salary / 20)) FROM people p WHERE p.team = t.id) AS least FROM teams t ORDER BY 1;
+SELECT a.id, b.id FROM people a JOIN people b ON b.id = (SELECT min(c.id) FROM people c WHERE c.id > a.id) ORDER BY 1;
+SELECT h.id, (SELECT count(*) FROM visits v WHERE v.person > h.v) FROM holes h ORDER BY h.id;
+SELECT id FROM people p ORDER BY (SELECT count(*) FROM people q WHERE q.born < p.born), id;
+-- relay: two rows are an error
+SELECT id, (SELECT w.id FROM visits w WHERE w.person = p.id AND w.took > p.id) FROM people p ORDER BY id;

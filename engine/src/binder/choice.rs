@@ -139,7 +139,8 @@ impl Context {
                 let columns = expressions.iter().map(|expr| self.is_open(expr, &input.columns)).collect();
                 Open { columns, rows: input.rows }
             }
-            BoundRelation::Join { left, right, condition, .. } => {
+            BoundRelation::Join { left, right, condition, .. }
+            | BoundRelation::Dependent { left, right, condition, .. } => {
                 let (left, right) = (self.open(left), self.open(right));
                 let columns = [left.columns, right.columns].concat();
                 let rows = left.rows || right.rows || self.any_open(condition, &columns);

@@ -114,10 +114,10 @@ impl Binder<'_> {
     /// Rows that several parts of the statement read.
     pub(super) fn shared(&mut self, mut relation: BoundRelation) -> Bound<BoundRelation> {
         if relation.is_correlated() {
-            return Err(unsupported("grouping sets in a correlated subquery"));
+            return Err(unsupported("rows read several times in a correlated subquery"));
         }
         if relation.reads_working() {
-            return Err(unsupported("grouping sets in a recursive query"));
+            return Err(unsupported("rows read several times in a recursive query"));
         }
         let width = relation.width();
         self.commons.push(Common {

@@ -2,10 +2,11 @@
 //!
 //! Conditions that mention the outer row move up, out of the subquery, until they are conditions of a join with these rows;
 //! what lies between (grouping, DISTINCT, LIMIT) is then done for each value of the inner side at once. Only equalities
-//! can pass such a place. A subquery that resists is PostgreSQL's: it runs it again for every row.
+//! can pass such a place. A subquery that resists is made one in a more general way ([`super::dependent`]).
 
 mod pull;
 
+use crate::binder::dependent::Independent;
 use crate::binder::relation::{AGGREGATE_BASE, RIGHT_BASE, any_column, as_outer, map_columns};
 use crate::binder::subquery::{Asked, Subquery, all_of, conjuncts, placed};
 use crate::binder::typed::children_mut;
@@ -15,6 +16,7 @@ use crate::binder::{
 };
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, AggregateFunction, Function, WindowFunction};
+use crate::reason::UpstreamReason;
 use crate::statement::ast::{Exclusion, FrameUnit};
 use crate::types::{PgType, Value};
 
@@ -30,34 +32,55 @@ impl Pulled {
         Self { relation, conditions: Vec::new() }
     }
 }
-const INT8: ExprType = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
+pub(super) const INT8: ExprType = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
 
 impl Binder<'_> {
     /// The rows of `left` that a Semi or Anti keeps.
     pub(super) fn matched(&mut self, left: BoundRelation, subquery: Subquery, kind: MatchKind) -> Bound<BoundRelation> {
-        let (left_width, level) = (left.width(), subquery.level);
-        let (pulled, test) = self.questioned(subquery)?;
-        let conditions = pulled.conditions.into_iter().map(|part| placed(part, level, left_width));
-        let test = test.map(|test| placed_test(test, level, left_width));
-        let condition = all_of(conditions.chain(test).collect());
-        let (left, right) = (Box::new(left), Box::new(pulled.relation));
+        let (asked, conditions, test) = self.asked_beside(left, subquery)?;
+        let condition = all_of(conditions.into_iter().chain(test).collect());
+        let (left, right) = asked;
         Ok(BoundRelation::Match { kind, left, right, condition, test: None })
+    }
+
+    /// What IN or EXISTS asks beside the rows it is asked for, the conditions between both, and the comparison of IN.
+    #[expect(clippy::type_complexity, reason = "taken apart where it is called")]
+    fn asked_beside(
+        &mut self,
+        left: BoundRelation,
+        subquery: Subquery,
+    ) -> Bound<((Box<BoundRelation>, Box<BoundRelation>), Vec<BoundExpr>, Option<BoundExpr>)> {
+        let (left_width, level) = (left.width(), subquery.level);
+        match self.questioned(subquery.clone()) {
+            Ok((pulled, test)) => {
+                let conditions = pulled.conditions.into_iter().map(|part| placed(part, level, left_width)).collect();
+                let test = test.map(|test| placed_test(test, level, left_width));
+                Ok(((Box::new(left), Box::new(pulled.relation)), conditions, test))
+            }
+            Err(UpstreamReason::Unsupported(_)) => {
+                let test = match subquery.kind {
+                    Asked::In(test) => Some(placed_test(test, level, left_width)),
+                    Asked::Exists | Asked::Value => None,
+                };
+                let Independent { left, right, ties } = self.independent(left, subquery.relation, level)?;
+                Ok(((Box::new(left), Box::new(right)), ties, test))
+            }
+            Err(reason) => Err(reason),
+        }
     }
 
     /// The left side with what the subquery says to each of its rows, and that.
     pub(super) fn answered(&mut self, left: BoundRelation, subquery: Subquery) -> Bound<(BoundRelation, BoundExpr)> {
-        let (left_width, level) = (left.width(), subquery.level);
+        let left_width = left.width();
         if matches!(subquery.kind, Asked::Value) {
-            return self.value(left, subquery);
+            return match self.value(left.clone(), subquery.clone()) {
+                Err(UpstreamReason::Unsupported(_)) => self.value_for_each(left, subquery),
+                outcome => outcome,
+            };
         }
-        let (pulled, test) = self.questioned(subquery)?;
-        let relation = BoundRelation::Match {
-            kind: MatchKind::Mark,
-            left: Box::new(left),
-            right: Box::new(pulled.relation),
-            condition: all_of(pulled.conditions.into_iter().map(|part| placed(part, level, left_width)).collect()),
-            test: test.map(|test| placed_test(test, level, left_width)),
-        };
+        let ((left, right), conditions, test) = self.asked_beside(left, subquery)?;
+        let condition = all_of(conditions);
+        let relation = BoundRelation::Match { kind: MatchKind::Mark, left, right, condition, test };
         Ok((relation, BoundExpr::Column { index: left_width, expr_type: ExprType::BOOL }))
     }
 
@@ -86,6 +109,18 @@ impl Binder<'_> {
             Asked::Exists | Asked::Value => (existence(relation)?, None),
         };
         Ok((self.pull(relation, level)?, test))
+    }
+
+    /// A subquery as a value, in the general way.
+    fn value_for_each(&mut self, left: BoundRelation, subquery: Subquery) -> Bound<(BoundRelation, BoundExpr)> {
+        let left_width = left.width();
+        let first_type = first_column_type(&subquery.relation);
+        let expr_type = first_type.ok_or_else(|| unsupported("subquery of unknown type"))?;
+        let Independent { left, right, ties } = self.independent(left, subquery.relation, subquery.level)?;
+        let (left, right) = (Box::new(left), Box::new(right));
+        let kind = MatchKind::Single;
+        let relation = BoundRelation::Match { kind, left, right, condition: all_of(ties), test: None };
+        Ok((relation, BoundExpr::Column { index: left_width, expr_type }))
     }
 
     /// A subquery as a value: NULL where it has no row.
@@ -174,6 +209,24 @@ impl Binder<'_> {
 
     /// JOIN LATERAL: `right` may depend on the rows of `left`. Output: left's columns, right's, and maybe more.
     pub(super) fn lateral(
+        &mut self,
+        left: BoundRelation,
+        right: BoundRelation,
+        level: usize,
+        kind: JoinKind,
+        condition: Option<BoundExpr>,
+    ) -> Bound<BoundRelation> {
+        match self.lateral_by_ties(left.clone(), right.clone(), level, kind, condition.clone()) {
+            Err(UpstreamReason::Unsupported(_)) => {
+                let kind = if kind == JoinKind::Cross { JoinKind::Inner } else { kind };
+                let (left, right) = (Box::new(left), Box::new(right));
+                Ok(BoundRelation::Dependent { kind, left, right, level, condition })
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn lateral_by_ties(
         &mut self,
         left: BoundRelation,
         right: BoundRelation,
@@ -275,7 +328,7 @@ fn retied(condition: BoundExpr, level: usize, inner: BoundExpr) -> BoundExpr {
     BoundExpr::Call { function, arguments: arguments.collect(), expr_type }
 }
 
-fn counts(function: AggregateFunction) -> bool {
+pub(super) fn counts(function: AggregateFunction) -> bool {
     matches!(function, AggregateFunction::CountStar | AggregateFunction::Count | AggregateFunction::RegrCount)
 }
 
@@ -317,7 +370,7 @@ pub(super) fn placeholder(index: usize) -> BoundExpr {
     }
 }
 
-fn reordered(relation: BoundRelation, order: &[usize]) -> BoundRelation {
+pub(super) fn reordered(relation: BoundRelation, order: &[usize]) -> BoundRelation {
     if order.iter().enumerate().all(|(new, old)| new == *old) {
         return relation;
     }
@@ -420,7 +473,7 @@ fn has_one_row(relation: &BoundRelation) -> bool {
 }
 
 /// A number of rows that is known and fine.
-fn is_count(expr: &BoundExpr) -> bool {
+pub(super) fn is_count(expr: &BoundExpr) -> bool {
     matches!(expr, BoundExpr::Literal { value: Value::Null | Value::Int8(0..), .. })
 }
 
@@ -499,7 +552,7 @@ fn first_column_type(relation: &BoundRelation) -> Option<ExprType> {
 }
 
 /// LIMIT and OFFSET for each value of `partition`.
-fn first_of_each(
+pub(super) fn first_of_each(
     input: BoundRelation,
     partition: Vec<BoundExpr>,
     order: Vec<SortKey>,

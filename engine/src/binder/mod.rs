@@ -14,6 +14,7 @@ mod choice;
 mod coerce;
 mod common;
 mod decorrelate;
+mod dependent;
 mod enums;
 mod expression;
 mod from;
@@ -347,6 +348,15 @@ pub enum BoundRelation {
         kind: JoinKind,
         left: Box<Self>,
         right: Box<Self>,
+        condition: Option<BoundExpr>,
+    },
+    /// JOIN LATERAL whose right side mentions columns of the left as an outer level's, until WHERE is bound. Output: left's
+    /// columns, then right's.
+    Dependent {
+        kind: JoinKind,
+        left: Box<Self>,
+        right: Box<Self>,
+        level: usize,
         condition: Option<BoundExpr>,
     },
     /// Output: the group expressions, then the aggregates. No groups: exactly one row.

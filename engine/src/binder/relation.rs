@@ -64,7 +64,7 @@ impl BoundRelation {
             Self::OneRow => 0,
             Self::Scan { columns, .. } => columns.len(),
             Self::Project { expressions, .. } => expressions.len(),
-            Self::Join { left, right, .. } => left.width() + right.width(),
+            Self::Join { left, right, .. } | Self::Dependent { left, right, .. } => left.width() + right.width(),
             Self::Match { kind, left, right, .. } => match kind {
                 MatchKind::Semi | MatchKind::Anti => left.width(),
                 MatchKind::Mark => left.width() + 1,
@@ -90,7 +90,7 @@ impl BoundRelation {
         }
     }
 
-    fn inputs(&self) -> Vec<&Self> {
+    pub(super) fn inputs(&self) -> Vec<&Self> {
         match self {
             Self::OneRow
             | Self::Scan { .. }
@@ -109,6 +109,7 @@ impl BoundRelation {
             | Self::Sort { input, .. }
             | Self::Limit { input, .. } => vec![input],
             Self::Join { left, right, .. }
+            | Self::Dependent { left, right, .. }
             | Self::Match { left, right, .. }
             | Self::SetOperation { left, right, .. } => {
                 vec![left, right]
@@ -136,6 +137,7 @@ impl BoundRelation {
             | Self::Sort { input, .. }
             | Self::Limit { input, .. } => vec![input],
             Self::Join { left, right, .. }
+            | Self::Dependent { left, right, .. }
             | Self::Match { left, right, .. }
             | Self::SetOperation { left, right, .. } => {
                 vec![left, right]
@@ -157,7 +159,7 @@ impl BoundRelation {
             | Self::Working { .. } => Vec::new(),
             Self::Filter { predicate, .. } => vec![predicate],
             Self::Project { expressions, .. } => expressions.iter_mut().collect(),
-            Self::Join { condition, .. } => condition.iter_mut().collect(),
+            Self::Join { condition, .. } | Self::Dependent { condition, .. } => condition.iter_mut().collect(),
             Self::Match { condition, test, .. } => condition.iter_mut().chain(test).collect(),
             Self::Aggregate { groups, aggregates, .. } => {
                 let calls = aggregates.iter_mut().flat_map(|call| {

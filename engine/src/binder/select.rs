@@ -117,6 +117,7 @@ impl Binder<'_> {
         if let Some(filter) = filter {
             relation = self.filtered(relation, &level, filter)?;
         }
+        relation = self.settled(relation)?;
         let is_grouped =
             !groups.expressions.is_empty() || groups.sets.is_some() || !level.aggregates.is_empty() || having.is_some();
         // What compares whole rows needs every column.

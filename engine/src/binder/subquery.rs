@@ -2,6 +2,7 @@
 //! are asked for. What depends on no row is a value computed once.
 
 use crate::binder::array::array_value;
+use crate::binder::dependent::{filtered_early, has_dependent, is_plain};
 use crate::binder::expression::Level;
 use crate::binder::function::has_stand_in;
 use crate::binder::relation::{
@@ -164,12 +165,17 @@ impl Binder<'_> {
         condition: BoundExpr,
     ) -> Bound<BoundRelation> {
         let (mut plain, mut matches) = (Vec::new(), Vec::new());
-        for part in conjuncts(condition) {
+        let parts = conjuncts(condition);
+        let is_apart = !level.subqueries.is_empty() || has_dependent(&relation);
+        for part in parts {
             match decides(&part, &level.subqueries) {
                 Some(decided) => matches.push(decided),
+                // Fewer rows are asked for.
+                None if is_apart && is_plain(&part) => relation = filtered_early(relation, part),
                 None => plain.push(part),
             }
         }
+        relation = self.settled(relation)?;
         if !plain.is_empty() {
             let mut predicate = if plain.len() == 1 { plain.remove(0) } else { BoundExpr::And(plain) };
             relation = self.attached(relation, level, vec![&mut predicate])?;

@@ -207,6 +207,9 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
             };
             SideJoin { is_per_row, ..side_join(kind, left, right, filters, None) }.into()
         }
+        BoundRelation::Dependent { .. } => {
+            return Err(UpstreamReason::Unsupported("JOIN LATERAL in this place".into()));
+        }
         BoundRelation::Match { kind, left, right, condition, test } => {
             let kind = match kind {
                 MatchKind::Semi => SideKind::Semi,

@@ -84,6 +84,7 @@ impl Binder<'_> {
             BoundRelation::DistinctOn { input, keys } => self.pull_distinct_on(*input, keys, level),
             BoundRelation::OneRow
             | BoundRelation::Scan { .. }
+            | BoundRelation::Dependent { .. }
             | BoundRelation::Append { .. }
             | BoundRelation::SetOperation { .. }
             | BoundRelation::Values { .. }
