@@ -25,5 +25,4 @@ SELECT array_agg(j ->> 'num' ORDER BY id) FROM docs;
 SELECT jsonb_array_length(j) FROM docs ORDER BY id;
 -- relay: the order of json
 SELECT j FROM docs ORDER BY j;
--- relay: json keeps what was written
 SELECT plain -> 'a' FROM docs ORDER BY id;

@@ -253,3 +253,16 @@ SELECT h.id, (SELECT count(*) FROM visits v WHERE v.person > h.v) FROM holes h O
 SELECT id FROM people p ORDER BY (SELECT count(*) FROM people q WHERE q.born < p.born), id;
 -- relay: two rows are an error
 SELECT id, (SELECT w.id FROM visits w WHERE w.person = p.id AND w.took > p.id) FROM people p ORDER BY id;
+SELECT id, (SELECT sum(w.took * p.id) FROM visits w WHERE w.person = p.id) AS weighted, (SELECT count(*) FILTER (WHERE w.took > p.salary / 20) FROM visits w WHERE w.person = p.id) AS n FROM people p ORDER BY id;
+SELECT id, (SELECT sum(CASE WHEN q.salary > p.salary THEN 1 ELSE 0 END) FROM people q) FROM people p ORDER BY id;
+SELECT id, (SELECT q.id FROM people q WHERE q.id <> p.id ORDER BY abs(q.team - p.team) NULLS LAST, q.id LIMIT 1) AS nearest FROM people p ORDER BY id;
+SELECT id, (SELECT count(*) FROM people q WHERE q.score > p.score) AS above FROM people p ORDER BY id;
+SELECT id, salary >= ALL (SELECT q.salary FROM people q WHERE q.team = p.team) AS best, salary > ANY (SELECT q.salary FROM people q WHERE q.team = p.team) AS better, salary <> ANY (SELECT q.salary FROM people q) AS other FROM people p ORDER BY id;
+SELECT id FROM people WHERE salary <= ALL (SELECT budget FROM teams WHERE budget IS NOT NULL) AND id < SOME (SELECT person FROM visits) ORDER BY id;
+SELECT id, id > ALL (SELECT v FROM nothing) AS every_none, id < ANY (SELECT v FROM nothing) AS any_none, id > ALL (SELECT v FROM holes) AS a, name LIKE ANY (SELECT tag || '%' FROM tags) AS l FROM people ORDER BY id;
+SELECT p.id, v.id AS latest FROM people p LEFT JOIN visits v ON v.person = p.id AND v.at = (SELECT max(w.at) FROM visits w WHERE w.person = p.id) ORDER BY 1, 2;
+SELECT p.id, v.id AS latest FROM people p LEFT JOIN visits v ON v.person = p.id AND v.id = (SELECT max(w.id) FROM visits w WHERE w.page = v.page AND w.person = p.id) AND v.took > 20 ORDER BY 1, 2;
+SELECT t.id, p.id FROM teams t LEFT JOIN people p ON p.team = t.id AND p.id IN (SELECT g.person FROM tags g WHERE g.weight > 1) ORDER BY 1, 2;
+SELECT t.id, p.id FROM teams t LEFT JOIN people p ON p.team = t.id AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.person = p.id AND g.weight >= t.id) WHERE t.id < 4 ORDER BY 1, 2;
+SELECT t.id, p.id, v.id FROM teams t LEFT JOIN people p ON p.team = t.id AND EXISTS (SELECT 1 FROM tags g WHERE g.person = p.id) LEFT JOIN visits v ON v.person = p.id AND v.took >= ALL (SELECT w.took FROM visits w WHERE w.person = p.id AND w.took IS NOT NULL) ORDER BY 1, 2, 3;
+SELECT t.id, count(p.id) FROM teams t LEFT JOIN people p ON p.team = t.id AND p.salary > (SELECT avg(q.salary) FROM people q) GROUP BY t.id ORDER BY 1;

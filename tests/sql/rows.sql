@@ -52,9 +52,7 @@ SELECT * FROM unnest('{1,2}') u;
 SELECT unnest(ARRAY[1, 2]) AS u, generate_series(1, 2);
 -- relay: not an array
 SELECT l.id, e.value FROM lists l, jsonb_each(l.j) e ORDER BY 1, 2;
--- relay: json
 SELECT * FROM json_array_elements_text('["x"]') x;
--- relay: an outer row
 SELECT id FROM carts c WHERE EXISTS (SELECT 1 FROM unnest(c.items) i WHERE i = 'a') ORDER BY id;
 -- relay: rows from
 SELECT * FROM ROWS FROM (unnest(ARRAY[1]), generate_series(1, 2)) ORDER BY 2;
@@ -67,3 +65,9 @@ SELECT count(*) FROM (VALUES (ARRAY[1])) a(arr), (VALUES (ARRAY[2])) b(arr) CROS
 -- relay: a JOIN behind a comma
 SELECT n.id, c.id, x FROM names n, carts c CROSS JOIN unnest(c.counts) x ORDER BY 1, 2, 3;
 SELECT n.id, c.id, x FROM carts c CROSS JOIN unnest(c.counts) x, names n ORDER BY 1, 2, 3;
+SELECT id, (SELECT sum(x) FROM unnest(c.counts) x) AS s, ARRAY(SELECT i FROM unnest(c.items) i ORDER BY i DESC) AS d FROM carts c ORDER BY id;
+SELECT id, (SELECT string_agg(k, ',' ORDER BY k) FROM jsonb_object_keys(c.doc) k) AS k FROM carts c ORDER BY id;
+SELECT id FROM carts c WHERE EXISTS (SELECT 1 FROM jsonb_array_elements_text(c.doc -> 'list') t WHERE t <> 'x') ORDER BY id;
+SELECT id, (SELECT count(*) FROM jsonb_each_text(c.doc) WITH ORDINALITY e(k, v, n) WHERE n > 1) FROM carts c ORDER BY id;
+SELECT id, (SELECT max(g) FROM generate_series(c.lo, c.hi) g) AS top, (SELECT count(*) FROM generate_series(c.lo, 5) WITH ORDINALITY) AS n FROM carts c ORDER BY id;
+SELECT n.id, (SELECT count(*) FROM carts c, unnest(c.items) i WHERE i = n.item AND c.id < n.id + 2) FROM names n ORDER BY 1;

@@ -9,7 +9,7 @@ use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, SortKey, 
 use crate::catalog::Collation;
 use crate::catalog::functions::{Aggregate, AggregateFunction, CastContext};
 use crate::statement::ast::{Call, Expr, OrderItem};
-use crate::types::PgType;
+use crate::types::{Element, PgType};
 
 /// What stands in an aggregate's call.
 pub(super) struct Parts {
@@ -59,7 +59,15 @@ impl Binder<'_> {
         call: &Call,
         known: &'static [&'static Aggregate],
     ) -> Bound<(AggregateCall, CollationStrength)> {
-        let parts = self.aggregate_parts(level, call, |binder, level| binder.expressions(level, &call.arguments))?;
+        let parts = self.aggregate_parts(level, call, |binder, level| match call.arguments.as_slice() {
+            // Fractions, of whatever numbers, become float8 one by one (ArrayCoerceExpr); texts would not.
+            [Expr::Array(items)]
+                if !call.within_group.is_empty() && !items.iter().any(|item| matches!(item, Expr::String(_))) =>
+            {
+                Ok(vec![binder.array_of(level, items, Some(Element::Float8))?])
+            }
+            arguments => binder.expressions(level, arguments),
+        })?;
         let Parts { arguments, filter, order } = parts;
         let mut bound = match call.within_group.is_empty() {
             true => self.plain_aggregate(call, arguments, order, known)?,
@@ -230,14 +238,29 @@ impl Binder<'_> {
         let chosen = chosen.ok_or_else(|| unknown_function(call, std::slice::from_ref(&value)))?;
         let argument = self.coerce(value, chosen.argument.unwrap_or(from), CastContext::Implicit)?;
         let mut extra = Vec::new();
+        let mut result = chosen.result;
         for fraction in direct {
-            let fraction = self.coerce(fraction, PgType::Float8, CastContext::Implicit)?;
+            let fraction = match fraction.pg_type() {
+                // An array of results, one for each.
+                PgType::Array(_) => {
+                    let element = Element::of(chosen.result);
+                    let element = element.ok_or_else(|| unsupported("array of percentiles of such a type"))?;
+                    self.check_element_collation(argument.expr_type.collation)?;
+                    result = PgType::Array(element);
+                    self.coerce(fraction, PgType::Array(Element::Float8), CastContext::Implicit)?
+                }
+                _ => self.coerce(fraction, PgType::Float8, CastContext::Implicit)?,
+            };
             if any_column(&fraction.expr, &|_| true) {
                 return Err(unsupported("percentile that differs by row"));
             }
             extra.push(fraction.expr);
         }
         let (collation, strength) = self.input_collation(&[&argument], chosen.result)?;
+        let expr_type = match result {
+            PgType::Array(element) => self.array_type(element)?,
+            pg_type => ExprType { pg_type, typmod: -1, collation },
+        };
         let aggregate = AggregateCall {
             function: chosen.function,
             order: vec![SortKey { expr: argument.expr.clone(), ..key }],
@@ -245,7 +268,7 @@ impl Binder<'_> {
             extra,
             is_distinct: false,
             filter: None,
-            expr_type: ExprType { pg_type: chosen.result, typmod: -1, collation },
+            expr_type,
         };
         Ok((aggregate, strength))
     }
@@ -331,6 +354,9 @@ fn depends_on_order(aggregate: &Aggregate) -> bool {
         | AggregateFunction::Max
         | AggregateFunction::BoolAnd
         | AggregateFunction::BoolOr
+        | AggregateFunction::BitAnd
+        | AggregateFunction::BitOr
+        | AggregateFunction::BitXor
         | AggregateFunction::RegrCount => false,
         AggregateFunction::Sum | AggregateFunction::Avg => is_float,
         AggregateFunction::Spread(_) => is_float,

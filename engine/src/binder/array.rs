@@ -27,10 +27,19 @@ fn named(name: &str) -> Option<&'static Function> {
 impl Binder<'_> {
     /// `ARRAY[...]`, its items of one type, or of the one that it is cast to.
     pub(super) fn array(&mut self, level: &mut Level, items: &[Expr], to: Option<&TypeName>) -> Bound<Typed> {
+        let to = match to.map(|to| self.type_named(to)).transpose()? {
+            Some((PgType::Array(element), _)) => Some(element),
+            Some(_) => return Err(unsupported("array")),
+            None => None,
+        };
+        self.array_of(level, items, to)
+    }
+
+    /// `ARRAY[...]` whose items become elements of that type one by one.
+    pub(super) fn array_of(&mut self, level: &mut Level, items: &[Expr], to: Option<Element>) -> Bound<Typed> {
         let items = self.expressions(level, items)?;
         let (items, element, typmod) = match to {
-            Some(to) => {
-                let (PgType::Array(element), _) = self.type_named(to)? else { return Err(unsupported("array")) };
+            Some(element) => {
                 let cast = |item| self.cast(item, element.pg_type(), -1);
                 (items.into_iter().map(cast).collect::<Bound<Vec<_>>>()?, element, -1)
             }

@@ -58,11 +58,11 @@ impl Binder<'_> {
                 Ok(((Box::new(left), Box::new(pulled.relation)), conditions, test))
             }
             Err(UpstreamReason::Unsupported(_)) => {
+                let Independent { left, right, ties } = self.independent(left, subquery.relation, level)?;
                 let test = match subquery.kind {
-                    Asked::In(test) => Some(placed_test(test, level, left_width)),
+                    Asked::In(test) => Some(placed_test(test, level, left.width())),
                     Asked::Exists | Asked::Value => None,
                 };
-                let Independent { left, right, ties } = self.independent(left, subquery.relation, level)?;
                 Ok(((Box::new(left), Box::new(right)), ties, test))
             }
             Err(reason) => Err(reason),
@@ -71,7 +71,6 @@ impl Binder<'_> {
 
     /// The left side with what the subquery says to each of its rows, and that.
     pub(super) fn answered(&mut self, left: BoundRelation, subquery: Subquery) -> Bound<(BoundRelation, BoundExpr)> {
-        let left_width = left.width();
         if matches!(subquery.kind, Asked::Value) {
             return match self.value(left.clone(), subquery.clone()) {
                 Err(UpstreamReason::Unsupported(_)) => self.value_for_each(left, subquery),
@@ -79,7 +78,7 @@ impl Binder<'_> {
             };
         }
         let ((left, right), conditions, test) = self.asked_beside(left, subquery)?;
-        let condition = all_of(conditions);
+        let (left_width, condition) = (left.width(), all_of(conditions));
         let relation = BoundRelation::Match { kind: MatchKind::Mark, left, right, condition, test };
         Ok((relation, BoundExpr::Column { index: left_width, expr_type: ExprType::BOOL }))
     }
@@ -113,10 +112,10 @@ impl Binder<'_> {
 
     /// A subquery as a value, in the general way.
     fn value_for_each(&mut self, left: BoundRelation, subquery: Subquery) -> Bound<(BoundRelation, BoundExpr)> {
-        let left_width = left.width();
         let first_type = first_column_type(&subquery.relation);
         let expr_type = first_type.ok_or_else(|| unsupported("subquery of unknown type"))?;
         let Independent { left, right, ties } = self.independent(left, subquery.relation, subquery.level)?;
+        let left_width = left.width();
         let (left, right) = (Box::new(left), Box::new(right));
         let kind = MatchKind::Single;
         let relation = BoundRelation::Match { kind, left, right, condition: all_of(ties), test: None };
@@ -551,6 +550,25 @@ fn first_column_type(relation: &BoundRelation) -> Option<ExprType> {
     }
 }
 
+/// row_number() by itself.
+pub(super) fn row_number(partition: Vec<BoundExpr>, order: Vec<SortKey>) -> WindowCall {
+    let frame = WindowFrame {
+        unit: FrameUnit::Rows,
+        start: FrameBound::UnboundedPreceding,
+        end: FrameBound::CurrentRow,
+        exclusion: Exclusion::Nothing,
+    };
+    WindowCall {
+        function: WindowKind::Function(WindowFunction::RowNumber),
+        arguments: Vec::new(),
+        filter: None,
+        partition,
+        order,
+        frame,
+        expr_type: INT8,
+    }
+}
+
 /// LIMIT and OFFSET for each value of `partition`.
 pub(super) fn first_of_each(
     input: BoundRelation,
@@ -560,21 +578,7 @@ pub(super) fn first_of_each(
     offset: Option<BoundExpr>,
 ) -> Bound<BoundRelation> {
     let width = input.width();
-    let frame = WindowFrame {
-        unit: FrameUnit::Rows,
-        start: FrameBound::UnboundedPreceding,
-        end: FrameBound::CurrentRow,
-        exclusion: Exclusion::Nothing,
-    };
-    let number = WindowCall {
-        function: WindowKind::Function(WindowFunction::RowNumber),
-        arguments: Vec::new(),
-        filter: None,
-        partition,
-        order,
-        frame,
-        expr_type: INT8,
-    };
+    let number = row_number(partition, order);
     let numbered = BoundRelation::Window { input: Box::new(input), calls: vec![number] };
     let column = || BoundExpr::Column { index: width, expr_type: INT8 };
     let call = |function: &'static Function, arguments, expr_type| BoundExpr::Call { function, arguments, expr_type };

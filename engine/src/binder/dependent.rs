@@ -7,7 +7,7 @@
 
 use crate::binder::choice::takes_order;
 use crate::binder::coerce::check_groupable;
-use crate::binder::decorrelate::{INT8, counts, first_of_each, is_count, mentions, placeholder, reordered};
+use crate::binder::decorrelate::{INT8, counts, first_of_each, is_count, mentions, placeholder, reordered, row_number};
 use crate::binder::relation::{AGGREGATE_BASE, any_column, as_outer, is_own_column, map_columns};
 use crate::binder::subquery::{all_of, conjuncts};
 use crate::binder::typed::{CollationStrength, Typed, children};
@@ -16,17 +16,20 @@ use crate::binder::{
     WindowCall, unsupported,
 };
 use crate::catalog::Collation;
-use crate::types::Value;
+use crate::types::{PgType, Value};
 
 /// What a relation that is written out several times counts for, so that subqueries within subqueries end early.
 const NODES_OF_COPY: usize = 5_000;
 
-/// What a subquery wants to know of the rows of a level: some of their columns, each combination of values once.
+/// What a subquery wants to know of the rows of a level: some of their columns, each combination of values once; or, where
+/// these cannot be told apart here, for every row, with a number that can.
 struct Domain {
     relation: BoundRelation,
     level: usize,
     /// The level's columns, in the relation's order.
     columns: Vec<(usize, ExprType)>,
+    /// The last column is the row's number, and the only one that rows are told apart by.
+    is_numbered: bool,
 }
 
 /// A subquery that depends on nothing any more.
@@ -46,6 +49,16 @@ impl Domain {
 
     fn types(&self) -> impl Iterator<Item = ExprType> {
         self.columns.iter().map(|(_, expr_type)| *expr_type)
+    }
+
+    /// The types of the columns that its rows are told apart by.
+    fn key_types(&self) -> impl Iterator<Item = ExprType> {
+        self.types().skip(if self.is_numbered { self.width() - 1 } else { 0 })
+    }
+
+    /// These columns, where the domain's begin at `base`.
+    fn keys_at(&self, base: usize) -> impl Iterator<Item = BoundExpr> {
+        self.at(base).skip(if self.is_numbered { self.width() - 1 } else { 0 })
     }
 
     /// Its columns where they begin at `base`.
@@ -82,20 +95,26 @@ impl Binder<'_> {
         let (left_width, right_width) = (left.width(), right.width());
         let mut columns: Vec<(usize, ExprType)> = Vec::new();
         right.for_each_expression(&mut |expr| collect(expr, level, &mut columns));
-        for (_, expr_type) in &columns {
-            check_groupable(*expr_type, "correlated subquery")?;
+        let is_numbered = columns.iter().any(|(_, expr_type)| !tells_apart(*expr_type));
+        let left = if is_numbered { numbered(left) } else { left };
+        if is_numbered {
+            columns.push((left_width, INT8));
         }
         let left = self.shared_unless_correlated(left)?;
         let wanted =
             columns.iter().map(|(index, expr_type)| BoundExpr::Column { index: *index, expr_type: *expr_type });
-        let values = BoundRelation::Project { input: Box::new(left.clone()), expressions: wanted.collect() };
-        let types = columns.iter().map(|(_, expr_type)| *expr_type).collect();
-        let values = BoundRelation::Distinct { input: Box::new(values), columns: types };
+        let mut values = BoundRelation::Project { input: Box::new(left.clone()), expressions: wanted.collect() };
+        if !is_numbered {
+            let types = columns.iter().map(|(_, expr_type)| *expr_type).collect();
+            values = BoundRelation::Distinct { input: Box::new(values), columns: types };
+        }
         let relation = self.shared_unless_correlated(values)?;
-        let domain = Domain { relation, level, columns };
+        let domain = Domain { relation, level, columns, is_numbered };
+        let left_width = left.width();
         let right = self.for_each(right, &domain)?;
+        let first = domain.width() - domain.key_types().count();
         let mut ties = Vec::with_capacity(domain.width());
-        for (at, (column, expr_type)) in domain.columns.iter().enumerate() {
+        for (at, (column, expr_type)) in domain.columns.iter().enumerate().skip(first) {
             ties.push(self.is_same_value(*column, left_width + right_width + at, *expr_type)?);
         }
         Ok(Independent { left, right, ties })
@@ -112,9 +131,31 @@ impl Binder<'_> {
 
     /// Conditions of a join between two relations that have the domain's columns.
     fn same_of_domain(&mut self, domain: &Domain, left: usize, right: usize) -> Bound<Vec<BoundExpr>> {
-        let types: Vec<ExprType> = domain.types().collect();
-        let tie = |(at, expr_type): (usize, &ExprType)| self.is_same_value(left + at, right + at, *expr_type);
+        let types: Vec<ExprType> = domain.key_types().collect();
+        let first = domain.width() - types.len();
+        let tie =
+            |(at, expr_type): (usize, &ExprType)| self.is_same_value(left + first + at, right + first + at, *expr_type);
         types.iter().enumerate().map(tie).collect()
+    }
+
+    /// Rows that have only what the domain's are told apart by behind their own `width` columns, with all of its columns there.
+    fn regained(&mut self, relation: BoundRelation, width: usize, domain: &Domain) -> Bound<BoundRelation> {
+        if !domain.is_numbered {
+            return Ok(relation);
+        }
+        let number = self.is_same_value(width, width + domain.width(), INT8)?;
+        let (left, right) = (Box::new(relation), Box::new(domain.relation.clone()));
+        let joined = BoundRelation::Join { kind: JoinKind::Inner, left, right, condition: Some(number) };
+        let order: Vec<usize> = (0..width).chain(width + 1..=width + domain.width()).collect();
+        Ok(reordered(joined, &order))
+    }
+
+    /// The rows with what the domain's are told apart by alone behind their own `width` columns.
+    fn keyed(relation: BoundRelation, width: usize, domain: &Domain) -> BoundRelation {
+        if !domain.is_numbered {
+            return relation;
+        }
+        reordered(relation, &(0..width).chain([width + domain.width() - 1]).collect::<Vec<_>>())
     }
 
     /// IS NOT DISTINCT FROM.
@@ -160,12 +201,13 @@ impl Binder<'_> {
                 self.aggregate_for_each(*input, groups, aggregates, domain)
             }
             BoundRelation::Distinct { input, mut columns } => {
-                columns.extend(domain.types());
-                Ok(BoundRelation::Distinct { input: Box::new(self.for_each(*input, domain)?), columns })
+                columns.extend(domain.key_types());
+                let input = Box::new(Self::keyed(self.for_each(*input, domain)?, width, domain));
+                self.regained(BoundRelation::Distinct { input, columns }, width, domain)
             }
             BoundRelation::DistinctOn { input, mut keys } => {
                 keys.iter_mut().for_each(|key| domain.put(key, width));
-                keys.extend(domain.at(width));
+                keys.extend(domain.keys_at(width));
                 let shown = std::mem::replace(&mut self.order_shows, true);
                 let input = self.for_each(*input, domain);
                 self.order_shows = shown;
@@ -180,10 +222,11 @@ impl Binder<'_> {
             }
             BoundRelation::Limit { input, limit, offset } => self.limit_for_each(*input, limit, offset, domain),
             BoundRelation::SetOperation { operation, is_all, left, right, mut columns } => {
-                columns.extend(domain.types());
-                let left = Box::new(self.for_each(*left, domain)?);
-                let right = Box::new(self.for_each(*right, domain)?);
-                Ok(BoundRelation::SetOperation { operation, is_all, left, right, columns })
+                columns.extend(domain.key_types());
+                let left = Box::new(Self::keyed(self.for_each(*left, domain)?, width, domain));
+                let right = Box::new(Self::keyed(self.for_each(*right, domain)?, width, domain));
+                let both = BoundRelation::SetOperation { operation, is_all, left, right, columns };
+                self.regained(both, width, domain)
             }
             BoundRelation::Append { inputs, mut columns } => {
                 columns.extend(domain.types());
@@ -309,15 +352,18 @@ impl Binder<'_> {
             call.order.iter_mut().for_each(|key| put(&mut key.expr));
         }
         let (known, calls) = (groups.len(), aggregates.len());
-        groups.extend(domain.at(base));
+        groups.extend(domain.keys_at(base));
+        let added = groups.len() - known;
         if known > 0 {
             let grouped = BoundRelation::Aggregate { input, groups, aggregates };
-            return Ok(moved_back(grouped, known, domain, known + calls));
+            let order: Vec<usize> =
+                (0..known).chain(known + added..known + added + calls).chain(known..known + added).collect();
+            return self.regained(reordered(grouped, &order), known + calls, domain);
         }
         // There is a row also where nothing is to be taken in.
-        let added = domain.width();
+        let width = domain.width();
         let columns = aggregates.iter().enumerate().map(|(at, call)| {
-            let column = BoundExpr::Column { index: 2 * added + at, expr_type: call.expr_type };
+            let column = BoundExpr::Column { index: width + added + at, expr_type: call.expr_type };
             if !counts(call.function) {
                 return column;
             }
@@ -326,7 +372,8 @@ impl Binder<'_> {
         });
         let expressions = columns.chain(domain.at(0)).collect();
         let right = Box::new(BoundRelation::Aggregate { input, groups, aggregates });
-        let condition = all_of(self.same_of_domain(domain, 0, added)?);
+        // The number alone, or all columns.
+        let condition = all_of(self.same_of_domain(domain, 0, width + added - domain.width())?);
         let left = Box::new(domain.relation.clone());
         let input = Box::new(BoundRelation::Join { kind: JoinKind::Left, left, right, condition });
         Ok(BoundRelation::Project { input, expressions })
@@ -341,7 +388,7 @@ impl Binder<'_> {
         let width = input.width();
         for call in &mut calls {
             call.expressions_mut().into_iter().for_each(|expr| domain.put(expr, width));
-            call.partition.extend(domain.at(width));
+            call.partition.extend(domain.keys_at(width));
         }
         let all = width + calls.len();
         let windowed = BoundRelation::Window { input: Box::new(self.for_each(input, domain)?), calls };
@@ -367,7 +414,7 @@ impl Binder<'_> {
         keys.iter_mut().for_each(|key: &mut SortKey| domain.put(&mut key.expr, width));
         let input = self.for_each(input, domain)?;
         let order = keys.clone();
-        let first = first_of_each(input, domain.at(width).collect(), keys, limit, offset)?;
+        let first = first_of_each(input, domain.keys_at(width).collect(), keys, limit, offset)?;
         // Without the number.
         let first = first_columns(first, width + domain.width());
         Ok(match self.order_shows && !order.is_empty() {
@@ -386,11 +433,35 @@ impl Binder<'_> {
         }
         let BoundRelation::Dependent { kind, left, right, level, condition } = relation else { return Ok(relation) };
         let width = left.width() + right.width();
+        let left_width = left.width();
         let Independent { left, right, ties } = self.independent(*left, *right, level)?;
-        let condition = all_of(ties.into_iter().chain(condition.into_iter().flat_map(conjuncts)).collect());
+        let moved = left.width() - left_width;
+        let mut parts: Vec<BoundExpr> = condition.into_iter().flat_map(conjuncts).collect();
+        for part in &mut parts {
+            map_columns(part, &|index| if is_own_column(index) && index >= left_width { index + moved } else { index });
+        }
+        let condition = all_of(ties.into_iter().chain(parts).collect());
         let joined = BoundRelation::Join { kind, left: Box::new(left), right: Box::new(right), condition };
-        Ok(first_columns(joined, width))
+        let order: Vec<usize> = (0..left_width).chain(left_width + moved..width + moved).collect();
+        let expressions = order.into_iter().map(placeholder).collect();
+        Ok(BoundRelation::Project { input: Box::new(joined), expressions })
     }
+}
+
+/// Whether equal values of the type are the same here, whatever they are: then they are as good as the row.
+fn tells_apart(expr_type: ExprType) -> bool {
+    let is_plain = match expr_type.pg_type {
+        PgType::Numeric => expr_type.typmod >= 0,
+        PgType::Float4 | PgType::Float8 | PgType::Interval | PgType::Json | PgType::Jsonb | PgType::Array(_) => false,
+        _ => true,
+    };
+    is_plain && check_groupable(expr_type, "correlated subquery").is_ok()
+}
+
+/// The rows with a number each.
+fn numbered(relation: BoundRelation) -> BoundRelation {
+    let number = row_number(Vec::new(), Vec::new());
+    BoundRelation::Window { input: Box::new(relation), calls: vec![number] }
 }
 
 /// A relation whose domain columns, behind the first `left` columns, are to be the last of all; it has `width` others.

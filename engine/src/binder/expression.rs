@@ -165,7 +165,9 @@ impl Binder<'_> {
             Expr::Subquery(query) => self.scalar_subquery(level, query),
             Expr::Exists(query) => self.exists(level, query),
             Expr::ArrayOf(query) => self.array_of_rows(level, query),
-            Expr::InSubquery { operand, query, negated } => self.in_subquery(level, operand, query, *negated),
+            Expr::InSubquery { symbol, operand, query, negated } => {
+                self.in_subquery(level, operand, symbol, query, *negated)
+            }
             Expr::Quantified { operand, symbol, is_all, array } => {
                 self.quantified(level, operand, symbol, *is_all, array)
             }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::binder::coerce::common_type;
 use crate::binder::decorrelate::placeholder;
 use crate::binder::expression::{Clause, Level};
-use crate::binder::relation::{is_own_column, map_columns};
+use crate::binder::relation::{as_outer, is_own_column, map_columns, outer_index};
 use crate::binder::rows::FunctionRows;
 use crate::binder::scope::{Scope, ScopeColumn, ScopeItem, Whole};
 use crate::binder::select::SelectedColumn;
+use crate::binder::subquery::Asked;
 use crate::binder::typed::{Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind, TableUse, unsupported};
 use crate::catalog::functions::CastContext;
@@ -291,7 +292,8 @@ impl Binder<'_> {
         Ok(joined)
     }
 
-    /// An inner join is its condition's filter over all pairs.
+    /// An inner join is its condition's filter over all pairs. A left join is one to what is left of the right side by the
+    /// condition, for each row of the left: JOIN LATERAL.
     fn joined_by_subqueries(
         &mut self,
         kind: JoinType,
@@ -299,10 +301,48 @@ impl Binder<'_> {
         level: Level,
         condition: BoundExpr,
     ) -> Bound<FromItem> {
+        if kind == JoinType::Left {
+            return self.left_joined_by_subqueries(pairs, level, condition);
+        }
         if kind != JoinType::Inner {
-            return Err(unsupported("subquery in the condition of an outer join"));
+            return Err(unsupported("subquery in the condition of a RIGHT or FULL JOIN"));
         }
         let relation = self.filtered(pairs, &level, condition)?;
+        Ok(FromItem { width: relation.width(), relation, scope: level.scope })
+    }
+
+    fn left_joined_by_subqueries(
+        &mut self,
+        pairs: BoundRelation,
+        mut level: Level,
+        mut condition: BoundExpr,
+    ) -> Bound<FromItem> {
+        let BoundRelation::Join { left, right, .. } = pairs else { return Err(unsupported("join")) };
+        let (number, left_width, right_width) = (self.outer.len(), left.width(), right.width());
+        let width = left_width + right_width;
+        // To the right side, the left one's columns are those of a level further out.
+        let own = |index: usize| match index {
+            _ if index < left_width => outer_index(number, index),
+            _ if index < width => index - left_width,
+            _ => index,
+        };
+        // To the subqueries, each side is a level.
+        let further_in = |index: usize| match as_outer(index) {
+            Some((of, column)) if of == number && column >= left_width => outer_index(number + 1, column - left_width),
+            _ => index,
+        };
+        map_columns(&mut condition, &own);
+        for subquery in &mut level.subqueries {
+            subquery.relation.for_each_expression(&mut |expr| map_columns(expr, &further_in));
+            subquery.level = number + 1;
+            if let Asked::In(test) = &mut subquery.kind {
+                map_columns(test, &own);
+            }
+        }
+        let right = self.filtered(*right, &level, condition)?;
+        let expressions = (0..right_width).map(placeholder).collect();
+        let right = BoundRelation::Project { input: Box::new(right), expressions };
+        let relation = self.lateral(*left, right, number, JoinKind::Left, None)?;
         Ok(FromItem { width: relation.width(), relation, scope: level.scope })
     }
 

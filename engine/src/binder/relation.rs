@@ -4,7 +4,7 @@
 //! level that they belong to has put it beside its own rows.
 
 use crate::binder::typed::{children, children_mut};
-use crate::binder::{BoundExpr, BoundQuery, BoundRelation, MatchKind, WindowCall};
+use crate::binder::{AggregateCall, BoundExpr, BoundQuery, BoundRelation, MatchKind, WindowCall};
 
 /// Index of the first aggregate's result among an expression's columns, until grouping gives it its place.
 pub(super) const AGGREGATE_BASE: usize = 1 << 32;
@@ -235,6 +235,14 @@ impl BoundQuery {
         }
         let is_recursive = |input: &BoundRelation| recurs(input) || self.commons.iter().any(recurs);
         limited(&self.root).is_some_and(|input| !is_sorted(input) && is_recursive(input))
+    }
+}
+
+impl AggregateCall {
+    /// All its expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &BoundExpr> {
+        let own = self.argument.iter().chain(&self.extra).chain(&self.filter);
+        own.chain(self.order.iter().map(|key| &key.expr))
     }
 }
 

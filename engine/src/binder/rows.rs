@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::binder::expression::{Clause, Level};
 use crate::binder::from::{FromItem, item};
-use crate::binder::relation::{any_column, as_outer};
+use crate::binder::relation::{any_column, has_outer, is_own_column};
 use crate::binder::scope::{Scope, Whole};
 use crate::binder::select::SelectedColumn;
 use crate::binder::typed::Typed;
@@ -57,13 +57,10 @@ impl Binder<'_> {
             name => vec![self.rows_call(name, arguments)?],
         };
         let mut all = functions.iter().flat_map(|call| &call.arguments);
-        if all.any(|argument| any_column(argument, &|index| as_outer(index).is_some())) {
-            return Err(unsupported(format!("function {} in FROM that depends on an outer row", call.name)));
-        }
-        let is_per_row =
-            functions.iter().flat_map(|call| &call.arguments).any(|argument| any_column(argument, &|_| true));
+        let is_tied = all.clone().any(has_outer);
+        let is_per_row = all.any(|argument| any_column(argument, &is_own_column));
         // What stands before the commas is not to be seen from within a JOIN, but hides what is further out.
-        if self.is_behind_comma && (is_per_row || self.function.is_some()) {
+        if self.is_behind_comma && (is_per_row || is_tied || self.function.is_some()) {
             return Err(unsupported(format!("function {} in a JOIN behind a comma", call.name)));
         }
         let columns = self.columns_of(call, &functions, is_numbered, alias)?;
@@ -76,7 +73,7 @@ impl Binder<'_> {
         let whole = if is_one_value(&functions, is_numbered) { Whole::Value } else { Whole::Unknown };
         let relation = match &mut functions[..] {
             [RowsCall { function, arguments, columns }]
-                if std::ptr::eq(*function, &raw const SERIES) && !is_numbered =>
+                if std::ptr::eq(*function, &raw const SERIES) && !is_numbered && !is_tied =>
             {
                 BoundRelation::Series { bounds: std::mem::take(arguments), expr_type: columns[0] }
             }

@@ -99,6 +99,7 @@ impl Binder<'_> {
         &mut self,
         level: &mut Level,
         operand: &Expr,
+        symbol: &str,
         query: &Query,
         negated: bool,
     ) -> Bound<Typed> {
@@ -111,6 +112,9 @@ impl Binder<'_> {
             return Err(UpstreamReason::UnknownColumn("subquery has another number of columns".into()));
         }
         let is_row = operands.len() > 1;
+        if is_row && symbol != "=" {
+            return Err(unsupported("order of rows in ANY or ALL"));
+        }
         let mut tests = Vec::new();
         for (index, (operand, column)) in operands.into_iter().zip(&selected.columns).enumerate() {
             let expr_type = column.expr_type;
@@ -121,7 +125,7 @@ impl Binder<'_> {
                 CollationStrength::Implicit
             };
             let value = Typed { expr: value, expr_type, strength, origin: None };
-            tests.push(self.operator("=", Some(operand), value)?.expr);
+            tests.push(self.operator(symbol, Some(operand), value)?.expr);
         }
         let test = if is_row { BoundExpr::And(tests) } else { tests.remove(0) };
         let answer = self.pending(level, selected.relation, Asked::In(test), ExprType::BOOL);

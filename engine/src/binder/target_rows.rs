@@ -11,13 +11,14 @@ use crate::statement::ast::{
 };
 
 /// Those of one column.
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 9] = [
     "unnest",
     "generate_series",
     "jsonb_array_elements",
     "jsonb_array_elements_text",
     "json_array_elements",
     "json_array_elements_text",
+    "json_object_keys",
     "jsonb_object_keys",
     "string_to_table",
 ];

@@ -179,7 +179,8 @@ impl CallState {
             row_independent if is_row_independent(row_independent) => run.constant(row_independent),
             _ => Ok(Value::Null),
         });
-        let accumulator = accumulator(call.function, argument, &extra.collect::<Result<Vec<_>, _>>()?)?;
+        let extra = extra.collect::<Result<Vec<_>, _>>()?;
+        let accumulator = accumulator(call.function, argument, &extra, call.result)?;
         let waiting = (!call.order.is_empty()).then(Waiting::default);
         let is_distinct = call.is_distinct && depends_on_repetition(call.function);
         let taken = match argument.filter(|_| is_distinct) {
@@ -284,11 +285,15 @@ fn depends_on_repetition(function: AggregateFunction) -> bool {
         | AggregateFunction::PercentileCont
         | AggregateFunction::PercentileDisc
         | AggregateFunction::Mode
+        | AggregateFunction::BitXor
         | AggregateFunction::RegrCount
         | AggregateFunction::Regression(_) => true,
-        AggregateFunction::Min | AggregateFunction::Max | AggregateFunction::BoolAnd | AggregateFunction::BoolOr => {
-            false
-        }
+        AggregateFunction::Min
+        | AggregateFunction::Max
+        | AggregateFunction::BoolAnd
+        | AggregateFunction::BoolOr
+        | AggregateFunction::BitAnd
+        | AggregateFunction::BitOr => false,
     }
 }
 

@@ -127,7 +127,7 @@ fn check(node: &PlanNode) -> Result<(), EvalError> {
             }
             for call in &aggregate.calls {
                 let argument = call.argument.map(|argument| type_of(&aggregate.arguments[argument]));
-                accumulate::accumulator(call.function, argument, &[])?;
+                accumulate::accumulator(call.function, argument, &[], call.result)?;
                 if call.is_distinct
                     && let Some(pg_type) = argument
                 {

@@ -36,7 +36,7 @@ pub(super) fn check(call: &WindowCall) -> Result<(), EvalError> {
     call.partition.iter().try_for_each(|expr| key_table::check(type_of(expr)))?;
     call.order.iter().try_for_each(|key| order::check(type_of(&key.expr)))?;
     if let WindowKind::Aggregate(function) = call.function {
-        accumulator(function, call.arguments.first().map(type_of), &[])?;
+        accumulator(function, call.arguments.first().map(type_of), &[], call.expr_type.pg_type)?;
     }
     Ok(())
 }
@@ -221,7 +221,7 @@ impl Run<'_> {
         kept: Option<&BooleanBuffer>,
     ) -> Result<ArrayRef, EvalError> {
         let rows = sorted.order.len();
-        let make = || accumulator(function, call.arguments.first().map(type_of), &[]);
+        let make = || accumulator(function, call.arguments.first().map(type_of), &[], call.expr_type.pg_type);
         let takes_all = call.frame.exclusion == Exclusion::Nothing;
         let is_whole = takes_all
             && matches!(call.frame.start, FrameBound::UnboundedPreceding)

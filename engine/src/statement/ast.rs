@@ -285,7 +285,9 @@ pub enum Expr {
     /// `ARRAY(SELECT ...)`.
     ArrayOf(Box<Query>),
     /// `operand [NOT] IN (SELECT ...)`; `= ANY` and `<> ALL` mean the same.
+    /// `operand symbol ANY (query)`; IN with `=`. Negated: NOT of it, which `ALL` is with the operator's negator.
     InSubquery {
+        symbol: String,
         operand: Box<Self>,
         query: Box<Query>,
         negated: bool,

@@ -1,7 +1,7 @@
 //! jsonb as it is held: the text that jsonb_out prints, which is canonical (keys unique and in order, one space behind each
 //! colon and comma, numbers as numerics print, one way to escape). Parts of it are parts of the text.
 //!
-//! json is held as the text that it was given as; [`write_value`] makes it of values of other types.
+//! json is held as the text that it was given as ([`super::plain_json`]); [`write_value`] makes it of values of other types.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::text::{self, ParseError};
 use super::{FormatSettings, Numeric, PgType, Value, binary};
 
 /// Nesting that is followed here.
-const DEPTH_MAX: usize = 200;
+pub(super) const DEPTH_MAX: usize = 200;
 
 /// A value within canonical text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,32 @@ pub enum Kind {
     Null,
 }
 
+impl Kind {
+    /// jsonb_typeof.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Null => "null",
+        }
+    }
+}
+
+/// By how it begins.
+pub(super) fn kind_of(text: &str) -> Kind {
+    match text.as_bytes().first() {
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::Array,
+        Some(b'"') => Kind::String,
+        Some(b't' | b'f') => Kind::Boolean,
+        Some(b'n') => Kind::Null,
+        _ => Kind::Number,
+    }
+}
+
 impl<'a> Json<'a> {
     /// `text` must be canonical.
     pub fn of(text: &'a str) -> Self {
@@ -37,14 +63,7 @@ impl<'a> Json<'a> {
     }
 
     pub fn kind(self) -> Kind {
-        match self.0.as_bytes().first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b't' | b'f') => Kind::Boolean,
-            Some(b'n') => Kind::Null,
-            _ => Kind::Number,
-        }
+        kind_of(self.0)
     }
 
     fn is_container(self) -> bool {
@@ -312,8 +331,8 @@ fn inner(text: &str) -> &str {
     text.get(1..text.len().saturating_sub(1)).unwrap_or_default()
 }
 
-/// Where the value at the start of canonical text ends.
-fn end_of_value(text: &str) -> usize {
+/// Where the value at the start of a text ends: before the next comma.
+pub(super) fn end_of_value(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (0usize, 0);
     while at < bytes.len() {
@@ -330,7 +349,7 @@ fn end_of_value(text: &str) -> usize {
 }
 
 /// Behind the closing quote of the string that begins at `start`.
-fn end_of_string(bytes: &[u8], start: usize) -> usize {
+pub(super) fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < bytes.len() {
         match bytes[at] {
@@ -394,7 +413,7 @@ fn meant(written: &str) -> Cow<'_, str> {
 }
 
 /// Appends what a written string means.
-fn unescape(written: &str, out: &mut String) {
+pub(super) fn unescape(written: &str, out: &mut String) {
     let mut characters = inner(written).chars();
     while let Some(character) = characters.next() {
         if character != '\\' {

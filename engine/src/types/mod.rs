@@ -38,6 +38,7 @@ pub mod key_hash;
 pub mod labels;
 pub mod network;
 pub mod numeric;
+pub mod plain_json;
 pub mod text;
 mod text_column;
 pub mod value;

@@ -36,7 +36,8 @@ SELECT 2147483647, 2147483648, -2147483648, 9223372036854775807, 922337203685477
 SELECT id, s + 1, i + 1::smallint, b + 1, 1 - s, 2 * i FROM numbers WHERE id NOT IN (5, 6) ORDER BY id;
 SELECT id, factorial(s) FROM numbers WHERE s BETWEEN 0 AND 9 ORDER BY id;
 SELECT sum({x}), avg({x}), min({x}), max({x}), count({x}), count(DISTINCT {x}) FROM numbers;
-SELECT bit_and({x}), bit_or({x}) FROM numbers;
+SELECT bit_and({x}), bit_or({x}), bit_xor({x}), bit_xor(DISTINCT {x}), bit_and({x}) FILTER (WHERE id < 3) FROM numbers;
+SELECT id % 3 AS k, bit_or({x}), bit_xor({x}) OVER (ORDER BY id) FROM numbers GROUP BY 1, id, {x} ORDER BY 1, id;
 SELECT sum({x}), avg({x}), min({x}), max({x}), count({x}) FROM numbers WHERE id < 0;
 SELECT var_pop({x}), var_samp({x}), stddev({x}), stddev_pop({x}), stddev_samp({x}), variance({x}) FROM numbers WHERE id NOT IN (5, 6);
 SELECT {x}, count(*) FROM numbers GROUP BY {x} ORDER BY {x} NULLS FIRST;

@@ -45,3 +45,8 @@ SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY {ordered}) FROM numbers WHERE
 SELECT mode() WITHIN GROUP (ORDER BY {ordered}) FROM numbers WHERE id IN (1, 2, 4, 11, 12);
 SELECT array_agg({ordered} ORDER BY id) FROM numbers WHERE id NOT IN (5, 6);
 SELECT array_agg(n ORDER BY id) FROM numbers WHERE id NOT IN (5, 6);
+-- percentiles by arrays of fractions
+let fractions = ARRAY[0.1, 0.9] ;; ARRAY[0, 1] ;; ARRAY[0.25::float8, NULL, 0.75] ;; '{0.5}'::float8[] ;; '{}'::float8[] ;; NULL::float8[] ;; ARRAY[1.5] ;; ARRAY[-0.1, 0.5] ;; ARRAY[[0.1, 0.2], [0.3, 0.4]]
+SELECT percentile_cont({fractions}) WITHIN GROUP (ORDER BY d), percentile_disc({fractions}) WITHIN GROUP (ORDER BY d DESC), percentile_disc({fractions}) WITHIN GROUP (ORDER BY i) FROM numbers WHERE id IN (1, 2, 3, 4, 11, 14, 15);
+SELECT percentile_cont({fractions}) WITHIN GROUP (ORDER BY d) FROM numbers WHERE id < 0;
+SELECT id % 3 AS k, percentile_cont({fractions}) WITHIN GROUP (ORDER BY id), (percentile_disc({fractions}) WITHIN GROUP (ORDER BY id))[1] FROM numbers GROUP BY 1 ORDER BY 1;

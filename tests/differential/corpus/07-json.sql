@@ -50,3 +50,25 @@ SELECT p.id, (SELECT json_agg(q.id) FROM (SELECT id FROM docs d WHERE d.id % 4 +
 SELECT p.id, ARRAY(SELECT d.id FROM docs d WHERE d.id = p.id ORDER BY d.id DESC), ARRAY(SELECT id FROM docs ORDER BY id DESC LIMIT 3) FROM posts p ORDER BY p.id;
 SELECT row_to_json((SELECT r FROM (SELECT p.id, p.title AS t, {v} AS v) r)), row_to_json(ROW(p.id, {v})) FROM posts p ORDER BY p.id;
 SELECT to_json(plain), plain::jsonb, plain::text::jsonb, j::json, json_build_object('j', j, 'plain', plain) FROM docs ORDER BY id;
+-- json as it was given.
+let plain = ' {"a" : {"b":[10 , "x,y]" ,null ]} , "a":{"c": 1.50 }, "q\"" : "z\u00e9\n\/" , "e" : { } ,"n":null} ' ;; '[1 , 2.50e3,"t" ,[ ], {"k" : [1]}, null , false ]' ;; ' "lone\t" ' ;; ' 4.20 ' ;; 'null ' ;; 'true' ;; '{}' ;; '[]' ;; '[[1,2],[3,4,5]]' ;; '{"a":{"b":1},"a":{"c":2}}' ;; '{"x":"\ud83d\ude00"}' ;; '{"a":"\u0000"}' ;; '{"a b":{"":[[" "]]}}' ;; NULL
+let name = 'a' ;; 'q"' ;; 'n' ;; 'e' ;; '' ;; 'a b' ;; NULL
+SELECT {plain}::json -> {name};
+SELECT {plain}::json ->> {name};
+let place = 0 ;; 2 ;; 5 ;; -1 ;; -7 ;; 99 ;; NULL
+SELECT {plain}::json -> {place};
+SELECT {plain}::json ->> {place};
+let path = '{}' ;; '{a}' ;; '{a,b}' ;; '{a,b,1}' ;; '{a,c}' ;; '{0}' ;; '{" 1",0}' ;; '{-1}' ;; '{1,-1}' ;; '{4,k,0}' ;; '{a b,"",0,0}' ;; '{a,NULL}' ;; '{q"}' ;; '{1.5}' ;; NULL
+SELECT {plain}::json #> {path};
+SELECT {plain}::json #>> {path};
+SELECT json_typeof({plain}::json);
+SELECT json_array_length({plain}::json);
+SELECT * FROM json_array_elements({plain}) WITH ORDINALITY;
+SELECT * FROM json_array_elements_text({plain}) WITH ORDINALITY;
+SELECT * FROM json_each({plain}) WITH ORDINALITY;
+SELECT * FROM json_each_text({plain}) WITH ORDINALITY;
+SELECT json_object_keys({plain}) AS k;
+SELECT json_array_elements({plain}::json) ->> 'k' AS k;
+SELECT id, plain -> 'a', plain ->> 'a', plain #>> '{x,0}', plain -> 0, json_typeof(plain) FROM docs ORDER BY id;
+SELECT d.id, e.value FROM docs d, json_array_elements(d.plain -> 'x') e ORDER BY 1;
+SELECT (plain ->> 'a')::int + 1 AS more, count(*) FROM docs WHERE plain ->> 'a' IS NOT NULL GROUP BY 1;

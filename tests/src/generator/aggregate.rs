@@ -16,6 +16,7 @@ fn is_order_free(function: AggregateFunction) -> bool {
     use AggregateFunction as F;
     match function {
         F::CountStar | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr | F::RegrCount => true,
+        F::BitAnd | F::BitOr | F::BitXor => true,
         F::PercentileCont | F::PercentileDisc | F::Mode => true,
         F::Sum | F::Avg | F::Spread(_) | F::StringAgg | F::ArrayAgg | F::Regression(_) => false,
     }

@@ -51,8 +51,16 @@ impl Binder<'_> {
                 self.pull_aggregate(*input, groups, aggregates, level)
             }
             BoundRelation::Distinct { input, columns } => self.pull_distinct(*input, columns, level),
-            BoundRelation::Window { input, calls } => self.pull_window(*input, calls, level),
+            BoundRelation::Window { input, mut calls } => {
+                if calls.iter_mut().flat_map(WindowCall::expressions_mut).any(|expr| mentions(expr, level)) {
+                    return refused("window computed from outer columns");
+                }
+                self.pull_window(*input, calls, level)
+            }
             BoundRelation::Sort { input, keys } => {
+                if keys.iter().any(|key| mentions(&key.expr, level)) {
+                    return refused("order by outer columns");
+                }
                 let mut pulled = self.pull(*input, level)?;
                 // Else nobody sees it.
                 if self.order_shows {
@@ -69,6 +77,9 @@ impl Binder<'_> {
                     BoundRelation::Sort { input, keys } => (*input, keys),
                     other => (other, Vec::new()),
                 };
+                if keys.iter().any(|key| mentions(&key.expr, level)) {
+                    return refused("order by outer columns");
+                }
                 let mut pulled = self.pull(input, level)?;
                 let mut partition = Vec::new();
                 for condition in &pulled.conditions {
@@ -80,6 +91,9 @@ impl Binder<'_> {
                     pulled.relation = BoundRelation::Sort { input: Box::new(pulled.relation), keys: order };
                 }
                 Ok(pulled)
+            }
+            BoundRelation::DistinctOn { keys, .. } if keys.iter().any(|key| mentions(key, level)) => {
+                refused("DISTINCT ON outer columns")
             }
             BoundRelation::DistinctOn { input, keys } => self.pull_distinct_on(*input, keys, level),
             BoundRelation::OneRow
@@ -250,6 +264,10 @@ impl Binder<'_> {
         aggregates: Vec<AggregateCall>,
         level: usize,
     ) -> Bound<Pulled> {
+        let is_computed = groups.iter().chain(aggregates.iter().flat_map(AggregateCall::expressions));
+        if is_computed.into_iter().any(|expr| mentions(expr, level)) {
+            return refused("aggregate of outer columns");
+        }
         let order_shows = aggregates.iter().any(|call| takes_order(call.function) && call.order.is_empty());
         let outer = std::mem::replace(&mut self.order_shows, order_shows);
         let pulled = self.pull(input, level);

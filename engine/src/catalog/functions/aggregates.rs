@@ -16,6 +16,9 @@ pub enum AggregateFunction {
     Max,
     BoolAnd,
     BoolOr,
+    BitAnd,
+    BitOr,
+    BitXor,
     /// variance and stddev.
     Spread(Spread),
     StringAgg,
@@ -232,6 +235,9 @@ static LISTS: &[&[&Aggregate]] = &[
         Timestamp => Timestamp, Timestamptz => Timestamptz, Interval => Interval, Text => Text, Numeric => Numeric,
         Bpchar => Bpchar, Inet => Inet),
     aggregate_list!("bool_and", BoolAnd: Bool => Bool),
+    aggregate_list!("bit_and", BitAnd: Int2 => Int2, Int4 => Int4, Int8 => Int8),
+    aggregate_list!("bit_or", BitOr: Int2 => Int2, Int4 => Int4, Int8 => Int8),
+    aggregate_list!("bit_xor", BitXor: Int2 => Int2, Int4 => Int4, Int8 => Int8),
     aggregate_list!("every", BoolAnd: Bool => Bool),
     aggregate_list!("bool_or", BoolOr: Bool => Bool),
     &[&Aggregate {

@@ -227,14 +227,7 @@ fn array_length(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<Array
 
 fn type_of(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_text::<(Text,)>(o, rows, |(value,), out| {
-        out.push_str(match Json::of(value).kind() {
-            Kind::Object => "object",
-            Kind::Array => "array",
-            Kind::String => "string",
-            Kind::Number => "number",
-            Kind::Boolean => "boolean",
-            Kind::Null => "null",
-        });
+        out.push_str(Json::of(value).kind().name());
         Ok(())
     })
 }

@@ -28,6 +28,7 @@ mod number_pattern;
 mod numeric_arithmetic;
 mod numeric_powers;
 mod pattern;
+mod plain_json;
 mod registry;
 mod regular;
 mod returning_rows;

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use super::{
     Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, format, json, json_output,
-    network, number_pattern, numeric_arithmetic, numeric_powers, pattern, regular, text, text_comparison,
+    network, number_pattern, numeric_arithmetic, numeric_powers, pattern, plain_json, regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -213,6 +213,7 @@ static ENTRIES: &[&[Function]] = &[
     bits::ENTRIES,
     bucket::ENTRIES,
     json::ENTRIES,
+    plain_json::ENTRIES,
     network::ENTRIES,
     regular::ENTRIES,
 ];

@@ -3,6 +3,7 @@
 use super::EvalError;
 use crate::types::array::ArrayView;
 use crate::types::json::{Json, Kind};
+use crate::types::plain_json::{PlainJson, check_escapes, meant};
 use crate::types::{Element, PgType, Value, binary};
 
 /// One entry: a name that PostgreSQL resolves to this function for these types.
@@ -89,6 +90,41 @@ pub static ENTRIES: &[RowsFunction] = &[
         "jsonfuncs.c each_worker_jsonb",
     ),
     strict("jsonb_object_keys", &[PgType::Jsonb], &[(None, PgType::Text)], keys, "jsonfuncs.c jsonb_object_keys"),
+    strict(
+        "json_array_elements",
+        &[PgType::Json],
+        &[(Some("value"), PgType::Json)],
+        |arguments, out| plain_elements(arguments, out, false),
+        "jsonfuncs.c elements_worker",
+    ),
+    strict(
+        "json_array_elements_text",
+        &[PgType::Json],
+        &[(Some("value"), PgType::Text)],
+        |arguments, out| plain_elements(arguments, out, true),
+        "jsonfuncs.c elements_worker",
+    ),
+    strict(
+        "json_each",
+        &[PgType::Json],
+        &[KEY, (Some("value"), PgType::Json)],
+        |arguments, out| plain_members(arguments, out, Some(false)),
+        "jsonfuncs.c each_worker",
+    ),
+    strict(
+        "json_each_text",
+        &[PgType::Json],
+        &[KEY, (Some("value"), PgType::Text)],
+        |arguments, out| plain_members(arguments, out, Some(true)),
+        "jsonfuncs.c each_worker",
+    ),
+    strict(
+        "json_object_keys",
+        &[PgType::Json],
+        &[(None, PgType::Text)],
+        |arguments, out| plain_members(arguments, out, None),
+        "jsonfuncs.c json_object_keys",
+    ),
     RowsFunction {
         name: "string_to_table",
         arguments: &[PgType::Text, PgType::Text, PgType::Text],
@@ -163,6 +199,44 @@ fn keys(arguments: &[Value], out: &mut Vec<Value>) -> Result<(), EvalError> {
         return Err(EvalError::Raises("cannot call jsonb_object_keys on a non-object".to_owned()));
     }
     out.extend(value.members().map(|(key, _)| as_text(Json::of(key))));
+    Ok(())
+}
+
+/// json as it was given.
+fn plain_of(arguments: &[Value]) -> Result<PlainJson<'_>, EvalError> {
+    let text = arguments.first().and_then(text_of);
+    text.map(PlainJson::of).ok_or_else(|| EvalError::Beyond("a function of json over another value".to_owned()))
+}
+
+fn plain_value(value: PlainJson<'_>, is_text: bool) -> Value {
+    if !is_text {
+        return Value::Text(value.text().into());
+    }
+    let mut text = String::new();
+    if value.write_text(&mut text) { Value::Text(text.into()) } else { Value::Null }
+}
+
+fn plain_elements(arguments: &[Value], out: &mut Vec<Value>, is_text: bool) -> Result<(), EvalError> {
+    let value = plain_of(arguments)?;
+    if value.kind() != Kind::Array {
+        return Err(EvalError::Raises("cannot extract elements from what is no array".to_owned()));
+    }
+    check_escapes(value.text())?;
+    out.extend(value.elements().map(|element| plain_value(element, is_text)));
+    Ok(())
+}
+
+/// Keys, with their values as text or not, or alone.
+fn plain_members(arguments: &[Value], out: &mut Vec<Value>, is_text: Option<bool>) -> Result<(), EvalError> {
+    let value = plain_of(arguments)?;
+    if value.kind() != Kind::Object {
+        return Err(EvalError::Raises("cannot take what is no object apart".to_owned()));
+    }
+    check_escapes(value.text())?;
+    for (key, value) in value.members() {
+        out.push(Value::Text(meant(key).into()));
+        out.extend(is_text.map(|is_text| plain_value(value, is_text)));
+    }
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //! digit: see the source named at each state. Floats are added in row order, one state per group.
 
 mod array;
+mod bits;
 mod count;
 mod extreme;
 mod float;
@@ -92,11 +93,12 @@ pub(super) trait Accumulator {
     fn bytes(&self) -> usize;
 }
 
-/// The states for a function of an argument type.
+/// The states for a function of an argument type; only of percentiles `result` says more.
 pub(super) fn accumulator(
     function: AggregateFunction,
     argument: Option<PgType>,
     extra: &[Value],
+    result: PgType,
 ) -> Result<Box<dyn Accumulator>, EvalError> {
     let unknown = || Err(EvalError::Beyond(format!("{function:?} of {argument:?}")));
     Ok(match (function, argument) {
@@ -104,6 +106,10 @@ pub(super) fn accumulator(
         (AggregateFunction::Count, Some(_)) => Box::new(count::Count::default()),
         (AggregateFunction::BoolAnd, Some(PgType::Bool)) => Box::new(count::Bools::all()),
         (AggregateFunction::BoolOr, Some(PgType::Bool)) => Box::new(count::Bools::any()),
+        (
+            AggregateFunction::BitAnd | AggregateFunction::BitOr | AggregateFunction::BitXor,
+            Some(PgType::Int2 | PgType::Int4 | PgType::Int8),
+        ) => Box::new(bits::Bits::new(function, argument)),
         (AggregateFunction::Sum, Some(PgType::Int2 | PgType::Int4)) => Box::new(integer::SumSmall::default()),
         (AggregateFunction::Sum, Some(PgType::Int8)) => Box::new(integer::SumBig::default()),
         (AggregateFunction::Avg, Some(PgType::Int2 | PgType::Int4 | PgType::Int8)) => {
@@ -134,7 +140,7 @@ pub(super) fn accumulator(
         (
             AggregateFunction::PercentileCont | AggregateFunction::PercentileDisc | AggregateFunction::Mode,
             Some(pg_type),
-        ) => Box::new(ordered::Chosen::new(function, pg_type, extra)?),
+        ) => Box::new(ordered::Chosen::new(function, pg_type, extra, result)?),
         _ => return unknown(),
     })
 }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray, StringBuilder, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryBuilder, Float64Array, IntervalMonthDayNanoArray, StringBuilder, UInt32Array,
+};
 use arrow::compute::take;
 use arrow::datatypes::{Float64Type, IntervalMonthDayNanoType};
 
@@ -12,7 +14,9 @@ use crate::catalog::functions::{AggregateFunction, EvalError};
 use crate::executor::arrays::{internal, null_bits};
 use crate::executor::key_table::{KeyTable, Purpose};
 use crate::types::access::{TextColumn, interval_native, interval_of};
-use crate::types::{PgType, Value, interval};
+use crate::types::array::{ArrayView, write_vector};
+use crate::types::encode::{ColumnEncoder, Format};
+use crate::types::{Element, FormatSettings, PgType, Value, binary, interval};
 
 /// string_agg: values that are not NULL, with the delimiter of every one but the first before it.
 #[derive(Debug, Default)]
@@ -72,39 +76,70 @@ impl Accumulator for Joined {
 pub(super) struct Chosen {
     function: AggregateFunction,
     pg_type: PgType,
-    /// None: NULL.
-    fraction: Option<f64>,
+    fractions: Fractions,
     values: Option<ArrayRef>,
     /// By group: places of the values that are not NULL, in order.
     places: Vec<Vec<u32>>,
 }
 
+/// None: NULL.
+#[derive(Debug)]
+enum Fractions {
+    One(Option<f64>),
+    /// The result is an array.
+    Many(Option<Vec<Option<f64>>>),
+}
+
+fn checked(fraction: f64) -> Result<f64, EvalError> {
+    match (0.0..=1.0).contains(&fraction) {
+        true => Ok(fraction),
+        false => Err(EvalError::Raises("percentile value is not between 0 and 1".to_owned())),
+    }
+}
+
 impl Chosen {
-    pub(super) fn new(function: AggregateFunction, pg_type: PgType, extra: &[Value]) -> Result<Self, EvalError> {
-        let fraction = match extra.first() {
-            Some(Value::Float8(fraction)) if !(0.0..=1.0).contains(fraction) => {
-                return Err(EvalError::Raises("percentile value is not between 0 and 1".to_owned()));
+    pub(super) fn new(
+        function: AggregateFunction,
+        pg_type: PgType,
+        extra: &[Value],
+        result: PgType,
+    ) -> Result<Self, EvalError> {
+        let fractions = match extra.first() {
+            Some(Value::Float8(fraction)) => Fractions::One(Some(checked(*fraction)?)),
+            Some(Value::Array(bytes)) => {
+                let array = ArrayView::of(bytes);
+                if array.depth() > 1 {
+                    return Err(EvalError::Beyond("percentiles in several dimensions".to_owned()));
+                }
+                let fraction = |bytes: Option<&[u8]>| {
+                    let Some(bytes) = bytes else { return Ok(None) };
+                    match binary::decode(PgType::Float8, -1, bytes)? {
+                        Value::Float8(fraction) => checked(fraction).map(Some),
+                        _ => Ok(None),
+                    }
+                };
+                Fractions::Many(Some(array.elements().map(fraction).collect::<Result<_, EvalError>>()?))
             }
-            Some(Value::Float8(fraction)) => Some(*fraction),
-            _ => None,
+            _ if matches!(result, PgType::Array(_)) => Fractions::Many(None),
+            _ => Fractions::One(None),
         };
-        Ok(Self { function, pg_type, fraction, values: None, places: Vec::new() })
+        Ok(Self { function, pg_type, fractions, values: None, places: Vec::new() })
     }
 
-    fn place(&self, places: &[u32]) -> Option<u32> {
+    fn place(places: &[u32], fraction: Option<f64>) -> Option<u32> {
         let rows = places.len();
-        let number = (self.fraction? * rows as f64).ceil() as usize;
+        let number = (fraction? * rows as f64).ceil() as usize;
         places.get(number.max(1) - 1).copied()
     }
 
     /// The value between two neighbours.
     fn between<T: Copy>(
-        &self,
         places: &[u32],
+        fraction: Option<f64>,
         value: &dyn Fn(usize) -> T,
         mix: &dyn Fn(T, T, f64) -> Result<T, EvalError>,
     ) -> Result<Option<T>, EvalError> {
-        let Some(fraction) = self.fraction.filter(|_| !places.is_empty()) else { return Ok(None) };
+        let Some(fraction) = fraction.filter(|_| !places.is_empty()) else { return Ok(None) };
         let wanted = fraction * (places.len() - 1) as f64;
         let (first, second) = (wanted.floor(), wanted.ceil());
         let low = value(places[first as usize] as usize);
@@ -140,6 +175,71 @@ impl Chosen {
     }
 }
 
+impl Chosen {
+    /// One result per group.
+    fn results(&self, values: &ArrayRef, fraction: Option<f64>) -> Result<ArrayRef, EvalError> {
+        let places = match self.function {
+            AggregateFunction::Mode => self.most_frequent(values)?,
+            AggregateFunction::PercentileDisc => {
+                self.places.iter().map(|places| Self::place(places, fraction)).collect()
+            }
+            _ if self.pg_type == PgType::Interval => {
+                let spans = values.as_primitive::<IntervalMonthDayNanoType>().values();
+                let value = |row: usize| interval_of(spans[row]);
+                let mix = |low, high, share| {
+                    let step = interval::multiply(&interval::subtract(&high, &low)?, share)?;
+                    Ok(interval::add(&low, &step)?)
+                };
+                let result =
+                    |places: &Vec<u32>| Ok(Self::between(places, fraction, &value, &mix)?.map(interval_native));
+                let results = self.places.iter().map(result);
+                return Ok(Arc::new(results.collect::<Result<IntervalMonthDayNanoArray, EvalError>>()?));
+            }
+            _ => {
+                let numbers = values.as_primitive::<Float64Type>().values();
+                let mix = |low: f64, high: f64, share: f64| Ok(low + share * (high - low));
+                let result = |places: &Vec<u32>| Self::between(places, fraction, &|row| numbers[row], &mix);
+                return Ok(Arc::new(self.places.iter().map(result).collect::<Result<Float64Array, EvalError>>()?));
+            }
+        };
+        take(values, &UInt32Array::from(places), None).map_err(internal)
+    }
+
+    /// percentile_cont_multi_final_common: NULL for no rows, an element for each fraction otherwise.
+    fn arrays(
+        &self,
+        values: &ArrayRef,
+        fractions: Option<&[Option<f64>]>,
+        groups: usize,
+    ) -> Result<ArrayRef, EvalError> {
+        let element = Element::of(self.pg_type).ok_or_else(|| EvalError::Beyond("array of percentiles".to_owned()))?;
+        let mut arrays = BinaryBuilder::with_capacity(groups, groups * 64);
+        let Some(fractions) = fractions else {
+            (0..groups).for_each(|_| arrays.append_null());
+            return Ok(Arc::new(arrays.finish()));
+        };
+        let results =
+            fractions.iter().map(|fraction| self.results(values, *fraction)).collect::<Result<Vec<_>, _>>()?;
+        // The binary format does not depend on settings.
+        let settings = FormatSettings::default();
+        let encoder = |results: &ArrayRef| ColumnEncoder::new(results, element.pg_type(), Format::Binary, &settings);
+        let mut encoders: Vec<ColumnEncoder<'_>> = results.iter().map(encoder).collect();
+        let (mut elements, mut whole) = (Vec::new(), Vec::new());
+        for (group, places) in self.places.iter().enumerate() {
+            if places.is_empty() {
+                arrays.append_null();
+                continue;
+            }
+            elements.clear();
+            whole.clear();
+            encoders.iter_mut().for_each(|encoder| encoder.write(group, &mut elements));
+            write_vector(element, fractions.len(), fractions.contains(&None), &elements, &mut whole);
+            arrays.append_value(&whole);
+        }
+        Ok(Arc::new(arrays.finish()))
+    }
+}
+
 impl Accumulator for Chosen {
     fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
         let (Some(values), None) = (values, &self.values) else {
@@ -161,32 +261,17 @@ impl Accumulator for Chosen {
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
         self.places.resize(groups, Vec::new());
         let Some(values) = self.values.take() else {
-            return Ok(crate::types::access::null_array(self.pg_type, groups));
+            let result = match (&self.fractions, Element::of(self.pg_type)) {
+                (Fractions::Many(_), Some(element)) => PgType::Array(element),
+                _ => self.pg_type,
+            };
+            return Ok(crate::types::access::null_array(result, groups));
         };
         self.check_equals(&values)?;
-        let places = match self.function {
-            AggregateFunction::Mode => self.most_frequent(&values)?,
-            AggregateFunction::PercentileDisc => self.places.iter().map(|places| self.place(places)).collect(),
-            _ if self.pg_type == PgType::Interval => {
-                let spans = values.as_primitive::<IntervalMonthDayNanoType>().values();
-                let value = |row: usize| interval_of(spans[row]);
-                let mix = |low, high, share| {
-                    let step = interval::multiply(&interval::subtract(&high, &low)?, share)?;
-                    Ok(interval::add(&low, &step)?)
-                };
-                let results =
-                    self.places.iter().map(|places| Ok(self.between(places, &value, &mix)?.map(interval_native)));
-                let results = results.collect::<Result<IntervalMonthDayNanoArray, EvalError>>()?;
-                return Ok(Arc::new(results));
-            }
-            _ => {
-                let numbers = values.as_primitive::<Float64Type>().values();
-                let mix = |low: f64, high: f64, share: f64| Ok(low + share * (high - low));
-                let results = self.places.iter().map(|places| self.between(places, &|row| numbers[row], &mix));
-                return Ok(Arc::new(results.collect::<Result<Float64Array, EvalError>>()?));
-            }
-        };
-        take(&values, &UInt32Array::from(places), None).map_err(internal)
+        match &self.fractions {
+            Fractions::One(fraction) => self.results(&values, *fraction),
+            Fractions::Many(fractions) => self.arrays(&values, fractions.as_deref(), groups),
+        }
     }
 
     fn bytes(&self) -> usize {

@@ -16,7 +16,7 @@ fn whole(
     result: PgType,
     arrays: &[ArrayRef],
 ) -> Result<Value, EvalError> {
-    let mut states = accumulator(function, Some(pg_type), &[])?;
+    let mut states = accumulator(function, Some(pg_type), &[], pg_type)?;
     for array in arrays {
         let groups = Groups { ids: None, rows: array.len(), count: 1, before: 1, is_complete: true };
         states.update(&groups, Some(array))?;

@@ -333,7 +333,8 @@ impl<'a> Parser<'_, 'a> {
     fn in_list(&mut self, left: Expr, negated: bool) -> Parsed<Expr> {
         let operand = Box::new(left);
         if let Some(query) = self.query_or_nothing()? {
-            return Ok(Expr::InSubquery { operand, query: Box::new(query), negated });
+            let symbol = "=".to_owned();
+            return Ok(Expr::InSubquery { symbol, operand, query: Box::new(query), negated });
         }
         self.expect_symbol("(")?;
         let list = self.list(Self::expression)?;
@@ -341,7 +342,8 @@ impl<'a> Parser<'_, 'a> {
         Ok(Expr::In { operand, list, negated })
     }
 
-    /// ANY, SOME or ALL of a subquery or an array. `= ANY (SELECT ...)` is IN, `<> ALL (SELECT ...)` is NOT IN.
+    /// ANY, SOME or ALL of a subquery or an array. `= ANY (SELECT ...)` is IN, `<> ALL (SELECT ...)` is NOT IN, and so on: what is
+    /// true of all is its contrary of none, NULLs included.
     fn quantified(&mut self, left: Expr, symbol: &str) -> Parsed<Expr> {
         let is_all = self.peek_is_word("all");
         let symbol = if symbol == "!=" { "<>" } else { symbol };
@@ -351,11 +353,11 @@ impl<'a> Parser<'_, 'a> {
             let array = self.quantified_array()?;
             return Ok(Expr::Quantified { operand, symbol: symbol.to_owned(), is_all, array });
         };
-        match (symbol, is_all) {
-            ("=", false) => Ok(Expr::InSubquery { operand, query: Box::new(query), negated: false }),
-            ("<>", true) => Ok(Expr::InSubquery { operand, query: Box::new(query), negated: true }),
-            _ => Err(unsupported("ANY or ALL of a subquery")),
-        }
+        let symbol = match is_all {
+            false => symbol,
+            true => negator(symbol).ok_or_else(|| unsupported("ALL of a subquery by this operator"))?,
+        };
+        Ok(Expr::InSubquery { symbol: symbol.to_owned(), operand, query: Box::new(query), negated: is_all })
     }
 
     /// A literal, or any other expression in parentheses.
@@ -672,4 +674,25 @@ fn flattened(left: Expr, right: Expr, items_of: fn(Expr) -> Result<Vec<Expr>, Ex
 
 fn sql_value(function: SqlValueFunction) -> Expr {
     Expr::SqlValue { function, precision: None }
+}
+
+/// `pg_operator.oprnegate` of comparisons and pattern matches.
+fn negator(symbol: &str) -> Option<&'static str> {
+    Some(match symbol {
+        "=" => "<>",
+        "<>" => "=",
+        "<" => ">=",
+        ">=" => "<",
+        ">" => "<=",
+        "<=" => ">",
+        "~~" => "!~~",
+        "!~~" => "~~",
+        "~~*" => "!~~*",
+        "!~~*" => "~~*",
+        "~" => "!~",
+        "!~" => "~",
+        "~*" => "!~*",
+        "!~*" => "~*",
+        _ => return None,
+    })
 }

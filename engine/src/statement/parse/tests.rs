@@ -184,7 +184,7 @@ fn whatever_is_not_known_is_refused() {
         "SELECT 1 ORDER BY 1 UNION SELECT 2",
         "(SELECT 1 LIMIT 1) LIMIT 1",
         "SELECT 1 UNION SELECT 2 FOR UPDATE",
-        "SELECT a > ANY (SELECT 1) FROM t",
+        "SELECT a && ALL (SELECT 1) FROM t",
         "SELECT * FROM f(1) WITH NUMBERS",
         "SELECT * FROM f(1) AS (a int)",
         "SELECT sum(a) OVER (PARTITION BY) FROM t",
@@ -282,6 +282,7 @@ fn parentheses_hold_a_query_or_something_else() {
         ("a IN ((SELECT 1))", "InSubquery"),
         ("EXISTS ((SELECT 1))", "Exists"),
         ("a = ANY (SELECT 1)", "InSubquery"),
+        ("a >= ALL (SELECT 1)", "InSubquery"),
         ("(a, b) IN (SELECT 1, 2)", "InSubquery"),
         ("(1, 2)", "Row"),
     ] {
