@@ -10,6 +10,7 @@ use arrow::array::{Array, ArrayRef, UInt32Array};
 
 use super::batch::Batch;
 use super::key_table::{KeyTable, Purpose};
+use super::ranged::{Range, Ranged, Within};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
@@ -19,7 +20,7 @@ use crate::planner::node::{Join, PlanNode};
 use crate::types::{PgType, Value};
 
 /// Pairs that one batch of a join has at most, so that a cancelled statement stops soon.
-const PAIRS_MAX: usize = 65_536;
+pub(super) const PAIRS_MAX: usize = 65_536;
 
 impl Run<'_> {
     pub(super) fn join(&self, join: &Join, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
@@ -52,7 +53,8 @@ impl Run<'_> {
                 |column: &usize| attached.iter().any(|input| (bases[*input]..bases[*input + 1]).contains(column));
             let is_due =
                 |filter: &&mut Option<&BoundExpr>| filter.is_some_and(|f| columns_of(f).iter().all(has_column));
-            let due = filters.iter_mut().filter(is_due).filter_map(Option::take).cloned().collect();
+            let due: Vec<&BoundExpr> = filters.iter_mut().filter(is_due).filter_map(Option::take).collect();
+            let range = Range::of(due.iter().copied(), bases[*input], bases[*input + 1]);
             let side = match known[*input].take() {
                 Some(batch) => Arc::new(self.build_of(batch, &build_keys, bases[*input], width)?),
                 None => self.build_side(&join.inputs[*input], &build_keys, bases[*input], width)?,
@@ -60,7 +62,8 @@ impl Run<'_> {
             if side.rows == 0 {
                 return Ok(Flow::Continue(()));
             }
-            steps.push(Step { base: bases[*input], probe_keys, side, filters: due });
+            let filters = due.into_iter().cloned().collect();
+            steps.push(Step { base: bases[*input], probe_keys, side, filters, ranged: Ranged::new(range) });
         }
         let probe = order[0];
         if let Some(batch) = known[probe].take() {
@@ -75,10 +78,11 @@ impl Run<'_> {
     fn probe(&self, batch: Batch, steps: &[Step<'_>], sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
         let Some((step, rest)) = steps.split_first() else { return sink(batch) };
         let ids = self.find_keys(&batch, &step.probe_keys, &step.side)?;
+        let within = step.ranged.within(&self.environment, &batch, &step.side);
         let mut start = 0;
         while start < ids.len() {
             self.check_cancelled()?;
-            let pairs = step.side.pairs(&ids, &mut start);
+            let pairs = pairs_of(&step.side, within.as_ref(), &ids, &mut start);
             self.count_join_rows(pairs.build.len())?;
             if pairs.build.is_empty() {
                 continue;
@@ -209,6 +213,15 @@ struct Step<'n> {
     side: Arc<BuildSide>,
     /// Conditions whose last column this step brings.
     filters: Vec<BoundExpr>,
+    ranged: Ranged<'n>,
+}
+
+/// The pairs that keys, and bounds if there are any, leave.
+pub(super) fn pairs_of(side: &BuildSide, within: Option<&Within<'_>>, ids: &[u32], start: &mut usize) -> Pairs {
+    match within {
+        Some(within) => within.pairs(ids, start),
+        None => side.pairs(ids, start),
+    }
 }
 
 /// Rows to join with, by key.
@@ -274,6 +287,14 @@ impl BuildSide {
             grouped(&ids, count)
         };
         Ok(Self { columns, rows, table, matches })
+    }
+
+    /// Rows `rows[starts[key]..starts[key + 1]]` have a key. None: none has several.
+    pub(super) fn rows_by_key(&self) -> Option<(&[u32], &[u32])> {
+        match &self.matches {
+            Matches::Same | Matches::One(_) => None,
+            Matches::Many { starts, rows } => Some((starts, rows)),
+        }
     }
 
     /// Number of distinct keys; without keys there is one.

@@ -5,6 +5,7 @@
 //! selfuncs.c eqjoinsel), where keys together have at most as many values as their table has rows.
 
 use super::Run;
+use super::ranged::Range;
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::is_same;
@@ -40,13 +41,30 @@ impl Run<'_> {
             if sizes.iter().any(|rows| *rows > LOOK_ROWS_MIN) {
                 sizes = estimates(&|input| self.estimate_closely(input));
             }
-            return Ok(if sizes[0] >= sizes[1] { vec![0, 1] } else { vec![1, 0] });
+            let first = usize::from(sizes[0] < sizes[1]);
+            let first = if self.is_better_built(join, first, &sizes) { 1 - first } else { first };
+            return Ok(vec![first, 1 - first]);
         }
         let sizing = Sizing::new(self, join, known)?;
         let firsts = working.map_or(0..join.inputs.len(), |first| first..first + 1);
         let orders = firsts.map(|first| sizing.order_from(first));
         let best = orders.min_by(|(a, _), (b, _)| a.total_cmp(b)).expect("a join has inputs");
         Ok(best.1)
+    }
+}
+
+/// Rows that are put in order where the other input's rows meet few of them each.
+const RANGED_ROWS_MAX: usize = 1_000_000;
+
+impl Run<'_> {
+    /// Whether the larger of two inputs without keys is to be built: a column of it is bounded on both sides by the other's rows
+    /// ([`super::ranged`]), and not the other way round.
+    fn is_better_built(&self, join: &Join, larger: usize, sizes: &[usize]) -> bool {
+        let bases = join.bases();
+        let is_closed = |input: usize| {
+            Range::of(&join.filters, bases[input], bases[input + 1]).is_some_and(|range| range.is_closed())
+        };
+        join.equalities.is_empty() && sizes[larger] <= RANGED_ROWS_MAX && is_closed(larger) && !is_closed(1 - larger)
     }
 }
 

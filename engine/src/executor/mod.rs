@@ -23,6 +23,7 @@ pub mod memory;
 mod order;
 pub mod parallel;
 pub mod point;
+mod ranged;
 mod recursive;
 pub(crate) mod scan;
 mod sets;

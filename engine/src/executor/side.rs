@@ -12,8 +12,9 @@ use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use super::arrays::null_bits;
 use super::batch::{Batch, Kept, kept_rows};
 use super::eval::is_bool;
-use super::join::{BuildSide, Pairs};
+use super::join::{BuildSide, Pairs, pairs_of};
 use super::key_table::{KeyTable, Purpose};
+use super::ranged::{Range, Ranged, Within};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
@@ -35,19 +36,20 @@ impl Run<'_> {
         let side = self.build_side(&join.right, &keys, left_width, width)?;
         let left = left.map(|left| left.batches);
         let probe_keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.left).collect();
+        let ranged = Ranged::new(Range::of(&join.filters, left_width, width));
         // Rows of the right side that have matched, for a full join.
         let met = RefCell::new(if join.kind == SideKind::Full { vec![false; side.rows] } else { Vec::new() });
         let mut meet = |batch: Batch| {
-            let ids = {
-                let placed = batch.clone().placed(0, width);
-                self.find_keys(&placed, &probe_keys, &side)?
-            };
+            let placed = batch.clone().placed(0, width);
+            let ids = self.find_keys(&placed, &probe_keys, &side)?;
+            let within = ranged.within(&self.environment, &placed, &side);
+            let keys = Keyed { ids: &ids, within: within.as_ref() };
             match join.kind {
                 SideKind::Left | SideKind::Full | SideKind::Single => {
-                    self.pad(join, &side, batch.placed(0, width), &ids, &mut met.borrow_mut(), sink)
+                    self.pad(join, &side, placed, &keys, &mut met.borrow_mut(), sink)
                 }
                 SideKind::Semi | SideKind::Anti | SideKind::Mark => {
-                    let matched = self.matched(join, &side, &batch.clone().placed(0, width), &ids)?;
+                    let matched = self.matched(join, &side, &placed, &keys)?;
                     let kept = match join.kind {
                         SideKind::Mark => {
                             let mut marked = batch;
@@ -81,15 +83,15 @@ impl Run<'_> {
         join: &SideJoin,
         side: &BuildSide,
         batch: Batch,
-        ids: &[u32],
+        keys: &Keyed<'_>,
         met: &mut [bool],
         sink: &mut Sink<'_>,
     ) -> Result<Flow, EvalError> {
         let mut start = 0;
-        while start < ids.len() {
+        while start < keys.ids.len() {
             self.check_cancelled()?;
             let first = start;
-            let mut pairs = side.pairs(ids, &mut start);
+            let mut pairs = keys.pairs(side, &mut start);
             self.count_join_rows(pairs.build.len())?;
             if !join.filters.is_empty() && !pairs.build.is_empty() {
                 self.keep_matches(&batch, &mut pairs, join, side)?;
@@ -130,9 +132,9 @@ impl Run<'_> {
     }
 
     /// The pairs of the rows from `start` on, None if there are none; `start` moves behind them.
-    fn next_pairs(&self, side: &BuildSide, ids: &[u32], start: &mut usize) -> Result<Option<Pairs>, EvalError> {
+    fn next_pairs(&self, side: &BuildSide, keys: &Keyed<'_>, start: &mut usize) -> Result<Option<Pairs>, EvalError> {
         self.check_cancelled()?;
-        let pairs = side.pairs(ids, start);
+        let pairs = keys.pairs(side, start);
         self.count_join_rows(pairs.build.len())?;
         Ok(Some(pairs).filter(|pairs| !pairs.build.is_empty()))
     }
@@ -143,8 +145,9 @@ impl Run<'_> {
         join: &SideJoin,
         side: &BuildSide,
         batch: &Batch,
-        ids: &[u32],
+        keys: &Keyed<'_>,
     ) -> Result<BooleanBuffer, EvalError> {
+        let ids = keys.ids;
         if join.filters.is_empty() {
             let is_any = side.rows > 0;
             return Ok(BooleanBuffer::collect_bool(ids.len(), |row| is_any && ids[row] != KeyTable::NONE));
@@ -152,7 +155,7 @@ impl Run<'_> {
         let mut matched = vec![false; ids.len()];
         let mut start = 0;
         while start < ids.len() {
-            let Some(mut pairs) = self.next_pairs(side, ids, &mut start)? else { continue };
+            let Some(mut pairs) = self.next_pairs(side, keys, &mut start)? else { continue };
             self.keep_matches(batch, &mut pairs, join, side)?;
             pairs.probe_rows().iter().for_each(|row| matched[*row as usize] = true);
         }
@@ -197,12 +200,16 @@ impl Run<'_> {
             (Some(key), true) => Some((key, self.tested(join, &side, &keys, key)?)),
             _ => None,
         };
+        let ranged = Ranged::new(Range::of(&join.filters, left_width, width));
         self.run(&join.left, Batching::Small, &mut |batch| {
             let placed = batch.clone().placed(0, width);
             let ids = self.find_keys(&placed, &probe_keys, &side)?;
             let answer = match &hashed {
                 Some((key, tested)) => self.answer_by_key(join, &side, &placed, &ids, key, tested)?,
-                None => self.answer_by_pairs(join, &side, &placed, &ids)?,
+                None => {
+                    let within = ranged.within(&self.environment, &placed, &side);
+                    self.answer_by_pairs(join, &side, &placed, &Keyed { ids: &ids, within: within.as_ref() })?
+                }
             };
             let mut marked = batch;
             marked.push_array(Arc::new(answer));
@@ -279,13 +286,14 @@ impl Run<'_> {
         join: &SideJoin,
         side: &BuildSide,
         batch: &Batch,
-        ids: &[u32],
+        keys: &Keyed<'_>,
     ) -> Result<BooleanArray, EvalError> {
         let test = join.test.as_ref().ok_or_else(|| EvalError::Beyond("no comparison".to_owned()))?;
+        let ids = keys.ids;
         let (mut is_true, mut is_unknown) = (vec![false; ids.len()], vec![false; ids.len()]);
         let mut start = 0;
         while start < ids.len() {
-            let Some(mut pairs) = self.next_pairs(side, ids, &mut start)? else { continue };
+            let Some(mut pairs) = self.next_pairs(side, keys, &mut start)? else { continue };
             if !join.filters.is_empty() {
                 self.keep_matches(batch, &mut pairs, join, side)?;
             }
@@ -302,6 +310,18 @@ impl Run<'_> {
         }
         let known = BooleanBuffer::collect_bool(ids.len(), |row| is_true[row] || !is_unknown[row]);
         Ok(BooleanArray::new(BooleanBuffer::from(is_true), Some(NullBuffer::new(known))))
+    }
+}
+
+/// What is known of the rows that a batch's rows match, before any condition is computed.
+struct Keyed<'k> {
+    ids: &'k [u32],
+    within: Option<&'k Within<'k>>,
+}
+
+impl Keyed<'_> {
+    fn pairs(&self, side: &BuildSide, start: &mut usize) -> Pairs {
+        pairs_of(side, self.within, self.ids, start)
     }
 }
 

@@ -166,7 +166,7 @@ impl Accumulator for Average {
 }
 
 /// The integers of a column of any width.
-pub(super) fn integers(values: &ArrayRef) -> Box<dyn Fn(usize) -> i64 + '_> {
+pub(in crate::executor) fn integers(values: &ArrayRef) -> Box<dyn Fn(usize) -> i64 + '_> {
     match values.data_type() {
         DataType::Int16 => {
             let values = values.as_primitive::<Int16Type>().values();

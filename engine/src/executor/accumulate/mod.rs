@@ -15,7 +15,7 @@ mod spread;
 #[cfg(test)]
 mod tests;
 
-pub(super) use integer::quotient;
+pub(super) use integer::{integers, quotient};
 
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
