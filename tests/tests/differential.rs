@@ -257,6 +257,12 @@ fn networks_have_upstreams_answers() {
 }
 
 #[test]
+fn domains_have_upstreams_answers() {
+    let parameters = include_str!("../sql/domains.parameters.sql");
+    check_scripts(include_str!("../sql/domains.setup.sql"), include_str!("../sql/domains.sql"), parameters);
+}
+
+#[test]
 fn json_has_upstreams_answers() {
     let parameters = include_str!("../sql/json.parameters.sql");
     check_scripts(include_str!("../sql/json.setup.sql"), include_str!("../sql/json.sql"), parameters);

@@ -8,7 +8,8 @@ use freshet_tests::world::World;
 
 const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name varchar(20), at timestamptz); INSERT INTO t VALUES (1, 'one', '2024-01-01'), (2, 'two', NULL)";
 const EXTEND: &str = "CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE EXTENSION pg_trgm;
-    CREATE TABLE c (id int PRIMARY KEY, k citext); INSERT INTO c VALUES (1, 'A'), (2, 'a');
+    CREATE TABLE c (id int PRIMARY KEY, k citext, h hstore, ks citext[]); INSERT INTO c VALUES (1, 'A', 'a=>1', '{A,b}'), (2, 'a', '', NULL);
+    CREATE TYPE pair AS (a int, b int); CREATE TABLE p (id int PRIMARY KEY, k pair); INSERT INTO p VALUES (1, ROW(1, 2));
     CREATE FUNCTION bit_xor(int, int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT current_setting(''application_name'')'";
 
 const PARTED: &str =
@@ -34,6 +35,8 @@ fn functions_of_known_extensions_are_no_reason_not_to_keep_a_reply() {
         PARTED,
         "SELECT bit_and(id::bit(8)), min(at)::date, length(min(name)) FROM t",
         "SELECT bit_or(id::bit(8)), split_part(max(name), 'w', 2) FROM t",
+        "SELECT * FROM c WHERE k = 'a' ORDER BY id",
+        "SELECT json_agg(k ORDER BY id) FROM c",
     ] {
         let limit = Instant::now() + Duration::from_secs(30);
         let mut was_captured = false;
@@ -51,10 +54,25 @@ fn functions_of_known_extensions_are_no_reason_not_to_keep_a_reply() {
     world.past("UPDATE t SET name = 'three' WHERE id = 2");
     let rows = client.simple(PARTED).expect("answers").rows();
     assert_eq!(String::from_utf8_lossy(rows[0][0].as_deref().unwrap_or_default()), world.past(PARTED));
+    for (change, sql) in [
+        ("UPDATE c SET k = 'B', h = 'b=>2' WHERE id = 1", "SELECT string_agg(c::text, ' ' ORDER BY id) FROM c"),
+        ("INSERT INTO c VALUES (3, 'b')", "SELECT string_agg(k, ' ' ORDER BY id) FROM c"),
+        (
+            "CREATE FUNCTION as_json(citext) RETURNS json LANGUAGE sql IMMUTABLE AS $$ SELECT '7'::json $$;
+             CREATE CAST (citext AS json) WITH FUNCTION as_json(citext)",
+            "SELECT json_agg(k ORDER BY id) FROM c",
+        ),
+    ] {
+        world.past(change);
+        let rows = client.simple(sql).expect("answers").rows();
+        assert_eq!(String::from_utf8_lossy(rows[0][0].as_deref().unwrap_or_default()), world.past(sql), "{change}");
+    }
     for relayed in [
         // A function of the users' own by that name, a type that is nobody's here.
         "SELECT bit_and(id), bit_xor(id, id) FROM t GROUP BY id",
-        "SELECT json_agg(k) FROM c",
+        "SELECT * FROM p",
+        // JSON of it goes by a cast since.
+        "SELECT json_agg(k ORDER BY id) FROM c",
     ] {
         for _ in 0..5 {
             let route = route(&mut client, relayed);

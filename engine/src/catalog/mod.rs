@@ -61,13 +61,23 @@ pub struct ColumnSchema {
     pub name: Arc<str>,
     /// `pg_attribute.attnum`, as RowDescription carries it.
     pub attnum: i16,
+    /// `pg_attribute.atttypid`: a domain's own.
     pub type_oid: Oid,
+    /// Of a domain that is held, what the type below it has, as RowDescription tells it.
     pub typmod: i32,
-    /// None: a type the engine does not hold (or a domain, a generated column...); the column is not
+    /// Of a domain, the type below it. None: a type the engine does not hold (or a generated column...); the column is not
     /// mirrored and a statement that uses it goes upstream.
     pub pg_type: Option<PgType>,
     pub not_null: bool,
     pub collation: Collation,
+}
+
+impl ColumnSchema {
+    /// `pg_attribute.atttypmod`. A column of a domain has none of its own (parse_type.c, typenameTypeMod).
+    pub fn own_typmod(&self) -> i32 {
+        let is_domain = self.pg_type.is_some_and(|pg_type| pg_type.oid() != self.type_oid);
+        if is_domain { -1 } else { self.typmod }
+    }
 }
 
 /// How upstream identifies the old row of an UPDATE or DELETE (`pg_class.relreplident`).
@@ -211,6 +221,8 @@ pub struct Catalog {
     pub user_types: HashSet<Arc<str>>,
     /// Names of which every function in pg_catalog is immutable.
     pub immutable_functions: HashSet<Arc<str>>,
+    /// Types of well-known extensions, and arrays of them, whose text hangs on the value alone.
+    pub plain_types: HashSet<Oid>,
     /// Casts between built-in types that are not in a fresh database, or classes by which one is ordered or hashed: varchar and cidr,
     /// which go by those of text and inet, may be given some of their own.
     pub changes_builtin_types: bool,
@@ -296,6 +308,7 @@ impl Catalog {
             sql_functions,
             user_types,
             immutable_functions,
+            plain_types,
             changes_builtin_types,
             enums,
             enum_types,
@@ -314,6 +327,7 @@ impl Catalog {
             && *sql_functions == other.sql_functions
             && *user_types == other.user_types
             && *immutable_functions == other.immutable_functions
+            && *plain_types == other.plain_types
             && *changes_builtin_types == other.changes_builtin_types
             && *enums == other.enums
             && *enum_types == other.enum_types

@@ -343,7 +343,7 @@ impl RelationLayout {
         for column in &self.columns {
             let number = schema.column(&column.name).ok_or_else(|| format!("new column \"{}\"", column.name))?;
             let known = &schema.columns[number];
-            if (known.type_oid, known.typmod) != (column.type_oid, column.typmod) {
+            if (known.type_oid, known.own_typmod()) != (column.type_oid, column.typmod) {
                 return Err(format!("column \"{}\" has another type", column.name));
             }
             columns.push(known.pg_type.map(|_| number));

@@ -17,8 +17,9 @@ use sqlparser::ast::{Visit, Visitor};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
-use crate::catalog::{Catalog, RelationEntry, RelationId, TableSchema};
+use crate::catalog::{Catalog, ColumnSchema, RelationEntry, RelationId, TableSchema};
 use crate::statement::lexer::{self, Token, TokenKind, fold};
+use crate::types::PgType;
 
 /// A longer text is not read twice more.
 const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -101,16 +102,22 @@ fn parse(sql: &str) -> Result<Statement, String> {
     }
 }
 
+/// The type that values of the column have: of a domain that is held, the one below it.
+fn type_of(column: &ColumnSchema) -> u32 {
+    column.pg_type.map_or(column.type_oid, PgType::oid)
+}
+
 /// Values of types that are not built in, or whose text depends on names in the catalog, change without their rows. Those of enums do so
-/// only with their labels, which the catalog has.
+/// only with their labels, which the catalog has; those of well-known extensions do not, and a domain's are those of the type below it.
 fn check_columns(table: &TableSchema, catalog: &Catalog) -> Result<(), String> {
     const FIRST_NORMAL: u32 = 16_384;
     // The types reg... and aclitem.
     const BY_NAME: [u32; 12] = [24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191, 1033];
     const ARRAYS: [u32; 12] = [1008, 2207, 2208, 2209, 2210, 2211, 3735, 3770, 4090, 4097, 4192, 1034];
-    let is_own = |oid: u32| oid >= FIRST_NORMAL && !catalog.enums.contains_key(&oid);
+    let is_known = |oid: u32| catalog.enums.contains_key(&oid) || catalog.plain_types.contains(&oid);
+    let is_own = |oid: u32| oid >= FIRST_NORMAL && !is_known(oid);
     let is_doubtful = |oid: u32| is_own(oid) || BY_NAME.contains(&oid) || ARRAYS.contains(&oid);
-    match table.columns.iter().find(|column| is_doubtful(column.type_oid)) {
+    match table.columns.iter().find(|column| is_doubtful(type_of(column))) {
         Some(column) => Err(format!("the type of column {}", column.name)),
         None => Ok(()),
     }
@@ -239,8 +246,10 @@ const GRAMMAR: [&str; 76] = [
     "trailing",
 ];
 /// Not immutable only because they print values or read times by the session's settings, which are part of the key.
-const BY_SETTINGS: [&str; 25] = [
+const BY_SETTINGS: [&str; 27] = [
     "generate_series",
+    "quote_literal",
+    "quote_nullable",
     "make_timestamptz",
     // In an encoding of which the arguments tell the name.
     "length",
@@ -330,7 +339,7 @@ impl Words<'_> {
     /// A name that nothing good is known of, whatever it stands for here.
     fn is_doubtful(&self, name: &str) -> bool {
         SYSTEM.contains(&name)
-            || name.starts_with("pg_")
+            || name.starts_with("pg_") && !name.starts_with("pg_size_")
             || name.starts_with("reg") && name.len() > 6 && is_reg_type(name)
             || !self.catalog.user_functions.are_pure(name)
             || self.catalog.user_types.contains(name)
@@ -461,7 +470,7 @@ impl Tree {
             if !is_tables {
                 return Err(format!("{column} as a date or time, of what is no table"));
             }
-            let types = tables.iter().filter_map(|table| Some(table.columns[table.column(column)?].type_oid));
+            let types = tables.iter().filter_map(|table| Some(type_of(&table.columns[table.column(column)?])));
             let types: Vec<u32> = types.collect();
             // date, time, timestamp, timestamptz, timetz: nothing to be read as a text.
             let is_time = |oid: &u32| matches!(oid, 1082 | 1083 | 1114 | 1184 | 1266);

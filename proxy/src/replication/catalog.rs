@@ -344,12 +344,30 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
             &[],
         )
         .await?;
+    // Types of PostgreSQL's own and the best known extensions, and arrays of them.
+    let plain = transaction
+        .query(
+            "SELECT unnest(ARRAY[t.oid, typarray])
+               FROM pg_type t JOIN pg_depend d ON d.classid = 'pg_type'::regclass AND d.objid = t.oid AND d.deptype = 'e'
+                    JOIN pg_extension x ON x.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
+                    JOIN pg_proc p ON p.oid = typoutput
+              WHERE typtype = 'b' AND typelem = 0 AND prolang IN (12, 13) AND provolatile = 'i'
+                AND extname IN ('citext', 'cube', 'hstore', 'isn', 'ltree', 'postgis', 'seg', 'vector')
+                -- A cast that others made is asked where JSON is made (json.c, json_categorize_type).
+                AND NOT EXISTS (SELECT FROM pg_cast k
+                                 WHERE t.oid IN (castsource, casttarget)
+                                   AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_cast'::regclass AND objid = k.oid
+                                                                           AND refobjid = x.oid AND deptype = 'e'))",
+            &[],
+        )
+        .await?;
     let names = |rows: Vec<Row>| rows.into_iter().map(|row| Arc::from(row.get::<_, &str>(0)));
     Ok(Catalog {
         user_functions: overloads(&functions),
         user_operators: overloads(&operators),
         user_types: names(types).collect(),
         immutable_functions: names(immutable).collect(),
+        plain_types: plain.iter().map(|row| row.get::<_, Oid>(0)).collect(),
         changes_builtin_types: changes.get(0),
         enums: enums.collect(),
         enum_types,
@@ -376,10 +394,18 @@ async fn load_columns(
     collations: &Collations,
     catalog: &Catalog,
 ) -> Result<HashMap<RelationId, Vec<ColumnSchema>>, UpstreamError> {
+    // A domain's values are those of the type below it, with that type's modifier (lsyscache.c, getBaseTypeAndTypmod). What
+    // is below a domain stays as long as it is there. Those over enums and arrays are upstream's: operators on any enum take none.
     let rows = transaction
         .query(
-            "SELECT attrelid, attname, attnum, atttypid, atttypmod, attnotnull, attcollation, attgenerated <> ''
-               FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
+            "WITH RECURSIVE domains (oid, base, typmod) AS (
+                 SELECT oid, typbasetype, typtypmod FROM pg_type WHERE typtype = 'd'
+                 UNION ALL SELECT d.oid, t.typbasetype, t.typtypmod
+                   FROM domains d JOIN pg_type t ON t.oid = d.base WHERE t.typtype = 'd')
+             SELECT attrelid, attname, attnum, atttypid, atttypmod, attnotnull, attcollation, attgenerated <> '', d.base, d.typmod
+               FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid LEFT JOIN (
+                    SELECT domains.* FROM domains JOIN pg_type b ON b.oid = base WHERE typtype NOT IN ('d', 'e') AND typcategory <> 'A'
+                    ) d ON d.oid = atttypid
               WHERE relkind IN ('r', 'p', 'v', 'm') AND c.oid >= 16384 AND attnum > 0 AND NOT attisdropped
               ORDER BY attrelid, attnum",
             &[],
@@ -388,14 +414,16 @@ async fn load_columns(
     let mut columns: HashMap<RelationId, Vec<ColumnSchema>> = HashMap::new();
     for row in rows {
         let type_oid: Oid = row.get(3);
+        let base: Option<(Oid, i32)> = row.get::<_, Option<Oid>>(8).zip(row.get(9));
         // A generated column is not in the stream (before PostgreSQL 18).
         let is_generated: bool = row.get(7);
-        let held = catalog.pg_type(type_oid).filter(|pg_type| *pg_type != PgType::Unknown && !is_generated);
+        let held = catalog.pg_type(base.map_or(type_oid, |(oid, _)| oid));
+        let held = held.filter(|pg_type| *pg_type != PgType::Unknown && !is_generated);
         columns.entry(RelationId(row.get(0))).or_default().push(ColumnSchema {
             name: row.get::<_, &str>(1).into(),
             attnum: row.get(2),
             type_oid,
-            typmod: row.get(4),
+            typmod: base.filter(|_| held.is_some()).map_or(row.get(4), |(_, typmod)| typmod),
             pg_type: held,
             not_null: row.get(5),
             collation: collations.of(row.get(6)),

@@ -1,0 +1,91 @@
+//! Tables with columns of domains: their rows and what changes them.
+
+use freshet_config::FreshnessMode;
+use freshet_tests::both::Both;
+use freshet_tests::world::{World, settle, will_pass};
+
+const SETUP: &str = "
+    CREATE DOMAIN year AS int CHECK (VALUE > 1900);
+    CREATE DOMAIN email AS varchar(40) CHECK (VALUE LIKE '%@%');
+    CREATE DOMAIN amount AS numeric(8, 2);
+    CREATE TABLE people (e email PRIMARY KEY, y year, a amount, note text);
+    INSERT INTO people SELECT 'p' || n || '@x', 1950 + n % 30, n / 7.0, 'n' || n FROM generate_series(1, 500) n;
+    CREATE TABLE log (y year, a amount);
+    ALTER TABLE log REPLICA IDENTITY FULL;
+    INSERT INTO log SELECT 1960 + n % 5, n FROM generate_series(1, 20) n";
+
+const STATEMENTS: &[&str] = &[
+    "SELECT e, y, a, note FROM people ORDER BY e",
+    "SELECT y, count(*), sum(a) FROM people GROUP BY y ORDER BY y",
+    "SELECT note FROM people WHERE e = 'p7@x'",
+    "SELECT p.e, l.a FROM people p JOIN log l ON l.y = p.y ORDER BY p.e, l.a",
+    "SELECT y, sum(a), max(y) FROM log GROUP BY y ORDER BY y",
+];
+
+/// What is done past freshet; each is in force for the next read.
+const CHANGES: &[&str] = &[
+    "UPDATE people SET a = a + 1 WHERE y = 1960",
+    "UPDATE people SET e = 'q' || e WHERE e LIKE 'p1%'",
+    "DELETE FROM people WHERE y = 1970",
+    "INSERT INTO people VALUES ('new@x', 2001, 1.005, NULL), ('none@x', NULL, NULL, '')",
+    "DELETE FROM log WHERE a < 6",
+    "UPDATE log SET y = 1999 WHERE a = 10",
+    "ALTER DOMAIN year ADD CONSTRAINT recent CHECK (VALUE < 2100)",
+    "ALTER DOMAIN year DROP CONSTRAINT recent; INSERT INTO people VALUES ('far@x', 2500, 0, 'far')",
+    "ALTER DOMAIN email RENAME TO address",
+    "TRUNCATE log; INSERT INTO log VALUES (1951, 5), (NULL, NULL)",
+    "ALTER TABLE people ALTER COLUMN y TYPE int",
+    "UPDATE people SET y = y + 1 WHERE y < 1960",
+    "ALTER TABLE people ALTER COLUMN a TYPE numeric(9, 3)",
+    "CREATE DOMAIN small AS amount CHECK (VALUE < 1e5); ALTER TABLE log ALTER COLUMN a TYPE small; INSERT INTO log VALUES (1952, 7.125)",
+];
+
+fn check(mode: FreshnessMode) {
+    let world = World::start(mode, SETUP);
+    let mut both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, STATEMENTS);
+    settle(&mut both.through, "SELECT count(*) FROM people, log");
+    let is_at_once = mode == FreshnessMode::Exact;
+    for change in std::iter::once(&"SELECT 1").chain(CHANGES) {
+        if is_at_once {
+            world.past(change);
+        } else {
+            let reply = both.through.simple(change).expect("answers");
+            assert_eq!(reply.error(), None, "{change}");
+        }
+        for sql in STATEMENTS {
+            loop {
+                // Each asks both and compares.
+                let (route, reason) = both.routed(change, sql);
+                if route == "hit" || route == "local" {
+                    break;
+                }
+                assert!(will_pass(&reason), "{change}: {sql}: {route} {reason}");
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        }
+    }
+    assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
+    if !is_at_once {
+        return;
+    }
+    // An operator on the domain itself is a better match than the one below it.
+    let own = "SELECT count(*) FROM log WHERE y = y";
+    assert!(matches!(settle(&mut both.through, own).route.as_str(), "hit" | "local"));
+    world.past(
+        "CREATE FUNCTION never(year, year) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT false';
+         CREATE OPERATOR = (LEFTARG = year, RIGHTARG = year, FUNCTION = never)",
+    );
+    for _ in 0..5 {
+        assert_eq!(both.routed("an operator", own).0, "relay");
+    }
+}
+
+#[test]
+fn changes_of_rows_and_of_domains_count_at_once() {
+    check(FreshnessMode::Exact);
+}
+
+#[test]
+fn in_session_mode_changes_through_freshet_count_at_once() {
+    check(FreshnessMode::Session);
+}
