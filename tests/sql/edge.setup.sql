@@ -31,3 +31,6 @@ CREATE TABLE keys (a int, b text, n int, PRIMARY KEY (a, b));
 INSERT INTO keys SELECT i % 7, 'k' || i, CASE WHEN i % 5 = 0 THEN NULL ELSE i END FROM generate_series(1, 50) i;
 CREATE TABLE other (id int PRIMARY KEY, a int, note text);
 INSERT INTO other VALUES (1, 0, 'zero'), (2, 1, 'one'), (3, 1, 'uno'), (4, 99, 'none'), (5, NULL, 'null');
+CREATE TABLE wides (id int PRIMARY KEY, n numeric, m numeric(60, 2), k numeric(76, 0));
+INSERT INTO wides VALUES (1, 1e50, 1e50, 1e75), (2, -123456789012345678901234567890.1234567890123456789, -1e40 - 0.5, -1e38), (3, 99999999999999999999999999999999999999, 0.01, 1),
+    (4, 'NaN', NULL, NULL), (5, 1e50 + 1, 1e50, 1e75 - 1), (6, 0.5, 7, 100000000000000000000000000000000000000), (7, 1e50, 0, 0), (8, '-Infinity', 1, 2);

@@ -161,3 +161,13 @@ SELECT id, "varchar"(v, 12, false) FROM texts ORDER BY id;
 SELECT to_number('1.5th3', '9.9TH9'), to_number('15th3', '99TH9'), to_number(t, '') FROM texts WHERE id = 1;
 -- relay: only no pattern at all makes NULL, two quotes an error
 SELECT to_number(t, '""') FROM texts WHERE id < 3;
+SELECT * FROM wides ORDER BY id;
+SELECT id FROM wides ORDER BY n DESC, m, id;
+SELECT n, count(*), sum(m), max(k) FROM wides GROUP BY n ORDER BY n;
+SELECT sum(n), avg(n), min(n), max(n), sum(m), avg(m), min(k), max(k), sum(k) FROM wides WHERE id NOT IN (4, 8);
+SELECT id, n + 1, n * 2, n - m, m / 3, k % 7, round(n, 3), n::float8, m::text, -k FROM wides ORDER BY id;
+SELECT id FROM wides WHERE n > 1e49 AND m <> 0 OR k = 1e38 ORDER BY id;
+SELECT id FROM wides WHERE n IN (1e50, 0.5) ORDER BY id;
+SELECT a.id, b.id FROM wides a JOIN wides b ON a.n = b.n WHERE a.id < b.id ORDER BY 1, 2;
+SELECT count(DISTINCT n), count(DISTINCT m), sum(DISTINCT m) FROM wides;
+SELECT id, array[n, m], to_json(n), n::text || '!' FROM wides ORDER BY id;

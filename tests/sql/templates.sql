@@ -103,7 +103,7 @@ SELECT DATE(at AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York') AS d, count(*
 -- must
 SELECT count(*) FROM visits WHERE at >= (SELECT (DATE_TRUNC('month', DATE_TRUNC('day', CURRENT_TIMESTAMP)) + (-500 || ' month')::INTERVAL));
 -- should
-SELECT SUM(DISTINCT floor(salary * 1e6)::decimal(65, 0) + ('x' || MD5(id::varchar))::bit(64)::bigint::decimal(65)) FROM people;
+SELECT p.team AS "p.team", COALESCE(COALESCE(CAST((SUM(DISTINCT (CAST(FLOOR(COALESCE(p.salary, 0) * (1000000 * 1.0)) AS DECIMAL(65, 0))) + ('x' || MD5(p.id::varchar))::bit(64)::bigint::DECIMAL(65) * 18446744073709551616 + ('x' || SUBSTR(MD5(p.id::varchar), 17))::bit(64)::bigint::DECIMAL(65)) - SUM(DISTINCT ('x' || MD5(p.id::varchar))::bit(64)::bigint::DECIMAL(65) * 18446744073709551616 + ('x' || SUBSTR(MD5(p.id::varchar), 17))::bit(64)::bigint::DECIMAL(65))) AS DOUBLE PRECISION) / CAST((1000000 * 1.0) AS DOUBLE PRECISION), 0), 0) AS "p.total" FROM people AS p LEFT JOIN visits AS v ON p.id = v.person GROUP BY 1 ORDER BY 2 DESC NULLS LAST, 1 FETCH NEXT 500 ROWS ONLY;
 -- should
 SELECT page, m, DENSE_RANK() OVER (ORDER BY z) FROM (SELECT page, person, m, MIN(m) OVER (PARTITION BY page) AS z FROM (SELECT page, person, sum(took) AS m FROM visits GROUP BY 1, 2) a) b ORDER BY 1, 2, 3;
 -- must

@@ -201,7 +201,9 @@ pub(super) fn absolute(array: &ArrayRef, pg_type: PgType) -> Result<Option<Vec<u
         PgType::Float8 => array.as_primitive::<Float64Type>().values().iter().map(|value| float_code(*value)).collect(),
         PgType::Numeric => match NumericColumn::of(array) {
             NumericColumn::Fixed64 { mantissas, .. } => all_signed(mantissas),
-            NumericColumn::Fixed128 { .. } | NumericColumn::PerValue { .. } => return Ok(None),
+            NumericColumn::Fixed128 { .. } | NumericColumn::PerValue { .. } | NumericColumn::Wide { .. } => {
+                return Ok(None);
+            }
         },
         PgType::Text
         | PgType::Varchar

@@ -209,15 +209,14 @@ impl KeptGroups {
             Part::Sum { sum, count, scale, .. } => {
                 let mut results = NumericBuilder::with_capacity(self.groups);
                 for group in 0..self.groups {
-                    results
-                        .append_option(sum_of(sum, count, group).map(|mantissa| Numeric::Finite { mantissa, scale }));
+                    results.append_option(sum_of(sum, count, group).map(|mantissa| Numeric::of_i128(mantissa, scale)));
                 }
                 results.finish()
             }
             Part::Average { sum, count, scale } => {
                 let mut results = NumericBuilder::with_capacity(self.groups);
                 for group in 0..self.groups {
-                    let sum = sum_of(sum, count, group).map(|mantissa| Numeric::Finite { mantissa, scale });
+                    let sum = sum_of(sum, count, group).map(|mantissa| Numeric::of_i128(mantissa, scale));
                     let average = sum.map(|sum| quotient(sum, self.counts(count)[group])).transpose()?;
                     results.append_option(average);
                 }

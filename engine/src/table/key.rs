@@ -103,6 +103,7 @@ fn hash_value(value: &Value, pg_type: PgType) -> u64 {
         Value::Float4(v) => hash_float(f64::from(*v)),
         Value::Float8(v) => hash_float(*v),
         Value::Numeric(Numeric::Finite { mantissa, scale }) => hash_decimal(*mantissa, i32::from(*scale)),
+        Value::Numeric(value @ Numeric::Wide { .. }) => hash_any(value.normalized().parts()),
         Value::Numeric(Numeric::NaN) => hash_integer(i64::MIN),
         Value::Numeric(Numeric::PositiveInfinity) => hash_integer(i64::MIN + 1),
         Value::Numeric(Numeric::NegativeInfinity) => hash_integer(i64::MIN + 2),

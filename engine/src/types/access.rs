@@ -12,7 +12,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 
 use super::build::ColumnBuilder;
-use super::numeric::array::{FIXED64_DIGITS, NumericBuilder, NumericColumn, per_value_type};
+use super::numeric::array::{FIXED64_DIGITS, NumericBuilder, NumericColumn, per_value_types};
 use super::{Interval, PgType, Value};
 
 /// The value at `row` of a column of `pg_type`. Panics if the array's form is not one of the type's.
@@ -109,7 +109,8 @@ pub fn array_type(pg_type: PgType) -> DataType {
 pub fn is_form_of(data_type: &DataType, pg_type: PgType) -> bool {
     match pg_type {
         PgType::Numeric => {
-            matches!(data_type, DataType::Decimal64(..) | DataType::Decimal128(..)) || *data_type == per_value_type()
+            matches!(data_type, DataType::Decimal64(..) | DataType::Decimal128(..))
+                || per_value_types().contains(data_type)
         }
         _ if pg_type.is_text_like() => *data_type == DataType::Utf8 || is_text_dictionary(data_type),
         _ => *data_type == array_type(pg_type),

@@ -586,7 +586,7 @@ fn values<T: ArrowPrimitiveType>(column: &ArrayRef) -> ScalarBuffer<T::Native> {
 fn decimals(column: &ArrayRef) -> Option<(ScalarBuffer<i64>, u16)> {
     match NumericColumn::of(column) {
         NumericColumn::Fixed64 { scale, .. } => Some((values::<Decimal64Type>(column), scale)),
-        NumericColumn::Fixed128 { .. } | NumericColumn::PerValue { .. } => None,
+        NumericColumn::Fixed128 { .. } | NumericColumn::PerValue { .. } | NumericColumn::Wide { .. } => None,
     }
 }
 

@@ -10,6 +10,7 @@
 //! | Numeric, fixed scale ≤ 18 digits | Decimal64(18, s) | mantissa at scale s; every value has dscale s |
 //! | Numeric, fixed scale ≤ 38 digits | Decimal128(38, s) | mantissa at scale s; every value has dscale s |
 //! | Numeric, scale per value | Struct{mantissa: Decimal128(38,0), scale: Int16} | see [`numeric`]; scale < 0 codes NaN and ±infinity |
+//! | Numeric, more digits | Struct{mantissa: Decimal256(76,0), scale: Int16} | likewise |
 //! | Text, Varchar, Bpchar, Json, Jsonb, Name, Unknown | Utf8, or Dictionary(Int32, Utf8) | bpchar as PostgreSQL prints it, padded |
 //! | Enum | Utf8, or Dictionary(Int32, Utf8) | the label, see [`labels`] |
 //! | Date | Int32 | days since 2000-01-01; i32::MAX / MIN are ±infinity |
@@ -22,7 +23,7 @@
 //! | Bit, Varbit | Utf8, or Dictionary(Int32, Utf8) | a digit for each bit, see [`bits`] |
 //! | Array | Binary | as array_send writes it, see [`mod@array`] |
 //!
-//! Any Numeric array may arrive in any of its three forms, any text array in either of its two: kernels accept all.
+//! Any Numeric array may arrive in any of its four forms, any text array in either of its two: kernels accept all.
 
 pub mod access;
 pub mod array;

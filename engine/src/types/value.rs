@@ -2,13 +2,23 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::i256;
+
 use super::PgType;
 
 /// A PostgreSQL numeric: `mantissa` × 10^-`scale`, printed with exactly `scale` digits after the point
-/// (PostgreSQL's dscale), or one of the special values. Beyond 38 digits the engine refuses.
+/// (PostgreSQL's dscale), or one of the special values. Beyond 76 digits the engine refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numeric {
-    Finite { mantissa: i128, scale: u16 },
+    Finite {
+        mantissa: i128,
+        scale: u16,
+    },
+    /// A finite value of 39 to 76 digits.
+    Wide {
+        mantissa: i256,
+        scale: u16,
+    },
     NaN,
     PositiveInfinity,
     NegativeInfinity,

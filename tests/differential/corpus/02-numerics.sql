@@ -55,3 +55,20 @@ let said = '12' ;; '-3.5' ;; '1,234.50' ;; ' 7' ;; '12.' ;; '.5' ;; '+4' ;; '<5>
 let template = '99' ;; '9999.99' ;; '9,999.99' ;; 'FM9,999.99' ;; '00.00' ;; 'MI99.9' ;; '99.9MI' ;; 'PL99' ;; 'SG99.9' ;; '99SG' ;; '99PR' ;; '99TH' ;; '"x"99' ;; '9 9' ;; '.99' ;; '' ;; '99.' ;; 'S99' ;; '99V9' ;; '99D9' ;; 'RN' ;; 'xx'
 SELECT to_number({said}, {template});
 SELECT to_number(t, {template}) FROM texts WHERE id = 4;
+let w = 100000000000000000000000000000000000000 ;; -170141183460469231731687303715884105728 ;; 99999999999999999999999999999999999999.99 ;; 1e75 ;; -1e-60 ;; 123456789012345678901234567890.123456789012345678901234567890 ;; 1e76
+let u = 1 ;; -0.30 ;; 18446744073709551616 ;; 12345678901234567890123456789012345678901234567890.50 ;; 0 ;; 'NaN' ;; '-Infinity' ;; NULL
+SELECT {w}::numeric {arithmetic} {u}::numeric, {u}::numeric {arithmetic} {w}::numeric;
+SELECT {w}::numeric {comparison} {u}::numeric, {u}::numeric {comparison} {w}::numeric, {w}::numeric IN ({u}::numeric, 1e75);
+SELECT div({w}::numeric, {u}::numeric), mod({w}::numeric, {u}::numeric), greatest({w}::numeric, {u}::numeric);
+SELECT abs({w}::numeric), -{w}::numeric, ceil({w}::numeric), floor({w}::numeric), round({w}::numeric), trunc({w}::numeric), sign({w}::numeric), trim_scale({w}::numeric), scale({w}::numeric), min_scale({w}::numeric);
+SELECT round({w}::numeric, {places}), trunc({w}::numeric, {places});
+let wide_to = bigint ;; real ;; double precision ;; text ;; numeric(65,0) ;; numeric(76,30) ;; numeric(39,1) ;; numeric(60,-20) ;; numeric(38) ;; varchar(12)
+SELECT {w}::numeric::{wide_to};
+SELECT sqrt(abs({w}::numeric)), ln(abs({w}::numeric)), exp({w}::numeric), power({w}::numeric, 2), gcd({w}::numeric, 6), lcm({w}::numeric, 6), factorial(40);
+SELECT sum(v), avg(v), min(v), max(v), count(DISTINCT v), sum(DISTINCT v), variance(v) FROM (VALUES (1, {w}::numeric), (2, {u}::numeric), (3, {w}::numeric), (4, 99999999999999999999999999999999999999), (5, 0.5)) x (id, v);
+SELECT id, v, sum(v) OVER (ORDER BY id), avg(v) OVER (ORDER BY id ROWS 1 PRECEDING), rank() OVER (ORDER BY v), lag(v) OVER (ORDER BY id) FROM (VALUES (1, {w}::numeric), (2, {u}::numeric), (3, {w}::numeric + 1), (4, 99999999999999999999999999999999999999)) x (id, v) ORDER BY v, id;
+SELECT v, count(*) FROM (VALUES ({w}::numeric), ({w}::numeric), (1), (NULL), ({w}::numeric - 1)) x (v) GROUP BY v ORDER BY v DESC NULLS LAST;
+SELECT a.v FROM (VALUES ({w}::numeric), (1)) a (v) JOIN (VALUES ({w}::numeric), (2)) b (v) ON a.v = b.v;
+SELECT to_json({w}::numeric), jsonb_build_array({w}::numeric), ('[' || {w}::numeric || ']')::jsonb, ARRAY[{w}::numeric, 1], to_char({w}::numeric, 'FM9999999999999999999999999999999999999999999999999.00');
+SELECT sum(b::numeric * 18446744073709551616), sum(DISTINCT b::numeric * 18446744073709551616 + i), avg(b::numeric * 18446744073709551616) FROM numbers;
+SELECT sum(q.s) FROM (SELECT sum(b::numeric * 18446744073709551616 * 1000) AS s FROM numbers GROUP BY id % 3) q;

@@ -11,7 +11,7 @@ use super::vector::{bool_column, constant_bool, first_wrong, operand, wrong_oper
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::types::PgType::{Int4, Numeric as NumericType};
 use crate::types::numeric::array::{FIXED64_DIGITS, FIXED128_DIGITS, fixed64_array, fixed128_array};
-use crate::types::numeric::{NumericBuilder, NumericColumn, NumericError, POWERS_OF_TEN};
+use crate::types::numeric::{NumericBuilder, NumericColumn, NumericError, POWERS_OF_TEN, wide};
 use crate::types::{Numeric, Value};
 
 /// One operand, as numerics.
@@ -239,15 +239,13 @@ fn remainder(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef
 fn divide_whole(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     let Some(pair) = Pair::new(o, rows)? else { return Ok(null_column(rows)) };
     pair.each(|a, b| match (a, b) {
-        (Numeric::Finite { mantissa: a, scale: x }, Numeric::Finite { mantissa: b, scale: y }) if b != 0 => {
-            let (p, q) = (u32::from(y.saturating_sub(x)), u32::from(x.saturating_sub(y)));
-            let shift = |mantissa: i128, digits: u32| {
-                POWERS_OF_TEN.get(digits as usize).and_then(|power| mantissa.checked_mul(*power))
-            };
-            let (a, b) = (shift(a, p).ok_or(NumericError::Beyond)?, shift(b, q).ok_or(NumericError::Beyond)?);
+        (Numeric::Finite { mantissa: a, scale: x }, Numeric::Finite { mantissa: b, scale: y }) if b != 0 && x == y => {
             Numeric::new(a / b, 0)
         }
-        _ => a.div(b),
+        _ => match (a.parts(), b.parts()) {
+            (Some(a), Some(of)) if b.signum() != 0 => wide::divide_whole(a, of),
+            _ => a.div(b),
+        },
     })
 }
 
@@ -260,10 +258,10 @@ pub(super) fn compare_numerics(
     let Some(pair) = Pair::new(operands, rows)? else { return Ok(Arc::new(BooleanArray::new_null(rows))) };
     let values = match (pair.left, pair.right) {
         (Numerics::Scalar(a), Numerics::Scalar(b)) => return Ok(constant_bool(holds(a.cmp(b)), rows)),
-        (Numerics::Column(NumericColumn::Fixed64 { mantissas, scale }, _), Numerics::Scalar(b)) => {
+        (Numerics::Column(NumericColumn::Fixed64 { mantissas, scale }, _), Numerics::Scalar(b)) if !b.is_wide() => {
             with_constant(mantissas, scale, b, &holds)
         }
-        (Numerics::Scalar(a), Numerics::Column(NumericColumn::Fixed64 { mantissas, scale }, _)) => {
+        (Numerics::Scalar(a), Numerics::Column(NumericColumn::Fixed64 { mantissas, scale }, _)) if !a.is_wide() => {
             with_constant(mantissas, scale, a, |ordering| holds(ordering.reverse()))
         }
         (

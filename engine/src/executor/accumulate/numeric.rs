@@ -1,5 +1,5 @@
 //! sum and avg of numeric: exact; the sum's display scale is the largest of the inputs' (PostgreSQL: numeric.c
-//! do_numeric_accum, numeric_sum, numeric_avg). Sums beyond 38 digits go upstream.
+//! do_numeric_accum, numeric_sum, numeric_avg). Sums beyond 76 digits go upstream.
 
 use arrow::array::ArrayRef;
 
@@ -7,7 +7,7 @@ use super::integer::{numeric_error, quotient};
 use super::{Accumulator, Groups, Running, for_each_valid, nulls_of};
 use crate::catalog::functions::EvalError;
 use crate::types::Numeric;
-use crate::types::numeric::{NumericBuilder, NumericColumn, POWERS_OF_TEN};
+use crate::types::numeric::{NumericBuilder, NumericColumn, NumericError, POWERS_OF_TEN};
 
 #[derive(Debug)]
 pub(super) struct NumericSums {
@@ -21,9 +21,11 @@ enum Finish {
     Average,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     mantissa: i128,
+    /// What the mantissa no longer held, and values of more digits.
+    wide: Option<Box<Numeric>>,
     count: i64,
     scale: u16,
     has_nan: bool,
@@ -40,7 +42,7 @@ impl State {
         if self.scale == scale {
             match self.mantissa.checked_add(mantissa) {
                 Some(sum) => self.mantissa = sum,
-                None => self.is_beyond = true,
+                None => self.set_aside(mantissa),
             }
             return;
         }
@@ -55,13 +57,39 @@ impl State {
             .and_then(|(sum, mantissa)| sum.checked_add(mantissa));
         match sum {
             Some(sum) => (self.mantissa, self.scale) = (sum, target),
-            None => self.is_beyond = true,
+            None => {
+                let kept = std::mem::take(&mut self.mantissa);
+                for (mantissa, scale) in [(kept, self.scale), (mantissa, scale)] {
+                    self.add_wide(Numeric::from_wide(mantissa.into(), scale));
+                }
+                self.scale = target;
+            }
+        }
+    }
+
+    /// The sum so far goes elsewhere; this one begins the next.
+    #[cold]
+    fn set_aside(&mut self, mantissa: i128) {
+        let sum = std::mem::replace(&mut self.mantissa, mantissa);
+        self.add_wide(Numeric::from_wide(sum.into(), self.scale));
+    }
+
+    #[cold]
+    fn add_wide(&mut self, value: Result<Numeric, NumericError>) {
+        let sum = match &self.wide {
+            None => value,
+            Some(sum) => value.and_then(|value| sum.add(value)),
+        };
+        match sum {
+            Ok(sum) => self.wide = Some(Box::new(sum)),
+            Err(_) => self.is_beyond = true,
         }
     }
 
     fn add(&mut self, value: Numeric) {
         match value {
             Numeric::Finite { mantissa, scale } => return self.add_finite(mantissa, scale),
+            Numeric::Wide { .. } => self.add_wide(Ok(value)),
             Numeric::NaN => self.has_nan = true,
             Numeric::PositiveInfinity => self.has_positive_infinity = true,
             Numeric::NegativeInfinity => self.has_negative_infinity = true,
@@ -80,9 +108,11 @@ impl State {
             return Ok(Numeric::NegativeInfinity);
         }
         if self.is_beyond {
-            return Err(EvalError::Beyond("numeric sum of more than 38 digits".to_owned()));
+            return Err(EvalError::Beyond("numeric sum of more than 76 digits".to_owned()));
         }
-        Numeric::new(self.mantissa, self.scale).map_err(numeric_error)
+        let sum = Numeric::from_wide(self.mantissa.into(), self.scale);
+        let sum = sum.and_then(|sum| self.wide.as_ref().map_or(Ok(sum), |wide| wide.add(sum)));
+        sum.map_err(numeric_error)
     }
 }
 
@@ -116,7 +146,7 @@ impl Accumulator for NumericSums {
             NumericColumn::Fixed128 { mantissas, scale } => {
                 for_each_valid(groups, nulls, |group, row| states[group].add_finite(mantissas[row], scale));
             }
-            column @ NumericColumn::PerValue { .. } => {
+            column @ (NumericColumn::PerValue { .. } | NumericColumn::Wide { .. }) => {
                 for_each_valid(groups, nulls, |group, row| states[group].add(column.get(row)));
             }
         }

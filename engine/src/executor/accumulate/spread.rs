@@ -1,5 +1,5 @@
 //! Variance and standard deviation of integers and numerics: exact sums, then numeric.c's division and square root
-//! (numeric_stddev_internal). What exceeds 38 digits goes upstream.
+//! (numeric_stddev_internal). What exceeds the digits that are held goes upstream.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, i256};
@@ -54,7 +54,7 @@ impl State {
             return Ok(Some(Numeric::NaN));
         }
         if self.is_beyond {
-            return Err(EvalError::Beyond("variance of more than 38 digits".to_owned()));
+            return Err(EvalError::Beyond("variance of more digits than are held".to_owned()));
         }
         let count = Numeric::from_i64(self.count);
         let spread = || {
@@ -76,7 +76,7 @@ impl State {
 
 /// sqrt_var at the scale of the argument: rounded, half away from zero.
 fn square_root(value: Numeric) -> Result<Numeric, EvalError> {
-    let beyond = || EvalError::Beyond("square root of more than 38 digits".to_owned());
+    let beyond = || EvalError::Beyond("square root of more digits than are held".to_owned());
     let Numeric::Finite { mantissa, scale } = value else { return Err(beyond()) };
     // One digit more than is kept, squared; the argument has `scale` of them already.
     let raised = i256::from_i128(10).checked_pow(u32::from(scale) + 2).ok_or_else(beyond)?;

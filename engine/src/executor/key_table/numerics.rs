@@ -34,17 +34,23 @@ pub(super) struct ValueMap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     mantissa: i128,
-    /// Beyond [`u16`] for what is not finite.
+    /// What 128 bits do not hold of it.
+    high: i128,
+    /// Beyond [`u16`] for what is not finite, or has other digits.
     scale: u32,
 }
 
 impl Key {
     fn of(value: Numeric) -> Self {
         match value.normalized() {
-            Numeric::Finite { mantissa, scale } => Self { mantissa, scale: u32::from(scale) },
-            Numeric::NaN => Self { mantissa: 0, scale: 1 << 16 },
-            Numeric::PositiveInfinity => Self { mantissa: 1, scale: 1 << 16 },
-            Numeric::NegativeInfinity => Self { mantissa: -1, scale: 1 << 16 },
+            Numeric::Finite { mantissa, scale } => Self { mantissa, high: 0, scale: u32::from(scale) },
+            Numeric::Wide { mantissa, scale } => {
+                let (low, high) = mantissa.to_parts();
+                Self { mantissa: low.cast_signed(), high, scale: u32::from(scale) + (1 << 17) }
+            }
+            Numeric::NaN => Self { mantissa: 0, high: 0, scale: 1 << 16 },
+            Numeric::PositiveInfinity => Self { mantissa: 1, high: 0, scale: 1 << 16 },
+            Numeric::NegativeInfinity => Self { mantissa: -1, high: 0, scale: 1 << 16 },
         }
     }
 }
@@ -64,7 +70,7 @@ impl NumericMap {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::OneScale { mantissas, .. } => mantissas.bytes(),
-            Self::ByValue(map) => map.shown.len() * 96,
+            Self::ByValue(map) => map.shown.len() * 160,
         }
     }
 

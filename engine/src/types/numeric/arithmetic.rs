@@ -2,7 +2,7 @@
 
 use arrow::datatypes::i256;
 
-use super::{NumericError, POWERS_OF_TEN, SCALE_MAX, power_of_ten, shift_left};
+use super::{NumericError, POWERS_OF_TEN, SCALE_MAX, power_of_ten, shift_left, wide};
 use crate::planted::{Bug, is_planted};
 use crate::types::Numeric;
 
@@ -19,7 +19,7 @@ const VARHDRSZ: i32 = 4;
 
 /// How digits beyond the wanted scale are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rounding {
+pub(super) enum Rounding {
     HalfAwayFromZero,
     TowardZero,
 }
@@ -29,14 +29,21 @@ impl Numeric {
     pub fn add(self, other: Self) -> Result<Self, NumericError> {
         match (self, other) {
             (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) => {
-                let (a, b, scale) = align(a, x, b, y)?;
-                Self::new(a.checked_add(b).ok_or(NumericError::Beyond)?, scale)
+                let sum = || {
+                    let (a, b, scale) = align(a, x, b, y)?;
+                    Self::new(a.checked_add(b).ok_or(NumericError::Beyond)?, scale)
+                };
+                sum().or_else(|_| wide::add((a.into(), x), (b.into(), y)))
             }
             (Self::NaN, _) | (_, Self::NaN) => Ok(Self::NaN),
             (Self::PositiveInfinity, Self::NegativeInfinity) | (Self::NegativeInfinity, Self::PositiveInfinity) => {
                 Ok(Self::NaN)
             }
-            (Self::Finite { .. }, infinity) | (infinity, _) => Ok(infinity),
+            (a, b) => match (a.parts(), b.parts()) {
+                (Some(a), Some(b)) => wide::add(a, b),
+                (Some(_), None) => Ok(b),
+                (None, _) => Ok(a),
+            },
         }
     }
 
@@ -50,10 +57,15 @@ impl Numeric {
         match (self, other) {
             (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) => {
                 // numeric.c rounds a product of more than SCALE_MAX digits; `new` refuses it.
-                Self::new(a.checked_mul(b).ok_or(NumericError::Beyond)?, x.saturating_add(y))
+                let product = a.checked_mul(b).ok_or(NumericError::Beyond);
+                let product = product.and_then(|product| Self::new(product, x.saturating_add(y)));
+                product.or_else(|_| wide::multiply((a.into(), x), (b.into(), y)))
             }
             (Self::NaN, _) | (_, Self::NaN) => Ok(Self::NaN),
-            _ => Ok(infinity_of_sign(self.signum() * other.signum()).unwrap_or(Self::NaN)),
+            (a, b) => match (a.parts(), b.parts()) {
+                (Some(a), Some(b)) => wide::multiply(a, b),
+                _ => Ok(infinity_of_sign(a.signum() * b.signum()).unwrap_or(Self::NaN)),
+            },
         }
     }
 
@@ -63,12 +75,15 @@ impl Numeric {
         match (self, other) {
             (_, Self::Finite { mantissa: 0, .. }) if !self.is_nan() => Err(NumericError::DivisionByZero),
             (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) => {
-                divide_finite(a, x, b, y)
+                divide_finite(a, x, b, y).or_else(|_| wide::divide((a.into(), x), (b.into(), y)))
             }
             (Self::NaN, _) | (_, Self::NaN) => Ok(Self::NaN),
-            (Self::Finite { .. }, _) => Ok(Self::ZERO),
-            (_, Self::Finite { .. }) => Ok(infinity_of_sign(self.signum() * other.signum()).unwrap_or(Self::NaN)),
-            _ => Ok(Self::NaN),
+            (a, b) => match (a.parts(), b.parts()) {
+                (Some(a), Some(b)) => wide::divide(a, b),
+                (Some(_), None) => Ok(Self::ZERO),
+                (None, Some(_)) => Ok(infinity_of_sign(a.signum() * b.signum()).unwrap_or(Self::NaN)),
+                (None, None) => Ok(Self::NaN),
+            },
         }
     }
 
@@ -78,17 +93,21 @@ impl Numeric {
         match (self, other) {
             (_, Self::Finite { mantissa: 0, .. }) if !self.is_nan() => Err(NumericError::DivisionByZero),
             (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) => {
-                let (a, b, scale) = align(a, x, b, y)?;
-                Self::new(a % b, scale)
+                let rest = align(a, x, b, y).and_then(|(a, b, scale)| Self::new(a % b, scale));
+                rest.or_else(|_| wide::remainder((a.into(), x), (b.into(), y)))
             }
             (Self::NaN, _) | (_, Self::NaN) => Ok(Self::NaN),
-            (Self::Finite { .. }, _) => Ok(self),
-            _ => Ok(Self::NaN),
+            (a, b) => match (a.parts(), b.parts()) {
+                (Some(a), Some(b)) => wide::remainder(a, b),
+                (Some(_), None) => Ok(self),
+                (None, _) => Ok(Self::NaN),
+            },
         }
     }
 
     /// The largest number that both are multiples of. NaN for special values.
     pub fn gcd(self, other: Self) -> Result<Self, NumericError> {
+        self.refuse_wide().and(other.refuse_wide())?;
         let (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) = (self, other) else {
             return Ok(Self::NaN);
         };
@@ -98,6 +117,7 @@ impl Numeric {
 
     /// The smallest number above zero that is a multiple of both; zero if one of them is.
     pub fn lcm(self, other: Self) -> Result<Self, NumericError> {
+        self.refuse_wide().and(other.refuse_wide())?;
         let (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) = (self, other) else {
             return Ok(Self::NaN);
         };
@@ -124,6 +144,7 @@ impl Numeric {
     pub fn neg(self) -> Self {
         match self {
             Self::Finite { mantissa, scale } => Self::Finite { mantissa: -mantissa, scale },
+            Self::Wide { mantissa, scale } => Self::Wide { mantissa: mantissa.wrapping_neg(), scale },
             Self::NaN => Self::NaN,
             Self::PositiveInfinity => Self::NegativeInfinity,
             Self::NegativeInfinity => Self::PositiveInfinity,
@@ -155,6 +176,12 @@ impl Numeric {
 
     /// The whole part, plus what `adjustment` makes of the rest.
     fn whole(self, adjustment: fn(i128) -> i128) -> Self {
+        if let Self::Wide { mantissa, scale } = self {
+            let (whole, sign) = wide::whole(mantissa, scale);
+            let whole = whole.wrapping_add(adjustment(i128::from(sign)).into());
+            // A digit less than before at least, where there was a rest.
+            return Self::from_wide(whole, 0).unwrap_or(Self::Wide { mantissa: whole, scale: 0 });
+        }
         let Self::Finite { mantissa, scale } = self else { return self };
         let (whole, rest) = match power_of_ten(u32::from(scale)) {
             Some(unit) => (mantissa / unit, mantissa % unit),
@@ -167,6 +194,11 @@ impl Numeric {
     pub fn apply_typmod(self, typmod: i32) -> Result<Self, NumericError> {
         let Some((precision, scale)) = precision_and_scale(typmod) else { return Ok(self) };
         let rounded = self.at_scale(scale, Rounding::HalfAwayFromZero)?;
+        if let Self::Wide { mantissa, scale: kept } = rounded {
+            let limit = u32::try_from(precision - scale + i32::from(kept)).ok().map(wide::power);
+            let fits = limit.is_some_and(|limit| limit.is_none_or(|limit| mantissa.wrapping_abs() < limit));
+            return if fits { Ok(rounded) } else { Err(NumericError::Raises("numeric field overflow")) };
+        }
         let Self::Finite { mantissa, scale: kept } = rounded else {
             // Only NaN passes (apply_typmod_special).
             return if self.is_nan() { Ok(self) } else { Err(NumericError::Raises("numeric field overflow")) };
@@ -181,6 +213,17 @@ impl Numeric {
     }
 
     fn at_scale(self, scale: i32, rounding: Rounding) -> Result<Self, NumericError> {
+        match self {
+            Self::Finite { mantissa, scale: own } => {
+                self.at_scale128(scale, rounding).or_else(|_| wide::at_scale((mantissa.into(), own), scale, rounding))
+            }
+            Self::Wide { mantissa, scale: own } => wide::at_scale((mantissa, own), scale, rounding),
+            Self::NaN | Self::PositiveInfinity | Self::NegativeInfinity => Ok(self),
+        }
+    }
+
+    /// In 128 bits, if that is enough.
+    fn at_scale128(self, scale: i32, rounding: Rounding) -> Result<Self, NumericError> {
         let Self::Finite { mantissa, scale: current } = self else { return Ok(self) };
         let dropped = i32::from(current) - scale;
         let kept = u16::try_from(scale.max(0)).map_err(|_| NumericError::Beyond)?;
@@ -296,8 +339,16 @@ fn divide_wide(a: u128, shift: u32, divisor: u128) -> Result<u128, NumericError>
 /// numeric.c, select_div_scale: 16 significant digits by an estimate of the quotient's weight in base-10000
 /// digits, but no fewer decimals than either operand displays. avg() divides its sum by its count the same way.
 fn quotient_scale(a: i128, a_scale: u16, b: i128, b_scale: u16) -> u16 {
-    let (a_weight, a_first) = leading_digit(a, a_scale);
-    let (b_weight, b_first) = leading_digit(b, b_scale);
+    quotient_scale_of(leading_digit(a, a_scale), a_scale, leading_digit(b, b_scale), b_scale)
+}
+
+/// By the weights and values of the operands' first digits.
+pub(super) fn quotient_scale_of(
+    (a_weight, a_first): (i32, i128),
+    a_scale: u16,
+    (b_weight, b_first): (i32, i128),
+    b_scale: u16,
+) -> u16 {
     let mut weight = a_weight - b_weight;
     if a_first <= b_first {
         weight -= 1;

@@ -1,15 +1,17 @@
-//! Columns of numerics: the three array forms behind one view ([`NumericColumn`]) and one builder ([`NumericBuilder`]).
+//! Columns of numerics: the four array forms behind one view ([`NumericColumn`]) and one builder ([`NumericBuilder`]).
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array, Int16Array, NullBufferBuilder, StructArray,
+    Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array, Decimal256Array, Int16Array, NullBufferBuilder,
+    StructArray,
 };
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Field, Fields, Int16Type};
+use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Decimal256Type, Field, Fields, Int16Type, i256};
 
 use super::MANTISSA_LIMIT;
 use super::arithmetic::precision_and_scale;
+use super::wide::WIDE_DIGITS_MAX;
 use crate::types::Numeric;
 
 /// Digits of a mantissa in Decimal64, and its largest scale.
@@ -40,10 +42,15 @@ pub enum NumericColumn<'a> {
         mantissas: &'a [i128],
         scales: &'a [i16],
     },
+    /// As `PerValue`, with values of more digits among them.
+    Wide {
+        mantissas: &'a [i256],
+        scales: &'a [i16],
+    },
 }
 
 impl<'a> NumericColumn<'a> {
-    /// Panics if `array` has none of the three forms.
+    /// Panics if `array` has none of the four forms.
     pub fn of(array: &'a dyn Array) -> Self {
         match array.data_type() {
             DataType::Decimal64(_, scale) => Self::Fixed64 {
@@ -56,9 +63,12 @@ impl<'a> NumericColumn<'a> {
             },
             _ => {
                 let columns = array.as_struct();
-                Self::PerValue {
-                    mantissas: columns.column(0).as_primitive::<Decimal128Type>().values(),
-                    scales: columns.column(1).as_primitive::<Int16Type>().values(),
+                let (mantissas, scales) = (columns.column(0), columns.column(1).as_primitive::<Int16Type>().values());
+                match mantissas.data_type() {
+                    DataType::Decimal256(..) => {
+                        Self::Wide { mantissas: mantissas.as_primitive::<Decimal256Type>().values(), scales }
+                    }
+                    _ => Self::PerValue { mantissas: mantissas.as_primitive::<Decimal128Type>().values(), scales },
                 }
             }
         }
@@ -67,7 +77,7 @@ impl<'a> NumericColumn<'a> {
     pub fn fixed_scale(self) -> Option<u16> {
         match self {
             Self::Fixed64 { scale, .. } | Self::Fixed128 { scale, .. } => Some(scale),
-            Self::PerValue { .. } => None,
+            Self::PerValue { .. } | Self::Wide { .. } => None,
         }
     }
 
@@ -78,12 +88,23 @@ impl<'a> NumericColumn<'a> {
             Self::Fixed64 { mantissas, scale } => Numeric::Finite { mantissa: i128::from(mantissas[row]), scale },
             Self::Fixed128 { mantissas, scale } => Numeric::Finite { mantissa: mantissas[row], scale },
             Self::PerValue { mantissas, scales } => match scales[row] {
-                CODE_NAN => Numeric::NaN,
-                CODE_POSITIVE_INFINITY => Numeric::PositiveInfinity,
-                CODE_NEGATIVE_INFINITY => Numeric::NegativeInfinity,
+                scale @ ..0 => special(scale),
                 scale => Numeric::Finite { mantissa: mantissas[row], scale: scale.unsigned_abs() },
             },
+            Self::Wide { mantissas, scales } => match scales[row] {
+                scale @ ..0 => special(scale),
+                // What was appended had one of the two forms.
+                scale => Numeric::from_wide(mantissas[row], scale.unsigned_abs()).unwrap_or(Numeric::NaN),
+            },
         }
+    }
+}
+
+fn special(code: i16) -> Numeric {
+    match code {
+        CODE_POSITIVE_INFINITY => Numeric::PositiveInfinity,
+        CODE_NEGATIVE_INFINITY => Numeric::NegativeInfinity,
+        _ => Numeric::NaN,
     }
 }
 
@@ -100,17 +121,17 @@ pub fn fixed_scale(array: &dyn Array) -> Option<u16> {
     NumericColumn::of(array).fixed_scale()
 }
 
-/// The array type of the scale-per-value form.
-pub fn per_value_type() -> DataType {
-    DataType::Struct(per_value_fields())
+/// The array types of the forms with a scale per value, the second with mantissas of 256 bits.
+pub fn per_value_types() -> [DataType; 2] {
+    [MANTISSA128, MANTISSA256].map(|mantissa| DataType::Struct(per_value_fields(mantissa)))
 }
 
-fn per_value_fields() -> Fields {
+const MANTISSA128: DataType = DataType::Decimal128(FIXED128_DIGITS, 0);
+const MANTISSA256: DataType = DataType::Decimal256(WIDE_DIGITS_MAX as u8, 0);
+
+fn per_value_fields(mantissa: DataType) -> Fields {
     // NULL is the struct's own bit; the children have none.
-    Fields::from(vec![
-        Field::new("mantissa", DataType::Decimal128(FIXED128_DIGITS, 0), false),
-        Field::new("scale", DataType::Int16, false),
-    ])
+    Fields::from(vec![Field::new("mantissa", mantissa, false), Field::new("scale", DataType::Int16, false)])
 }
 
 /// An array of the form Decimal64; mantissas below 10^18, `scale` at most 18.
@@ -132,7 +153,13 @@ fn arrow_scale(scale: u16) -> i8 {
 fn per_value_array(mantissas: Vec<i128>, scales: Vec<i16>, nulls: Option<NullBuffer>) -> ArrayRef {
     let mantissas = fixed128_array(mantissas, None, 0);
     let scales: ArrayRef = Arc::new(Int16Array::new(scales.into(), None));
-    Arc::new(StructArray::new(per_value_fields(), vec![mantissas, scales], nulls))
+    Arc::new(StructArray::new(per_value_fields(MANTISSA128), vec![mantissas, scales], nulls))
+}
+
+fn wide_array(mantissas: Vec<i256>, scales: Vec<i16>, nulls: Option<NullBuffer>) -> ArrayRef {
+    let mantissas: ArrayRef = Arc::new(Decimal256Array::new(mantissas.into(), None).with_data_type(MANTISSA256));
+    let scales: ArrayRef = Arc::new(Int16Array::new(scales.into(), None));
+    Arc::new(StructArray::new(per_value_fields(MANTISSA256), vec![mantissas, scales], nulls))
 }
 
 /// Collects numerics into the tightest form that holds them: starts as 64-bit mantissas at one scale and widens
@@ -156,6 +183,10 @@ enum Values {
     },
     PerValue {
         mantissas: Vec<i128>,
+        scales: Vec<i16>,
+    },
+    Wide {
+        mantissas: Vec<i256>,
         scales: Vec<i16>,
     },
 }
@@ -192,6 +223,10 @@ impl NumericBuilder {
                 mantissas.push(0);
                 scales.push(0);
             }
+            Values::Wide { mantissas, scales } => {
+                mantissas.push(i256::ZERO);
+                scales.push(0);
+            }
         }
     }
 
@@ -213,7 +248,7 @@ impl NumericBuilder {
                     return mantissas.push(mantissa as i64);
                 }
                 Values::Fixed128 { mantissas, scale: fixed } if *fixed == scale => return mantissas.push(mantissa),
-                Values::Fixed64 { .. } | Values::Fixed128 { .. } | Values::PerValue { .. } => {}
+                Values::Fixed64 { .. } | Values::Fixed128 { .. } | Values::PerValue { .. } | Values::Wide { .. } => {}
             }
         }
         self.append_other(value);
@@ -237,15 +272,37 @@ impl NumericBuilder {
                     self.values = Values::Fixed128 { mantissas: wide, scale };
                     return;
                 }
-                Values::Fixed64 { .. } | Values::Fixed128 { .. } | Values::PerValue { .. } => {}
+                Values::Fixed64 { .. } | Values::Fixed128 { .. } | Values::PerValue { .. } | Values::Wide { .. } => {}
             }
+        }
+        if value.is_wide() || matches!(self.values, Values::Wide { .. }) {
+            return self.append_wide(value);
         }
         let (mantissas, scales) = self.per_value();
         let (mantissa, scale) = match value {
             Numeric::Finite { mantissa, scale } => (mantissa, scale.cast_signed()),
+            Numeric::Wide { .. } => unreachable!("appended above"),
             Numeric::NaN => (0, CODE_NAN),
             Numeric::PositiveInfinity => (0, CODE_POSITIVE_INFINITY),
             Numeric::NegativeInfinity => (0, CODE_NEGATIVE_INFINITY),
+        };
+        mantissas.push(mantissa);
+        scales.push(scale);
+    }
+
+    /// In the form with mantissas of 256 bits, after changing to it if need be.
+    fn append_wide(&mut self, value: Numeric) {
+        if !matches!(self.values, Values::Wide { .. }) {
+            let (mantissas, scales) = self.per_value();
+            let mantissas = mantissas.iter().map(|&mantissa| i256::from_i128(mantissa)).collect();
+            self.values = Values::Wide { mantissas, scales: std::mem::take(scales) };
+        }
+        let Values::Wide { mantissas, scales } = &mut self.values else { unreachable!("changed above") };
+        let (mantissa, scale) = match value.parts() {
+            Some((mantissa, scale)) => (mantissa, scale.cast_signed()),
+            None if value.is_nan() => (i256::ZERO, CODE_NAN),
+            None if value.signum() > 0 => (i256::ZERO, CODE_POSITIVE_INFINITY),
+            None => (i256::ZERO, CODE_NEGATIVE_INFINITY),
         };
         mantissas.push(mantissa);
         scales.push(scale);
@@ -258,15 +315,17 @@ impl NumericBuilder {
                 (mantissas.iter().map(|&mantissa| i128::from(mantissa)).collect(), scale.unwrap_or(0))
             }
             Values::Fixed128 { mantissas, scale } => (std::mem::take(mantissas), *scale),
-            Values::PerValue { .. } => (Vec::new(), 0),
+            Values::PerValue { .. } | Values::Wide { .. } => (Vec::new(), 0),
         };
-        if !matches!(self.values, Values::PerValue { .. }) {
+        if matches!(self.values, Values::Fixed64 { .. } | Values::Fixed128 { .. }) {
             let scales = vec![fixed.cast_signed(); wide.len()];
             self.values = Values::PerValue { mantissas: wide, scales };
         }
         match &mut self.values {
             Values::PerValue { mantissas, scales } => (mantissas, scales),
-            Values::Fixed64 { .. } | Values::Fixed128 { .. } => unreachable!("changed to the form per value above"),
+            Values::Fixed64 { .. } | Values::Fixed128 { .. } | Values::Wide { .. } => {
+                unreachable!("changed to the form per value above")
+            }
         }
     }
 
@@ -284,6 +343,7 @@ impl NumericBuilder {
             Values::Fixed64 { mantissas, scale } => fixed64_array(mantissas, nulls, scale.unwrap_or(0)),
             Values::Fixed128 { mantissas, scale } => fixed128_array(mantissas, nulls, scale),
             Values::PerValue { mantissas, scales } => per_value_array(mantissas, scales, nulls),
+            Values::Wide { mantissas, scales } => wide_array(mantissas, scales, nulls),
         }
     }
 }

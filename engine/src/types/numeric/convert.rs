@@ -1,6 +1,8 @@
 //! [`Numeric`] from and to text, integers and floats, as numeric.c converts them.
 
-use super::{NumericError, SCALE_MAX, power_of_ten, shift_left};
+use arrow::datatypes::i256;
+
+use super::{NumericError, SCALE_MAX, power_of_ten, wide};
 use crate::types::Numeric;
 use crate::types::float::{short_float4, short_float8};
 use crate::types::text::{ParseError, trim_space};
@@ -49,6 +51,7 @@ impl Numeric {
     pub fn to_f64(self) -> Result<f64, NumericError> {
         match self {
             Self::Finite { mantissa, scale } => finite_to_f64(mantissa, scale),
+            Self::Wide { mantissa, scale } => text_to_f64(&float_text(mantissa, scale)),
             Self::NaN => Ok(f64::NAN),
             Self::PositiveInfinity => Ok(f64::INFINITY),
             Self::NegativeInfinity => Ok(f64::NEG_INFINITY),
@@ -58,11 +61,8 @@ impl Numeric {
     /// numeric_float4: the nearest float of the decimal text (not of the double).
     pub fn to_f32(self) -> Result<f32, NumericError> {
         match self {
-            Self::Finite { mantissa, scale } => {
-                let value: f32 = float_text(mantissa, scale).parse().map_err(|_| NumericError::Beyond)?;
-                let is_lost = value.is_infinite() || (value == 0.0 && mantissa != 0);
-                if is_lost { Err(NumericError::Raises("out of range for type real")) } else { Ok(value) }
-            }
+            Self::Finite { mantissa, scale } => text_to_f32(&float_text(mantissa, scale), mantissa == 0),
+            Self::Wide { mantissa, scale } => text_to_f32(&float_text(mantissa, scale), false),
             Self::NaN => Ok(f32::NAN),
             Self::PositiveInfinity => Ok(f32::INFINITY),
             Self::NegativeInfinity => Ok(f32::NEG_INFINITY),
@@ -85,6 +85,8 @@ impl Numeric {
     fn to_whole(self) -> Result<i128, NumericError> {
         match self.round(0)? {
             Self::Finite { mantissa, .. } => Ok(mantissa),
+            // Out of the range of every integer.
+            Self::Wide { .. } => Ok(i128::MAX),
             Self::NaN => Err(NumericError::Raises("cannot convert NaN to an integer")),
             Self::PositiveInfinity | Self::NegativeInfinity => {
                 Err(NumericError::Raises("cannot convert infinity to an integer"))
@@ -128,13 +130,21 @@ fn parse_decimal(text: &[u8]) -> Result<Numeric, Refusal> {
     if !starts_with_digit {
         return Err(Refusal::Syntax);
     }
-    let mut mantissa = 0i128;
+    let mut mantissa = Some(0i128);
+    // The same where 128 bits are not enough.
+    let mut wide = i256::ZERO;
     let mut decimals: Option<i64> = None;
     while let [first, tail @ ..] = rest {
         match first {
             b'0'..=b'9' => {
                 let digit = i128::from(first - b'0');
-                mantissa = mantissa.checked_mul(10).and_then(|m| m.checked_add(digit)).ok_or(Refusal::Beyond)?;
+                let next = mantissa.and_then(|mantissa| mantissa.checked_mul(10)?.checked_add(digit));
+                if next.is_none() {
+                    let known = mantissa.map_or(wide, i256::from_i128);
+                    let next = known.checked_mul(i256::from_i128(10)).and_then(|known| known.checked_add(digit.into()));
+                    wide = next.ok_or(Refusal::Beyond)?;
+                }
+                mantissa = next;
                 decimals = decimals.map(|count| count + 1);
             }
             b'.' if decimals.is_none() => decimals = Some(0),
@@ -147,14 +157,19 @@ fn parse_decimal(text: &[u8]) -> Result<Numeric, Refusal> {
         [] => 0,
         [_, exponent @ ..] => parse_exponent(exponent)?,
     };
-    let mantissa = if is_negative { -mantissa } else { mantissa };
+    let mantissa = mantissa.map_or(wide, i256::from_i128);
+    let mantissa = if is_negative { mantissa.wrapping_neg() } else { mantissa };
     let scale = decimals.unwrap_or(0) - exponent;
     if scale >= 0 {
         let scale = u16::try_from(scale).map_err(|_| Refusal::Beyond)?;
-        return Numeric::new(mantissa, scale).map_err(|_| Refusal::Beyond);
+        return Numeric::from_wide(mantissa, scale).map_err(|_| Refusal::Beyond);
     }
     let digits = u32::try_from(-scale).map_err(|_| Refusal::Beyond)?;
-    Numeric::new(shift_left(mantissa, digits).ok_or(Refusal::Beyond)?, 0).map_err(|_| Refusal::Beyond)
+    if mantissa == i256::ZERO {
+        return Ok(Numeric::ZERO);
+    }
+    let shifted = wide::power(digits).and_then(|power| mantissa.checked_mul(power)).ok_or(Refusal::Beyond)?;
+    Numeric::from_wide(shifted, 0).map_err(|_| Refusal::Beyond)
 }
 
 fn parse_exponent(text: &[u8]) -> Result<i64, Refusal> {
@@ -207,15 +222,23 @@ fn finite_to_f64(mantissa: i128, scale: u16) -> Result<f64, NumericError> {
     {
         return Ok(mantissa as f64 / unit as f64);
     }
-    let value: f64 = float_text(mantissa, scale).parse().map_err(|_| NumericError::Beyond)?;
-    // float8in raises on underflow to zero; overflow needs more digits than are held.
-    if value == 0.0 && mantissa != 0 {
-        return Err(NumericError::Raises("out of range for type double precision"));
-    }
-    Ok(value)
+    if mantissa == 0 { Ok(0.0) } else { text_to_f64(&float_text(mantissa, scale)) }
 }
 
-fn float_text(mantissa: i128, scale: u16) -> String {
+/// Of what is not zero.
+fn text_to_f64(text: &str) -> Result<f64, NumericError> {
+    let value: f64 = text.parse().map_err(|_| NumericError::Beyond)?;
+    // float8in raises on underflow to zero; overflow needs more digits than are held.
+    if value == 0.0 { Err(NumericError::Raises("out of range for type double precision")) } else { Ok(value) }
+}
+
+fn text_to_f32(text: &str, is_zero: bool) -> Result<f32, NumericError> {
+    let value: f32 = text.parse().map_err(|_| NumericError::Beyond)?;
+    let is_lost = value.is_infinite() || (value == 0.0 && !is_zero);
+    if is_lost { Err(NumericError::Raises("out of range for type real")) } else { Ok(value) }
+}
+
+fn float_text(mantissa: impl std::fmt::Display, scale: u16) -> String {
     format!("{mantissa}e-{scale}")
 }
 

@@ -26,6 +26,7 @@ const LOGARITHM_OF_ZERO: NumericError = NumericError::Raises("cannot take logari
 impl Numeric {
     pub fn sqrt(self) -> Result<Self, NumericError> {
         const NEGATIVE: NumericError = NumericError::Raises("cannot take square root of a negative number");
+        self.refuse_wide()?;
         let Self::Finite { mantissa, scale } = self else {
             return if self.signum() < 0 { Err(NEGATIVE) } else { Ok(self) };
         };
@@ -53,6 +54,7 @@ impl Numeric {
     }
 
     pub fn exp(self) -> Result<Self, NumericError> {
+        self.refuse_wide()?;
         let Self::Finite { mantissa, scale } = self else {
             return Ok(if self == Self::NegativeInfinity { Self::ZERO } else { self });
         };
@@ -68,6 +70,7 @@ impl Numeric {
     }
 
     pub fn ln(self) -> Result<Self, NumericError> {
+        self.refuse_wide()?;
         let Self::Finite { mantissa, scale } = self else {
             return if self.signum() < 0 { Err(LOGARITHM_OF_NEGATIVE) } else { Ok(self) };
         };
@@ -84,6 +87,7 @@ impl Numeric {
 
     /// log(`self`, `of`): the logarithm of `of` to base `self`.
     pub fn log(self, of: Self) -> Result<Self, NumericError> {
+        self.refuse_wide().and(of.refuse_wide())?;
         let (Self::Finite { mantissa: base, scale: base_scale }, Self::Finite { mantissa, scale }) = (self, of) else {
             return logarithm_of_special(self, of);
         };

@@ -1,8 +1,9 @@
 //! PostgreSQL's numeric: exact decimal values with a display scale of their own, and columns of them.
 //!
-//! [`Numeric`] holds up to 38 digits; whatever needs more ends in [`NumericError::Beyond`] and goes upstream.
+//! [`Numeric`] holds up to 38 digits in 128 bits, up to 76 in 256 (`wide`); whatever needs more ends in [`NumericError::Beyond`] and
+//! goes upstream.
 //! Display scale follows PostgreSQL's backend/utils/adt/numeric.c operation by operation, because it is visible in
-//! the text. [`mod@array`] has the three array forms, [`arithmetic`] the operators, [`convert`] text, integers and
+//! the text. [`mod@array`] has the four array forms, [`arithmetic`] the operators, [`convert`] text, integers and
 //! floats, [`pattern`] to_char, [`wire`] the binary format; `irrational` and `power` the roots, logarithms and powers.
 
 pub mod arithmetic;
@@ -12,6 +13,7 @@ mod irrational;
 pub mod pattern;
 mod power;
 mod real;
+pub mod wide;
 pub mod wire;
 
 use std::cmp::Ordering;
@@ -22,7 +24,7 @@ pub use power::PowerScale;
 
 use super::Numeric;
 
-/// Digits that a mantissa may have.
+/// Digits that a mantissa of 128 bits may have.
 pub const DIGITS_MAX: u32 = 38;
 
 /// Every mantissa is smaller than this in magnitude.
@@ -50,8 +52,8 @@ pub enum NumericError {
     /// PostgreSQL raises an error, with this text.
     #[error("{0}")]
     Raises(&'static str),
-    /// PostgreSQL has a result; it does not fit 38 digits.
-    #[error("numeric of more than 38 digits")]
+    /// PostgreSQL has a result; it is not held, or not computed of so many digits.
+    #[error("numeric of more digits than are held")]
     Beyond,
     /// Too near to the middle between two results to know which of them PostgreSQL's own rounding gives.
     #[error("numeric whose last digit is in doubt")]
@@ -74,13 +76,14 @@ impl Numeric {
     }
 
     pub fn is_finite(self) -> bool {
-        matches!(self, Self::Finite { .. })
+        matches!(self, Self::Finite { .. } | Self::Wide { .. })
     }
 
     /// -1, 0 or 1. NaN has no sign and counts as positive, as it sorts after every other value.
     pub fn signum(self) -> i32 {
         match self {
             Self::Finite { mantissa, .. } => mantissa.signum() as i32,
+            Self::Wide { mantissa, .. } => wide::sign(mantissa),
             Self::NaN | Self::PositiveInfinity => 1,
             Self::NegativeInfinity => -1,
         }
@@ -89,7 +92,7 @@ impl Numeric {
     /// The scale that PostgreSQL's scale() reports; special values have none.
     pub fn scale(self) -> Option<u16> {
         match self {
-            Self::Finite { scale, .. } => Some(scale),
+            Self::Finite { scale, .. } | Self::Wide { scale, .. } => Some(scale),
             Self::NaN | Self::PositiveInfinity | Self::NegativeInfinity => None,
         }
     }
@@ -97,6 +100,9 @@ impl Numeric {
     /// The form in which values that compare equal are the same: no trailing zeros after the point.
     /// For hashing and grouping; not for output.
     pub fn normalized(self) -> Self {
+        if let Self::Wide { mantissa, scale } = self {
+            return wide::normalized(mantissa, scale);
+        }
         let Self::Finite { mut mantissa, mut scale } = self else { return self };
         if mantissa == 0 {
             return Self::ZERO;
@@ -115,14 +121,17 @@ impl Numeric {
             (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) => {
                 compare_finite(a, x, b, y)
             }
-            _ => self.rank().cmp(&other.rank()),
+            _ => match (self.parts(), other.parts()) {
+                (Some(a), Some(b)) => wide::compare(a, b),
+                _ => self.rank().cmp(&other.rank()),
+            },
         }
     }
 
     fn rank(self) -> u8 {
         match self {
             Self::NegativeInfinity => 0,
-            Self::Finite { .. } => 1,
+            Self::Finite { .. } | Self::Wide { .. } => 1,
             Self::PositiveInfinity => 2,
             Self::NaN => 3,
         }
@@ -132,6 +141,17 @@ impl Numeric {
     pub fn write_text(self, out: &mut Vec<u8>) {
         match self {
             Self::Finite { mantissa, scale } => write_decimal(mantissa, scale, out),
+            Self::Wide { mantissa, scale } => {
+                let digits = mantissa.to_string();
+                let digits = match digits.strip_prefix('-') {
+                    Some(digits) => {
+                        out.push(b'-');
+                        digits
+                    }
+                    None => &digits,
+                };
+                write_digits(digits.as_bytes(), scale, out);
+            }
             Self::NaN => out.extend_from_slice(b"NaN"),
             Self::PositiveInfinity => out.extend_from_slice(b"Infinity"),
             Self::NegativeInfinity => out.extend_from_slice(b"-Infinity"),
@@ -180,6 +200,10 @@ pub fn write_decimal(mantissa: i128, scale: u16, out: &mut Vec<u8>) {
         Err(_) => digits.format(magnitude),
     }
     .as_bytes();
+    write_digits(digits, scale, out);
+}
+
+fn write_digits(digits: &[u8], scale: u16, out: &mut Vec<u8>) {
     let scale = usize::from(scale);
     if scale == 0 {
         out.extend_from_slice(digits);

@@ -27,6 +27,7 @@ const COMPLEX: NumericError =
 impl Numeric {
     /// `self` ^ `exponent`. Without `power_scale`, what depends on it is refused.
     pub fn power(self, exponent: Self, power_scale: Option<PowerScale>) -> Result<Self, NumericError> {
+        self.refuse_wide().and(exponent.refuse_wide())?;
         let (Self::Finite { mantissa, scale }, Self::Finite { scale: exponent_scale, .. }) = (self, exponent) else {
             return power_of_special(self, exponent);
         };
@@ -54,7 +55,11 @@ impl Numeric {
 fn whole_value(value: Numeric) -> Option<i128> {
     match value.normalized() {
         Numeric::Finite { mantissa, scale: 0 } => Some(mantissa),
-        Numeric::Finite { .. } | Numeric::NaN | Numeric::PositiveInfinity | Numeric::NegativeInfinity => None,
+        Numeric::Finite { .. }
+        | Numeric::Wide { .. }
+        | Numeric::NaN
+        | Numeric::PositiveInfinity
+        | Numeric::NegativeInfinity => None,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use arrow::datatypes::i256;
+use num_bigint::BigInt;
 use proptest::prelude::*;
 
 use super::*;
@@ -262,7 +264,7 @@ fn powers_have_the_scale_of_their_release() {
         let power = |scale| number(base).power(number(exponent), scale);
         assert_eq!(text(power(Some(PowerScale::SixteenDecimals))), *until_15, "{base} ^ {exponent}");
         assert_eq!(text(power(Some(PowerScale::SixteenDigits))), *from_16, "{base} ^ {exponent}");
-        let unknown = if until_15 == from_16 { until_15 } else { "numeric of more than 38 digits" };
+        let unknown = if until_15 == from_16 { until_15 } else { "numeric of more digits than are held" };
         assert_eq!(text(power(None)), unknown, "{base} ^ {exponent}");
     }
 }
@@ -431,18 +433,24 @@ fn input_syntax_is_numeric_in_s() {
         assert!(matches!(Numeric::parse(input), Err(ParseError::Raises(_))), "{input}");
     }
     // Right in PostgreSQL, but not held here.
-    for input in ["1e38", "0.000000000000000000000000000000000000011111111111111111111111111111111111111111", "1e 5"] {
+    for input in ["1e76", "0.0011111111111111111111111111111111111111111111111111111111111111111111111111111", "1e 5"] {
         assert!(matches!(Numeric::parse(input), Err(ParseError::Beyond(_))), "{input}");
     }
 }
 
 #[test]
-fn results_beyond_38_digits_are_refused() {
+fn results_beyond_38_digits_are_wide() {
     let large = number("99999999999999999999999999999999999999");
-    assert_eq!(large.add(number("1")), Err(NumericError::Beyond));
-    assert_eq!(large.mul(number("10")), Err(NumericError::Beyond));
-    assert_eq!(large.round(1), Err(NumericError::Beyond));
-    assert_eq!(large.div(number("0.1")), Err(NumericError::Beyond));
+    assert_eq!(text(large.add(number("1"))), "100000000000000000000000000000000000000");
+    assert_eq!(text(large.mul(number("10"))), "999999999999999999999999999999999999990");
+    assert_eq!(text(large.round(1)), "99999999999999999999999999999999999999.0");
+    assert_eq!(text(large.div(number("0.1"))), "999999999999999999999999999999999999990.0");
+    assert_eq!(text(large.mul(large)), "9999999999999999999999999999999999999800000000000000000000000000000000000001");
+    // Digits that are not needed any more are given up again.
+    assert!(!large.add(number("1")).and_then(|sum| sum.sub(number("1"))).unwrap().is_wide());
+    assert_eq!(large.mul(large).and_then(|square| square.mul(number("10"))), Err(NumericError::Beyond));
+    assert_eq!(number("1e75").add(number("9e75")), Err(NumericError::Beyond));
+    assert_eq!(number("1e75").exp(), Err(NumericError::Beyond));
     assert_eq!(text(large.sub(number("1"))), "99999999999999999999999999999999999998");
     // The dividend needs 192 bits, the quotient does not.
     assert_eq!(text(large.div(large)), "1.00000000000000000000");
@@ -466,14 +474,34 @@ fn malformed_binary_is_refused() {
         assert!(matches!(Numeric::decode_binary(&sent(words)), Err(ParseError::Raises(_))), "{words:x?}");
     }
     assert!(matches!(Numeric::decode_binary(&sent(&[1, 0x7fff, 0, 0, 1])), Err(ParseError::Beyond(_))));
+    assert!(matches!(Numeric::decode_binary(&sent(&[2, 12, 0, 0, 1, 10_000])), Err(ParseError::Raises(_))));
+    assert_eq!(
+        Numeric::decode_binary(&sent(&[2, 9, 0x4000, 2, 123, 4567])),
+        Ok(number("-123456700000000000000000000000000000000.00"))
+    );
     // Digits below the display scale are cut off, as numeric_recv does.
     assert_eq!(Numeric::decode_binary(&sent(&[2, 0, 0, 2, 1, 2399])), Ok(number("1.23")));
 }
 
 fn finite() -> impl Strategy<Value = Numeric> {
-    (any::<i64>(), 0u32..19, 0u16..25)
+    let narrow = (any::<i64>(), 0u32..19, 0u16..25)
         .prop_map(|(mantissa, cut, scale)| (i128::from(mantissa) / power_of_ten(cut).unwrap(), scale))
-        .prop_map(|(mantissa, scale)| Numeric::Finite { mantissa, scale })
+        .prop_map(|(mantissa, scale)| Numeric::Finite { mantissa, scale });
+    prop_oneof![3 => narrow, 2 => wide()]
+}
+
+/// Up to 76 digits.
+fn wide() -> impl Strategy<Value = Numeric> {
+    ("-?[0-9]{1,76}", 0u16..80).prop_filter_map("not zero with a sign", |(digits, scale)| {
+        let mantissa = i256::from_string(&digits)?;
+        Numeric::from_wide(mantissa, scale).ok()
+    })
+}
+
+/// The same by arbitrary digits.
+fn big(value: Numeric) -> (BigInt, u16) {
+    let (mantissa, scale) = value.parts().unwrap();
+    (mantissa.to_string().parse().unwrap(), scale)
 }
 
 proptest! {
@@ -483,6 +511,27 @@ proptest! {
         let mut bytes = Vec::new();
         value.encode_binary(&mut bytes);
         prop_assert_eq!(Numeric::decode_binary(&bytes), Ok(value));
+    }
+
+    #[test]
+    fn wide_arithmetic_is_that_of_arbitrary_digits(a in finite(), b in finite()) {
+        let ((p, x), (q, y)) = (big(a), big(b));
+        let scale = x.max(y);
+        let ten = |digits: u16| BigInt::from(10).pow(u32::from(digits));
+        let (p, q) = (p * ten(scale - x), q * ten(scale - y));
+        let is_long = |number: &BigInt| number.magnitude().to_string().len() > 76;
+        let is = |result: Result<Numeric, NumericError>, expected: BigInt, scale: u16| match result {
+            Ok(result) => big(result) == (expected, scale),
+            // Refused is what does not fit, or not on the way.
+            Err(error) => error == NumericError::Beyond && [&expected, &p, &q].into_iter().any(is_long),
+        };
+        prop_assert!(is(a.add(b), &p + &q, scale));
+        prop_assert!(is(a.sub(b), &p - &q, scale));
+        prop_assert!(is(a.mul(b), big(a).0 * big(b).0, x + y));
+        prop_assert_eq!(a.cmp(b), p.cmp(&q));
+        if b.signum() != 0 {
+            prop_assert!(is(a.rem(b), &p % &q, scale));
+        }
     }
 
     #[test]

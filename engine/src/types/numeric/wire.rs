@@ -7,7 +7,9 @@
 //! | sign | 0x0000, 0x4000 (negative), 0xC000 (NaN), 0xD000, 0xF000 (±infinity) |
 //! | dscale | decimals that are displayed |
 
-use super::{MANTISSA_LIMIT, NumericError, POWERS_OF_TEN};
+use arrow::datatypes::i256;
+
+use super::{MANTISSA_LIMIT, NumericError, POWERS_OF_TEN, wide};
 use crate::types::Numeric;
 use crate::types::text::ParseError;
 
@@ -42,7 +44,10 @@ impl Numeric {
         if scale & SCALE_MASK != scale {
             return Err(ParseError::Raises("invalid scale in external \"numeric\" value".into()));
         }
-        let magnitude = decode_magnitude(digits, weight, scale)?;
+        let magnitude = match decode_magnitude(digits, weight, scale) {
+            Err(ParseError::Beyond(_)) => return decode_wide(digits, weight, sign == SIGN_NEGATIVE, scale),
+            magnitude => magnitude?,
+        };
         let mantissa = if sign == SIGN_NEGATIVE { -magnitude } else { magnitude };
         Ok(Self::Finite { mantissa, scale })
     }
@@ -54,6 +59,7 @@ impl Numeric {
         };
         match self {
             Self::Finite { mantissa, scale } => encode_decimal(mantissa, scale, out),
+            Self::Wide { mantissa, scale } => encode_wide(mantissa, scale, out),
             Self::NaN => special(SIGN_NAN, 0, out),
             Self::PositiveInfinity => special(SIGN_POSITIVE_INFINITY, INFINITY_SCALE, out),
             Self::NegativeInfinity => special(SIGN_NEGATIVE_INFINITY, INFINITY_SCALE, out),
@@ -160,6 +166,40 @@ fn decode_magnitude(digits: &[u8], weight: i16, scale: u16) -> Result<i128, Pars
         magnitude = magnitude.checked_mul(*unit).ok_or(NumericError::Beyond)?;
     }
     if magnitude >= MANTISSA_LIMIT { Err(NumericError::Beyond.into()) } else { Ok(magnitude) }
+}
+
+/// As [`decode_magnitude`], in 256 bits; the digits are known to be some.
+fn decode_wide(digits: &[u8], weight: i16, is_negative: bool, scale: u16) -> Result<Numeric, ParseError> {
+    let mut text = String::with_capacity(digits.len() * 2 + 16);
+    if is_negative {
+        text.push('-');
+    }
+    for pair in digits.chunks_exact(2) {
+        let digit = u16::from_be_bytes([pair[0], pair[1]]);
+        if u64::from(digit) >= BASE {
+            return Err(ParseError::Raises("invalid digit in external \"numeric\" value".into()));
+        }
+        text.push_str(&format!("{digit:04}"));
+    }
+    // More decimals than trunc() leaves.
+    if scale > 1_000 {
+        return Err(NumericError::Beyond.into());
+    }
+    // The last digit is padded with zeros.
+    let written = text.trim_end_matches('0');
+    let padding = (text.len() - written.len()) as i32;
+    let exponent = 4 * (i32::from(weight) + 1) - 2 * digits.len() as i32 + padding;
+    Ok(Numeric::parse(&format!("{written}e{exponent}"))?.trunc(i32::from(scale))?)
+}
+
+/// As [`encode_decimal`].
+fn encode_wide(mantissa: i256, scale: u16, out: &mut Vec<u8>) {
+    let digits = wide::base_digits(mantissa, u32::from((4 - scale % 4) % 4));
+    let weight = digits.len() as i32 - i32::from(scale.div_ceil(4)) - 1;
+    let kept = digits.iter().position(|digit| *digit != 0).map_or(&[][..], |first| &digits[first..]);
+    let sign = if mantissa < i256::ZERO { SIGN_NEGATIVE } else { SIGN_POSITIVE };
+    out.extend_from_slice(&header(kept.len() as u16, weight as i16, sign, scale));
+    kept.iter().rev().for_each(|digit| out.extend_from_slice(&digit.to_be_bytes()));
 }
 
 fn malformed() -> ParseError {
