@@ -61,7 +61,8 @@ enum Protocol {
 }
 
 fn ask(client: &mut RawClient, protocol: Protocol, case: &Case) -> RawReply {
-    let parameters: Vec<Option<&str>> = case.parameters.iter().map(|p| Some(p.as_str())).collect();
+    let parameters: Vec<Option<&str>> =
+        case.parameters.iter().map(|p| Some(p.as_str()).filter(|p| *p != "\\N")).collect();
     match protocol {
         Protocol::Simple => client.simple(&case.sql),
         Protocol::ExtendedText => client.extended(&case.sql, &parameters, 0),
@@ -197,11 +198,18 @@ fn structured_queries_have_upstreams_answers() {
     let mut pair = Pair::new(direct(cluster), freshet.address(), &database, &[]);
     let cases = script(include_str!("../sql/queries.sql"));
     assert!(cases.len() > 170, "the script was read");
+    let with_parameters = parameter_script(include_str!("../sql/queries.parameters.sql"));
+    assert!(with_parameters.len() > 12, "the script was read");
     let mut problems = Vec::new();
-    for protocol in [Protocol::Simple, Protocol::ExtendedBinary] {
+    for (protocol, cases) in [
+        (Protocol::Simple, &cases),
+        (Protocol::ExtendedBinary, &cases),
+        (Protocol::ExtendedText, &with_parameters),
+        (Protocol::ExtendedBinary, &with_parameters),
+    ] {
         problems.extend(cases.iter().filter_map(|case| pair.check(protocol, case)));
     }
-    report(&problems, cases.len() * 2);
+    report(&problems, (cases.len() + with_parameters.len()) * 2);
 }
 
 /// Settings that an answer may depend on.

@@ -7,7 +7,7 @@
 mod pull;
 
 use crate::binder::dependent::Independent;
-use crate::binder::relation::{AGGREGATE_BASE, RIGHT_BASE, any_column, as_outer, map_columns};
+use crate::binder::relation::{AGGREGATE_BASE, RIGHT_BASE, SCALAR_BASE, any_column, as_outer, map_columns};
 use crate::binder::subquery::{Asked, Subquery, all_of, conjuncts, placed};
 use crate::binder::typed::children_mut;
 use crate::binder::{
@@ -15,7 +15,7 @@ use crate::binder::{
     WindowCall, WindowFrame, WindowKind, unsupported,
 };
 use crate::catalog::Collation;
-use crate::catalog::functions::{self, AggregateFunction, Function, WindowFunction};
+use crate::catalog::functions::{self, AggregateFunction, Function, LIMIT, OFFSET, WindowFunction};
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Exclusion, FrameUnit};
 use crate::types::{PgType, Value};
@@ -472,8 +472,25 @@ fn has_one_row(relation: &BoundRelation) -> bool {
 }
 
 /// A number of rows that is known and fine.
+/// Whether LIMIT or OFFSET is given a number that is known when the statement begins.
 pub(super) fn is_count(expr: &BoundExpr) -> bool {
-    matches!(expr, BoundExpr::Literal { value: Value::Null | Value::Int8(0..), .. })
+    match expr {
+        BoundExpr::Literal { value, .. } => matches!(value, Value::Null | Value::Int8(0..)),
+        BoundExpr::Parameter { index, .. } => *index < SCALAR_BASE,
+        BoundExpr::Call { arguments, .. } => arguments.iter().all(|argument| match argument {
+            BoundExpr::Literal { .. } => true,
+            argument => is_count(argument),
+        }),
+        _ => false,
+    }
+}
+
+/// A literal is one; what it is made of is computed before any row is, with its errors.
+fn counted(expr: BoundExpr, by: &'static Function) -> BoundExpr {
+    match expr {
+        BoundExpr::Literal { .. } => expr,
+        _ => BoundExpr::Call { function: by, arguments: vec![expr], expr_type: INT8 },
+    }
 }
 
 fn restored(relation: BoundRelation, wrappers: Vec<Wrapper>) -> BoundRelation {
@@ -578,6 +595,7 @@ pub(super) fn first_of_each(
     offset: Option<BoundExpr>,
 ) -> Bound<BoundRelation> {
     let width = input.width();
+    let (limit, offset) = (limit.map(|limit| counted(limit, &LIMIT)), offset.map(|offset| counted(offset, &OFFSET)));
     let number = row_number(partition, order);
     let numbered = BoundRelation::Window { input: Box::new(input), calls: vec![number] };
     let column = || BoundExpr::Column { index: width, expr_type: INT8 };

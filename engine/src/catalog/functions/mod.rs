@@ -18,6 +18,7 @@ mod cast_number;
 mod cast_text;
 mod collation;
 mod comparison;
+mod count;
 mod datetime;
 mod float;
 mod format;
@@ -44,6 +45,7 @@ pub use array::{CONSTRUCT, EQUALS_ANY, FUNCTIONS as ARRAY_FUNCTIONS, TO_STRING, 
 pub use array_parts::{COMPARISONS as ARRAY_COMPARISONS, PARTS as ARRAY_PARTS, SLICE, SPLIT};
 pub use bits::{BITS_INT4, BITS_INT8};
 pub use collation::{LABEL, LABEL_AT, LOWER, LOWER_ASCII, PLACE, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
+pub use count::{LIMIT, OFFSET};
 pub use json_output::{
     JSON_ARRAY, JSON_LIST, JSON_MEMBER, JSON_OBJECT, JSON_OBJECT_OF, JSON_RECORD, JSON_VALUE, JSONB_OF,
 };

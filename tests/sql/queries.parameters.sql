@@ -1,0 +1,19 @@
+-- Statement => parameters, as text, separated by |; \N is NULL.
+SELECT t.id, s.n FROM teams t LEFT JOIN LATERAL (SELECT json_agg(q.name ORDER BY q.id) AS n FROM (SELECT p.id, p.name FROM people p WHERE p.team = t.id ORDER BY p.id LIMIT $1) q) s ON true ORDER BY 1 => 2
+SELECT t.id, s.n FROM teams t LEFT JOIN LATERAL (SELECT json_agg(q.name ORDER BY q.id) AS n FROM (SELECT p.id, p.name FROM people p WHERE p.team = t.id ORDER BY p.id LIMIT $1 OFFSET $2) q) s ON true ORDER BY 1 => 2 | 1
+SELECT t.id, s.n FROM teams t LEFT JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM people p WHERE p.team = t.id LIMIT $1 OFFSET $2) q) s ON true ORDER BY 1 => \N | \N
+SELECT t.id, s.n FROM teams t LEFT JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM people p WHERE p.team = t.id LIMIT $1 OFFSET $2) q) s ON true ORDER BY 1 => 9223372036854775807 | 1
+SELECT t.id FROM teams t WHERE EXISTS (SELECT 1 FROM people p WHERE p.team = t.id LIMIT $1) ORDER BY 1 => 1
+SELECT t.id FROM teams t WHERE EXISTS (SELECT 1 FROM people p WHERE p.team = t.id LIMIT $1) ORDER BY 1 => 0
+SELECT t.id FROM teams t WHERE EXISTS (SELECT 1 FROM people p WHERE p.team = t.id OFFSET $1) ORDER BY 1 => 1
+SELECT t.id, (SELECT p.name FROM people p WHERE p.team = t.id ORDER BY p.salary DESC NULLS LAST, p.id LIMIT $1) FROM teams t ORDER BY 1 => 1
+SELECT t.id, (SELECT p.name FROM people p WHERE p.team = t.id ORDER BY p.id LIMIT 1 OFFSET $1) FROM teams t ORDER BY 1 => 1
+SELECT p.id FROM people p WHERE p.id IN (SELECT v.person FROM visits v WHERE v.person > p.id - 2 ORDER BY v.took, v.id LIMIT $1) ORDER BY 1 => 2
+SELECT p.id, s.id FROM people p JOIN LATERAL (SELECT v.id FROM visits v WHERE v.person >= p.id ORDER BY v.took, v.id LIMIT $1 + 1) s ON true ORDER BY 1, 2 => 1
+SELECT t.id, (SELECT count(*) FROM people p WHERE p.team = t.id LIMIT $1) FROM teams t ORDER BY 1 => 1
+SELECT t.id, (SELECT count(*) FROM people p WHERE p.team = t.id LIMIT $1) FROM teams t ORDER BY 1 => 0
+SELECT id FROM people ORDER BY id LIMIT $1 OFFSET $2 => 2 | 1
+-- relay: an error that upstream raises
+SELECT t.id FROM teams t WHERE EXISTS (SELECT 1 FROM people p WHERE p.team = t.id LIMIT $1) ORDER BY 1 => -1
+-- relay: an error that upstream raises, without any row
+SELECT t.id FROM teams t WHERE EXISTS (SELECT 1 FROM nothing p WHERE p.v = t.id OFFSET $1) ORDER BY 1 => -1
