@@ -99,6 +99,8 @@ SELECT a.id, b.id FROM lines a JOIN lines b ON a.t ~ ('^' || substring(b.t FROM 
 SELECT id, NULL ~ 'a', t ~ NULL FROM lines ORDER BY id;
 SELECT id, md5(t), md5(id::text), md5(u), md5('\x00ff'::bytea) FROM lines ORDER BY id;
 SELECT upper(md5(v)) || '!' FROM lines WHERE id < 4 ORDER BY id;
+SELECT id FROM lines WHERE t SIMILAR TO '%(hello|world)%' ORDER BY id;
+SELECT id, t SIMILAR TO '[a-z]+%', t NOT SIMILAR TO '_____%', v SIMILAR TO 'a|b' ESCAPE '#' FROM lines ORDER BY id;
 -- relay: the longest of several
 SELECT substring(t FROM 'a+b+') FROM lines ORDER BY id;
 -- relay: back references

@@ -84,6 +84,7 @@ impl Binder<'_> {
     pub(super) fn expression(&mut self, level: &mut Level, expr: &Expr) -> Bound<Typed> {
         match expr {
             Expr::Column(names) => self.column(&level.scope, names),
+            Expr::WholeRow(name) => Err(unsupported(format!("the row of {name} as a value"))),
             Expr::Number(digits) => self.number(digits),
             Expr::String(text) => Ok(unknown(Value::Text(text.as_str().into()))),
             Expr::Null => Ok(unknown(Value::Null)),

@@ -180,6 +180,11 @@ impl Binder<'_> {
                     return Ok(Item::Row(row));
                 }
             }
+            Expr::WholeRow(name) => {
+                let row = self.row_of_item(&level.scope, name)?;
+                level.has_row_value |= !level.inside_aggregate;
+                return Ok(Item::Row(row.ok_or_else(|| unsupported(format!("the row of {name} as a value")))?));
+            }
             Expr::Subquery(query) => {
                 if let Some((name, select)) = row_of(query)
                     && !self.is_column(&level.scope, name)?
@@ -197,6 +202,7 @@ impl Binder<'_> {
     pub(super) fn is_row(&mut self, level: &Level, arguments: &[Expr]) -> Bound<bool> {
         match arguments {
             [Expr::Column(names)] => Ok(self.whole_row(&level.scope, names)?.is_some()),
+            [Expr::WholeRow(name)] => Ok(self.row_of_item(&level.scope, name)?.is_some()),
             _ => Ok(false),
         }
     }
@@ -218,7 +224,12 @@ impl Binder<'_> {
         if !scope.items.iter().any(|item| item.name.as_ref() == Some(name)) || self.is_column(scope, name)? {
             return Ok(None);
         }
-        let Some(item) = scope.items.iter().find(|item| item.name.as_ref() == Some(name)) else { return Ok(None) };
+        self.row_of_item(scope, name)
+    }
+
+    /// `t.*` as a value, which is no column's (transformColumnRef).
+    fn row_of_item(&mut self, scope: &Scope, name: &str) -> Bound<Option<Vec<(Arc<str>, Typed)>>> {
+        let Some(item) = scope.items.iter().find(|item| item.name.as_deref() == Some(name)) else { return Ok(None) };
         match item.whole {
             Whole::Value => return Ok(None),
             Whole::Unknown => return Err(unsupported(format!("the row of {name} as a value"))),

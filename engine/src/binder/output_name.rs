@@ -21,6 +21,7 @@ fn strong(name: &str) -> Option<Suggestion<'_>> {
 fn suggested(expr: &Expr) -> Option<Suggestion<'_>> {
     match expr {
         Expr::Column(names) => strong(names.last()?),
+        Expr::WholeRow(name) => strong(name),
         Expr::Call(call) => strong(&call.name),
         Expr::NullIf(..) => strong("nullif"),
         Expr::Coalesce(_) => strong("coalesce"),

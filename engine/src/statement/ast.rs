@@ -227,6 +227,8 @@ pub struct OrderItem {
 pub enum Expr {
     /// `c`, `t.c`, `s.t.c`.
     Column(Vec<Name>),
+    /// `t.*` as a value.
+    WholeRow(Name),
     /// Digits as written, with the sign that doNegate folds in.
     Number(String),
     String(String),

@@ -50,3 +50,8 @@ let fractions = ARRAY[0.1, 0.9] ;; ARRAY[0, 1] ;; ARRAY[0.25::float8, NULL, 0.75
 SELECT percentile_cont({fractions}) WITHIN GROUP (ORDER BY d), percentile_disc({fractions}) WITHIN GROUP (ORDER BY d DESC), percentile_disc({fractions}) WITHIN GROUP (ORDER BY i) FROM numbers WHERE id IN (1, 2, 3, 4, 11, 14, 15);
 SELECT percentile_cont({fractions}) WITHIN GROUP (ORDER BY d) FROM numbers WHERE id < 0;
 SELECT id % 3 AS k, percentile_cont({fractions}) WITHIN GROUP (ORDER BY id), (percentile_disc({fractions}) WITHIN GROUP (ORDER BY id))[1] FROM numbers GROUP BY 1 ORDER BY 1;
+let pb = 0 ;; '-0' ;; 1 ;; 2 ;; -3 ;; 0.5 ;; 1.5 ;; 10 ;; 94906267 ;; 1e15 ;; 1e200 ;; -0.125 ;; 4e-320 ;; 'NaN' ;; 'Infinity' ;; '-Infinity' ;; NULL
+let pe = 0 ;; 1 ;; 2 ;; 3 ;; 10 ;; 62 ;; 500 ;; -1 ;; -2 ;; 0.5 ;; 1e10 ;; 'NaN' ;; 'Infinity' ;; '-Infinity' ;; NULL
+SELECT power({pb}::float8, {pe}::float8), pow({pb}::float8, {pe}::float8), {pb}::float8 ^ {pe}::float8;
+SELECT 2 ^ 10, 2 ^ 3 ^ 2, -2 ^ 2, power(2, 3), pow(10, 6), power(3::smallint, 4::bigint), 2 ^ 0.5::numeric;
+SELECT i, power(i, 2), i ^ 2 FROM numbers WHERE abs(i) < 1000000 ORDER BY id;

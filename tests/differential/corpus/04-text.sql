@@ -70,3 +70,7 @@ SELECT lower({a} COLLATE {collation}), upper({a} COLLATE {collation}), {a} COLLA
 SELECT id, rank() OVER (ORDER BY t COLLATE {collation}), count(*) OVER (PARTITION BY t COLLATE {collation}) FROM texts ORDER BY id;
 SELECT a.id, b.id FROM texts a JOIN texts b ON a.t COLLATE {collation} = b.v ORDER BY 1, 2;
 SELECT t COLLATE "C" < v COLLATE {collation} FROM texts WHERE id = 1;
+let similar = 'abc' ;; 'a%' ;; '_b_' ;; '(a|b)bc' ;; '[a-c]+' ;; '[^a]%' ;; 'a{1}bc' ;; 'ab?c*' ;; 'a.c' ;; '^abc$' ;; '' ;; 'a\%' ;; '100#%' ;; '[]a]' ;; 'a\"b' ;; 'é_' ;; 'ab\' ;; NULL
+let of_similar = 'abc' ;; 'a%' ;; 'bbc' ;; '' ;; '100%' ;; 'éa' ;; 'xabc' ;; 'a.c' ;; NULL
+SELECT {of_similar} SIMILAR TO {similar}, {of_similar} NOT SIMILAR TO {similar}, {of_similar}::varchar SIMILAR TO {similar} ESCAPE '#', {of_similar} SIMILAR TO {similar} ESCAPE '';
+SELECT similar_to_escape({similar}), similar_to_escape({similar}, '#'), 'abc' SIMILAR TO 'a%' AND true, NOT 'abc' SIMILAR TO 'x%', 'a' SIMILAR TO 'a' ESCAPE 'xy';

@@ -110,3 +110,12 @@ SELECT generate_series FROM generate_series({g});
 let epoch2 = 0 ;; 1 ;; -3 ;; 1700000000
 SELECT timestamp 'epoch' + {epoch2} * interval '1 second', date '2024-01-31' + interval '1 month' * {epoch2};
 SELECT now() = now(), current_date - current_date, now() - current_timestamp, localtimestamp = now()::timestamp, current_date = now()::date;
+let o1 = '2024-01-01' ;; '2024-01-05 12:00' ;; 'infinity' ;; NULL
+let o2 = '2024-01-05 12:00' ;; '2024-01-03' ;; '-infinity' ;; NULL
+let o3 = '2024-01-03' ;; '2024-01-05 12:00' ;; NULL
+let o4 = '2024-01-04' ;; '2024-01-01' ;; NULL
+SELECT ({o1}::timestamp, {o2}::timestamp) OVERLAPS ({o3}::timestamp, {o4}::timestamp), (({o1}::timestamptz, {o2}) OVERLAPS ({o3}, {o4})) IS TRUE, NOT ({o1}::date, {o2}::date) OVERLAPS ({o3}::date, {o4}::date);
+let clock = '10:30' ;; '09:00' ;; '24:00' ;; '10:00'
+SELECT ('10:00'::time, {clock}::time) OVERLAPS ({clock}::time, '12:00'::time);
+SELECT overlaps('10:00'::time, '11:00', '10:30', '12:00');
+SELECT ('2024-01-01'::timestamp, '1 day'::interval) OVERLAPS ('2024-01-01 12:00'::timestamp, '1 hour'::interval);

@@ -1,5 +1,5 @@
-//! Arithmetic and rounding on float4 and float8. Only what is exact by IEEE 754 is here: exp, ln, power and the like
-//! may differ in the last bit between C libraries, so they go upstream.
+//! Arithmetic and rounding on float4 and float8. Only what is exact by IEEE 754 is here: exp, ln and the like may differ in the
+//! last bit between C libraries, so they go upstream, as do powers unless the result is exact.
 
 use arrow::array::ArrayRef;
 
@@ -123,6 +123,39 @@ fn square_root(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayR
     )
 }
 
+/// dpow, where every C library agrees: the power is a float itself.
+fn power(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    let f = |base: f64, exponent: f64| exact_power(base, exponent).map_or((0.0, true), |power| (power, false));
+    checked_binary(o, rows, f, |_, _| EvalError::Beyond("power of double precision that is rounded".to_owned()))
+}
+
+fn exact_power(base: f64, exponent: f64) -> Option<f64> {
+    if exponent == 0.0 || base == 1.0 {
+        return Some(1.0);
+    }
+    let times = if exponent.fract() == 0.0 && exponent.abs() <= 1074.0 { exponent as i32 } else { return None };
+    if base == 0.0 && base.is_sign_positive() && times > 0 {
+        return Some(0.0);
+    }
+    if !base.is_normal() {
+        return None;
+    }
+    // The base is an odd number times a power of two.
+    const FRACTION_BITS: i32 = 52;
+    let fraction = (base.to_bits() & ((1 << FRACTION_BITS) - 1)) | (1 << FRACTION_BITS);
+    let shift = fraction.trailing_zeros() as i32;
+    let scale = ((base.to_bits() >> FRACTION_BITS) & 0x7ff) as i32 - 1023 - FRACTION_BITS + shift;
+    let odd = fraction >> shift;
+    let magnitude = match (odd, times) {
+        (1, _) => 1,
+        (_, 1..) => odd.checked_pow(times.unsigned_abs()).filter(|power| *power < 1 << (FRACTION_BITS + 1))?,
+        _ => return None,
+    };
+    let scale = scale.checked_mul(times).filter(|scale| (-1000..=900).contains(scale))?;
+    let power = magnitude as f64 * 2f64.powi(scale);
+    Some(if base < 0.0 && times % 2 != 0 { -power } else { power })
+}
+
 macro_rules! float_entries {
     ($($module:ident $left:ident $right:ident $result:ident $source:literal),+ $(,)?) => {
         &[$(
@@ -159,5 +192,8 @@ pub(super) static ENTRIES: &[Function] = &[
     Function::immutable("degrees", &[Float8], Float8, degrees, "float.c degrees"),
     Function::immutable("radians", &[Float8], Float8, radians, "float.c radians"),
     Function::immutable("sqrt", &[Float8], Float8, square_root, "float.c dsqrt"),
+    Function::immutable("power", &[Float8, Float8], Float8, power, "float.c dpow"),
+    Function::immutable("pow", &[Float8, Float8], Float8, power, "float.c dpow"),
+    Function::immutable("^", &[Float8, Float8], Float8, power, "float.c dpow"),
     Function::immutable("|/", &[Float8], Float8, square_root, "float.c dsqrt"),
 ];

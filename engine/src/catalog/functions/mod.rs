@@ -28,6 +28,7 @@ mod network;
 mod number_pattern;
 mod numeric_arithmetic;
 mod numeric_powers;
+mod overlap;
 mod pattern;
 mod plain_json;
 mod registry;

@@ -263,6 +263,61 @@ fn replace_escape(pattern: &str, escape: char, out: &mut String) {
     }
 }
 
+/// The pattern of SIMILAR TO as a regular expression.
+fn similar_to_escape(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text,)>(o, rows, |(pattern,), out| similar(pattern, Some('\\'), out))
+}
+
+fn similar_to_own_escape(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_text::<(Text, Text)>(o, rows, |(pattern, escape), out| {
+        let mut characters = escape.chars();
+        match (characters.next(), characters.next()) {
+            (escape, None) => similar(pattern, escape, out),
+            (_, Some(_)) => Err(EvalError::Raises("invalid escape string".to_owned())),
+        }
+    })
+}
+
+/// similar_escape_internal. What brackets and escapes within them mean has changed in minor releases; parts that
+/// escape-double-quote separates are for substring() only.
+fn similar(pattern: &str, escape: Option<char>, out: &mut String) -> Result<(), EvalError> {
+    let beyond = |what: &str| Err(EvalError::Beyond(format!("SIMILAR TO: {what}")));
+    out.push_str("^(?:");
+    let mut characters = pattern.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            _ if Some(character) == escape => match characters.next() {
+                Some('"') => return beyond("escape-double-quote"),
+                Some(escaped) => out.extend(['\\', escaped]),
+                None => return beyond("an escape at the end"),
+            },
+            '[' => {
+                out.push('[');
+                out.extend(characters.next_if_eq(&'^'));
+                let mut count = 0;
+                loop {
+                    match characters.next() {
+                        Some(']') if count > 0 => break,
+                        Some(plain) if !matches!(plain, '[' | ']' | '^' | '\\') && Some(plain) != escape => {
+                            out.push(plain)
+                        }
+                        _ => return beyond("brackets"),
+                    }
+                    count += 1;
+                }
+                out.push(']');
+            }
+            '%' => out.push_str(".*"),
+            '_' => out.push('.'),
+            '(' => out.push_str("(?:"),
+            '\\' | '.' | '^' | '$' => out.extend(['\\', character]),
+            other => out.push(other),
+        }
+    }
+    out.push_str(")$");
+    Ok(())
+}
+
 pub(super) static ENTRIES: &[Function] = &[
     Function::immutable("~~", &[TextType, TextType], Bool, text_like, "like.c textlike"),
     Function::immutable("~~", &[Name, TextType], Bool, text_like, "like.c namelike"),
@@ -283,4 +338,12 @@ pub(super) static ENTRIES: &[Function] = &[
     Function::immutable("notlike", &[TextType, TextType], Bool, text_not_like, "like.c textnlike"),
     Function::immutable("notlike", &[Name, TextType], Bool, text_not_like, "like.c namenlike"),
     Function::immutable("like_escape", &[TextType, TextType], TextType, like_escape, "like_match.c do_like_escape"),
+    Function::immutable("similar_to_escape", &[TextType], TextType, similar_to_escape, "regexp.c similar_to_escape_1"),
+    Function::immutable(
+        "similar_to_escape",
+        &[TextType, TextType],
+        TextType,
+        similar_to_own_escape,
+        "regexp.c similar_to_escape_2",
+    ),
 ];

@@ -11,7 +11,8 @@ use std::sync::LazyLock;
 
 use super::{
     Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, format, json, json_output,
-    network, number_pattern, numeric_arithmetic, numeric_powers, pattern, plain_json, regular, text, text_comparison,
+    network, number_pattern, numeric_arithmetic, numeric_powers, overlap, pattern, plain_json, regular, text,
+    text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -216,6 +217,7 @@ static ENTRIES: &[&[Function]] = &[
     plain_json::ENTRIES,
     network::ENTRIES,
     regular::ENTRIES,
+    overlap::ENTRIES,
 ];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {

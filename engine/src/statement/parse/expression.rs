@@ -40,11 +40,25 @@ enum Infix<'a> {
     Or,
     And,
     Is,
-    IsNull { negated: bool },
-    Like { symbol: &'static str, negated: bool },
-    Between { negated: bool },
-    In { negated: bool },
-    Similar,
+    IsNull {
+        negated: bool,
+    },
+    Like {
+        symbol: &'static str,
+        negated: bool,
+    },
+    Between {
+        negated: bool,
+    },
+    In {
+        negated: bool,
+    },
+    Similar {
+        negated: bool,
+    },
+    Overlaps,
+    /// OPERATOR(schema.symbol).
+    Named,
     AtTimeZone,
     Collate,
     Cast,
@@ -62,7 +76,12 @@ impl Infix<'_> {
             Self::Or => precedence::OR,
             Self::And => precedence::AND,
             Self::Is | Self::IsNull { .. } => precedence::IS,
-            Self::Like { .. } | Self::Between { .. } | Self::In { .. } | Self::Similar => precedence::LIKE,
+            Self::Like { .. }
+            | Self::Between { .. }
+            | Self::In { .. }
+            | Self::Similar { .. }
+            | Self::Overlaps
+            | Self::Named => precedence::LIKE,
             Self::AtTimeZone => precedence::AT,
             Self::Collate => precedence::COLLATE,
             Self::Cast | Self::Subscript => precedence::CAST,
@@ -159,12 +178,14 @@ impl<'a> Parser<'_, 'a> {
             "ilike" => Infix::Like { symbol: "~~*", negated: false },
             "between" => Infix::Between { negated: false },
             "in" => Infix::In { negated: false },
-            "similar" | "overlaps" | "operator" => Infix::Similar,
+            "similar" => Infix::Similar { negated: false },
+            "overlaps" => Infix::Overlaps,
+            "operator" => Infix::Named,
             "not" if next_is("like") => Infix::Like { symbol: "!~~", negated: true },
             "not" if next_is("ilike") => Infix::Like { symbol: "!~~*", negated: true },
             "not" if next_is("between") => Infix::Between { negated: true },
             "not" if next_is("in") => Infix::In { negated: true },
-            "not" if next_is("similar") => Infix::Similar,
+            "not" if next_is("similar") => Infix::Similar { negated: true },
             "at" if next_is("time") => Infix::AtTimeZone,
             "collate" => Infix::Collate,
             _ => return None,
@@ -203,7 +224,12 @@ impl<'a> Parser<'_, 'a> {
                 self.at += usize::from(negated);
                 self.in_list(left, negated)?
             }
-            Infix::Similar => return Err(unsupported("SIMILAR TO, OVERLAPS or OPERATOR()")),
+            Infix::Similar { negated } => {
+                self.at += usize::from(negated);
+                return Ok((self.similar(left, negated)?, Some(level)));
+            }
+            Infix::Overlaps => self.overlaps(left)?,
+            Infix::Named => return Err(unsupported("OPERATOR()")),
             Infix::AtTimeZone => {
                 self.expect_word("time")?;
                 self.expect_word("zone")?;
@@ -317,6 +343,32 @@ impl<'a> Parser<'_, 'a> {
             pattern = system_call("like_escape", vec![pattern, escape]);
         }
         Ok(Expr::Operator { symbol: symbol.to_owned(), left: Some(Box::new(left)), right: Box::new(pattern) })
+    }
+
+    /// After SIMILAR: what it is in gram.y, a regular expression that similar_to_escape() makes of the pattern.
+    fn similar(&mut self, left: Expr, negated: bool) -> Parsed<Expr> {
+        self.expect_word("to")?;
+        let mut arguments = vec![self.climb(precedence::ESCAPE, Form::A)?];
+        if self.accept_word("escape") {
+            arguments.push(self.climb(precedence::ESCAPE, Form::A)?);
+        }
+        let pattern = Box::new(system_call("similar_to_escape", arguments));
+        let symbol = if negated { "!~" } else { "~" };
+        Ok(Expr::Operator { symbol: symbol.to_owned(), left: Some(Box::new(left)), right: pattern })
+    }
+
+    /// `row OVERLAPS row`, of two items each.
+    fn overlaps(&mut self, left: Expr) -> Parsed<Expr> {
+        let right = self.primary()?;
+        match (left, right) {
+            (Expr::Row { items: mut ends, .. }, Expr::Row { items: others, .. })
+                if ends.len() == 2 && others.len() == 2 =>
+            {
+                ends.extend(others);
+                Ok(system_call("overlaps", ends))
+            }
+            _ => Err(unsupported("OVERLAPS of other than two pairs")),
+        }
     }
 
     fn between(&mut self, left: Expr, negated: bool) -> Parsed<Expr> {
@@ -563,6 +615,11 @@ impl<'a> Parser<'_, 'a> {
             return Err(self.unexpected());
         }
         let mut names = vec![self.any_name()?];
+        if class.is_column_id() && self.peek_is_symbol(".") && self.peek_at(1).is_some_and(|token| token.is_symbol("*"))
+        {
+            self.at += 2;
+            return Ok(Expr::WholeRow(names.remove(0)));
+        }
         while self.accept_symbol(".") {
             names.push(self.column_label()?);
         }
