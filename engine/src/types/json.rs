@@ -4,6 +4,7 @@
 //! json is held as the text that it was given as ([`super::plain_json`]); [`write_value`] makes it of values of other types.
 
 use std::borrow::Cow;
+use std::str::Chars;
 
 use super::array::ArrayView;
 use super::text::{self, ParseError};
@@ -428,14 +429,30 @@ pub(super) fn unescape(written: &str, out: &mut String) {
             Some('t') => out.push('\t'),
             // escape_json writes only control characters so.
             Some('u') => {
-                let code =
-                    characters.by_ref().take(4).fold(0, |code, digit| code * 16 + digit.to_digit(16).unwrap_or(0));
-                out.extend(char::from_u32(code));
+                let first = four_digits(&mut characters).unwrap_or(0);
+                out.extend(char::from_u32(first).or_else(|| {
+                    let mut ahead = characters.clone();
+                    let whole = second_half(first, &mut ahead)?;
+                    characters = ahead;
+                    Some(whole)
+                }));
             }
             Some(other) => out.push(other),
             None => {}
         }
     }
+}
+
+/// Of an escape; None: others follow.
+fn four_digits(characters: &mut Chars<'_>) -> Option<u32> {
+    (0..4).try_fold(0, |code, _| Some(code * 16 + characters.next()?.to_digit(16)?))
+}
+
+/// The character of which this is the first half, where the second follows, escaped too (common/jsonapi.c, json_lex_string).
+fn second_half(high: u32, characters: &mut Chars<'_>) -> Option<char> {
+    let is_escape = characters.next() == Some('\\') && characters.next() == Some('u');
+    let low = four_digits(characters).filter(|low| is_escape && (0xdc00..0xe000).contains(low))?;
+    (0xd800..0xdc00).contains(&high).then(|| char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)))?
 }
 
 /// Appends a text as a string (utils/adt/json.c, escape_json).
@@ -699,12 +716,15 @@ impl Parser<'_> {
                     Some('n') => string.push('\n'),
                     Some('r') => string.push('\r'),
                     Some('t') => string.push('\t'),
-                    // Surrogates and \u0000 have rules of their own.
+                    // Halves of a pair alone, and \u0000, are errors.
                     Some('u') => {
-                        let digits: String = characters.by_ref().take(4).map(|(_, digit)| digit).collect();
-                        let is_hex = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-                        let code = u32::from_str_radix(&digits, 16).ok().filter(|code| is_hex && *code > 0);
-                        let found = code.and_then(char::from_u32);
+                        let mut rest = characters.as_str().chars();
+                        let found = four_digits(&mut rest)
+                            .filter(|code| *code > 0)
+                            .and_then(|code| char::from_u32(code).or_else(|| second_half(code, &mut rest)));
+                        let read = characters.as_str().len() - rest.as_str().len();
+                        // All of what is read is ASCII.
+                        characters.by_ref().take(read).for_each(drop);
                         string.push(found.ok_or_else(|| ParseError::beyond("escape in json"))?);
                     }
                     _ => return Err(self.wrong()),

@@ -129,16 +129,28 @@ pub fn meant(written: &str) -> String {
 }
 
 /// Questions whose answer has strings without escapes read all of the document so, and fail at what no text can be: \u0000, and
-/// halves of surrogate pairs. Whole pairs are not read here either.
+/// halves of surrogate pairs alone.
 pub fn check_escapes(document: &str) -> Result<(), ParseError> {
-    let is_plain = |(at, _): (usize, &str)| {
-        let code = document.as_bytes().get(at + 2..at + 6).unwrap_or_default();
-        code != b"0000" && !(code.first().is_some_and(|d| d.eq_ignore_ascii_case(&b'd')) && code.get(1) >= Some(&b'8'))
+    let code_at = |at: usize| {
+        let digits = document.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok()
     };
-    match document.match_indices("\\u").all(is_plain) {
-        true => Ok(()),
-        false => Err(ParseError::beyond("escape in json")),
+    let mut second = None;
+    for (at, _) in document.match_indices("\\u") {
+        let is_fine = match code_at(at) {
+            Some(0xdc00..0xe000) => second == Some(at),
+            Some(0xd800..0xdc00) => {
+                second = Some(at + 6);
+                matches!(code_at(at + 6), Some(0xdc00..0xe000))
+            }
+            Some(0) | None => false,
+            Some(_) => true,
+        };
+        if !is_fine {
+            return Err(ParseError::beyond("escape in json"));
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -163,7 +175,19 @@ mod tests {
         let at = |index| list.find(&[Step { name: None, index: Some(index) }]).unwrap().map(PlainJson::text);
         assert_eq!((at(0), at(1), at(-1), at(4), at(-5)), (Some("1"), Some("[ ]"), Some("\"\""), None, None));
         assert_eq!((list.elements().count(), PlainJson::of("[ ]").elements().count()), (4, 0));
-        assert!(check_escapes(r#""\u00e9""#).is_ok() && check_escapes(r#""\uD83D\ude00""#).is_err());
-        assert!(check_escapes(r#""\u0000""#).is_err() && check_escapes(r#""\ud7ff""#).is_ok());
+        for (text, is_fine) in [
+            (r#""\u00e9\ud7ff\ue000""#, true),
+            (r#""a\uD83D\ude00b\ud83d\uDE00""#, true),
+            (r#""\u0000""#, false),
+            (r#""\ud83d""#, false),
+            (r#""\ude00""#, false),
+            (r#""\ud83d \ude00""#, false),
+            (r#""\ud83d\ud83d\ude00""#, false),
+        ] {
+            assert_eq!(check_escapes(text).is_ok(), is_fine, "{text}");
+        }
+        let mut text = String::new();
+        assert!(PlainJson::of(r#""a\uD83D\ude00b\u00e9""#).write_text(&mut text));
+        assert_eq!(text, "a😀bé");
     }
 }

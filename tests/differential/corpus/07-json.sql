@@ -72,3 +72,8 @@ SELECT json_array_elements({plain}::json) ->> 'k' AS k;
 SELECT id, plain -> 'a', plain ->> 'a', plain #>> '{x,0}', plain -> 0, json_typeof(plain) FROM docs ORDER BY id;
 SELECT d.id, e.value FROM docs d, json_array_elements(d.plain -> 'x') e ORDER BY 1;
 SELECT (plain ->> 'a')::int + 1 AS more, count(*) FROM docs WHERE plain ->> 'a' IS NOT NULL GROUP BY 1;
+let half = '"\ud83d\ude00 \uD83D\uDE00x"' ;; '{"\ud83d\ude00": [1, "\u00e9\ud834\udd1e"]}' ;; '"\ud83d"' ;; '"\ude00"' ;; '"\ud83d\ud83d\ude00"' ;; '"\ud83d \ude00"' ;; '"\u0000"' ;; '"\\ud83d"' ;; '"\ud83d\u0041"' ;; '"\uffff\ufffe"'
+SELECT {half}::jsonb, {half}::json, {half}::jsonb::text;
+SELECT {half}::json ->> 0, {half}::json #>> '{}', {half}::json -> '😀', {half}::jsonb -> '😀' ->> 1;
+SELECT {half}::jsonb #>> '{}', jsonb_typeof({half}::jsonb), json_typeof({half}::json);
+SELECT {half}::json -> '😀' ->> 1;
