@@ -99,7 +99,10 @@ SELECT array_position(nums, 3, NULL) FROM posts ORDER BY 1;
 SELECT id FROM posts WHERE scores @> ARRAY[0::float8] ORDER BY id;
 -- relay: arrays of other element types
 SELECT id FROM posts WHERE nums = big ORDER BY id;
--- relay: arrays as text
-SELECT tags::text FROM posts ORDER BY id;
 -- relay: an error
 SELECT '[2147483646:2147483646]={1}'::int[] || 2;
+SELECT id, tags::text, nums::text, big::varchar, small::text || '!', flags::text, names::text, days::text FROM posts ORDER BY id;
+SELECT tags::text AS t, count(*) FROM posts GROUP BY 1 ORDER BY 1;
+SELECT id FROM posts WHERE nums::text LIKE '%2%' ORDER BY id;
+SELECT ARRAY[1.50, 2]::text, ARRAY[1.5::float8, 1e20]::text, ARRAY['a b', NULL, 'q"']::text, '{}'::int[]::text, NULL::int[]::text, '{a,b}'::text[]::text;
+SELECT id, grid::text, moments::text, plain::text, ids::text, prices::text, reals::text, scores::varchar FROM posts ORDER BY id;

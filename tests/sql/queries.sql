@@ -266,3 +266,10 @@ SELECT t.id, p.id FROM teams t LEFT JOIN people p ON p.team = t.id AND p.id IN (
 SELECT t.id, p.id FROM teams t LEFT JOIN people p ON p.team = t.id AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.person = p.id AND g.weight >= t.id) WHERE t.id < 4 ORDER BY 1, 2;
 SELECT t.id, p.id, v.id FROM teams t LEFT JOIN people p ON p.team = t.id AND EXISTS (SELECT 1 FROM tags g WHERE g.person = p.id) LEFT JOIN visits v ON v.person = p.id AND v.took >= ALL (SELECT w.took FROM visits w WHERE w.person = p.id AND w.took IS NOT NULL) ORDER BY 1, 2, 3;
 SELECT t.id, count(p.id) FROM teams t LEFT JOIN people p ON p.team = t.id AND p.salary > (SELECT avg(q.salary) FROM people q) GROUP BY t.id ORDER BY 1;
+SELECT count(DISTINCT (person, page)), count(DISTINCT (page, at)), count(DISTINCT ROW(person)) FROM visits;
+SELECT person, count(DISTINCT (page, took)), count(DISTINCT (page, took)) FILTER (WHERE took > 2) FROM visits GROUP BY person ORDER BY person;
+SELECT count(DISTINCT (name, born)), count(DISTINCT (boss, name, id > 3)) FROM people;
+-- relay: equal numerics are written in several ways
+SELECT count(DISTINCT (salary * 1.0, id)) FROM people;
+SELECT id FROM people p WHERE EXISTS (SELECT FROM visits v WHERE v.person = p.id) ORDER BY 1;
+SELECT EXISTS (SELECT FROM people WHERE id = 2), EXISTS (SELECT FROM nothing), NOT EXISTS (SELECT FROM teams t WHERE t.id > 100 GROUP BY t.city);

@@ -66,6 +66,9 @@ impl Binder<'_> {
             {
                 Ok(vec![binder.array_of(level, items, Some(Element::Float8))?])
             }
+            [Expr::Row { items, .. }] if call.name == "count" && call.is_distinct && !binder.is_contested(call) => {
+                Ok(vec![binder.row_as_key(level, items)?])
+            }
             arguments => binder.expressions(level, arguments),
         })?;
         let Parts { arguments, filter, order } = parts;

@@ -347,6 +347,20 @@ impl Binder<'_> {
     }
 }
 
+impl Binder<'_> {
+    /// What array_out prints (CoerceViaIO).
+    pub(super) fn array_as_text(&mut self, array: Typed, to: PgType) -> Bound<Typed> {
+        let PgType::Array(element) = array.pg_type() else { return Err(unsupported("output of an array")) };
+        let (mut expr_type, mut strength) = self.plain_type(to)?;
+        if array.expr_type.collation != Collation::None {
+            (expr_type.collation, strength) = (array.expr_type.collation, array.strength);
+        }
+        let arguments = vec![array.expr, BoundExpr::collation(element.pg_type().oid())];
+        let expr = BoundExpr::Call { function: &functions::ARRAY_TEXT, arguments, expr_type };
+        Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+}
+
 /// Elements that are strings compare as their collation says.
 fn check_array_equality(array: &Typed) -> Bound<()> {
     match array.expr_type.collation {

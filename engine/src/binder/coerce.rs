@@ -27,6 +27,12 @@ impl Binder<'_> {
         if let PgType::Enum(labels) = to {
             return self.text_as_label(typed, labels, context);
         }
+        if matches!(typed.pg_type(), PgType::Array(_))
+            && matches!(to, PgType::Text | PgType::Varchar)
+            && CastContext::Assignment <= context
+        {
+            return self.array_as_text(typed, to);
+        }
         let from = typed.pg_type();
         let no_cast = || UpstreamReason::UnknownFunction(format!("cast from {} to {}", from.name(), to.name()).into());
         let cast = functions::cast(from, to).filter(|cast| cast.context <= context).ok_or_else(no_cast)?;

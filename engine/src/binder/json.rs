@@ -100,6 +100,35 @@ impl Binder<'_> {
         Ok(Some(as_wanted(json, is_binary)))
     }
 
+    /// A text that is another for every other row (rowtypes.c, record_eq: NULLs equal each other), of columns whose equal values
+    /// are written alike.
+    pub(super) fn row_as_key(&mut self, level: &mut Level, items: &[Expr]) -> Bound<Typed> {
+        let values = self.expressions(level, items)?;
+        let is_written_alike = |value: &Typed| {
+            let is_plain = matches!(
+                value.pg_type(),
+                PgType::Bool
+                    | PgType::Int2
+                    | PgType::Int4
+                    | PgType::Int8
+                    | PgType::Text
+                    | PgType::Varchar
+                    | PgType::Name
+                    | PgType::Date
+                    | PgType::Time
+                    | PgType::Timestamp
+                    | PgType::Timestamptz
+                    | PgType::Uuid
+            );
+            is_plain && !matches!(value.expr_type.collation, Collation::NonDeterministic(_))
+        };
+        if !values.iter().all(is_written_alike) {
+            return Err(unsupported("row value"));
+        }
+        let parts = values.into_iter().map(|value| Ok(self.json_of(Item::Value(value))?.expr)).collect::<Bound<_>>()?;
+        Ok(made(&functions::JSON_ARRAY, parts).relabelled(TEXT))
+    }
+
     fn json_made(&mut self, call: &Call, items: Vec<Item>) -> Bound<Typed> {
         let is_object = call.name.ends_with("_build_object");
         if !is_object && !call.name.ends_with("_build_array") {

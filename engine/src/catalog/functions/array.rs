@@ -16,7 +16,7 @@ use super::vector::{Numbers, operand, wrong_operand};
 use super::{EvalContext, EvalError, Function, Operand, Volatility};
 use crate::types::PgType::{self, Bool, Int4, Int8, Text as TextType};
 use crate::types::access::{TextColumn, array_of};
-use crate::types::array::{ArrayView, write_element_text, write_vector};
+use crate::types::array::{ArrayView, write_element_text, write_text, write_vector};
 use crate::types::build::ColumnBuilder;
 use crate::types::encode::{ColumnEncoder, Format};
 use crate::types::network::{Kind, Network};
@@ -143,6 +143,25 @@ fn to_string(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<Ar
             }
         }
         texts.append_value(std::str::from_utf8(&joined).map_err(|_| wrong_operand())?);
+        end_of(texts.values_slice().len())?;
+    }
+    Ok(Arc::new(texts.finish()))
+}
+
+fn output(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    let element = element_of(o.last())?;
+    let arrays = Bytes::view(operand(o, 0)?)?;
+    let mut texts = StringBuilder::with_capacity(rows, rows * 16);
+    let mut written = Vec::new();
+    for row in 0..rows {
+        let view = arrays.as_ref().filter(|view| Bytes::nulls(view).is_none_or(|nulls| nulls.is_valid(row)));
+        let Some(view) = view else {
+            texts.append_null();
+            continue;
+        };
+        written.clear();
+        write_text(Bytes::at(view, row), element, context.settings, &mut written);
+        texts.append_value(std::str::from_utf8(&written).map_err(|_| wrong_operand())?);
         end_of(texts.values_slice().len())?;
     }
     Ok(Arc::new(texts.finish()))
@@ -383,6 +402,12 @@ pub static EQUALS_ANY: Function = Function {
 pub static CONSTRUCT: Function = Function {
     is_strict: false,
     ..Function::immutable("array", &[TextType], ANY, construct, "execExprInterp.c ExecEvalArrayExpr")
+};
+
+/// Array, element OID → text.
+pub static ARRAY_TEXT: Function = Function {
+    volatility: Volatility::Stable,
+    ..Function::immutable("array_out", &[ANY, Int8], TextType, output, "arrayfuncs.c array_out")
 };
 
 /// Array, separator, text for NULL or none, element OID → text.

@@ -122,7 +122,11 @@ impl Parser<'_, '_> {
     fn select(&mut self) -> Parsed<Select> {
         self.expect_word("select")?;
         let quantifier = self.quantifier()?;
-        let targets = self.list(Self::target)?;
+        let targets = match self.is_of_exists() && self.peek_is_word("from") {
+            // Without columns; only whether there is a row matters.
+            true => vec![Target::Expr { expr: Expr::Number("1".into()), label: None }],
+            false => self.list(Self::target)?,
+        };
         let from = if self.accept_word("from") { self.list(Self::table_ref)? } else { Vec::new() };
         let filter = if self.accept_word("where") { Some(self.expression()?) } else { None };
         let group_by = self.group_clause()?;
@@ -137,6 +141,12 @@ impl Parser<'_, '_> {
             Vec::new()
         };
         Ok(Select { quantifier, targets, from, filter, group_by, having, windows })
+    }
+
+    /// Whether the last tokens are `EXISTS (SELECT`.
+    fn is_of_exists(&self) -> bool {
+        let [.., exists, open, select] = &self.tokens[..self.at] else { return false };
+        exists.is_word("exists") && open.is_symbol("(") && select.is_word("select")
     }
 
     /// ORDER BY items, if it is there.
