@@ -119,3 +119,8 @@ let clock = '10:30' ;; '09:00' ;; '24:00' ;; '10:00'
 SELECT ('10:00'::time, {clock}::time) OVERLAPS ({clock}::time, '12:00'::time);
 SELECT overlaps('10:00'::time, '11:00', '10:30', '12:00');
 SELECT ('2024-01-01'::timestamp, '1 day'::interval) OVERLAPS ('2024-01-01 12:00'::timestamp, '1 hour'::interval);
+let length = '1 day 02:03:04.567891' ;; '-25:06:07.5' ;; '100 hours' ;; '-1 year -2 mons +3 days -00:00:00.25' ;; '13 months 40 days 12:00' ;; '0' ;; '-00:30' ;; '-12:00' ;; NULL
+let pieces = HH24:MI:SS ;; HH12:MI:SS.MS AM ;; FMHH24"h "FMMI"m "SS"s" ;; DD HH24 ;; YYYY MM DD ;; FMYYYY-FMMM-FMDD ;; DDD SSSS ;; US FF1 FF3 ms ;; hh:mi p.m. ;; text ;; Mon ;; Q ;; TZ ;; DDth ;; Day ;; J
+SELECT to_char({length}::interval, '{pieces}');
+SELECT to_char({length}::interval, ''), to_char({length}::interval, NULL);
+SELECT to_char(tz - '2024-01-01', 'HH24:MI'), to_char(i, 'DD "days" HH24:MI:SS') FROM times WHERE id IN (1, 2, 3) ORDER BY id;

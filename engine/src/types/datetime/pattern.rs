@@ -10,6 +10,7 @@ use super::calendar::{
 };
 use super::output::MONTHS;
 use super::zone::OffsetCursor;
+use crate::types::Interval;
 
 /// A pattern, parsed once for a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -258,6 +259,22 @@ impl Pattern {
         self.write(local, 0, |_| {}, out)
     }
 
+    /// to_char of an interval, with the fields that a span has without a calendar (formatting.c, interval_to_char).
+    pub fn write_interval(&self, span: &Interval, out: &mut Vec<u8>) -> Result<(), DateTimeError> {
+        if span.months == i32::MAX || span.months == i32::MIN {
+            // May be an infinity.
+            return Err(REFUSED);
+        }
+        for node in &self.nodes {
+            match node {
+                Node::Literal(text) => out.extend_from_slice(text.as_bytes()),
+                Node::Field { field, is_filled, ordinal: None } => write_of_span(span, *field, *is_filled, out)?,
+                Node::Field { .. } => return Err(REFUSED),
+            }
+        }
+        Ok(())
+    }
+
     /// to_char of a finite moment in the cursor's zone.
     pub fn write_moment(&self, moment: i64, cursor: &mut OffsetCursor, out: &mut Vec<u8>) -> Result<(), DateTimeError> {
         let offset = cursor.offset_at(moment);
@@ -454,6 +471,38 @@ impl Moment {
         out.push(if self.offset < 0 { b'-' } else { b'+' });
         write_number(self.zone_minutes() / 60, width, out);
     }
+}
+
+/// Every part has the sign of the one it was cut from; a negative one is written a digit wider.
+fn write_of_span(span: &Interval, field: Field, is_filled: bool, out: &mut Vec<u8>) -> Result<(), DateTimeError> {
+    let time = span.microseconds;
+    let (hour, minute) = (time / MICROSECONDS_PER_HOUR, time / MICROSECONDS_PER_MINUTE % 60);
+    let (second, fraction) = (time / MICROSECONDS_PER_SECOND % 60, time % MICROSECONDS_PER_SECOND);
+    let (year, month, day) = (i64::from(span.months / 12), i64::from(span.months % 12), i64::from(span.days));
+    let mut number = |value: i64, digits: usize, sign: i64| {
+        write_number(value, if is_filled { digits + usize::from(sign < 0) } else { 0 }, out);
+    };
+    match field {
+        Field::Hour24 => number(hour, 2, hour),
+        Field::Hour12 => number(if hour % 12 == 0 { 12 } else { hour % 12 }, 2, hour),
+        Field::Minute => number(minute, 2, minute),
+        Field::Second => number(second, 2, second),
+        Field::SecondsOfDay => number(time / MICROSECONDS_PER_SECOND, 0, 0),
+        // FM does not shorten fractions.
+        Field::Fraction(digits) => {
+            write_number(fraction / 10_i64.pow(6 - u32::from(digits)), usize::from(digits), out);
+        }
+        Field::Day => number(day, 2, 0),
+        Field::DayOfYear => number((year * 12 + month) * 30 + day, 3, 0),
+        Field::Month => number(month, 2, month),
+        Field::Year(4) => number(year, 4, year),
+        Field::Meridian(case, points) => {
+            let name = if hour % 24 >= 12 { ["PM", "P.M."] } else { ["AM", "A.M."] }[points as usize ^ 1];
+            write_name(name, case, 0, out);
+        }
+        _ => return Err(REFUSED),
+    }
+    Ok(())
 }
 
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];

@@ -8,9 +8,9 @@ use arrow::datatypes::{DataType, Int32Type};
 use super::super::vector::{operand, wrong_operand};
 use super::super::{EvalContext, EvalError, Function, Operand};
 use super::Evaluated;
-use super::columns::numbers;
+use super::columns::{numbers, spans, unpacked};
 use super::conversion::scalar_text;
-use crate::types::PgType::{Date, Text, Timestamp, Timestamptz};
+use crate::types::PgType::{Date, Interval, Text, Timestamp, Timestamptz};
 use crate::types::Value;
 use crate::types::datetime::calendar::is_finite;
 use crate::types::datetime::pattern::Pattern;
@@ -61,6 +61,24 @@ fn write_moments(o: &[Operand], rows: usize, c: &EvalContext<'_>) -> Evaluated {
     write_each(o, rows, |pattern, moment, out| pattern.write_moment(moment, cursor, out))
 }
 
+fn write_intervals(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
+    let (Some(pattern), Some(spans)) = (pattern(o)?, spans(o, 0)?) else {
+        return Ok(Arc::new(StringArray::new_null(rows)));
+    };
+    let mut texts = StringBuilder::with_capacity(rows, rows * 10);
+    let mut buffer = Vec::new();
+    for row in 0..rows {
+        if pattern.is_empty() || !spans.is_valid(row) {
+            texts.append_null();
+            continue;
+        }
+        buffer.clear();
+        pattern.write_interval(&unpacked(spans.get(row)), &mut buffer)?;
+        texts.append_value(std::str::from_utf8(&buffer).map_err(|_| wrong_operand())?);
+    }
+    Ok(Arc::new(texts.finish()))
+}
+
 /// `f` on the local time that each text stands for.
 fn read_each<R>(
     o: &[Operand],
@@ -107,6 +125,7 @@ fn read_dates(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
 pub(in super::super) static ENTRIES: &[Function] = &[
     Function::stable("to_char", &[Timestamp, Text], Text, write_locals, "formatting.c timestamp_to_char"),
     Function::stable("to_char", &[Timestamptz, Text], Text, write_moments, "formatting.c timestamptz_to_char"),
+    Function::stable("to_char", &[Interval, Text], Text, write_intervals, "formatting.c interval_to_char"),
     Function::stable("to_timestamp", &[Text, Text], Timestamptz, read_moments, "formatting.c to_timestamp"),
     Function::stable("to_date", &[Text, Text], Date, read_dates, "formatting.c to_date"),
 ];
