@@ -1,7 +1,7 @@
 //! How many rows a node will give: a guess from the tables' sizes, or, where the order of joins hangs on it, one from
 //! rows that are looked at.
 
-use super::scan::{chosen_look_ups, ranges};
+use super::scan::{chosen_look_ups, ranges, rows_per_value};
 use super::{Batch, Run};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
@@ -12,8 +12,6 @@ use crate::table::{ChunkVersion, TableVersion};
 /// Rows that filters are tried on, in so many slices of equal size.
 const SAMPLE_ROWS: usize = 4_096;
 const SAMPLE_SLICES: usize = 4;
-/// What one column's value is taken to find where the column has about as many values as rows.
-const LOOKED_UP_ROWS: usize = 8;
 /// Of a table with more partitions none is sampled.
 const SAMPLED_INPUTS: usize = 8;
 
@@ -85,7 +83,8 @@ impl Run<'_> {
         }
         if let Some(look_ups) = chosen_look_ups(scan, table) {
             let columns: Vec<usize> = look_ups.iter().map(|look_up| look_up.column).collect();
-            return if columns == table.schema.primary_key { 1 } else { LOOKED_UP_ROWS };
+            let is_key = columns == table.schema.primary_key;
+            return if is_key { 1 } else { rows_per_value(table, columns[0]).max(1) };
         }
         // A plan is not changed while it runs: its nodes stay where they are.
         let place = std::ptr::from_ref(scan).addr();

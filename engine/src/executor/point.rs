@@ -86,7 +86,7 @@ fn look_up<'s>(scan: &Scan, table: &'s TableVersion, parameters: &[Value]) -> Op
 }
 
 /// A value that needs no computing.
-fn given<'v>(expr: &'v BoundExpr, parameters: &'v [Value]) -> Option<&'v Value> {
+pub(super) fn given<'v>(expr: &'v BoundExpr, parameters: &'v [Value]) -> Option<&'v Value> {
     match expr {
         BoundExpr::Literal { value, .. } => Some(value),
         BoundExpr::Parameter { index, .. } => parameters.get(*index),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::batch::Batch;
 use super::bound::Bound;
 use super::eval::Environment;
+use super::point::given;
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
@@ -14,17 +15,27 @@ use crate::planner::Plan;
 use crate::planner::expression::is_row_independent;
 use crate::planner::node::{LookUp, PlanNode, Scan};
 use crate::snapshot::Snapshot;
+use crate::table::sketch::SKETCH_ROWS_MIN;
 use crate::table::{Chunk, ChunkVersion, TableVersion};
 use crate::types::{PgType, Value};
 
-/// Tables with fewer rows are read through rather than indexed on a column that is no key.
-const INDEX_ROWS_MIN: usize = 16_384;
+/// Tables with fewer rows are read through rather than indexed on a column that is no key; where everything is compared with
+/// PostgreSQL, as in the tests, next to none.
+const INDEX_ROWS_MIN: usize = if cfg!(debug_assertions) { 24 } else { 16_384 };
+/// So many different values a column must have in each chunk of any size for that finding the rows of one is quicker than reading all:
+/// of integers and times, of which many are compared at once, and of others.
+const ORDINALS_MIN: f64 = 256.0;
+const OTHERS_MIN: f64 = 16.0;
+/// Where it turns out to be more than one row of so many, the table is read through after all.
+const FOUND_PER_ROWS: usize = if cfg!(debug_assertions) { 1 } else { 8 };
 
 impl Run<'_> {
     pub(super) fn scan(&self, scan: &Scan, batching: Batching, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
         let table = self.table(scan.table)?;
-        if let Some(look_ups) = chosen_look_ups(scan, table) {
-            return self.scan_by_key(scan, table, &look_ups, sink);
+        if let Some(look_ups) = chosen_look_ups(scan, table)
+            && let Some(flow) = self.scan_by_key(scan, table, &look_ups, sink)?
+        {
+            return Ok(flow);
         }
         if let Some(flow) = self.scan_keyed(scan, table, sink)? {
             return Ok(flow);
@@ -87,24 +98,28 @@ impl Run<'_> {
         Ok(Flow::Continue(()))
     }
 
+    /// None: the key has too many rows.
     fn scan_by_key(
         &self,
         scan: &Scan,
         table: &TableVersion,
         look_ups: &[&LookUp],
         sink: &mut Sink<'_>,
-    ) -> Result<Flow, EvalError> {
+    ) -> Result<Option<Flow>, EvalError> {
         let mut key = Vec::with_capacity(look_ups.len());
         for look_up in look_ups {
             let value = super::eval::constant(&look_up.value, self.environment.parameters, self.environment.context)?;
             match as_column_type(value, look_up.column_type) {
                 Some(value) => key.push(value),
                 // NULL, or an integer that the column cannot hold.
-                None => return Ok(Flow::Continue(())),
+                None => return Ok(Some(Flow::Continue(()))),
             }
         }
         let columns: Vec<usize> = look_ups.iter().map(|look_up| look_up.column).collect();
         let found = table.find(&columns, &key);
+        if columns != table.schema.primary_key && found.len() > table.rows / FOUND_PER_ROWS {
+            return Ok(None);
+        }
         let is_done = |filter: usize| look_ups.iter().any(|look_up| look_up.filter == filter);
         let rest = scan.filters.iter().enumerate().filter(|(filter, _)| !is_done(*filter));
         let rest: Vec<BoundExpr> = rest.map(|(_, predicate)| predicate.clone()).collect();
@@ -120,10 +135,10 @@ impl Run<'_> {
             };
             let batch = self.filter(batch, &rest, None, scan.outputs)?;
             if batch.rows > 0 && sink(batch)?.is_break() {
-                return Ok(Flow::Break(()));
+                return Ok(Some(Flow::Break(())));
             }
         }
-        Ok(Flow::Continue(()))
+        Ok(Some(Flow::Continue(())))
     }
 }
 
@@ -154,7 +169,7 @@ pub(super) fn ranges(scan: &Scan, environment: &Environment<'_>) -> Vec<Range> {
     ranges
 }
 
-/// The filters to find rows by: the whole primary key, or else one column of a large table that looks selective.
+/// The filters to find rows by: the whole primary key, or else one column of a large table, that with the most values.
 pub(super) fn chosen_look_ups<'s>(scan: &'s Scan, table: &TableVersion) -> Option<Vec<&'s LookUp>> {
     let by_column = |column: &usize| scan.look_ups.iter().find(|look_up| look_up.column == *column);
     let key = &table.schema.primary_key;
@@ -166,8 +181,9 @@ pub(super) fn chosen_look_ups<'s>(scan: &'s Scan, table: &TableVersion) -> Optio
     if scan.look_ups.is_empty() || table.rows < INDEX_ROWS_MIN {
         return None;
     }
-    let selective = scan.look_ups.iter().find(|look_up| is_selective(table, look_up.column))?;
-    Some(vec![selective])
+    let values_of = |look_up: &'s LookUp| Some((values_per_chunk(table, look_up.column)?, look_up));
+    let best = scan.look_ups.iter().filter_map(values_of).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    best.map(|(_, look_up)| vec![look_up])
 }
 
 /// Rows that the plan looks at, about. What is found by its primary key is one, and those of which an index has to be made first; of what
@@ -185,8 +201,10 @@ pub fn rows_looked_at(plan: &Plan, snapshot: &Snapshot, parameters: &[Value]) ->
     }
     let of_scan = |scan: &Scan| {
         let Some(table) = snapshot.tables.get(&scan.table) else { return 0 };
-        key_of(scan, table, parameters)
-            .map_or(table.rows, |key| 1 + table.rows_to_index(&table.schema.primary_key, &key))
+        match key_of(scan, table, parameters) {
+            Some(key) => 1 + table.rows_to_index(&table.schema.primary_key, &key),
+            None => rows_found(scan, table, parameters).unwrap_or(table.rows),
+        }
     };
     plan.trees().fold(0, |rows, tree| rows.saturating_add(of_node(tree, &of_scan)))
 }
@@ -221,14 +239,38 @@ fn series_rows(bounds: &[BoundExpr]) -> usize {
     rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(0))
 }
 
-/// Whether the column's values spread over a range of about the number of rows, in every chunk of any size.
-fn is_selective(table: &TableVersion, column: usize) -> bool {
-    table.chunks.iter().all(|version| {
-        let rows = version.chunk.rows as i64;
-        let zone = version.chunk.zone(column);
-        let spread = zone.and_then(|zone| zone.max.ordinal()?.checked_sub(zone.min.ordinal()?));
-        rows < 1_024 || spread.is_some_and(|spread| spread >= rows / 4)
-    })
+/// How many different values the column has in that chunk of any size that has the fewest. None: too few to find rows by.
+fn values_per_chunk(table: &TableVersion, column: usize) -> Option<f64> {
+    let is_ordinal = table.schema.columns[column].pg_type?.is_ordinal();
+    let least = if is_ordinal { ORDINALS_MIN } else { OTHERS_MIN };
+    let distinct = |version: &ChunkVersion| version.chunk.distinct(column);
+    let fewest = table.chunks.iter().filter_map(distinct).fold(f64::INFINITY, f64::min);
+    (fewest >= least && table.may_index(column)).then_some(fewest)
+}
+
+/// Rows with one value of the column, about.
+pub(super) fn rows_per_value(table: &TableVersion, column: usize) -> usize {
+    let rows = |version: &ChunkVersion| version.chunk.rows as f64 / version.chunk.distinct(column).unwrap_or(f64::MAX);
+    table.chunks.iter().map(rows).sum::<f64>().ceil() as usize
+}
+
+/// Rows that the scan finds by one column, about, where nothing has to be made ready for that.
+fn rows_found(scan: &Scan, table: &TableVersion, parameters: &[Value]) -> Option<usize> {
+    if scan.look_ups.is_empty() || table.rows < INDEX_ROWS_MIN {
+        return None;
+    }
+    let of_look_up = |look_up: &LookUp| {
+        let value = as_column_type(given(&look_up.value, parameters)?.clone(), look_up.column_type)?;
+        let is_ready = table.rows_to_index(&[look_up.column], &[value]) == 0;
+        let rows = |version: &ChunkVersion| match version.chunk.rows {
+            rows @ ..SKETCH_ROWS_MIN => Some(rows as f64),
+            rows => Some(rows as f64 / version.chunk.known_distinct(look_up.column)?.max(1.0)),
+        };
+        let found = table.chunks.iter().map(rows).sum::<Option<f64>>()?;
+        is_ready.then_some(found as usize)
+    };
+    // Any of them may be chosen.
+    scan.look_ups.iter().map(of_look_up).try_fold(0, |most, found| Some(usize::max(most, found?)))
 }
 
 /// `column order bound`, as something that a chunk's zone can exclude.

@@ -18,7 +18,7 @@ const SCAN_ROWS: usize = 16;
 
 /// Column sets indexed per chunk; look-ups by further ones read the chunk through. Bounds what statements that
 /// look up by ever other columns can cost in memory.
-const INDEXES_MAX: usize = 4;
+const INDEXES_MAX: usize = 6;
 
 /// Indexes by column set, a list that only grows; readers take no lock.
 #[derive(Debug, Default)]

@@ -48,7 +48,8 @@ pub struct Chunk {
     pub rows: usize,
     types: Box<[Option<PgType>]>,
     zones: Box<[OnceLock<Option<Zone>>]>,
-    sketches: Box<[OnceLock<Option<Sketch>>]>,
+    /// And what each tells.
+    sketches: Box<[OnceLock<Option<(Sketch, f64)>>]>,
     indexes: index::KeyIndexes,
     bytes: usize,
 }

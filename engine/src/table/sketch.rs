@@ -66,11 +66,29 @@ impl Chunk {
     /// The sketch of a column over all rows of the chunk, dead ones included. None for columns that are not mirrored,
     /// and for small chunks: see [`Chunk::add_to`].
     pub fn sketch(&self, column: usize) -> Option<&Sketch> {
+        self.told(column).map(|(sketch, _)| sketch)
+    }
+
+    /// About how many different values the column has in the chunk, NULL among them; None as for [`Chunk::sketch`].
+    pub fn distinct(&self, column: usize) -> Option<f64> {
+        self.told(column).map(|(_, distinct)| *distinct)
+    }
+
+    /// Likewise, if that is known already.
+    pub fn known_distinct(&self, column: usize) -> Option<f64> {
+        self.sketches[column].get()?.as_ref().map(|(_, distinct)| *distinct)
+    }
+
+    fn told(&self, column: usize) -> Option<&(Sketch, f64)> {
         if self.rows < SKETCH_ROWS_MIN {
             return None;
         }
-        let sketch = || Some(Sketch::of(&self.columns[column], self.types[column]?, self.rows));
-        self.sketches[column].get_or_init(sketch).as_ref()
+        let told = || {
+            let sketch = Sketch::of(&self.columns[column], self.types[column]?, self.rows);
+            let distinct = sketch.distinct();
+            Some((sketch, distinct))
+        };
+        self.sketches[column].get_or_init(told).as_ref()
     }
 
     /// Adds the column's values to `sketch`.

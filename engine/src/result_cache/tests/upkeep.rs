@@ -155,8 +155,8 @@ fn groups_kept_up_give_what_all_rows_give() {
         let is_tried = is_kept || sql.contains("FROM u)");
         assert!(updated > 30 || !is_kept, "{sql}: {totals:?}");
         assert!(is_tried || updated + count(sql, "kept") + count(sql, "unable") == 0, "{sql}: {totals:?}");
-        // Those over the other table, too.
-        let is_shared = is_kept && !sql.contains("FROM whole");
+        // Those over the other table, too; rows of one value are found by an index instead.
+        let is_shared = is_kept && !sql.contains("FROM whole") && !sql.contains("n = 99");
         assert!(count(sql, "by several") > 100 || !is_shared, "{sql}: {totals:?}");
     }
     assert!(totals.iter().any(|((_, name), count)| *name == "unable" && *count > 0), "{totals:?}");
