@@ -24,6 +24,10 @@ pub mod statement;
 pub mod table;
 pub mod types;
 
+/// The stack of every thread that binds, plans or executes: their walks over a statement are as deep as the binder lets it be
+/// ([`binder`], `DEPTH_MAX`). Of what is not used there is no memory behind it.
+pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 256 << 20 } else { 64 << 20 };
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -11,6 +11,7 @@ use freshet::demo::DemoOptions;
 use freshet::upstream::UpstreamError;
 use freshet::{check, demo, log, server, shutdown};
 use freshet_config::{ConfigErrors, Settings};
+use freshet_engine::STACK_BYTES;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[global_allocator]
@@ -18,6 +19,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    // `explain` binds here.
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(|| run(cli));
+    thread.map_err(drop).and_then(|thread| thread.join().map_err(drop)).unwrap_or(ExitCode::FAILURE)
+}
+
+fn run(cli: Cli) -> ExitCode {
     let ended = match cli.command {
         None => serve(&cli.serve),
         Some(Command::Serve(flags)) => serve(&flags),

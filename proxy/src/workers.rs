@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use freshet_engine::STACK_BYTES;
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -64,9 +65,10 @@ impl Workers {
 
 impl Worker {
     fn start(at: usize, stop: CancellationToken) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        // Those for blocking work, too.
+        let runtime = Builder::new_current_thread().thread_stack_size(STACK_BYTES).enable_all().build()?;
         let handle = runtime.handle().clone();
-        std::thread::Builder::new().name(format!("freshet-{at}")).spawn(move || {
+        std::thread::Builder::new().name(format!("freshet-{at}")).stack_size(STACK_BYTES).spawn(move || {
             runtime.block_on(stop.cancelled());
             // A computation that is still running on a thread for blocking work is not waited for.
             runtime.shutdown_background();

@@ -78,6 +78,44 @@ fn check(mode: FreshnessMode) {
     for _ in 0..5 {
         assert_eq!(both.routed("an operator", own).0, "relay");
     }
+    own_overloads(&world, &mut both);
+}
+
+/// Functions, aggregates and operators that are declared with a domain, or one below it, are better matches than those of the type.
+fn own_overloads(world: &World, both: &mut Both) {
+    world.past(
+        "CREATE DOMAIN number AS int; CREATE DOMAIN digit AS number; CREATE DOMAIN name_of AS text;
+         CREATE TABLE e (id int PRIMARY KEY, y number, z digit, l name_of, plain int);
+         INSERT INTO e SELECT g, g % 5 + 1, g % 4, 'L' || g % 4, g FROM generate_series(1, 20) g",
+    );
+    let statements = [
+        "SELECT id, upper(l) FROM e ORDER BY id",
+        "SELECT id, abs(y), abs(z) FROM e ORDER BY id",
+        "SELECT sum(y), max(z) FROM e",
+        "SELECT id FROM e WHERE y = 2 ORDER BY id",
+        "SELECT id FROM e WHERE y IN (1, 2) ORDER BY id",
+        "SELECT id, y IS DISTINCT FROM 2 FROM e ORDER BY id",
+        "SELECT a.id FROM e a JOIN e b USING (y) ORDER BY a.id, b.id",
+    ];
+    let mut compare = |change: &str| {
+        for sql in statements {
+            (0..6).for_each(|_| drop(both.routed(change, sql)));
+        }
+    };
+    compare("the table");
+    for change in [
+        "CREATE FUNCTION upper(name_of) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'U!' $$",
+        "CREATE FUNCTION abs(number) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT -7 $$",
+        "CREATE FUNCTION ysum(int, number) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT 42 $$;
+         CREATE AGGREGATE sum(number) (sfunc = ysum, stype = int, initcond = '0')",
+        "CREATE FUNCTION eqy(number, int) RETURNS bool LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
+         CREATE OPERATOR = (leftarg = number, rightarg = int, function = eqy)",
+        "CREATE FUNCTION eqyy(number, number) RETURNS bool LANGUAGE sql IMMUTABLE AS $$ SELECT false $$;
+         CREATE OPERATOR = (leftarg = number, rightarg = number, function = eqyy)",
+    ] {
+        world.past(change);
+        compare(change);
+    }
 }
 
 #[test]

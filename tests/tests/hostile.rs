@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
+use freshet_tests::both::Both;
 use freshet_tests::client::{self, bind, execute, parse, query, rows, sync, tags};
 use freshet_tests::raw::RawClient;
 use freshet_tests::world::{Settled, World, settle};
@@ -198,5 +199,74 @@ fn a_portal_that_is_bound_in_one_unit_and_executed_in_the_next_is_no_wrong_answe
     let mut watcher = world.client();
     // Nothing that was under way is left: its audits have been judged.
     assert_ne!(settled(&mut watcher, "SELECT id FROM t ORDER BY id").0, "relay");
+    assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
+}
+
+/// Statements whose plans are deep: answered as upstream does, wherever, and nobody's session ends.
+#[test]
+fn statements_of_many_parts_end_no_session() {
+    let world = World::start(
+        FreshnessMode::Session,
+        "CREATE TABLE p (id int PRIMARY KEY, k int, x int, y int); INSERT INTO p SELECT g, g % 3, g % 5, g % 4 FROM generate_series(1, 12) g;
+         CREATE TABLE q (id int PRIMARY KEY, k int, x int, y int); INSERT INTO q SELECT g, g % 4, g % 3, g % 5 FROM generate_series(1, 12) g;
+         CREATE TABLE r (id int PRIMARY KEY, k int, x int, y int); INSERT INTO r SELECT g, g % 5, g % 4, g % 3 FROM generate_series(1, 12) g",
+    );
+    let mut other = world.client();
+    let mut both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, &[]);
+    settle(&mut both.through, "SELECT count(*) FROM p, q, r");
+    let repeated =
+        |count: usize, with: &str, part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<Vec<_>>().join(with);
+    let branch = |n: usize| format!("SELECT id FROM p WHERE k = {n}");
+    let counted = |n: usize| format!("(SELECT count(*) FROM r s WHERE s.k = o.k AND s.x > {n})");
+    let joined = |n: usize| format!("LEFT JOIN r r{n} ON r{n}.id = o.id");
+    let lateral =
+        |n: usize| format!("LEFT JOIN LATERAL (SELECT id FROM r s WHERE s.k <= o.k ORDER BY id LIMIT 1) l{n} ON true");
+    let chosen = |n: usize| format!("(o.x = {n} OR NOT EXISTS (SELECT 1 FROM r s WHERE s.k = o.k AND s.y = {n}))");
+    let chained = |n: usize| {
+        let from = if n == 0 { "p".to_owned() } else { format!("w{}", n - 1) };
+        format!("w{n} AS (SELECT id, k FROM {from} o WHERE EXISTS (SELECT 1 FROM r WHERE r.k >= o.k - {n}))")
+    };
+    let nested = |levels: usize| {
+        let mut inner = "SELECT max(z.x) FROM r z WHERE z.x = t0.k".to_owned();
+        for level in (0..levels).rev() {
+            inner = format!(
+                "SELECT min(a{level}.x) FROM r a{level} WHERE a{level}.x < t0.k AND a{level}.id <> ALL (SELECT count(*) FROM q c WHERE a{level}.y IS NULL
+                 UNION ALL SELECT e.x FROM p e WHERE t0.id <= 3) AND a{level}.y > ({inner})"
+            );
+        }
+        format!("SELECT t0.id FROM q t0 WHERE t0.k < ({inner}) ORDER BY 1")
+    };
+    for count in [30, 130, 190, 3_000] {
+        let mut statements = vec![
+            format!("SELECT * FROM ({}) x ORDER BY 1", repeated(count, " UNION ALL ", &branch)),
+            format!("SELECT * FROM ({}) x ORDER BY 1", repeated(count, " EXCEPT ", &branch)),
+        ];
+        if count <= 190 {
+            statements.push(format!("SELECT o.id, {} FROM p o ORDER BY 1", repeated(count, ", ", &counted)));
+            statements.push(format!("SELECT o.id FROM p o WHERE {} ORDER BY 1", repeated(count, " AND ", &chosen)));
+        }
+        if count <= 30 {
+            statements.push(format!("SELECT o.id FROM p o {} ORDER BY 1", repeated(count, " ", &joined)));
+            statements.push(format!("SELECT o.id FROM p o {} ORDER BY 1", repeated(count, " ", &lateral)));
+            statements.push(format!(
+                "WITH {} SELECT * FROM w{} ORDER BY 1",
+                repeated(count, ", ", &chained),
+                count - 1
+            ));
+            statements.extend([2, 3].map(&nested));
+            statements.push(format!(
+                "{}SELECT id, k FROM p{} ORDER BY 1",
+                "SELECT id, k + 1 AS k FROM (".repeat(count),
+                ") x".repeat(count)
+            ));
+        }
+        // Upstream has its own limits (of columns, of its stack), which are errors here, too.
+        for sql in statements {
+            let started = Instant::now();
+            (0..if count > 190 { 1 } else { 3 }).for_each(|_| drop(both.routed("", &sql)));
+            println!("{count} {:.60} {:?} {:?}", sql, both.through.last(), started.elapsed());
+        }
+        assert_eq!(other.simple("SELECT 1").expect("answers").rows().len(), 1);
+    }
     assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
 }

@@ -526,6 +526,9 @@ pub struct BoundQuery {
 /// repeated where it is used).
 const NODES_MAX: usize = 100_000;
 
+/// How deep relations may lie in each other, which every walk over them recurses through: see [`crate::STACK_BYTES`].
+const DEPTH_MAX: usize = 800;
+
 type Bound<T> = Result<T, UpstreamReason>;
 
 /// The state of one statement's binding.
@@ -618,6 +621,9 @@ impl<'a> Binder<'a> {
         let relations: Vec<&mut BoundRelation> =
             std::iter::once(&mut root).chain(&mut commons).chain(scalars).collect();
         for relation in relations {
+            if relation.is_deeper_than(DEPTH_MAX) {
+                return Err(unsupported("a statement of too many parts in each other"));
+            }
             subquery::settle(relation, parameters.len())?;
         }
         let is_view = |table: &TableUse| self.catalog.views.contains_key(&table.table);

@@ -90,6 +90,10 @@ impl BoundRelation {
         }
     }
 
+    pub(super) fn is_deeper_than(&self, levels: usize) -> bool {
+        levels == 0 || self.inputs().into_iter().any(|input| input.is_deeper_than(levels - 1))
+    }
+
     pub(super) fn inputs(&self) -> Vec<&Self> {
         match self {
             Self::OneRow

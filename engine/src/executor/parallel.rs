@@ -10,6 +10,7 @@ use std::thread;
 use super::scan::chosen_look_ups;
 use super::upkeep::{GROUPS_MAX, KeptGroups};
 use super::{Limits, RowBatch, Run, RunContext, State};
+use crate::STACK_BYTES;
 use crate::catalog::RelationId;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::planner::Plan;
@@ -103,10 +104,15 @@ pub(super) fn groups(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'_>) -> 
         KeptGroups::compute(plan, upkeep, &context, GROUPS_MAX)
     };
     let parts = thread::scope(|scope| {
-        let helping: Vec<_> = snapshots[1..].iter().map(|snapshot| scope.spawn(|| compute(snapshot))).collect();
+        let start = |snapshot| {
+            let thread = thread::Builder::new().stack_size(STACK_BYTES);
+            let compute = &compute;
+            thread.spawn_scoped(scope, move || compute(snapshot)).map_err(|error| EvalError::Beyond(error.to_string()))
+        };
+        let helping: Vec<_> = snapshots[1..].iter().map(start).collect();
         let own = compute(&snapshots[0]);
         let panicked = |_| Err(EvalError::Beyond("a share panicked".to_owned()));
-        let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(panicked));
+        let theirs = helping.into_iter().map(|helper| helper?.join().unwrap_or_else(panicked));
         std::iter::once(own).chain(theirs).collect::<Vec<_>>()
     });
     drop(helpers);

@@ -109,6 +109,8 @@ impl<'t, 'a> Parser<'t, 'a> {
             return Ok(None);
         }
         self.expect_symbol("(")?;
+        // Each is another join around the rows that it is asked for.
+        self.chain()?;
         if !self.peek_is_symbol("(") {
             let query = self.query()?;
             self.expect_symbol(")")?;

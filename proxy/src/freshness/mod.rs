@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use freshet_config::FreshnessMode;
+use freshet_engine::STACK_BYTES;
 use freshet_engine::catalog::{Catalog, RelationId};
 use freshet_engine::change_log::RowChanges;
 use freshet_engine::mirror::TrackedBecause;
@@ -170,7 +171,8 @@ impl Freshness {
         });
         let (readers, questions) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().thread_stack_size(STACK_BYTES).enable_all().build()?;
         let questions = Arc::new(tokio::sync::Mutex::new(questions));
         let pins = Arc::new(Pins::default());
         beside_sessions.spawn(contain("the look at pinned snapshots", {
@@ -183,7 +185,7 @@ impl Freshness {
             background.stop_serving();
             barrier::run(Arc::clone(&background), Arc::clone(&questions), until.clone())
         }));
-        std::thread::Builder::new().name("freshet-mirror".into()).spawn(move || {
+        std::thread::Builder::new().name("freshet-mirror".into()).stack_size(STACK_BYTES).spawn(move || {
             let stream = contain("the mirror", || {
                 replication.stop_serving("starting");
                 replication.run(shutdown.clone())

@@ -347,7 +347,8 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     // Types of PostgreSQL's own and the best known extensions, and arrays of them.
     let plain = transaction
         .query(
-            "SELECT unnest(ARRAY[t.oid, typarray])
+            "WITH RECURSIVE plain AS (
+             SELECT t.oid, typarray
                FROM pg_type t JOIN pg_depend d ON d.classid = 'pg_type'::regclass AND d.objid = t.oid AND d.deptype = 'e'
                     JOIN pg_extension x ON x.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
                     JOIN pg_proc p ON p.oid = typoutput
@@ -357,7 +358,9 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
                 AND NOT EXISTS (SELECT FROM pg_cast k
                                  WHERE t.oid IN (castsource, casttarget)
                                    AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_cast'::regclass AND objid = k.oid
-                                                                           AND refobjid = x.oid AND deptype = 'e'))",
+                                                                           AND refobjid = x.oid AND deptype = 'e'))
+             UNION SELECT t.oid, t.typarray FROM plain JOIN pg_type t ON typbasetype = plain.oid AND typtype = 'd')
+             SELECT unnest(ARRAY[oid, typarray]) FROM plain",
             &[],
         )
         .await?;
@@ -395,16 +398,24 @@ async fn load_columns(
     catalog: &Catalog,
 ) -> Result<HashMap<RelationId, Vec<ColumnSchema>>, UpstreamError> {
     // A domain's values are those of the type below it, with that type's modifier (lsyscache.c, getBaseTypeAndTypmod). What
-    // is below a domain stays as long as it is there. Those over enums and arrays are upstream's: operators on any enum take none.
+    // is below a domain stays as long as it is there. Those over enums and arrays are upstream's (operators on any enum take
+    // none), and those that a function or operator is declared with, which is a better match than the type below.
     let rows = transaction
         .query(
             "WITH RECURSIVE domains (oid, base, typmod) AS (
                  SELECT oid, typbasetype, typtypmod FROM pg_type WHERE typtype = 'd'
                  UNION ALL SELECT d.oid, t.typbasetype, t.typtypmod
-                   FROM domains d JOIN pg_type t ON t.oid = d.base WHERE t.typtype = 'd')
+                   FROM domains d JOIN pg_type t ON t.oid = d.base WHERE t.typtype = 'd'),
+             declared (t) AS MATERIALIZED (
+                 SELECT unnest(proargtypes::oid[]) FROM pg_proc WHERE oid >= 16384
+                 UNION SELECT unnest(ARRAY[oprleft, oprright]) FROM pg_operator WHERE oid >= 16384)
              SELECT attrelid, attname, attnum, atttypid, atttypmod, attnotnull, attcollation, attgenerated <> '', d.base, d.typmod
                FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid LEFT JOIN (
-                    SELECT domains.* FROM domains JOIN pg_type b ON b.oid = base WHERE typtype NOT IN ('d', 'e') AND typcategory <> 'A'
+                    SELECT d.* FROM domains d JOIN pg_type b ON b.oid = base
+                     WHERE typtype NOT IN ('d', 'e') AND typcategory <> 'A' AND NOT EXISTS (
+                           SELECT FROM domains m JOIN pg_type o ON o.oid IN (m.oid, m.base) AND o.typtype = 'd'
+                                  JOIN declared ON t IN (o.oid, o.typarray)
+                            WHERE m.oid = d.oid)
                     ) d ON d.oid = atttypid
               WHERE relkind IN ('r', 'p', 'v', 'm') AND c.oid >= 16384 AND attnum > 0 AND NOT attisdropped
               ORDER BY attrelid, attnum",
