@@ -102,8 +102,6 @@ impl World<'_> {
         let asked = asked(&statement, mode);
         let verdict = pairs[settings].verdict(&asked);
         let failure = matches!(verdict, Verdict::Differs(_)).then(|| {
-            // Whatever becomes of the attempt to make it smaller.
-            println!("differs: world {}, {mode:?}, {:?}, {verdict:?}: {asked:?}", self.number, SETTINGS[settings]);
             let pair = &mut pairs[settings];
             let (smaller, verdict) = shrink_statement(pair, &statement, mode, &verdict);
             self.saved(&smaller, mode, settings, &verdict)
