@@ -35,11 +35,13 @@ bin=$1; port=$2; shift 2
 directory=$(mktemp -d "${TMPDIR:-/tmp}/freshet-test-XXXXXX") || exit 1
 log=$directory/postgres.log
 stop() { if [ -n "$pid" ]; then kill -"$1" "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; pid=; fi; }
+# By its own file: what answers on the port may be another test's server, which took it first.
+is_ready() { [ "$(sed -n '1p;8p' "$directory/data/postmaster.pid" 2>/dev/null | tr -d ' ' | tr '\n' ' ')" = "$pid ready " ]; }
 start() {
     "$bin/postgres" -D "$directory/data" -p "$port" "$@" >>"$log" 2>&1 </dev/null &
     pid=$!
     for _ in $(seq 1 600); do
-        "$bin/pg_isready" -q -h 127.0.0.1 -p "$port" -U postgres && { echo started; return; }
+        is_ready && { echo started; return; }
         kill -0 "$pid" 2>/dev/null || break
         sleep 0.05
     done
@@ -84,7 +86,7 @@ impl Cluster {
     /// A cluster of its own, for tests that stop it or need other settings (`name=value`).
     pub fn start(settings: &[&str]) -> Self {
         // Between choosing a free port and using it another process may take it: try again.
-        (0..3).find_map(|_| Self::try_start(settings, "")).expect("PostgreSQL starts")
+        (0..3).find_map(|_| Self::try_start(free_port(), settings, "")).expect("PostgreSQL starts")
     }
 
     /// A cluster whose C library has `locale` (`en_US`), in UTF-8. None: this machine cannot make it.
@@ -93,12 +95,11 @@ impl Cluster {
         if !source.exists() || Command::new("localedef").arg("--version").output().is_err() {
             return None;
         }
-        (0..3).find_map(|_| Self::try_start(&[], locale))
+        (0..3).find_map(|_| Self::try_start(free_port(), &[], locale))
     }
 
     #[expect(clippy::zombie_processes, reason = "the owner of a cluster that started is waited for when it is dropped")]
-    fn try_start(settings: &[&str], locale: &str) -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+    fn try_start(port: u16, settings: &[&str], locale: &str) -> Option<Self> {
         let mut arguments: Vec<String> = vec![binaries().display().to_string(), port.to_string()];
         let defaults = [
             "listen_addresses=127.0.0.1",
@@ -235,6 +236,10 @@ impl Drop for Cluster {
     }
 }
 
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+}
+
 /// Where PostgreSQL's programs are: `FRESHET_TEST_PG_BIN`, or the newest installed in Debian's layout, or on the path.
 pub fn binaries() -> PathBuf {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
@@ -271,4 +276,20 @@ fn as_postgres(program: impl AsRef<OsStr>) -> Command {
 fn read_line(from: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     (from.read_line(&mut line).ok()? > 0).then(|| line.trim_end().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two tests that chose one port shared a server, and each made its roles there.
+    #[test]
+    fn a_server_that_answers_on_the_port_is_not_taken_for_the_own_one() {
+        let first = Cluster::start(&[]);
+        assert!(Cluster::try_start(first.port(), &[], "").is_none());
+        assert_eq!(first.psql("postgres", "SELECT 1"), "1");
+        first.kill();
+        first.restart();
+        assert_eq!(first.psql("postgres", "SELECT 1"), "1");
+    }
 }

@@ -20,6 +20,8 @@ bin=$1; port=$2
 directory=$(mktemp -d "${TMPDIR:-/tmp}/freshet-demo-XXXXXX") || exit 1
 cd "$directory" || exit 1
 stop() { [ -z "$pid" ] || { kill -INT "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; }; cd /; rm -rf "$directory"; }
+# By its own file: what answers on the port may be another server, which took it first.
+is_ready() { [ "$(sed -n '1p;8p' data/postmaster.pid 2>/dev/null | tr -d ' ' | tr '\n' ' ')" = "$pid ready " ]; }
 trap stop EXIT
 trap '' INT
 "$bin/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync >log 2>&1 || { tail -n 3 log >&2; exit 1; }
@@ -27,7 +29,7 @@ trap '' INT
     -c shared_buffers=256MB -c max_wal_size=2GB -c log_min_messages=warning >>log 2>&1 </dev/null &
 pid=$!
 for attempt in $(seq 1 600); do
-    "$bin/pg_isready" -q -h 127.0.0.1 -p "$port" -U postgres && { echo ready; break; }
+    is_ready && { echo ready; break; }
     kill -0 "$pid" 2>/dev/null || { tail -n 5 log >&2; exit 1; }
     sleep 0.05
 done
