@@ -96,22 +96,14 @@ impl<'a> Json<'a> {
     pub fn step(self, step: &str) -> Option<Self> {
         match self.kind() {
             Kind::Object => self.get(step),
-            // strtoint takes leading white space and a sign.
-            Kind::Array => {
-                self.at(step.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']).parse::<i32>().ok()?.into())
-            }
+            Kind::Array => self.at(index_of_step(step)?.into()),
             _ => None,
         }
     }
 
     /// Appends what `->>` makes of the value; false: NULL.
     pub fn write_text(self, out: &mut String) -> bool {
-        match self.kind() {
-            Kind::Null => return false,
-            Kind::String => unescape(self.0, out),
-            _ => out.push_str(self.0),
-        }
-        true
+        write_as_text(self.0, out)
     }
 
     /// `?`: a key, a string among the elements, or the string itself (jsonb_op.c, jsonb_exists).
@@ -403,8 +395,23 @@ fn string_is(written: &str, text: &str) -> bool {
     meant(written) == text
 }
 
+/// Appends what `->>` makes of a written value; false: NULL.
+pub(super) fn write_as_text(written: &str, out: &mut String) -> bool {
+    match kind_of(written) {
+        Kind::Null => return false,
+        Kind::String => unescape(written, out),
+        _ => out.push_str(written),
+    }
+    true
+}
+
+/// The number that a step of a path is, where it leads into an array: strtoint takes leading white space and a sign.
+pub(super) fn index_of_step(step: &str) -> Option<i32> {
+    step.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']).parse().ok()
+}
+
 /// What a written string means.
-fn meant(written: &str) -> Cow<'_, str> {
+pub fn meant(written: &str) -> Cow<'_, str> {
     if !written.contains('\\') {
         return Cow::Borrowed(inner(written));
     }
@@ -414,7 +421,7 @@ fn meant(written: &str) -> Cow<'_, str> {
 }
 
 /// Appends what a written string means.
-pub(super) fn unescape(written: &str, out: &mut String) {
+fn unescape(written: &str, out: &mut String) {
     let mut characters = inner(written).chars();
     while let Some(character) = characters.next() {
         if character != '\\' {

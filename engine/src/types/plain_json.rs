@@ -1,7 +1,7 @@
 //! json as it is held: the text that it was given as, valid, with its white space, repeated keys and numbers as they were
 //! written (PostgreSQL: jsonfuncs.c, which reads it with the parser of common/jsonapi.c for each question).
 
-use super::json::{DEPTH_MAX, Kind, end_of_string, end_of_value, kind_of, unescape};
+use super::json::{DEPTH_MAX, Kind, end_of_string, end_of_value, index_of_step, kind_of, meant, write_as_text};
 use super::text::ParseError;
 
 /// A value within, without the space around it.
@@ -18,10 +18,9 @@ pub struct Step<'s> {
 }
 
 impl<'s> Step<'s> {
-    /// Of a path's text: strtoint takes leading white space and a sign (jsonfuncs.c, get_path_all).
+    /// Of a path's text (jsonfuncs.c, get_path_all).
     pub fn of(text: &'s str) -> Self {
-        let digits = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
-        Self { name: Some(text), index: digits.parse().ok() }
+        Self { name: Some(text), index: index_of_step(text) }
     }
 }
 
@@ -112,20 +111,8 @@ impl<'a> PlainJson<'a> {
 
     /// Appends what `->>` makes of the value; false: NULL.
     pub fn write_text(self, out: &mut String) -> bool {
-        match self.kind() {
-            Kind::Null => return false,
-            Kind::String => unescape(self.0, out),
-            _ => out.push_str(self.0),
-        }
-        true
+        write_as_text(self.0, out)
     }
-}
-
-/// What a written key means.
-pub fn meant(written: &str) -> String {
-    let mut meant = String::with_capacity(written.len());
-    unescape(written, &mut meant);
-    meant
 }
 
 /// Questions whose answer has strings without escapes read all of the document so, and fail at what no text can be: \u0000, and

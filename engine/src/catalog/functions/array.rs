@@ -4,6 +4,7 @@
 //!
 //! Elements are compared by their bytes, so those of numeric and float arrays are not compared here; in `array_parts` they are.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use ahash::RandomState;
@@ -11,7 +12,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, Boolean
 use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 use hashbrown::HashSet;
 
-use super::rows::{Argument, Bytes, Text, end_of};
+use super::rows::{Argument, Bytes, Text, end_of, to_text};
 use super::vector::{Numbers, operand, wrong_operand};
 use super::{EvalContext, EvalError, Function, Operand, Volatility};
 use crate::types::PgType::{self, Bool, Int4, Int8, Text as TextType};
@@ -150,21 +151,14 @@ fn to_string(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<Ar
 
 fn output(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     let element = element_of(o.last())?;
-    let arrays = Bytes::view(operand(o, 0)?)?;
-    let mut texts = StringBuilder::with_capacity(rows, rows * 16);
-    let mut written = Vec::new();
-    for row in 0..rows {
-        let view = arrays.as_ref().filter(|view| Bytes::nulls(view).is_none_or(|nulls| nulls.is_valid(row)));
-        let Some(view) = view else {
-            texts.append_null();
-            continue;
-        };
+    let written = RefCell::new(Vec::new());
+    to_text::<(Bytes,)>(&o[..1], rows, |(array,), out| {
+        let mut written = written.borrow_mut();
         written.clear();
-        write_text(Bytes::at(view, row), element, context.settings, &mut written);
-        texts.append_value(std::str::from_utf8(&written).map_err(|_| wrong_operand())?);
-        end_of(texts.values_slice().len())?;
-    }
-    Ok(Arc::new(texts.finish()))
+        write_text(array, element, context.settings, &mut written);
+        out.push_str(std::str::from_utf8(&written).map_err(|_| wrong_operand())?);
+        Ok(())
+    })
 }
 
 /// The element type that the binder has put last, as its OID.

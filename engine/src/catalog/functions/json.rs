@@ -1,10 +1,9 @@
 //! Operators and functions on jsonb, which is held as the canonical text that upstream prints (see [`crate::types::json`]).
 
-use std::sync::Arc;
+use arrow::array::ArrayRef;
 
-use arrow::array::{ArrayRef, StringBuilder};
-
-use super::rows::{Argument, Bytes, Text, per_distinct, to_bool, to_number, to_text};
+use super::plain_json::{array_length, type_of};
+use super::rows::{Argument, Bytes, Text, to_bool, to_number, to_text, to_text_or_null};
 use super::vector::operand;
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::types::Element;
@@ -18,10 +17,6 @@ use crate::types::numeric::NumericBuilder;
 
 const PATH: crate::types::PgType = Array(Element::Text);
 
-fn is_null<A: Argument>(view: &A::View<'_>, row: usize) -> bool {
-    A::nulls(view).is_some_and(|nulls| nulls.is_null(row))
-}
-
 /// `find` gives the part of a row's value that the other operand asks for; `write` appends it, or says that it is NULL.
 fn part<A: Argument>(
     operands: &[Operand],
@@ -29,25 +24,8 @@ fn part<A: Argument>(
     find: impl for<'a> Fn(Json<'a>, A::Item<'_>) -> Option<Json<'a>>,
     write: impl Fn(Json<'_>, &mut String) -> bool,
 ) -> Result<ArrayRef, EvalError> {
-    per_distinct(operands, rows, &|operands, rows| {
-        let (values, wanted) = (Text::view(operand(operands, 0)?)?, A::view(operand(operands, 1)?)?);
-        let mut texts = StringBuilder::with_capacity(rows, rows * 16);
-        let (Some(values), Some(wanted)) = (values, wanted) else {
-            (0..rows).for_each(|_| texts.append_null());
-            return Ok(Arc::new(texts.finish()));
-        };
-        let mut text = String::new();
-        for row in 0..rows {
-            text.clear();
-            let is_known = !is_null::<Text>(&values, row) && !is_null::<A>(&wanted, row);
-            let found = if is_known { find(Json::of(Text::at(&values, row)), A::at(&wanted, row)) } else { None };
-            if found.is_some_and(|found| write(found, &mut text)) {
-                texts.append_value(&text);
-            } else {
-                texts.append_null();
-            }
-        }
-        Ok(Arc::new(texts.finish()))
+    to_text_or_null::<(Text, A)>(operands, rows, |(value, wanted), out| {
+        Ok(find(Json::of(value), wanted).is_some_and(|found| write(found, out)))
     })
 }
 
@@ -203,7 +181,10 @@ fn to_numeric(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRe
     let texts = Text::view(operand(o, 0)?)?;
     let mut numbers = NumericBuilder::with_capacity(rows);
     for row in 0..rows {
-        let text = texts.as_ref().filter(|texts| !is_null::<Text>(texts, row)).map(|texts| Text::at(texts, row));
+        let text = texts
+            .as_ref()
+            .filter(|texts| Text::nulls(texts).is_none_or(|nulls| nulls.is_valid(row)))
+            .map(|texts| Text::at(texts, row));
         numbers.append_option(text.map(number_of).transpose()?);
     }
     Ok(numbers.finish())
@@ -214,21 +195,6 @@ fn to_truth(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef,
         "true" => Ok(true),
         "false" => Ok(false),
         _ => raises("cannot cast jsonb to boolean"),
-    })
-}
-
-fn array_length(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    to_number::<(Text,), i32>(o, rows, |(value,)| match Json::of(value).kind() {
-        Kind::Array => Ok(Json::of(value).elements().count() as i32),
-        Kind::Object => Err(EvalError::Raises("cannot get array length of a non-array".to_owned())),
-        _ => Err(EvalError::Raises("cannot get array length of a scalar".to_owned())),
-    })
-}
-
-fn type_of(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    to_text::<(Text,)>(o, rows, |(value,), out| {
-        out.push_str(Json::of(value).kind().name());
-        Ok(())
     })
 }
 

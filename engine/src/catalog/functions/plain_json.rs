@@ -1,11 +1,8 @@
 //! Operators and functions on json, which is held as the text that it was given as (see [`crate::types::plain_json`]).
 
-use std::sync::Arc;
+use arrow::array::ArrayRef;
 
-use arrow::array::{ArrayRef, StringBuilder};
-
-use super::rows::{Argument, Bytes, Text, per_distinct, to_number, to_text};
-use super::vector::operand;
+use super::rows::{Argument, Bytes, Text, to_number, to_text, to_text_or_null};
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::types::Element;
 use crate::types::PgType::{Array, Int4, Json, Text as TextType};
@@ -41,30 +38,10 @@ impl Path for Bytes {
 
 /// get_worker. `is_text`: as `->>` has it.
 fn part<A: Path>(operands: &[Operand], rows: usize, is_text: bool) -> Result<ArrayRef, EvalError> {
-    per_distinct(operands, rows, &|operands, rows| {
-        let (documents, paths) = (Text::view(operand(operands, 0)?)?, A::view(operand(operands, 1)?)?);
-        let mut texts = StringBuilder::with_capacity(rows, rows * 16);
-        let (Some(documents), Some(paths)) = (documents, paths) else {
-            (0..rows).for_each(|_| texts.append_null());
-            return Ok(Arc::new(texts.finish()));
-        };
-        let mut text = String::new();
-        for row in 0..rows {
-            text.clear();
-            let is_null = is_null::<Text>(&documents, row) || is_null::<A>(&paths, row);
-            let steps = if is_null { None } else { A::steps(A::at(&paths, row)) };
-            let is_there = match steps {
-                None => false,
-                Some(steps) => write_part(Text::at(&documents, row), &steps, is_text, &mut text)?,
-            };
-            texts.append_option(is_there.then_some(text.as_str()));
-        }
-        Ok(Arc::new(texts.finish()))
+    to_text_or_null::<(Text, A)>(operands, rows, |(document, path), out| match A::steps(path) {
+        Some(steps) => write_part(document, &steps, is_text, out),
+        None => Ok(false),
     })
-}
-
-fn is_null<A: Argument>(view: &A::View<'_>, row: usize) -> bool {
-    A::nulls(view).is_some_and(|nulls| nulls.is_null(row))
 }
 
 /// Whether there is anything.
@@ -101,7 +78,8 @@ parts! {
     path_text: Bytes, true;
 }
 
-fn array_length(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+/// Of jsonb, too, whose canonical text is json.
+pub(super) fn array_length(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_number::<(Text,), i32>(o, rows, |(document,)| {
         let value = PlainJson::of(document);
         match value.kind() {
@@ -111,7 +89,8 @@ fn array_length(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<Array
     })
 }
 
-fn type_of(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+/// Likewise.
+pub(super) fn type_of(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_text::<(Text,)>(o, rows, |(document,), out| {
         out.push_str(PlainJson::of(document).kind().name());
         Ok(())

@@ -14,10 +14,10 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringBuilder};
+use arrow::array::ArrayRef;
 use regex::Regex;
 
-use super::rows::{Argument, Text, per_distinct, to_bool, to_text};
+use super::rows::{Text, to_bool, to_text, to_text_or_null};
 use super::vector::operand;
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::types::PgType::{Bool, Bpchar, Name, Text as TextType};
@@ -418,25 +418,13 @@ fn replace_flagged(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<Ar
 
 /// textregexsubstr: the first group if there is one, else the match; NULL without one.
 fn substring(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
-    per_distinct(o, rows, &|o, rows| {
-        let (texts, patterns) = (Text::view(operand(o, 0)?)?, Text::view(operand(o, 1)?)?);
-        let mut found = StringBuilder::with_capacity(rows, rows * 8);
-        let (Some(texts), Some(patterns)) = (texts, patterns) else {
-            (0..rows).for_each(|_| found.append_null());
-            return Ok(Arc::new(found.finish()));
-        };
-        for row in 0..rows {
-            let is_null = [Text::nulls(&texts), Text::nulls(&patterns)].into_iter().flatten().any(|n| n.is_null(row));
-            if is_null {
-                found.append_null();
-                continue;
-            }
-            let (text, compiled) = (Text::at(&texts, row), determined(Text::at(&patterns, row))?);
-            compiled.check(text)?;
-            let captures = compiled.regex.captures(text);
-            found.append_option(captures.and_then(|c| Some(c.get(usize::from(c.len() > 1))?.as_str())));
-        }
-        Ok(Arc::new(found.finish()))
+    to_text_or_null::<(Text, Text)>(o, rows, |(text, pattern), out| {
+        let compiled = determined(pattern)?;
+        compiled.check(text)?;
+        let captures = compiled.regex.captures(text);
+        let found = captures.and_then(|captures| captures.get(usize::from(captures.len() > 1)));
+        out.push_str(found.map_or("", |found| found.as_str()));
+        Ok(found.is_some())
     })
 }
 

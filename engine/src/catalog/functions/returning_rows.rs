@@ -2,8 +2,8 @@
 
 use super::EvalError;
 use crate::types::array::ArrayView;
-use crate::types::json::{Json, Kind};
-use crate::types::plain_json::{PlainJson, check_escapes, meant};
+use crate::types::json::{Kind, meant};
+use crate::types::plain_json::{PlainJson, check_escapes};
 use crate::types::{Element, PgType, Value, binary};
 
 /// One entry: a name that PostgreSQL resolves to this function for these types.
@@ -65,64 +65,70 @@ pub static ENTRIES: &[RowsFunction] = &[
         "jsonb_array_elements",
         &[PgType::Jsonb],
         &[(Some("value"), PgType::Jsonb)],
-        |arguments, out| elements(arguments, out, as_json),
+        |arguments, out| elements(printed(arguments)?, out, as_json),
         "jsonfuncs.c elements_worker_jsonb",
     ),
     strict(
         "jsonb_array_elements_text",
         &[PgType::Jsonb],
         &[(Some("value"), PgType::Text)],
-        |arguments, out| elements(arguments, out, as_text),
+        |arguments, out| elements(printed(arguments)?, out, as_text),
         "jsonfuncs.c elements_worker_jsonb",
     ),
     strict(
         "jsonb_each",
         &[PgType::Jsonb],
         &[KEY, (Some("value"), PgType::Jsonb)],
-        |arguments, out| each(arguments, out, as_json),
+        |arguments, out| members(printed(arguments)?, out, Some(as_json)),
         "jsonfuncs.c each_worker_jsonb",
     ),
     strict(
         "jsonb_each_text",
         &[PgType::Jsonb],
         &[KEY, (Some("value"), PgType::Text)],
-        |arguments, out| each(arguments, out, as_text),
+        |arguments, out| members(printed(arguments)?, out, Some(as_text)),
         "jsonfuncs.c each_worker_jsonb",
     ),
-    strict("jsonb_object_keys", &[PgType::Jsonb], &[(None, PgType::Text)], keys, "jsonfuncs.c jsonb_object_keys"),
+    strict(
+        "jsonb_object_keys",
+        &[PgType::Jsonb],
+        &[(None, PgType::Text)],
+        |arguments, out| members(printed(arguments)?, out, None),
+        "jsonfuncs.c jsonb_object_keys",
+    ),
     strict(
         "json_array_elements",
         &[PgType::Json],
         &[(Some("value"), PgType::Json)],
-        |arguments, out| plain_elements(arguments, out, false),
+        |arguments, out| elements(given(arguments)?, out, as_json),
         "jsonfuncs.c elements_worker",
     ),
     strict(
         "json_array_elements_text",
         &[PgType::Json],
         &[(Some("value"), PgType::Text)],
-        |arguments, out| plain_elements(arguments, out, true),
+        |arguments, out| elements(given(arguments)?, out, as_text),
         "jsonfuncs.c elements_worker",
     ),
     strict(
         "json_each",
         &[PgType::Json],
         &[KEY, (Some("value"), PgType::Json)],
-        |arguments, out| plain_members(arguments, out, Some(false)),
+        |arguments, out| members(given(arguments)?, out, Some(as_json)),
         "jsonfuncs.c each_worker",
     ),
     strict(
         "json_each_text",
         &[PgType::Json],
         &[KEY, (Some("value"), PgType::Text)],
-        |arguments, out| plain_members(arguments, out, Some(true)),
+        |arguments, out| members(given(arguments)?, out, Some(as_text)),
         "jsonfuncs.c each_worker",
     ),
     strict(
         "json_object_keys",
         &[PgType::Json],
         &[(None, PgType::Text)],
-        |arguments, out| plain_members(arguments, out, None),
+        |arguments, out| members(given(arguments)?, out, None),
         "jsonfuncs.c json_object_keys",
     ),
     RowsFunction {
@@ -158,22 +164,29 @@ fn unnest(arguments: &[Value], out: &mut Vec<Value>) -> Result<(), EvalError> {
     Ok(())
 }
 
-fn as_json(value: Json<'_>) -> Value {
+fn as_json(value: PlainJson<'_>) -> Value {
     Value::Text(value.text().into())
 }
 
-fn as_text(value: Json<'_>) -> Value {
+fn as_text(value: PlainJson<'_>) -> Value {
     let mut text = String::new();
     if value.write_text(&mut text) { Value::Text(text.into()) } else { Value::Null }
 }
 
-fn json_of(arguments: &[Value]) -> Result<Json<'_>, EvalError> {
+/// jsonb: what it prints is json.
+fn printed(arguments: &[Value]) -> Result<PlainJson<'_>, EvalError> {
     let text = arguments.first().and_then(text_of);
-    text.map(Json::of).ok_or_else(|| EvalError::Beyond("a function of jsonb over another value".to_owned()))
+    text.map(PlainJson::of).ok_or_else(|| EvalError::Beyond("a function of json over another value".to_owned()))
 }
 
-fn elements(arguments: &[Value], out: &mut Vec<Value>, shown: fn(Json<'_>) -> Value) -> Result<(), EvalError> {
-    let value = json_of(arguments)?;
+/// json as it was given, whose escapes all have to mean something.
+fn given(arguments: &[Value]) -> Result<PlainJson<'_>, EvalError> {
+    let value = printed(arguments)?;
+    check_escapes(value.text())?;
+    Ok(value)
+}
+
+fn elements(value: PlainJson<'_>, out: &mut Vec<Value>, shown: fn(PlainJson<'_>) -> Value) -> Result<(), EvalError> {
     match value.kind() {
         Kind::Array => out.extend(value.elements().map(shown)),
         Kind::Object => return Err(EvalError::Raises("cannot extract elements from an object".to_owned())),
@@ -182,60 +195,18 @@ fn elements(arguments: &[Value], out: &mut Vec<Value>, shown: fn(Json<'_>) -> Va
     Ok(())
 }
 
-fn each(arguments: &[Value], out: &mut Vec<Value>, shown: fn(Json<'_>) -> Value) -> Result<(), EvalError> {
-    let value = json_of(arguments)?;
-    if value.kind() != Kind::Object {
-        return Err(EvalError::Raises("cannot call jsonb_each on a non-object".to_owned()));
-    }
-    for (key, value) in value.members() {
-        out.extend([as_text(Json::of(key)), shown(value)]);
-    }
-    Ok(())
-}
-
-fn keys(arguments: &[Value], out: &mut Vec<Value>) -> Result<(), EvalError> {
-    let value = json_of(arguments)?;
-    if value.kind() != Kind::Object {
-        return Err(EvalError::Raises("cannot call jsonb_object_keys on a non-object".to_owned()));
-    }
-    out.extend(value.members().map(|(key, _)| as_text(Json::of(key))));
-    Ok(())
-}
-
-/// json as it was given.
-fn plain_of(arguments: &[Value]) -> Result<PlainJson<'_>, EvalError> {
-    let text = arguments.first().and_then(text_of);
-    text.map(PlainJson::of).ok_or_else(|| EvalError::Beyond("a function of json over another value".to_owned()))
-}
-
-fn plain_value(value: PlainJson<'_>, is_text: bool) -> Value {
-    if !is_text {
-        return Value::Text(value.text().into());
-    }
-    let mut text = String::new();
-    if value.write_text(&mut text) { Value::Text(text.into()) } else { Value::Null }
-}
-
-fn plain_elements(arguments: &[Value], out: &mut Vec<Value>, is_text: bool) -> Result<(), EvalError> {
-    let value = plain_of(arguments)?;
-    if value.kind() != Kind::Array {
-        return Err(EvalError::Raises("cannot extract elements from what is no array".to_owned()));
-    }
-    check_escapes(value.text())?;
-    out.extend(value.elements().map(|element| plain_value(element, is_text)));
-    Ok(())
-}
-
-/// Keys, with their values as text or not, or alone.
-fn plain_members(arguments: &[Value], out: &mut Vec<Value>, is_text: Option<bool>) -> Result<(), EvalError> {
-    let value = plain_of(arguments)?;
+/// Keys, with their values as they are shown, or alone.
+fn members(
+    value: PlainJson<'_>,
+    out: &mut Vec<Value>,
+    shown: Option<fn(PlainJson<'_>) -> Value>,
+) -> Result<(), EvalError> {
     if value.kind() != Kind::Object {
         return Err(EvalError::Raises("cannot take what is no object apart".to_owned()));
     }
-    check_escapes(value.text())?;
     for (key, value) in value.members() {
         out.push(Value::Text(meant(key).into()));
-        out.extend(is_text.map(|is_text| plain_value(value, is_text)));
+        out.extend(shown.map(|shown| shown(value)));
     }
     Ok(())
 }

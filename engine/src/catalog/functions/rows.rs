@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, DictionaryArray, Int32Array, StringArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, DictionaryArray, Int32Array, NullBufferBuilder, StringArray,
+};
 use arrow::buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Int32Type};
@@ -224,6 +226,33 @@ pub(super) fn to_text<A: Arguments>(
         }
         let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
         Ok(Arc::new(StringArray::new(offsets, texts.into_bytes().into(), nulls)))
+    })
+}
+
+/// A text result that may be NULL of what is not: `f` tells whether what it appended is the result.
+pub(super) fn to_text_or_null<A: Arguments>(
+    operands: &[Operand],
+    rows: usize,
+    f: impl for<'a> Fn(A::Items<'a>, &mut String) -> Result<bool, EvalError>,
+) -> Result<ArrayRef, EvalError> {
+    per_distinct(operands, rows, &|operands, rows| {
+        let Some(views) = A::views(operands)? else { return Ok(Arc::new(StringArray::new_null(rows))) };
+        let nulls = A::all_nulls(&views);
+        let mut texts = String::new();
+        let mut ends = Vec::with_capacity(rows + 1);
+        let mut known = NullBufferBuilder::new(rows);
+        ends.push(0);
+        for row in 0..rows {
+            let before = texts.len();
+            let is_known = !is_null(nulls.as_ref(), row) && f(A::items(&views, row), &mut texts)?;
+            if !is_known {
+                texts.truncate(before);
+            }
+            known.append(is_known);
+            ends.push(end_of(texts.len())?);
+        }
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
+        Ok(Arc::new(StringArray::new(offsets, texts.into_bytes().into(), known.finish())))
     })
 }
 

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Int32Type};
 use super::super::vector::{operand, wrong_operand};
 use super::super::{EvalContext, EvalError, Function, Operand};
 use super::Evaluated;
-use super::columns::{numbers, spans, unpacked};
+use super::columns::{Source, numbers, spans, unpacked};
 use super::conversion::scalar_text;
 use crate::types::PgType::{Date, Interval, Text, Timestamp, Timestamptz};
 use crate::types::Value;
@@ -23,16 +23,18 @@ fn pattern(operands: &[Operand]) -> Result<Option<Pattern>, EvalError> {
     Ok(Some(Pattern::parse(text)?))
 }
 
-/// to_char is NULL for infinity and for an empty pattern.
-fn write_each(
+/// to_char is NULL for what has no form (an infinity) and for an empty pattern.
+fn write_each<T: Copy + PartialEq>(
     o: &[Operand],
     rows: usize,
-    mut write: impl FnMut(&Pattern, i64, &mut Vec<u8>) -> Result<(), DateTimeError>,
+    values: Option<Source<'_, T>>,
+    has_form: fn(T) -> bool,
+    mut write: impl FnMut(&Pattern, T, &mut Vec<u8>) -> Result<(), DateTimeError>,
 ) -> Evaluated {
-    let (Some(pattern), Some(times)) = (pattern(o)?, numbers::<i64>(o, 0)?) else {
+    let (Some(pattern), Some(values)) = (pattern(o)?, values) else {
         return Ok(Arc::new(StringArray::new_null(rows)));
     };
-    let is_written = |row| !pattern.is_empty() && times.is_valid(row) && is_finite(times.get(row));
+    let is_written = |row| !pattern.is_empty() && values.is_valid(row) && has_form(values.get(row));
     let mut texts = StringBuilder::with_capacity(rows, rows * 10);
     let mut buffer = Vec::new();
     let mut last = None;
@@ -41,11 +43,11 @@ fn write_each(
             texts.append_null();
             continue;
         }
-        let time = times.get(row);
-        if last != Some(time) {
+        let value = values.get(row);
+        if last != Some(value) {
             buffer.clear();
-            write(&pattern, time, &mut buffer)?;
-            last = Some(time);
+            write(&pattern, value, &mut buffer)?;
+            last = Some(value);
         }
         texts.append_value(std::str::from_utf8(&buffer).map_err(|_| wrong_operand())?);
     }
@@ -53,30 +55,16 @@ fn write_each(
 }
 
 fn write_locals(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
-    write_each(o, rows, |pattern, local, out| pattern.write_local(local, out))
+    write_each(o, rows, numbers(o, 0)?, is_finite, |pattern, local, out| pattern.write_local(local, out))
 }
 
 fn write_moments(o: &[Operand], rows: usize, c: &EvalContext<'_>) -> Evaluated {
     let cursor = &mut OffsetCursor::new(&c.settings.time_zone);
-    write_each(o, rows, |pattern, moment, out| pattern.write_moment(moment, cursor, out))
+    write_each(o, rows, numbers(o, 0)?, is_finite, |pattern, moment, out| pattern.write_moment(moment, cursor, out))
 }
 
 fn write_intervals(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
-    let (Some(pattern), Some(spans)) = (pattern(o)?, spans(o, 0)?) else {
-        return Ok(Arc::new(StringArray::new_null(rows)));
-    };
-    let mut texts = StringBuilder::with_capacity(rows, rows * 10);
-    let mut buffer = Vec::new();
-    for row in 0..rows {
-        if pattern.is_empty() || !spans.is_valid(row) {
-            texts.append_null();
-            continue;
-        }
-        buffer.clear();
-        pattern.write_interval(&unpacked(spans.get(row)), &mut buffer)?;
-        texts.append_value(std::str::from_utf8(&buffer).map_err(|_| wrong_operand())?);
-    }
-    Ok(Arc::new(texts.finish()))
+    write_each(o, rows, spans(o, 0)?, |_| true, |pattern, span, out| pattern.write_interval(&unpacked(span), out))
 }
 
 /// `f` on the local time that each text stands for.
