@@ -1,5 +1,6 @@
 //! The `freshet` command: arguments → settings → server.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -20,8 +21,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // `explain` binds here.
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(|| run(cli));
-    thread.map_err(drop).and_then(|thread| thread.join().map_err(drop)).unwrap_or(ExitCode::FAILURE)
+    match std::thread::Builder::new().stack_size(STACK_BYTES).spawn(|| run(cli)) {
+        // A panic has been reported by itself.
+        Ok(thread) => thread.join().unwrap_or(ExitCode::FAILURE),
+        Err(error) => failed(format_args!("no thread with a stack of {} MiB: {error}", STACK_BYTES >> 20)),
+    }
 }
 
 fn run(cli: Cli) -> ExitCode {
@@ -41,11 +45,13 @@ fn run(cli: Cli) -> ExitCode {
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "freshet: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(error),
     }
+}
+
+fn failed(error: impl Display) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "freshet: {error}");
+    ExitCode::FAILURE
 }
 
 /// Prints what one of the operator's questions found out; an error if not all is well.

@@ -345,9 +345,7 @@ impl Binder<'_> {
             origin: None,
         }))
     }
-}
 
-impl Binder<'_> {
     /// What array_out prints (CoerceViaIO).
     pub(super) fn array_as_text(&mut self, array: Typed, to: PgType) -> Bound<Typed> {
         let PgType::Array(element) = array.pg_type() else { return Err(unsupported("output of an array")) };

@@ -471,16 +471,14 @@ fn has_one_row(relation: &BoundRelation) -> bool {
     }
 }
 
-/// A number of rows that is known and fine.
 /// Whether LIMIT or OFFSET is given a number that is known when the statement begins.
 pub(super) fn is_count(expr: &BoundExpr) -> bool {
     match expr {
         BoundExpr::Literal { value, .. } => matches!(value, Value::Null | Value::Int8(0..)),
         BoundExpr::Parameter { index, .. } => *index < SCALAR_BASE,
-        BoundExpr::Call { arguments, .. } => arguments.iter().all(|argument| match argument {
-            BoundExpr::Literal { .. } => true,
-            argument => is_count(argument),
-        }),
+        BoundExpr::Call { arguments, .. } => {
+            arguments.iter().all(|argument| matches!(argument, BoundExpr::Literal { .. }) || is_count(argument))
+        }
         _ => false,
     }
 }

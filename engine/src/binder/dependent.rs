@@ -449,7 +449,7 @@ impl Binder<'_> {
 }
 
 /// Whether equal values of the type are the same here, whatever they are: then they are as good as the row.
-fn tells_apart(expr_type: ExprType) -> bool {
+pub(super) fn tells_apart(expr_type: ExprType) -> bool {
     let is_plain = match expr_type.pg_type {
         PgType::Numeric => expr_type.typmod >= 0,
         PgType::Float4 | PgType::Float8 | PgType::Interval | PgType::Json | PgType::Jsonb | PgType::Array(_) => false,

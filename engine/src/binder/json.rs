@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::binder::aggregate::Parts;
+use crate::binder::dependent::tells_apart;
 use crate::binder::expression::{Level, unknown_function};
 use crate::binder::output_name::output_name;
 use crate::binder::scope::{Scope, ScopeColumn, Whole};
@@ -101,28 +102,10 @@ impl Binder<'_> {
     }
 
     /// A text that is another for every other row (rowtypes.c, record_eq: NULLs equal each other), of columns whose equal values
-    /// are written alike.
+    /// are the same, and so written alike.
     pub(super) fn row_as_key(&mut self, level: &mut Level, items: &[Expr]) -> Bound<Typed> {
         let values = self.expressions(level, items)?;
-        let is_written_alike = |value: &Typed| {
-            let is_plain = matches!(
-                value.pg_type(),
-                PgType::Bool
-                    | PgType::Int2
-                    | PgType::Int4
-                    | PgType::Int8
-                    | PgType::Text
-                    | PgType::Varchar
-                    | PgType::Name
-                    | PgType::Date
-                    | PgType::Time
-                    | PgType::Timestamp
-                    | PgType::Timestamptz
-                    | PgType::Uuid
-            );
-            is_plain && !matches!(value.expr_type.collation, Collation::NonDeterministic(_))
-        };
-        if !values.iter().all(is_written_alike) {
+        if !values.iter().all(|value| tells_apart(value.expr_type)) {
             return Err(unsupported("row value"));
         }
         let parts = values.into_iter().map(|value| Ok(self.json_of(Item::Value(value))?.expr)).collect::<Bound<_>>()?;

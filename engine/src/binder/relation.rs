@@ -90,6 +90,7 @@ impl BoundRelation {
         }
     }
 
+    /// Whether it has so many relations in each other; the root is the first.
     pub(super) fn is_deeper_than(&self, levels: usize) -> bool {
         levels == 0 || self.inputs().into_iter().any(|input| input.is_deeper_than(levels - 1))
     }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int16Array, Int32Array, Int64Array};
-use arrow::datatypes::{Int16Type, Int32Type, Int64Type};
+use arrow::array::{ArrayRef, Int16Array, Int32Array, Int64Array};
 
-use super::{Accumulator, Groups, for_each_valid, nulls_of};
+use super::{Accumulator, Groups, for_each_valid, integers, nulls_of};
 use crate::catalog::functions::{AggregateFunction, EvalError};
 use crate::types::PgType;
 
@@ -37,16 +36,8 @@ impl Accumulator for Bits {
     fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
         let Some(values) = values else { return Ok(()) };
         self.states.resize(groups.count, None);
-        let nulls = nulls_of(values);
-        if let Some(values) = values.as_primitive_opt::<Int16Type>() {
-            for_each_valid(groups, nulls, |group, row| self.take(group, values.value(row).into()));
-        } else if let Some(values) = values.as_primitive_opt::<Int32Type>() {
-            for_each_valid(groups, nulls, |group, row| self.take(group, values.value(row).into()));
-        } else if let Some(values) = values.as_primitive_opt::<Int64Type>() {
-            for_each_valid(groups, nulls, |group, row| self.take(group, values.value(row)));
-        } else {
-            return Err(EvalError::Beyond(format!("bits of {:?}", values.data_type())));
-        }
+        let value = integers(values);
+        for_each_valid(groups, nulls_of(values), |group, row| self.take(group, value(row)));
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use super::integer::{numeric_error, quotient};
 use super::{Accumulator, Groups, Running, for_each_valid, nulls_of};
 use crate::catalog::functions::EvalError;
 use crate::types::Numeric;
-use crate::types::numeric::{NumericBuilder, NumericColumn, NumericError, POWERS_OF_TEN};
+use crate::types::numeric::{NumericBuilder, NumericColumn, POWERS_OF_TEN};
 
 #[derive(Debug)]
 pub(super) struct NumericSums {
@@ -60,7 +60,7 @@ impl State {
             None => {
                 let kept = std::mem::take(&mut self.mantissa);
                 for (mantissa, scale) in [(kept, self.scale), (mantissa, scale)] {
-                    self.add_wide(Numeric::from_wide(mantissa.into(), scale));
+                    self.add_wide(Numeric::of_i128(mantissa, scale));
                 }
                 self.scale = target;
             }
@@ -71,16 +71,12 @@ impl State {
     #[cold]
     fn set_aside(&mut self, mantissa: i128) {
         let sum = std::mem::replace(&mut self.mantissa, mantissa);
-        self.add_wide(Numeric::from_wide(sum.into(), self.scale));
+        self.add_wide(Numeric::of_i128(sum, self.scale));
     }
 
     #[cold]
-    fn add_wide(&mut self, value: Result<Numeric, NumericError>) {
-        let sum = match &self.wide {
-            None => value,
-            Some(sum) => value.and_then(|value| sum.add(value)),
-        };
-        match sum {
+    fn add_wide(&mut self, value: Numeric) {
+        match self.wide.as_ref().map_or(Ok(value), |sum| sum.add(value)) {
             Ok(sum) => self.wide = Some(Box::new(sum)),
             Err(_) => self.is_beyond = true,
         }
@@ -89,7 +85,7 @@ impl State {
     fn add(&mut self, value: Numeric) {
         match value {
             Numeric::Finite { mantissa, scale } => return self.add_finite(mantissa, scale),
-            Numeric::Wide { .. } => self.add_wide(Ok(value)),
+            Numeric::Wide { .. } => self.add_wide(value),
             Numeric::NaN => self.has_nan = true,
             Numeric::PositiveInfinity => self.has_positive_infinity = true,
             Numeric::NegativeInfinity => self.has_negative_infinity = true,
@@ -110,9 +106,8 @@ impl State {
         if self.is_beyond {
             return Err(EvalError::Beyond("numeric sum of more than 76 digits".to_owned()));
         }
-        let sum = Numeric::from_wide(self.mantissa.into(), self.scale);
-        let sum = sum.and_then(|sum| self.wide.as_ref().map_or(Ok(sum), |wide| wide.add(sum)));
-        sum.map_err(numeric_error)
+        let sum = Numeric::of_i128(self.mantissa, self.scale);
+        self.wide.as_ref().map_or(Ok(sum), |wide| wide.add(sum)).map_err(numeric_error)
     }
 }
 

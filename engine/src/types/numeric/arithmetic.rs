@@ -1,7 +1,5 @@
 //! Operators and rounding on [`Numeric`], with the display scale of each result as numeric.c has it.
 
-use arrow::datatypes::i256;
-
 use super::{NumericError, POWERS_OF_TEN, SCALE_MAX, power_of_ten, shift_left, wide};
 use crate::planted::{Bug, is_planted};
 use crate::types::Numeric;
@@ -75,7 +73,7 @@ impl Numeric {
         match (self, other) {
             (_, Self::Finite { mantissa: 0, .. }) if !self.is_nan() => Err(NumericError::DivisionByZero),
             (Self::Finite { mantissa: a, scale: x }, Self::Finite { mantissa: b, scale: y }) => {
-                divide_finite(a, x, b, y).or_else(|_| wide::divide((a.into(), x), (b.into(), y)))
+                divide_finite(a, x, b, y)
             }
             (Self::NaN, _) | (_, Self::NaN) => Ok(Self::NaN),
             (a, b) => match (a.parts(), b.parts()) {
@@ -292,17 +290,16 @@ fn divide_finite(a: i128, a_scale: u16, b: i128, b_scale: u16) -> Result<Numeric
     if a == 0 {
         return Numeric::new(0, scale);
     }
-    // a / b at `scale` is a × 10^shift / b in mantissas; shift is negative only beyond DISPLAY_SCALE_MAX.
-    let shift = u32::from(scale) + u32::from(b_scale);
-    let shift = shift.checked_sub(u32::from(a_scale)).ok_or(NumericError::Beyond)?;
-    let negative = (a < 0) != (b < 0);
-    let divisor = b.unsigned_abs();
-    let magnitude = match shift_left(a, shift) {
-        Some(dividend) => divide_rounding(dividend.unsigned_abs(), divisor),
-        None => divide_wide(a.unsigned_abs(), shift, divisor)?,
-    };
-    let magnitude = i128::try_from(magnitude).map_err(|_| NumericError::Beyond)?;
-    Numeric::new(if negative { -magnitude } else { magnitude }, scale)
+    let shift = quotient_shift(scale, a_scale, b_scale)?;
+    let Some(dividend) = shift_left(a, shift) else { return wide::quotient(a.into(), shift, b.into(), scale) };
+    // No quotient is above its dividend.
+    let magnitude = divide_rounding(dividend.unsigned_abs(), b.unsigned_abs()) as i128;
+    Ok(Numeric::of_i128(if (a < 0) != (b < 0) { -magnitude } else { magnitude }, scale))
+}
+
+/// `a / b` at `scale` is a × 10^shift / b in mantissas; negative only beyond [`DISPLAY_SCALE_MAX`].
+pub(super) fn quotient_shift(scale: u16, a_scale: u16, b_scale: u16) -> Result<u32, NumericError> {
+    (u32::from(scale) + u32::from(b_scale)).checked_sub(u32::from(a_scale)).ok_or(NumericError::Beyond)
 }
 
 /// Half away from zero; both below 2^127.
@@ -313,27 +310,6 @@ fn divide_rounding(dividend: u128, divisor: u128) -> u128 {
         _ => (dividend / divisor, dividend % divisor),
     };
     quotient + u128::from(rest >= divisor - rest)
-}
-
-/// As [`divide_rounding`] of `a` × 10^`shift`, for products beyond 128 bits.
-fn divide_wide(a: u128, shift: u32, divisor: u128) -> Result<u128, NumericError> {
-    let mut dividend = i256::from_parts(a, 0);
-    let mut left = shift;
-    while left > 0 {
-        let step = left.min(38);
-        let power = i256::from_i128(POWERS_OF_TEN[step as usize]);
-        // Where the dividend is beyond 10^76, the quotient is beyond 10^38.
-        dividend = dividend.checked_mul(power).ok_or(NumericError::Beyond)?;
-        left -= step;
-    }
-    let divisor_wide = i256::from_parts(divisor, 0);
-    let (quotient, rest) = dividend.checked_div_rem(divisor_wide).ok_or(NumericError::Beyond)?;
-    let (quotient, quotient_high) = quotient.to_parts();
-    if quotient_high != 0 {
-        return Err(NumericError::Beyond);
-    }
-    let (rest, _) = rest.to_parts();
-    quotient.checked_add(u128::from(rest >= divisor - rest)).ok_or(NumericError::Beyond)
 }
 
 /// numeric.c, select_div_scale: 16 significant digits by an estimate of the quotient's weight in base-10000

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use arrow::datatypes::i256;
 
-use super::arithmetic::{DECIMAL_DIGITS, Rounding, quotient_scale_of};
+use super::arithmetic::{DECIMAL_DIGITS, Rounding, quotient_scale_of, quotient_shift};
 use super::{MANTISSA_LIMIT, NumericError, SCALE_MAX};
 use crate::types::Numeric;
 
@@ -114,7 +114,11 @@ pub fn divide_whole(a: (i256, u16), b: (i256, u16)) -> Result<Numeric, NumericEr
 pub(super) fn divide(dividend: (i256, u16), divisor: (i256, u16)) -> Result<Numeric, NumericError> {
     let ((a, x), (b, y)) = (dividend, divisor);
     let scale = quotient_scale_of(leading_digit(a, x), x, leading_digit(b, y), y);
-    let shift = (u32::from(scale) + u32::from(y)).checked_sub(u32::from(x)).ok_or(NumericError::Beyond)?;
+    quotient(a, quotient_shift(scale, x, y)?, b, scale)
+}
+
+/// `a` × 10^`shift` / `b`, half away from zero; the divisor is not zero.
+pub(super) fn quotient(a: i256, shift: u32, b: i256, scale: u16) -> Result<Numeric, NumericError> {
     let (whole, rest) = shifted(a, shift)?.checked_div_rem(b).ok_or(NumericError::Beyond)?;
     let is_up = magnitude(rest) >= magnitude(b).wrapping_sub(magnitude(rest));
     let is_negative = (a < i256::ZERO) != (b < i256::ZERO);
