@@ -78,7 +78,7 @@ impl Run<'_> {
     fn probe(&self, batch: Batch, steps: &[Step<'_>], sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
         let Some((step, rest)) = steps.split_first() else { return sink(batch) };
         let ids = self.find_keys(&batch, &step.probe_keys, &step.side)?;
-        let within = step.ranged.within(&self.environment, &batch, &step.side);
+        let within = step.ranged.within(self, &batch, &step.side)?;
         let mut start = 0;
         while start < ids.len() {
             self.check_cancelled()?;
@@ -328,12 +328,8 @@ impl BuildSide {
             Matches::Many { starts, rows } => {
                 let (mut probe, mut build) = (Vec::new(), Vec::new());
                 while *start < ids.len() && build.len() < PAIRS_MAX {
-                    let id = ids[*start] as usize;
-                    if ids[*start] != KeyTable::NONE && id + 1 < starts.len() {
-                        let matching = &rows[starts[id] as usize..starts[id + 1] as usize];
-                        build.extend_from_slice(matching);
-                        probe.extend(std::iter::repeat_n(*start as u32, matching.len()));
-                    }
+                    build.extend_from_slice(rows_of((starts, rows), ids[*start]));
+                    probe.resize(build.len(), *start as u32);
                     *start += 1;
                 }
                 Pairs { probe: Some(probe), build }
@@ -352,6 +348,14 @@ impl BuildSide {
             probe: Some(matched().map(|(row, _)| row as u32).collect()),
             build: matched().map(|(_, id)| row_of(*id)).collect(),
         }
+    }
+}
+
+/// Those that have the key, of what [`BuildSide::rows_by_key`] gives.
+pub(super) fn rows_of<'s>((starts, rows): (&'s [u32], &'s [u32]), key: u32) -> &'s [u32] {
+    match starts.get(key as usize + 1) {
+        Some(end) if key != KeyTable::NONE => &rows[starts[key as usize] as usize..*end as usize],
+        _ => &[],
     }
 }
 

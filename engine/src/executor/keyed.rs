@@ -6,7 +6,6 @@
 //! such a row raises is PostgreSQL's to raise or not, as its plan has it, but for what it always computes as a whole ([`way`]).
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
 use arrow::compute::take;
@@ -14,7 +13,7 @@ use arrow::compute::take;
 use super::arrays::{concatenate, internal};
 use super::batch::Batch;
 use super::key_table::{KeyTable, Purpose, first_rows};
-use super::scan::{as_column_type, chosen_look_ups};
+use super::scan::{FOUND_PER_ROWS, INDEX_ROWS_MIN, as_column_type, chosen_look_ups};
 use super::{Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::{EQUALS_ANY, EvalError};
@@ -26,12 +25,8 @@ use crate::types::access::value_at;
 use crate::types::array::ArrayView;
 use crate::types::{PgType, Value, binary};
 
-/// Smaller tables are read through; where everything is compared with PostgreSQL, as in the tests, next to none is small.
-const ROWS_MIN: usize = if cfg!(debug_assertions) { 24 } else { 16_384 };
 /// So many rows of the table for each row that is found in it by keys: finding costs more than reading on.
 const ROWS_PER_FOUND: f64 = if cfg!(debug_assertions) { 2.0 } else { 16.0 };
-/// Where it turns out to be more than one row of so many, the table is read through after all.
-const FOUND_PER_ROWS: usize = if cfg!(debug_assertions) { 1 } else { 4 };
 /// And for each row that the keys are taken from.
 const ROWS_PER_KEY: usize = if cfg!(debug_assertions) { 2 } else { 16 };
 /// What has fewer rows is not worth leading to.
@@ -57,7 +52,7 @@ impl Run<'_> {
         table: &TableVersion,
         sink: &mut Sink<'_>,
     ) -> Result<Option<Flow>, EvalError> {
-        if table.rows < ROWS_MIN {
+        if table.rows < INDEX_ROWS_MIN {
             return Ok(None);
         }
         if let Some(wanted) = self.wanted(scan)
@@ -106,18 +101,7 @@ impl Run<'_> {
         }
         found.sort_unstable();
         found.dedup();
-        for run in found.chunk_by(|a, b| a.chunk == b.chunk) {
-            self.check_cancelled()?;
-            let chunk = &table.chunks[run[0].chunk as usize].chunk;
-            let columns = scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect();
-            let rows = Arc::new(run.iter().map(|at| at.row).collect::<UInt32Array>());
-            let batch = Batch::of_shared(columns, chunk.rows).select(&rows)?;
-            let batch = self.filter(batch, &scan.filters, None, scan.outputs)?;
-            if batch.rows > 0 && sink(batch)?.is_break() {
-                return Ok(Some(Flow::Break(())));
-            }
-        }
-        Ok(Some(Flow::Continue(())))
+        self.scan_rows(scan, table, &found, &scan.filters, sink).map(Some)
     }
 
     /// The column that a filter confines to a list, and the values of that, once each. NULL equals nothing.
@@ -294,7 +278,7 @@ impl Run<'_> {
         }
         let (scan, column) = way(node, index.checked_sub(base)?, is_per_row)?;
         let table = self.snapshot.tables.get(&scan.table)?;
-        let is_large = table.rows >= ROWS_MIN && table.schema.columns[column].pg_type == Some(type_of(own));
+        let is_large = table.rows >= INDEX_ROWS_MIN && table.schema.columns[column].pg_type == Some(type_of(own));
         (is_large && Some(scan.table) != self.changed && chosen_look_ups(scan, table).is_none())
             .then_some((column, scan))
     }

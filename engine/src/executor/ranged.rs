@@ -5,12 +5,14 @@ use std::cell::OnceCell;
 
 use arrow::array::{Array, ArrayRef};
 
+use super::Run;
 use super::accumulate::integers;
 use super::batch::Batch;
 use super::eval::Environment;
 use super::join::{BuildSide, PAIRS_MAX, Pairs};
 use super::key_table::KeyTable;
 use crate::binder::BoundExpr;
+use crate::catalog::functions::EvalError;
 use crate::planner::expression::columns_of;
 use crate::types::PgType;
 
@@ -151,28 +153,38 @@ impl<'n> Ranged<'n> {
     }
 
     /// For a batch: what its rows' bounds leave. None: as many pairs as the keys give, or not enough of them to be looked at.
-    pub(super) fn within(&self, environment: &Environment<'_>, batch: &Batch, side: &BuildSide) -> Option<Within<'_>> {
-        let range = self.range.as_ref()?;
+    pub(super) fn within(
+        &self,
+        run: &Run<'_>,
+        batch: &Batch,
+        side: &BuildSide,
+    ) -> Result<Option<Within<'_>>, EvalError> {
+        let Some(range) = &self.range else { return Ok(None) };
         let rows_of_key = side.rows / side.key_count();
         let pairs = batch.rows.saturating_mul(rows_of_key);
         // Putting a row into its place costs about as much as looking at a few pairs.
         let worth = if cfg!(debug_assertions) { pairs.saturating_mul(16) } else { pairs / 4 };
         if rows_of_key < ROWS_OF_KEY_MIN || (self.ordered.get().is_none() && worth < side.rows) {
-            return None;
+            return Ok(None);
         }
-        let limits = range.limits(environment, batch)?;
+        let Some(limits) = range.limits(&run.environment, batch) else { return Ok(None) };
         let ordered = match self.ordered.get() {
             Some(ordered) => ordered,
             None => {
-                let (starts, rows) = side.rows_by_key()?;
+                let Some((starts, rows)) = side.rows_by_key() else { return Ok(None) };
+                run.charge(Ordered::bytes(starts.len(), rows.len()))?;
                 self.ordered.get_or_init(|| Ordered::new(starts, rows, &side.columns[range.column]))
             }
         };
-        Some(Within { ordered, limits })
+        Ok(Some(Within { ordered, limits }))
     }
 }
 
 impl Ordered {
+    fn bytes(keys: usize, rows: usize) -> usize {
+        keys * size_of::<u32>() + rows * (size_of::<i64>() + size_of::<u32>())
+    }
+
     fn new(starts: &[u32], rows: &[u32], column: &ArrayRef) -> Self {
         let (value, nulls) = (integers(column), column.logical_nulls());
         let mut ordered =
@@ -201,24 +213,31 @@ pub(super) struct Within<'r> {
 impl Within<'_> {
     /// As [`BuildSide::pairs`].
     pub(super) fn pairs(&self, ids: &[u32], start: &mut usize) -> Pairs {
-        let Ordered { starts, values, rows } = self.ordered;
         let (mut probe, mut build) = (Vec::new(), Vec::new());
         while *start < ids.len() && build.len() < PAIRS_MAX {
-            let (id, (low, high)) = (ids[*start] as usize, self.limits[*start]);
-            if ids[*start] != KeyTable::NONE && id + 1 < starts.len() && low <= high {
-                let first = starts[id] as usize;
-                let of_key = &values[first..starts[id + 1] as usize];
-                let from = of_key.partition_point(|value| *value < low);
-                let count = of_key[from..].partition_point(|value| *value <= high);
-                let known = build.len();
-                build.extend_from_slice(&rows[first + from..first + from + count]);
-                // In the order of the build side, as without bounds.
-                build[known..].sort_unstable();
-                probe.extend(std::iter::repeat_n(*start as u32, count));
-            }
+            let rows = self.rows(*start, ids[*start]);
+            let known = build.len();
+            build.extend_from_slice(rows);
+            // In the order of the build side, as without bounds.
+            build[known..].sort_unstable();
+            probe.extend(std::iter::repeat_n(*start as u32, rows.len()));
             *start += 1;
         }
         Pairs { probe: Some(probe), build }
+    }
+
+    /// What row `row` of the batch, whose key is `id`, may meet, in the order of the range's column.
+    pub(super) fn rows(&self, row: usize, id: u32) -> &[u32] {
+        let Ordered { starts, values, rows } = self.ordered;
+        let (key, (low, high)) = (id as usize, self.limits[row]);
+        if id == KeyTable::NONE || key + 1 >= starts.len() || low > high {
+            return &[];
+        }
+        let first = starts[key] as usize;
+        let of_key = &values[first..starts[key + 1] as usize];
+        let from = of_key.partition_point(|value| *value < low);
+        let count = of_key[from..].partition_point(|value| *value <= high);
+        &rows[first + from..first + from + count]
     }
 }
 

@@ -16,18 +16,18 @@ use crate::planner::expression::is_row_independent;
 use crate::planner::node::{LookUp, PlanNode, Scan};
 use crate::snapshot::Snapshot;
 use crate::table::sketch::SKETCH_ROWS_MIN;
-use crate::table::{Chunk, ChunkVersion, TableVersion};
+use crate::table::{Chunk, ChunkVersion, RowAt, TableVersion};
 use crate::types::{PgType, Value};
 
-/// Tables with fewer rows are read through rather than indexed on a column that is no key; where everything is compared with
+/// Tables with fewer rows are read through rather than by keys of columns that are no primary key; where everything is compared with
 /// PostgreSQL, as in the tests, next to none.
-const INDEX_ROWS_MIN: usize = if cfg!(debug_assertions) { 24 } else { 16_384 };
+pub(super) const INDEX_ROWS_MIN: usize = if cfg!(debug_assertions) { 24 } else { 16_384 };
 /// So many different values a column must have in each chunk of any size for that finding the rows of one is quicker than reading all:
 /// of integers and times, of which many are compared at once, and of others.
 const ORDINALS_MIN: f64 = 256.0;
 const OTHERS_MIN: f64 = 16.0;
 /// Where it turns out to be more than one row of so many, the table is read through after all.
-const FOUND_PER_ROWS: usize = if cfg!(debug_assertions) { 1 } else { 8 };
+pub(super) const FOUND_PER_ROWS: usize = if cfg!(debug_assertions) { 1 } else { 8 };
 
 impl Run<'_> {
     pub(super) fn scan(&self, scan: &Scan, batching: Batching, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
@@ -123,22 +123,33 @@ impl Run<'_> {
         let is_done = |filter: usize| look_ups.iter().any(|look_up| look_up.filter == filter);
         let rest = scan.filters.iter().enumerate().filter(|(filter, _)| !is_done(*filter));
         let rest: Vec<BoundExpr> = rest.map(|(_, predicate)| predicate.clone()).collect();
+        self.scan_rows(scan, table, &found, &rest, sink).map(Some)
+    }
+
+    /// These rows, chunk by chunk, those of a chunk together.
+    pub(super) fn scan_rows(
+        &self,
+        scan: &Scan,
+        table: &TableVersion,
+        found: &[RowAt],
+        filters: &[BoundExpr],
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow, EvalError> {
         for run in found.chunk_by(|a, b| a.chunk == b.chunk) {
+            self.check_cancelled()?;
             let chunk = &table.chunks[run[0].chunk as usize].chunk;
-            let whole = Batch::of_shared(
-                scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect(),
-                chunk.rows,
-            );
+            let columns = scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect();
+            let whole = Batch::of_shared(columns, chunk.rows);
             let batch = match run {
                 [only] => whole.slice(only.row as usize, 1),
                 rows => whole.select(&Arc::new(rows.iter().map(|at| at.row).collect::<UInt32Array>()))?,
             };
-            let batch = self.filter(batch, &rest, None, scan.outputs)?;
+            let batch = self.filter(batch, filters, None, scan.outputs)?;
             if batch.rows > 0 && sink(batch)?.is_break() {
-                return Ok(Some(Flow::Break(())));
+                return Ok(Flow::Break(()));
             }
         }
-        Ok(Some(Flow::Continue(())))
+        Ok(Flow::Continue(()))
     }
 }
 

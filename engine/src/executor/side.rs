@@ -12,13 +12,13 @@ use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use super::arrays::null_bits;
 use super::batch::{Batch, Kept, kept_rows};
 use super::eval::is_bool;
-use super::join::{BuildSide, Pairs, pairs_of};
+use super::join::{BuildSide, PAIRS_MAX, Pairs, pairs_of, rows_of};
 use super::key_table::{KeyTable, Purpose};
 use super::ranged::{Range, Ranged, Within};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
-use crate::planner::expression::type_of;
+use crate::planner::expression::{cannot_raise, type_of};
 use crate::planner::node::{Equality, SideJoin, SideKind};
 use crate::planted::{Bug, is_planted};
 use crate::types::access::null_array;
@@ -42,7 +42,7 @@ impl Run<'_> {
         let mut meet = |batch: Batch| {
             let placed = batch.clone().placed(0, width);
             let ids = self.find_keys(&placed, &probe_keys, &side)?;
-            let within = ranged.within(&self.environment, &placed, &side);
+            let within = ranged.within(self, &placed, &side)?;
             let keys = Keyed { ids: &ids, within: within.as_ref() };
             match join.kind {
                 SideKind::Left | SideKind::Full | SideKind::Single => {
@@ -152,12 +152,57 @@ impl Run<'_> {
             let is_any = side.rows > 0;
             return Ok(BooleanBuffer::collect_bool(ids.len(), |row| is_any && ids[row] != KeyTable::NONE));
         }
+        let by_key = side.rows_by_key();
+        let can_stop = by_key.is_some() && join.filters.iter().all(cannot_raise);
+        if let (Some(by_key), true) = (by_key, can_stop) {
+            let meets = ids.iter().enumerate().map(|(row, id)| match keys.within {
+                Some(within) => within.rows(row, *id),
+                None => rows_of(by_key, *id),
+            });
+            return self.matched_at_first(join, side, batch, &meets.collect::<Vec<_>>());
+        }
         let mut matched = vec![false; ids.len()];
         let mut start = 0;
         while start < ids.len() {
             let Some(mut pairs) = self.next_pairs(side, keys, &mut start)? else { continue };
             self.keep_matches(batch, &mut pairs, join, side)?;
             pairs.probe_rows().iter().for_each(|row| matched[*row as usize] = true);
+        }
+        Ok(BooleanBuffer::from(matched))
+    }
+
+    /// As [`Self::matched`], of the rows that each may meet: a few of each at first, more only of those that none has matched, as no
+    /// condition raises an error for what is left out.
+    fn matched_at_first(
+        &self,
+        join: &SideJoin,
+        side: &BuildSide,
+        batch: &Batch,
+        meets: &[&[u32]],
+    ) -> Result<BooleanBuffer, EvalError> {
+        let mut matched = vec![false; meets.len()];
+        let mut open: Vec<u32> = (0..meets.len() as u32).filter(|row| !meets[*row as usize].is_empty()).collect();
+        let (mut from, mut count) = (0, 1);
+        while !open.is_empty() {
+            let mut rest = &open[..];
+            while !rest.is_empty() {
+                self.check_cancelled()?;
+                let (now, later) = rest.split_at(rest.len().min((PAIRS_MAX / count).max(1)));
+                rest = later;
+                let (mut probe, mut build) = (Vec::new(), Vec::new());
+                for row in now {
+                    let some = meets[*row as usize][from..].iter().take(count);
+                    build.extend(some);
+                    probe.resize(build.len(), *row);
+                }
+                self.count_join_rows(build.len())?;
+                let mut pairs = Pairs { probe: Some(probe), build };
+                self.keep_matches(batch, &mut pairs, join, side)?;
+                pairs.probe_rows().iter().for_each(|row| matched[*row as usize] = true);
+            }
+            from += count;
+            count *= 8;
+            open.retain(|row| !matched[*row as usize] && meets[*row as usize].len() > from);
         }
         Ok(BooleanBuffer::from(matched))
     }
@@ -207,7 +252,7 @@ impl Run<'_> {
             let answer = match &hashed {
                 Some((key, tested)) => self.answer_by_key(join, &side, &placed, &ids, key, tested)?,
                 None => {
-                    let within = ranged.within(&self.environment, &placed, &side);
+                    let within = ranged.within(self, &placed, &side)?;
                     self.answer_by_pairs(join, &side, &placed, &Keyed { ids: &ids, within: within.as_ref() })?
                 }
             };

@@ -207,7 +207,7 @@ fn a_row_found_by_its_key_is_the_executors_row() {
     );
 }
 
-/// The tables are large enough for that here (`keyed::ROWS_MIN`).
+/// The tables are large enough for that here (`scan::INDEX_ROWS_MIN`).
 #[test]
 fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     let snapshot = snapshot();
@@ -249,6 +249,59 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     assert_eq!(read("SELECT d.title, e.name FROM dept d JOIN emp e ON e.dept = d.id WHERE d.id + 0 = 3"), 1 + theirs);
     assert_eq!(read("SELECT d.title, (SELECT count(*) FROM emp e WHERE e.dept = d.id) FROM dept d WHERE d.id = 3"), 1);
     assert_eq!(read("SELECT e.name, f.id FROM emp e JOIN emp f ON f.dept = e.dept"), 0, "all of them lead to all");
+}
+
+/// Pairs of rows that joins looked at.
+fn pairs_looked_at(sql: &str, snapshot: &Snapshot) -> usize {
+    let (settings, limits, joins, never) =
+        (FormatSettings::default(), Limits::default(), JoinCache::new(0), AtomicBool::new(false));
+    let context = RunContext {
+        snapshot,
+        parameters: &[],
+        eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
+        limits: &limits,
+        join_cache: &joins,
+        cancelled: &never,
+        changed: None,
+    };
+    let plan = planned(sql, snapshot).expect("known");
+    let state = State::new(&plan, &limits);
+    Run::new(&plan, &context, &[], &state).collect(&plan.root).expect("runs");
+    state.join_rows.get()
+}
+
+#[test]
+fn joins_by_ranges_and_questions_whether_a_row_is_there_look_at_few_pairs() {
+    let snapshot = snapshot();
+    let ids = answer("SELECT id FROM emp", &snapshot, &JoinCache::new(0)).expect("runs").len();
+    let pairs = |sql: &str| pairs_looked_at(sql, &snapshot);
+    assert_eq!(pairs("SELECT a.id FROM emp a JOIN emp b ON a.id + b.id > 10"), ids * ids, "no range: each with each");
+    let band = pairs("SELECT a.id, b.id FROM emp a JOIN emp b ON b.id BETWEEN a.id AND a.id + 2");
+    assert_eq!(band, 3 * ids - 3, "no row is beyond the last");
+    // Nobody is behind the last; for all others the first that is looked at will do.
+    assert_eq!(pairs("SELECT id FROM emp a WHERE NOT EXISTS (SELECT FROM emp b WHERE b.id > a.id)"), ids - 1);
+    let of_equals =
+        pairs("SELECT id FROM emp a WHERE EXISTS (SELECT FROM emp b WHERE b.active = a.active AND b.id <> 3)");
+    assert!(of_equals < 2 * ids, "{of_equals}");
+    let each = pairs(
+        "SELECT id FROM emp a WHERE EXISTS (SELECT FROM emp b WHERE b.id <> a.id AND 1 / (a.id - b.id + 100) < 9)",
+    );
+    assert_eq!(each, ids * ids, "a condition may raise an error: it is asked of all");
+}
+
+#[test]
+fn rows_of_one_value_are_found_by_an_index_where_values_are_many() {
+    let snapshot = snapshot();
+    let emp = snapshot.tables.values().find(|table| &*table.schema.name == "emp").expect("there");
+    let to_index = |column: usize, key: &Value| emp.rows_to_index(&[column], std::slice::from_ref(key));
+    let (name, note) = (Value::Text("zz_top0".into()), Value::Text("east".into()));
+    // Chunks of few rows have none.
+    let before = to_index(7, &note);
+    assert!(to_index(1, &name) == before && before > emp.rows / 2, "{before}");
+    for sql in ["SELECT id FROM emp WHERE name = 'zz_top0'", "SELECT id FROM emp WHERE 'zz_top0' = name AND id > 0"] {
+        assert_eq!(answer(sql, &snapshot, &JoinCache::new(0)).expect("runs"), ["21"], "{sql}");
+    }
+    assert_eq!((to_index(1, &name), to_index(7, &note)), (0, before), "the other column's was not made");
 }
 
 #[test]
