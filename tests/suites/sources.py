@@ -5,6 +5,7 @@ folder to have it fetched anew.
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -80,12 +81,28 @@ def fetch_debian_source(package, version, folder):
     options = ["-o", f"Dir::Etc::sourcelist={state}/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null"]
     options += ["-o", f"Dir::State::lists={state}/lists", "-o", f"Dir::Cache={state}", "-o", "APT::Sandbox::User=root"]
     run("apt-get", *options, "update")
-    run("apt-get", *options, "source", "--download-only", f"{package}={version}", cwd=folder)
+    known = re.findall(r"^Version: (\S+)", run("apt-cache", *options, "showsrc", package), flags=re.M)
+    download_source(package, [version, *(other for other in reversed(known) if other != version)], options, folder)
     (archive,) = folder.glob("*.orig.tar.*")
     unpack(archive, folder)
     for file in folder.iterdir():
         if file.is_file():
             file.unlink()
+
+
+def download_source(package, versions, options, folder):
+    """The first of these versions that the archive still has: an index may name what is there no longer, or not yet."""
+    failure = None
+    for version in versions:
+        try:
+            run("apt-get", *options, "source", "--download-only", f"{package}={version}", cwd=folder)
+        except Unreachable as error:
+            failure = failure or error
+            continue
+        if version != versions[0]:
+            print(f"{package} {versions[0]}: source not reachable, that of {version} instead", flush=True)
+        return
+    raise failure
 
 
 def debian_files(package, version):

@@ -198,7 +198,8 @@ fn a_cancelled_probe_ends_the_statement_that_waits_for_it() {
         let got = setting.client.read_until('Z');
         other.query("ROLLBACK");
         assert_cancelled(&got);
-        assert_eq!((&*tags(&got), status(&got)), ("EZ", if is_block { b'E' } else { b'I' }));
+        // PostgreSQL 18 reports what search_path is.
+        assert_eq!((&*tags(&got).replace('S', ""), status(&got)), ("EZ", if is_block { b'E' } else { b'I' }));
         if is_block {
             let refused = setting.client.query("SELECT count(*) FROM c");
             assert!(String::from_utf8_lossy(&refused[0].body).contains("25P02"), "{refused:?}");

@@ -154,6 +154,20 @@ impl Binder<'_> {
         Ok((items, ExprType { pg_type: common, typmod, collation }, strength))
     }
 
+    /// As [`Self::unify`], of the arms of CASE or COALESCE. The planner puts the only arm that is left in the place of the whole
+    /// (clauses.c, eval_const_expressions), and what is sorted by it has that arm's collation then, not the one that was derived:
+    /// where an arm has another, whatever compares is upstream's. A constant is the same for all rows.
+    pub(super) fn unify_arms(&mut self, arms: Vec<Typed>) -> Bound<(Vec<Typed>, ExprType, CollationStrength)> {
+        let (arms, mut expr_type, strength) = self.unify(arms)?;
+        let is_other = |arm: &Typed| {
+            arm.expr_type.collation != expr_type.collation && !matches!(arm.expr, BoundExpr::Literal { .. })
+        };
+        if is_collatable(expr_type.pg_type) && arms.iter().any(is_other) {
+            expr_type.collation = Collation::NonDeterministic(0);
+        }
+        Ok((arms, expr_type, strength))
+    }
+
     /// A call with arguments of (or binary-compatible with) the declared types; `typmod` is not -1 for length coercions.
     pub(super) fn call(&mut self, function: &'static Function, arguments: Vec<Typed>, typmod: i32) -> Bound<Typed> {
         let (collation, strength) = self.input_collation(&arguments.iter().collect::<Vec<_>>(), PgType::Text)?;

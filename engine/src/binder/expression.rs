@@ -147,7 +147,7 @@ impl Binder<'_> {
             }
             Expr::Coalesce(items) => {
                 let items = self.expressions(level, items)?;
-                let (items, expr_type, strength) = self.unify(items)?;
+                let (items, expr_type, strength) = self.unify_arms(items)?;
                 let arguments = items.into_iter().map(|item| item.expr).collect();
                 Ok(Typed {
                     expr: BoundExpr::Coalesce { arguments, call: 0, expr_type },
@@ -532,7 +532,7 @@ impl Binder<'_> {
         }
         let default = self.expression(level, otherwise.unwrap_or(&Expr::Null))?;
         results.insert(0, default);
-        let (results, expr_type, strength) = self.unify(results)?;
+        let (results, expr_type, strength) = self.unify_arms(results)?;
         let mut results = results.into_iter().map(|result| result.expr);
         let otherwise = Box::new(results.next().ok_or_else(|| unsupported("CASE"))?);
         let branches = conditions.into_iter().zip(results).collect();
