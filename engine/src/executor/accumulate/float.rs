@@ -153,8 +153,80 @@ fn run_floats(states: &mut Vec<State>, running: &Running<'_>, values: &ArrayRef)
     if fits { Ok(()) } else { Err(overflow()) }
 }
 
-/// Average, variance and standard deviation of floats (PostgreSQL: float.c float8_avg, float8_var_samp and their kin). The
-/// average uses two parts of the state; the third, the sum of squared differences, decides on overflow.
+/// avg of floats (PostgreSQL: float.c float8_accum, float8_avg). Of the Youngs-Cramer state the average needs the sum and the
+/// count; the third part, the sum of squared differences, only decides on overflow, which nothing below [`LARGE`] can reach. What
+/// is not finite excuses any.
+#[derive(Debug, Default)]
+pub(super) struct Averages {
+    states: Vec<Mean>,
+}
+
+/// With as many values as there are rows at most, squares of twice this do not add up to infinity.
+const LARGE: f64 = 1e140;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: f64,
+}
+
+impl Mean {
+    /// True: the value may be too large for its square.
+    #[inline]
+    fn add(&mut self, value: f64) -> bool {
+        self.sum += value;
+        self.count += 1.0;
+        let size = value.abs();
+        (LARGE..f64::INFINITY).contains(&size)
+    }
+}
+
+fn check_size(has_large: bool) -> Result<(), EvalError> {
+    if has_large { Err(EvalError::Beyond("avg of very large floats".to_owned())) } else { Ok(()) }
+}
+
+impl Accumulator for Averages {
+    fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
+        let Some(values) = values else { return Ok(()) };
+        self.states.resize(groups.count, Mean::default());
+        let (states, nulls) = (&mut self.states[..], nulls_of(values));
+        let mut has_large = false;
+        if *values.data_type() == DataType::Float32 {
+            let numbers = values.as_primitive::<Float32Type>().values();
+            for_each_valid(groups, nulls, |group, row| has_large |= states[group].add(f64::from(numbers[row])));
+        } else {
+            let numbers = values.as_primitive::<Float64Type>().values();
+            for_each_valid(groups, nulls, |group, row| has_large |= states[group].add(numbers[row]));
+        }
+        check_size(has_large)
+    }
+
+    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
+        let Some(values) = values else { return Ok(false) };
+        let (initial, nulls) = (Mean::default(), nulls_of(values));
+        let mut has_large = false;
+        if *values.data_type() == DataType::Float32 {
+            let numbers = values.as_primitive::<Float32Type>().values();
+            running.run(&mut self.states, &initial, nulls, |state, row| has_large |= state.add(numbers[row].into()));
+        } else {
+            let numbers = values.as_primitive::<Float64Type>().values();
+            running.run(&mut self.states, &initial, nulls, |state, row| has_large |= state.add(numbers[row]));
+        }
+        check_size(has_large).map(|()| true)
+    }
+
+    fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
+        self.states.resize(groups, Mean::default());
+        let average = |mean: &Mean| (mean.count > 0.0).then(|| mean.sum / mean.count);
+        Ok(Arc::new(self.states.iter().map(average).collect::<Float64Array>()))
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.len() * size_of::<Mean>()
+    }
+}
+
+/// Variance and standard deviation of floats (PostgreSQL: float.c float8_var_samp and its kin).
 #[derive(Debug)]
 pub(super) struct Moments {
     result: fn(&State) -> Option<f64>,
@@ -162,10 +234,6 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    pub(super) fn average() -> Self {
-        Self { result: |state| (state.count > 0.0).then(|| state.sum / state.count), states: Vec::new() }
-    }
-
     pub(super) fn spread(which: Spread) -> Self {
         let result: fn(&State) -> Option<f64> = match which {
             Spread::VarPop => |state| (state.count > 0.0).then(|| state.squares / state.count),

@@ -117,7 +117,7 @@ pub(super) fn accumulator(
         }
         (AggregateFunction::Sum, Some(PgType::Float4)) => Box::new(float::SumSingle::default()),
         (AggregateFunction::Sum, Some(PgType::Float8)) => Box::new(float::SumDouble::default()),
-        (AggregateFunction::Avg, Some(PgType::Float4 | PgType::Float8)) => Box::new(float::Moments::average()),
+        (AggregateFunction::Avg, Some(PgType::Float4 | PgType::Float8)) => Box::<float::Averages>::default(),
         (AggregateFunction::Sum, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::sum()),
         (AggregateFunction::Avg, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::average()),
         (AggregateFunction::Sum, Some(PgType::Interval)) => Box::new(interval::SumIntervals::default()),

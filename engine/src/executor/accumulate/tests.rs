@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Float32Array, Float64Array, Int32Array, Int64Array};
 
 use super::*;
+use crate::catalog::functions::Spread;
 use crate::types::access::value_at;
 use crate::types::numeric::NumericBuilder;
 use crate::types::{Numeric, Value};
@@ -56,8 +57,17 @@ fn float_overflow_raises_where_postgresql_raises() {
     let raises = |function, values: &[f64]| {
         matches!(whole(function, Float8, Float8, &[doubles(values)]), Err(EvalError::Raises(_)))
     };
-    assert!(raises(Avg, &[1e200, -1e200]), "the sum of squares overflows");
-    assert!(raises(Avg, &[1e308, 1e308]));
+    let averages = |values: &[f64]| whole(Avg, Float8, Float8, &[doubles(values)]);
+    for too_large in [[1e200, -1e200], [1e308, 1e308], [1.0, -1e140]] {
+        let refused = matches!(averages(&too_large), Err(EvalError::Beyond(_)));
+        assert!(refused, "the sum of squares may overflow, which only PostgreSQL is to find: {too_large:?}");
+    }
+    assert_eq!(averages(&[9e139, -9e139, 3e139]).ok(), Some(Value::Float8(1e139)));
+    let Ok(Value::Float8(average)) = averages(&[1.0, f64::NAN]) else { panic!("an average") };
+    assert!(average.is_nan());
+    let spread = AggregateFunction::Spread(Spread::VarPop);
+    assert!(raises(spread, &[1e200, -1e200]), "the sum of squares overflows");
+    assert!(raises(spread, &[1e308, 1e308]));
     assert!(raises(Sum, &[1e308, 1e308]));
     assert_eq!(
         whole(Sum, Float8, Float8, &[doubles(&[f64::INFINITY, 1e308, 1e308])]).ok(),
