@@ -150,7 +150,7 @@ const NOT_LOCAL: &[&str] = &[
 const SETTINGS: &[&str] = &[
     "SET DateStyle = 'SQL, DMY'; SET TimeZone = 'Asia/Kathmandu'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'escape'; SET extra_float_digits = 0",
     "SET DateStyle = 'German'; SET TimeZone = 'America/New_York'; SET IntervalStyle = 'postgres_verbose'",
-    "SET DateStyle = 'Postgres'; SET TimeZone = 'Europe/Amsterdam'; SET IntervalStyle = 'sql_standard'; SET extra_float_digits = -2",
+    "SET DateStyle = 'Postgres'; SET TimeZone = 'Europe/Berlin'; SET IntervalStyle = 'sql_standard'; SET extra_float_digits = -2",
 ];
 
 /// Compares what is answered here; what is wrong.

@@ -62,6 +62,9 @@ pub struct Backend {
     writes_committed: usize,
     is_undefined: bool,
     is_unusual: bool,
+    /// Since the last Sync.
+    has_executed: bool,
+    is_mixed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -118,6 +121,8 @@ impl Default for Backend {
             writes_committed: 0,
             is_undefined: false,
             is_unusual: false,
+            has_executed: false,
+            is_mixed: false,
         }
     }
 }
@@ -125,6 +130,8 @@ impl Default for Backend {
 impl Backend {
     /// Answers one message.
     pub fn receive(&mut self, frame: Frame<'_>, out: &mut Vec<u8>) {
+        self.is_mixed |= frame.tag == b'Q' && self.has_executed;
+        self.has_executed = frame.tag == b'E' || (self.has_executed && frame.tag != b'S');
         if frame.tag == b'S' {
             self.is_skipping = false;
             self.end_implicit_transaction();
@@ -153,6 +160,12 @@ impl Backend {
 
     pub fn status(&self) -> TransactionStatus {
         self.status
+    }
+
+    /// Whether a simple query came behind Execute without a Sync between. PostgreSQL 18 keeps the block of the pipeline open
+    /// behind it; this model ends it, as those before do.
+    pub fn is_mixed(&self) -> bool {
+        self.is_mixed
     }
 
     /// Transactions that wrote and are over.
