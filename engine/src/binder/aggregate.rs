@@ -2,8 +2,11 @@
 
 use crate::binder::coerce::{Needs, check_comparable, check_groupable};
 use crate::binder::expression::{Level, unknown_function};
-use crate::binder::relation::{AGGREGATE_BASE, any_column, as_outer};
+use crate::binder::relation::{
+    AGGREGATE_BASE, GROUPING_BASE, SUBQUERY_BASE, any_column, as_outer, has_outer, is_own_column,
+};
 use crate::binder::resolve;
+use crate::binder::subquery::{Asked, Subquery};
 use crate::binder::typed::{CollationStrength, Typed, has_column, is_same, relabel};
 use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, SortKey, unsupported};
 use crate::catalog::Collation;
@@ -93,16 +96,43 @@ impl Binder<'_> {
             return Err(unsupported("aggregate in this place"));
         }
         level.inside_aggregate = !is_window;
+        let earlier = level.subqueries.len();
         let arguments = bind(self, level)?;
         let filter = call.filter.as_ref().map(|filter| self.condition(level, filter)).transpose()?;
         let order =
             self.order_within(level, if call.within_group.is_empty() { &call.order_by } else { &call.within_group })?;
         level.inside_aggregate = false;
-        let is_of_outer = |expr: &BoundExpr| any_column(expr, &|index| as_outer(index).is_some()) && !has_column(expr);
-        if arguments.iter().any(|argument| is_of_outer(&argument.expr)) {
+        let parts = Parts { arguments, filter, order };
+        let names_outer_only = |argument: &Typed| has_outer(&argument.expr) && !has_column(&argument.expr);
+        if parts.arguments.iter().any(names_outer_only) || self.is_of_outer(&parts, &mut level.subqueries[earlier..]) {
             return Err(unsupported("aggregate of an outer query"));
         }
-        Ok(Parts { arguments, filter, order })
+        Ok(parts)
+    }
+
+    /// Whether the aggregate is one of a query further out: it names columns, in its own subqueries too, but none of this level
+    /// (parse_agg.c, check_agg_arguments).
+    fn is_of_outer(&self, parts: &Parts, subqueries: &mut [Subquery]) -> bool {
+        let own_level = self.outer.len();
+        let arguments = parts.arguments.iter().map(|argument| &argument.expr);
+        let mut exprs = arguments.chain(&parts.filter).chain(parts.order.iter().map(|(_, key)| &key.expr));
+        let is_answer = |index: usize| (SUBQUERY_BASE..GROUPING_BASE).contains(&index);
+        let is_own = |index: usize| as_outer(index).is_none() && !is_answer(index);
+        let mut names_own = exprs.clone().any(|expr| any_column(expr, &is_own));
+        let mut names_outer = exprs.any(has_outer);
+        for Subquery { relation, kind, .. } in subqueries {
+            let mut names = |test: &dyn Fn(usize) -> bool| {
+                relation
+                    .any_expression(&|expr| any_column(expr, &|at| as_outer(at).is_some_and(|(level, _)| test(level))))
+            };
+            names_own |= names(&|level| level == own_level);
+            names_outer |= names(&|level| level < own_level);
+            if let Asked::In(comparison) = kind {
+                names_own |= any_column(comparison, &is_own_column);
+                names_outer |= has_outer(comparison);
+            }
+        }
+        names_outer && !names_own
     }
 
     fn order_within(&mut self, level: &mut Level, items: &[OrderItem]) -> Bound<Vec<(Typed, SortKey)>> {
@@ -337,7 +367,7 @@ impl Binder<'_> {
         let items = self.expressions(level, items)?.into_iter().map(|item| item.expr).collect();
         level.groupings.push(items);
         let expr_type = ExprType { pg_type: PgType::Int4, typmod: -1, collation: Collation::None };
-        let index = crate::binder::relation::GROUPING_BASE + level.groupings.len() - 1;
+        let index = GROUPING_BASE + level.groupings.len() - 1;
         Ok(Typed {
             expr: BoundExpr::Column { index, expr_type },
             expr_type,

@@ -75,3 +75,10 @@ SELECT (SELECT unnest(tags) LIMIT 1) FROM posts ORDER BY id;
 SELECT jsonb_array_elements(j -> 'tags') ->> 0, id FROM docs WHERE jsonb_typeof(j -> 'tags') = 'array' ORDER BY id;
 SELECT id, jsonb_object_keys(j) FROM docs WHERE jsonb_typeof(j) = 'object' ORDER BY 1, 2;
 SELECT string_to_table('a,b,c', ',') AS part, id FROM posts WHERE id = 1;
+-- An aggregate belongs to the query whose columns it names, in its subqueries too.
+let whose = sum((SELECT k.n FROM keys k WHERE k.a = o.a ORDER BY k.b LIMIT 1)) ;; sum((SELECT o.id)) ;; count(*) FILTER (WHERE o.id > 2) ;; count(*) FILTER (WHERE EXISTS (SELECT FROM keys k WHERE k.a = o.a)) ;; bool_or(o.a IN (SELECT a FROM keys)) ;; max((SELECT (SELECT o.id) FROM keys k WHERE k.n > 20 LIMIT 1))
+SELECT (SELECT {whose}) FROM other o;
+SELECT (SELECT {whose} FROM other q WHERE q.id < 3) FROM other o;
+SELECT a, (SELECT {whose}) FROM other o GROUP BY a ORDER BY a;
+let ours = sum((SELECT o.id + q.id)) ;; max((SELECT max(k.n) FROM keys k WHERE k.a = q.a)) ;; string_agg(q.note, ',' ORDER BY (SELECT o.id), q.id) ;; count(*) FILTER (WHERE q.id > o.id) ;; bool_or(q.a IN (SELECT k.a FROM keys k WHERE k.n > o.id)) ;; max((SELECT (SELECT q.id + o.id) FROM keys k WHERE k.n > 20 LIMIT 1))
+SELECT o.id, (SELECT {ours} FROM other q WHERE q.id < 3) FROM other o ORDER BY o.id;

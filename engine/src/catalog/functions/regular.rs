@@ -9,7 +9,7 @@
 //! Classes of letters depend on the collation beyond ASCII: a pattern that has them, or ignores case, takes ASCII text only.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +29,11 @@ const SIZE_MAX: usize = 1 << 20;
 const REMEMBERED_MAX: usize = 64;
 /// DUPMAX.
 const REPEAT_MAX: u32 = 255;
+/// About how many arcs PostgreSQL's automaton may come to have. Beyond a number of bytes (regguts.h, REG_MAX_COMPILE_SPACE; some
+/// millions of arcs) PostgreSQL has an error, after up to a second.
+const ARCS_MAX: usize = 1_000_000;
+/// Kinds of characters that it tells apart beside those that the pattern names: classes and all the others.
+const COLOURS_MIN: usize = 8;
 
 struct Compiled {
     regex: Regex,
@@ -73,6 +78,12 @@ fn compile(pattern: &str, ignores_case: bool) -> Result<Compiled, EvalError> {
     if !reader.rest.is_empty() {
         return Err(beyond("unbalanced parenthesis"));
     }
+    // Whatever may be left out or come again is joined with all else that may (regc_nfa.c, fixempties), by each kind of characters.
+    let colours = COLOURS_MIN + pattern.chars().collect::<HashSet<_>>().len() * (1 + usize::from(ignores_case));
+    let pairs = reader.repeated.saturating_mul(reader.repeated);
+    if reader.atoms.saturating_add(pairs).saturating_mul(colours) > ARCS_MAX {
+        return Err(beyond("too complex"));
+    }
     let regex = regex::RegexBuilder::new(&reader.written)
         .case_insensitive(ignores_case)
         .size_limit(SIZE_MAX)
@@ -99,6 +110,10 @@ struct Reader<'p> {
     quantifiers: usize,
     /// Characters that a match has at least; meaningless with alternatives.
     length_min: usize,
+    /// Characters, classes and anchors, as often as they are repeated.
+    atoms: usize,
+    /// Of these, those that a quantifier is about.
+    repeated: usize,
 }
 
 /// What a quantifier may follow.
@@ -150,6 +165,7 @@ impl Reader<'_> {
     }
 
     fn atom(&mut self, depth: usize) -> Result<(), EvalError> {
+        let before = (self.atoms, self.repeated);
         let atom = match self.next() {
             None => return Err(beyond("end")),
             Some('^') => self.anchor("^"),
@@ -186,29 +202,32 @@ impl Reader<'_> {
             }
             Some(other) => self.character(&literal(other)),
         };
-        self.quantifier(atom)
+        self.quantifier(atom, before)
     }
 
     fn anchor(&mut self, written: &str) -> Atom {
         self.written.push_str(written);
+        self.atoms += 1;
         Atom::Anchor
     }
 
     fn character(&mut self, written: &str) -> Atom {
         self.written.push_str(written);
+        self.atoms += 1;
         self.length_min += 1;
         Atom::Character
     }
 
-    fn quantifier(&mut self, atom: Atom) -> Result<(), EvalError> {
+    /// `before`: what there was of `atoms` and `repeated` before the atom.
+    fn quantifier(&mut self, atom: Atom, before: (usize, usize)) -> Result<(), EvalError> {
         let is_bound = self.rest.starts_with('{') && self.rest[1..].starts_with(|next: char| next.is_ascii_digit());
         if !is_bound && !self.rest.starts_with(['*', '+', '?']) {
             return Ok(());
         }
-        let (least, written) = match self.next() {
-            Some('+') => (1, "+".to_owned()),
-            Some('*') => (0, "*".to_owned()),
-            Some('?') => (0, "?".to_owned()),
+        let (least, most, written) = match self.next() {
+            Some('+') => (1, 1, "+".to_owned()),
+            Some('*') => (0, 1, "*".to_owned()),
+            Some('?') => (0, 1, "?".to_owned()),
             _ => self.bound()?,
         };
         // A shortest match, and quantifiers of quantifiers.
@@ -221,11 +240,13 @@ impl Reader<'_> {
         self.repeats_group |= atom == Atom::Group;
         self.length_min = (self.length_min + least as usize).saturating_sub(1);
         self.written.push_str(&written);
+        let copies = (self.atoms - before.0).saturating_mul(most.max(1) as usize);
+        (self.atoms, self.repeated) = (before.0.saturating_add(copies), before.1.saturating_add(copies));
         Ok(())
     }
 
-    /// After `{`: the least number, and the whole as it is written.
-    fn bound(&mut self) -> Result<(u32, String), EvalError> {
+    /// After `{`: the least number, how many copies the automaton has, and the whole as it is written.
+    fn bound(&mut self) -> Result<(u32, u32, String), EvalError> {
         let wrong = || beyond("repetition count");
         let end = self.rest.find('}').ok_or_else(wrong)?;
         let inside = &self.rest[..end];
@@ -233,16 +254,16 @@ impl Reader<'_> {
             let is_plain = !text.is_empty() && text.len() <= 3 && text.bytes().all(|byte| byte.is_ascii_digit());
             text.parse().ok().filter(|number| is_plain && *number <= REPEAT_MAX).ok_or_else(wrong)
         };
-        let (least, written) = match inside.split_once(',') {
-            None => (number(inside)?, format!("{{{}}}", number(inside)?)),
-            Some((least, "")) => (number(least)?, format!("{{{},}}", number(least)?)),
+        let (least, most, written) = match inside.split_once(',') {
+            None => (number(inside)?, number(inside)?, format!("{{{}}}", number(inside)?)),
+            Some((least, "")) => (number(least)?, number(least)? + 1, format!("{{{},}}", number(least)?)),
             Some((least, most)) if number(least)? <= number(most)? => {
-                (number(least)?, format!("{{{},{}}}", number(least)?, number(most)?))
+                (number(least)?, number(most)?, format!("{{{},{}}}", number(least)?, number(most)?))
             }
             Some(_) => return Err(wrong()),
         };
         self.rest = &self.rest[end + 1..];
-        Ok((least, written))
+        Ok((least, most, written))
     }
 
     /// `\d` and its kin, for use within brackets of the crate; None: no class.
@@ -459,6 +480,19 @@ mod tests {
             assert!(compile(pattern, false).is_err(), "{pattern}");
         }
         assert!(compile("é", true).is_err());
+    }
+
+    #[test]
+    fn what_postgresql_may_find_too_complex_is_refused() {
+        for pattern in
+            ["x*y*z*".repeat(1_000), "(a|b|c){250}".to_owned(), "((a{30}){30}){30}".to_owned(), "a?".repeat(400)]
+        {
+            assert!(compile(&pattern, false).is_err(), "{pattern}");
+        }
+        let mail = "^[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\\.[A-Za-z]{2,24}$";
+        for pattern in [mail, "^\\d{3}-\\d{4}$", "[0-9]{1,150}", &"a long text ".repeat(50), &"(ab|cd)*".repeat(10)] {
+            assert!(compile(pattern, true).is_ok(), "{pattern}");
+        }
     }
 
     #[test]
