@@ -319,6 +319,27 @@ fn settles_unless(client: &mut RawClient, sql: &str, reason: &str) -> bool {
     }
 }
 
+/// Nothing promises it, but PostgreSQL's nodeProjectSet.c never did otherwise.
+#[test]
+fn rows_of_the_select_list_follow_each_other_row_by_row() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE few (id int PRIMARY KEY, tags text[]);
+         INSERT INTO few VALUES (1, '{a,b}'), (2, '{}'), (3, '{c,d,e}')",
+    );
+    let (mut direct, mut client) = (world.direct(), world.client());
+    for text in [
+        "SELECT id, generate_series(1, 2) FROM few",
+        "SELECT id, unnest(ARRAY[7, 8, 9]) FROM few",
+        "SELECT id, unnest(tags) FROM few",
+        "SELECT id, generate_series(1, 2) FROM few LIMIT 2 OFFSET 3",
+        "SELECT id, string_to_table('x,y', ',') FROM few WHERE id > 1",
+    ] {
+        settle(&mut client, text);
+        assert_eq!(shown(&mut client, text), shown(&mut direct, text), "{text}");
+    }
+}
+
 #[test]
 fn an_aggregate_without_group_by_has_a_row_where_nothing_ties() {
     let world = World::start(

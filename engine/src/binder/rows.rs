@@ -8,6 +8,7 @@ use crate::binder::from::{FromItem, item};
 use crate::binder::relation::{any_column, has_outer, is_own_column};
 use crate::binder::scope::{Scope, Whole};
 use crate::binder::select::SelectedColumn;
+use crate::binder::target_rows;
 use crate::binder::typed::Typed;
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, RowsCall, unsupported};
 use crate::catalog::Collation;
@@ -58,7 +59,10 @@ impl Binder<'_> {
         };
         let mut all = functions.iter().flat_map(|call| &call.arguments);
         let is_tied = all.clone().any(has_outer);
-        let is_per_row = all.any(|argument| any_column(argument, &is_own_column));
+        // Those of the select list follow each other row by row, which nothing promises, but everybody is used to.
+        let is_of_targets = alias.is_some_and(|alias| alias.name == target_rows::NAME);
+        let is_beside_rows = left.is_some_and(|left| !left.items.is_empty());
+        let is_per_row = (is_of_targets && is_beside_rows) || all.any(|argument| any_column(argument, &is_own_column));
         // What stands before the commas is not to be seen from within a JOIN, but hides what is further out.
         if self.is_behind_comma && (is_per_row || is_tied || self.function.is_some()) {
             return Err(unsupported(format!("function {} in a JOIN behind a comma", call.name)));
