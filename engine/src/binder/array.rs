@@ -93,6 +93,9 @@ impl Binder<'_> {
     /// `array[subscript]`.
     pub(super) fn subscript(&mut self, level: &mut Level, array: &Expr, subscript: &Expr) -> Bound<Typed> {
         let array = self.expression(level, array)?;
+        if array.pg_type() == PgType::Jsonb {
+            return self.json_subscript(level, array, subscript);
+        }
         let element = element_of(&array).ok_or_else(|| unsupported("subscript"))?;
         let subscript = self.expression(level, subscript)?;
         let subscript = self.coerce(subscript, PgType::Int4, CastContext::Assignment)?;
@@ -104,6 +107,27 @@ impl Binder<'_> {
         let arguments = vec![array.expr, subscript.expr];
         let expr = BoundExpr::Call { function: functions::subscript(element), arguments, expr_type };
         Ok(Typed { expr, expr_type, strength, origin: None })
+    }
+
+    /// `jsonb['key']`, `jsonb[0]` are what `#>` gives for that one step (jsonbsubs.c: a number is its text, and NULL, like what is
+    /// not there, gives NULL).
+    fn json_subscript(&mut self, level: &mut Level, json: Typed, subscript: &Expr) -> Bound<Typed> {
+        let step = self.expression(level, subscript)?;
+        let step = match step.pg_type() {
+            PgType::Int2 | PgType::Int4 => self.cast(step, PgType::Text, -1)?,
+            PgType::Unknown | PgType::Text => self.coerce(step, PgType::Text, CastContext::Implicit)?,
+            // One that converts to text as well as to integer is an error, others are rare.
+            _ => return Err(unsupported("subscript of jsonb by another type")),
+        };
+        let expr_type = self.array_type(Element::Text)?;
+        let arguments = vec![step.expr, BoundExpr::collation(PgType::Text.oid())];
+        let path = Typed {
+            expr: BoundExpr::Call { function: &functions::CONSTRUCT, arguments, expr_type },
+            expr_type,
+            strength: CollationStrength::Implicit,
+            origin: None,
+        };
+        self.operator("#>", Some(json), path)
     }
 
     /// `operand = ANY (array)`, `operand <> ALL (array)`.

@@ -232,7 +232,7 @@ impl Binder<'_> {
     fn operator_candidate(&self, symbol: &str, arguments: &[Typed]) -> Bound<&'static Candidate> {
         let types: Vec<PgType> = arguments.iter().map(Typed::pg_type).collect();
         let candidates = functions::operator_candidates(symbol);
-        let exact = resolve::exact_operator(candidates, &types);
+        let exact = resolve::exact_operator(candidates, &types).or_else(|| resolve::of_texts(candidates, &types));
         // An exact match in pg_catalog wins over whatever users define, as long as pg_catalog is searched first.
         let found = if self.catalog.user_operators.may_take(symbol, &types) || !self.is_pg_catalog_first() {
             exact.filter(|_| self.is_pg_catalog_first())

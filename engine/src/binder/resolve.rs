@@ -27,6 +27,13 @@ pub(super) fn exact_operator(candidates: &'static [Candidate], arguments: &[PgTy
     }
 }
 
+/// The candidate for texts, if all arguments are untyped: whatever users declare, strings come first there, and text among them
+/// (func_select_candidate, its steps for unknown inputs).
+pub(super) fn of_texts(candidates: &'static [Candidate], arguments: &[PgType]) -> Option<&'static Candidate> {
+    let texts = vec![PgType::Text; arguments.len()];
+    arguments.iter().all(|argument| *argument == PgType::Unknown).then(|| exact(candidates, &texts))?
+}
+
 /// func_match_argtypes, then func_select_candidate.
 pub(super) fn best(candidates: &'static [Candidate], arguments: &[PgType]) -> Option<&'static Candidate> {
     let applicable = candidates.iter().filter(|candidate| {

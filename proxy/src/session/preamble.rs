@@ -9,7 +9,7 @@ use crate::session::control::{trimmed, words};
 use crate::session::settings::SessionSettings;
 use crate::session::state::SessionState;
 use crate::statistics::Answered;
-use crate::wire::extended::{format_at, write_parameter_description};
+use crate::wire::extended::{Bind, are_formats, format_at, write_parameter_description};
 use crate::wire::query::{
     Field, TransactionStatus, write_command_complete, write_data_row, write_row_description, write_value,
 };
@@ -19,12 +19,17 @@ type ColumnType = (u32, i16);
 const TEXT: ColumnType = (25, -1);
 const NAME: ColumnType = (19, 64);
 
+/// Without parameters, for one column.
+fn is_plain(bind: &Bind<'_>) -> bool {
+    bind.parameter_count == 0 && are_formats(bind.parameter_formats, 0) && are_formats(bind.result_formats, 1)
+}
+
 /// The reply to a statement that the session's state answers. None: it is none of these, or not certain.
 pub(super) fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
     let settings = state.settings.as_ref()?;
     // A value is text; in binary it is the same bytes under UTF8, which `format` being known implies.
     settings.format.as_ref().ok()?;
-    if unit.bind.as_ref().is_some_and(|bind| bind.parameter_count > 0 || bind.result_formats.len() > 2) {
+    if unit.bind.as_ref().is_some_and(|bind| !is_plain(bind)) {
         return None;
     }
     let format = unit.bind.map_or(0, |bind| format_at(bind.result_formats, 0));
@@ -55,7 +60,7 @@ pub(super) fn answer_schema(unit: &Unit<'_>, settings: &SessionSettings) -> Opti
     }
     let schema = rest.first()?;
     let bind = unit.bind.as_ref();
-    if unit.prepared.is_some() || bind.is_some_and(|bind| bind.parameter_count > 0 || bind.result_formats.len() > 2) {
+    if unit.prepared.is_some() || bind.is_some_and(|bind| !is_plain(bind)) {
         return None;
     }
     let format = bind.map_or(0, |bind| format_at(bind.result_formats, 0));

@@ -26,6 +26,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use freshet_engine::types::datetime::zone::of_session;
 use freshet_engine::types::numeric::PowerScale;
 use freshet_engine::types::{ByteaOutput, DateOrder, DateStyle, FormatSettings, IntervalStyle};
 use parking_lot::Mutex;
@@ -271,8 +272,7 @@ fn reproduce(values: &SettingsValues) -> Result<FormatSettings, String> {
             "iso_8601" => IntervalStyle::Iso8601,
             _ => return Err(refuse("IntervalStyle")),
         },
-        // Names of the tz database only: POSIX strings, fixed offsets and abbreviations are upstream's to interpret.
-        time_zone: jiff::tz::TimeZone::get(value("TimeZone")).map_err(|_| refuse("TimeZone"))?,
+        time_zone: of_session(value("TimeZone")).ok_or_else(|| refuse("TimeZone"))?,
         extra_float_digits: value("extra_float_digits").parse().map_err(|_| refuse("extra_float_digits"))?,
         bytea_output: match value("bytea_output") {
             "hex" => ByteaOutput::Hex,

@@ -81,6 +81,12 @@ pub fn format_at(raw: &[u8], index: usize) -> i16 {
     chunk.map_or(0, |code| i16::from_be_bytes(*code))
 }
 
+/// Whether the codes say, for so many items, what PostgreSQL has no error for: none, one, or one for each; text or binary.
+pub fn are_formats(raw: &[u8], items: usize) -> bool {
+    let codes = raw.len() / 2;
+    (codes <= 1 || codes == items) && raw.chunks_exact(2).all(|code| matches!(code, [0, 0 | 1]))
+}
+
 /// What Describe and Close name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'a> {

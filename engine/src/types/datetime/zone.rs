@@ -222,6 +222,32 @@ pub fn named(name: &str) -> Option<TimeZone> {
     if is_region { TimeZone::get(name).ok() } else { None }
 }
 
+/// A session's zone, by the setting's value: a name of the zone database, or what SET TIME ZONE makes of a number or an interval,
+/// `<+05:30>-05:30` (pgtz.c, pg_tzset_offset; drivers do that for UTC). Other POSIX specifications are upstream's.
+pub fn of_session(value: &str) -> Option<TimeZone> {
+    let Some(offset) = value.strip_prefix('<') else { return TimeZone::get(value).ok() };
+    let (shown, counted) = offset.split_once('>')?;
+    let (sign, digits) = shown.split_at_checked(1)?;
+    let is_mirrored = match sign {
+        "+" => counted.strip_prefix('-') == Some(digits),
+        "-" => counted.strip_prefix('+') == Some(digits),
+        _ => false,
+    };
+    let mut parts = digits.split(':').map(|part| part.parse::<i32>().ok().filter(|_| part.len() == 2));
+    let mut next = || parts.next().unwrap_or(Some(0));
+    let seconds = next()? * 3_600 + next()? * 60 + next()?;
+    if !is_mirrored || parts.next().is_some() {
+        return None;
+    }
+    let offset = Offset::from_seconds(if sign == "-" { -seconds } else { seconds }).ok()?;
+    // The one knows no minutes in a name, the other has a name of its own for UTC.
+    let mut zones = TimeZone::posix(value).ok().into_iter().chain([TimeZone::fixed(offset)]);
+    zones.find(|zone| {
+        let info = zone.to_offset_info(Timestamp::UNIX_EPOCH);
+        info.offset() == offset && info.abbreviation() == shown
+    })
+}
+
 /// Moments, in seconds since 1970, whose offsets tell whether upstream has the same data for a zone: releases of the
 /// zone database differ, and so do builds of it before 1970. Both sides of every transition known here, and samples
 /// dense enough to meet one that is not. Upstream's offset at a moment `t` is
@@ -298,6 +324,20 @@ mod tests {
 
     fn hours(count: i64) -> i64 {
         count * MICROSECONDS_PER_HOUR
+    }
+
+    #[test]
+    fn numbers_of_hours_are_zones_of_sessions() {
+        let seconds = |value| of_session(value).map(|zone| offset_seconds_at(&zone, 0));
+        let known = [("<+00>-00", 0), ("<+02>-02", 7_200), ("<-03>+03", -10_800), ("<+05:30>-05:30", 19_800)];
+        for (value, expected) in known {
+            assert_eq!(seconds(value), Some(expected), "{value}");
+        }
+        for other in ["<+02>+02", "<+02>-03", "<02>-02", "<+2>-2", "<>", "<+02", "<EST>5", "<+00:00:00:00>-00:00:00:00"]
+        {
+            assert_eq!(seconds(other), None, "{other}");
+        }
+        assert!(of_session("Europe/Berlin").is_some() && of_session("UTC+2").is_none());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use freshet_engine::types::text::ParseError;
 use freshet_engine::types::{FormatSettings, PgType, Value, binary, text};
 
 use crate::session::local::Request;
-use crate::wire::extended::format_at;
+use crate::wire::extended::{are_formats, format_at};
 
 /// The parameter values by their types' input functions; anything doubtful is upstream's.
 pub(super) fn parameters(
@@ -15,6 +15,12 @@ pub(super) fn parameters(
     shared: Option<&Shared>,
     request: &Request<'_>,
 ) -> Result<Vec<Value>, UpstreamReason> {
+    if let Some(bind) = &request.unit.bind
+        && !(are_formats(bind.parameter_formats, bind.parameter_count)
+            && are_formats(bind.result_formats, plan.output.len()))
+    {
+        return Err(UpstreamReason::UnitForm("format codes"));
+    }
     if let Some(shared) = shared {
         let values = shared.literals.iter().zip(&plan.parameters);
         return values.map(|(literal, pg_type)| parameter(literal.as_bytes(), *pg_type, 0, request.format)).collect();
