@@ -182,6 +182,29 @@ impl Run<'_> {
         })
     }
 
+    /// Of a semi join whose right side, which is built, is small beside a table on the left: what is wanted of that table.
+    pub(super) fn left_by_keys(&self, join: &SideJoin, right: &Batch) -> Result<Option<WantedHere<'_>>, EvalError> {
+        if join.kind != SideKind::Semi || self.changed.is_some() || right.rows == 0 {
+            return Ok(None);
+        }
+        let Some((equality, column, scan)) = self.left_target_of(join) else { return Ok(None) };
+        if right.rows * ROWS_PER_KEY > self.table(scan.table)?.rows {
+            return Ok(None);
+        }
+        let (base, width) = (join.left.width(), join.left.width() + join.right.width());
+        let placed = right.clone().placed(base, width);
+        let wanted = self.keys_of(std::slice::from_ref(&placed), &equality.right, scan, column)?;
+        Ok(wanted.filter(|wanted| wanted.values.is_some()).map(|wanted| self.want(scan, wanted)))
+    }
+
+    /// The large table that the right side's rows lead to.
+    fn left_target_of<'j>(&self, join: &'j SideJoin) -> Option<(&'j Equality, usize, &'j Scan)> {
+        join.equalities.iter().find_map(|equality| {
+            let (column, scan) = self.target(equality, 0, &join.left, 0, false)?;
+            Some((equality, column, scan))
+        })
+    }
+
     /// Inputs of a join that are read beforehand: small ones, then tables by their keys, by theirs... None of an input: it is read
     /// as ever. Empty: all are.
     pub(super) fn read_first(&self, join: &Join) -> Result<Vec<Option<Batch>>, EvalError> {
@@ -254,6 +277,10 @@ impl Run<'_> {
             }
             PlanNode::SideJoin(join) => {
                 self.target_of(join).is_some_and(|(_, column, found)| is_quick(&join.left, found, column))
+                    || (join.kind == SideKind::Semi
+                        && self
+                            .left_target_of(join)
+                            .is_some_and(|(_, column, found)| is_quick(&join.right, found, column)))
             }
             _ => false,
         };

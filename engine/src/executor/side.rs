@@ -35,6 +35,8 @@ impl Run<'_> {
         let left = self.left_first(join)?;
         let side = self.build_side(&join.right, &keys, left_width, width)?;
         let left = left.map(|left| left.batches);
+        let built = Batch::of_shared(side.columns.clone(), side.rows);
+        let _wanted = if left.is_none() { self.left_by_keys(join, &built)? } else { None };
         let probe_keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.left).collect();
         let ranged = Ranged::new(Range::of(&join.filters, left_width, width));
         // Rows of the right side that have matched, for a full join.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::binder::{BoundExpr, ExprType};
 use crate::catalog::Collation;
+use crate::catalog::functions::Function;
 use crate::types::PgType;
 
 /// Calls `visit` on each direct operand.
@@ -178,19 +179,44 @@ pub fn is_immutable(expr: &BoundExpr) -> bool {
     !any(expr, &|part| matches!(part, BoundExpr::Call { function, .. } if !function.is_fixed()))
 }
 
-/// Whether the expression certainly raises no error, whatever its columns hold: reads, and comparisons of one type with itself.
+/// Whether the expression certainly raises no error, whatever its columns hold: reads, comparisons of one type with itself, and
+/// [`is_harmless`] calls.
 pub fn cannot_raise(expr: &BoundExpr) -> bool {
     let mut operands_cannot = true;
     for_each_operand(expr, &mut |operand| operands_cannot = operands_cannot && cannot_raise(operand));
     operands_cannot
         && match expr {
-            BoundExpr::Call { function, .. } => {
-                is_comparison(function.name)
+            BoundExpr::Call { function, arguments, .. } => {
+                let is_compared_alike = is_comparison(function.name)
                     && function.arguments.len() == 2
-                    && function.arguments[0] == function.arguments[1]
+                    && function.arguments[0] == function.arguments[1];
+                is_compared_alike || is_harmless(function, arguments)
             }
             _ => true,
         }
+}
+
+/// Calls that PostgreSQL has no error for, but out of memory: they have a value for each value of their arguments' types.
+fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
+    let is_text = |of: &PgType| matches!(of, PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name);
+    let begins_with_text = function.arguments.first().is_some_and(is_text);
+    let is_json = function.arguments.first().is_some_and(|of| matches!(of, PgType::Json | PgType::Jsonb));
+    match function.name {
+        "||" | "md5" | "length" | "char_length" | "character_length" | "octet_length" | "lower" | "upper"
+        | "initcap" | "reverse" | "strpos" | "position" | "starts_with" | "btrim" | "ltrim" | "rtrim" | "replace"
+        | "translate" | "ascii" | "collation_lower" | "collation_upper" | "ascii_lower" | "ascii_upper" | "left"
+        | "right" | "lpad" | "rpad" | "concat" | "concat_ws" => begins_with_text,
+        "->" | "->>" | "#>" | "#>>" => is_json,
+        // What the output functions print (CoerceViaIO), and casts between strings.
+        "" | "text" | "varchar" => function.arguments.len() == 1 && is_text(&function.result),
+        "to_char" => matches!(function.arguments.first(), Some(PgType::Timestamp | PgType::Timestamptz | PgType::Date)),
+        "to_json" | "json_build_array" | "row_to_json" => true,
+        // A key is given for each value, and may not be NULL.
+        "json_build_object" => {
+            arguments.iter().step_by(2).all(|key| matches!(key, BoundExpr::Literal { value, .. } if !value.is_null()))
+        }
+        _ => false,
+    }
 }
 
 fn is_comparison(name: &str) -> bool {

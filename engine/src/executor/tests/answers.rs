@@ -15,7 +15,7 @@ use crate::executor::point::PointRow;
 use crate::executor::{Limits, Run, RunContext, State, execute};
 use crate::join_cache::JoinCache;
 use crate::planner::Plan;
-use crate::planner::node::PlanNode;
+use crate::planner::node::{PlanNode, SideKind};
 use crate::snapshot::Snapshot;
 use crate::statement;
 use crate::table::{Chunk, Generation, TableVersion};
@@ -234,6 +234,11 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
         let run = Run::new(&plan, &context, &[], &state);
         match below(&plan.root) {
             PlanNode::Join(join) => run.read_first(join).expect("read").iter().flatten().map(|batch| batch.rows).sum(),
+            PlanNode::SideJoin(join) if join.kind == SideKind::Semi => {
+                let right = run.read(&join.right).expect("read");
+                let _wanted = run.left_by_keys(join, &right).expect("read").expect("the right side is small");
+                run.collect(&join.left).expect("read").iter().map(|batch| batch.rows).sum()
+            }
             PlanNode::SideJoin(join) => {
                 let left = run.left_first(join).expect("read").expect("the left side is small");
                 assert_eq!(state.wanted.borrow().len(), 1, "{sql}");
@@ -248,7 +253,27 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     assert!(theirs > 0 && theirs < rows("SELECT id FROM emp") / 2);
     assert_eq!(read("SELECT d.title, e.name FROM dept d JOIN emp e ON e.dept = d.id WHERE d.id + 0 = 3"), 1 + theirs);
     assert_eq!(read("SELECT d.title, (SELECT count(*) FROM emp e WHERE e.dept = d.id) FROM dept d WHERE d.id = 3"), 1);
+    assert_eq!(read("SELECT name FROM emp WHERE dept IN (SELECT id FROM dept WHERE id + 0 = 3)"), theirs);
     assert_eq!(read("SELECT e.name, f.id FROM emp e JOIN emp f ON f.dept = e.dept"), 0, "all of them lead to all");
+}
+
+#[test]
+fn what_nobody_sorts_by_is_computed_for_the_rows_that_are_left() {
+    let snapshot = snapshot();
+    use crate::binder::BoundExpr;
+    let above = |sql: &str| -> Vec<bool> {
+        let plan = planned(sql, &snapshot).expect("known");
+        let PlanNode::Project { expressions, .. } = &plan.root else { return Vec::new() };
+        expressions.iter().map(|expr| !matches!(expr, BoundExpr::Column { .. })).collect()
+    };
+    let sql = "SELECT id, md5(name), name || '!', salary / 2, length(note) FROM emp ORDER BY id LIMIT 3";
+    assert_eq!(above(sql), [false, true, true, false, true], "a division may raise an error for any row");
+    assert_eq!(above("SELECT md5(name) AS m, upper(name) FROM emp ORDER BY m LIMIT 3"), [false, true]);
+    assert_eq!(above("SELECT md5(name) FROM emp ORDER BY id"), [false], "all rows are left");
+    let rows = |sql: &str| answer(sql, &snapshot, &JoinCache::new(0)).expect("runs");
+    let all = rows("SELECT id, md5(name), name || '!', salary / 2, length(note) FROM emp ORDER BY id");
+    assert_eq!(rows(sql), all[..3]);
+    assert_eq!(rows(&sql.replace("LIMIT 3", "LIMIT 2 OFFSET 5")), all[5..7]);
 }
 
 /// Pairs of rows that joins looked at.

@@ -1,8 +1,10 @@
 //! Limit over Sort becomes a sort that keeps only those rows, before what is then computed for each of them; sorts that nobody
 //! sees go.
 
+use std::collections::BTreeSet;
+
 use crate::binder::BoundExpr;
-use crate::planner::expression::{cannot_raise, columns_of, substitute};
+use crate::planner::expression::{cannot_raise, columns_of, expr_type_of, for_each_operand_mut, renumber, substitute};
 use crate::planner::node::{Aggregate, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::for_each_input_mut;
 use crate::reason::UpstreamReason;
@@ -26,6 +28,11 @@ fn sort_first(node: &mut PlanNode) {
         PlanNode::Project { input, .. } => return sort_first(input),
         PlanNode::Sort { limit: Some(_), .. } => {}
         _ => return,
+    }
+    if compute_later(node)
+        && let PlanNode::Project { input, .. } = node
+    {
+        return sort_first(input);
     }
     let PlanNode::Sort { input, keys, limit, offset } = std::mem::replace(node, PlanNode::OneRow) else { return };
     let (mut below, expressions) = match *input {
@@ -58,6 +65,56 @@ fn sort_first(node: &mut PlanNode) {
         }
         _ => *node = PlanNode::Sort { input: Box::new(projected(below)), keys, limit, offset },
     }
+}
+
+/// What the rows that a sort keeps are asked for, and no key is made of, is computed for those alone; PostgreSQL does so for what is
+/// dear (planner.c, make_sort_input_target), and for all where an index gives the order. What may raise an error is left below.
+/// False: there is nothing of the kind.
+fn compute_later(node: &mut PlanNode) -> bool {
+    let PlanNode::Sort { input, keys, .. } = node else { return false };
+    let PlanNode::Project { expressions, .. } = &mut **input else { return false };
+    let of_keys: BTreeSet<usize> = keys.iter().flat_map(|key| columns_of(&key.expr)).collect();
+    let is_later = |(at, expr): (usize, &BoundExpr)| {
+        let is_computed =
+            !matches!(expr, BoundExpr::Column { .. } | BoundExpr::Literal { .. } | BoundExpr::Parameter { .. });
+        is_computed && !of_keys.contains(&at) && !columns_of(expr).is_empty() && cannot_raise(expr)
+    };
+    let later: Vec<bool> = expressions.iter().enumerate().map(is_later).collect();
+    if !later.contains(&true) {
+        return false;
+    }
+    let all = std::mem::take(expressions);
+    let mut places = vec![0; all.len()];
+    for (at, expr) in all.iter().enumerate().filter(|(at, _)| !later[*at]) {
+        places[at] = expressions.len();
+        expressions.push(expr.clone());
+    }
+    let mut above = Vec::with_capacity(all.len());
+    for (at, mut expr) in all.into_iter().enumerate() {
+        match later[at] {
+            true => read_from(&mut expr, expressions),
+            false => expr = BoundExpr::Column { index: places[at], expr_type: expr_type_of(&expr) },
+        }
+        above.push(expr);
+    }
+    keys.iter_mut().for_each(|key| renumber(&mut key.expr, &|at| places[at]));
+    let sort = std::mem::replace(node, PlanNode::OneRow);
+    *node = PlanNode::Project { input: Box::new(sort), expressions: above };
+    true
+}
+
+/// Has the expression read its columns from those of a projection, which gets what it lacks.
+fn read_from(expr: &mut BoundExpr, below: &mut Vec<BoundExpr>) {
+    if let BoundExpr::Column { index, .. } = expr {
+        let known = below.iter().position(|own| matches!(own, BoundExpr::Column { index: of, .. } if of == index));
+        let place = known.unwrap_or(below.len());
+        if known.is_none() {
+            below.push(expr.clone());
+        }
+        renumber(expr, &|_| place);
+        return;
+    }
+    for_each_operand_mut(expr, &mut |operand| read_from(operand, below));
 }
 
 /// Whether each row of the left is given once.
