@@ -64,9 +64,13 @@ impl Bench<'_> {
 
     /// The tables whose reads need no barrier after this write.
     fn unmarked_after(&mut self, sql: &str) -> Vec<&'static str> {
+        self.unmarked_when(|bench| bench.write(sql))
+    }
+
+    fn unmarked_when(&mut self, happens: impl FnOnce(&mut Self)) -> Vec<&'static str> {
         self.settle();
         signal_barriers(self.cluster, "-STOP");
-        self.write(sql);
+        happens(self);
         let mut unmarked = Vec::new();
         for table in TABLES {
             // A relayed read raises what its session requires: one session for each.
@@ -114,6 +118,14 @@ fn only_readers_of_what_may_have_been_written_wait() {
         assert_eq!(bench.unmarked_after(sql), nothing, "{sql}");
     }
     assert_eq!(bench.unmarked_after("UPDATE plain SET n = n + 1 WHERE id = 1"), nothing, "it has a trigger now");
+    // Who is told of a commit that its writer has no acknowledgement of yet may tell others to read.
+    let mut listener = connect();
+    assert_eq!(listener.simple("LISTEN news").expect("answers").error(), None);
+    let told = bench.unmarked_when(|bench| {
+        bench.cluster.psql(&bench.database, "NOTIFY news");
+        assert_eq!(listener.read_frame().expect("a notification").0, b'A');
+    });
+    assert_eq!(told, nothing, "a notification");
     bench.write("DROP TRIGGER follow ON plain");
     // What the old session has run may have left anything, a temporary table for one.
     bench.writer = connect();

@@ -606,8 +606,8 @@ impl Barrier {
         let catalog = &flight.catalog.catalog;
         // Counted before looking: what is applied after this is exposed by a later barrier.
         let mut transactions = replication.transactions();
-        // A commit that waits for freshet is visible only after that: it is looked for again.
-        if replication.standby().is_some() && replication.pending_after(&moment.visible) {
+        // A commit that came after the moment, or that was received before upstream shows it, is looked for again.
+        if replication.pending_after(&moment.visible) {
             transactions = transactions.wrapping_sub(1);
         }
         // Before its readers are answered: what they ask next must not be answered from an older moment.
