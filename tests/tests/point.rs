@@ -253,3 +253,42 @@ fn what_forbids_a_local_answer_forbids_this_one() {
     let changed = run(&mut here, "s", Some("8"), 0, true).error().expect("an error");
     assert!(changed.contains("cached plan must not change result type"), "{changed}");
 }
+
+/// One execution with these format codes.
+fn with_formats(sql: &str, of_parameters: &[i16], of_results: &[i16]) -> Vec<u8> {
+    let codes = |codes: &[i16]| -> Vec<u8> {
+        let count = i16::try_from(codes.len()).expect("few");
+        std::iter::once(count).chain(codes.iter().copied()).flat_map(i16::to_be_bytes).collect()
+    };
+    let bind = [&b"\0\0"[..], &codes(of_parameters), b"\0\x01\0\0\0\x017", &codes(of_results)].concat();
+    let parse = [b"\0", sql.as_bytes(), b"\0\0\0"].concat();
+    [frame(b'P', &parse), frame(b'B', &bind), frame(b'E', b"\0\0\0\0\0"), frame(b'S', b"")].concat()
+}
+
+#[test]
+fn format_codes_that_postgresql_refuses_are_upstreams() {
+    let world = World::start(FreshnessMode::Session, SETUP);
+    let (mut direct, mut client) = (world.direct(), world.client());
+    let ask = |session: &mut RawClient, of_parameters: &[i16], of_results: &[i16]| {
+        let unit = with_formats("SELECT v, k FROM small WHERE k = $1", of_parameters, of_results);
+        session.send(&unit).expect("sent");
+        session.read_reply().expect("answers")
+    };
+    until("it is answered here", || {
+        ask(&mut client, &[], &[]);
+        client.last().expect("answers").0 != "relay"
+    });
+    let refused: [(&[i16], &[i16]); 5] =
+        [(&[], &[7]), (&[], &[0, 0, 0]), (&[0, 0], &[]), (&[0, 0], &[1]), (&[], &[-1, 0])];
+    for (of_parameters, of_results) in refused {
+        let theirs = ask(&mut direct, of_parameters, of_results).error();
+        assert!(theirs.is_some(), "{of_parameters:?} {of_results:?}");
+        assert_eq!(ask(&mut client, of_parameters, of_results).error(), theirs, "{of_parameters:?} {of_results:?}");
+    }
+    let taken: [(&[i16], &[i16]); 2] = [(&[0], &[1]), (&[], &[0, 1])];
+    for (of_parameters, of_results) in taken {
+        let theirs = ask(&mut direct, of_parameters, of_results);
+        let ours = ask(&mut client, of_parameters, of_results);
+        assert_eq!((ours.error(), ours.rows()), (None, theirs.rows()), "{of_parameters:?} {of_results:?}");
+    }
+}

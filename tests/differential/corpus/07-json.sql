@@ -77,3 +77,7 @@ SELECT {half}::jsonb, {half}::json, {half}::jsonb::text;
 SELECT {half}::json ->> 0, {half}::json #>> '{}', {half}::json -> '😀', {half}::jsonb -> '😀' ->> 1;
 SELECT {half}::jsonb #>> '{}', jsonb_typeof({half}::jsonb), json_typeof({half}::json);
 SELECT {half}::json -> '😀' ->> 1;
+-- Subscripts (jsonbsubs.c).
+let step = 'a' ;; 'tags' ;; 0 ;; -1 ;; 1::smallint ;; 'missing' ;; NULL ;; '0' ;; id ;; 1::bigint ;; 1.5
+SELECT id, j[{step}], j['tags'][{step}], (j -> 'tags')[{step}] FROM docs ORDER BY id;
+SELECT id FROM docs WHERE j[{step}] = '1' OR j['tags'][{step}] IS NOT NULL ORDER BY id;
