@@ -5,6 +5,8 @@ SELECT id, j -> k, j ->> k, j -> n, j ->> n, j #> p, j #>> p FROM docs ORDER BY 
 SELECT id, j -> 0, j ->> 1, j ->> 2, j -> -1, j -> -7, j -> -8, j -> 3 -> 1 -> 0, j -> 100, j ->> 5, j -> 5 FROM docs ORDER BY id;
 SELECT id, j -> 'a' -> 'b' ->> 1, j #>> '{a,b,1}', j #> '{a,b,3,c}', j #>> '{a,b,-1,c}', j #>> '{}', j #> '{}', j #>> '{a,x}', j #>> '{3, 1,0}' FROM docs ORDER BY id;
 SELECT id, j #>> ARRAY['deep', 'deep', 'deep'], j #>> '{"a b","",0}', j -> '' FROM docs ORDER BY id;
+SELECT id, j['a'], j['a']['b'][1], j[0], j[-1], j[n], j['tags'][0], j[k] FROM docs ORDER BY id;
+SELECT id FROM docs WHERE j['tags'][0] = '"x"' ORDER BY id;
 SELECT id, j ? 'a', j ? 'lone', j ? 'three', j ? '', j ? k FROM docs ORDER BY id;
 SELECT id, j @> '{}', j @> '[]', j @> '{"num":1.5}', j @> '{"num": 1.50, "tags":["y"]}', j @> '[2, "three"]', j @> '"lone"', j @> '42.0', j @> '[[5]]', j @> '[[[5]]]' FROM docs ORDER BY id;
 SELECT id, j @> '{"a":{"b":[10,{"c":true}]}}', j @> 'null', j @> '[null]', j @> '[{"k":"v"}]', j @> '{"a":1}', '{"num":1.5,"num2":0,"":1}' <@ j, j <@ '{"num":1}' FROM docs ORDER BY id;

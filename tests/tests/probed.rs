@@ -345,7 +345,7 @@ fn rows_of_the_select_list_follow_each_other_row_by_row() {
         "SELECT id, generate_series(1, 2) FROM few LIMIT 2 OFFSET 3",
         "SELECT id, string_to_table('x,y', ',') FROM few WHERE id > 1",
     ] {
-        settle(&mut client, text);
+        assert_eq!(settle(&mut client, text).route, "local", "{text}");
         assert_eq!(shown(&mut client, text), shown(&mut direct, text), "{text}");
     }
 }

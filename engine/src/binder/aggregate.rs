@@ -103,6 +103,7 @@ impl Binder<'_> {
             self.order_within(level, if call.within_group.is_empty() { &call.order_by } else { &call.within_group })?;
         level.inside_aggregate = false;
         let parts = Parts { arguments, filter, order };
+        // A separator or a fraction of an outer query's is not known here, whatever the aggregate belongs to.
         let names_outer_only = |argument: &Typed| has_outer(&argument.expr) && !has_column(&argument.expr);
         if parts.arguments.iter().any(names_outer_only) || self.is_of_outer(&parts, &mut level.subqueries[earlier..]) {
             return Err(unsupported("aggregate of an outer query"));

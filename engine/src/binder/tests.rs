@@ -212,6 +212,8 @@ fn an_exact_built_in_match_wins_over_user_objects_and_nothing_else_does() {
     // As an extension with a type of its own defines them.
     let own = |count: usize| Overload { takes: Some(vec![Taken::Of(Vec::new()); count]), is_pure: true };
     catalog.user_operators.add("-", own(2));
+    catalog.user_operators.add("||", own(2));
+    catalog.user_operators.add("=", own(2));
     catalog.user_functions.add("strpos", own(2));
     catalog.user_functions.add("max", own(1));
     for (sql, is_bound) in [
@@ -220,6 +222,8 @@ fn an_exact_built_in_match_wins_over_user_objects_and_nothing_else_does() {
         ("SELECT d + i2 FROM edge", false),
         ("SELECT d - i2 FROM edge", true),
         ("SELECT '1' - '2'", false),
+        // Strings come first, and text among them.
+        ("SELECT '%' || '1' || '%', '1' = ''", true),
         ("SELECT strpos(t, 'a') FROM edge", true),
         ("SELECT max(t) FROM edge", true),
         ("SELECT strpos('ab', 'a')", false),

@@ -12,6 +12,7 @@ use arrow::compute::take;
 
 use super::arrays::{concatenate, internal};
 use super::batch::Batch;
+use super::join::BuildSide;
 use super::key_table::{KeyTable, Purpose, first_rows};
 use super::scan::{FOUND_PER_ROWS, INDEX_ROWS_MIN, as_column_type, chosen_look_ups};
 use super::{Flow, Run, Sink};
@@ -183,8 +184,8 @@ impl Run<'_> {
     }
 
     /// Of a semi join whose right side, which is built, is small beside a table on the left: what is wanted of that table.
-    pub(super) fn left_by_keys(&self, join: &SideJoin, right: &Batch) -> Result<Option<WantedHere<'_>>, EvalError> {
-        if join.kind != SideKind::Semi || self.changed.is_some() || right.rows == 0 {
+    pub(super) fn left_by_keys(&self, join: &SideJoin, right: &BuildSide) -> Result<Option<WantedHere<'_>>, EvalError> {
+        if self.changed.is_some() || right.rows == 0 {
             return Ok(None);
         }
         let Some((equality, column, scan)) = self.left_target_of(join) else { return Ok(None) };
@@ -192,13 +193,16 @@ impl Run<'_> {
             return Ok(None);
         }
         let (base, width) = (join.left.width(), join.left.width() + join.right.width());
-        let placed = right.clone().placed(base, width);
+        let placed = Batch::of_shared(right.columns.clone(), right.rows).placed(base, width);
         let wanted = self.keys_of(std::slice::from_ref(&placed), &equality.right, scan, column)?;
         Ok(wanted.filter(|wanted| wanted.values.is_some()).map(|wanted| self.want(scan, wanted)))
     }
 
-    /// The large table that the right side's rows lead to.
+    /// The large table that the right side's rows of a semi join lead to.
     fn left_target_of<'j>(&self, join: &'j SideJoin) -> Option<(&'j Equality, usize, &'j Scan)> {
+        if join.kind != SideKind::Semi {
+            return None;
+        }
         join.equalities.iter().find_map(|equality| {
             let (column, scan) = self.target(equality, 0, &join.left, 0, false)?;
             Some((equality, column, scan))
@@ -276,11 +280,13 @@ impl Run<'_> {
                 steps.iter().any(|step| is_quick(&join.inputs[step.from], step.scan, step.column))
             }
             PlanNode::SideJoin(join) => {
-                self.target_of(join).is_some_and(|(_, column, found)| is_quick(&join.left, found, column))
-                    || (join.kind == SideKind::Semi
-                        && self
-                            .left_target_of(join)
-                            .is_some_and(|(_, column, found)| is_quick(&join.right, found, column)))
+                let by_left =
+                    self.target_of(join).is_some_and(|(_, column, found)| is_quick(&join.left, found, column));
+                let by_right = || {
+                    let target = self.left_target_of(join);
+                    target.is_some_and(|(_, column, found)| is_quick(&join.right, found, column))
+                };
+                by_left || by_right()
             }
             _ => false,
         };

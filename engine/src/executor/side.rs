@@ -35,8 +35,7 @@ impl Run<'_> {
         let left = self.left_first(join)?;
         let side = self.build_side(&join.right, &keys, left_width, width)?;
         let left = left.map(|left| left.batches);
-        let built = Batch::of_shared(side.columns.clone(), side.rows);
-        let _wanted = if left.is_none() { self.left_by_keys(join, &built)? } else { None };
+        let _wanted = if left.is_none() { self.left_by_keys(join, &side)? } else { None };
         let probe_keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.left).collect();
         let ranged = Ranged::new(Range::of(&join.filters, left_width, width));
         // Rows of the right side that have matched, for a full join.
@@ -154,9 +153,9 @@ impl Run<'_> {
             let is_any = side.rows > 0;
             return Ok(BooleanBuffer::collect_bool(ids.len(), |row| is_any && ids[row] != KeyTable::NONE));
         }
-        let by_key = side.rows_by_key();
-        let can_stop = by_key.is_some() && join.filters.iter().all(cannot_raise);
-        if let (Some(by_key), true) = (by_key, can_stop) {
+        if let Some(by_key) = side.rows_by_key()
+            && join.filters.iter().all(cannot_raise)
+        {
             let meets = ids.iter().enumerate().map(|(row, id)| match keys.within {
                 Some(within) => within.rows(row, *id),
                 None => rows_of(by_key, *id),

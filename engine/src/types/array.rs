@@ -103,13 +103,19 @@ impl Dimension {
 pub struct ArrayView<'a> {
     dimensions: &'a [u8],
     elements: &'a [u8],
+    has_bitmap: bool,
 }
 
 impl<'a> ArrayView<'a> {
     pub fn of(bytes: &'a [u8]) -> Self {
         let count = read_i32(bytes, 0) as usize;
         let (head, elements) = bytes.split_at(HEADER_BYTES + count * DIMENSION_BYTES);
-        Self { dimensions: &head[HEADER_BYTES..], elements }
+        Self { dimensions: &head[HEADER_BYTES..], elements, has_bitmap: read_i32(bytes, 4) != 0 }
+    }
+
+    /// What array_send says of NULLs: there may be some, or were in what the array is a part of (ARR_HASNULL).
+    pub fn has_bitmap(self) -> bool {
+        self.has_bitmap
     }
 
     /// Number of dimensions; 0 for an empty array.

@@ -37,10 +37,6 @@ pub(super) fn shrink_statement(
     (smallest, how)
 }
 
-fn script_types(script: &Script) -> Vec<String> {
-    script.setup.iter().filter(|sql| sql.starts_with("CREATE TYPE")).cloned().collect()
-}
-
 /// The same with fewer tables and rows, each time in a database of its own: what is not seen there is no regression.
 pub(super) fn shrink_tables(
     cluster: &Cluster,
@@ -61,7 +57,7 @@ pub(super) fn shrink_tables(
     let is_named = |table: &&Table| smallest.asked.sql.contains(&table.name);
     let mut kept: Vec<Table> = tables.iter().filter(is_named).cloned().collect();
     // Types come before the tables that have them.
-    let types: Vec<String> = script_types(&smallest);
+    let types: Vec<String> = smallest.setup.iter().filter(|sql| sql.starts_with("CREATE TYPE")).cloned().collect();
     let with = |script: &Script, tables: &[Table]| Script {
         setup: types.iter().cloned().chain(tables.iter().flat_map(Table::setup)).collect(),
         ..script.clone()

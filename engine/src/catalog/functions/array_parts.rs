@@ -246,8 +246,7 @@ fn slice(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, Ev
         let (Some(lower), Some(upper)) = bounds else { return Ok(None) };
         let within = array.elements().zip(own.lower..).filter(|(_, at)| (lower..=upper).contains(at));
         within.for_each(|(item, _)| made.push(item));
-        // The whole array's bitmap is kept, which array_send tells, whether a NULL is within or not.
-        made.has_null = made.count > 0 && array.elements().any(|item| item.is_none());
+        made.has_null = made.count > 0 && array.has_bitmap();
         Ok(Some(()))
     })
 }

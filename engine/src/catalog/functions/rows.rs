@@ -212,21 +212,7 @@ pub(super) fn to_text<A: Arguments>(
     rows: usize,
     f: impl for<'a> Fn(A::Items<'a>, &mut String) -> Result<(), EvalError>,
 ) -> Result<ArrayRef, EvalError> {
-    per_distinct(operands, rows, &|operands, rows| {
-        let Some(views) = A::views(operands)? else { return Ok(Arc::new(StringArray::new_null(rows))) };
-        let nulls = A::all_nulls(&views);
-        let mut texts = String::new();
-        let mut ends = Vec::with_capacity(rows + 1);
-        ends.push(0);
-        for row in 0..rows {
-            if !is_null(nulls.as_ref(), row) {
-                f(A::items(&views, row), &mut texts)?;
-            }
-            ends.push(end_of(texts.len())?);
-        }
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
-        Ok(Arc::new(StringArray::new(offsets, texts.into_bytes().into(), nulls)))
-    })
+    to_text_or_null::<A>(operands, rows, |items, out| f(items, out).map(|()| true))
 }
 
 /// A text result that may be NULL of what is not: `f` tells whether what it appended is the result.

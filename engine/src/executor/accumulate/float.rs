@@ -1,5 +1,6 @@
-//! sum and avg of floats, in row order (PostgreSQL: float.c float4pl, float8pl, float8_accum, float8_avg).
+//! Aggregates of floats, in row order (PostgreSQL: float.c float4pl, float8pl, float8_accum and what is made of it).
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array};
@@ -94,16 +95,22 @@ impl Accumulator for SumSingle {
     }
 }
 
+/// What an aggregate makes of floats, one by one.
+pub(super) trait FloatState: Copy + Debug + Default {
+    /// False: [`Self::refusal`].
+    fn add(&mut self, value: f64) -> bool;
+    fn refusal() -> EvalError;
+}
+
 /// The Youngs-Cramer state of float8_accum.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+pub(super) struct Moments {
     count: f64,
     sum: f64,
     squares: f64,
 }
 
-impl State {
-    /// False: PostgreSQL raises "value out of range: overflow".
+impl FloatState for Moments {
     fn add(&mut self, value: f64) -> bool {
         let before = *self;
         self.count += 1.0;
@@ -123,119 +130,53 @@ impl State {
         }
         true
     }
-}
 
-/// Adds a column to the states.
-fn add_floats(states: &mut Vec<State>, groups: &Groups<'_>, values: &ArrayRef) -> Result<(), EvalError> {
-    let nulls = nulls_of(values);
-    states.resize(groups.count, State::default());
-    let mut fits = true;
-    if *values.data_type() == DataType::Float32 {
-        let numbers = values.as_primitive::<Float32Type>().values();
-        for_each_valid(groups, nulls, |group, row| fits &= states[group].add(f64::from(numbers[row])));
-    } else {
-        let numbers = values.as_primitive::<Float64Type>().values();
-        for_each_valid(groups, nulls, |group, row| fits &= states[group].add(numbers[row]));
+    fn refusal() -> EvalError {
+        overflow()
     }
-    if fits { Ok(()) } else { Err(overflow()) }
 }
 
-fn run_floats(states: &mut Vec<State>, running: &Running<'_>, values: &ArrayRef) -> Result<(), EvalError> {
-    let mut fits = true;
-    let initial = State::default();
-    if *values.data_type() == DataType::Float32 {
-        let numbers = values.as_primitive::<Float32Type>().values();
-        running.run(states, &initial, nulls_of(values), |state, row| fits &= state.add(f64::from(numbers[row])));
-    } else {
-        let numbers = values.as_primitive::<Float64Type>().values();
-        running.run(states, &initial, nulls_of(values), |state, row| fits &= state.add(numbers[row]));
-    }
-    if fits { Ok(()) } else { Err(overflow()) }
-}
-
-/// avg of floats (PostgreSQL: float.c float8_accum, float8_avg). Of the Youngs-Cramer state the average needs the sum and the
-/// count; the third part, the sum of squared differences, only decides on overflow, which nothing below [`LARGE`] can reach. What
-/// is not finite excuses any.
-#[derive(Debug, Default)]
-pub(super) struct Averages {
-    states: Vec<Mean>,
+/// Of that state the average needs the sum and the count; the third part, the sum of squared differences, only decides on overflow,
+/// which nothing below [`LARGE`] can reach. What is not finite excuses any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mean {
+    sum: f64,
+    count: f64,
 }
 
 /// With as many values as there are rows at most, squares of twice this do not add up to infinity.
 const LARGE: f64 = 1e140;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Mean {
-    sum: f64,
-    count: f64,
-}
-
-impl Mean {
-    /// True: the value may be too large for its square.
+impl FloatState for Mean {
     #[inline]
     fn add(&mut self, value: f64) -> bool {
         self.sum += value;
         self.count += 1.0;
         let size = value.abs();
-        (LARGE..f64::INFINITY).contains(&size)
+        !(LARGE..f64::INFINITY).contains(&size)
+    }
+
+    fn refusal() -> EvalError {
+        EvalError::Beyond("avg of very large floats".to_owned())
     }
 }
 
-fn check_size(has_large: bool) -> Result<(), EvalError> {
-    if has_large { Err(EvalError::Beyond("avg of very large floats".to_owned())) } else { Ok(()) }
-}
-
-impl Accumulator for Averages {
-    fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
-        let Some(values) = values else { return Ok(()) };
-        self.states.resize(groups.count, Mean::default());
-        let (states, nulls) = (&mut self.states[..], nulls_of(values));
-        let mut has_large = false;
-        if *values.data_type() == DataType::Float32 {
-            let numbers = values.as_primitive::<Float32Type>().values();
-            for_each_valid(groups, nulls, |group, row| has_large |= states[group].add(f64::from(numbers[row])));
-        } else {
-            let numbers = values.as_primitive::<Float64Type>().values();
-            for_each_valid(groups, nulls, |group, row| has_large |= states[group].add(numbers[row]));
-        }
-        check_size(has_large)
-    }
-
-    fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
-        let Some(values) = values else { return Ok(false) };
-        let (initial, nulls) = (Mean::default(), nulls_of(values));
-        let mut has_large = false;
-        if *values.data_type() == DataType::Float32 {
-            let numbers = values.as_primitive::<Float32Type>().values();
-            running.run(&mut self.states, &initial, nulls, |state, row| has_large |= state.add(numbers[row].into()));
-        } else {
-            let numbers = values.as_primitive::<Float64Type>().values();
-            running.run(&mut self.states, &initial, nulls, |state, row| has_large |= state.add(numbers[row]));
-        }
-        check_size(has_large).map(|()| true)
-    }
-
-    fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
-        self.states.resize(groups, Mean::default());
-        let average = |mean: &Mean| (mean.count > 0.0).then(|| mean.sum / mean.count);
-        Ok(Arc::new(self.states.iter().map(average).collect::<Float64Array>()))
-    }
-
-    fn bytes(&self) -> usize {
-        self.states.len() * size_of::<Mean>()
-    }
-}
-
-/// Variance and standard deviation of floats (PostgreSQL: float.c float8_var_samp and its kin).
+/// Average, variance and standard deviation of floats (PostgreSQL: float.c float8_accum, float8_avg, float8_var_samp and their kin).
 #[derive(Debug)]
-pub(super) struct Moments {
-    result: fn(&State) -> Option<f64>,
-    states: Vec<State>,
+pub(super) struct Floats<S> {
+    result: fn(&S) -> Option<f64>,
+    states: Vec<S>,
 }
 
-impl Moments {
+impl Floats<Mean> {
+    pub(super) fn average() -> Self {
+        Self { result: |mean| (mean.count > 0.0).then(|| mean.sum / mean.count), states: Vec::new() }
+    }
+}
+
+impl Floats<Moments> {
     pub(super) fn spread(which: Spread) -> Self {
-        let result: fn(&State) -> Option<f64> = match which {
+        let result: fn(&Moments) -> Option<f64> = match which {
             Spread::VarPop => |state| (state.count > 0.0).then(|| state.squares / state.count),
             Spread::VarSamp => |state| (state.count > 1.0).then(|| state.squares / (state.count - 1.0)),
             Spread::StddevPop => |state| (state.count > 0.0).then(|| (state.squares / state.count).sqrt()),
@@ -245,22 +186,42 @@ impl Moments {
     }
 }
 
-impl Accumulator for Moments {
+impl<S: FloatState> Accumulator for Floats<S> {
     fn update(&mut self, groups: &Groups<'_>, values: Option<&ArrayRef>) -> Result<(), EvalError> {
-        values.map_or(Ok(()), |values| add_floats(&mut self.states, groups, values))
+        let Some(values) = values else { return Ok(()) };
+        self.states.resize(groups.count, S::default());
+        let (states, nulls) = (&mut self.states[..], nulls_of(values));
+        let mut fits = true;
+        if *values.data_type() == DataType::Float32 {
+            let numbers = values.as_primitive::<Float32Type>().values();
+            for_each_valid(groups, nulls, |group, row| fits &= states[group].add(f64::from(numbers[row])));
+        } else {
+            let numbers = values.as_primitive::<Float64Type>().values();
+            for_each_valid(groups, nulls, |group, row| fits &= states[group].add(numbers[row]));
+        }
+        if fits { Ok(()) } else { Err(S::refusal()) }
     }
 
     fn run(&mut self, running: &Running<'_>, values: Option<&ArrayRef>) -> Result<bool, EvalError> {
-        values.map_or(Ok(()), |values| run_floats(&mut self.states, running, values))?;
-        Ok(true)
+        let Some(values) = values else { return Ok(false) };
+        let (initial, nulls) = (S::default(), nulls_of(values));
+        let mut fits = true;
+        if *values.data_type() == DataType::Float32 {
+            let numbers = values.as_primitive::<Float32Type>().values();
+            running.run(&mut self.states, &initial, nulls, |state, row| fits &= state.add(f64::from(numbers[row])));
+        } else {
+            let numbers = values.as_primitive::<Float64Type>().values();
+            running.run(&mut self.states, &initial, nulls, |state, row| fits &= state.add(numbers[row]));
+        }
+        if fits { Ok(true) } else { Err(S::refusal()) }
     }
 
     fn finish(mut self: Box<Self>, groups: usize) -> Result<ArrayRef, EvalError> {
-        self.states.resize(groups, State::default());
+        self.states.resize(groups, S::default());
         Ok(Arc::new(self.states.iter().map(self.result).collect::<Float64Array>()))
     }
 
     fn bytes(&self) -> usize {
-        self.states.len() * size_of::<State>()
+        self.states.len() * size_of::<S>()
     }
 }

@@ -117,7 +117,7 @@ pub(super) fn accumulator(
         }
         (AggregateFunction::Sum, Some(PgType::Float4)) => Box::new(float::SumSingle::default()),
         (AggregateFunction::Sum, Some(PgType::Float8)) => Box::new(float::SumDouble::default()),
-        (AggregateFunction::Avg, Some(PgType::Float4 | PgType::Float8)) => Box::<float::Averages>::default(),
+        (AggregateFunction::Avg, Some(PgType::Float4 | PgType::Float8)) => Box::new(float::Floats::average()),
         (AggregateFunction::Sum, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::sum()),
         (AggregateFunction::Avg, Some(PgType::Numeric)) => Box::new(numeric::NumericSums::average()),
         (AggregateFunction::Sum, Some(PgType::Interval)) => Box::new(interval::SumIntervals::default()),
@@ -125,7 +125,7 @@ pub(super) fn accumulator(
         (AggregateFunction::Min, Some(pg_type)) => extreme::extreme(extreme::Which::Min, pg_type)?,
         (AggregateFunction::Max, Some(pg_type)) => extreme::extreme(extreme::Which::Max, pg_type)?,
         (AggregateFunction::Spread(spread), Some(PgType::Float4 | PgType::Float8)) => {
-            Box::new(float::Moments::spread(spread))
+            Box::new(float::Floats::spread(spread))
         }
         (AggregateFunction::Spread(spread), Some(PgType::Int2 | PgType::Int4 | PgType::Int8 | PgType::Numeric)) => {
             Box::new(spread::ExactSpreads::new(spread))

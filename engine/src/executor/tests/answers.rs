@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::binder::{BindContext, OutputColumn, bind};
+use crate::binder::{BindContext, BoundExpr, OutputColumn, bind};
 use crate::catalog::functions::EvalContext;
 use crate::catalog::{Catalog, Collation, ColumnSchema, RelationEntry, RelationId, ReplicaIdentity, TableSchema};
 use crate::executor::plan;
@@ -141,6 +141,24 @@ fn run(plan: &Plan, parameters: &[Value], snapshot: &Snapshot, join_cache: &Join
     Ok(lines)
 }
 
+/// What is found in an execution of the statement, before anything of it has run.
+fn within<T>(sql: &str, snapshot: &Snapshot, look: impl FnOnce(&Plan, &Run<'_>, &State) -> T) -> T {
+    let (settings, limits, joins, never) =
+        (FormatSettings::default(), Limits::default(), JoinCache::new(0), AtomicBool::new(false));
+    let context = RunContext {
+        snapshot,
+        parameters: &[],
+        eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
+        limits: &limits,
+        join_cache: &joins,
+        cancelled: &never,
+        changed: None,
+    };
+    let plan = planned(sql, snapshot).expect("known");
+    let state = State::new(&plan, &limits);
+    look(&plan, &Run::new(&plan, &context, &[], &state), &state)
+}
+
 /// Of a statement and its parameters, whether it reads a point, and if so whether that is what the executor gives.
 fn point(sql: &str, parameters: &[Value], snapshot: &Snapshot) -> Option<bool> {
     let plan = planned(sql, snapshot).expect("known");
@@ -211,17 +229,6 @@ fn a_row_found_by_its_key_is_the_executors_row() {
 #[test]
 fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     let snapshot = snapshot();
-    let (settings, limits, joins, never) =
-        (FormatSettings::default(), Limits::default(), JoinCache::new(0), AtomicBool::new(false));
-    let context = RunContext {
-        snapshot: &snapshot,
-        parameters: &[],
-        eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
-        limits: &limits,
-        join_cache: &joins,
-        cancelled: &never,
-        changed: None,
-    };
     fn below(node: &PlanNode) -> &PlanNode {
         match node {
             PlanNode::Project { input, .. } | PlanNode::Sort { input, .. } => below(input),
@@ -229,13 +236,12 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
         }
     }
     let read = |sql: &str| -> usize {
-        let plan = planned(sql, &snapshot).expect("known");
-        let state = State::new(&plan, &limits);
-        let run = Run::new(&plan, &context, &[], &state);
-        match below(&plan.root) {
+        within(sql, &snapshot, |plan, run, state| match below(&plan.root) {
             PlanNode::Join(join) => run.read_first(join).expect("read").iter().flatten().map(|batch| batch.rows).sum(),
             PlanNode::SideJoin(join) if join.kind == SideKind::Semi => {
-                let right = run.read(&join.right).expect("read");
+                let keys: Vec<_> = join.equalities.iter().map(|equality| (&equality.right, false)).collect();
+                let (base, width) = (join.left.width(), join.left.width() + join.right.width());
+                let right = run.build_side(&join.right, &keys, base, width).expect("read");
                 let _wanted = run.left_by_keys(join, &right).expect("read").expect("the right side is small");
                 run.collect(&join.left).expect("read").iter().map(|batch| batch.rows).sum()
             }
@@ -245,7 +251,7 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
                 left.batches.iter().map(|batch| batch.rows).sum()
             }
             other => panic!("{sql}: {other:?}"),
-        }
+        })
     };
     let rows = |sql: &str| answer(sql, &snapshot, &JoinCache::new(0)).expect("runs").len();
     // The one of the first, and those that it leads to.
@@ -260,7 +266,6 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
 #[test]
 fn what_nobody_sorts_by_is_computed_for_the_rows_that_are_left() {
     let snapshot = snapshot();
-    use crate::binder::BoundExpr;
     let above = |sql: &str| -> Vec<bool> {
         let plan = planned(sql, &snapshot).expect("known");
         let PlanNode::Project { expressions, .. } = &plan.root else { return Vec::new() };
@@ -278,21 +283,10 @@ fn what_nobody_sorts_by_is_computed_for_the_rows_that_are_left() {
 
 /// Pairs of rows that joins looked at.
 fn pairs_looked_at(sql: &str, snapshot: &Snapshot) -> usize {
-    let (settings, limits, joins, never) =
-        (FormatSettings::default(), Limits::default(), JoinCache::new(0), AtomicBool::new(false));
-    let context = RunContext {
-        snapshot,
-        parameters: &[],
-        eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
-        limits: &limits,
-        join_cache: &joins,
-        cancelled: &never,
-        changed: None,
-    };
-    let plan = planned(sql, snapshot).expect("known");
-    let state = State::new(&plan, &limits);
-    Run::new(&plan, &context, &[], &state).collect(&plan.root).expect("runs");
-    state.join_rows.get()
+    within(sql, snapshot, |plan, run, state| {
+        run.collect(&plan.root).expect("runs");
+        state.join_rows.get()
+    })
 }
 
 #[test]

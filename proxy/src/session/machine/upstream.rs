@@ -159,11 +159,13 @@ impl Machine {
     /// where freshet itself has asked.
     fn match_reply(&mut self, tag: u8, body: &[u8]) -> Fate {
         match tag {
-            b'N' | b'A' | b'K' | b'v' => {
-                if tag == b'A' {
-                    // It comes after the commit, often before the writer has its acknowledgement: who is told may tell others to read.
-                    self.events.push(Event::WriteAcknowledged(Effect::Write, Written::Anything));
-                }
+            b'A' => {
+                // It comes after the commit, often before the writer has its acknowledgement: who is told may tell others to read.
+                self.events.push(Event::WriteAcknowledged(Effect::Write, Written::Anything));
+                self.note_asynchronous();
+                return Fate::Forward;
+            }
+            b'N' | b'K' | b'v' => {
                 self.note_asynchronous();
                 return Fate::Forward;
             }
