@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use freshet_config::TableChoice;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
-use freshet_tests::raw::RawClient;
+use freshet_tests::raw::{RawClient, frame};
 
 const REGISTERS: usize = 4;
 const ACCOUNTS: i64 = 20;
@@ -253,4 +253,55 @@ fn exact_reads_see_every_acknowledged_commit() {
 #[test]
 fn session_reads_see_every_commit_acknowledged_through_freshet() {
     check("session", false);
+}
+
+/// Received commits are shown when upstream shows them, which may be later: they are asked for until then, not at the next heartbeat,
+/// of which there are two and a half a second.
+#[test]
+fn a_commit_that_is_received_before_upstream_shows_it_is_looked_for_again() {
+    let cluster = Cluster::start(&["synchronous_commit=local"]);
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)");
+    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.mirror.tables = TableChoice::Auto);
+    freshet.read_until_mirrored(&database, &["t".into()]);
+    let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
+    let (mut writer, mut reader) = (connect(cluster.address()), connect(freshet.address()));
+    run(&mut reader, "SET freshet.freshness = 'session'");
+    let limit = Instant::now() + Duration::from_secs(60);
+    let mut read = || (numbers(&mut reader, "SELECT v FROM t WHERE id = 1"), reader.last().expect("answers").0);
+    while read().1 == "relay" {
+        assert!(Instant::now() < limit, "not answered here");
+    }
+    // Who asks for it waits for a standby that never comes.
+    cluster.psql(&database, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    cluster.reload();
+    while cluster.psql(&database, "SHOW synchronous_standby_names") != "nobody" || read().1 == "relay" {
+        assert!(Instant::now() < limit, "not reloaded, or not answered here");
+    }
+    run(&mut writer, "SET synchronous_commit = on");
+    writer.send(&frame(b'Q', b"UPDATE t SET v = 1\0")).expect("sent");
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    while cluster.psql(&database, waits) != "1" {
+        assert!(Instant::now() < limit, "the writer does not wait");
+    }
+    let written = cluster.psql(&database, "SELECT pg_current_wal_flush_lsn()");
+    let is_received = || {
+        let applied = freshet.status(&database, "applied_lsn");
+        cluster.psql(&database, &format!("SELECT '{applied}'::pg_lsn >= '{written}'")) == "t"
+    };
+    while !is_received() {
+        assert!(Instant::now() < limit, "not received");
+    }
+    let barriers = || freshet.status(&database, "barriers").parse::<u64>().expect("a number");
+    let (before, limit) = (barriers(), Instant::now() + Duration::from_secs(6));
+    while barriers() < before + 30 {
+        assert_eq!(read().0, [0], "upstream does not show it yet");
+        assert!(Instant::now() < limit, "not looked for: {} barriers", barriers() - before);
+    }
+    cluster.psql(&database, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    writer.read_reply().expect("answers");
+    let limit = Instant::now() + Duration::from_secs(30);
+    while read().0 != [1] {
+        assert!(Instant::now() < limit, "never shown");
+    }
 }
