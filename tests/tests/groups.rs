@@ -405,6 +405,60 @@ fn blocks_of_reads() {
     assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
 }
 
+/// A read that upstream knows nothing of is the block's first query all the same.
+#[test]
+fn the_modes_of_a_block_are_set_before_its_first_query() {
+    let mut pair = Pair::start();
+    let read = || burst(4, &[query("SELECT count(*) FROM t")]);
+    pair.agree("a read", &[read()]);
+    let by_statement = |text| [parse("", text), bind("", "", &[], 0), execute("", 0), sync()].concat();
+    const LEVEL: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+    let refused = [
+        ("BEGIN", query(LEVEL)),
+        ("BEGIN", by_statement(LEVEL)),
+        ("BEGIN", query("/* a comment */ set local transaction_isolation = 'serializable'")),
+        ("BEGIN", query("SELECT set_config('transaction_isolation', 'serializable', true)")),
+        ("BEGIN", query("SHOW transaction_isolation; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")),
+        ("BEGIN READ ONLY", query("SET TRANSACTION READ WRITE")),
+    ];
+    for (begin, set) in &refused {
+        let mut replies = Vec::new();
+        for client in [&mut pair.upstream, &mut pair.freshet] {
+            client.query(begin);
+            play(client, &[read()]);
+            client.send(set);
+            replies.push(client.read_until('Z'));
+            client.query("ROLLBACK");
+        }
+        let what = String::from_utf8_lossy(set);
+        assert_eq!(replies[1], replies[0], "{what}");
+        assert_eq!(tags(&replies[0]).chars().rev().nth(1), Some('E'), "{what}");
+    }
+    // Neither a name with the word in it, nor what takes no snapshot.
+    let accepted = [
+        vec![query("BEGIN"), query("SHOW transaction_isolation"), query(LEVEL)],
+        vec![query("BEGIN"), query("SELECT count(*) AS transactions FROM t"), query("SET work_mem = '4MB'")],
+    ];
+    for script in &accepted {
+        let mut replies = [Vec::new(), Vec::new()];
+        for (client, replies) in [&mut pair.upstream, &mut pair.freshet].into_iter().zip(&mut replies) {
+            for message in script {
+                client.send(message);
+                replies.extend(client.read_until('Z'));
+            }
+            client.query("ROLLBACK");
+        }
+        assert_eq!(replies[1], replies[0]);
+        assert!(!tags(&replies[0]).contains('E'), "{}", tags(&replies[0]));
+    }
+    // The reads of those blocks were answered here.
+    let before = pair.relayed();
+    play(&mut pair.freshet, &[burst(2, &[query("BEGIN")]), read()]);
+    assert_eq!(pair.relayed(), before);
+    assert_eq!(tags(&play(&mut pair.freshet, &[burst(2, &[query(LEVEL)])])), "EZ");
+    play(&mut pair.freshet, &[burst(2, &[query("ROLLBACK")])]);
+}
+
 #[test]
 fn the_cursors_of_psqlodbc() {
     let mut pair = Pair::start();

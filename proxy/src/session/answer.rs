@@ -289,6 +289,8 @@ pub struct Account {
     pub lsn: Option<Lsn>,
     pub wait_us: u64,
     pub rows: u64,
+    /// Upstream takes a snapshot for it: a query, not SHOW and not freshet's own.
+    pub is_query: bool,
 }
 
 /// Sees upstream's reply to one relayed unit: the oracle of the audit, the source of captured replies.

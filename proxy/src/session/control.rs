@@ -59,7 +59,7 @@ pub fn decide(control: Control, state: &mut SessionState, knows_savepoint: impl 
             if !isolation.is_some_and(Isolation::is_per_statement) {
                 return Decision::Relay;
             }
-            state.transaction = Transaction { isolation, is_tainted: false, has_relayed: false };
+            state.transaction = Transaction::new(isolation);
             state.status = TransactionStatus::InTransaction;
         }
         (Control::Commit | Control::Rollback, TransactionStatus::InTransaction)

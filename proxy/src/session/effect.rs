@@ -195,6 +195,21 @@ pub fn drops_all_statements(sql: &[u8]) -> bool {
     matches!(words.as_slice(), ["discard" | "deallocate", "all"] | ["deallocate", "prepare", "all"])
 }
 
+/// Whether a text may set something of the transaction at hand. Quick to say no.
+pub fn sets_transaction(sql: &[u8]) -> bool {
+    const WORD: &[u8] = b"transaction";
+    if !sql.windows(WORD.len()).any(|window| window.eq_ignore_ascii_case(WORD)) {
+        return false;
+    }
+    read(sql).is_some_and(|tokens| {
+        let sets = |statement: &[lexer::Token<'_>]| {
+            statement.first().is_some_and(|first| first.is_word("set"))
+                || statement.iter().any(|token| token.is_word("set_config"))
+        };
+        statements(&tokens).any(sets)
+    })
+}
+
 /// The worst of several; of none, [`Effect::Neutral`].
 pub fn worst(effects: &[Effect]) -> Effect {
     effects.iter().copied().max_by_key(|effect| effect.rank()).unwrap_or(Effect::Neutral)

@@ -513,7 +513,7 @@ pub fn last_table(last: &Last) -> TextTable {
         TextColumn::number("elapsed_us"),
         TextColumn::number("rows"),
     ];
-    let Account { route, freshness, lsn, wait_us, rows } = &last.account;
+    let Account { route, freshness, lsn, wait_us, rows, is_query: _ } = &last.account;
     let route =
         if last.elapsed_us == 0 && *route == Answered::Relay && last.reason.is_none() { "" } else { route.name() };
     let row = vec![

@@ -62,7 +62,7 @@ use crate::session::machine::local::view;
 use crate::session::machine::{Machine, MachineLimits, Step};
 use crate::session::registry::{Entry, Sessions};
 use crate::session::settings::{Interner, TEMPORARY_TABLES};
-use crate::session::state::{Login, RouteSetting, SessionState};
+use crate::session::state::{FirstQuery, Login, RouteSetting, SessionState};
 use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
 use crate::startup::cancel::{CancelGuard, CancelRegistry};
@@ -272,6 +272,10 @@ impl<A: Answerer> Session<A> {
         if self.answer_known(started) {
             return Ok(());
         }
+        if self.must_show_query() {
+            self.probe();
+            return Ok(());
+        }
         let Ok(unit) = self.machine.unit() else {
             return self.decide_group(started).await;
         };
@@ -380,6 +384,17 @@ impl<A: Answerer> Session<A> {
                 || self.answerer.configuration() != state.configuration)
             && self.may_ask()
             && (!state.is_in_transaction() || tracker.may_probe_inside())
+    }
+
+    /// The unit at hand may set the transaction's modes after a query that upstream knows nothing of, and must fail as it would
+    /// after one.
+    fn must_show_query(&self) -> bool {
+        let Machine { state, tracker, .. } = &self.machine;
+        state.transaction.first_query == FirstQuery::Here
+            && state.status == TransactionStatus::InTransaction
+            && tracker.may_probe_inside()
+            && self.may_ask()
+            && effect::sets_transaction(self.machine.unit().map_or(self.machine.unit_bytes(), |unit| unit.sql))
     }
 
     /// A probe may tell settings that are not known.

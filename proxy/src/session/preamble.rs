@@ -165,7 +165,7 @@ fn reply(
         statement_columns: columns(0),
         columns: columns(format),
         rows: vec![rows.into()],
-        account: Account { route: Answered::Local, rows: 1, ..Account::default() },
+        account: Account { route: Answered::Local, rows: 1, is_query: tag == "SELECT 1", ..Account::default() },
     }
 }
 

@@ -71,9 +71,33 @@ pub struct Transaction {
     pub is_tainted: bool,
     /// Upstream was asked something in it, so that only upstream knows how it ends.
     pub has_relayed: bool,
+    pub first_query: FirstQuery,
+}
+
+/// Whose the block's first query was. After one, SET TRANSACTION is an error (PostgreSQL: variable.c, check_XactIsoLevel asks
+/// for FirstSnapshotSet).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FirstQuery {
+    #[default]
+    None,
+    /// It was answered here: upstream would still allow it.
+    Here,
+    Upstream,
 }
 
 impl Transaction {
+    /// A block that begins.
+    pub fn new(isolation: Option<Isolation>) -> Self {
+        Self { isolation, ..Self::default() }
+    }
+
+    /// A query was answered here.
+    pub fn note_answer(&mut self) {
+        if self.first_query == FirstQuery::None {
+            self.first_query = FirstQuery::Here;
+        }
+    }
+
     /// Each of its statements sees what is committed then, and nothing of its own.
     pub fn allows_answers(&self) -> bool {
         !self.is_tainted && self.isolation.is_some_and(Isolation::is_per_statement)

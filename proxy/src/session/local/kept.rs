@@ -201,5 +201,5 @@ pub(super) fn reply(kept: &CachedReply, served: &Served, freshness: &'static str
 }
 
 pub(super) fn account(served: &Served, freshness: &'static str, route: Answered, rows: u64) -> Account {
-    Account { route, freshness, lsn: Some(served.snapshot.applied), wait_us: served.wait_us, rows }
+    Account { route, freshness, lsn: Some(served.snapshot.applied), wait_us: served.wait_us, rows, is_query: true }
 }

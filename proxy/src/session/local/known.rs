@@ -190,6 +190,7 @@ impl Known for LocalKnown<'_> {
             lsn: Some(served.snapshot.applied),
             wait_us: served.wait_us,
             rows: self.rows,
+            is_query: true,
         }
     }
 }

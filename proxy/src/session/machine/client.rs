@@ -614,8 +614,7 @@ impl Machine {
     /// A transaction block is open from here on.
     pub(super) fn begin(&mut self, isolation: Option<Isolation>) {
         let default = self.state.settings.as_ref().and_then(|settings| settings.default_isolation);
-        self.state.transaction =
-            Transaction { isolation: isolation.or(default), is_tainted: false, has_relayed: false };
+        self.state.transaction = Transaction::new(isolation.or(default));
         self.tracker.apply(&Change::Begin(isolation));
         self.tracker.ready(TransactionStatus::InTransaction, false, false);
     }

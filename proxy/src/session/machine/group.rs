@@ -401,6 +401,9 @@ impl Machine {
     }
 
     fn answer_item(&mut self, item: Item<'_>, answer: Answer) {
+        if matches!(&answer, Answer::Reply(reply) if reply.account.is_query) {
+            self.state.transaction.note_answer();
+        }
         match (item, answer) {
             (Item::Parse { parse, frame, statement, .. }, _) => {
                 self.parse_ahead(&parse, frame, statement);

@@ -65,6 +65,7 @@ impl Machine {
         }
         if count > 0 {
             self.scanned = self.taken;
+            self.state.transaction.note_answer();
             self.leave_traces(&incoming, traces);
         }
         self.incoming = incoming;

@@ -11,6 +11,7 @@ use crate::session::buffer::OutBuffer;
 use crate::session::effect::{Effect, Written};
 use crate::session::machine::{CopyIn, ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal};
 use crate::session::settings::{PROBE_NAME, write_probe};
+use crate::session::state::FirstQuery;
 use crate::wire::error::{ErrorFields, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_bind,
@@ -201,6 +202,9 @@ impl Machine {
         let incoming = std::mem::take(&mut self.incoming);
         let unit = &incoming[self.taken..self.scanned];
         write_reply(&mut self.to_client, unit, reply);
+        if reply.account.is_query {
+            self.state.transaction.note_answer();
+        }
         let status = self.state.status;
         self.to_client.write(|out| write_ready_for_query(out, status));
         self.leave_behind(unit);
@@ -366,6 +370,7 @@ impl Machine {
     /// Asks upstream for the settings; the answer is [`super::Event::Probed`]. Only where [`Machine::is_settled`]; when in a
     /// transaction block, tells [`crate::session::settings`].
     pub fn probe(&mut self) {
+        self.state.transaction.first_query = FirstQuery::Upstream;
         self.to_upstream.write(write_probe);
         self.probe_reply = Some(Vec::new());
         for kind in [

@@ -457,7 +457,7 @@ fn transactions_are_followed() {
     let mut machine = probed(&Interner::default());
     relayed(&mut machine, &sql("BEGIN"));
     upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
-    let clean = Transaction { isolation: Some(Isolation::ReadCommitted), is_tainted: false, has_relayed: true };
+    let clean = Transaction { has_relayed: true, ..Transaction::new(Some(Isolation::ReadCommitted)) };
     assert_eq!(machine.state.transaction, clean);
     relayed(&mut machine, &sql("SAVEPOINT a"));
     upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
