@@ -15,8 +15,11 @@ use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind,
 use crate::catalog::functions::CastContext;
 use crate::catalog::{RelationEntry, TableSchema};
 use crate::reason::UpstreamReason;
-use crate::statement::ast::{Alias, JoinCondition, JoinType, TableRef};
+use crate::statement::ast::{Alias, JoinCondition, JoinType, Query, TableRef};
 use crate::types::Value;
+
+/// The version of PostgreSQL since which a subquery in FROM needs no name, as `server_version_num` has it.
+const ALIAS_NOT_REQUIRED: u32 = 160_000;
 
 /// A FROM item with the names it brings; `width` is the number of its output columns.
 pub(super) struct FromItem {
@@ -61,10 +64,11 @@ impl Binder<'_> {
     fn table_ref(&mut self, table: &TableRef) -> Bound<FromItem> {
         match table {
             TableRef::Table { name, is_only, alias } => self.named_table(name, *is_only, alias.as_ref()),
-            TableRef::Subquery { query, alias, .. } => {
+            TableRef::Subquery { query, alias: Some(alias), .. } => {
                 let selected = self.source(query)?;
                 item(selected.relation, selected.columns, alias)
             }
+            TableRef::Subquery { query, alias: None, .. } => self.nameless(query),
             TableRef::Function { call, alias, is_numbered, .. } => {
                 match self.function_rows(call, *is_numbered, alias.as_ref(), None)? {
                     FunctionRows::Own(item) => Ok(item),
@@ -73,6 +77,18 @@ impl Binder<'_> {
             }
             TableRef::Join { kind, left, right, condition } => self.join(*kind, left, right, condition),
         }
+    }
+
+    /// A subquery in FROM that has no name, by which nothing refers to it (parse_clause.c, transformRangeSubselect).
+    fn nameless(&mut self, query: &Query) -> Bound<FromItem> {
+        if self.catalog.server_version < ALIAS_NOT_REQUIRED {
+            return Err(unsupported("subquery in FROM without alias"));
+        }
+        let selected = self.source(query)?;
+        let none = Alias { name: String::new(), columns: Vec::new() };
+        let mut found = item(selected.relation, selected.columns, &none)?;
+        found.scope.items.iter_mut().for_each(|item| item.name = None);
+        Ok(found)
     }
 
     /// A WITH query of that name hides tables (scanNameSpaceForCTE).
@@ -89,7 +105,8 @@ impl Binder<'_> {
         let (schema, table_name) = match name {
             [name] => (None, name),
             [schema, name] => (Some(schema.as_str()), name),
-            _ => return Err(unsupported("database-qualified name")),
+            [database, schema, name] if *database == self.catalog.database => (Some(schema.as_str()), name),
+            _ => return Err(unsupported("table of another database")),
         };
         let entry = self.catalog.relation(schema, table_name, self.context.search_path);
         match entry {

@@ -315,7 +315,7 @@ impl Binder<'_> {
 /// The name and the inner SELECT of `SELECT r FROM (SELECT ...) r`, neither of which has anything else.
 fn row_of(query: &Query) -> Option<(&str, &Select)> {
     let outer = query.bare()?;
-    let [TableRef::Subquery { query: inner, alias, .. }] = outer.from.as_slice() else { return None };
+    let [TableRef::Subquery { query: inner, alias: Some(alias), .. }] = outer.from.as_slice() else { return None };
     let [Target::Expr { expr: Expr::Column(names), .. }] = outer.targets.as_slice() else { return None };
     let inner = inner.bare()?;
     let is_column = |target: &Target| match target {

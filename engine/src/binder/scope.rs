@@ -138,9 +138,21 @@ fn unique<'s>(columns: impl Iterator<Item = &'s ScopeColumn>, name: &str) -> Bou
 }
 
 impl Binder<'_> {
+    /// Without the database's name, which is the first of so many; only the own may be named (transformColumnRef).
+    pub(super) fn in_database<'n>(&self, names: &'n [String], all: usize) -> Bound<&'n [String]> {
+        match names {
+            [database, rest @ ..] if names.len() == all => match *database == self.catalog.database {
+                true => Ok(rest),
+                false => Err(unknown(names)),
+            },
+            _ => Ok(names),
+        }
+    }
+
     /// transformColumnRef: the nearest level that knows the name. System columns and whole-row references are not found:
     /// they go upstream.
     pub(super) fn column(&mut self, scope: &Scope, names: &[String]) -> Bound<Typed> {
+        let names = self.in_database(names, 4)?;
         if let Some(column) = scope.column(names)? {
             let column = column.clone();
             return self.column_reference(&column);

@@ -219,7 +219,7 @@ impl Binder<'_> {
         let columns: Vec<_> = if qualifier.is_empty() {
             scope.visible_columns().filter(|column| &*column.name != target_rows::NAME).cloned().collect()
         } else {
-            scope.item(qualifier)?.columns.clone()
+            scope.item(self.in_database(qualifier, 3)?)?.columns.clone()
         };
         if columns.is_empty() {
             return Err(unsupported("* without columns"));

@@ -196,6 +196,8 @@ pub struct Catalog {
     /// Counts the catalogs that this freshet has loaded; plans and verified shapes are bound to it.
     pub version: u64,
     pub database: String,
+    /// Of upstream, as `server_version_num` has it; 0: not known.
+    pub server_version: u32,
     /// Schema name → relation name → entry; `pg_catalog` included (its relations are `Other`), so that
     /// resolution along the search path ends where PostgreSQL's does.
     pub schemas: HashMap<Arc<str>, HashMap<Arc<str>, RelationEntry>>,
@@ -297,6 +299,7 @@ impl Catalog {
         let Self {
             version: _,
             database,
+            server_version,
             schemas,
             tables,
             partitioned,
@@ -317,6 +320,7 @@ impl Catalog {
             orders,
         } = self;
         *database == other.database
+            && *server_version == other.server_version
             && *schemas == other.schemas
             && *tables == other.tables
             && *partitioned == other.partitioned

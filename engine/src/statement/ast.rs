@@ -162,7 +162,7 @@ pub enum Target {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableRef {
     Table {
-        /// `[table]` or `[schema, table]`.
+        /// `[table]`, `[schema, table]` or `[database, schema, table]`.
         name: Vec<Name>,
         /// ONLY: without the tables that inherit from it.
         is_only: bool,
@@ -170,7 +170,8 @@ pub enum TableRef {
     },
     Subquery {
         query: Box<Query>,
-        alias: Alias,
+        /// Before PostgreSQL 16 it is required.
+        alias: Option<Alias>,
         is_lateral: bool,
     },
     /// A function's rows.

@@ -68,6 +68,9 @@ fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Depe
     let statement = parse(sql)?;
     let mut tree = Tree { total: References::of(&statement), ..Tree::default() };
     let _ = statement.visit(&mut tree);
+    if tree.databases.iter().any(|database| *database != catalog.database) {
+        return Err("a relation of another database".to_owned());
+    }
     let is_read = |schema: Option<&str>, name: &str| match catalog.relation(schema, name, search_path) {
         Some(RelationEntry::Table(table)) => found.tables.contains(&table.id),
         Some(RelationEntry::View(view)) => found.views.contains(&view.schema.id),
@@ -420,6 +423,8 @@ struct Tree {
     functions: BTreeSet<String>,
     /// Without schema, or with one.
     relations: Vec<(Option<String>, String)>,
+    /// Databases that relations are said to be of.
+    databases: BTreeSet<String>,
     /// Names that the statement gives to values.
     aliases: BTreeSet<String>,
     /// By what names the items of FROM go that are functions, and which names their columns are given.
@@ -659,6 +664,10 @@ impl Visitor for Tree {
         match parts.as_deref() {
             Some([relation]) => self.relations.push((None, relation.clone())),
             Some([schema, relation]) => self.relations.push((Some(schema.clone()), relation.clone())),
+            Some([database, schema, relation]) => {
+                self.databases.insert(database.clone());
+                self.relations.push((Some(schema.clone()), relation.clone()));
+            }
             _ => self.doubt = Some(format!("relation {relation}")),
         }
         ControlFlow::Continue(())

@@ -198,11 +198,12 @@ pub async fn load(
         )
         .await?;
     let common =
-        transaction.query_one(&format!("SELECT {}, current_database()::text", common_digest_sql()), &[]).await?;
+        transaction.query_one(&format!("SELECT {}, current_database()::text, current_setting('server_version_num')::int8", common_digest_sql()), &[]).await?;
     let mut collations = load_collations(&transaction).await?;
     let mut catalog = Catalog {
         version,
         database: common.get(1),
+        server_version: u32::try_from(common.get::<_, i64>(2)).unwrap_or_default(),
         default_collation: Some(collations.default),
         collations: std::mem::take(&mut collations.named),
         orders,

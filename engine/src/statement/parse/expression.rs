@@ -633,7 +633,7 @@ impl<'a> Parser<'_, 'a> {
         if is_string {
             return if is_name_of_function { self.named_literal(names) } else { Err(self.unexpected()) };
         }
-        if class.is_column_id() && names.len() <= 3 { Ok(Expr::Column(names)) } else { Err(self.unexpected()) }
+        if class.is_column_id() && names.len() <= 4 { Ok(Expr::Column(names)) } else { Err(self.unexpected()) }
     }
 
     /// `date '...'`: func_name Sconst.

@@ -90,8 +90,8 @@ impl Parser<'_, '_> {
         if is_lateral {
             return Err(self.unexpected());
         }
-        if name.len() > 2 {
-            return Err(unsupported("database-qualified name"));
+        if name.len() > 3 {
+            return Err(self.unexpected());
         }
         if !is_only {
             self.accept_symbol("*");
@@ -120,8 +120,7 @@ impl Parser<'_, '_> {
     /// A subquery with its alias; None, and nothing read, if the parentheses hold something else.
     fn subquery(&mut self, is_lateral: bool) -> Parsed<Option<TableRef>> {
         let Some(query) = self.query_or_nothing()? else { return Ok(None) };
-        // Before PostgreSQL 16 the alias is required.
-        let alias = self.alias()?.ok_or_else(|| unsupported("subquery in FROM without alias"))?;
+        let alias = self.alias()?;
         Ok(Some(TableRef::Subquery { query: Box::new(query), alias, is_lateral }))
     }
 

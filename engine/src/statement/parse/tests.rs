@@ -121,7 +121,7 @@ fn joins_associate_as_in_gram_y() {
         match table {
             TableRef::Table { name, .. } => name.join("."),
             TableRef::Function { call, .. } => format!("{}()", call.name),
-            TableRef::Subquery { alias, .. } => format!("[{}]", alias.name),
+            TableRef::Subquery { alias, .. } => format!("[{}]", alias.as_ref().map_or("", |alias| &alias.name)),
             TableRef::Join { left, right, kind, .. } => {
                 format!("({} {kind:?} {})", show_table(left), show_table(right))
             }
