@@ -4,6 +4,7 @@
 //! json is held as the text that it was given as ([`super::plain_json`]); [`write_value`] makes it of values of other types.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::str::Chars;
 
 use super::array::ArrayView;
@@ -17,14 +18,15 @@ pub(super) const DEPTH_MAX: usize = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<'a>(&'a str);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In their order (jsonb.h, jbvType).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    Object,
-    Array,
+    Null,
     String,
     Number,
     Boolean,
-    Null,
+    Array,
+    Object,
 }
 
 impl Kind {
@@ -176,6 +178,42 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// The order of jsonb (jsonb_util.c, compareJsonbContainers). An array that is empty is less than a scalar, as it always has
+    /// been there. None: texts that differ, which the database's collation orders, or numbers too long to compare.
+    pub fn order(self, other: Self) -> Option<Ordering> {
+        match (self.kind(), other.kind()) {
+            (Kind::Array, kind) if kind < Kind::Array && self.0 == "[]" => Some(Ordering::Less),
+            (kind, Kind::Array) if kind < Kind::Array && other.0 == "[]" => Some(Ordering::Greater),
+            _ => self.order_of_parts(other),
+        }
+    }
+
+    fn order_of_parts(self, other: Self) -> Option<Ordering> {
+        if self.0 == other.0 {
+            return Some(Ordering::Equal);
+        }
+        match (self.kind(), other.kind()) {
+            (Kind::Object, Kind::Object) => {
+                let counted = self.members().count().cmp(&other.members().count());
+                let mut parts = self.members().zip(other.members()).flat_map(|((a, mine), (b, theirs))| {
+                    [(Self(a), Self(b)), (mine, theirs)]
+                });
+                first_difference(counted, &mut parts)
+            }
+            (Kind::Array, Kind::Array) => {
+                let counted = self.elements().count().cmp(&other.elements().count());
+                first_difference(counted, &mut self.elements().zip(other.elements()))
+            }
+            (Kind::String, Kind::String) => None,
+            (Kind::Number, Kind::Number) => {
+                let (a, b) = (Numeric::parse(self.0).ok()?, Numeric::parse(other.0).ok()?);
+                Some(a.cmp(b))
+            }
+            (Kind::Boolean, Kind::Boolean) => Some((self.0 == "true").cmp(&(other.0 == "true"))),
+            (mine, theirs) => Some(mine.cmp(&theirs)),
+        }
+    }
+
     /// Whether values that are equal to it are written as it is: no number has a fraction that ends in 0.
     pub fn is_plain(self) -> bool {
         match self.kind() {
@@ -281,8 +319,25 @@ fn all_equal<T>(
     }
 }
 
+/// The more parts, the greater; else the first that differs tells.
+fn first_difference<'a>(
+    counted: Ordering,
+    parts: &mut dyn Iterator<Item = (Json<'a>, Json<'a>)>,
+) -> Option<Ordering> {
+    if counted.is_ne() {
+        return Some(counted);
+    }
+    for (mine, theirs) in parts {
+        let order = mine.order_of_parts(theirs)?;
+        if order.is_ne() {
+            return Some(order);
+        }
+    }
+    Some(Ordering::Equal)
+}
+
 /// lengthCompareJsonbString.
-fn in_order_of_keys(a: &str, b: &str) -> std::cmp::Ordering {
+fn in_order_of_keys(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes()))
 }
 

@@ -24,6 +24,11 @@ let f = '{"a": 1, "b": [1, 2.50, "x", null]}' ;; '[1, "a", {"z": []}, "a", null]
 let g = '{"b": [1.0, 2.5, "x", null], "a": 1.00}' ;; '["a", 1]' ;; '{}' ;; '[]' ;; '1' ;; '-0.0' ;; '{"c": 1000, "a": {"b": 1}}' ;; NULL
 SELECT {f}::jsonb = {g}::jsonb, {f}::jsonb <> {g}, {g} = {f}::jsonb, {f}::jsonb IS DISTINCT FROM {g}::jsonb, nullif({f}::jsonb, {g});
 SELECT {f}::jsonb || {g}::jsonb, {f}::jsonb || {g}, {g} || {f}::jsonb;
+let x = '1' ;; '1.00' ;; '-2.5' ;; '1e30' ;; 'true' ;; 'false' ;; 'null' ;; '"a"' ;; '[]' ;; '[[]]' ;; '{}' ;; '[1]' ;; '[1, 2]' ;; '[[1], 0]' ;; '{"a": 1}' ;; '{"a": {"b": []}}' ;; '{"a": 1, "bb": null}' ;; NULL
+let y = '0' ;; '1.0' ;; '"a"' ;; 'false' ;; 'null' ;; '[]' ;; '[null]' ;; '[1, 3]' ;; '[{}, 0]' ;; '{}' ;; '{"a": []}' ;; '{"a": 2}' ;; NULL
+SELECT {x}::jsonb < {y}::jsonb, {x}::jsonb <= {y}, {x} > {y}::jsonb, {x}::jsonb >= {y}::jsonb, {x}::jsonb BETWEEN {y} AND '{}', greatest({x}::jsonb, {y}), least({x}::jsonb, {y}::jsonb);
+SELECT id FROM docs WHERE j -> 'num' > {x} ORDER BY id;
+SELECT id FROM docs WHERE (j -> 'num') <= {y} AND j >= '0' ORDER BY id;
 let key = 'a' ;; 'b' ;; 'é"' ;; '' ;; NULL
 SELECT {f}::jsonb - {key};
 SELECT {f}::jsonb - {key}::text, {f}::jsonb - ARRAY['c', {key}];

@@ -2,6 +2,7 @@
 
 use arrow::array::ArrayRef;
 
+use super::comparison::{Greater, GreaterOrEqual, Less, LessOrEqual, Relation};
 use super::plain_json::{array_length, type_of};
 use super::rows::{Argument, Bytes, Text, to_bool, to_number, to_text, to_text_or_null};
 use super::vector::operand;
@@ -95,6 +96,13 @@ fn not_equal(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef
 
 fn is_equal(left: &str, right: &str) -> Result<bool, EvalError> {
     Json::of(left).equals(Json::of(right)).ok_or_else(|| EvalError::Beyond("long numbers in jsonb".to_owned()))
+}
+
+fn ordered<R: Relation>(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    to_bool::<(Text, Text)>(o, rows, |(left, right)| {
+        let order = Json::of(left).order(Json::of(right));
+        order.map(R::holds).ok_or_else(|| EvalError::Beyond("the order of texts in jsonb".to_owned()))
+    })
 }
 
 /// The texts of an array; a NULL among them is none (jsonb_exists_any and its like).
@@ -210,6 +218,10 @@ pub(super) static ENTRIES: &[Function] = &[
     Function::immutable("<@", &[Jsonb, Jsonb], Bool, is_contained, "jsonb_op.c jsonb_contained"),
     Function::immutable("=", &[Jsonb, Jsonb], Bool, equal, "jsonb_op.c jsonb_eq"),
     Function::immutable("<>", &[Jsonb, Jsonb], Bool, not_equal, "jsonb_op.c jsonb_ne"),
+    Function::immutable("<", &[Jsonb, Jsonb], Bool, ordered::<Less>, "jsonb_op.c jsonb_lt"),
+    Function::immutable("<=", &[Jsonb, Jsonb], Bool, ordered::<LessOrEqual>, "jsonb_op.c jsonb_le"),
+    Function::immutable(">", &[Jsonb, Jsonb], Bool, ordered::<Greater>, "jsonb_op.c jsonb_gt"),
+    Function::immutable(">=", &[Jsonb, Jsonb], Bool, ordered::<GreaterOrEqual>, "jsonb_op.c jsonb_ge"),
     Function::immutable("?|", &[Jsonb, PATH], Bool, has_any, "jsonb_op.c jsonb_exists_any"),
     Function::immutable("?&", &[Jsonb, PATH], Bool, has_all, "jsonb_op.c jsonb_exists_all"),
     Function::immutable("||", &[Jsonb, Jsonb], Jsonb, concatenated, "jsonfuncs.c jsonb_concat"),
