@@ -45,13 +45,18 @@ impl Binder<'_> {
         if !level.clause.allows_aggregates() {
             return Err(unsupported("aggregate in this place"));
         }
-        // A row is never NULL, whatever its columns are.
-        let is_row = call.name == "count"
-            && !call.is_distinct
-            && !self.is_contested(call)
-            && self.is_row(level, &call.arguments)?;
-        let star = is_row.then(|| Call { arguments: Vec::new(), is_star: true, ..call.clone() });
-        let (aggregate, strength) = self.aggregate_call(level, star.as_ref().unwrap_or(call), known)?;
+        // A row that is there is never NULL, whatever its columns are.
+        let may_be_row = call.name == "count" && !call.is_distinct && !self.is_contested(call);
+        let row = if may_be_row { self.counted_row(level, &call.arguments)? } else { None };
+        let star = row.as_ref().map(|_| Call { arguments: Vec::new(), is_star: true, ..call.clone() });
+        let (mut aggregate, strength) = self.aggregate_call(level, star.as_ref().unwrap_or(call), known)?;
+        if let Some(Some(mark)) = row {
+            let is_there = BoundExpr::IsNull { operand: Box::new(mark), negated: true };
+            aggregate.filter = Some(match aggregate.filter {
+                Some(filter) => BoundExpr::And(vec![filter, is_there]),
+                None => is_there,
+            });
+        }
         Ok(level.aggregated(aggregate, strength))
     }
 
@@ -190,7 +195,9 @@ impl Binder<'_> {
             if matches!(chosen.function, AggregateFunction::Min | AggregateFunction::Max) {
                 check_comparable(argument.expr_type, Needs::Order, "aggregate")?;
             }
-            self.order_distinct(call, chosen, argument, &extra, &mut keys)?;
+            if call.is_distinct && depends_on_order(chosen) {
+                self.order_distinct(argument, &extra, &mut keys)?;
+            }
         }
         if !depends_on_order(chosen) {
             keys.clear();
@@ -210,17 +217,7 @@ impl Binder<'_> {
 
     /// DISTINCT sorts by the arguments, those that ORDER BY names first (transformDistinctClause), and takes the values in
     /// in that order.
-    fn order_distinct(
-        &self,
-        call: &Call,
-        chosen: &Aggregate,
-        argument: &Typed,
-        extra: &[Typed],
-        keys: &mut Vec<SortKey>,
-    ) -> Bound<()> {
-        if !call.is_distinct || !depends_on_order(chosen) {
-            return Ok(());
-        }
+    pub(super) fn order_distinct(&self, argument: &Typed, extra: &[Typed], keys: &mut Vec<SortKey>) -> Bound<()> {
         // findTargetlistEntrySQL99 looks through an implicit cast of the argument's: varchar to text.
         for key in keys.iter_mut().filter(|key| key.expr.expr_type().pg_type == PgType::Varchar) {
             let mut as_argument = key.expr.clone();

@@ -13,7 +13,7 @@ use crate::binder::subquery::Asked;
 use crate::binder::typed::{Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind, TableUse, unsupported};
 use crate::catalog::functions::CastContext;
-use crate::catalog::{RelationEntry, TableSchema};
+use crate::catalog::{ColumnSchema, RelationEntry, TableSchema};
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Alias, JoinCondition, JoinType, Query, TableRef};
 use crate::types::Value;
@@ -62,6 +62,15 @@ impl Binder<'_> {
     }
 
     fn table_ref(&mut self, table: &TableRef) -> Bound<FromItem> {
+        let found = self.one_item(table)?;
+        let is_unmarked = |item: &ScopeItem| item.mark.is_none() && item.whole == Whole::Record;
+        match found.scope.items.as_slice() {
+            [item] if self.marks_rows && is_unmarked(item) => Ok(marked(found)),
+            _ => Ok(found),
+        }
+    }
+
+    fn one_item(&mut self, table: &TableRef) -> Bound<FromItem> {
         match table {
             TableRef::Table { name, is_only, alias } => self.named_table(name, *is_only, alias.as_ref()),
             TableRef::Subquery { query, alias: Some(alias), .. } => {
@@ -137,7 +146,10 @@ impl Binder<'_> {
     }
 
     fn table(&mut self, table: &TableSchema, alias: Option<&Alias>) -> Bound<FromItem> {
-        let (columns, item) = self.table_columns(table, &|_| true, alias)?;
+        let (columns, mut item) = self.table_columns(table, &|_| true, alias)?;
+        let never_null = |(of, column): &(&ColumnSchema, &ScopeColumn)| of.not_null && column.expr_type.is_some();
+        let mark = table.columns.iter().zip(&item.columns).find(never_null);
+        item.mark = mark.map(|(_, column)| Box::new(column.clone()));
         let relation = BoundRelation::Scan { table: table.id, columns };
         Ok(FromItem { width: relation.width(), relation, scope: Scope { items: vec![item] } })
     }
@@ -176,7 +188,7 @@ impl Binder<'_> {
         rename(&mut columns, renamed)?;
         // Its row type has the table's own names.
         let whole = if renamed.is_empty() { Whole::Record } else { Whole::Unknown };
-        Ok((scanned, ScopeItem { name: Some(name), schema, columns_visible: true, whole, columns }))
+        Ok((scanned, ScopeItem { name: Some(name), schema, columns_visible: true, whole, columns, mark: None }))
     }
 
     /// `left [LEFT | CROSS | INNER] JOIN LATERAL (...)`.
@@ -394,6 +406,7 @@ impl Binder<'_> {
             columns_visible: true,
             whole: Whole::Record,
             columns: merged,
+            mark: None,
         });
         Ok(match conditions.len() {
             1 => conditions.remove(0),
@@ -491,8 +504,31 @@ pub(super) fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias:
         columns_visible: true,
         whole: Whole::Record,
         columns,
+        mark: None,
     };
     Ok(FromItem { relation, width, scope: Scope { items: vec![item] } })
+}
+
+/// With one more column, which is true in every row of it.
+fn marked(found: FromItem) -> FromItem {
+    let FromItem { relation, width, mut scope } = found;
+    let column = |column: &ScopeColumn| column.expr_type.map(|expr_type| (column.index, expr_type));
+    let held = scope.items.iter().flat_map(|item| &item.columns).filter_map(column);
+    let mut types = vec![ExprType::BOOL; width];
+    held.for_each(|(index, expr_type)| types[index] = expr_type);
+    let mut expressions: Vec<BoundExpr> =
+        types.into_iter().enumerate().map(|(index, expr_type)| BoundExpr::Column { index, expr_type }).collect();
+    expressions.push(BoundExpr::Literal { value: Value::Bool(true), expr_type: ExprType::BOOL });
+    let mark = ScopeColumn {
+        name: "".into(),
+        index: width,
+        merged: None,
+        expr_type: Some(ExprType::BOOL),
+        origin: None,
+        uses: Vec::new(),
+    };
+    scope.items.iter_mut().for_each(|item| item.mark = Some(Box::new(mark.clone())));
+    FromItem { relation: BoundRelation::Project { input: Box::new(relation), expressions }, width: width + 1, scope }
 }
 
 /// Left's columns, then right's.

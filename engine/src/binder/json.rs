@@ -9,7 +9,7 @@ use crate::binder::expression::{Level, unknown_function};
 use crate::binder::output_name::output_name;
 use crate::binder::scope::{Scope, ScopeColumn, Whole};
 use crate::binder::typed::{CollationStrength, Typed};
-use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, unsupported};
+use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, SortKey, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, AggregateFunction, CastContext, Function};
 use crate::statement::ast::{Call, Expr, Query, Select, TableRef, Target};
@@ -26,8 +26,15 @@ pub(super) fn is_aggregate(name: &str) -> bool {
 /// An argument of any type.
 enum Item {
     Value(Typed),
-    /// A row, by the names of its columns.
-    Row(Vec<(Arc<str>, Typed)>),
+    Row(Row),
+}
+
+/// A row as a value.
+struct Row {
+    /// By the names of its columns.
+    columns: Vec<(Arc<str>, Typed)>,
+    /// It is NULL where this is.
+    mark: Option<BoundExpr>,
 }
 
 const JSON: ExprType = ExprType { pg_type: PgType::Json, typmod: -1, collation: Collation::None };
@@ -56,14 +63,26 @@ fn as_wanted(json: Typed, is_binary: bool) -> Typed {
 /// Comes before every element but the first (json_agg_transfn): a line break before arrays and rows.
 fn comma(item: &Item, is_binary: bool) -> BoundExpr {
     match item {
-        Item::Row(_) if !is_binary => text(", \n "),
-        Item::Value(value) if !is_binary && matches!(value.pg_type(), PgType::Array(_)) => BoundExpr::Case {
-            branches: vec![(BoundExpr::IsNull { operand: Box::new(value.expr.clone()), negated: false }, text(", "))],
-            otherwise: Box::new(text(", \n ")),
-            expr_type: TEXT,
-        },
+        Item::Row(Row { mark: None, .. }) if !is_binary => text(", \n "),
+        Item::Row(Row { mark: Some(mark), .. }) if !is_binary => unless_null(mark, text(", "), text(", \n "), TEXT),
+        Item::Value(value) if !is_binary && matches!(value.pg_type(), PgType::Array(_)) => {
+            unless_null(&value.expr, text(", "), text(", \n "), TEXT)
+        }
         _ => text(", "),
     }
+}
+
+/// The argument of a DISTINCT, where other values are other JSON.
+fn told_apart(item: &Item) -> Bound<Typed> {
+    match item {
+        Item::Value(value) if tells_apart(value.expr_type) => Ok(value.clone()),
+        Item::Value(_) | Item::Row(_) => Err(unsupported("DISTINCT of such JSON")),
+    }
+}
+
+fn unless_null(tested: &BoundExpr, if_null: BoundExpr, otherwise: BoundExpr, expr_type: ExprType) -> BoundExpr {
+    let is_null = BoundExpr::IsNull { operand: Box::new(tested.clone()), negated: false };
+    BoundExpr::Case { branches: vec![(is_null, if_null)], otherwise: Box::new(otherwise), expr_type }
 }
 
 impl Binder<'_> {
@@ -79,7 +98,8 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         let refused = || unknown_function(call, &[]);
-        if !is_known || call.is_star || call.is_distinct || !call.within_group.is_empty() || self.is_contested(call) {
+        let may_be_distinct = is_aggregate(&call.name) && call.arguments.len() == 1;
+        if !is_known || call.is_star || call.is_distinct && !may_be_distinct || !call.within_group.is_empty() || self.is_contested(call) {
             return Err(refused());
         }
         if is_aggregate(&call.name) {
@@ -138,6 +158,7 @@ impl Binder<'_> {
         let mut delimiter = text(", ");
         let mut is_canonical = false;
         let is_object = call.arguments.len() == 2;
+        let mut distinct = None;
         let Parts { arguments, filter, order } = self.aggregate_parts(level, call, |binder, level| {
             let mut items =
                 call.arguments.iter().map(|argument| binder.json_item(level, argument)).collect::<Bound<Vec<_>>>()?;
@@ -145,6 +166,9 @@ impl Binder<'_> {
             let Some(key) = items.pop() else {
                 delimiter = comma(&last, is_binary);
                 is_canonical = matches!(&last, Item::Value(value) if value.pg_type() == PgType::Jsonb);
+                if call.is_distinct {
+                    distinct = Some(told_apart(&last)?);
+                }
                 return Ok(vec![binder.json_of(last)?]);
             };
             let (key, value) = (binder.json_key(key)?, binder.json_of(last)?);
@@ -159,12 +183,16 @@ impl Binder<'_> {
                 expr_type: TEXT,
             },
         };
+        let mut order: Vec<SortKey> = order.into_iter().map(|(_, key)| key).collect();
+        if let Some(argument) = distinct {
+            self.order_distinct(&argument, &[], &mut order)?;
+        }
         let aggregate = AggregateCall {
             function: AggregateFunction::StringAgg,
             argument: Some(element),
             extra: vec![delimiter],
-            is_distinct: false,
-            order: order.into_iter().map(|(_, key)| key).collect(),
+            is_distinct: call.is_distinct,
+            order,
             filter,
             expr_type: TEXT,
         };
@@ -184,7 +212,8 @@ impl Binder<'_> {
             Expr::Row { items, .. } => {
                 let values = self.expressions(level, items)?;
                 let name = |number: usize| Arc::<str>::from(format!("f{}", number + 1));
-                return Ok(Item::Row(values.into_iter().enumerate().map(|(at, value)| (name(at), value)).collect()));
+                let columns = values.into_iter().enumerate().map(|(at, value)| (name(at), value)).collect();
+                return Ok(Item::Row(Row { columns, mark: None }));
             }
             Expr::Column(names) => {
                 if let Some(row) = self.whole_row(&level.scope, names)? {
@@ -202,7 +231,8 @@ impl Binder<'_> {
                     && !self.is_column(&level.scope, name)?
                 {
                     level.has_row_value |= !level.inside_aggregate;
-                    return self.listed_row(level, select).map(Item::Row);
+                    let columns = self.listed_row(level, select)?;
+                    return Ok(Item::Row(Row { columns, mark: None }));
                 }
             }
             _ => {}
@@ -210,13 +240,14 @@ impl Binder<'_> {
         self.expression(level, expr).map(Item::Value)
     }
 
-    /// Whether the one argument is a FROM item's row, which then counts as read.
-    pub(super) fn is_row(&mut self, level: &Level, arguments: &[Expr]) -> Bound<bool> {
-        match arguments {
-            [Expr::Column(names)] => Ok(self.whole_row(&level.scope, names)?.is_some()),
-            [Expr::WholeRow(name)] => Ok(self.row_of_item(&level.scope, name)?.is_some()),
-            _ => Ok(false),
-        }
+    /// Whether the one argument is a FROM item's row, which then counts as read; and the value that it is NULL with.
+    pub(super) fn counted_row(&mut self, level: &Level, arguments: &[Expr]) -> Bound<Option<Option<BoundExpr>>> {
+        let row = match arguments {
+            [Expr::Column(names)] => self.whole_row(&level.scope, names)?,
+            [Expr::WholeRow(name)] => self.row_of_item(&level.scope, name)?,
+            _ => None,
+        };
+        Ok(row.map(|row| row.mark))
     }
 
     /// Whether a name may be a column's, at this level or further out: then it is no row's (transformColumnRef).
@@ -231,7 +262,7 @@ impl Binder<'_> {
     }
 
     /// `t` for all columns of the FROM item t.
-    fn whole_row(&mut self, scope: &Scope, names: &[String]) -> Bound<Option<Vec<(Arc<str>, Typed)>>> {
+    fn whole_row(&mut self, scope: &Scope, names: &[String]) -> Bound<Option<Row>> {
         let [name] = names else { return Ok(None) };
         if !scope.items.iter().any(|item| item.name.as_ref() == Some(name)) || self.is_column(scope, name)? {
             return Ok(None);
@@ -240,16 +271,22 @@ impl Binder<'_> {
     }
 
     /// `t.*` as a value, which is no column's (transformColumnRef).
-    fn row_of_item(&mut self, scope: &Scope, name: &str) -> Bound<Option<Vec<(Arc<str>, Typed)>>> {
+    fn row_of_item(&mut self, scope: &Scope, name: &str) -> Bound<Option<Row>> {
         let Some(item) = scope.items.iter().find(|item| item.name.as_deref() == Some(name)) else { return Ok(None) };
-        match item.whole {
+        let mark = match item.whole {
             Whole::Value => return Ok(None),
-            Whole::Unknown => return Err(unsupported(format!("the row of {name} as a value"))),
-            Whole::Record => {}
-        }
+            Whole::Record => None,
+            Whole::Padded if item.mark.is_some() => item.mark.clone(),
+            Whole::Padded | Whole::Unknown => {
+                self.wants_marks |= item.whole == Whole::Padded && !self.marks_rows;
+                return Err(unsupported(format!("the row of {name} as a value")));
+            }
+        };
         let columns = item.columns.clone();
         let mut column = |column: &ScopeColumn| Ok((Arc::clone(&column.name), self.column_reference(column)?));
-        columns.iter().map(&mut column).collect::<Bound<Vec<_>>>().map(Some)
+        let columns = columns.iter().map(&mut column).collect::<Bound<Vec<_>>>()?;
+        let mark = mark.map(|mark| self.column_reference(&mark)).transpose()?.map(|mark| mark.expr);
+        Ok(Some(Row { columns, mark }))
     }
 
     /// `(SELECT r FROM (SELECT a, b AS c) r)`: a row of what stands in the level itself.
@@ -273,11 +310,14 @@ impl Binder<'_> {
         match item {
             Item::Value(value) => self.json_value(value),
             Item::Row(row) => {
-                let mut parts = Vec::with_capacity(2 * row.len());
-                for (name, value) in row {
+                let mut parts = Vec::with_capacity(2 * row.columns.len());
+                for (name, value) in row.columns {
                     parts.extend([quoted(&name), self.json_value(value)?.expr]);
                 }
-                Ok(made(&functions::JSON_RECORD, parts))
+                let record = made(&functions::JSON_RECORD, parts);
+                let Some(mark) = row.mark else { return Ok(record) };
+                let null = BoundExpr::Literal { value: Value::Null, expr_type: JSON };
+                Ok(Typed::plain(unless_null(&mark, null, record.expr, JSON), PgType::Json))
             }
         }
     }

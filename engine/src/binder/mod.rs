@@ -74,7 +74,12 @@ pub fn bind(statement: &Statement, catalog: &Catalog, context: &BindContext<'_>)
             "a cast between built-in types, or an operator class of one, was added".into(),
         ));
     }
-    Binder::new(catalog, context)?.bind(query)
+    let mut binder = Binder::new(catalog, context)?;
+    let bound = binder.bind(query);
+    if !binder.wants_marks {
+        return bound;
+    }
+    Binder { marks_rows: true, ..Binder::new(catalog, context)? }.bind(query)
 }
 
 /// A value's declared type: what RowDescription and the coercion rules need.
@@ -547,6 +552,10 @@ struct Binder<'a> {
     expansions: Vec<(Oid, Vec<BoundExpr>)>,
     /// A FROM item stands before the JOIN that is being bound.
     is_behind_comma: bool,
+    /// Items of FROM get a column that tells their rows from those that an outer join makes up.
+    marks_rows: bool,
+    /// They should.
+    wants_marks: bool,
     /// The order of the rows of the subquery that is being made a join shows in an aggregate.
     order_shows: bool,
     /// What may be names of zones in the texts of views and functions.
@@ -588,6 +597,8 @@ impl<'a> Binder<'a> {
             calls: 0,
             expansions: Vec::new(),
             is_behind_comma: false,
+            marks_rows: false,
+            wants_marks: false,
             order_shows: false,
             zone_names: Vec::new(),
             parameters,
@@ -603,7 +614,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    fn bind(mut self, query: &crate::statement::ast::Query) -> Bound<BoundQuery> {
+    fn bind(&mut self, query: &crate::statement::ast::Query) -> Bound<BoundQuery> {
         let selected = self.query(query, query::Unknowns::BecomeText)?;
         let output = selected.columns.into_iter().map(|column| column.into_output()).collect();
         // check_variable_parameters: every number up to the highest must have got a type.
@@ -627,18 +638,18 @@ impl<'a> Binder<'a> {
             subquery::settle(relation, parameters.len())?;
         }
         let is_view = |table: &TableUse| self.catalog.views.contains_key(&table.table);
-        let (views, tables) = self.tables.into_iter().partition(is_view);
+        let (views, tables) = std::mem::take(&mut self.tables).into_iter().partition(is_view);
         Ok(BoundQuery {
             root,
             commons,
-            scalars: self.scalars,
+            scalars: std::mem::take(&mut self.scalars),
             output,
             parameters,
             tables,
             views,
             uses_time: self.uses_statement_time.is_some(),
             folds_settings: self.folds_settings,
-            zone_names: self.zone_names,
+            zone_names: std::mem::take(&mut self.zone_names),
         })
     }
 

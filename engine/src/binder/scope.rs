@@ -31,7 +31,9 @@ pub(super) enum Whole {
     Value,
     /// All its columns.
     Record,
-    /// Or NULL, where an outer join found no row for it; or of a table whose columns have other names here.
+    /// Likewise, or NULL where an outer join found no row for it.
+    Padded,
+    /// Of a table or view whose columns have other names here.
     Unknown,
 }
 
@@ -47,6 +49,8 @@ pub(super) struct ScopeItem {
     /// What its name stands for where no column has it.
     pub(super) whole: Whole,
     pub(super) columns: Vec<ScopeColumn>,
+    /// NULL only where an outer join found no row.
+    pub(super) mark: Option<Box<ScopeColumn>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -104,13 +108,13 @@ impl Scope {
     /// Of an outer join's side whose rows may be missing.
     pub(super) fn may_be_missing(&mut self) {
         for item in self.items.iter_mut().filter(|item| item.whole == Whole::Record) {
-            item.whole = Whole::Unknown;
+            item.whole = Whole::Padded;
         }
     }
 
     /// Moves every column of the level by so many places to the right.
     pub(super) fn shift(&mut self, by: usize) {
-        for column in self.items.iter_mut().flat_map(|item| &mut item.columns) {
+        for column in self.items.iter_mut().flat_map(|item| item.columns.iter_mut().chain(item.mark.as_deref_mut())) {
             column.index += by;
             if let Some(merged) = &mut column.merged {
                 map_columns(merged, &|index| if is_own_column(index) { index + by } else { index });

@@ -70,7 +70,7 @@ impl Binder<'_> {
         rename(&mut columns, renamed)?;
         let whole = if renamed.is_empty() { Whole::Record } else { Whole::Unknown };
         let width = columns.len();
-        let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible: true, whole, columns };
+        let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible: true, whole, columns, mark: None };
         Ok(FromItem { relation: selected.relation, width, scope: Scope { items: vec![item] } })
     }
 }
