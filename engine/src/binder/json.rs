@@ -99,7 +99,12 @@ impl Binder<'_> {
         };
         let refused = || unknown_function(call, &[]);
         let may_be_distinct = is_aggregate(&call.name) && call.arguments.len() == 1;
-        if !is_known || call.is_star || call.is_distinct && !may_be_distinct || !call.within_group.is_empty() || self.is_contested(call) {
+        if !is_known
+            || call.is_star
+            || call.is_distinct && !may_be_distinct
+            || !call.within_group.is_empty()
+            || self.is_contested(call)
+        {
             return Err(refused());
         }
         if is_aggregate(&call.name) {

@@ -195,9 +195,10 @@ impl<'a> Json<'a> {
         match (self.kind(), other.kind()) {
             (Kind::Object, Kind::Object) => {
                 let counted = self.members().count().cmp(&other.members().count());
-                let mut parts = self.members().zip(other.members()).flat_map(|((a, mine), (b, theirs))| {
-                    [(Self(a), Self(b)), (mine, theirs)]
-                });
+                let mut parts = self
+                    .members()
+                    .zip(other.members())
+                    .flat_map(|((a, mine), (b, theirs))| [(Self(a), Self(b)), (mine, theirs)]);
                 first_difference(counted, &mut parts)
             }
             (Kind::Array, Kind::Array) => {
@@ -320,10 +321,7 @@ fn all_equal<T>(
 }
 
 /// The more parts, the greater; else the first that differs tells.
-fn first_difference<'a>(
-    counted: Ordering,
-    parts: &mut dyn Iterator<Item = (Json<'a>, Json<'a>)>,
-) -> Option<Ordering> {
+fn first_difference<'a>(counted: Ordering, parts: &mut dyn Iterator<Item = (Json<'a>, Json<'a>)>) -> Option<Ordering> {
     if counted.is_ne() {
         return Some(counted);
     }

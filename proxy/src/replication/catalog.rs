@@ -197,8 +197,15 @@ pub async fn load(
                         SET LOCAL TimeZone = 'UTC'; SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = hex",
         )
         .await?;
-    let common =
-        transaction.query_one(&format!("SELECT {}, current_database()::text, current_setting('server_version_num')::int8", common_digest_sql()), &[]).await?;
+    let common = transaction
+        .query_one(
+            &format!(
+                "SELECT {}, current_database()::text, current_setting('server_version_num')::int8",
+                common_digest_sql()
+            ),
+            &[],
+        )
+        .await?;
     let mut collations = load_collations(&transaction).await?;
     let mut catalog = Catalog {
         version,
