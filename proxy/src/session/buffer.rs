@@ -1,5 +1,6 @@
 //! Bytes on their way out: small pieces are copied together, large shared ones are kept as they are.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
@@ -11,6 +12,33 @@ const SHARE_FROM: usize = 16 * 1024;
 const RECLAIM_FROM: usize = 32 * 1024;
 /// An emptied buffer keeps at most this much, so that idle sessions stay small.
 const KEEP_CAPACITY: usize = 4 * 1024;
+/// Larger ones that a thread keeps for all its sessions, and of what size: a stream that goes by in portions would else cost an
+/// allocation for each, spread over all that the allocator has of that size.
+const SPARES_MAX: usize = 4;
+const SPARE_BYTES_MAX: usize = 512 * 1024;
+
+thread_local! {
+    static SPARES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A spare with room for so many bytes.
+fn take_spare(bytes: usize) -> Option<Vec<u8>> {
+    SPARES.with_borrow_mut(|spares| {
+        let found = spares.iter().position(|spare| spare.capacity() >= bytes)?;
+        Some(spares.swap_remove(found))
+    })
+}
+
+fn give_spare(mut spare: Vec<u8>) {
+    spare.clear();
+    if spare.capacity() <= SPARE_BYTES_MAX {
+        SPARES.with_borrow_mut(|spares| {
+            if spares.len() < SPARES_MAX {
+                spares.push(spare);
+            }
+        });
+    }
+}
 
 /// A queue of bytes for one socket.
 #[derive(Debug, Default)]
@@ -25,6 +53,7 @@ pub struct OutBuffer {
 impl OutBuffer {
     pub fn push(&mut self, bytes: &[u8]) {
         self.reclaim();
+        self.make_room(bytes.len());
         self.tail.extend_from_slice(bytes);
         self.length += bytes.len();
     }
@@ -84,9 +113,24 @@ impl OutBuffer {
         }
         self.written += count;
         if self.written == self.tail.len() {
-            self.tail.clear();
-            self.tail.shrink_to(KEEP_CAPACITY);
+            match self.tail.capacity() {
+                ..=KEEP_CAPACITY => self.tail.clear(),
+                _ => give_spare(std::mem::take(&mut self.tail)),
+            }
             self.written = 0;
+        }
+    }
+
+    fn make_room(&mut self, bytes: usize) {
+        let wanted = self.tail.len() + bytes;
+        if wanted > KEEP_CAPACITY.max(self.tail.capacity())
+            && let Some(mut spare) = take_spare(wanted)
+        {
+            spare.extend_from_slice(&self.tail);
+            let before = std::mem::replace(&mut self.tail, spare);
+            if before.capacity() > KEEP_CAPACITY {
+                give_spare(before);
+            }
         }
     }
 
@@ -136,6 +180,21 @@ mod tests {
             }
             assert_eq!(seen, expected);
         }
+    }
+
+    #[test]
+    fn large_buffers_are_kept_for_others() {
+        let piece = vec![1; 64 * 1024];
+        let mut places = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            let mut buffer = OutBuffer::default();
+            buffer.push(b"a");
+            buffer.push(&piece);
+            places.insert(buffer.tail.as_ptr() as usize);
+            buffer.consume(buffer.len());
+            assert!(buffer.is_empty() && buffer.tail.capacity() <= KEEP_CAPACITY);
+        }
+        assert!(places.len() <= 2, "{}", places.len());
     }
 
     #[test]
