@@ -437,6 +437,8 @@ fn the_modes_of_a_block_are_set_before_its_first_query() {
     // Neither a name with the word in it, nor what takes no snapshot.
     let accepted = [
         vec![query("BEGIN"), query("SHOW transaction_isolation"), query(LEVEL)],
+        vec![query("BEGIN"), query("SELECT count(*) FROM t"), query("COMMIT AND CHAIN"), query(LEVEL)],
+        vec![query("BEGIN"), query("SELECT count(*) FROM t"), query("COMMIT; BEGIN"), query(LEVEL)],
         vec![query("BEGIN"), query("SELECT count(*) AS transactions FROM t"), query("SET work_mem = '4MB'")],
     ];
     for script in &accepted {

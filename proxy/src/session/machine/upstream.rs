@@ -7,6 +7,7 @@ use crate::session::machine::{
     CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
 };
 use crate::session::settings::read_probe;
+use crate::session::state::FirstQuery;
 use crate::wire::error::{field, is_fatal};
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
 use crate::wire::query::TransactionStatus;
@@ -488,6 +489,9 @@ impl Machine {
             let is_committed = std::mem::take(&mut self.has_committed);
             self.end_of_transaction(is_committed);
             self.portal_changes.clear();
+        } else if matches!(effect, Effect::Begin(_) | Effect::End | Effect::Chain | Effect::Opaque) {
+            // It may be another block by now.
+            self.state.transaction.first_query = FirstQuery::None;
         }
         let has_error = std::mem::take(&mut self.has_error);
         self.tracker.ready(status, has_error, effect.may_write());
