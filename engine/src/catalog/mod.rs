@@ -198,6 +198,8 @@ pub struct Catalog {
     pub database: String,
     /// Of upstream, as `server_version_num` has it; 0: not known.
     pub server_version: u32,
+    /// Tells whether upstream's rows that count for every statement (schemas, roles, functions...) are still the same.
+    pub digest: i64,
     /// Schema name → relation name → entry; `pg_catalog` included (its relations are `Other`), so that
     /// resolution along the search path ends where PostgreSQL's does.
     pub schemas: HashMap<Arc<str>, HashMap<Arc<str>, RelationEntry>>,
@@ -292,7 +294,7 @@ impl Catalog {
             .or_else(|| Some(&self.materialized.get(&relation)?.schema))
     }
 
-    /// Whether every statement means the same by both: all is equal but the number of the catalog and the rows that
+    /// Whether every statement means the same by both, and may be run by the same roles: all is equal but the number of the catalog and the rows that
     /// materialized views have.
     pub fn means_the_same_as(&self, other: &Self) -> bool {
         // Named one by one, so that a new part is not forgotten. The schemas of materialized views are in `schemas`, too.
@@ -300,6 +302,7 @@ impl Catalog {
             version: _,
             database,
             server_version,
+            digest,
             schemas,
             tables,
             partitioned,
@@ -321,6 +324,7 @@ impl Catalog {
         } = self;
         *database == other.database
             && *server_version == other.server_version
+            && *digest == other.digest
             && *schemas == other.schemas
             && *tables == other.tables
             && *partitioned == other.partitioned

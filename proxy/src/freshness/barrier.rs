@@ -191,6 +191,8 @@ async fn live(shared: &Arc<Shared>, readers: &mut mpsc::UnboundedReceiver<Reader
         found: None,
         changes: 0,
         is_suspect: true,
+        verified: Vec::new(),
+        has_unverified: false,
         publication: None,
         alarm: Alarm::new(),
     };
@@ -231,6 +233,11 @@ struct Barrier {
     changes: u32,
     /// The catalog in use has not been found in force yet (again): only full barriers count.
     is_suspect: bool,
+    /// The relations that the last full barrier over everything has looked at, ascending. One that was copied since may mean
+    /// something else by now: what was acknowledged meanwhile counts as verified without it.
+    verified: Vec<RelationId>,
+    /// There is one that would be exposed but for that.
+    has_unverified: bool,
     /// [`Moment::publication`] when everything was found as expected last; None: it is another since.
     publication: Option<i64>,
     /// Wakes it when something is due.
@@ -351,7 +358,8 @@ impl Barrier {
             return Some(Scope::Everything);
         }
         if !self.collecting.is_empty() {
-            let must_verify = self.must_verify();
+            let must_verify =
+                self.must_verify() || !self.collecting.iter().all(|reader| self.has_verified(&reader.relations));
             let exact = self.collecting.iter().any(|reader| reader.mode != FreshnessMode::Session);
             return Some(match (must_verify, exact) {
                 (true, _) => Scope::Everything,
@@ -371,7 +379,14 @@ impl Barrier {
 
     /// Only a full barrier over everything will do.
     fn must_verify(&self) -> bool {
-        self.is_suspect || self.publication.is_none() || self.shared.exposure.wants_verification()
+        self.is_suspect
+            || self.has_unverified
+            || self.publication.is_none()
+            || self.shared.exposure.wants_verification()
+    }
+
+    fn has_verified(&self, relations: &[RelationId]) -> bool {
+        relations.iter().all(|relation| self.verified.binary_search(relation).is_ok())
     }
 
     /// The snapshot under which these relations' digests were found to be what is expected now, too. None also while
@@ -522,6 +537,7 @@ impl Barrier {
             }
             moment.publication = known.publication;
         }
+        let covered = if flight.is_complete { flight.relations.clone() } else { Vec::new() };
         if let (Some(expected), Some(found)) = (&flight.expected, &moment.digests) {
             if expected.digests != *found {
                 self.doubt(flight);
@@ -535,6 +551,8 @@ impl Barrier {
         }
         if flight.is_complete {
             self.is_suspect = false;
+            self.verified = covered;
+            self.has_unverified = false;
             self.publication = moment.publication;
             self.shared.exposure.note_verified(flight.number);
             if self.shared.replication.is_announced_after(&moment.visible) {
@@ -612,7 +630,10 @@ impl Barrier {
         }
         // Before its readers are answered: what they ask next must not be answered from an older moment.
         if flight.is_complete || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT) {
-            let followed = replication.followed();
+            let mut followed = replication.followed();
+            let count = followed.len();
+            followed.retain(|relation| self.verified.binary_search(relation).is_ok());
+            self.has_unverified |= followed.len() < count;
             let mut snapshot = replication.snapshot_at(&moment.visible, target, &followed, catalog);
             if snapshot.is_err() {
                 // Leave out the tables whose state at this moment is not known.

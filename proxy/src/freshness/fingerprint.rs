@@ -95,7 +95,7 @@ impl Expected {
         let catalog = replication.loaded();
         let memberships = replication.memberships(relations)?;
         let digests = Digests {
-            common: catalog.digest,
+            common: catalog.catalog.digest,
             relations: catalog.relations_digest(relations)?,
             membership: memberships.iter().fold(running.publication.digest, |digest, membership| digest ^ membership),
         };

@@ -3,6 +3,9 @@
 //! PostgreSQL checks each range-table entry: USAGE on the schema where the name is looked up; SELECT on the table, or on
 //! every column used, or on any column where none is used (execMain.c, ExecCheckRTEPermsModified and its kin). A grant
 //! or revocation changes the catalog fingerprint and with it the version.
+//!
+//! What roles are (superusers, say) can be changed and changed back between two looks at the catalog, and its fingerprint is
+//! what it was: an answer counts only if the fingerprint was the catalog's when it was given.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,6 +16,7 @@ use freshet_engine::catalog::{Catalog, RelationId};
 use freshet_engine::reason::UpstreamReason;
 use parking_lot::RwLock;
 
+use crate::replication::catalog::common_digest_sql;
 use crate::upstream::UpstreamError;
 use crate::upstream::service::ServicePool;
 
@@ -69,9 +73,10 @@ impl Privileges {
             if self.grant(role, table_use.table, catalog.version, |_| ()).is_some() {
                 continue;
             }
-            let asked = self.ask(role, table_use.table).await;
+            let asked = self.ask(role, table_use.table, catalog.digest).await;
             let grant = asked
-                .map_err(|error| UpstreamReason::Privilege(format!("upstream could not be asked: {error}").into()))?;
+                .map_err(|error| UpstreamReason::Privilege(format!("upstream could not be asked: {error}").into()))?
+                .ok_or(UpstreamReason::CatalogChanged)?;
             self.remember(role, table_use.table, catalog.version, grant);
         }
         let unknown = || Err(UpstreamReason::CatalogChanged);
@@ -115,25 +120,33 @@ impl Privileges {
         }
     }
 
-    async fn ask(&self, role: &str, relation: RelationId) -> Result<Grant, UpstreamError> {
+    /// None: the catalog is another than that of `digest`.
+    async fn ask(&self, role: &str, relation: RelationId, digest: i64) -> Result<Option<Grant>, UpstreamError> {
         let client = self.pool.connection().await?;
-        let row = client
-            .query_opt(
-                "SELECT coalesce(has_schema_privilege(r.oid, relnamespace, 'USAGE'), false),
+        let digest_sql = common_digest_sql();
+        let grants = format!(
+            "SELECT coalesce(has_schema_privilege(r.oid, relnamespace, 'USAGE'), false),
                         coalesce(has_table_privilege(r.oid, c.oid, 'SELECT'), false),
                         ARRAY (SELECT attnum FROM pg_attribute
                                 WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
-                                  AND has_column_privilege(r.oid, c.oid, attnum, 'SELECT'))
-                   FROM pg_class c, pg_roles r WHERE c.oid = $2 AND r.rolname = $1",
-                &[&role, &relation.0],
-            )
-            .await?;
-        let Some(row) = row else { return Ok(Grant { is_visible: false, rights: Rights::Columns(HashSet::new()) }) };
+                                  AND has_column_privilege(r.oid, c.oid, attnum, 'SELECT')),
+                    {digest_sql}
+               FROM pg_class c, pg_roles r WHERE c.oid = $2 AND r.rolname = $1"
+        );
+        let row = client.query_opt(&grants, &[&role, &relation.0]).await?;
+        // has_table_privilege and its kin see what is newer than the statement's snapshot: looked at once more behind them.
+        let behind: i64 = client.query_one(&format!("SELECT {digest_sql}"), &[]).await?.get(0);
+        if behind != digest || row.as_ref().is_some_and(|row| row.get::<_, i64>(3) != digest) {
+            return Ok(None);
+        }
+        let Some(row) = row else {
+            return Ok(Some(Grant { is_visible: false, rights: Rights::Columns(HashSet::new()) }));
+        };
         let rights = match row.get(1) {
             true => Rights::All,
             false => Rights::Columns(row.get::<_, Vec<i16>>(2).into_iter().collect()),
         };
-        Ok(Grant { is_visible: row.get(0), rights })
+        Ok(Some(Grant { is_visible: row.get(0), rights }))
     }
 }
 

@@ -87,7 +87,7 @@ pub fn relations_digest_sql() -> String {
     format!("(SELECT coalesce(bit_xor(h), 0) FROM ({RELATION_ROWS}) AS rows)")
 }
 
-/// SQL for one int8: [`LoadedCatalog::digest`].
+/// SQL for one int8: [`Catalog::digest`].
 pub fn common_digest_sql() -> String {
     let known = PgType::ALL.map(PgType::typname).join(",");
     let rows = COMMON_ROWS.replace("KNOWN_TYPES", &known);
@@ -136,8 +136,6 @@ pub struct LoadedCatalog {
     pub quiet_roots: HashSet<RelationId>,
     /// What texts of writes may mean by their names.
     pub lookalikes: Lookalikes,
-    /// Of the rows that count for every statement.
-    pub digest: i64,
 }
 
 /// An ordinary table, and what the catalog says of it beyond its schema.
@@ -211,6 +209,7 @@ pub async fn load(
         version,
         database: common.get(1),
         server_version: u32::try_from(common.get::<_, i64>(2)).unwrap_or_default(),
+        digest: common.get(0),
         default_collation: Some(collations.default),
         collations: std::mem::take(&mut collations.named),
         orders,
@@ -242,10 +241,9 @@ pub async fn load(
     transaction.commit().await?;
     materialized::carry_over(&mut catalog, &derived, before);
     keyed::date_layouts(&mut tables, &catalog, before);
-    let digest = common.get(0);
     let catalog = Arc::new(catalog);
     let mut loaded =
-        LoadedCatalog { catalog, tables, derived, materialized, others, definitions, quiet_roots, lookalikes, digest };
+        LoadedCatalog { catalog, tables, derived, materialized, others, definitions, quiet_roots, lookalikes };
     if loaded.differs_in_contents_only(before) {
         Arc::make_mut(&mut loaded.catalog).version = before.catalog.version;
     }
