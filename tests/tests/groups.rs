@@ -417,7 +417,9 @@ fn the_modes_of_a_block_are_set_before_its_first_query() {
         ("BEGIN", query(LEVEL)),
         ("BEGIN", by_statement(LEVEL)),
         ("BEGIN", query("/* a comment */ set local transaction_isolation = 'serializable'")),
-        ("BEGIN", query("SELECT set_config('transaction_isolation', 'serializable', true)")),
+        ("BEGIN", query("BEGIN ISOLATION LEVEL SERIALIZABLE")),
+        ("BEGIN", [parse("s1", LEVEL), bind("", "s1", &[], 0), execute("", 0), close('S', "s1"), sync()].concat()),
+        ("BEGIN", [parse("", "SHOW work_mem"), bind("", "", &[], 0), execute("", 0), by_statement(LEVEL)].concat()),
         ("BEGIN", query("SHOW transaction_isolation; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")),
         ("BEGIN READ ONLY", query("SET TRANSACTION READ WRITE")),
     ];
@@ -437,6 +439,14 @@ fn the_modes_of_a_block_are_set_before_its_first_query() {
     // Neither a name with the word in it, nor what takes no snapshot.
     let accepted = [
         vec![query("BEGIN"), query("SHOW transaction_isolation"), query(LEVEL)],
+        vec![query("SELECT count(*) FROM t"), query("BEGIN; SET LOCAL work_mem = '4MB'"), query(LEVEL)],
+        vec![query("SELECT count(*) FROM t"), query("BEGIN; LOCK TABLE t IN ACCESS SHARE MODE"), query(LEVEL)],
+        vec![
+            query("BEGIN"),
+            query("SELECT count(*) FROM t"),
+            query("COMMIT; BEGIN; SET LOCAL work_mem = '4MB'"),
+            query(LEVEL),
+        ],
         vec![query("BEGIN"), query("SELECT count(*) FROM t"), query("COMMIT AND CHAIN"), query(LEVEL)],
         vec![query("BEGIN"), query("SELECT count(*) FROM t"), query("COMMIT; BEGIN"), query(LEVEL)],
         vec![query("BEGIN"), query("SELECT count(*) AS transactions FROM t"), query("SET work_mem = '4MB'")],

@@ -13,7 +13,7 @@ use crate::binder::subquery::Asked;
 use crate::binder::typed::{Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind, TableUse, unsupported};
 use crate::catalog::functions::CastContext;
-use crate::catalog::{ColumnSchema, RelationEntry, TableSchema};
+use crate::catalog::{RelationEntry, TableSchema};
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Alias, JoinCondition, JoinType, Query, TableRef};
 use crate::types::Value;
@@ -147,9 +147,9 @@ impl Binder<'_> {
 
     fn table(&mut self, table: &TableSchema, alias: Option<&Alias>) -> Bound<FromItem> {
         let (columns, mut item) = self.table_columns(table, &|_| true, alias)?;
-        let never_null = |(of, column): &(&ColumnSchema, &ScopeColumn)| of.not_null && column.expr_type.is_some();
-        let mark = table.columns.iter().zip(&item.columns).find(never_null);
-        item.mark = mark.map(|(_, column)| Box::new(column.clone()));
+        // Not just any that is NOT NULL: from PostgreSQL 18 on rows may be older than that.
+        let mut key = table.primary_key.iter().map(|column| &item.columns[*column]);
+        item.mark = key.find(|column| column.expr_type.is_some()).map(|column| Box::new(column.clone()));
         let relation = BoundRelation::Scan { table: table.id, columns };
         Ok(FromItem { width: relation.width(), relation, scope: Scope { items: vec![item] } })
     }

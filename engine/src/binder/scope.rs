@@ -33,7 +33,7 @@ pub(super) enum Whole {
     Record,
     /// Likewise, or NULL where an outer join found no row for it.
     Padded,
-    /// Of a table or view whose columns have other names here.
+    /// Of a table or view whose columns have other names here, or of a function's several columns.
     Unknown,
 }
 

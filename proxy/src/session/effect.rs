@@ -197,14 +197,15 @@ pub fn drops_all_statements(sql: &[u8]) -> bool {
 
 /// Whether a text may set something of the transaction at hand. Quick to say no.
 pub fn sets_transaction(sql: &[u8]) -> bool {
-    const WORD: &[u8] = b"transaction";
-    if !sql.windows(WORD.len()).any(|window| window.eq_ignore_ascii_case(WORD)) {
+    let mentions = |word: &[u8]| sql.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    if !mentions(b"transaction") && !mentions(b"begin") {
         return false;
     }
     read(sql).is_some_and(|tokens| {
+        // BEGIN in a block is a warning, and sets its modes all the same.
+        let words = ["set", "begin", "start"];
         let sets = |statement: &[lexer::Token<'_>]| {
-            statement.first().is_some_and(|first| first.is_word("set"))
-                || statement.iter().any(|token| token.is_word("set_config"))
+            statement.first().is_some_and(|first| words.iter().any(|word| first.is_word(word)))
         };
         statements(&tokens).any(sets)
     })

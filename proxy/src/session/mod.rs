@@ -394,7 +394,7 @@ impl<A: Answerer> Session<A> {
             && state.status == TransactionStatus::InTransaction
             && tracker.may_probe_inside()
             && self.may_ask()
-            && effect::sets_transaction(self.machine.unit().map_or(self.machine.unit_bytes(), |unit| unit.sql))
+            && self.machine.unit_texts().into_iter().any(effect::sets_transaction)
     }
 
     /// A probe may tell settings that are not known.

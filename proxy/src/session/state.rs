@@ -74,8 +74,8 @@ pub struct Transaction {
     pub first_query: FirstQuery,
 }
 
-/// Whose the block's first query was. After one, SET TRANSACTION is an error (PostgreSQL: variable.c, check_XactIsoLevel asks
-/// for FirstSnapshotSet).
+/// Whose the block's first query was. After one, SET TRANSACTION is an error (PostgreSQL: variable.c, whose checks of
+/// transaction_isolation, transaction_read_only and transaction_deferrable ask for FirstSnapshotSet).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstQuery {
     #[default]
@@ -89,13 +89,6 @@ impl Transaction {
     /// A block that begins.
     pub fn new(isolation: Option<Isolation>) -> Self {
         Self { isolation, ..Self::default() }
-    }
-
-    /// A query was answered here.
-    pub fn note_answer(&mut self) {
-        if self.first_query == FirstQuery::None {
-            self.first_query = FirstQuery::Here;
-        }
     }
 
     /// Each of its statements sees what is committed then, and nothing of its own.
@@ -191,6 +184,19 @@ impl SessionState {
     /// Its reads come from its snapshot or not at all.
     pub fn is_strict(&self) -> bool {
         self.snapshot_strict && self.snapshot.is_some()
+    }
+
+    /// A query was answered here.
+    pub fn note_answer(&mut self) {
+        self.note_query(FirstQuery::Here);
+    }
+
+    /// A query of the block at hand, if there is one.
+    pub fn note_query(&mut self, whose: FirstQuery) {
+        let first = &mut self.transaction.first_query;
+        if self.status == TransactionStatus::InTransaction && *first != FirstQuery::Upstream {
+            *first = whose;
+        }
     }
 
     pub fn is_in_transaction(&self) -> bool {

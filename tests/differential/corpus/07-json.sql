@@ -13,6 +13,8 @@ SELECT id, j::text, plain::text, jsonb_typeof(j), jsonb_array_length(CASE WHEN j
 let d = '{"a": 1}' ;; '[1, 2.50, "x"]' ;; 'null' ;; '"s"' ;; '1e5' ;; '{"b":2,"a":1,"b":3}' ;; '' ;; '{'
 SELECT {d}::jsonb, {d}::json;
 SELECT id, tags[1], nums[2], big[1], names[1], prices[1], scores[2] FROM posts ORDER BY id;
+SELECT nums[1:2] AS part, count(*), min(id) FROM posts GROUP BY 1 ORDER BY 3;
+SELECT count(DISTINCT s[1:2]) FROM (VALUES (ARRAY[1,2,3]), (ARRAY[1,2,NULL]), (NULL)) AS v (s);
 let e = tags ;; nums ;; big ;; flags ;; names ;; days
 SELECT id, {e}, array_length({e}, 1), cardinality({e}), array_ndims({e}), array_lower({e}, 1), array_upper({e}, 1) FROM posts ORDER BY id;
 SELECT id, 'a' = ANY (tags), 3 = ANY (nums), 3 <> ALL (nums), 3 > ANY (nums), tags @> '{a}', nums && '{3,9}', '{3}' <@ nums, nums = '{1,2,3}' FROM posts ORDER BY id;

@@ -101,7 +101,7 @@ fn is_equal(left: &str, right: &str) -> Result<bool, EvalError> {
 fn ordered<R: Relation>(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_bool::<(Text, Text)>(o, rows, |(left, right)| {
         let order = Json::of(left).order(Json::of(right));
-        order.map(R::holds).ok_or_else(|| EvalError::Beyond("the order of texts in jsonb".to_owned()))
+        order.map(R::holds).ok_or_else(|| EvalError::Beyond("the order of texts or long numbers in jsonb".to_owned()))
     })
 }
 

@@ -22,6 +22,7 @@ use self::text::TextMap;
 use self::wide::WideMap;
 use crate::catalog::functions::EvalError;
 use crate::types::PgType;
+use crate::types::array::ArrayView;
 use crate::types::json::Json;
 
 #[derive(Debug)]
@@ -275,6 +276,17 @@ impl KeyColumn {
 
 /// jsonb is told apart by its text, which numbers of another scale make another one.
 fn check_texts(array: &ArrayRef, pg_type: PgType) -> Result<(), EvalError> {
+    if let PgType::Array(_) = pg_type {
+        // A slice says that it may have NULLs where the array has some, and its bytes are others for that.
+        let is_told_apart = |bytes: &[u8]| {
+            ArrayView::of(bytes).has_bitmap() && ArrayView::of(bytes).elements().all(|item| item.is_some())
+        };
+        let arrays = array.as_binary_opt::<i32>();
+        return match arrays.is_some_and(|arrays| arrays.iter().flatten().any(is_told_apart)) {
+            true => Err(EvalError::Beyond("equality of slices of arrays with NULLs".to_owned())),
+            false => Ok(()),
+        };
+    }
     if pg_type != PgType::Jsonb {
         return Ok(());
     }

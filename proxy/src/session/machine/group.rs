@@ -402,7 +402,7 @@ impl Machine {
 
     fn answer_item(&mut self, item: Item<'_>, answer: Answer) {
         if matches!(&answer, Answer::Reply(reply) if reply.account.is_query) {
-            self.state.transaction.note_answer();
+            self.state.note_answer();
         }
         match (item, answer) {
             (Item::Parse { parse, frame, statement, .. }, _) => {

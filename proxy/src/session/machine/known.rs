@@ -65,7 +65,7 @@ impl Machine {
         }
         if count > 0 {
             self.scanned = self.taken;
-            self.state.transaction.note_answer();
+            self.state.note_answer();
             self.leave_traces(&incoming, traces);
         }
         self.incoming = incoming;

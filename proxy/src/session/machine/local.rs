@@ -191,6 +191,22 @@ impl Machine {
         Ok(Unit { arrival: Some(self.arrival()), ..unit })
     }
 
+    /// The statements that the unit at hand has, names, or binds.
+    pub fn unit_texts(&self) -> Vec<&[u8]> {
+        let mut texts = Vec::new();
+        for frame in Frames::new(self.unit_bytes()) {
+            texts.extend(match frame.tag {
+                b'Q' => query(frame.body),
+                b'P' => Parse::view(frame.body).map(|parse| parse.sql),
+                b'B' => Bind::view(frame.body)
+                    .and_then(|bind| self.prepared(bind.statement))
+                    .map(|statement| &statement.sql[..]),
+                _ => None,
+            });
+        }
+        texts
+    }
+
     /// Of the unit at hand.
     pub fn arrival(&self) -> Arrival {
         let place = |at: usize| self.given_up + at as u64;
@@ -203,7 +219,7 @@ impl Machine {
         let unit = &incoming[self.taken..self.scanned];
         write_reply(&mut self.to_client, unit, reply);
         if reply.account.is_query {
-            self.state.transaction.note_answer();
+            self.state.note_answer();
         }
         let status = self.state.status;
         self.to_client.write(|out| write_ready_for_query(out, status));
@@ -370,7 +386,7 @@ impl Machine {
     /// Asks upstream for the settings; the answer is [`super::Event::Probed`]. Only where [`Machine::is_settled`]; when in a
     /// transaction block, tells [`crate::session::settings`].
     pub fn probe(&mut self) {
-        self.state.transaction.first_query = FirstQuery::Upstream;
+        self.state.note_query(FirstQuery::Upstream);
         self.to_upstream.write(write_probe);
         self.probe_reply = Some(Vec::new());
         for kind in [

@@ -190,6 +190,14 @@ impl Machine {
             return Fate::Forward;
         };
         self.has_committed |= tag == b'C' && body == b"COMMIT\0";
+        if tag == b'C'
+            && matches!(body, b"COMMIT\0" | b"ROLLBACK\0")
+            && matches!(front.kind, ExpectedKind::Query(_) | ExpectedKind::Execute)
+        {
+            // What follows in this unit may be another block. A part of one may have been rolled back, too: then upstream says
+            // nothing of a query that it has not seen.
+            self.state.transaction.first_query = FirstQuery::None;
+        }
         let is_own = front.is_own;
         let fate = if is_own { Fate::Swallow } else { Fate::Forward };
         let part = |machine: &Self| if machine.watches_part() { Fate::ForwardAsPart } else { Fate::Forward };
@@ -489,9 +497,6 @@ impl Machine {
             let is_committed = std::mem::take(&mut self.has_committed);
             self.end_of_transaction(is_committed);
             self.portal_changes.clear();
-        } else if matches!(effect, Effect::Begin(_) | Effect::End | Effect::Chain | Effect::Opaque) {
-            // It may be another block by now.
-            self.state.transaction.first_query = FirstQuery::None;
         }
         let has_error = std::mem::take(&mut self.has_error);
         self.tracker.ready(status, has_error, effect.may_write());
