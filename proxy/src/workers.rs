@@ -29,10 +29,11 @@ struct Worker {
 }
 
 impl Workers {
-    /// `count` threads; 0: one for every two processors. Few busy threads serve a burst of units with fewer switches than
-    /// many idle ones, and the machine's other processors have upstream, clients or computations to run.
+    /// `count` threads; 0: one for every processor. With fewer, one that relays is busy while upstream and clients, which
+    /// wait for it, leave a processor idle; and a client, a thread and upstream's process that share a processor wake
+    /// each other for less than across processors.
     pub fn start(count: usize) -> io::Result<Self> {
-        let processors = || std::thread::available_parallelism().map_or(1, |processors| processors.get().div_ceil(2));
+        let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let stop = CancellationToken::new();
         let workers = (0..if count > 0 { count } else { processors() }).map(|at| Worker::start(at, stop.clone()));
         Ok(Self { workers: workers.collect::<io::Result<_>>()?, turn: AtomicUsize::new(0), _stop: stop.drop_guard() })

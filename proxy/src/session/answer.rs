@@ -11,6 +11,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::CachedReply;
 use freshet_engine::types::Lsn;
 
 use crate::freshness::pins::{Choice, Token};
@@ -55,6 +56,17 @@ pub trait Answerer: Send + 'static {
     /// path. None: nothing is known. Only asked where `look_up` might be.
     fn known(&mut self, _asking: Asking) -> Option<impl Known> {
         None::<NothingKnown>
+    }
+
+    /// After [`Self::known`], no wait: what the unit waits for whose reply is at hand, where the session's mode makes each unit
+    /// wait for a moment.
+    fn awaited(&mut self, _asking: &Asking, _unit: &RawUnit<'_>) -> Option<Awaited> {
+        None
+    }
+
+    /// Waits for that; then `known` has the unit's reply if it is still valid. An error: upstream is to answer.
+    fn meet(&mut self, _awaited: &Awaited) -> impl Future<Output = Result<(), UpstreamReason>> + Send {
+        async { Ok(()) }
     }
 
     /// Nothing is left to decide: the session waits for either side. What was shared by units that came together is given up.
@@ -190,6 +202,15 @@ pub struct RawUnit<'a> {
     /// None where the unit carries its own text.
     pub statement: Option<&'a PreparedStatement>,
     pub arrival: Arrival,
+}
+
+/// A kept reply that lacks only a moment at which it is known to be valid.
+#[derive(Debug)]
+pub struct Awaited {
+    pub kept: Arc<CachedReply>,
+    pub arrival: Arrival,
+    /// [`Asking::catalog_version`].
+    pub catalog_version: u64,
 }
 
 /// Replies at hand, for units of one burst in their order.

@@ -80,6 +80,8 @@ const KEEP_ALIVE: Duration = Duration::from_millis(200);
 const LEAVING: Duration = Duration::from_millis(200);
 /// Probes for one unit: the catalog may change under the first.
 const PROBES_MAX: u32 = 3;
+/// PostgreSQL's own limit for the statement has been reached here.
+const OVER_TIME: UpstreamReason = UpstreamReason::OverBudget("statement_timeout");
 /// An error may pass, as one of memory does; not for ever.
 const PROBE_FAILURES_MAX: u32 = 3;
 
@@ -271,6 +273,20 @@ impl<A: Answerer> Session<A> {
         self.refresh_settings();
         if self.answer_known(started) {
             return Ok(());
+        }
+        if let Some(awaited) = self.awaited() {
+            match self.meet(&awaited).await? {
+                Ended::Done(Ok(())) => {
+                    // The wait may have shown another configuration or catalog.
+                    self.refresh_settings();
+                    if self.answer_known(started) {
+                        return Ok(());
+                    }
+                }
+                Ended::Done(Err(reason)) => return self.relay(started, Relay::because(reason)),
+                Ended::OverTime => return self.relay(started, Relay::because(OVER_TIME)),
+                Ended::Cancelled => return self.cancel(started),
+            }
         }
         if self.must_show_query() {
             self.probe();
@@ -499,23 +515,15 @@ impl<A: Answerer> Session<A> {
     /// Asks the answerer, while both lines are served. None: the client's cancel request came first.
     async fn ask(&mut self, unit: &Unit<'_>, state: &SessionState) -> io::Result<Option<Outcome>> {
         self.begin_work();
-        // Upstream would end the statement here with an error; it is given the chance.
+        // Upstream would end the statement there with an error; it is given the chance.
         let limit = self.machine.tracker.statement_timeout();
-        let limit = async move {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        };
-        let answer = self.answerer.answer(unit, state);
-        let answer = async {
-            tokio::select! {
-                biased;
-                outcome = answer => outcome,
-                () = limit => Outcome::Relay(Relay::because(UpstreamReason::OverBudget("statement_timeout"))),
-            }
-        };
-        serve_during(answer, &mut self.lines, &mut self.machine, self.cancel.as_ref()).await
+        // Where it stays: it is large.
+        let answer = pin!(self.answerer.answer(unit, state));
+        match serve_during(answer, limit, &mut self.lines, &mut self.machine, self.cancel.as_ref()).await? {
+            Ended::Done(outcome) => Ok(Some(outcome)),
+            Ended::OverTime => Ok(Some(Outcome::Relay(Relay::because(OVER_TIME)))),
+            Ended::Cancelled => Ok(None),
+        }
     }
 
     /// Gives back to upstream what the statement at hand wants unused, while both lines are served. False: the client's cancel
@@ -524,8 +532,8 @@ impl<A: Answerer> Session<A> {
         let Some(unused) = unused else { return Ok(true) };
         self.begin_work();
         let way = self.answerer.make_way(&unused);
-        let made = serve_during(way, &mut self.lines, &mut self.machine, self.cancel.as_ref()).await?;
-        Ok(made.is_some())
+        let made = serve_during(way, None, &mut self.lines, &mut self.machine, self.cancel.as_ref()).await?;
+        Ok(matches!(made, Ended::Done(())))
     }
 
     /// Upstream hears nothing of local answers; a session that its client uses must not look idle to it
@@ -647,13 +655,23 @@ impl<A: Answerer> Session<A> {
     }
 }
 
-/// Does `work` for the statement at hand, while both lines are served. None: the client's cancel request came first.
+/// How work for a statement came to an end.
+pub(crate) enum Ended<T> {
+    Done(T),
+    /// It took longer than it may.
+    OverTime,
+    /// The client's cancel request came first.
+    Cancelled,
+}
+
+/// Does `work` for the statement at hand, for at most `limit`, while both lines are served.
 async fn serve_during<T>(
     work: impl Future<Output = T>,
+    limit: Option<Duration>,
     lines: &mut Lines,
     machine: &mut Machine,
     cancel: Option<&CancelGuard>,
-) -> io::Result<Option<T>> {
+) -> io::Result<Ended<T>> {
     let mut work = pin!(work);
     let mut cancelled = pin!(async {
         match cancel {
@@ -661,11 +679,18 @@ async fn serve_during<T>(
             None => std::future::pending().await,
         }
     });
+    let mut over = pin!(async {
+        match limit {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    });
     loop {
         tokio::select! {
             biased;
-            done = &mut work => break Ok(Some(done)),
-            () = &mut cancelled => break Ok(None),
+            done = &mut work => break Ok(Ended::Done(done)),
+            () = &mut over => break Ok(Ended::OverTime),
+            () = &mut cancelled => break Ok(Ended::Cancelled),
             turn = lines.turn(machine) => match turn? {
                 // A client that has only closed its own direction still wants the answer.
                 Turn::Received => {}

@@ -9,7 +9,9 @@ use freshet_engine::result_cache::ResultKey;
 
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::{Choice, Token};
-use crate::session::answer::{Answerer, Answerers, Asking, Known, Outcome, Relayed, Reply, TextTable, Unit, Unused};
+use crate::session::answer::{
+    Answerer, Answerers, Asking, Awaited, Known, Outcome, RawUnit, Relayed, Reply, TextTable, Unit, Unused,
+};
 use crate::session::effect::{Effect, Written};
 use crate::session::local::databases::Databases;
 use crate::session::local::databases::texts::reads::reads;
@@ -98,6 +100,14 @@ impl Answerer for LocalAnswerer {
 
     fn known(&mut self, asking: Asking) -> Option<impl Known> {
         self.known_recently(asking)
+    }
+
+    fn awaited(&mut self, asking: &Asking, unit: &RawUnit<'_>) -> Option<Awaited> {
+        self.await_recent(asking, unit)
+    }
+
+    async fn meet(&mut self, awaited: &Awaited) -> Result<(), UpstreamReason> {
+        self.meet_moment(awaited).await
     }
 
     fn end_burst(&mut self) {

@@ -53,7 +53,7 @@ impl LocalAnswerer {
         }
         let reply = hit(&kept, &served, state.freshness.name());
         self.local.note_read(&kept.relations);
-        self.note_recent(unit, settings, state.freshness, &kept, &reply);
+        self.note_recent(unit, settings, &kept, &reply);
         Some(reply)
     }
 
@@ -126,7 +126,7 @@ impl LocalAnswerer {
             let prepared = self.prepare(request)?;
             (reply.parameters, reply.statement_columns) = describe_statement(&prepared.plan);
         } else if request.choice.is_none() {
-            self.note_recent(request.unit, request.settings, request.mode, kept, &reply);
+            self.note_recent(request.unit, request.settings, kept, &reply);
         }
         Ok(reply)
     }

@@ -13,14 +13,14 @@ use parking_lot::MutexGuard;
 
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
-use crate::session::answer::{Account, Asking, Known, RawUnit, Reply, Unit};
+use crate::session::answer::{Account, Asking, Awaited, Known, RawUnit, Reply, Unit};
 use crate::session::buffer::OutBuffer;
 use crate::session::local::kept::is_confirmed;
 use crate::session::local::moment::Moments;
-use crate::session::local::recent::{FRAMES_BYTES_MAX, Table, Wanted};
+use crate::session::local::recent::{FRAMES_BYTES_MAX, Place, Recents, Table, Wanted};
 use crate::session::local::{Local, LocalAnswerer};
 use crate::session::machine::local::write_reply;
-use crate::session::settings::SessionSettings;
+use crate::session::settings::{SessionSettings, SettingsId};
 use crate::statistics::{Answered, ShapeStatistics};
 
 /// One burst's.
@@ -95,19 +95,26 @@ impl LocalAnswerer {
         })
     }
 
+    /// In exact mode: the reply that needs a moment.
+    pub(super) fn await_recent(&self, asking: &Asking, unit: &RawUnit<'_>) -> Option<Awaited> {
+        if !self.is_mirrored_database {
+            return None;
+        }
+        let recent = &self.local.recent;
+        let kept = Arc::clone(&find(recent, &mut recent.table(), unit, asking.settings.id)?.kept);
+        Some(Awaited { kept, arrival: unit.arrival, catalog_version: asking.catalog_version })
+    }
+
     /// The unit has been answered by the kept reply: the next time its bytes are enough to know that.
     pub(super) fn note_recent(
         &self,
         unit: &Unit<'_>,
         settings: &SessionSettings,
-        mode: FreshnessMode,
         kept: &Arc<CachedReply>,
         reply: &Reply,
     ) {
         let is_small = kept.rows.len() + kept.row_description.len() <= FRAMES_BYTES_MAX;
-        // In exact mode a unit by itself waits for a barrier; its bytes would never be looked for.
-        let is_alone = unit.arrival.is_none_or(|arrival| arrival.received <= arrival.end);
-        if unit.bytes.is_empty() || !is_small || (mode == FreshnessMode::Exact && is_alone) {
+        if unit.bytes.is_empty() || !is_small {
             return;
         }
         let recent = &self.local.recent;
@@ -123,24 +130,29 @@ impl LocalAnswerer {
     }
 }
 
+/// What is known of the unit's bytes, if it is of use to its session.
+fn find<'a>(recent: &Recents, table: &'a mut Table, unit: &RawUnit<'_>, settings: SettingsId) -> Option<&'a Place> {
+    let text = unit.statement.map_or(0, |statement| statement.text_number.load(Relaxed));
+    if unit.statement.is_some() && text == 0 {
+        return None;
+    }
+    let wanted = Wanted { settings, text, unit: unit.bytes };
+    let place = table.find(recent.hash(&wanted), &wanted)?;
+    let kept = &place.kept;
+    // As for any kept reply (`kept::is_of_use`); that it has the columns asked for was seen when it was found first.
+    let is_of_use = unit.statement.is_none_or(|statement| {
+        statement.catalog.load(Relaxed) == kept.catalog_version
+            && (!kept.folds_settings || statement.settings == Some(settings))
+    });
+    is_of_use.then_some(place)
+}
+
 impl Known for LocalKnown<'_> {
     fn answer(&mut self, unit: &RawUnit<'_>, out: &mut OutBuffer) -> bool {
-        let settings = self.asking.settings.id;
-        let text = unit.statement.map_or(0, |statement| statement.text_number.load(Relaxed));
-        if unit.statement.is_some() && text == 0 {
+        let Some(place) = find(&self.local.recent, &mut self.table, unit, self.asking.settings.id) else {
             return false;
-        }
-        let wanted = Wanted { settings, text, unit: unit.bytes };
-        let Some(place) = self.table.find(self.local.recent.hash(&wanted), &wanted) else { return false };
+        };
         let kept = &place.kept;
-        // As for any kept reply (`kept::is_of_use`); that it has the columns asked for was seen when it was found first.
-        let is_of_use = unit.statement.is_none_or(|statement| {
-            statement.catalog.load(Relaxed) == kept.catalog_version
-                && (!kept.folds_settings || statement.settings == Some(settings))
-        });
-        if !is_of_use {
-            return false;
-        }
         let is_shown = self
             .shown
             .as_ref()
@@ -161,7 +173,8 @@ impl Known for LocalKnown<'_> {
                 Some((found.served, unit.arrival.received, found.is_confined))
             });
             let found = found.filter(|(served, ..)| served.snapshot.catalog.version == version);
-            let Some((served, through, is_confined)) = found else { return false };
+            let Some((mut served, through, is_confined)) = found else { return false };
+            served.wait_us = self.moments.take_wait_us();
             *self.required = (*self.required).max(served.barrier);
             let generations = kept.generations_at(&served.snapshot);
             self.shown = Some(Shown { of: Arc::clone(kept), served, through, is_confined, generations });

@@ -12,8 +12,9 @@ use freshet_engine::result_cache::Keys;
 
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
-use crate::session::answer::{Answerer, Arrival};
+use crate::session::answer::{Answerer, Arrival, Awaited};
 use crate::session::local::{LocalAnswerer, Request};
+use crate::statistics::{Answered, ShapeStatistics};
 
 /// Relations that are asked for ahead.
 const AHEAD_MAX: usize = 32;
@@ -22,6 +23,8 @@ const AHEAD_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Moments {
     shared: Option<Moment>,
+    /// How long that was waited for, as long as no unit has accounted for it.
+    wait_us: u64,
     /// What later units of bursts have needed beside the relations of the first. Asked for with it the next time.
     ahead: Vec<RelationId>,
 }
@@ -46,6 +49,11 @@ impl Moment {
 impl Moments {
     pub(super) fn end(&mut self) {
         self.shared = None;
+    }
+
+    /// What the unit has waited that is the first to be answered at the moment.
+    pub(super) fn take_wait_us(&mut self) -> u64 {
+        std::mem::take(&mut self.wait_us)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -109,7 +117,7 @@ impl LocalAnswerer {
         arrival: Option<Arrival>,
     ) -> Result<Served, UpstreamReason> {
         let Some(choice) = request.choice else {
-            let served = self.acquire_shared(request, mode, relations, arrival).await?;
+            let served = self.acquire_shared(request.catalog_version, mode, relations, arrival).await?;
             // The barrier may have seen a change of the configuration, from which the session's settings are others.
             let is_same = self.configuration() == request.configuration;
             return if is_same { Ok(served) } else { Err(UpstreamReason::CatalogChanged) };
@@ -139,14 +147,35 @@ impl LocalAnswerer {
         self.acquire(request, mode, relations, request.unit.arrival).await
     }
 
+    /// The moment that a kept reply lacks. An error: upstream is to answer; what would not take another wait to find out is none.
+    pub(super) async fn meet_moment(&mut self, awaited: &Awaited) -> Result<(), UpstreamReason> {
+        let Awaited { kept, arrival, catalog_version } = awaited;
+        let relations = &kept.relations;
+        let met = self.acquire_shared(*catalog_version, FreshnessMode::Exact, relations, Some(*arrival)).await;
+        match met {
+            Ok(served) => {
+                self.moments.wait_us = served.wait_us;
+                Ok(())
+            }
+            Err(UpstreamReason::TableNotMirrored(_) | UpstreamReason::CatalogChanged) => Ok(()),
+            Err(reason) => {
+                if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
+                    statistics.set_reason(&reason);
+                    statistics.count(Answered::Relay, 0);
+                }
+                Err(reason)
+            }
+        }
+    }
+
     async fn acquire_shared(
         &mut self,
-        request: &Request<'_>,
+        catalog_version: u64,
         mode: FreshnessMode,
         relations: &[RelationId],
         arrival: Option<Arrival>,
     ) -> Result<Served, UpstreamReason> {
-        if let Some((served, _)) = self.moments.find(arrival, mode, relations, self.required, request.catalog_version) {
+        if let Some((served, _)) = self.moments.find(arrival, mode, relations, self.required, catalog_version) {
             return Ok(served);
         }
         self.moments.note_missing(relations);

@@ -72,6 +72,21 @@ impl Machine {
         count
     }
 
+    /// The unit at hand, if it may be a plain one.
+    pub fn raw_unit(&self) -> Option<RawUnit<'_>> {
+        let (length, text) = plain_unit(&self.incoming[self.taken..])?;
+        let end = self.taken + length;
+        let statement = match text {
+            Text::Own => None,
+            Text::Prepared(name) => {
+                Some(&**find_prepared(&self.virtual_statements, &self.statements, &self.unnamed, name)?)
+            }
+        };
+        let received = self.given_up + self.incoming.len() as u64;
+        let arrival = Arrival { end: self.given_up + end as u64, received };
+        Some(RawUnit { bytes: &self.incoming[self.taken..end], statement, arrival })
+    }
+
     fn leave_traces(&mut self, incoming: &[u8], traces: Traces) {
         if let Some(text) = traces.text.filter(|text| traces.last.as_ref() != Some(text)) {
             self.leave_behind(&incoming[text]);
