@@ -337,6 +337,7 @@ fn status_relation(databases: &Databases, local: &Local) -> TextTable {
         ("join_cache_bytes", join_bytes.to_string()),
         ("standby", local.freshness.standby().unwrap_or_default()),
         ("writes_told_by_keys", local.freshness.writes_told_by_keys()),
+        ("sessions_beside_barrier", local.freshness.seats().taken().to_string()),
         ("snapshots_pinned", pins.to_string()),
         ("snapshot_bytes", pinned_bytes.to_string()),
     ];

@@ -17,6 +17,7 @@ pub mod orders;
 mod patience;
 pub mod pins;
 pub mod privileges;
+pub mod seats;
 pub mod zones;
 
 use std::panic::AssertUnwindSafe;
@@ -49,6 +50,7 @@ use crate::freshness::orders::TextOrders;
 use crate::freshness::patience::within;
 use crate::freshness::pins::{PinOptions, Pins};
 use crate::freshness::privileges::Privileges;
+use crate::freshness::seats::Seats;
 use crate::freshness::zones::ZoneData;
 use crate::replication::status::{StreamReport, TableReport};
 use crate::replication::supervise::{MirrorOptions, Replication};
@@ -139,6 +141,7 @@ pub struct Freshness {
     zones: Arc<ZoneData>,
     orders: Arc<TextOrders>,
     pins: Arc<Pins>,
+    seats: Arc<Seats>,
     stopped: watch::Receiver<bool>,
 }
 
@@ -193,7 +196,8 @@ impl Freshness {
             let _ = runtime.block_on(async { tokio::join!(barrier, stream) });
             stop.send_replace(true);
         })?;
-        Ok(Self { shared, readers, privileges, zones, orders, pins, stopped })
+        let seats = Seats::new(beside_sessions.clone());
+        Ok(Self { shared, readers, privileges, zones, orders, pins, seats, stopped })
     }
 
     /// Returns when everything has been given back to upstream after the shutdown.
@@ -440,6 +444,11 @@ impl Freshness {
     /// Asks for the order of texts.
     pub fn orders(&self) -> &Arc<TextOrders> {
         &self.orders
+    }
+
+    /// Where waits for a barrier cost no change of threads.
+    pub fn seats(&self) -> &Arc<Seats> {
+        &self.seats
     }
 
     /// Who may read what.

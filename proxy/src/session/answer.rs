@@ -15,6 +15,7 @@ use freshet_engine::result_cache::CachedReply;
 use freshet_engine::types::Lsn;
 
 use crate::freshness::pins::{Choice, Token};
+use crate::freshness::seats::Seat;
 use crate::session::buffer::OutBuffer;
 use crate::session::change::Changes;
 use crate::session::effect::{Effect, Written};
@@ -67,6 +68,11 @@ pub trait Answerer: Send + 'static {
     /// Waits for that; then `known` has the unit's reply if it is still valid. An error: upstream is to answer.
     fn meet(&mut self, _awaited: &Awaited) -> impl Future<Output = Result<(), UpstreamReason>> + Send {
         async { Ok(()) }
+    }
+
+    /// The session mostly waits for moments: a place where that costs less, if there is one.
+    fn seat(&self) -> Option<Seat> {
+        None
     }
 
     /// Nothing is left to decide: the session waits for either side. What was shared by units that came together is given up.

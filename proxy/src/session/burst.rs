@@ -23,6 +23,7 @@ impl<A: Answerer> Session<A> {
         let account = known.finish();
         self.keep_alive(started);
         self.probes = 0;
+        self.note_wait(account.route);
         let elapsed = started.elapsed();
         self.context.metrics.count_hits(count, elapsed);
         self.entry.record.note_hits(count);

@@ -62,6 +62,16 @@ impl Lines {
         }
     }
 
+    /// Whether [`Self::adopt`] can be.
+    pub fn can_move(&self) -> bool {
+        !self.client.is_encrypted() && !self.upstream.is_encrypted()
+    }
+
+    /// The same lines, served by the event loop of the present thread.
+    pub fn adopt(self) -> io::Result<Self> {
+        Ok(Self { client: self.client.adopt()?, upstream: self.upstream.adopt()?, ..self })
+    }
+
     /// Writes what is queued, then reads; returns when something was read. Cancel safe: all progress is in the machine.
     pub async fn turn(&mut self, machine: &mut Machine) -> io::Result<Turn> {
         std::future::poll_fn(|cx| self.poll_turn(cx, machine)).await

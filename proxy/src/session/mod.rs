@@ -50,9 +50,11 @@ use std::time::{Duration, Instant};
 use freshet_config::FreshnessMode;
 use freshet_engine::reason::UpstreamReason;
 use prometheus_client::metrics::counter::Counter;
+use tokio::task::JoinSet;
 use tracing::debug;
 
 use crate::error::Refusal;
+use crate::freshness::seats::Seat;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
 use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, Unit, Unused};
 use crate::session::effect::{Effect, worst};
@@ -80,6 +82,8 @@ const KEEP_ALIVE: Duration = Duration::from_millis(200);
 const LEAVING: Duration = Duration::from_millis(200);
 /// Probes for one unit: the catalog may change under the first.
 const PROBES_MAX: u32 = 3;
+/// So many more answers that waited for a moment than others, and a session moves to where moments come from.
+const MOVES_AFTER: u32 = 256;
 /// PostgreSQL's own limit for the statement has been reached here.
 const OVER_TIME: UpstreamReason = UpstreamReason::OverBudget("statement_timeout");
 /// An error may pass, as one of memory does; not for ever.
@@ -145,12 +149,21 @@ pub async fn run<A: Answerer>(
         probe_failures: 0,
         probes: 0,
         probed_version,
+        waits: 0,
+        has_moved: false,
     };
-    let ended = if is_sound { session.serve(shutdown).await } else { Ok(()) };
-    if let Err(error) = ended {
-        debug!(client = %session.machine.state.login.client, %error, "session ended");
+    let ended = if is_sound { session.serve(shutdown.clone()).await } else { Ok(Served::Ended) };
+    match ended {
+        Ok(Served::Moves(seat)) => session.go_on_at(seat, shutdown).await,
+        ended => session.end(ended),
     }
-    session.close();
+}
+
+/// How a session came to the end of being served by a thread.
+enum Served {
+    Ended,
+    /// It is to be served by another.
+    Moves(Seat),
 }
 
 /// What `SHOW freshet.last` tells.
@@ -192,10 +205,14 @@ struct Session<A> {
     probes: u32,
     /// The catalog's version when the last probe was sent.
     probed_version: u64,
+    /// Rises with each answer that waited for a moment, falls with each that upstream gave.
+    waits: u32,
+    /// It lives beside the barrier.
+    has_moved: bool,
 }
 
 impl<A: Answerer> Session<A> {
-    async fn serve(&mut self, mut shutdown: Shutdown) -> io::Result<()> {
+    async fn serve(&mut self, mut shutdown: Shutdown) -> io::Result<Served> {
         let mut stopping = shutdown.clone();
         let mut drain = pin!(shutdown.reached(Phase::Draining));
         let mut stop = pin!(stopping.reached(Phase::Stopping));
@@ -205,7 +222,7 @@ impl<A: Answerer> Session<A> {
             let step = self.machine.advance();
             if is_draining && self.machine.is_between_statements() {
                 self.say_good_bye().await;
-                return Ok(());
+                return Ok(Served::Ended);
             }
             if step == Step::Decide {
                 if self.lines.is_full(&self.machine) {
@@ -214,7 +231,7 @@ impl<A: Answerer> Session<A> {
                         relieved = self.lines.relieve(&mut self.machine) => relieved?,
                         () = &mut stop => {
                             self.say_good_bye().await;
-                            return Ok(());
+                            return Ok(Served::Ended);
                         }
                     }
                 }
@@ -227,6 +244,9 @@ impl<A: Answerer> Session<A> {
                 self.failure = None;
             }
             self.note_work();
+            if !is_draining && let Some(seat) = self.seat() {
+                return Ok(Served::Moves(seat));
+            }
             self.entry.record.note_state(self.machine.state.status, self.relaying.is_some());
             self.answerer.end_burst();
             // A strict session's messages are decided upon as a whole.
@@ -239,7 +259,7 @@ impl<A: Answerer> Session<A> {
                     Turn::Over => {
                         self.note_events();
                         self.lines.finish(&mut self.machine).await;
-                        return Ok(());
+                        return Ok(Served::Ended);
                     }
                     Turn::Broken => {
                         self.machine.to_client.write(|out| write_error(out, &Refusal::UpstreamLost.fields()));
@@ -253,10 +273,40 @@ impl<A: Answerer> Session<A> {
                 () = &mut drain, if !is_draining => is_draining = true,
                 () = &mut stop, if is_draining => {
                     self.say_good_bye().await;
-                    return Ok(());
+                    return Ok(Served::Ended);
                 }
             }
         }
+    }
+
+    /// A place beside the barrier, once the session is found to wait for it all the time.
+    fn seat(&mut self) -> Option<Seat> {
+        if self.waits < MOVES_AFTER || self.has_moved || !self.lines.can_move() || !self.machine.is_settled() {
+            return None;
+        }
+        self.waits = 0;
+        let seat = self.answerer.seat()?;
+        self.has_moved = true;
+        Some(seat)
+    }
+
+    /// Goes on there; the task here lasts as long, for whoever waits for the session's end.
+    async fn go_on_at(mut self, seat: Seat, shutdown: Shutdown) {
+        let event_loop = seat.event_loop().clone();
+        let mut rest = JoinSet::new();
+        let served = async move {
+            let _seat = seat;
+            match self.lines.adopt() {
+                Ok(lines) => {
+                    self.lines = lines;
+                    let ended = self.serve(shutdown).await;
+                    self.end(ended);
+                }
+                Err(error) => debug!(%error, "a session could not be moved"),
+            }
+        };
+        rest.spawn_on(served, &event_loop);
+        rest.join_next().await;
     }
 
     /// The complete unit at hand: answered from here, or upstream.
@@ -606,6 +656,7 @@ impl<A: Answerer> Session<A> {
 
     fn account(&mut self, started: Instant, account: Account, reason: Option<UpstreamReason>) {
         self.probes = 0;
+        self.note_wait(account.route);
         let elapsed = started.elapsed();
         let metrics = &self.context.metrics;
         match (account.route, &reason) {
@@ -634,11 +685,28 @@ impl<A: Answerer> Session<A> {
         self.last = Last { account, reason, elapsed_us };
     }
 
+    /// Whether an answer waited for a moment of its own.
+    fn note_wait(&mut self, route: Answered) {
+        self.waits = match route {
+            Answered::Hit | Answered::Local if self.machine.state.freshness == FreshnessMode::Exact => {
+                self.waits.saturating_add(1)
+            }
+            Answered::Hit | Answered::Local | Answered::Capture | Answered::Relay => self.waits.saturating_sub(1),
+        };
+    }
+
     async fn say_good_bye(&mut self) {
         self.machine.to_client.write(|out| write_error(out, &Refusal::ShuttingDown.fields()));
         self.lines.finish(&mut self.machine).await;
         // With something of the client's unread, closing would take the error away from it.
         let _ = tokio::time::timeout(LEAVING, self.lines.ignore_client()).await;
+    }
+
+    fn end(self, ended: io::Result<Served>) {
+        if let Err(error) = ended {
+            debug!(client = %self.machine.state.login.client, %error, "session ended");
+        }
+        self.close();
     }
 
     fn close(self) {

@@ -9,6 +9,7 @@ use freshet_engine::result_cache::ResultKey;
 
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::{Choice, Token};
+use crate::freshness::seats::Seat;
 use crate::session::answer::{
     Answerer, Answerers, Asking, Awaited, Known, Outcome, RawUnit, Relayed, Reply, TextTable, Unit, Unused,
 };
@@ -108,6 +109,10 @@ impl Answerer for LocalAnswerer {
 
     async fn meet(&mut self, awaited: &Awaited) -> Result<(), UpstreamReason> {
         self.meet_moment(awaited).await
+    }
+
+    fn seat(&self) -> Option<Seat> {
+        self.local.freshness.seats().take()
     }
 
     fn end_burst(&mut self) {

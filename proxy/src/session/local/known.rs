@@ -173,8 +173,7 @@ impl Known for LocalKnown<'_> {
                 Some((found.served, unit.arrival.received, found.is_confined))
             });
             let found = found.filter(|(served, ..)| served.snapshot.catalog.version == version);
-            let Some((mut served, through, is_confined)) = found else { return false };
-            served.wait_us = self.moments.take_wait_us();
+            let Some((served, through, is_confined)) = found else { return false };
             *self.required = (*self.required).max(served.barrier);
             let generations = kept.generations_at(&served.snapshot);
             self.shown = Some(Shown { of: Arc::clone(kept), served, through, is_confined, generations });

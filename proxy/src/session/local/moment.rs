@@ -23,8 +23,6 @@ const AHEAD_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Moments {
     shared: Option<Moment>,
-    /// How long that was waited for, as long as no unit has accounted for it.
-    wait_us: u64,
     /// What later units of bursts have needed beside the relations of the first. Asked for with it the next time.
     ahead: Vec<RelationId>,
 }
@@ -51,17 +49,12 @@ impl Moments {
         self.shared = None;
     }
 
-    /// What the unit has waited that is the first to be answered at the moment.
-    pub(super) fn take_wait_us(&mut self) -> u64 {
-        std::mem::take(&mut self.wait_us)
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.shared.is_none()
     }
 
     /// The moment that was found for a unit before, if it is one for this unit, too; and of what the client has sent, up to
-    /// where units may have it. Nobody waits for it again.
+    /// where units may have it. All of them have waited for it, at the same time.
     pub(super) fn find(
         &self,
         arrival: Option<Arrival>,
@@ -76,7 +69,7 @@ impl Moments {
             && moment.served.barrier >= required
             && moment.served.snapshot.catalog.version == catalog_version;
         let is_good = is_good && relations.iter().all(|relation| moment.knows(*relation));
-        is_good.then(|| (Served { wait_us: 0, ..moment.served.clone() }, moment.through))
+        is_good.then(|| (moment.served.clone(), moment.through))
     }
 
     /// These relations are needed, and the moment at hand is not known for all of them.
@@ -153,11 +146,7 @@ impl LocalAnswerer {
         let relations = &kept.relations;
         let met = self.acquire_shared(*catalog_version, FreshnessMode::Exact, relations, Some(*arrival)).await;
         match met {
-            Ok(served) => {
-                self.moments.wait_us = served.wait_us;
-                Ok(())
-            }
-            Err(UpstreamReason::TableNotMirrored(_) | UpstreamReason::CatalogChanged) => Ok(()),
+            Ok(_) | Err(UpstreamReason::TableNotMirrored(_) | UpstreamReason::CatalogChanged) => Ok(()),
             Err(reason) => {
                 if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
                     statistics.set_reason(&reason);
