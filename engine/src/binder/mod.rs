@@ -17,6 +17,7 @@ mod decorrelate;
 mod dependent;
 mod enums;
 mod expression;
+mod folded;
 mod from;
 mod function;
 mod grouping;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::binder::coerce::{Needs, check_comparable, check_groupable};
 use crate::binder::expression::{Clause, Level};
+use crate::binder::folded::check_modifier;
 use crate::binder::grouping::{Grouping, has_aggregate};
 use crate::binder::output_name::output_name;
 use crate::binder::query::Unknowns;
@@ -207,6 +208,7 @@ impl Binder<'_> {
                         continue;
                     }
                     let typed = self.expression(level, expr)?;
+                    check_modifier(&typed.expr)?;
                     targets.push(Entry { typed, name, is_junk: false, unheld: None });
                 }
                 Target::Star(qualifier) => self.star(&level.scope, qualifier, &mut targets)?,

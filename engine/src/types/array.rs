@@ -413,11 +413,21 @@ pub fn write_text(bytes: &[u8], element: Element, settings: &FormatSettings, out
     out.extend(std::iter::repeat_n(b'}', dimensions.len()));
 }
 
+/// The value of an element of an array that is held. A rounded time may lie just beyond what is received from outside
+/// (timestamp.c, AdjustTimestampForTypmod).
+pub fn element_value(element: PgType, bytes: &[u8]) -> Result<Value, ParseError> {
+    match (element, bytes.try_into().map(i64::from_be_bytes)) {
+        (PgType::Timestamp, Ok(time)) => Ok(Value::Timestamp(time)),
+        (PgType::Timestamptz, Ok(time)) => Ok(Value::Timestamptz(time)),
+        _ => binary::decode(element, -1, bytes),
+    }
+}
+
 /// Appends what the element's output function prints.
 pub fn write_element_text(bytes: &[u8], element: Element, settings: &FormatSettings, out: &mut Vec<u8>) {
     match element {
         Element::Text | Element::Varchar => out.extend_from_slice(bytes),
-        _ => match binary::decode(element.pg_type(), -1, bytes) {
+        _ => match element_value(element.pg_type(), bytes) {
             Ok(value) => text::write(&value, element.pg_type(), settings, out),
             Err(_) => debug_assert!(false, "validated when it came in"),
         },

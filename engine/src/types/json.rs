@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::str::Chars;
 
-use super::array::ArrayView;
+use super::array::{ArrayView, element_value};
 use super::text::{self, ParseError};
-use super::{FormatSettings, Numeric, PgType, Value, binary};
+use super::{FormatSettings, Numeric, PgType, Value};
 
 /// Nesting that is followed here.
 pub(super) const DEPTH_MAX: usize = 200;
@@ -575,7 +575,7 @@ pub fn write_value(
             out.push('[');
             for (number, item) in array.elements().enumerate() {
                 out.push_str(if number > 0 { "," } else { "" });
-                let item = item.map_or(Ok(Value::Null), |item| binary::decode(element.pg_type(), -1, item))?;
+                let item = item.map_or(Ok(Value::Null), |item| element_value(element.pg_type(), item))?;
                 write_value(&item, element.pg_type(), settings, out)?;
             }
             out.push(']');

@@ -124,3 +124,6 @@ let pieces = HH24:MI:SS ;; HH12:MI:SS.MS AM ;; FMHH24"h "FMMI"m "SS"s" ;; DD HH2
 SELECT to_char({length}::interval, '{pieces}');
 SELECT to_char({length}::interval, ''), to_char({length}::interval, NULL);
 SELECT to_char(tz - '2024-01-01', 'HH24:MI'), to_char(i, 'DD "days" HH24:MI:SS') FROM times WHERE id IN (1, 2, 3) ORDER BY id;
+let beyond = timestamp '294276-12-31 23:59:59.999999' ;; timestamptz '294276-12-31 23:59:59.999999+00' ;; timestamp '1999-12-31 23:59:59.5'
+SELECT array[v::timestamp(3)], array[v::timestamptz(3), NULL], array_agg(v::timestamp(0)) FROM (SELECT {beyond}) s (v) GROUP BY v;
+SELECT unnest(array[v::timestamp(3)]) FROM (SELECT {beyond}) s (v);

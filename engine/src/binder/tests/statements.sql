@@ -42,7 +42,7 @@ SELECT s.k FROM (SELECT carrier AS k, name FROM airlines) s
 SELECT s.carrier, s.num FROM (SELECT carrier, distance AS num FROM flights ORDER BY 1 LIMIT 3) s
 SELECT distance, distance + 1, distance::numeric, distance::numeric(10, 1), -distance, tailnum, tailnum::text, tailnum::varchar, tailnum::varchar(3), origin, origin::text, origin::char(5), origin::char FROM flights
 SELECT EACH num2, num2::numeric(6, -2), ts3, ts3::timestamp, ts3::timestamp(0), ts3 + interval '1 day', tz::timestamp(2), tm::time(2) FROM edge
-SELECT CASE WHEN true THEN tailnum ELSE tailnum END, CASE WHEN true THEN tailnum END, COALESCE(tailnum, tailnum), COALESCE(tailnum, 'x'), NULLIF(tailnum, 'x'), GREATEST(distance, distance), NULLIF(distance, 1.0), NULLIF(distance, distance) FROM flights
+SELECT CASE WHEN true THEN tailnum ELSE tailnum END, CASE WHEN distance > 5 THEN tailnum END, COALESCE(tailnum, tailnum), COALESCE(tailnum, 'x'), NULLIF(tailnum, 'x'), GREATEST(distance, distance), NULLIF(distance, 1.0), NULLIF(distance, distance) FROM flights
 SELECT min(tailnum), max(origin), sum(distance), avg(distance), min(distance), count(distance), max(time_hour), sum(air_time), avg(air_time), sum(dep_delay) FROM flights
 SELECT 'a'::varchar(3), 'abcdef'::char(3), '1.234'::numeric(4, 2), 1.5::numeric(4, 2), '2020-01-01'::timestamp(3), varchar 'x', char 'xyz', numeric '1.50', float '1', real '2'
 -- operator resolution

@@ -1,10 +1,10 @@
 //! Functions in FROM: what each gives for one row of arguments. All are immutable; the strict ones give no rows for a NULL.
 
 use super::EvalError;
-use crate::types::array::ArrayView;
+use crate::types::array::{ArrayView, element_value};
 use crate::types::json::{Kind, meant};
 use crate::types::plain_json::{PlainJson, check_escapes};
-use crate::types::{Element, PgType, Value, binary};
+use crate::types::{Element, PgType, Value};
 
 /// One entry: a name that PostgreSQL resolves to this function for these types.
 #[derive(Debug)]
@@ -157,7 +157,7 @@ fn unnest(arguments: &[Value], out: &mut Vec<Value>) -> Result<(), EvalError> {
     let element = element.ok_or_else(|| EvalError::Beyond("unnest of an unknown element type".to_owned()))?;
     for item in ArrayView::of(bytes).elements() {
         out.push(match item {
-            Some(bytes) => binary::decode(element, -1, bytes)?,
+            Some(bytes) => element_value(element, bytes)?,
             None => Value::Null,
         });
     }
