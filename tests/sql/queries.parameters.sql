@@ -13,6 +13,8 @@ SELECT p.id, s.id FROM people p JOIN LATERAL (SELECT v.id FROM visits v WHERE v.
 SELECT t.id, (SELECT count(*) FROM people p WHERE p.team = t.id LIMIT $1) FROM teams t ORDER BY 1 => 1
 SELECT t.id, (SELECT count(*) FROM people p WHERE p.team = t.id LIMIT $1) FROM teams t ORDER BY 1 => 0
 SELECT id FROM people ORDER BY id LIMIT $1 OFFSET $2 => 2 | 1
+SELECT id FROM people WHERE team BETWEEN SYMMETRIC $1 AND $2 ORDER BY id => 3 | 2
+SELECT id, $1 BETWEEN SYMMETRIC team AND boss, salary NOT BETWEEN SYMMETRIC $2 AND 5000 FROM people ORDER BY id => 2 | 800.5
 -- relay: an error that upstream raises
 SELECT t.id FROM teams t WHERE EXISTS (SELECT 1 FROM people p WHERE p.team = t.id LIMIT $1) ORDER BY 1 => -1
 -- relay: an error that upstream raises, without any row

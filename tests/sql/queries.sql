@@ -58,6 +58,16 @@ SELECT id FROM people WHERE id IN (SELECT person FROM visits WHERE page IN (SELE
 SELECT id FROM people WHERE id IN (SELECT max(person) FROM visits GROUP BY page) ORDER BY id;
 SELECT id FROM people WHERE id IN (SELECT person FROM visits ORDER BY took DESC NULLS LAST, id LIMIT 5) ORDER BY id;
 SELECT id FROM people WHERE id IN (SELECT DISTINCT person FROM tags UNION SELECT id FROM teams) ORDER BY id;
+SELECT id FROM people WHERE team BETWEEN SYMMETRIC 3 AND 2 ORDER BY id;
+SELECT id FROM people WHERE team NOT BETWEEN SYMMETRIC boss AND 2 AND salary BETWEEN SYMMETRIC 1200.0 AND '800.5' ORDER BY id;
+SELECT id, born BETWEEN SYMMETRIC '1990-12-31' AND '1980-01-01' AS b, name NOT BETWEEN SYMMETRIC 'e' AND 'b' AS n, score BETWEEN SYMMETRIC 5 AND 0.5 FROM people ORDER BY id;
+SELECT id, team BETWEEN SYMMETRIC (SELECT max(id) FROM teams t WHERE t.id < p.boss) AND (SELECT min(v) FROM holes) FROM people p ORDER BY id;
+SELECT team, max(salary) BETWEEN SYMMETRIC 1200 AND min(boss) FROM people GROUP BY team HAVING count(*) BETWEEN SYMMETRIC 3 AND 2 ORDER BY team;
+SELECT count(*) FROM people a JOIN people b ON b.id BETWEEN SYMMETRIC a.id + 1 AND a.boss;
+-- relay: rows as values
+SELECT id FROM people WHERE (team, boss) BETWEEN SYMMETRIC (2, 1) AND (1, 9) ORDER BY id;
+-- relay: an error that upstream raises
+SELECT id FROM people WHERE team BETWEEN SYMMETRIC 'x' AND 2;
 -- relay: several rows as a value
 SELECT (SELECT id FROM people);
 -- relay: several rows as a value

@@ -140,7 +140,14 @@ impl Binder<'_> {
                 Ok(Typed::bool(BoundExpr::IsBool { operand, expected: *expected, negated: *negated }))
             }
             Expr::IsDistinct { left, right, negated } => self.is_distinct(level, left, right, *negated),
-            Expr::Between { operand, low, high, negated } => self.between(level, operand, low, high, *negated),
+            Expr::Between { operand, low, high, negated, is_symmetric } => {
+                let bounds = [&**low, &**high];
+                if *is_symmetric {
+                    self.between_symmetric(level, operand, bounds, *negated)
+                } else {
+                    self.between(level, operand, bounds, *negated)
+                }
+            }
             Expr::In { operand, list, negated } => self.in_list(level, operand, list, *negated),
             Expr::Case { operand, branches, otherwise } => {
                 self.case(level, operand.as_deref(), branches, otherwise.as_deref())
@@ -307,17 +314,60 @@ impl Binder<'_> {
         Ok(typed.clone())
     }
 
+    /// A copy of an expression that PostgreSQL transforms anew: a parameter whose type was decided meanwhile has that type.
+    fn transformed_again(&mut self, typed: &Typed) -> Bound<Typed> {
+        let mut copy = self.repeat(typed)?;
+        let is_open = copy.is_unknown() && copy.strength != CollationStrength::Explicit;
+        if let BoundExpr::Parameter { index, expr_type } = &mut copy.expr
+            && is_open
+            && let Some(Some(known)) = self.parameters.get(*index).copied()
+        {
+            (*expr_type, copy.strength) = self.plain_type(known)?;
+            copy.expr_type = *expr_type;
+        }
+        Ok(copy)
+    }
+
     /// transformAExprBetween: two comparisons of the same operand.
-    fn between(&mut self, level: &mut Level, operand: &Expr, low: &Expr, high: &Expr, negated: bool) -> Bound<Typed> {
+    fn between(&mut self, level: &mut Level, operand: &Expr, bounds: [&Expr; 2], negated: bool) -> Bound<Typed> {
         let operand = self.expression(level, operand)?;
-        let again = self.repeat(&operand)?;
         let (above, below) = if negated { ("<", ">") } else { (">=", "<=") };
-        let low = self.expression(level, low)?;
-        let first = self.operator(above, Some(operand), low)?;
-        let high = self.expression(level, high)?;
+        let low = self.expression(level, bounds[0])?;
+        let first = self.operator(above, Some(operand.clone()), low)?;
+        let again = self.transformed_again(&operand)?;
+        let high = self.expression(level, bounds[1])?;
         let second = self.operator(below, Some(again), high)?;
         let parts = vec![first.expr, second.expr];
         Ok(Typed::bool(if negated { BoundExpr::Or(parts) } else { BoundExpr::And(parts) }))
+    }
+
+    /// transformAExprBetween, AEXPR_BETWEEN_SYM and AEXPR_NOT_BETWEEN_SYM: `(x >= a AND x <= b) OR (x >= b AND x <= a)`, or
+    /// `(x < a OR x > b) AND (x < b OR x > a)`. Each comparison resolves the types of its own copies, in this order.
+    fn between_symmetric(
+        &mut self,
+        level: &mut Level,
+        operand: &Expr,
+        bounds: [&Expr; 2],
+        negated: bool,
+    ) -> Bound<Typed> {
+        let (above, below) = if negated { ("<", ">") } else { (">=", "<=") };
+        let operand = self.expression(level, operand)?;
+        let first = self.expression(level, bounds[0])?;
+        let above_first = self.operator(above, Some(operand.clone()), first.clone())?.expr;
+        let again = self.transformed_again(&operand)?;
+        let second = self.expression(level, bounds[1])?;
+        let below_second = self.operator(below, Some(again), second.clone())?.expr;
+        let mut compared = |symbol: &str, bound: &Typed| -> Bound<BoundExpr> {
+            let again = self.transformed_again(&operand)?;
+            let bound = self.transformed_again(bound)?;
+            Ok(self.operator(symbol, Some(again), bound)?.expr)
+        };
+        let (above_second, below_first) = (compared(above, &second)?, compared(below, &first)?);
+        let ranges = [vec![above_first, below_second], vec![above_second, below_first]].into_iter();
+        Ok(Typed::bool(match negated {
+            true => BoundExpr::And(ranges.map(BoundExpr::Or).collect()),
+            false => BoundExpr::Or(ranges.map(BoundExpr::And).collect()),
+        }))
     }
 
     /// transformAExprIn: items without columns, if more than one, take a common type with the operand (they become an

@@ -271,6 +271,8 @@ pub enum Expr {
         low: Box<Self>,
         high: Box<Self>,
         negated: bool,
+        /// SYMMETRIC: between the two, whichever is the greater.
+        is_symmetric: bool,
     },
     In {
         operand: Box<Self>,

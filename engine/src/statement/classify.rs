@@ -452,7 +452,7 @@ fn closes_alias_position(tokens: &[Token<'_>], index: usize) -> bool {
 
 /// Keywords that stand before a parenthesis without calling a function by that name.
 static NOT_CALLED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
-    "all and any array as between by case check coalesce conflict cross cube distinct else end except exists filter from \
+    "all and any array as asymmetric between by case check coalesce conflict cross cube distinct else end except exists filter from \
      full greatest group grouping having ilike in inner intersect into is join key lateral least left like limit natural \
      not nothing nullif offset on only or order over overlaps partition recursive returning right rollup row select \
      set sets similar some symmetric table tablesample then union unique update using values when where window with within \

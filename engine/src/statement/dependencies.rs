@@ -170,7 +170,7 @@ const REFUSED: [&str; 31] = [
 /// System columns, by any spelling.
 pub(crate) const SYSTEM: [&str; 7] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid"];
 /// Words of the grammar that may stand before a parenthesis without being called.
-const GRAMMAR: [&str; 76] = [
+const GRAMMAR: [&str; 78] = [
     "select",
     "from",
     "where",
@@ -196,6 +196,8 @@ const GRAMMAR: [&str; 76] = [
     "except",
     "distinct",
     "between",
+    "symmetric",
+    "asymmetric",
     "like",
     "ilike",
     "to",

@@ -420,6 +420,7 @@ fn kind_of(token: &Token<'_>, folded: &str, last: Last) -> Last {
         },
         TokenKind::Word => match folded {
             "like" | "ilike" | "between" | "and" => Last::Comparison,
+            "symmetric" | "asymmetric" if last == Last::Comparison => Last::Comparison,
             "in" => Last::In,
             "group" | "order" => Last::GroupOrOrder,
             "to_timestamp" | "to_date" => Last::DateFunction,
@@ -613,6 +614,8 @@ mod tests {
         let values: Vec<(Oid, &str)> = lifted.literals.iter().map(|(oid, value)| (*oid, &**value)).collect();
         assert_eq!(values, [(23, "5"), (0, "x%"), (1700, "1.50"), (20, "3000000000"), (0, "p"), (0, "q")]);
         assert_eq!(lifted.shape, shape(&sql.replace("'p'", "'o'").replace("b=5", "b = 17")).text);
+        let symmetric = lift("SELECT a FROM t WHERE a NOT BETWEEN SYMMETRIC 9 AND 1").expect("some");
+        assert_eq!(symmetric.text, "SELECT a FROM t WHERE a NOT BETWEEN SYMMETRIC  $1  AND  $2 ");
         assert_eq!(lift("SELECT a FROM t WHERE b = 'it''s'").map(|l| l.literals), Some(vec![(0, "it's".to_owned())]));
         assert!(lift("SELECT CASE WHEN a = 1 THEN 2 ELSE 3 END FROM t").is_some_and(|l| l.literals.len() == 1));
     }

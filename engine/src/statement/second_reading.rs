@@ -21,7 +21,7 @@ const NESTING_MAX: usize = 150;
 /// Ok if the statement is one query whose relations have exactly the names `expected` (without schemas).
 pub fn confirm<'a>(sql: &str, expected: impl Iterator<Item = &'a str>) -> Result<(), UpstreamReason> {
     let refuse = |why: String| UpstreamReason::NotParsed(format!("by the second parser: {why}").into());
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, &without_only(sql))
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, &with_known_words(sql))
         .tokenize()
         .map_err(|error| refuse(error.to_string()))?;
     let statements = Parser::new(&PostgreSqlDialect {})
@@ -76,16 +76,20 @@ fn without_types(tokens: Vec<Token>) -> Vec<Token> {
     kept.map(|at| tokens[at].clone()).collect()
 }
 
-/// The second parser takes ONLY for a table. It is reserved: without quotes it names nothing, and it stands before tables or,
-/// behind ROW or ROWS, at the end of FETCH FIRST (gram.y).
-fn without_only(sql: &str) -> Cow<'_, str> {
+/// The second parser takes ONLY for a table, and SYMMETRIC and ASYMMETRIC for columns. They are reserved: without quotes they
+/// name nothing (gram.y). ONLY stands before tables or, behind ROW or ROWS, at the end of FETCH FIRST, the others behind BETWEEN.
+fn with_known_words(sql: &str) -> Cow<'_, str> {
     let Ok(tokens) = lexer::tokens(sql) else { return Cow::Borrowed(sql) };
-    let is_fetch =
-        |at: usize| at.checked_sub(1).is_some_and(|at| ["row", "rows"].iter().any(|w| tokens[at].is_word(w)));
-    let words = tokens.iter().enumerate().filter(|(at, token)| token.is_word("only") && !is_fetch(*at));
+    let is_behind = |at: usize, words: &[&str]| {
+        at.checked_sub(1).is_some_and(|before| words.iter().any(|word| tokens[before].is_word(word)))
+    };
+    let is_unknown = |at: usize, token: &lexer::Token<'_>| {
+        let is_symmetry = token.is_word("symmetric") || token.is_word("asymmetric");
+        (token.is_word("only") && !is_behind(at, &["row", "rows"])) || (is_symmetry && is_behind(at, &["between"]))
+    };
     let mut text = Cow::Borrowed(sql);
-    for (_, token) in words {
-        text.to_mut().replace_range(token.start..token.end(), "    ");
+    for (_, token) in tokens.iter().enumerate().filter(|(at, token)| is_unknown(*at, token)) {
+        text.to_mut().replace_range(token.start..token.end(), &" ".repeat(token.text.len()));
     }
     text
 }
@@ -148,6 +152,8 @@ mod tests {
         assert!(confirmed("SELECT sum(a) OVER (ORDER BY a ROWS 1 PRECEDING EXCLUDE TIES) FROM t", &["t"]));
         assert!(confirmed("SELECT a FROM ONLY t x, only u JOIN ONLY \"only\" o USING (a)", &["t", "u", "only"]));
         assert!(confirmed("SELECT a FROM t FETCH FIRST 2 ROWS ONLY", &["t"]));
+        assert!(confirmed("SELECT a FROM t WHERE a NOT BETWEEN SYMMETRIC 2 AND (SELECT b FROM u)", &["t", "u"]));
+        assert!(confirmed("SELECT a BETWEEN ASYMMETRIC 2 AND 3, a \"symmetric\" FROM t", &["t"]));
         assert!(confirmed("SELECT * FROM (SELECT * FROM t) s WHERE a IN ('t2')", &["t"]));
         assert!(confirmed("SELECT * FROM generate_series(1, 2) g, t WHERE a IN (SELECT b FROM u)", &["t", "u"]));
         assert!(confirmed("WITH t AS (SELECT * FROM t) SELECT * FROM t UNION SELECT * FROM u", &["t", "u"]));

@@ -17,6 +17,16 @@ SELECT {v} IN (1, 3), {v} IN (1, NULL), {v} NOT IN (3, NULL), {v} NOT IN (3), {v
 let o = = ;; <> ;; < ;; <= ;; > ;; >=
 SELECT ({v}, 2) {o} (1, {v}), ROW(1, {v}, 3) {o} ROW(1, 2, 3);
 SELECT {v} IS DISTINCT FROM 1, {v} IS NOT DISTINCT FROM NULL, {v}::int IS DISTINCT FROM 2.0, {v} BETWEEN 1 AND 2, {v} NOT BETWEEN 2 AND 1;
+let low = 1 ;; 2.5 ;; NULL ;; '3'
+let high = 0 ;; 3 ;; NULL::numeric
+SELECT {v} BETWEEN SYMMETRIC {low} AND {high}, {v} NOT BETWEEN SYMMETRIC {low} AND {high}, {v} BETWEEN SYMMETRIC {high} AND {low}, {v} NOT BETWEEN ASYMMETRIC {low} AND {high};
+SELECT id FROM numbers WHERE i NOT BETWEEN SYMMETRIC s AND {low} OR n2 BETWEEN SYMMETRIC {high} AND s ORDER BY id;
+let not = NOT ;; 
+SELECT 'b' {not} BETWEEN SYMMETRIC 'c' AND 'a', 'b' {not} BETWEEN SYMMETRIC 'c' AND NULL, 1 {not} BETWEEN SYMMETRIC 'x' AND 2, true {not} BETWEEN SYMMETRIC true AND 1;
+SELECT id, t {not} BETWEEN SYMMETRIC v AND 'm', u {not} BETWEEN SYMMETRIC '12345678-1234-1234-1234-123456789abc' AND u FROM texts ORDER BY id;
+SELECT id, (i {not} BETWEEN SYMMETRIC s AND 7) IS NULL, count(*) FILTER (WHERE i {not} BETWEEN SYMMETRIC 9 AND s) OVER () FROM numbers ORDER BY id;
+SELECT i {not} BETWEEN SYMMETRIC 9 AND 1 FROM numbers WHERE id = 1;
+SELECT ({v}, 2) {not} BETWEEN SYMMETRIC (1, 3) AND (1, 1);
 SELECT id, i IS NULL AND s IS NULL, i > 5 AND s < 5, i > 5 OR s IS NULL, NOT (i > 5) FROM numbers ORDER BY id;
 SELECT id, CASE WHEN i > 5 THEN 'big' WHEN i IS NULL THEN 'none' ELSE i::text END, CASE s WHEN 1 THEN b WHEN 2 THEN n2 END FROM numbers ORDER BY id;
 SELECT id FROM numbers WHERE i NOT IN (7, NULL);

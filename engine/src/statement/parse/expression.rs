@@ -372,14 +372,15 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn between(&mut self, left: Expr, negated: bool) -> Parsed<Expr> {
-        if self.accept_word("symmetric") {
-            return Err(unsupported("BETWEEN SYMMETRIC"));
+        let is_symmetric = self.accept_word("symmetric");
+        if !is_symmetric {
+            self.accept_word("asymmetric");
         }
-        self.accept_word("asymmetric");
         let low = self.climb(0, Form::B)?;
         self.expect_word("and")?;
         let high = self.climb(precedence::LIKE + 1, Form::A)?;
-        Ok(Expr::Between { operand: Box::new(left), low: Box::new(low), high: Box::new(high), negated })
+        let (operand, low, high) = (Box::new(left), Box::new(low), Box::new(high));
+        Ok(Expr::Between { operand, low, high, negated, is_symmetric })
     }
 
     fn in_list(&mut self, left: Expr, negated: bool) -> Parsed<Expr> {
