@@ -169,10 +169,11 @@ fn identity(shape: &Shape, query: &BoundQuery) -> String {
     text
 }
 
-/// The query without its outermost limit; None if it has none.
+/// The query without its outermost limit; None if it has none, or one that leaves nothing open: WITH TIES, from the first row on.
 fn without_limit(query: &BoundQuery) -> Option<BoundQuery> {
     fn strip(relation: &BoundRelation) -> Option<BoundRelation> {
         match relation {
+            BoundRelation::Limit { offset: None, with_ties: true, .. } => None,
             BoundRelation::Limit { input, .. } => Some((**input).clone()),
             BoundRelation::Project { input, expressions } => {
                 Some(BoundRelation::Project { input: Box::new(strip(input)?), expressions: expressions.clone() })

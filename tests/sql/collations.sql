@@ -100,3 +100,10 @@ SELECT id, coalesce(c, 'q  ' COLLATE "C"), coalesce('q  ' COLLATE "C", v), nulli
 SELECT count(*) FROM words WHERE 'Z' > nullif(w, cc);
 SELECT max(nullif(w, cc)), max(nullif(cc, w)), max(nullif(w, '9' COLLATE "C")), max(nullif(w, v)) FROM words;
 SELECT id, rank() OVER (ORDER BY greatest(w, 'b')) FROM words ORDER BY id;
+SELECT w FROM words ORDER BY w FETCH FIRST 4 ROWS WITH TIES;
+SELECT w FROM words ORDER BY w DESC FETCH FIRST 1 ROW WITH TIES;
+SELECT lower(w), id > 4 FROM words WHERE w > 'aa' ORDER BY lower(w), id > 4 FETCH FIRST 2 ROWS WITH TIES;
+SELECT c, id % 2 FROM words ORDER BY c NULLS FIRST, id % 2 FETCH FIRST 1 ROW WITH TIES;
+SELECT cc FROM words WHERE w >= 'apple' ORDER BY cc OFFSET 1 FETCH FIRST 12 ROWS WITH TIES;
+SELECT id FROM words WHERE w BETWEEN SYMMETRIC 'n' AND 'a' ORDER BY id;
+SELECT id FROM words WHERE cc NOT BETWEEN SYMMETRIC 'n' AND 'B' ORDER BY id;

@@ -19,3 +19,12 @@ SELECT id, $1 BETWEEN SYMMETRIC team AND boss, salary NOT BETWEEN SYMMETRIC $2 A
 SELECT t.id FROM teams t WHERE EXISTS (SELECT 1 FROM people p WHERE p.team = t.id LIMIT $1) ORDER BY 1 => -1
 -- relay: an error that upstream raises, without any row
 SELECT t.id FROM teams t WHERE EXISTS (SELECT 1 FROM nothing p WHERE p.v = t.id OFFSET $1) ORDER BY 1 => -1
+SELECT * FROM (SELECT id, team FROM people ORDER BY team FETCH FIRST $1 ROWS WITH TIES) q ORDER BY 1, 2 => 1
+SELECT team FROM people ORDER BY team DESC OFFSET $2 FETCH FIRST ($1 + 1) ROWS WITH TIES => 1 | 1
+SELECT id, team FROM people ORDER BY team FETCH FIRST $1 ROWS WITH TIES => 0
+SELECT * FROM (SELECT id, team FROM people ORDER BY team FETCH FIRST $1 ROWS WITH TIES) q ORDER BY 1, 2 => \N
+SELECT team FROM people ORDER BY team OFFSET $1 FETCH FIRST 9223372036854775807 ROWS WITH TIES => 2
+SELECT t.id, s.id FROM teams t JOIN LATERAL (SELECT p.id FROM people p WHERE p.team = t.id ORDER BY p.salary DESC FETCH FIRST $1 ROWS WITH TIES) s ON true ORDER BY 1, 2 => 1
+SELECT t.id, s.id FROM teams t JOIN LATERAL (SELECT p.id FROM people p WHERE p.team = t.id ORDER BY p.salary DESC FETCH FIRST $1 ROWS WITH TIES) s ON true ORDER BY 1, 2 => \N
+-- relay: an error that upstream raises
+SELECT id, team FROM people ORDER BY team FETCH FIRST $1 ROWS WITH TIES => -1

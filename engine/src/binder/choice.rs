@@ -50,7 +50,7 @@ struct Context {
 }
 
 impl BoundQuery {
-    /// What PostgreSQL may choose in the answer of this query, which has no outermost LIMIT (any more).
+    /// What PostgreSQL may choose in the answer of this query, which has no outermost LIMIT (any more) that leaves rows open.
     pub(crate) fn choice(&self) -> Choice {
         let context = Context::of(self);
         let open = context.open(&self.root);
@@ -213,6 +213,16 @@ impl Context {
                 Open { columns: vec![is_open; columns.len()], rows: is_open }
             }
             BoundRelation::Sort { input, .. } => self.open(input),
+            // Ties come whole, unless an offset begins among some.
+            BoundRelation::Limit { input, limit, offset: None, with_ties: true } => {
+                let Open { columns, rows } = self.open(input);
+                let keys = match &**input {
+                    BoundRelation::Sort { keys, .. } => keys.as_slice(),
+                    _ => &[],
+                };
+                let is_open = self.any_open(limit.iter().chain(keys.iter().map(|key| &key.expr)), &columns);
+                Open { columns, rows: rows || is_open }
+            }
             BoundRelation::Limit { input, .. } => Open { rows: true, ..self.open(input) },
         }
     }

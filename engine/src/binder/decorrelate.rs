@@ -7,6 +7,7 @@
 mod pull;
 
 use crate::binder::dependent::Independent;
+use crate::binder::query::RowLimits;
 use crate::binder::relation::{AGGREGATE_BASE, RIGHT_BASE, SCALAR_BASE, any_column, as_outer, map_columns};
 use crate::binder::subquery::{Asked, Subquery, all_of, conjuncts, placed};
 use crate::binder::typed::children_mut;
@@ -401,6 +402,7 @@ fn existence(relation: BoundRelation) -> Bound<BoundRelation> {
             input,
             limit: Some(BoundExpr::Literal { value: Value::Int8(1..), .. }),
             offset: None,
+            ..
         } => existence(*input)?,
         BoundRelation::Aggregate { groups, .. } if groups.is_empty() => {
             return Err(unsupported("EXISTS of an aggregate"));
@@ -452,6 +454,7 @@ fn is_aggregate(relation: &BoundRelation) -> bool {
             input,
             limit: Some(BoundExpr::Literal { value: Value::Int8(1..), .. }),
             offset: None,
+            ..
         } => is_aggregate(input),
         BoundRelation::Aggregate { groups, .. } => groups.is_empty(),
         _ => false,
@@ -567,6 +570,10 @@ fn first_column_type(relation: &BoundRelation) -> Option<ExprType> {
 
 /// row_number() by itself.
 pub(super) fn row_number(partition: Vec<BoundExpr>, order: Vec<SortKey>) -> WindowCall {
+    numbering(WindowFunction::RowNumber, partition, order)
+}
+
+fn numbering(function: WindowFunction, partition: Vec<BoundExpr>, order: Vec<SortKey>) -> WindowCall {
     let frame = WindowFrame {
         unit: FrameUnit::Rows,
         start: FrameBound::UnboundedPreceding,
@@ -574,7 +581,7 @@ pub(super) fn row_number(partition: Vec<BoundExpr>, order: Vec<SortKey>) -> Wind
         exclusion: Exclusion::Nothing,
     };
     WindowCall {
-        function: WindowKind::Function(WindowFunction::RowNumber),
+        function: WindowKind::Function(function),
         arguments: Vec::new(),
         filter: None,
         partition,
@@ -584,17 +591,21 @@ pub(super) fn row_number(partition: Vec<BoundExpr>, order: Vec<SortKey>) -> Wind
     }
 }
 
-/// LIMIT and OFFSET for each value of `partition`.
+/// LIMIT and OFFSET for each value of `partition`. WITH TIES, a row's number is that of the first one that is equal by the order.
 pub(super) fn first_of_each(
     input: BoundRelation,
     partition: Vec<BoundExpr>,
     order: Vec<SortKey>,
-    limit: Option<BoundExpr>,
-    offset: Option<BoundExpr>,
+    limits: RowLimits,
 ) -> Bound<BoundRelation> {
+    let RowLimits { limit, offset, with_ties } = limits;
+    if with_ties && (offset.is_some() || order.is_empty()) {
+        return Err(unsupported("FETCH FIRST WITH TIES and OFFSET in a correlated subquery"));
+    }
     let width = input.width();
     let (limit, offset) = (limit.map(|limit| counted(limit, &LIMIT)), offset.map(|offset| counted(offset, &OFFSET)));
-    let number = row_number(partition, order);
+    let function = if with_ties { WindowFunction::Rank } else { WindowFunction::RowNumber };
+    let number = numbering(function, partition, order);
     let numbered = BoundRelation::Window { input: Box::new(input), calls: vec![number] };
     let column = || BoundExpr::Column { index: width, expr_type: INT8 };
     let call = |function: &'static Function, arguments, expr_type| BoundExpr::Call { function, arguments, expr_type };

@@ -8,6 +8,7 @@
 use crate::binder::choice::takes_order;
 use crate::binder::coerce::check_groupable;
 use crate::binder::decorrelate::{INT8, counts, first_of_each, is_count, mentions, placeholder, reordered, row_number};
+use crate::binder::query::RowLimits;
 use crate::binder::relation::{AGGREGATE_BASE, any_column, as_outer, is_own_column, map_columns};
 use crate::binder::subquery::{all_of, conjuncts};
 use crate::binder::typed::{CollationStrength, Typed, children};
@@ -220,7 +221,9 @@ impl Binder<'_> {
                 // Else nobody sees it.
                 Ok(if self.order_shows { BoundRelation::Sort { input: Box::new(input), keys } } else { input })
             }
-            BoundRelation::Limit { input, limit, offset } => self.limit_for_each(*input, limit, offset, domain),
+            BoundRelation::Limit { input, limit, offset, with_ties } => {
+                self.limit_for_each(*input, RowLimits { limit, offset, with_ties }, domain)
+            }
             BoundRelation::SetOperation { operation, is_all, left, right, mut columns } => {
                 columns.extend(domain.key_types());
                 let left = Box::new(Self::keyed(self.for_each(*left, domain)?, width, domain));
@@ -395,15 +398,9 @@ impl Binder<'_> {
         Ok(moved_back(windowed, width, domain, all))
     }
 
-    fn limit_for_each(
-        &mut self,
-        input: BoundRelation,
-        limit: Option<BoundExpr>,
-        offset: Option<BoundExpr>,
-        domain: &Domain,
-    ) -> Bound<BoundRelation> {
+    fn limit_for_each(&mut self, input: BoundRelation, limits: RowLimits, domain: &Domain) -> Bound<BoundRelation> {
         // A number that is not known yet may raise.
-        if ![&limit, &offset].into_iter().flatten().all(is_count) {
+        if ![&limits.limit, &limits.offset].into_iter().flatten().all(is_count) {
             return Err(unsupported("LIMIT in a correlated subquery"));
         }
         let width = input.width();
@@ -414,7 +411,7 @@ impl Binder<'_> {
         keys.iter_mut().for_each(|key: &mut SortKey| domain.put(&mut key.expr, width));
         let input = self.for_each(input, domain)?;
         let order = keys.clone();
-        let first = first_of_each(input, domain.keys_at(width).collect(), keys, limit, offset)?;
+        let first = first_of_each(input, domain.keys_at(width).collect(), keys, limits)?;
         // Without the number.
         let first = first_columns(first, width + domain.width());
         Ok(match self.order_shows && !order.is_empty() {

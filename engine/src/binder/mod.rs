@@ -453,6 +453,8 @@ pub enum BoundRelation {
         input: Box<Self>,
         limit: Option<BoundExpr>,
         offset: Option<BoundExpr>,
+        /// The last row comes with all that are equal to it by the keys of the input, which is a Sort.
+        with_ties: bool,
     },
 }
 

@@ -98,16 +98,20 @@ impl Binder<'_> {
         if !keys.is_empty() {
             relation = BoundRelation::Sort { input: Box::new(relation), keys };
         }
+        Ok(Selected { relation: self.row_limits(query)?.put_over(relation), columns })
+    }
+
+    /// OFFSET and LIMIT of the query.
+    pub(super) fn row_limits(&mut self, query: &Query) -> Bound<RowLimits> {
         let offset = self.count(query.offset.as_ref())?;
         let limit = self.count(query.limit.as_ref())?;
-        if limit.is_some() || offset.is_some() {
-            relation = BoundRelation::Limit { input: Box::new(relation), limit, offset };
-        }
-        Ok(Selected { relation, columns })
+        // Without a last row nothing is tied to it (nodeLimit.c, noCount).
+        let with_ties = query.with_ties && limit.is_some();
+        Ok(RowLimits { limit, offset, with_ties })
     }
 
     /// transformLimitClause. None: no limit.
-    pub(super) fn count(&mut self, expr: Option<&Expr>) -> Bound<Option<BoundExpr>> {
+    fn count(&mut self, expr: Option<&Expr>) -> Bound<Option<BoundExpr>> {
         let Some(expr) = expr else { return Ok(None) };
         let mut level = Level::new(Scope::default(), Clause::Limit);
         let typed = self.expression(&mut level, expr)?;
@@ -126,6 +130,24 @@ impl Binder<'_> {
             }
             _ => Ok(Some(count)),
         }
+    }
+}
+
+/// Which rows of an order are wanted.
+#[derive(Debug)]
+pub(super) struct RowLimits {
+    pub(super) limit: Option<BoundExpr>,
+    pub(super) offset: Option<BoundExpr>,
+    pub(super) with_ties: bool,
+}
+
+impl RowLimits {
+    pub(super) fn put_over(self, relation: BoundRelation) -> BoundRelation {
+        let Self { limit, offset, with_ties } = self;
+        if limit.is_none() && offset.is_none() {
+            return relation;
+        }
+        BoundRelation::Limit { input: Box::new(relation), limit, offset, with_ties }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::binder::expression::{Clause, Level};
 use crate::binder::folded::check_modifier;
 use crate::binder::grouping::{Grouping, has_aggregate};
 use crate::binder::output_name::output_name;
-use crate::binder::query::Unknowns;
+use crate::binder::query::{RowLimits, Unknowns};
 use crate::binder::relation::{SUBQUERY_BASE, WINDOW_BASE, any_column, map_columns};
 use crate::binder::scope::{Scope, ScopeColumn, not_held};
 use crate::binder::sets::untyped;
@@ -100,8 +100,7 @@ impl Binder<'_> {
         if has_rows && !level.windows.is_empty() {
             return Err(unsupported("a function that returns rows beside a window"));
         }
-        let offset = self.count(query.offset.as_ref())?;
-        let limit = self.count(query.limit.as_ref())?;
+        let limits = self.row_limits(query)?;
         let mut columns = Vec::new();
         for target in targets.iter_mut().filter(|target| !target.is_junk) {
             let untyped = match unknowns {
@@ -138,7 +137,7 @@ impl Binder<'_> {
         relation = self.windowed(relation, &mut level, &mut targets)?;
         let computed = targets.iter_mut().map(|target| &mut target.typed.expr).collect();
         relation = self.attached(relation, &level, computed)?;
-        let relation = finished(relation, &select.quantifier, &targets, order, on, limit, offset)?;
+        let relation = finished(relation, &select.quantifier, &targets, order, on, limits)?;
         Ok(Selected { relation, columns })
     }
 
@@ -498,8 +497,7 @@ fn finished(
     targets: &[Entry],
     order: Vec<Order>,
     on: Vec<usize>,
-    limit: Option<BoundExpr>,
-    offset: Option<BoundExpr>,
+    limits: RowLimits,
 ) -> Bound<BoundRelation> {
     // Junk that ORDER BY does not use served GROUP BY.
     let mut kept: Vec<usize> = Vec::new();
@@ -522,8 +520,8 @@ fn finished(
         relation = BoundRelation::Distinct { input: Box::new(relation), columns };
     }
     let column = |index: usize, target: usize| BoundExpr::Column { index, expr_type: targets[target].typed.expr_type };
+    let mut keys = Vec::with_capacity(order.len());
     if !order.is_empty() {
-        let mut keys = Vec::with_capacity(order.len());
         for key in &order {
             let index = kept.iter().position(|index| *index == key.target).ok_or_else(|| unsupported("ORDER BY"))?;
             keys.push(SortKey {
@@ -532,16 +530,18 @@ fn finished(
                 nulls_first: key.nulls_first,
             });
         }
-        relation = BoundRelation::Sort { input: Box::new(relation), keys };
+        relation = BoundRelation::Sort { input: Box::new(relation), keys: keys.clone() };
     }
     if !on.is_empty() {
         let place = |target: &usize| kept.iter().position(|index| index == target).map(|index| column(index, *target));
-        let keys = on.iter().filter_map(place).collect();
-        relation = BoundRelation::DistinctOn { input: Box::new(relation), keys };
+        let on = on.iter().filter_map(place).collect();
+        relation = BoundRelation::DistinctOn { input: Box::new(relation), keys: on };
+        // Ties are by what the rows are in order of already.
+        if limits.with_ties {
+            relation = BoundRelation::Sort { input: Box::new(relation), keys };
+        }
     }
-    if limit.is_some() || offset.is_some() {
-        relation = BoundRelation::Limit { input: Box::new(relation), limit, offset };
-    }
+    relation = limits.put_over(relation);
     if kept.len() > outputs {
         let expressions = kept[..outputs].iter().enumerate().map(|(index, target)| column(index, *target)).collect();
         relation = BoundRelation::Project { input: Box::new(relation), expressions };

@@ -64,6 +64,7 @@ pub(super) fn moved(query: &Query, select: &Select) -> Option<Query> {
         order_by,
         limit: query.limit.clone(),
         offset: query.offset.clone(),
+        with_ties: query.with_ties,
     })
 }
 

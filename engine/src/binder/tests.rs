@@ -345,7 +345,7 @@ fn the_plan_of_a_grouped_statement_has_its_parts_in_order() {
     .expect("binds");
     let BoundRelation::Project { input, expressions } = query.root else { panic!("the junk column is dropped last") };
     assert_eq!(expressions.len(), 2);
-    let BoundRelation::Limit { input, limit: Some(_), offset: None } = *input else { panic!("LIMIT") };
+    let BoundRelation::Limit { input, limit: Some(_), offset: None, .. } = *input else { panic!("LIMIT") };
     let BoundRelation::Sort { input, keys } = *input else { panic!("ORDER BY") };
     assert_eq!(
         keys.iter().map(|key| (key.descending, key.nulls_first)).collect::<Vec<_>>(),
@@ -407,6 +407,17 @@ fn what_ties_decide_is_told_apart() {
         ("SELECT r, count(*) FROM (SELECT ntile(2) OVER (ORDER BY month) AS r FROM flights) q GROUP BY r", "?"),
         ("SELECT DISTINCT ON (month) month, day, id FROM flights ORDER BY month", "1 2"),
         ("SELECT id FROM (SELECT id FROM flights LIMIT 3) q", "rows"),
+        ("SELECT id FROM (SELECT id FROM flights ORDER BY month FETCH FIRST 3 ROWS WITH TIES) q", "-"),
+        ("SELECT count(*) FROM (SELECT id FROM flights ORDER BY month FETCH FIRST $1 ROWS WITH TIES) q", "-"),
+        ("SELECT id FROM (SELECT id FROM flights ORDER BY month OFFSET 1 FETCH FIRST 3 ROWS WITH TIES) q", "rows"),
+        (
+            "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY month) AS r FROM flights ORDER BY r FETCH FIRST ROW WITH TIES) q",
+            "rows",
+        ),
+        (
+            "SELECT id, (SELECT sum(id) FROM (SELECT id FROM flights g WHERE g.day = f.day ORDER BY month FETCH FIRST ROW WITH TIES) q) FROM flights f",
+            "-",
+        ),
         (
             "SELECT f.id, q.day FROM flights f JOIN (SELECT id, day FROM flights ORDER BY month LIMIT 3) q ON q.id = f.id",
             "rows",

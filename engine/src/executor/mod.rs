@@ -352,9 +352,12 @@ impl Run<'_> {
             PlanNode::Expand(expand) => self.expand(expand, sink),
             PlanNode::Recursive(recursive) => self.recursive(recursive, sink),
             PlanNode::Working { number, .. } => self.working(*number, batching, sink),
-            PlanNode::Sort { input, keys, limit, offset } => {
-                let bounds = self.bounds(limit.as_ref(), offset.as_ref())?;
-                let bounds = bounds.with_ties(self.state.ties == Some(std::ptr::from_ref(node).addr()));
+            PlanNode::Sort { input, keys, limit, offset, with_ties } => {
+                let mut bounds = self.bounds(limit.as_ref(), offset.as_ref())?;
+                bounds.with_ties = *with_ties;
+                if self.state.ties == Some(std::ptr::from_ref(node).addr()) {
+                    bounds = bounds.all_with_ties();
+                }
                 self.sort(input, keys, &bounds, sink)
             }
             PlanNode::Limit { input, limit, offset } => {

@@ -31,6 +31,12 @@ pub(super) struct Codes {
     bits: u32,
 }
 
+impl Codes {
+    pub(super) fn are_equal(&self, row: usize, other: usize) -> bool {
+        self.codes[row] == self.codes[other]
+    }
+}
+
 /// Codes of one sort key over all rows.
 pub(super) fn codes(array: &ArrayRef, pg_type: PgType, direction: Direction) -> Result<Codes, EvalError> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);

@@ -48,7 +48,7 @@ fn scan_below<'p>(node: &'p PlanNode, parameters: &[Value], is_wanted: &mut bool
             return Some((scan, expressions.iter().map(column_of).collect::<Option<_>>()?));
         }
         PlanNode::Limit { input, limit, offset: None } => (input, limit),
-        PlanNode::Sort { input, keys, limit, offset: None }
+        PlanNode::Sort { input, keys, limit, offset: None, .. }
             if keys.iter().all(|key| matches!(key.expr, BoundExpr::Column { .. })) =>
         {
             (input, limit)

@@ -9,15 +9,14 @@ use arrow::buffer::BooleanBuffer;
 use super::arrays::concatenate;
 use super::batch::Batch;
 use super::bound::Bound;
-use super::key_table::{KeyTable, Purpose};
 use super::order::{Codes, Direction, absolute, codes, directed, sorted_rows};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::{BoundExpr, SortKey};
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::type_of;
 use crate::planner::node::PlanNode;
+use crate::types::Value;
 use crate::types::access::empty_array;
-use crate::types::{PgType, Value};
 
 /// Which rows of an ordered whole.
 #[derive(Clone, Copy, Debug)]
@@ -25,13 +24,15 @@ pub(super) struct Bounds {
     offset: usize,
     /// None: to the end.
     limit: Option<usize>,
-    /// From the first row on, with all that are equal to the last.
-    is_with_ties: bool,
+    /// With all that are equal to the last.
+    pub(super) with_ties: bool,
+    /// From the first row of the order on, wherever they begin.
+    is_from_first: bool,
 }
 
 impl Bounds {
-    pub(super) fn with_ties(self, is_with_ties: bool) -> Self {
-        Self { is_with_ties, ..self }
+    pub(super) fn all_with_ties(self) -> Self {
+        Self { with_ties: true, is_from_first: true, ..self }
     }
 
     /// How many rows from the start matter.
@@ -44,12 +45,14 @@ impl Bounds {
 const TOP_ROWS_MAX: usize = 65_536;
 /// Candidates are thinned out when there are twice as many as wanted, or so many, and then as were left the last time.
 const THIN_MIN: usize = 128;
+/// So many rows at a time are compared with the last one.
+const TIES_STEP: usize = 1_024;
 
 impl Run<'_> {
     pub(super) fn bounds(&self, limit: Option<&BoundExpr>, offset: Option<&BoundExpr>) -> Result<Bounds, EvalError> {
         let limit = self.row_count(limit, "LIMIT must not be negative")?;
         let offset = self.row_count(offset, "OFFSET must not be negative")?.unwrap_or(0);
-        Ok(Bounds { offset, limit, is_with_ties: false })
+        Ok(Bounds { offset, limit, with_ties: false, is_from_first: false })
     }
 
     /// None: absent or NULL.
@@ -103,8 +106,11 @@ impl Run<'_> {
         let order = self.order(&all, keys)?;
         let (mut start, mut end) =
             (bounds.offset.min(order.len()), bounds.end().unwrap_or(order.len()).min(order.len()));
-        if bounds.is_with_ties {
-            (start, end) = (0, self.end_of_ties(&all, keys, &order, end)?);
+        if bounds.with_ties {
+            end = self.end_of_ties(&all, keys, &order, end)?;
+        }
+        if bounds.is_from_first {
+            start = 0;
         }
         if start == end {
             return Ok(Flow::Continue(()));
@@ -117,28 +123,40 @@ impl Run<'_> {
         sink(all.select(&Arc::new(rows))?)
     }
 
-    /// Behind the last of the rows, in that order, that are equal by the keys to the one before `end`.
+    /// Behind the last of the rows, in that order, that are equal by the keys to the one before `end` (nodeLimit.c, ExecLimit: by
+    /// the equality that belongs to the order, under which NULLs are equal).
     fn end_of_ties(&self, batch: &Batch, keys: &[SortKey], order: &[u32], end: usize) -> Result<usize, EvalError> {
         let Some(last) = end.checked_sub(1) else { return Ok(end) };
-        let types: Vec<PgType> = keys.iter().map(|key| type_of(&key.expr)).collect();
-        let values = keys.iter().map(|key| self.environment.evaluate_column(&key.expr, batch));
-        let mut table = KeyTable::new(&types, Purpose::Groups, batch.rows)?;
-        let ids = table.assign(&values.collect::<Result<Vec<_>, _>>()?, batch.rows)?;
-        let id = |at: usize| ids[order[at] as usize];
-        Ok((end..order.len()).find(|at| id(*at) != id(last)).unwrap_or(order.len()))
+        let mut at = end;
+        while at < order.len() {
+            self.check_cancelled()?;
+            let next = &order[at..order.len().min(at + TIES_STEP)];
+            let rows = UInt32Array::from_iter_values([order[last]].into_iter().chain(next.iter().copied()));
+            let codes = self.key_codes(&batch.select(&Arc::new(rows))?, keys)?;
+            let differs = |row: &usize| codes.iter().any(|key| !key.are_equal(0, *row));
+            if let Some(row) = (1..=next.len()).find(differs) {
+                return Ok(at + row - 1);
+            }
+            at += next.len();
+        }
+        Ok(at)
     }
 
     /// Row numbers of the batch in the order of the keys.
     fn order(&self, batch: &Batch, keys: &[SortKey]) -> Result<Vec<u32>, EvalError> {
         self.check_cancelled()?;
         self.charge(batch.rows * 16)?;
+        Ok(sorted_rows(self.key_codes(batch, keys)?, batch.rows))
+    }
+
+    fn key_codes(&self, batch: &Batch, keys: &[SortKey]) -> Result<Vec<Codes>, EvalError> {
         let mut key_codes: Vec<Codes> = Vec::with_capacity(keys.len());
         for key in keys {
             let values = self.environment.evaluate_column(&key.expr, batch)?;
             let direction = Direction { descending: key.descending, nulls_first: key.nulls_first };
             key_codes.push(codes(&values, type_of(&key.expr), direction)?);
         }
-        Ok(sorted_rows(key_codes, batch.rows))
+        Ok(key_codes)
     }
 
     pub(super) fn collect(&self, input: &PlanNode) -> Result<Vec<Batch>, EvalError> {

@@ -206,7 +206,7 @@ fn sort(input: BoundRelation, keys: Vec<(BoundExpr, bool)>) -> BoundRelation {
 
 fn limit(input: BoundRelation, limit: i64, offset: i64) -> BoundRelation {
     let bigint = |value| Some(BoundExpr::Literal { value: Value::Int8(value), expr_type: of(Int8) });
-    BoundRelation::Limit { input: Box::new(input), limit: bigint(limit), offset: bigint(offset) }
+    BoundRelation::Limit { input: Box::new(input), limit: bigint(limit), offset: bigint(offset), with_ties: false }
 }
 
 /// The rows as text, a line each.

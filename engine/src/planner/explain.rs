@@ -101,10 +101,11 @@ fn write_node(node: &PlanNode, catalog: &Catalog, depth: usize, text: &mut Strin
                 }
             }
         }
-        PlanNode::Sort { keys, limit, offset, .. } => {
+        PlanNode::Sort { keys, limit, offset, with_ties, .. } => {
             text.push_str("Sort by ");
             keys.iter().enumerate().for_each(|(at, key)| write_sort_key(at, key, text));
             write_limit(limit.as_ref(), offset.as_ref(), text);
+            text.push_str(if *with_ties { " with ties" } else { "" });
         }
         PlanNode::Limit { limit, offset, .. } => {
             text.push_str("Limit");

@@ -257,9 +257,15 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
         }
         BoundRelation::Working { number, columns } => PlanNode::Working { number, types: types(&columns) },
         BoundRelation::Sort { input, keys } => {
-            PlanNode::Sort { input: Box::new(translate(*input)?), keys, limit: None, offset: None }
+            PlanNode::Sort { input: Box::new(translate(*input)?), keys, limit: None, offset: None, with_ties: false }
         }
-        BoundRelation::Limit { input, limit, offset } => {
+        BoundRelation::Limit { input, limit, offset, with_ties: true } => match *input {
+            BoundRelation::Sort { input, keys } => {
+                PlanNode::Sort { input: Box::new(translate(*input)?), keys, limit, offset, with_ties: true }
+            }
+            _ => return Err(UpstreamReason::Unsupported("FETCH FIRST WITH TIES in this place".into())),
+        },
+        BoundRelation::Limit { input, limit, offset, with_ties: false } => {
             PlanNode::Limit { input: Box::new(translate(*input)?), limit, offset }
         }
     })

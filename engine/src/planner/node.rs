@@ -72,6 +72,8 @@ pub enum PlanNode {
         keys: Vec<SortKey>,
         limit: Option<BoundExpr>,
         offset: Option<BoundExpr>,
+        /// The last of those rows comes with all that are equal to it by the keys.
+        with_ties: bool,
     },
     Limit {
         input: Box<Self>,

@@ -228,11 +228,14 @@ fn limit_moves_into_the_sort_and_stops_predicates() {
         input: scan(1, 2),
         keys: vec![SortKey { expr: column(1), descending: true, nulls_first: true }],
     });
-    let limited = Box::new(BoundRelation::Limit { input: sort, limit: bigint(5), offset: None });
-    assert_eq!(
-        explained(filter(limited, call(&GREATER, column(0), int(1))), 2),
-        "Filter (#0 > 1)\n  Sort by #1 DESC NULLS FIRST limit 5\n    Scan table 1 [0, 1]\n"
-    );
+    for (with_ties, word) in [(false, ""), (true, " with ties")] {
+        let input = sort.clone();
+        let limited = Box::new(BoundRelation::Limit { input, limit: bigint(5), offset: None, with_ties });
+        assert_eq!(
+            explained(filter(limited, call(&GREATER, column(0), int(1))), 2),
+            format!("Filter (#0 > 1)\n  Sort by #1 DESC NULLS FIRST limit 5{word}\n    Scan table 1 [0, 1]\n")
+        );
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub struct Query {
     pub order_by: Vec<OrderItem>,
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
+    /// WITH TIES: the limit's last row comes with all that ORDER BY does not tell from it.
+    pub with_ties: bool,
 }
 
 impl Query {

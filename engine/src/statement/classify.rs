@@ -402,7 +402,8 @@ fn called_names<'t>(tokens: &'t [Token<'_>]) -> impl Iterator<Item = (usize, Str
             let schema = tokens[index - 2].name().unwrap_or_default();
             return Some((index, if schema == "pg_catalog" { name.into_owned() } else { format!("{schema}.{name}") }));
         }
-        let is_keyword = pair[0].kind == TokenKind::Word && NOT_CALLED.contains(&*name);
+        let is_keyword = pair[0].kind == TokenKind::Word
+            && (NOT_CALLED.contains(&*name) || (index > 0 && begins_count(&tokens[index - 1], &pair[0])));
         (!is_keyword && !column_list_of.contains(&index)).then(|| (index, name.into_owned()))
     })
 }
@@ -448,6 +449,11 @@ fn names_with_query(tokens: &[Token<'_>], at: usize) -> bool {
 /// `) alias (columns)` in FROM, `), name (columns) AS (` in WITH: after a closing parenthesis no function is called.
 fn closes_alias_position(tokens: &[Token<'_>], index: usize) -> bool {
     tokens.get(index + 1).is_some_and(|token| matches!(token.kind, TokenKind::Word | TokenKind::QuotedName))
+}
+
+/// `FETCH FIRST (count) ROWS`: FETCH is reserved.
+pub(super) fn begins_count(before: &Token<'_>, token: &Token<'_>) -> bool {
+    before.is_word("fetch") && (token.is_word("first") || token.is_word("next"))
 }
 
 /// Keywords that stand before a parenthesis without calling a function by that name.

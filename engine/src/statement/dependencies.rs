@@ -18,6 +18,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use crate::catalog::{Catalog, ColumnSchema, RelationEntry, RelationId, TableSchema};
+use crate::statement::classify::begins_count;
 use crate::statement::lexer::{self, Token, TokenKind, fold};
 use crate::types::PgType;
 
@@ -325,7 +326,8 @@ impl Words<'_> {
                     if is_word && REFUSED.contains(&&*name) || self.is_doubtful(&name) {
                         return Err(doubt());
                     }
-                    let is_call = next.is_some_and(|next| next.is_symbol("(")) && !is_named(tokens, at);
+                    let is_count = at.checked_sub(1).is_some_and(|before| begins_count(&tokens[before], token));
+                    let is_call = next.is_some_and(|next| next.is_symbol("(")) && !is_named(tokens, at) && !is_count;
                     if is_call && !(is_word && GRAMMAR.contains(&&*name)) && !self.may_be_called(&name) {
                         return Err(format!("function {name}"));
                     }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{Ident, ObjectName, Query, Statement, TableFactor, Visit, Visitor};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -76,7 +76,8 @@ fn without_types(tokens: Vec<Token>) -> Vec<Token> {
     kept.map(|at| tokens[at].clone()).collect()
 }
 
-/// The second parser takes ONLY for a table, and SYMMETRIC and ASYMMETRIC for columns. They are reserved: without quotes they
+/// The second parser knows only literals and parameters as the count of FETCH FIRST: it reads one row. A table that is named in
+/// the count would be missing, and the statement refused. It takes ONLY for a table, and SYMMETRIC and ASYMMETRIC for columns. They are reserved: without quotes they
 /// name nothing (gram.y). ONLY stands before tables or, behind ROW or ROWS, at the end of FETCH FIRST, the others behind BETWEEN.
 fn with_known_words(sql: &str) -> Cow<'_, str> {
     let Ok(tokens) = lexer::tokens(sql) else { return Cow::Borrowed(sql) };
@@ -88,10 +89,35 @@ fn with_known_words(sql: &str) -> Cow<'_, str> {
         (token.is_word("only") && !is_behind(at, &["row", "rows"])) || (is_symmetry && is_behind(at, &["between"]))
     };
     let mut text = Cow::Borrowed(sql);
+    for count in fetch_counts(&tokens) {
+        let blank = " ".repeat(count.len());
+        text.to_mut().replace_range(count, &blank);
+    }
     for (_, token) in tokens.iter().enumerate().filter(|(at, token)| is_unknown(*at, token)) {
         text.to_mut().replace_range(token.start..token.end(), &" ".repeat(token.text.len()));
     }
     text
+}
+
+/// Where the counts of FETCH FIRST and FETCH NEXT stand. FETCH is reserved (gram.y).
+fn fetch_counts(tokens: &[lexer::Token<'_>]) -> Vec<Range<usize>> {
+    let is_word = |at: usize, words: [&str; 2]| {
+        tokens.get(at).is_some_and(|token: &lexer::Token<'_>| words.iter().any(|word| token.is_word(word)))
+    };
+    let mut counts = Vec::new();
+    for at in (2..tokens.len()).filter(|at| tokens[at - 2].is_word("fetch") && is_word(at - 1, ["first", "next"])) {
+        let mut depth = 0;
+        let is_end = |end: &usize| {
+            depth += i32::from(tokens[*end].is_symbol("(")) - i32::from(tokens[*end].is_symbol(")"));
+            depth == 0 && is_word(*end, ["row", "rows"])
+        };
+        if let Some(end) = (at..tokens.len()).find(is_end)
+            && end > at
+        {
+            counts.push(tokens[at].start..tokens[end - 1].end());
+        }
+    }
+    counts
 }
 
 /// The names of relations and of common table expressions.
@@ -152,6 +178,8 @@ mod tests {
         assert!(confirmed("SELECT sum(a) OVER (ORDER BY a ROWS 1 PRECEDING EXCLUDE TIES) FROM t", &["t"]));
         assert!(confirmed("SELECT a FROM ONLY t x, only u JOIN ONLY \"only\" o USING (a)", &["t", "u", "only"]));
         assert!(confirmed("SELECT a FROM t FETCH FIRST 2 ROWS ONLY", &["t"]));
+        assert!(confirmed("SELECT a FROM t ORDER BY a OFFSET 1 ROW FETCH NEXT (1 + $1) ROWS WITH TIES", &["t"]));
+        assert!(confirmed("SELECT a FROM t ORDER BY a FETCH FIRST ROW WITH TIES", &["t"]));
         assert!(confirmed("SELECT a FROM t WHERE a NOT BETWEEN SYMMETRIC 2 AND (SELECT b FROM u)", &["t", "u"]));
         assert!(confirmed("SELECT a BETWEEN ASYMMETRIC 2 AND 3, a \"symmetric\" FROM t", &["t"]));
         assert!(confirmed("SELECT * FROM (SELECT * FROM t) s WHERE a IN ('t2')", &["t"]));
@@ -162,6 +190,7 @@ mod tests {
     #[test]
     fn what_differs_is_refused() {
         assert!(!confirmed("SELECT a FROM t, u", &["t"]));
+        assert!(!confirmed("SELECT a FROM t FETCH FIRST (SELECT b FROM u) ROWS ONLY", &["t", "u"]));
         assert!(!confirmed("SELECT a FROM t", &["t", "u"]));
         assert!(!confirmed("SELECT a FROM t; SELECT 1", &["t"]));
         assert!(!confirmed("DELETE FROM t", &["t"]));

@@ -30,9 +30,20 @@ let from = (SELECT a, sum(n) AS s FROM keys GROUP BY a) q ;; (VALUES (1, 2), (3,
 SELECT a, s FROM {from} ORDER BY 1, 2;
 SELECT count(*), sum(a), max(s) FROM {from};
 WITH q AS (SELECT a, count(*) AS c FROM keys GROUP BY a), r AS (SELECT a FROM q WHERE c > 6) SELECT q.a, c, r.a FROM q LEFT JOIN r USING (a) ORDER BY 1;
-let limit = LIMIT 3 ;; OFFSET 2 ;; LIMIT 2 OFFSET 48 ;; LIMIT 0 ;; FETCH FIRST 2 ROWS ONLY ;; LIMIT NULL
+let limit = LIMIT 3 ;; OFFSET 2 ;; LIMIT 2 OFFSET 48 ;; LIMIT 0 ;; FETCH FIRST 2 ROWS ONLY ;; LIMIT NULL ;; FETCH FIRST 3 ROWS WITH TIES ;; OFFSET 3 FETCH NEXT (1) ROW WITH TIES
 SELECT a, b FROM keys ORDER BY a, b {limit};
 SELECT DISTINCT ON (a) a, b, n FROM keys ORDER BY a, n DESC NULLS LAST, b {limit};
+let key = s ;; i ;; b ;; n ;; n2 ;; r ;; d ;; s % 2
+let place = NULLS FIRST ;; DESC ;; DESC NULLS LAST
+let ties = FETCH FIRST ROW WITH TIES ;; FETCH FIRST 7 ROWS WITH TIES
+SELECT * FROM (SELECT id, s, n2 FROM numbers ORDER BY {key} {place} {ties}) q ORDER BY id;
+SELECT * FROM (SELECT id, s, n2 FROM numbers ORDER BY n2 > 1 DESC, s % 2 {place} {ties}) q ORDER BY id;
+let moment = d ;; t ;; ts ;; tz ;; i
+SELECT * FROM (SELECT id FROM times ORDER BY {moment} {place} {ties}) q ORDER BY id;
+SELECT string_agg(v::text, ' ' ORDER BY v::text) FROM (SELECT v FROM (VALUES (1.0), (1.00), (2), (NULL), (1), ('NaN')) u (v) ORDER BY v {place} {ties}) q;
+SELECT string_agg(v::text, ' ' ORDER BY v::text) FROM (SELECT v::float8 FROM (VALUES (0), ('-0'), ('NaN'), (NULL), ('NaN'::float8)) u (v) ORDER BY v {place} {ties}) q;
+SELECT count(*) FROM (SELECT c FROM (VALUES ('a'::char(3)), ('a '), ('b'), (NULL)) u (c) ORDER BY c {place} {ties}) q;
+SELECT {key} FROM numbers ORDER BY 1 {place} OFFSET 4 FETCH FIRST 2 ROWS WITH TIES;
 let cols = a ;; a, a > 3 ;; n
 SELECT DISTINCT {cols} FROM keys ORDER BY {cols};
 let order = a, b ;; a DESC, b ;; n NULLS FIRST, b ;; n DESC NULLS LAST, b DESC ;; 2, 1 ;; a % 2, b

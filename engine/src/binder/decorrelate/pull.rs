@@ -5,6 +5,7 @@ use super::{
 };
 use crate::binder::choice::takes_order;
 use crate::binder::coerce::check_groupable;
+use crate::binder::query::RowLimits;
 use crate::binder::relation::{AGGREGATE_BASE, map_columns};
 use crate::binder::subquery::{all_of, conjuncts};
 use crate::binder::{
@@ -68,7 +69,7 @@ impl Binder<'_> {
                 }
                 Ok(pulled)
             }
-            BoundRelation::Limit { input, limit, offset } => {
+            BoundRelation::Limit { input, limit, offset, with_ties } => {
                 // Its one row is there also where nothing is tied to the outer row; and a number that is not known yet may raise.
                 if has_one_row(&input) || ![&limit, &offset].into_iter().flatten().all(is_count) {
                     return Err(unsupported("LIMIT in a correlated subquery"));
@@ -86,7 +87,8 @@ impl Binder<'_> {
                     partition.push(tie(condition, level).ok_or_else(|| unsupported(TIED))?.0.clone());
                 }
                 let order = keys.clone();
-                pulled.relation = first_of_each(pulled.relation, partition, keys, limit, offset)?;
+                pulled.relation =
+                    first_of_each(pulled.relation, partition, keys, RowLimits { limit, offset, with_ties })?;
                 if self.order_shows && !order.is_empty() {
                     pulled.relation = BoundRelation::Sort { input: Box::new(pulled.relation), keys: order };
                 }

@@ -68,6 +68,45 @@ fn an_error_that_a_row_would_raise_is_raised() {
 }
 
 #[test]
+fn from_an_offset_on_ties_come_with_the_last_row() {
+    let with_ties = |relation| match relation {
+        BoundRelation::Limit { input, limit, offset, .. } => {
+            BoundRelation::Limit { input, limit, offset, with_ties: true }
+        }
+        other => other,
+    };
+    for (descending, nulls_first) in [(false, false), (false, true), (true, false), (true, true)] {
+        let whole = values(ordered(scan(1, &[0, 1, 2]), descending, nulls_first));
+        for (count, offset) in [(0, 0), (0, 3), (1, 0), (5, 30), (2_000, 6_000), (1, 7_000), (70_000, 1), (3, 90_000)] {
+            let found = values(with_ties(limit(ordered(scan(1, &[0, 1, 2]), descending, nulls_first), count, offset)));
+            let (start, end) = ((offset as usize).min(whole.len()), ((count + offset) as usize).min(whole.len()));
+            let ties = match count {
+                0 => 0,
+                _ => whole[end..].iter().take_while(|value| **value == whole[end - 1]).count(),
+            };
+            assert_eq!(found, whole[start..end + ties], "{descending} {nulls_first}, {count} from {offset}");
+        }
+    }
+}
+
+#[test]
+fn more_ties_than_are_looked_at_at_a_time_come_all() {
+    let weekday = SortKey { expr: column(2, Int4), descending: false, nulls_first: false };
+    let sorted = BoundRelation::Sort { input: Box::new(scan(1, &[0, 1, 2])), keys: vec![weekday] };
+    let ties = |count| match limit(sorted.clone(), count, 0) {
+        BoundRelation::Limit { input, limit, .. } => {
+            values(BoundRelation::Limit { input, limit, offset: None, with_ties: true }).len()
+        }
+        _ => 0,
+    };
+    let of_day = |day| values(filter(scan(1, &[0, 1, 2]), call(&EQUAL, vec![column(2, Int4), int(day)]))).len();
+    assert!(of_day(0) > 1_025, "or it says nothing");
+    assert_eq!(ties(1), of_day(0));
+    assert_eq!(ties(of_day(0) as i64), of_day(0));
+    assert_eq!(ties(of_day(0) as i64 + 1), of_day(0) + of_day(1));
+}
+
+#[test]
 fn with_ties_come_all_that_are_equal_to_the_last_row() {
     fn with_ties(query: BoundQuery) -> Result<Plan, UpstreamReason> {
         Ok(Plan { with_ties: true, ..plan(query)? })

@@ -33,8 +33,8 @@ pub(in crate::planner) fn merge(node: PlanNode) -> PlanNode {
         }
         PlanNode::Filter { input, predicates } => PlanNode::Filter { input: Box::new(merge(*input)), predicates },
         PlanNode::Project { input, expressions } => merge_project(merge(*input), expressions),
-        PlanNode::Sort { input, keys, limit, offset } => {
-            PlanNode::Sort { input: Box::new(merge(*input)), keys, limit, offset }
+        PlanNode::Sort { input, keys, limit, offset, with_ties } => {
+            PlanNode::Sort { input: Box::new(merge(*input)), keys, limit, offset, with_ties }
         }
         PlanNode::Limit { input, limit, offset } => PlanNode::Limit { input: Box::new(merge(*input)), limit, offset },
         PlanNode::Aggregate(mut aggregate) => {

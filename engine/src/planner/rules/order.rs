@@ -34,7 +34,8 @@ fn sort_first(node: &mut PlanNode) {
     {
         return sort_first(input);
     }
-    let PlanNode::Sort { input, keys, limit, offset } = std::mem::replace(node, PlanNode::OneRow) else { return };
+    let whole = std::mem::replace(node, PlanNode::OneRow);
+    let PlanNode::Sort { input, keys, limit, offset, with_ties } = whole else { return };
     let (mut below, expressions) = match *input {
         PlanNode::Project { input, expressions } => (*input, Some(expressions)),
         other => (other, None),
@@ -58,12 +59,12 @@ fn sort_first(node: &mut PlanNode) {
     match &mut below {
         PlanNode::SideJoin(join) if moves => {
             let input = std::mem::replace(&mut join.left, Box::new(PlanNode::OneRow));
-            let mut sort = PlanNode::Sort { input, keys: own_keys, limit, offset };
+            let mut sort = PlanNode::Sort { input, keys: own_keys, limit, offset, with_ties };
             sort_first(&mut sort);
             *join.left = sort;
             *node = projected(below);
         }
-        _ => *node = PlanNode::Sort { input: Box::new(projected(below)), keys, limit, offset },
+        _ => *node = PlanNode::Sort { input: Box::new(projected(below)), keys, limit, offset, with_ties },
     }
 }
 

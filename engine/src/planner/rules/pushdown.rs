@@ -20,12 +20,13 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
             predicates.iter_mut().for_each(|predicate| substitute(predicate, &expressions));
             PlanNode::Project { input: Box::new(push(*input, predicates)), expressions }
         }
-        PlanNode::Sort { input, keys, limit: None, offset: None } => {
-            PlanNode::Sort { input: Box::new(push(*input, predicates)), keys, limit: None, offset: None }
+        PlanNode::Sort { input, keys, limit: None, offset: None, with_ties } => {
+            PlanNode::Sort { input: Box::new(push(*input, predicates)), keys, limit: None, offset: None, with_ties }
         }
         // Which rows come first would change.
-        PlanNode::Sort { input, keys, limit, offset } => {
-            PlanNode::Sort { input: Box::new(push(*input, Vec::new())), keys, limit, offset }.filtered(predicates)
+        PlanNode::Sort { input, keys, limit, offset, with_ties } => {
+            let input = Box::new(push(*input, Vec::new()));
+            PlanNode::Sort { input, keys, limit, offset, with_ties }.filtered(predicates)
         }
         PlanNode::Limit { input, limit, offset } => {
             PlanNode::Limit { input: Box::new(push(*input, Vec::new())), limit, offset }.filtered(predicates)

@@ -15,7 +15,7 @@ impl Parser<'_, '_> {
         let with = self.with_clause()?;
         let mut query = self.set_operations(0)?;
         let order_by = self.order_by_clause()?;
-        let (limit, offset) = self.limit_clauses()?;
+        let LimitClauses { limit, offset, with_ties } = self.limit_clauses()?;
         self.unnest();
         // Clauses inside and outside of the parentheses belong to one statement, each given once (insertSelectOptions).
         let is_given_twice = (!query.with.is_empty() && !with.is_empty())
@@ -31,6 +31,11 @@ impl Parser<'_, '_> {
         if !order_by.is_empty() {
             query.order_by = order_by;
         }
+        // insertSelectOptions; transformLimitClause: a NULL that is written is an error there, too.
+        if with_ties && (query.order_by.is_empty() || limit == Some(Expr::Null)) {
+            return Err(unsupported("FETCH FIRST WITH TIES without ORDER BY or count"));
+        }
+        query.with_ties |= with_ties;
         query.limit = query.limit.or(limit);
         query.offset = query.offset.or(offset);
         Ok(query)
@@ -265,8 +270,8 @@ impl Parser<'_, '_> {
     }
 
     /// LIMIT, OFFSET and FETCH FIRST, each once, in any order.
-    fn limit_clauses(&mut self) -> Parsed<(Option<Expr>, Option<Expr>)> {
-        let (mut limit, mut offset) = (None, None);
+    fn limit_clauses(&mut self) -> Parsed<LimitClauses> {
+        let LimitClauses { mut limit, mut offset, mut with_ties } = LimitClauses::default();
         loop {
             if self.accept_word("limit") {
                 let count = if self.accept_word("all") { Expr::Null } else { self.expression()? };
@@ -274,7 +279,9 @@ impl Parser<'_, '_> {
                     return Err(self.unexpected());
                 }
             } else if self.accept_word("fetch") {
-                if limit.replace(self.fetch_clause()?).is_some() {
+                let count;
+                (count, with_ties) = self.fetch_clause()?;
+                if limit.replace(count).is_some() {
                     return Err(self.unexpected());
                 }
             } else if self.accept_word("offset") {
@@ -288,12 +295,13 @@ impl Parser<'_, '_> {
             } else if self.peek_is_word("for") {
                 return Err(unsupported("row locking clause"));
             } else {
-                return Ok((limit, offset));
+                return Ok(LimitClauses { limit, offset, with_ties });
             }
         }
     }
 
-    fn fetch_clause(&mut self) -> Parsed<Expr> {
+    /// The count, and whether it is WITH TIES.
+    fn fetch_clause(&mut self) -> Parsed<(Expr, bool)> {
         if !self.accept_word("first") {
             self.expect_word("next")?;
         }
@@ -305,11 +313,9 @@ impl Parser<'_, '_> {
         if !self.accept_word("row") {
             self.expect_word("rows")?;
         }
-        if self.peek_is_word("with") {
-            return Err(unsupported("FETCH FIRST WITH TIES"));
-        }
-        self.expect_word("only")?;
-        Ok(count)
+        let with_ties = self.accept_word("with");
+        self.expect_word(if with_ties { "ties" } else { "only" })?;
+        Ok((count, with_ties))
     }
 
     /// window_specification, in its parentheses.
@@ -390,8 +396,17 @@ impl Parser<'_, '_> {
     }
 }
 
+/// What limit_clause and offset_clause say.
+#[derive(Default)]
+struct LimitClauses {
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+    with_ties: bool,
+}
+
 fn plain(body: Body) -> Query {
-    Query { with: Vec::new(), is_recursive: false, body, order_by: Vec::new(), limit: None, offset: None }
+    let (with, order_by) = (Vec::new(), Vec::new());
+    Query { with, is_recursive: false, body, order_by, limit: None, offset: None, with_ties: false }
 }
 
 fn empty_select() -> Select {

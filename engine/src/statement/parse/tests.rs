@@ -146,6 +146,21 @@ fn joins_associate_as_in_gram_y() {
 }
 
 #[test]
+fn ties_are_of_an_order() {
+    for sql in [
+        "SELECT a FROM t ORDER BY a FETCH FIRST (1 + $1) ROWS WITH TIES",
+        "SELECT a FROM t ORDER BY a FETCH NEXT ROW WITH TIES OFFSET 2 ROWS",
+        "(SELECT a FROM t ORDER BY a) FETCH FIRST 1 ROW WITH TIES",
+        "((SELECT a FROM t ORDER BY a FETCH FIRST 1 ROW WITH TIES)) OFFSET 1",
+        "SELECT a FROM t UNION SELECT b FROM u ORDER BY 1 FETCH FIRST +3 ROWS WITH TIES",
+    ] {
+        let query = parse(sql).unwrap_or_else(|reason| panic!("{sql}: {reason}"));
+        assert!(query.with_ties && query.limit.is_some() && !query.order_by.is_empty(), "{sql}");
+    }
+    assert!(!parse("SELECT a FROM t ORDER BY a FETCH FIRST ROW ONLY").expect("a query").with_ties);
+}
+
+#[test]
 fn whatever_is_not_known_is_refused() {
     for sql in [
         "SELECT",
@@ -159,6 +174,15 @@ fn whatever_is_not_known_is_refused() {
         "SELECT a FROM t LIMIT 1 LIMIT 2",
         "SELECT a FROM t LIMIT 1, 2",
         "SELECT a FROM t FETCH FIRST 3 ROWS WITH TIES",
+        "(SELECT a FROM t FETCH FIRST 3 ROWS WITH TIES) ORDER BY a",
+        "SELECT a FROM t ORDER BY a FETCH FIRST NULL ROWS WITH TIES",
+        "SELECT a FROM t ORDER BY a FETCH FIRST (NULL) ROWS WITH TIES",
+        "SELECT a FROM t ORDER BY a FETCH FIRST 1 + 1 ROWS WITH TIES",
+        "SELECT a FROM t ORDER BY a FETCH FIRST 1 ROW WITH TIES LIMIT 1",
+        "(SELECT a FROM t ORDER BY a LIMIT 1) FETCH FIRST ROW WITH TIES",
+        "SELECT a FROM t ORDER BY a LIMIT 1 WITH TIES",
+        "SELECT a FROM t ORDER BY a FETCH FIRST ROW WITH",
+        "SELECT a FROM t ORDER BY a FETCH FIRST 1 ROW ONLY WITH TIES",
         "SELECT a < b < c FROM t",
         "SELECT ROW()",
         "SELECT a[1][1:2] FROM t",
