@@ -76,9 +76,10 @@ fn without_types(tokens: Vec<Token>) -> Vec<Token> {
     kept.map(|at| tokens[at].clone()).collect()
 }
 
-/// The second parser knows only literals and parameters as the count of FETCH FIRST: it reads one row. A table that is named in
-/// the count would be missing, and the statement refused. It takes ONLY for a table, and SYMMETRIC and ASYMMETRIC for columns. They are reserved: without quotes they
-/// name nothing (gram.y). ONLY stands before tables or, behind ROW or ROWS, at the end of FETCH FIRST, the others behind BETWEEN.
+/// The second parser takes ONLY for a table, SYMMETRIC and ASYMMETRIC for columns. They are reserved: without quotes they name
+/// nothing (gram.y). ONLY stands before tables or, behind ROW or ROWS, at the end of FETCH FIRST, the others behind BETWEEN. As the
+/// count of FETCH FIRST it knows literals and parameters alone: it reads none. A table that only the count names is then missing,
+/// and the statement refused.
 fn with_known_words(sql: &str) -> Cow<'_, str> {
     let Ok(tokens) = lexer::tokens(sql) else { return Cow::Borrowed(sql) };
     let is_behind = |at: usize, words: &[&str]| {

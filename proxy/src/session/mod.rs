@@ -152,18 +152,18 @@ pub async fn run<A: Answerer>(
         waits: 0,
         has_moved: false,
     };
-    let ended = if is_sound { session.serve(shutdown.clone()).await } else { Ok(Served::Ended) };
+    let ended = if is_sound { session.serve(shutdown.clone()).await } else { Ok(Departure::Over) };
     match ended {
-        Ok(Served::Moves(seat)) => session.go_on_at(seat, shutdown).await,
+        Ok(Departure::ToSeat(seat)) => session.go_on_at(seat, shutdown).await,
         ended => session.end(ended),
     }
 }
 
-/// How a session came to the end of being served by a thread.
-enum Served {
-    Ended,
-    /// It is to be served by another.
-    Moves(Seat),
+/// Why a thread serves a session no longer.
+enum Departure {
+    Over,
+    /// Another one is to.
+    ToSeat(Seat),
 }
 
 /// What `SHOW freshet.last` tells.
@@ -212,7 +212,7 @@ struct Session<A> {
 }
 
 impl<A: Answerer> Session<A> {
-    async fn serve(&mut self, mut shutdown: Shutdown) -> io::Result<Served> {
+    async fn serve(&mut self, mut shutdown: Shutdown) -> io::Result<Departure> {
         let mut stopping = shutdown.clone();
         let mut drain = pin!(shutdown.reached(Phase::Draining));
         let mut stop = pin!(stopping.reached(Phase::Stopping));
@@ -222,7 +222,7 @@ impl<A: Answerer> Session<A> {
             let step = self.machine.advance();
             if is_draining && self.machine.is_between_statements() {
                 self.say_good_bye().await;
-                return Ok(Served::Ended);
+                return Ok(Departure::Over);
             }
             if step == Step::Decide {
                 if self.lines.is_full(&self.machine) {
@@ -231,7 +231,7 @@ impl<A: Answerer> Session<A> {
                         relieved = self.lines.relieve(&mut self.machine) => relieved?,
                         () = &mut stop => {
                             self.say_good_bye().await;
-                            return Ok(Served::Ended);
+                            return Ok(Departure::Over);
                         }
                     }
                 }
@@ -245,7 +245,7 @@ impl<A: Answerer> Session<A> {
             }
             self.note_work();
             if !is_draining && let Some(seat) = self.seat() {
-                return Ok(Served::Moves(seat));
+                return Ok(Departure::ToSeat(seat));
             }
             self.entry.record.note_state(self.machine.state.status, self.relaying.is_some());
             self.answerer.end_burst();
@@ -259,7 +259,7 @@ impl<A: Answerer> Session<A> {
                     Turn::Over => {
                         self.note_events();
                         self.lines.finish(&mut self.machine).await;
-                        return Ok(Served::Ended);
+                        return Ok(Departure::Over);
                     }
                     Turn::Broken => {
                         self.machine.to_client.write(|out| write_error(out, &Refusal::UpstreamLost.fields()));
@@ -273,7 +273,7 @@ impl<A: Answerer> Session<A> {
                 () = &mut drain, if !is_draining => is_draining = true,
                 () = &mut stop, if is_draining => {
                     self.say_good_bye().await;
-                    return Ok(Served::Ended);
+                    return Ok(Departure::Over);
                 }
             }
         }
@@ -302,7 +302,10 @@ impl<A: Answerer> Session<A> {
                     let ended = self.serve(shutdown).await;
                     self.end(ended);
                 }
-                Err(error) => debug!(%error, "a session could not be moved"),
+                Err(error) => {
+                    debug!(%error, "a session could not be moved");
+                    self.context.metrics.sessions.dec();
+                }
             }
         };
         rest.spawn_on(served, &event_loop);
@@ -685,7 +688,7 @@ impl<A: Answerer> Session<A> {
         self.last = Last { account, reason, elapsed_us };
     }
 
-    /// Whether an answer waited for a moment of its own.
+    /// An answer that was made here in exact mode: one that waited for a moment, or the beginning or end of a block around such.
     fn note_wait(&mut self, route: Answered) {
         self.waits = match route {
             Answered::Hit | Answered::Local if self.machine.state.freshness == FreshnessMode::Exact => {
@@ -702,7 +705,7 @@ impl<A: Answerer> Session<A> {
         let _ = tokio::time::timeout(LEAVING, self.lines.ignore_client()).await;
     }
 
-    fn end(self, ended: io::Result<Served>) {
+    fn end(self, ended: io::Result<Departure>) {
         if let Err(error) = ended {
             debug!(client = %self.machine.state.login.client, %error, "session ended");
         }
@@ -724,7 +727,7 @@ impl<A: Answerer> Session<A> {
 }
 
 /// How work for a statement came to an end.
-pub(crate) enum Ended<T> {
+enum Ended<T> {
     Done(T),
     /// It took longer than it may.
     OverTime,
