@@ -93,7 +93,9 @@ pub fn execute_updated(
     let (Some(lost), Some(gained)) = (compute(|changes| &changes.old)?, compute(|changes| &changes.new)?) else {
         return Ok(None);
     };
-    let updated = groups.updated(upkeep, &lost, &gained)?;
+    // What one change gives and the next takes is among both else.
+    let is_net = changes.iter().all(|(_, changes)| changes.len() <= 1);
+    let updated = groups.updated(upkeep, &lost, &gained, is_net)?;
     let Some(groups) = updated.filter(|groups| groups.groups <= GROUPS_MAX) else { return Ok(None) };
     let batches = groups.finish(plan, upkeep, context)?;
     Ok(Some((batches, groups)))
@@ -238,7 +240,7 @@ impl KeptGroups {
         let mut parts = parts.into_iter();
         let Some(mut whole) = parts.next() else { return Ok(None) };
         for part in parts {
-            match whole.updated(upkeep, &nothing, &part)? {
+            match whole.updated(upkeep, &nothing, &part, true)? {
                 Some(groups) => whole = groups,
                 None => return Ok(None),
             }
@@ -246,8 +248,9 @@ impl KeptGroups {
         Ok(Some(whole))
     }
 
-    /// The groups without the rows behind `lost` and with those behind `gained`. None: it cannot be said.
-    fn updated(&self, upkeep: &Upkeep, lost: &Self, gained: &Self) -> Result<Option<Self>, EvalError> {
+    /// The groups without the rows behind `lost` and with those behind `gained`, of which none is among the lost if `is_net`. None:
+    /// it cannot be said.
+    fn updated(&self, upkeep: &Upkeep, lost: &Self, gained: &Self, is_net: bool) -> Result<Option<Self>, EvalError> {
         let types: Vec<PgType> = upkeep.base.groups.iter().map(type_of).collect();
         let all = [self, lost, gained];
         let mut keys = Vec::with_capacity(types.len());
@@ -269,7 +272,7 @@ impl KeptGroups {
         let mut open = Vec::new();
         for (at, own) in values.iter_mut().enumerate() {
             let (lost, gained) = ((&lost.values[at], of_lost), (&gained.values[at], of_gained));
-            match own.update(lost, gained, upkeep.kept[at]) {
+            match own.update(lost, gained, upkeep.kept[at], is_net) {
                 Some(groups) => open.extend(groups.into_iter().map(|group| (at, group))),
                 None => return Ok(None),
             }
@@ -396,6 +399,7 @@ impl Values {
         (lost, of_lost): (&Self, &[u32]),
         (gained, of_gained): (&Self, &[u32]),
         kept: Kept,
+        is_net: bool,
     ) -> Option<Vec<u32>> {
         let of_lost = if is_planted(Bug::KeepRows) { &[][..] } else { of_lost };
         match (self, lost, gained) {
@@ -414,7 +418,7 @@ impl Values {
                 Some(Vec::new())
             }
             (Self::Extremes(own), Self::Extremes(lost), Self::Extremes(gained)) => {
-                update_extremes(own, (lost, of_lost), (gained, of_gained), kept)
+                update_extremes(own, (lost, of_lost), (gained, of_gained), kept, is_net)
             }
             _ => None,
         }
@@ -430,13 +434,14 @@ impl Values {
     }
 }
 
-/// Where the extreme itself is lost, another row may have it too, and the next one is not known, unless what is gained is at least as
-/// extreme: the groups where it is not.
+/// Where the extreme itself is lost, another row may have it too, and the next one is not known, unless what is gained is more
+/// extreme than all that is lost, so that it is not lost again; or, if that is sure anyway, as extreme: the groups where it is not.
 fn update_extremes(
     own: &mut [Value],
     (lost, of_lost): (&[Value], &[u32]),
     (gained, of_gained): (&[Value], &[u32]),
     kept: Kept,
+    is_net: bool,
 ) -> Option<Vec<u32>> {
     let surpasses = |a: &Value, b: &Value| match (a.ordinal(), b.ordinal(), kept) {
         (Some(a), Some(b), Kept::Least { .. }) => a < b,
@@ -456,11 +461,13 @@ fn update_extremes(
     }
     for (group, value) in of_gained.iter().zip(gained) {
         let extreme = &mut own[*group as usize];
-        if surpasses(value, extreme) {
+        let is_known = match open.get(group) {
+            Some(lost) => surpasses(value, lost) || is_net && !surpasses(lost, value),
+            None => surpasses(value, extreme),
+        };
+        if is_known {
             extreme.clone_from(value);
-            if open.get(group).is_some_and(|lost| !surpasses(lost, value)) {
-                open.remove(group);
-            }
+            open.remove(group);
         }
     }
     Some(open.into_keys().collect())

@@ -126,6 +126,39 @@ fn change(world: &mut World, dice: &mut Dice) {
     world.change(table, &gone, &come);
 }
 
+/// What comes in one transaction and goes in the next is both gained and lost between two reads.
+#[test]
+fn an_extreme_that_came_and_went_is_not_the_extreme() {
+    let sql = "SELECT tenant, count(*), max(n), min(n), count(n) FILTER (WHERE n > 90) FROM t GROUP BY tenant";
+    let mut dice = Dice(7);
+    let engine = engine();
+    let of = |id: i32, n: i32| row(id, Some(if id < 97 { 1 } else { 2 }), 1, "a", n);
+    for (top, course) in [
+        // The same row anew, and away.
+        (vec![(vec![99], vec![of(99, 99)]), (vec![99], vec![])], Done::Unable),
+        // Another that is as great, and away with it.
+        (vec![(vec![], vec![of(100, 99)]), (vec![99, 100], vec![])], Done::Unable),
+        // A greater one comes and goes; then one that stays.
+        (vec![(vec![], vec![of(100, 200)]), (vec![100], vec![]), (vec![99], vec![of(99, 150)])], Done::Unable),
+        (vec![(vec![99], vec![of(99, 150)]), (vec![98], vec![])], Done::Updated),
+        // In one transaction it is sure.
+        (vec![(vec![99], vec![of(99, 99)])], Done::Updated),
+        // All of a group, of which none is left.
+        (vec![(vec![], vec![of(100, 99)]), (vec![97, 98, 99, 100], vec![])], Done::Updated),
+    ] {
+        let mut world = World::new();
+        let rows: Vec<Row> = (0..100).map(|id| of(id, id)).collect();
+        world.change(T, &[], &rows);
+        let mut reader = Reader::new(&world, sql, &mut dice);
+        world.change(T, &[5], &[of(5, 5)]);
+        assert_eq!(reader.read(&world, &engine), Done::Kept);
+        for (gone, come) in &top {
+            world.change(T, gone, come);
+        }
+        assert_eq!(reader.read(&world, &engine), course, "{top:?}");
+    }
+}
+
 #[test]
 fn groups_kept_up_give_what_all_rows_give() {
     let mut dice = Dice(20_261_122);
