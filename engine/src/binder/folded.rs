@@ -1,47 +1,90 @@
 //! Modifiers that hang on what PostgreSQL's planner folds. It describes a result by the planned target list, in which an arm may
 //! stand in the place of the whole CASE or COALESCE (clauses.c, eval_const_expressions_mutator), with a modifier of its own;
-//! which one does may change from one value of a literal or a parameter to the next.
+//! which one does may change from one value of a literal or a parameter to the next. Columns of a query that are constants have
+//! been replaced by them before (prepjointree.c, pull_up_subqueries), and calls of functions in SQL by their bodies.
 
 use crate::binder::relation::any_column;
+use crate::binder::scope::Scope;
 use crate::binder::{Bound, BoundExpr, unsupported};
 use crate::types::Value;
 
 /// Refuses an output column whose modifier may be another once constants are folded. Not seen: a strict operator that a parameter
 /// of NULL makes NULL.
-pub(super) fn check_modifier(expr: &BoundExpr) -> Bound<()> {
-    if is_open(expr) { Err(unsupported("a modifier that hangs on which arm is left")) } else { Ok(()) }
+pub(super) fn check_modifier(expr: &BoundExpr, scope: &Scope) -> Bound<()> {
+    let open = Open { scope };
+    if open.is_open(expr) { Err(unsupported("a modifier that hangs on which arm is left")) } else { Ok(()) }
 }
 
-fn is_open(expr: &BoundExpr) -> bool {
-    match expr {
-        BoundExpr::Case { branches, otherwise, expr_type } => {
-            let arms = || branches.iter().map(|(_, result)| result).chain([&**otherwise]);
-            let may_fold = branches.iter().any(|(condition, _)| may_fold(condition));
-            arms().any(is_open) || may_fold && arms().any(|arm| arm.expr_type().typmod != expr_type.typmod)
-        }
-        BoundExpr::Coalesce { arguments, expr_type, .. } if arguments.len() > 1 => {
-            let (dropped, left): (Vec<_>, Vec<_>) = arguments.iter().partition(|argument| may_be_dropped(argument));
-            let mut rest = if left.is_empty() { dropped.iter() } else { left.iter() }.map(|arm| arm.expr_type().typmod);
-            let first = rest.next();
-            let of_rest = first.filter(|first| rest.all(|typmod| typmod == *first)).unwrap_or(-1);
-            arguments.iter().any(is_open) || !dropped.is_empty() && of_rest != expr_type.typmod
-        }
+/// It has no columns but such as are constants themselves.
+pub(super) fn is_of_constants(expr: &BoundExpr, scope: &Scope) -> bool {
+    let is_of_row = |index| !scope.columns().any(|column| column.index == index && column.is_constant);
+    !any_column(expr, &is_of_row)
+}
+
+/// Whether what a function in SQL has been replaced by hangs on folding, where its arguments have modifiers. The body was bound
+/// without them.
+pub(super) fn may_choose(body: &BoundExpr, scope: &Scope) -> bool {
+    let open = Open { scope };
+    match body {
+        BoundExpr::Case { branches, .. } => branches.iter().any(|(condition, _)| open.may_fold(condition)),
+        BoundExpr::Coalesce { arguments, .. } if arguments.len() == 1 => may_choose(&arguments[0], scope),
+        BoundExpr::Coalesce { arguments, .. } => arguments.iter().any(|argument| open.may_be_dropped(argument)),
         _ => false,
     }
 }
 
-/// A part of the condition is the same for all rows.
-fn may_fold(condition: &BoundExpr) -> bool {
-    match condition {
-        BoundExpr::And(parts) | BoundExpr::Or(parts) => parts.iter().any(may_fold),
-        BoundExpr::Not(part) => may_fold(part),
-        _ => is_constant(condition),
-    }
+struct Open<'a> {
+    scope: &'a Scope,
 }
 
-/// It may be a constant that is NULL; or, as a parameter, one that is not, behind which all is dropped.
-fn may_be_dropped(argument: &BoundExpr) -> bool {
-    is_constant(argument) && !is_value(argument)
+impl Open<'_> {
+    fn is_open(&self, expr: &BoundExpr) -> bool {
+        match expr {
+            BoundExpr::Case { branches, otherwise, expr_type } => {
+                let arms = || branches.iter().map(|(_, result)| result).chain([&**otherwise]);
+                let may_fold = branches.iter().any(|(condition, _)| self.may_fold(condition));
+                arms().any(|arm| self.is_open(arm))
+                    || may_fold && arms().any(|arm| arm.expr_type().typmod != expr_type.typmod)
+            }
+            BoundExpr::Coalesce { arguments, expr_type, .. } if arguments.len() > 1 => {
+                let (dropped, left): (Vec<_>, Vec<_>) =
+                    arguments.iter().partition(|argument| self.may_be_dropped(argument));
+                let mut rest =
+                    if left.is_empty() { dropped.iter() } else { left.iter() }.map(|arm| arm.expr_type().typmod);
+                let first = rest.next();
+                let of_rest = first.filter(|first| rest.all(|typmod| typmod == *first)).unwrap_or(-1);
+                arguments.iter().any(|arm| self.is_open(arm)) || !dropped.is_empty() && of_rest != expr_type.typmod
+            }
+            _ => false,
+        }
+    }
+
+    /// A part of the condition is the same for all rows.
+    fn may_fold(&self, condition: &BoundExpr) -> bool {
+        match condition {
+            BoundExpr::And(parts) | BoundExpr::Or(parts) => parts.iter().any(|part| self.may_fold(part)),
+            BoundExpr::Not(part)
+            | BoundExpr::IsBool { operand: part, .. }
+            | BoundExpr::IsNull { operand: part, .. } => self.may_fold(part),
+            // Behind the first, a constant ends the list but does not make it one.
+            BoundExpr::Coalesce { arguments, .. } => arguments.first().is_some_and(|first| self.may_fold(first)),
+            BoundExpr::Case { branches, otherwise, .. } => {
+                let arms = branches.iter().map(|(_, result)| result).chain([&**otherwise]);
+                branches.iter().any(|(condition, _)| self.may_fold(condition))
+                    && arms.into_iter().any(|arm| self.may_fold(arm))
+            }
+            _ => self.is_constant(condition),
+        }
+    }
+
+    /// It may be a constant that is NULL; or, as a parameter, one that is not, behind which all is dropped.
+    fn may_be_dropped(&self, argument: &BoundExpr) -> bool {
+        self.is_constant(argument) && !is_value(argument)
+    }
+
+    fn is_constant(&self, expr: &BoundExpr) -> bool {
+        is_of_constants(expr, self.scope)
+    }
 }
 
 /// A literal that is no NULL, as it is or cast.
@@ -51,8 +94,4 @@ fn is_value(expr: &BoundExpr) -> bool {
         BoundExpr::Call { arguments, .. } => arguments.iter().all(is_value),
         _ => false,
     }
-}
-
-fn is_constant(expr: &BoundExpr) -> bool {
-    !any_column(expr, &|_| true)
 }

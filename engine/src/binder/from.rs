@@ -176,6 +176,7 @@ impl Binder<'_> {
                 merged: None,
                 expr_type,
                 origin: Some(Origin { table: table.id, attnum: column.attnum }),
+                is_constant: false,
                 uses: vec![(table_use, index)],
             });
             if expr_type.is_some() {
@@ -447,6 +448,7 @@ impl Binder<'_> {
                     merged: Some(both),
                     expr_type: Some(expr_type),
                     origin: None,
+                    is_constant: false,
                     uses: uses.clone(),
                 });
             }
@@ -493,6 +495,7 @@ pub(super) fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias:
         merged: None,
         expr_type: column.unheld.is_none().then_some(column.expr_type),
         origin: column.origin,
+        is_constant: column.is_constant,
         uses: Vec::new(),
     };
     let mut columns: Vec<ScopeColumn> = columns.into_iter().enumerate().map(column).collect();
@@ -525,6 +528,7 @@ fn marked(found: FromItem) -> FromItem {
         merged: None,
         expr_type: Some(ExprType::BOOL),
         origin: None,
+        is_constant: false,
         uses: Vec::new(),
     };
     scope.items.iter_mut().for_each(|item| item.mark = Some(Box::new(mark.clone())));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::binder::coerce::is_collatable;
 use crate::binder::expression::{Clause, Level, unknown_function};
+use crate::binder::folded::may_choose;
 use crate::binder::query::Unknowns;
 use crate::binder::relation::{AGGREGATE_BASE, as_outer, outer_index};
 use crate::binder::resolve::is_implicitly_coercible;
@@ -102,6 +103,7 @@ impl Binder<'_> {
             coerced.push(self.coerce(argument, *to, CastContext::Implicit)?);
         }
         let (collation, strength) = self.input_collation(&coerced.iter().collect::<Vec<_>>(), PgType::Text)?;
+        let has_modifiers = coerced.iter().any(|argument| argument.expr_type.typmod != -1);
         let base = ARGUMENT_BASE + self.calls * ARGUMENTS_MAX;
         self.calls += 1;
         let frame = Frame {
@@ -118,6 +120,9 @@ impl Binder<'_> {
         };
         let expansion = self.expansion(oid, &given.arguments);
         let body = self.body(level, oid, function, frame, &mut given)?;
+        if has_modifiers && level.clause == Clause::Target && may_choose(&body.expr, &level.scope) {
+            return Err(unsupported("a modifier that hangs on which arm is left"));
+        }
         let (collation, strength) = if is_collatable(function.result) {
             (collation, strength.max(CollationStrength::Implicit))
         } else {

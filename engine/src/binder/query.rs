@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::binder::coerce::{Needs, check_comparable};
 use crate::binder::expression::{Clause, Level};
+use crate::binder::folded::is_of_constants;
 use crate::binder::scope::Scope;
 use crate::binder::select::{Selected, SelectedColumn, position_of};
 use crate::binder::typed::Typed;
@@ -71,11 +72,12 @@ impl Binder<'_> {
         let mut described = Vec::with_capacity(width);
         for (position, column) in columns.into_iter().enumerate() {
             let (column, expr_type, _) = self.unify(column)?;
+            let is_constant = column.iter().all(|cell| is_of_constants(&cell.expr, &level.scope)) && rows.len() == 1;
             for (cells, cell) in cells.iter_mut().zip(column) {
                 cells.push(cell.expr);
             }
             let name: Arc<str> = format!("column{}", position + 1).into();
-            described.push(SelectedColumn { name, expr_type, origin: None, untyped: None, unheld: None });
+            described.push(SelectedColumn { name, expr_type, origin: None, is_constant, untyped: None, unheld: None });
         }
         let columns = described.iter().map(|column| column.expr_type).collect();
         Ok(Selected { relation: BoundRelation::Values { rows: cells, columns }, columns: described })

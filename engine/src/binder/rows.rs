@@ -138,8 +138,14 @@ impl Binder<'_> {
         is_numbered: bool,
         alias: Option<&Alias>,
     ) -> Bound<Vec<SelectedColumn>> {
-        let described =
-            |name: Arc<str>, expr_type| SelectedColumn { name, expr_type, origin: None, untyped: None, unheld: None };
+        let described = |name: Arc<str>, expr_type| SelectedColumn {
+            name,
+            expr_type,
+            origin: None,
+            is_constant: false,
+            untyped: None,
+            unheld: None,
+        };
         let mut columns = Vec::new();
         for own in functions {
             let single = alias.filter(|_| functions.len() == 1).map_or(&call.name, |alias| &alias.name);

@@ -20,6 +20,8 @@ pub(super) struct ScopeColumn {
     /// None: of a type that is not mirrored; wanting it sends the statement upstream.
     pub(super) expr_type: Option<ExprType>,
     pub(super) origin: Option<Origin>,
+    /// Of a query: no more than constants and parameters; PostgreSQL's planner may put them in its place.
+    pub(super) is_constant: bool,
     /// Indexes into the binder's table uses and the table's columns, one for each column that it stands for.
     pub(super) uses: Vec<(usize, usize)>,
 }
@@ -68,6 +70,10 @@ impl Scope {
         }
         self.items.extend(other.items);
         Ok(self)
+    }
+
+    pub(super) fn columns(&self) -> impl Iterator<Item = &ScopeColumn> {
+        self.items.iter().flat_map(|item| &item.columns)
     }
 
     /// The columns that unqualified names see, in the order of `*`.

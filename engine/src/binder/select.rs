@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::binder::coerce::{Needs, check_comparable, check_groupable};
 use crate::binder::expression::{Clause, Level};
-use crate::binder::folded::check_modifier;
+use crate::binder::folded::{check_modifier, is_of_constants};
 use crate::binder::grouping::{Grouping, has_aggregate};
 use crate::binder::output_name::output_name;
 use crate::binder::query::{RowLimits, Unknowns};
@@ -34,6 +34,8 @@ pub(super) struct SelectedColumn {
     pub(super) name: Arc<str>,
     pub(super) expr_type: ExprType,
     pub(super) origin: Option<Origin>,
+    /// See [`ScopeColumn::is_constant`].
+    pub(super) is_constant: bool,
     /// The literal that it is, where a set operation is still to type it.
     pub(super) untyped: Option<Typed>,
     /// Why nobody may name it: it is not held, and no more than a NULL stands in its place.
@@ -110,7 +112,8 @@ impl Binder<'_> {
             self.resolve_unknown(&mut target.typed)?;
             let Typed { expr_type, origin, .. } = target.typed;
             let unheld = target.unheld.clone();
-            columns.push(SelectedColumn { name: target.name.clone(), expr_type, origin, untyped, unheld });
+            let is_constant = is_of_constants(&target.typed.expr, &level.scope);
+            columns.push(SelectedColumn { name: target.name.clone(), expr_type, origin, is_constant, untyped, unheld });
         }
         targets.iter_mut().try_for_each(|target| self.resolve_unknown(&mut target.typed))?;
         let mut relation = from.relation;
@@ -207,7 +210,7 @@ impl Binder<'_> {
                         continue;
                     }
                     let typed = self.expression(level, expr)?;
-                    check_modifier(&typed.expr)?;
+                    check_modifier(&typed.expr, &level.scope)?;
                     targets.push(Entry { typed, name, is_junk: false, unheld: None });
                 }
                 Target::Star(qualifier) => self.star(&level.scope, qualifier, &mut targets)?,

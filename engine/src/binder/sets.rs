@@ -98,6 +98,7 @@ impl Binder<'_> {
                 name: ours.name.clone(),
                 expr_type,
                 origin: None,
+                is_constant: false,
                 untyped: None,
                 unheld: None,
             });

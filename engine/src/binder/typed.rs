@@ -156,7 +156,10 @@ pub(super) fn is_same(left: &BoundExpr, right: &BoundExpr) -> bool {
     let labels_agree = match (left, right) {
         (B::Column { index: a, expr_type: at }, B::Column { index: b, expr_type: bt }) => a == b && at == bt,
         (B::Parameter { index: a, expr_type: at }, B::Parameter { index: b, expr_type: bt }) => a == b && at == bt,
-        (B::Literal { value: a, expr_type: at }, B::Literal { value: b, expr_type: bt }) => a == b && at == bt,
+        // Not =, by which 0 and -0 are one.
+        (B::Literal { value: a, expr_type: at }, B::Literal { value: b, expr_type: bt }) => {
+            a.is_identical(b) && at == bt
+        }
         (B::Call { function: a, expr_type: at, .. }, B::Call { function: b, expr_type: bt, .. }) => {
             std::ptr::eq(*a, *b) && at == bt
         }

@@ -61,6 +61,7 @@ impl Binder<'_> {
                 merged: None,
                 expr_type,
                 origin: Some(Origin { table: schema.id, attnum: of.attnum }),
+                is_constant: column.is_constant,
                 uses: vec![(table_use, index)],
             });
         }
