@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use freshet_tests::client::{
-    Message, RawClient, bind, close, describe, execute, flush, parse, query, rows, sync, tags,
+    Message, RawClient, bind, close, describe, execute, flush, message, parse, query, rows, sync, tags,
 };
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
@@ -12,6 +12,7 @@ use freshet_tests::freshet::Freshet;
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A burst, and how many messages answer it.
+#[derive(Clone)]
 struct Burst {
     bytes: Vec<u8>,
     replies: usize,
@@ -316,6 +317,84 @@ fn statements_are_prepared_here() {
     pair.agree("a pipeline", &[burst(12, &many)]);
 }
 
+/// PDO drops each statement by SQL once it is done with it; psycopg and Rails do when they keep too many.
+#[test]
+fn statements_are_deallocated_here() {
+    let mut pair = Pair::start();
+    let sql = "SELECT id, v FROM t WHERE id = $1";
+    let run = |name: &str| burst(5, &[bind("", name, &[Some("3")], 0), describe('P', ""), execute("", 0), sync()]);
+    let made = |name: &str| burst(2, &[parse(name, sql), sync()]);
+    let pdo = [made("pdo_stmt_00000001"), run("pdo_stmt_00000001"), burst(2, &[query("DEALLOCATE pdo_stmt_00000001")])];
+    pair.agree("PDO", &pdo);
+    let block = [
+        burst(2, &[query("BEGIN")]),
+        made("a"),
+        run("a"),
+        burst(2, &[query("deallocate prepare \"a\";")]),
+        burst(2, &[query("COMMIT")]),
+    ];
+    // COMMIT is upstream's there, which has the statement.
+    assert_eq!(play(&mut pair.freshet, &block), play(&mut pair.upstream, &block));
+    let own = [made("a"), burst(4, &[parse("", "DEALLOCATE a"), bind("", "", &[], 0), execute("", 0), sync()])];
+    let own = own.into_iter().chain([made("a"), run("a"), burst(2, &[query("DEALLOCATE a")])]).collect::<Vec<_>>();
+    pair.agree("as an extended query", &own);
+    // The others are there still, and so are names.
+    let others =
+        [made("a"), made("b"), burst(2, &[query("DEALLOCATE a")]), run("b"), burst(2, &[query("DEALLOCATE b")])];
+    pair.agree("one of two", &others);
+    let gone = burst(2, &[bind("", "a", &[Some("3")], 0), execute("", 0), sync()]);
+    let script = [
+        made("a"),
+        burst(2, &[query("DEALLOCATE a")]),
+        gone,
+        burst(2, &[query("DEALLOCATE a")]),
+        burst(2, &[query("DEALLOCATE A; ")]),
+        // In a failed block it fails, and the statement stays.
+        made("a"),
+        burst(2, &[query("BEGIN")]),
+        burst(2, &[query("SELECT 1/0")]),
+        burst(2, &[query("DEALLOCATE a")]),
+        burst(2, &[query("ROLLBACK")]),
+        run("a"),
+        burst(2, &[parse("a", sql), sync()]),
+        // Behind one that drops it, in one group.
+        burst(
+            5,
+            &[
+                parse("", "DEALLOCATE a"),
+                bind("", "", &[], 0),
+                execute("", 0),
+                bind("", "a", &[Some("3")], 0),
+                execute("", 0),
+                sync(),
+            ],
+        ),
+    ];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    // Bound and not run it stays; closed before in the group it is gone.
+    let script = [
+        made("a"),
+        burst(3, &[parse("", "DEALLOCATE a"), bind("", "", &[], 0), sync()]),
+        burst(2, &[parse("a", "SELECT 1"), sync()]),
+        run("a"),
+        burst(5, &[parse("", "DEALLOCATE a"), close('S', "a"), bind("", "", &[], 0), execute("", 0), sync()]),
+        burst(2, &[bind("", "a", &[Some("3")], 0), execute("", 0), sync()]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    // Statements that SQL makes have names that are not known here; those that are known stay so.
+    let script = [made("kept"), burst(2, &[query("PREPARE by_sql AS SELECT 1")])];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    pair.agree("beside one that SQL has made", &[run("kept")]);
+    let script = [
+        burst(2, &[parse("by_sql", sql), sync()]),
+        burst(4, &[query("EXECUTE by_sql")]),
+        burst(2, &[query("DEALLOCATE ALL")]),
+        burst(2, &[bind("", "kept", &[Some("3")], 0), execute("", 0), sync()]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    pair.agree("after all of them went", &pdo);
+}
+
 #[test]
 fn a_changed_table_makes_upstream_judge_a_prepared_statement() {
     let mut pair = Pair::start();
@@ -332,6 +411,83 @@ fn a_changed_table_makes_upstream_judge_a_prepared_statement() {
         assert_eq!(tags(&expected), "EZ", "cached plan must not change result type");
         assert_eq!(got, expected);
     }
+}
+
+/// PostgreSQL analyses a statement again where the search path is another one, and keeps its parameters' types.
+#[test]
+fn another_search_path_makes_upstream_judge_a_prepared_statement() {
+    let mut pair = Pair::start();
+    pair.upstream.query(
+        "CREATE SCHEMA a; CREATE TABLE a.o (id int PRIMARY KEY, v text); INSERT INTO a.o VALUES (1, 'of a');
+         CREATE SCHEMA b; CREATE TABLE b.o (id int PRIMARY KEY, v int, w int); INSERT INTO b.o VALUES (1, 2, 3);
+         CREATE TABLE a.p (id int PRIMARY KEY, v text); INSERT INTO a.p VALUES (1, 'of a');
+         CREATE TABLE b.p (id int PRIMARY KEY, v text); INSERT INTO b.p VALUES (1, 'of b');
+         CREATE TABLE a.q (id text PRIMARY KEY); INSERT INTO a.q VALUES ('1');
+         CREATE TABLE b.q (id int PRIMARY KEY); INSERT INTO b.q VALUES (1)",
+    );
+    let path = |schema: &str| burst(2, &[query(&format!("SET search_path = {schema}"))]);
+    let run = |name: &str, replies: usize, parameters: &[Option<&str>]| {
+        burst(replies, &[bind("", name, parameters, 0), describe('P', ""), execute("", 0), sync()])
+    };
+    for schema in ["a", "b"] {
+        assert_eq!(play(&mut pair.freshet, &[path(schema)]), play(&mut pair.upstream, &[path(schema)]));
+        pair.agree("under its own path", &[burst(4, &[query("SELECT * FROM o WHERE id = 1")])]);
+        pair.agree("under its own path", &[burst(4, &[query("SELECT * FROM p WHERE id = 1")])]);
+    }
+    let made = [
+        path("a"),
+        burst(2, &[parse("o", "SELECT * FROM o WHERE id = 1"), sync()]),
+        burst(2, &[parse("p", "SELECT * FROM p WHERE id = 1"), sync()]),
+        burst(2, &[parse("q", "SELECT count(*) FROM q WHERE id = $1"), sync()]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &made), play(&mut pair.upstream, &made));
+    pair.agree("under the path it was made under", &[run("o", 5, &[]), run("p", 5, &[])]);
+    pair.agree("a text", &[run("q", 5, &[Some("1")])]);
+    let other = [path("b"), run("o", 2, &[]), run("q", 2, &[Some("1")]), run("p", 5, &[])];
+    for _ in 0..3 {
+        assert_eq!(play(&mut pair.freshet, &other), play(&mut pair.upstream, &other));
+    }
+    pair.agree("with the same columns under another", &[run("p", 5, &[])]);
+    assert_eq!(play(&mut pair.freshet, &[path("a")]), play(&mut pair.upstream, &[path("a")]));
+    pair.agree("back again", &[run("o", 5, &[]), run("p", 5, &[])]);
+}
+
+/// Until its Sync it is one transaction, in parts though it comes.
+#[test]
+fn a_group_in_parts_is_one_transaction() {
+    let mut pair = Pair::start();
+    let first = |sql: &str| burst(4, &[parse("", sql), bind("", "", &[], 0), execute("", 0), flush()]);
+    let next = burst(4, &[bind("", "", &[], 0), execute("", 0), sync()]);
+    let clock = "SELECT now(), count(*) FROM t";
+    pair.agree(
+        "what is computed here",
+        &[burst(5, &[parse("", "SELECT count(*) FROM t"), bind("", "", &[], 0), execute("", 0), sync()])],
+    );
+    for _ in 0..3 {
+        let one = rows(&play(&mut pair.freshet, &[first(clock)]));
+        std::thread::sleep(Duration::from_millis(3));
+        assert_eq!(rows(&play(&mut pair.freshet, std::slice::from_ref(&next))), one);
+    }
+    let strict = [burst(2, &[query("SET default_transaction_isolation = 'repeatable read'")])];
+    play(&mut pair.freshet, &strict);
+    for _ in 0..3 {
+        let one = rows(&play(&mut pair.freshet, &[first("SELECT count(*) FROM t")]));
+        pair.upstream.query("INSERT INTO t SELECT max(id) + 1, 'new' FROM t");
+        assert_eq!(rows(&play(&mut pair.freshet, std::slice::from_ref(&next))), one);
+        assert_ne!(rows(&pair.freshet.query("SELECT count(*) FROM t")), one);
+    }
+}
+
+#[test]
+fn the_end_of_a_copy_that_never_began_is_in_nobodys_way() {
+    let mut pair = Pair::start();
+    let stray = [
+        burst(2, &[query("COPY nosuch FROM STDIN"), message(b'd', b"1\n"), message(b'c', b"")]),
+        burst(4, &[query("SELECT 1"), message(b'c', b"")]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &stray), play(&mut pair.upstream, &stray));
+    assert_eq!(tags(&pair.freshet.query("SHOW freshet.route")), "TDCZ");
+    pair.agree("and what comes then is answered here", &[burst(4, &[query("SELECT count(*) FROM t")])]);
 }
 
 #[test]
@@ -645,4 +801,27 @@ fn freshets_own_statements_in_groups() {
     let script = [burst(3, &[bind("", "", &[], 0), execute("", 0), sync()])];
     assert_eq!(tags(&play(&mut pair.freshet, &script)), "2CZ");
     assert_eq!(rows(&pair.freshet.query("SHOW freshet.route")), [[Some("relay".to_string())]]);
+    // A named one that sets something is upstream's, too: among others it is run there.
+    let route = |pair: &mut Pair| rows(&pair.freshet.query("SHOW freshet.route"))[0][0].clone().expect("a route");
+    let set = |name: &str, value: &str| burst(2, &[parse(name, &format!("SET freshet.route = '{value}'")), sync()]);
+    let among = |name: &str| {
+        let others = [parse("", "SELECT 1"), bind("", "", &[], 0), execute("", 0)].concat();
+        burst(7, &[bind("", name, &[], 0), execute("", 0), others, sync()])
+    };
+    let alone = |name: &str| burst(3, &[bind("", name, &[], 0), execute("", 0), sync()]);
+    assert_eq!(tags(&play(&mut pair.freshet, &[set("local", "local"), set("auto", "auto")])), "1Z1Z");
+    assert_eq!(tags(&play(&mut pair.freshet, &[among("local")])), "2C12DCZ");
+    assert_eq!(route(&mut pair), "local");
+    assert_eq!(tags(&play(&mut pair.freshet, &[alone("auto")])), "2CZ");
+    assert_eq!(route(&mut pair), "auto");
+    assert_eq!(tags(&play(&mut pair.freshet, &[burst(2, &[query("DEALLOCATE local")])])), "CZ");
+    let gone = burst(2, &[bind("", "local", &[], 0), execute("", 0), sync()]);
+    assert_eq!(tags(&play(&mut pair.freshet, &[gone])), "EZ");
+    // Another statement may have its name once all are gone.
+    let again = [
+        burst(2, &[query("DEALLOCATE ALL")]),
+        burst(2, &[parse("auto", "SELECT 7"), sync()]),
+        burst(4, &[bind("", "auto", &[], 0), execute("", 0), sync()]),
+    ];
+    assert_eq!(tags(&play(&mut pair.freshet, &again)), "CZ1Z2DCZ");
 }

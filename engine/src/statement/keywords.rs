@@ -29,6 +29,11 @@ pub fn is_keyword(word: &str) -> bool {
     look_up(word).is_some()
 }
 
+/// Whether a folded word may name what a statement is about (gram.y: ColId), prepared statements among them.
+pub fn may_be_name(word: &str) -> bool {
+    look_up(word).is_none_or(|keyword| matches!(keyword.class, KeywordClass::Unreserved | KeywordClass::ColumnName))
+}
+
 /// The keyword that a folded unquoted word is, if it is one.
 pub(super) fn look_up(word: &str) -> Option<Keyword> {
     KEYWORDS.get(word).copied()

@@ -4,8 +4,8 @@
 //! SQL, caches and freshness. Neither knows the other's part: an answer is rows and descriptions, see [`Reply`].
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -262,6 +262,10 @@ pub struct PreparedStatement {
     /// The version of the catalog that its description is of. Under another one, upstream must be asked whether it still is
     /// (PostgreSQL: "cached plan must not change result type").
     pub catalog: AtomicU64,
+    /// Likewise [`SessionSettings::path`]; 0: not certain. PostgreSQL analyses a statement anew under another search path.
+    pub path: AtomicU64,
+    /// The parameters' types (OIDs) as they were found first. PostgreSQL keeps them, whatever becomes of the tables.
+    pub inferred: OnceLock<Box<[u32]>>,
     /// What executing it may do, by its text.
     /// The version of the catalog that gave undeclared parameters their types; 0: names may have meant what it does not have.
     pub typed_under: u64,

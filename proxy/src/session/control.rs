@@ -1,11 +1,12 @@
-//! Transaction control that can be answered before upstream has seen it: plain BEGIN, and the end of a block in which
-//! upstream was asked nothing.
+//! What can be answered before upstream has seen it: plain BEGIN, the end of a block in which upstream was asked nothing, and
+//! DEALLOCATE of a statement that is known.
 //!
 //! Such a statement goes upstream as it came, at once, so that now(), the isolation level, time-outs and what
 //! `pg_stat_activity` shows are PostgreSQL's; only its reply, which cannot be another one, is not waited for. Everything
-//! with an option whose acceptance depends on upstream (READ WRITE on a standby, DEFERRABLE, AND CHAIN) is relayed.
+//! with an option whose acceptance depends on upstream (READ WRITE on a standby, DEFERRABLE, AND CHAIN) is relayed. DEALLOCATE
+//! becomes Close, which drops the same and is no error where upstream has refused the statement meanwhile.
 
-use freshet_engine::statement::keywords::is_keyword;
+use freshet_engine::statement::keywords::may_be_name;
 use freshet_engine::statement::lexer;
 
 use crate::session::state::{Isolation, SessionState, Transaction};
@@ -24,6 +25,8 @@ pub enum Control {
     /// Its name is [`savepoint_name`] of the text.
     Savepoint,
     Release,
+    /// Of one statement; its name is [`deallocated_name`] of the text.
+    Deallocate,
 }
 
 impl Control {
@@ -35,6 +38,7 @@ impl Control {
             Self::Rollback => "ROLLBACK",
             Self::Savepoint => "SAVEPOINT",
             Self::Release => "RELEASE",
+            Self::Deallocate => "DEALLOCATE",
         }
     }
 }
@@ -50,8 +54,8 @@ pub enum Decision {
 }
 
 /// Where the state is what the statement expects, its reply is known, and `state` becomes what it makes of it.
-/// `knows_savepoint`: the one that it names exists.
-pub fn decide(control: Control, state: &mut SessionState, knows_savepoint: impl FnOnce() -> bool) -> Decision {
+/// `exists`: the savepoint, or statement, that it names.
+pub fn decide(control: Control, state: &mut SessionState, exists: impl Fn() -> bool) -> Decision {
     match (control, state.status) {
         (Control::Begin { isolation, .. }, TransactionStatus::Idle) => {
             let Some(settings) = &state.settings else { return Decision::Ask };
@@ -69,14 +73,16 @@ pub fn decide(control: Control, state: &mut SessionState, knows_savepoint: impl 
             state.status = TransactionStatus::Idle;
         }
         (Control::Savepoint, TransactionStatus::InTransaction) => {}
-        (Control::Release, TransactionStatus::InTransaction) if knows_savepoint() => {}
+        (Control::Release, TransactionStatus::InTransaction)
+        | (Control::Deallocate, TransactionStatus::Idle | TransactionStatus::InTransaction)
+            if exists() => {}
         _ => return Decision::Relay,
     }
     Decision::Answer
 }
 
-const FIRST_WORDS: [&[u8]; 8] =
-    [b"begin", b"start", b"commit", b"end", b"rollback", b"abort", b"savepoint", b"release"];
+const FIRST_WORDS: [&[u8]; 9] =
+    [b"begin", b"start", b"commit", b"end", b"rollback", b"abort", b"savepoint", b"release", b"deallocate"];
 
 /// Reads one statement; None for anything that is not exactly one of these. Quick to say no.
 pub fn read(sql: &[u8]) -> Option<Control> {
@@ -84,6 +90,9 @@ pub fn read(sql: &[u8]) -> Option<Control> {
     let begins = |word: &&[u8]| text.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
     if sql.len() > 200 || !FIRST_WORDS.iter().any(begins) {
         return None;
+    }
+    if deallocated_name(sql).is_some() {
+        return Some(Control::Deallocate);
     }
     if savepoint_name(sql).is_some() {
         return Some(if begins(&b"savepoint".as_slice()) { Control::Savepoint } else { Control::Release });
@@ -102,12 +111,30 @@ pub fn read(sql: &[u8]) -> Option<Control> {
 pub fn savepoint_name(sql: &[u8]) -> Option<Box<str>> {
     let tokens = lexer::tokens(std::str::from_utf8(sql).ok()?).ok()?;
     let name = match without_end(&tokens) {
-        [verb, name] if verb.is_word("savepoint") || verb.is_word("release") => name,
+        [verb, name] if (verb.is_word("savepoint") || verb.is_word("release")) && !name.is_word("savepoint") => name,
         [verb, kind, name] if verb.is_word("release") && kind.is_word("savepoint") => name,
         _ => return None,
     };
-    // A keyword as a name may be an error, which upstream reports.
-    if name.kind == lexer::TokenKind::Word && is_keyword(&name.text.to_ascii_lowercase()) {
+    plain_name(name)
+}
+
+/// The prepared statement that a plain DEALLOCATE drops.
+pub fn deallocated_name(sql: &[u8]) -> Option<Box<str>> {
+    let text = sql.trim_ascii_start();
+    if !text.get(.."deallocate".len()).is_some_and(|first| first.eq_ignore_ascii_case(b"deallocate")) {
+        return None;
+    }
+    let tokens = lexer::tokens(std::str::from_utf8(sql).ok()?).ok()?;
+    match without_end(&tokens) {
+        [verb, name] if verb.is_word("deallocate") && !name.is_word("prepare") => plain_name(name),
+        [verb, kind, name] if verb.is_word("deallocate") && kind.is_word("prepare") => plain_name(name),
+        _ => None,
+    }
+}
+
+/// A name that PostgreSQL takes as it stands: other keywords are an error, which upstream reports, and what is too long is cut.
+fn plain_name(name: &lexer::Token<'_>) -> Option<Box<str>> {
+    if name.kind == lexer::TokenKind::Word && !may_be_name(&name.text.to_ascii_lowercase()) {
         return None;
     }
     name.name().filter(|name| name.len() <= lexer::NAME_BYTES_MAX).map(|name| name.as_ref().into())
@@ -174,6 +201,16 @@ mod tests {
         );
         assert_eq!(savepoint_name(b"savepoint Ab").as_deref(), Some("ab"));
         assert_eq!(savepoint_name(b"release \"Ab\"").as_deref(), Some("Ab"));
+        for (sql, name) in [
+            ("DEALLOCATE pdo_stmt_00000001", "pdo_stmt_00000001"),
+            ("deallocate prepare \"Ab\" ;", "Ab"),
+            ("  DeAllocate Ab", "ab"),
+            ("deallocate local", "local"),
+            ("deallocate prepare prepare", "prepare"),
+        ] {
+            assert_eq!(read(sql.as_bytes()), Some(Control::Deallocate), "{sql}");
+            assert_eq!(deallocated_name(sql.as_bytes()).as_deref(), Some(name), "{sql}");
+        }
         for sql in [
             "begin read write",
             "begin isolation level serializable",
@@ -184,6 +221,11 @@ mod tests {
             "savepoint select",
             "release savepoint",
             "savepoint a b",
+            "deallocate all",
+            "deallocate prepare",
+            "deallocate prepare all",
+            "deallocate a, b",
+            "deallocate a; select 1",
             "select 1",
             "begin; select 1",
             "",

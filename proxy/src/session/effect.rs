@@ -195,6 +195,16 @@ pub fn drops_all_statements(sql: &[u8]) -> bool {
     matches!(words.as_slice(), ["discard" | "deallocate", "all"] | ["deallocate", "prepare", "all"])
 }
 
+/// Whether this text, and nothing else with it, makes a prepared statement by SQL.
+pub fn makes_statement(sql: &[u8]) -> bool {
+    read(sql).is_some_and(|tokens| {
+        let mut statements = statements(&tokens);
+        let is_prepare =
+            |statement: &[lexer::Token<'_>]| statement.first().is_some_and(|first| first.is_word("prepare"));
+        statements.next().is_some_and(is_prepare) && statements.next().is_none()
+    })
+}
+
 /// Whether a text may set something of the transaction at hand. Quick to say no.
 pub fn sets_transaction(sql: &[u8]) -> bool {
     let mentions = |word: &[u8]| sql.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));

@@ -11,7 +11,7 @@ use crate::session::control::{self, Control, Decision};
 use crate::session::effect::{Effect, worst};
 use crate::session::intercept::{self, Request};
 use crate::session::machine::WatchEnd;
-use crate::session::machine::group::{Answer, Group, Item};
+use crate::session::machine::group::{Answer, Group, GroupEnd, Item};
 use crate::session::state::{Isolation, RouteSetting, SessionState};
 use crate::session::{Session, preamble};
 use crate::statistics::Answered;
@@ -36,6 +36,7 @@ enum Decided {
 struct Whole {
     /// There is at most one execution.
     is_alone: bool,
+    is_of_one_statement: bool,
     arrival: Arrival,
 }
 
@@ -91,7 +92,8 @@ impl<A: Answerer> Session<A> {
             }
         };
         let mut state = self.machine.state.clone();
-        state.shares_transaction = group.executions() > 1;
+        let is_several = group.executions() > 1;
+        state.shares_transaction |= is_several || group.end == GroupEnd::Flush && group.executions() > 0;
         let effects: Vec<Effect> = group.items.iter().map(|item| self.effect(item)).collect();
         for (item, effect) in group.items.iter().zip(&effects) {
             match item.question().filter(|unit| unit.form != Form::Prepare) {
@@ -102,8 +104,8 @@ impl<A: Answerer> Session<A> {
                     // One string of several statements is a block (xact.c, PreventInTransactionBlock); one message of several
                     // may have ended it before.
                     let is_in_block = match unit.form {
-                        Form::Simple if state.shares_transaction => true,
-                        _ => !state.shares_transaction && state.is_in_transaction(),
+                        Form::Simple if is_several => true,
+                        _ => !is_several && state.is_in_transaction(),
                     };
                     let unused = self.answerer.in_the_way(unit.sql, is_in_block);
                     if !self.make_way(unused).await? {
@@ -121,7 +123,11 @@ impl<A: Answerer> Session<A> {
             return self.relay(started, Relay::because(reason));
         }
         let (mut answers, mut made) = (Vec::with_capacity(group.items.len()), 0);
-        let whole = Whole { is_alone: group.executions() <= 1, arrival: self.machine.arrival() };
+        let whole = Whole {
+            is_alone: group.executions() <= 1,
+            is_of_one_statement: group.is_of_one_statement(),
+            arrival: self.machine.arrival(),
+        };
         for (at, item) in group.items.iter().enumerate() {
             match self.decide_item(item, effects[at], &mut state, whole).await? {
                 Decided::Answer(answer) => {
@@ -159,8 +165,9 @@ impl<A: Answerer> Session<A> {
             Answer::Reply(reply) => reply.rows.iter().map(bytes::Bytes::len).sum(),
             Answer::None | Answer::Control(_) => 0,
         };
-        let kept: usize = answers.iter().map(rows).sum();
-        if self.machine.portal_bytes() + kept > PORTAL_BYTES_MAX && group.leaves_rows() {
+        let named = group.named_portals();
+        let kept = named + answers.iter().map(rows).sum::<usize>();
+        if self.machine.portal_bytes() + kept > PORTAL_BYTES_MAX && (named > 0 || group.leaves_rows()) {
             let relay = Relay::because(UpstreamReason::OverBudget("rows in portals"));
             return self.relay_unless_strict(started, Effect::Neutral, relay);
         }
@@ -182,7 +189,7 @@ impl<A: Answerer> Session<A> {
             return Some(UpstreamReason::FailedTransaction);
         }
         // One implicit transaction for all: under a stricter default its statements share a snapshot.
-        let shares = group.executions() > 1 && state.status == TransactionStatus::Idle;
+        let shares = state.shares_transaction && state.status == TransactionStatus::Idle;
         let default = state.settings.as_ref().map(|settings| settings.default_isolation);
         if shares && default.is_some_and(|default| !default.is_some_and(Isolation::is_per_statement)) {
             return Some(UpstreamReason::IsolationLevel);
@@ -225,6 +232,10 @@ impl<A: Answerer> Session<A> {
             return Ok(self.answer_item_for_freshet(&unit, request, whole.is_alone).await);
         }
         if let Some(control) = control::read(unit.sql) {
+            // What else the group does to statements may depend on it.
+            if control == Control::Deallocate && unit.form != Form::Prepare && !whole.is_of_one_statement {
+                return Ok(Decided::Relay(Relay::because(UpstreamReason::NotAQuery("DEALLOCATE among others"))));
+            }
             return Ok(self.decide_control(control, &unit, state));
         }
         if matches!(item, Item::Cursor(..)) && state.status != TransactionStatus::InTransaction {
@@ -301,7 +312,7 @@ impl<A: Answerer> Session<A> {
         if !self.may_answer_beforehand() {
             return relayed();
         }
-        match control::decide(control, state, || self.machine.knows_savepoint(unit.sql)) {
+        match control::decide(control, state, || self.machine.knows_what_is_named(unit.sql)) {
             Decision::Answer => Decided::Answer(Answer::Control(control)),
             Decision::Ask if self.may_ask() => Decided::Probe,
             Decision::Ask | Decision::Relay => relayed(),

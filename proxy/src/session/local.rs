@@ -42,7 +42,7 @@ use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::Choice;
 use crate::freshness::{Freshness, Served};
-use crate::session::answer::{Answerer, Form, Relay, Reply, Unit};
+use crate::session::answer::{Answerer, Form, PreparedStatement, Relay, Reply, Unit};
 use crate::session::local::ahead::{Ahead, Job};
 use crate::session::local::capture::{Captures, Dependencies};
 use crate::session::local::databases::Databases;
@@ -450,12 +450,8 @@ impl LocalAnswerer {
         statistics: &Arc<ShapeStatistics>,
     ) -> Result<(), Relay> {
         let refuse = |reason| self.refuse_prepared(request, prepared, statistics, reason);
-        if let Some(statement) = request.unit.prepared
-            && !is_described_by(request.unit, prepared.catalog_version)
-        {
-            let mut relay = refuse(UpstreamReason::CatalogChanged);
-            relay.observer = Some(Box::new(StillDescribed::new(statement, prepared.catalog_version)));
-            return Err(relay);
+        if let Some(Relay { reason, observer }) = outdated(request, prepared) {
+            return Err(Relay { observer, ..refuse(reason) });
         }
         if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
             return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
@@ -607,6 +603,9 @@ impl LocalAnswerer {
             relay.observer = Some(Box::new(Oracle::of_description(&self.local, &prepared, request.settings)));
             return Err(relay);
         }
+        if let Some(relay) = outdated(request, &prepared) {
+            return Err(relay);
+        }
         self.check_privileges(request.settings.role(), &prepared).await.map_err(Relay::because)?;
         let relations = prepared.plan.relations();
         let served = self.local.freshness.acquire(request.mode, &relations, self.required).await;
@@ -668,9 +667,34 @@ fn is_execution(unit: &Unit<'_>) -> bool {
     matches!(unit.form, Form::Simple | Form::Execute)
 }
 
-/// Whether the unit's statement was described under this version of the catalog, if it was prepared before.
-fn is_described_by(unit: &Unit<'_>, catalog_version: u64) -> bool {
-    unit.prepared.is_none_or(|prepared| prepared.catalog.load(Relaxed) == catalog_version)
+/// Whether the unit's statement was described under this version of the catalog and this search path, if it was prepared before.
+fn is_described_by(unit: &Unit<'_>, catalog_version: u64, settings: &SessionSettings) -> bool {
+    unit.prepared.is_none_or(|prepared| is_described(prepared, catalog_version, settings))
+}
+
+fn is_described(statement: &PreparedStatement, catalog_version: u64, settings: &SessionSettings) -> bool {
+    statement.catalog.load(Relaxed) == catalog_version && statement.path.load(Relaxed) == settings.path
+}
+
+/// A statement that was prepared before is another one since: PostgreSQL says whether it still is what was described.
+fn outdated(request: &Request<'_>, prepared: &Prepared) -> Option<Relay> {
+    let statement = request.unit.prepared?;
+    let keeps_types = keeps_types(statement, &prepared.plan);
+    if keeps_types && is_described(statement, prepared.catalog_version, request.settings) {
+        return None;
+    }
+    let mut relay = Relay::because(UpstreamReason::CatalogChanged);
+    if keeps_types {
+        let seen = StillDescribed::new(statement, prepared.catalog_version, request.settings.path);
+        relay.observer = Some(Box::new(seen));
+    }
+    Some(relay)
+}
+
+/// Whether the plan's parameters have the types that the statement's had first.
+fn keeps_types(statement: &PreparedStatement, plan: &Plan) -> bool {
+    let types = || plan.parameters.iter().map(|pg_type| pg_type.oid());
+    statement.inferred.get_or_init(|| types().collect()).iter().copied().eq(types())
 }
 
 /// PostgreSQL folds literals when it parses: whether that happened under today's settings.

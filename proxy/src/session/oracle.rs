@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
@@ -133,17 +134,18 @@ async fn note_mismatch(local: Arc<Local>, prepared: Arc<Prepared>) {
     }
 }
 
-/// Notes that upstream still executes a prepared statement under a newer catalog: its description has not changed, or upstream
+/// Notes that upstream still executes a prepared statement under a newer catalog or another search path: its description has not changed, or upstream
 /// would have raised an error (PostgreSQL: RevalidateCachedQuery).
 pub(super) struct StillDescribed {
     statement: Arc<PreparedStatement>,
     catalog_version: u64,
+    path: u64,
 }
 
 impl StillDescribed {
-    /// `catalog_version`: known before the execution, so not newer than what it ran under.
-    pub(super) fn new(statement: &Arc<PreparedStatement>, catalog_version: u64) -> Self {
-        Self { statement: Arc::clone(statement), catalog_version }
+    /// `catalog_version`: known before the execution, so not newer than what it ran under. `path`: the session's.
+    pub(super) fn new(statement: &Arc<PreparedStatement>, catalog_version: u64, path: u64) -> Self {
+        Self { statement: Arc::clone(statement), catalog_version, path }
     }
 }
 
@@ -154,7 +156,8 @@ impl Observer for StillDescribed {
 
     fn observe(self: Box<Self>, reply: ObservedReply) {
         if !reply.has_error {
-            self.statement.catalog.store(self.catalog_version, std::sync::atomic::Ordering::Relaxed);
+            self.statement.catalog.store(self.catalog_version, Relaxed);
+            self.statement.path.store(self.path, Relaxed);
         }
     }
 }

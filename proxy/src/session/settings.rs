@@ -25,6 +25,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use freshet_engine::types::datetime::zone::of_session;
 use freshet_engine::types::numeric::PowerScale;
@@ -79,6 +80,8 @@ pub struct Probed {
 #[derive(Debug)]
 pub struct SessionSettings {
     pub id: SettingsId,
+    /// Equal only for equal search paths in force; never 0.
+    pub path: u64,
     pub values: SettingsValues,
     /// What freshet reproduces of them; the reason if it does not reproduce one of the values.
     pub format: Result<FormatSettings, String>,
@@ -107,6 +110,7 @@ impl SettingsValues {
 #[derive(Default)]
 pub struct Interner {
     known: Mutex<HashMap<SettingsValues, Arc<SessionSettings>>>,
+    path_numbers: Mutex<HashMap<Path, u64>>,
     paths: Mutex<HashMap<PathKey, (u64, Path)>>,
 }
 
@@ -125,7 +129,7 @@ const STATES_MAX: usize = 10_000;
 
 impl Interner {
     pub fn intern(&self, values: SettingsValues) -> Arc<SessionSettings> {
-        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let mut known = self.known.lock();
         if let Some(found) = known.get(&values) {
             return Arc::clone(found);
@@ -133,9 +137,16 @@ impl Interner {
         if known.len() >= STATES_MAX {
             known.clear();
         }
-        let id = SettingsId(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let id = SettingsId(NEXT.fetch_add(1, Relaxed));
+        let mut path_numbers = self.path_numbers.lock();
+        if path_numbers.len() >= STATES_MAX {
+            path_numbers.clear();
+        }
+        let next = || NEXT.fetch_add(1, Relaxed);
+        let path = *path_numbers.entry(Arc::clone(&values.search_path)).or_insert_with(next);
         let settings = Arc::new(SessionSettings {
             id,
+            path,
             format: reproduce(&values),
             default_isolation: values.value("default_transaction_isolation").and_then(Isolation::parse),
             values: values.clone(),

@@ -2,7 +2,7 @@
 //! chance, under the conditions of `session::Session`: whatever may be answered locally is, or is relayed.
 
 use freshet::session::answer::{Form, ObservedReply, Observer, Reply, Unit};
-use freshet::session::control::{self, Decision};
+use freshet::session::control::{self, Control, Decision};
 use freshet::session::effect::{Effect, effects, worst};
 use freshet::session::machine::group::{Answer, Group, Item, is_several};
 use freshet::session::machine::{Event, Machine, MachineLimits, Step, WatchEnd};
@@ -342,8 +342,8 @@ impl Play {
         }
         let mut answers = Vec::new();
         for (at, item) in group.items.iter().enumerate() {
-            let knows_savepoint = |sql: &[u8]| self.machine.knows_savepoint(sql);
-            match decide_item(item, &mut state, wants, may_probe, knows_savepoint) {
+            let knows_what = |sql: &[u8]| self.machine.knows_what_is_named(sql);
+            match decide_item(item, &group, &mut state, wants, may_probe, knows_what) {
                 Decided::Answer(answer) => answers.push(answer),
                 Decided::Probe => return self.probe(),
                 Decided::Relay => {
@@ -381,20 +381,21 @@ enum Decided {
 
 fn decide_item(
     item: &Item<'_>,
+    group: &Group<'_>,
     state: &mut SessionState,
     wants: bool,
     may_probe: bool,
-    knows_savepoint: impl FnOnce(&[u8]) -> bool,
+    knows_what: impl Fn(&[u8]) -> bool,
 ) -> Decided {
     let Some(unit) = item.question() else { return Decided::Answer(Answer::None) };
     if let Some(control) = control::read(unit.sql) {
         if unit.form == Form::Prepare {
             return Decided::Answer(Answer::None);
         }
-        if !wants {
+        if !wants || control == Control::Deallocate && !group.is_of_one_statement() {
             return Decided::Relay;
         }
-        return match control::decide(control, state, || knows_savepoint(unit.sql)) {
+        return match control::decide(control, state, || knows_what(unit.sql)) {
             Decision::Answer => Decided::Answer(Answer::Control(control)),
             Decision::Ask => Decided::Probe,
             Decision::Relay => Decided::Relay,

@@ -278,7 +278,7 @@ fn may_keep(request: &Request<'_>) -> bool {
         // A transaction's, or of several statements that share one.
         && !request.has_upstreams_clock
         && !unit.describes_statement
-        && is_described_by(unit, request.catalog_version)
+        && is_described_by(unit, request.catalog_version, request.settings)
         && !unit.bind.as_ref().is_some_and(|bind| may_mean_the_time(bind.parameters))
 }
 

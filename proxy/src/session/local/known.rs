@@ -18,9 +18,9 @@ use crate::session::buffer::OutBuffer;
 use crate::session::local::kept::is_confirmed;
 use crate::session::local::moment::Moments;
 use crate::session::local::recent::{FRAMES_BYTES_MAX, Place, Recents, Table, Wanted};
-use crate::session::local::{Local, LocalAnswerer};
+use crate::session::local::{Local, LocalAnswerer, is_described};
 use crate::session::machine::local::write_reply;
-use crate::session::settings::{SessionSettings, SettingsId};
+use crate::session::settings::SessionSettings;
 use crate::statistics::{Answered, ShapeStatistics};
 
 /// One burst's.
@@ -101,7 +101,7 @@ impl LocalAnswerer {
             return None;
         }
         let recent = &self.local.recent;
-        let kept = Arc::clone(&find(recent, &mut recent.table(), unit, asking.settings.id)?.kept);
+        let kept = Arc::clone(&find(recent, &mut recent.table(), unit, &asking.settings)?.kept);
         Some(Awaited { kept, arrival: unit.arrival, catalog_version: asking.catalog_version })
     }
 
@@ -131,25 +131,30 @@ impl LocalAnswerer {
 }
 
 /// What is known of the unit's bytes, if it is of use to its session.
-fn find<'a>(recent: &Recents, table: &'a mut Table, unit: &RawUnit<'_>, settings: SettingsId) -> Option<&'a Place> {
+fn find<'a>(
+    recent: &Recents,
+    table: &'a mut Table,
+    unit: &RawUnit<'_>,
+    settings: &SessionSettings,
+) -> Option<&'a Place> {
     let text = unit.statement.map_or(0, |statement| statement.text_number.load(Relaxed));
     if unit.statement.is_some() && text == 0 {
         return None;
     }
-    let wanted = Wanted { settings, text, unit: unit.bytes };
+    let wanted = Wanted { settings: settings.id, text, unit: unit.bytes };
     let place = table.find(recent.hash(&wanted), &wanted)?;
     let kept = &place.kept;
     // As for any kept reply (`kept::is_of_use`); that it has the columns asked for was seen when it was found first.
     let is_of_use = unit.statement.is_none_or(|statement| {
-        statement.catalog.load(Relaxed) == kept.catalog_version
-            && (!kept.folds_settings || statement.settings == Some(settings))
+        is_described(statement, kept.catalog_version, settings)
+            && (!kept.folds_settings || statement.settings == Some(settings.id))
     });
     is_of_use.then_some(place)
 }
 
 impl Known for LocalKnown<'_> {
     fn answer(&mut self, unit: &RawUnit<'_>, out: &mut OutBuffer) -> bool {
-        let Some(place) = find(&self.local.recent, &mut self.table, unit, self.asking.settings.id) else {
+        let Some(place) = find(&self.local.recent, &mut self.table, unit, &self.asking.settings) else {
             return false;
         };
         let kept = &place.kept;

@@ -17,7 +17,7 @@ use crate::session::answer::{Form, Reply, Unit};
 use crate::session::local::execute::Execution;
 use crate::session::local::kept::{account, reply};
 use crate::session::local::parameters::parameters;
-use crate::session::local::{AtHand, LocalAnswerer, Request, formats, is_described_by, is_parsed_under};
+use crate::session::local::{AtHand, LocalAnswerer, Request, formats, is_described_by, is_parsed_under, keeps_types};
 use crate::session::reply::row_description;
 use crate::session::state::SessionState;
 use crate::statistics::Answered;
@@ -57,7 +57,8 @@ impl LocalAnswerer {
         let is_allowed = prepared.catalog_version == request.catalog_version
             && plan.tables.len() == 1
             && !plan.uses_time
-            && is_described_by(unit, prepared.catalog_version)
+            && is_described_by(unit, prepared.catalog_version, request.settings)
+            && unit.prepared.is_none_or(|statement| keeps_types(statement, plan))
             && (!plan.folds_settings || is_parsed_under(unit, request.settings));
         if !is_allowed {
             return None;

@@ -340,6 +340,8 @@ mod tests {
             parameter_types: types.into(),
             settings: None,
             catalog: AtomicU64::new(0),
+            path: AtomicU64::new(0),
+            inferred: std::sync::OnceLock::new(),
             typed_under: 0,
             effect: Effect::Neutral,
             changes: None,

@@ -1,11 +1,12 @@
 //! The client's messages: held while they may become a unit that is answered locally, else forwarded as they come.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, of_call};
-use crate::session::effect::{Effect, Judged, Written, drops_all_statements, worst};
+use crate::session::control;
+use crate::session::effect::{Effect, Judged, Written, drops_all_statements, makes_statement, worst};
 use crate::session::intercept;
 use crate::session::machine::{
     CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
@@ -373,7 +374,8 @@ impl Machine {
                     *has_sync = true;
                     return;
                 }
-                (self.is_unsynced, self.is_skipping, self.has_open_group) = (false, false, false);
+                (self.is_unsynced, self.is_skipping) = (false, false);
+                self.close_group();
                 let effect = std::mem::replace(&mut self.unit_effect, Effect::Neutral);
                 self.expect(ExpectedKind::Sync(effect));
                 return;
@@ -399,13 +401,15 @@ impl Machine {
                 let judged = if is_whole { query(body).map(|sql| self.judge(sql)) } else { None };
                 let Judged { effects, changes, written } = judged.unwrap_or_else(Judged::unread);
                 self.written.add(&written);
-                effects.iter().for_each(|effect| self.apply_effect(*effect));
+                let sql = if is_whole { query(body).unwrap_or_default() } else { b"" };
+                effects.iter().for_each(|effect| self.apply_effect(*effect, sql, true));
                 // Extended messages without a Sync are of the same transaction: it ends them, too.
                 let effect = worst(&[worst(&effects), self.unit_effect]);
                 self.restore_portals(body, worst(&effects), true);
                 let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
                 self.unit_effect = Effect::Neutral;
-                (self.is_unsynced, self.has_open_group) = (false, false);
+                self.is_unsynced = false;
+                self.close_group();
                 // Malformed, it is refused before it has any effect.
                 let undo = (!is_whole || query(body).is_some())
                     .then(|| Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
@@ -481,6 +485,9 @@ impl Machine {
         }
         // Upstream refuses a name that is taken; the entry there is still the right one.
         let is_known = self.statements.contains_key(name);
+        if !is_known {
+            self.virtual_statements.remove(name);
+        }
         let is_new = !is_known
             && self.statements.len() < self.limits.prepared_statements_max
             && self.statement_bytes < STATEMENT_BYTES_MAX;
@@ -518,6 +525,8 @@ impl Machine {
             parameter_types: parse.parameter_types.into(),
             settings: self.state.settings.as_ref().map(|settings| settings.id),
             catalog: AtomicU64::new(self.state.catalog_version),
+            path: AtomicU64::new(self.state.settings.as_ref().map_or(0, |settings| settings.path)),
+            inferred: OnceLock::new(),
             typed_under: if is_plain { self.state.catalog_version } else { 0 },
             effect,
             changes,
@@ -562,7 +571,8 @@ impl Machine {
         if !portal.is_empty() && self.upstream_portals.len() < self.limits.prepared_statements_max {
             self.upstream_portals.insert(portal.into());
         }
-        self.apply_effect(effect);
+        let sql = known.as_ref().map_or(&b""[..], |statement| &statement.sql);
+        self.apply_effect(effect, sql, false);
         self.unit_effect = worst(&[self.unit_effect, effect]);
         self.expect(ExpectedKind::Bind);
     }
@@ -597,9 +607,25 @@ impl Machine {
     }
 
     /// At once, when it is sent: names of statements. Settings and transactions wait for the acknowledgement.
-    fn apply_effect(&mut self, effect: Effect) {
+    fn apply_effect(&mut self, effect: Effect, sql: &[u8], is_query: bool) {
         match effect {
-            Effect::Deallocate | Effect::Discard => self.forget_statements(),
+            Effect::Deallocate => match control::deallocated_name(sql) {
+                Some(name) => {
+                    let is_known = self.forget_statement(name.as_bytes()).is_some();
+                    match is_query {
+                        true => self.may_keep_statement |= is_known,
+                        // What is bound need not be run.
+                        false => self.has_unknown_statements |= is_known,
+                    }
+                    if self.state.status != TransactionStatus::Failed {
+                        self.virtual_statements.remove(name.as_bytes());
+                    }
+                }
+                // What is there keeps its name: PostgreSQL refuses another of it (prepare.c, StorePreparedStatement).
+                None if makes_statement(sql) => self.has_unknown_statements = true,
+                None => self.forget_statements(),
+            },
+            Effect::Discard => self.forget_statements(),
             Effect::Neutral
             | Effect::Begin(_)
             | Effect::SetIsolation(_)

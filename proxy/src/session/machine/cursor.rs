@@ -62,9 +62,12 @@ impl Cursors {
 }
 
 impl Machine {
-    /// Whether a RELEASE names a savepoint of the open block.
-    pub fn knows_savepoint(&self, sql: &[u8]) -> bool {
-        control::savepoint_name(sql).is_some_and(|name| self.tracker.knows_savepoint(&name))
+    /// Whether a RELEASE names a savepoint of the open block, or a DEALLOCATE a prepared statement.
+    pub fn knows_what_is_named(&self, sql: &[u8]) -> bool {
+        match control::deallocated_name(sql) {
+            Some(name) => self.prepared(name.as_bytes()).is_some(),
+            None => control::savepoint_name(sql).is_some_and(|name| self.tracker.knows_savepoint(&name)),
+        }
     }
 
     pub fn has_cursor(&self, name: &str) -> bool {

@@ -173,6 +173,23 @@ impl Group<'_> {
         self.items.iter().filter(runs).count()
     }
 
+    /// Nothing but one statement is made, described, bound or run.
+    pub fn is_of_one_statement(&self) -> bool {
+        let mut ids = self.items.iter().filter_map(|item| match item {
+            Item::Parse { statement, .. } | Item::DescribeStatement { statement } | Item::Bind { statement, .. } => {
+                Some(statement.id)
+            }
+            _ => None,
+        });
+        let texts = self.items.iter().filter(|item| matches!(item, Item::Statement(_) | Item::Cursor(..))).count();
+        let first = ids.next();
+        let closes = |item: &Item<'_>| matches!(item, Item::Close(Target::Statement(name)) if !name.is_empty());
+        !self.items.iter().any(closes)
+            && self.executions() == 1
+            && texts + usize::from(first.is_some()) == 1
+            && ids.all(|id| Some(id) == first)
+    }
+
     /// Executions that are complete before item `at` is looked at: what an observer of that item's reply must let pass.
     pub fn executions_before(&self, at: usize) -> usize {
         self.items.iter().take(at).filter(|item| item.is_execution()).count()
@@ -195,6 +212,15 @@ impl Group<'_> {
             [Item::Statement(sql)] => Some(sql),
             _ => None,
         }
+    }
+
+    /// Bytes that portals with names take beside their rows, for as long as they are there.
+    pub fn named_portals(&self) -> usize {
+        let bytes = |item: &Item<'_>| match item {
+            Item::Bind { bind, frame, statement, .. } if !bind.portal.is_empty() => frame.len() + statement.sql.len(),
+            _ => 0,
+        };
+        self.items.iter().map(bytes).sum()
     }
 
     /// Some rows may stay in a portal after the group.
@@ -289,6 +315,9 @@ impl Machine {
         if !bind.portal.is_empty() && (may_be_upstream || self.has_portal(bind.portal, made)) {
             return Err("a portal of that name exists");
         }
+        if self.portals.len() + made.portals.len() >= self.limits.prepared_statements_max && !bind.portal.is_empty() {
+            return Err("too many portals");
+        }
         let statement = self.known(bind.statement, made).ok_or("unknown statement")?;
         Ok(Item::Bind { bind, frame, statement, is_described: false })
     }
@@ -372,12 +401,17 @@ impl Machine {
 
     /// Answers the group at hand from here, one answer per item.
     pub fn answer_group(&mut self, group: Group<'_>, answers: Vec<Answer>) {
+        let executions = group.executions();
         for (item, answer) in group.items.into_iter().zip(answers) {
             self.answer_item(item, answer);
         }
         self.taken = self.scanned;
         match group.end {
-            GroupEnd::Flush => self.has_open_group = true,
+            GroupEnd::Flush => {
+                self.has_open_group = true;
+                // What follows up to the Sync is of the same transaction.
+                self.state.shares_transaction |= executions > 0;
+            }
             GroupEnd::Sync => self.finish_group(),
             GroupEnd::Query => {
                 self.unnamed = Unnamed::Destroyed;
@@ -460,9 +494,15 @@ impl Machine {
         }
     }
 
+    /// The group that ended with Flush, if there was one, is over.
+    pub(super) fn close_group(&mut self) {
+        self.has_open_group = false;
+        self.state.shares_transaction = false;
+    }
+
     /// ReadyForQuery. Outside of a block the implicit transaction ends, and its portals with it.
     fn finish_group(&mut self) {
-        self.has_open_group = false;
+        self.close_group();
         let status = self.state.status;
         self.to_client.write(|out| write_ready_for_query(out, status));
         if status == TransactionStatus::Idle {
@@ -472,21 +512,26 @@ impl Machine {
     }
 
     /// A Parse that was answered: an unnamed statement is virtual, a named one is prepared upstream behind the answer, so
-    /// that upstream knows it (and judges it) by the catalog of this moment.
+    /// that upstream knows it (and judges it) by the catalog of this moment. What shows something of freshet's upstream would
+    /// not understand; what sets something it would, and does where the statement is run among others.
     pub(super) fn parse_ahead(&mut self, parse: &Parse<'_>, frame: &[u8], statement: Arc<PreparedStatement>) {
         if parse.name.is_empty() {
             self.unnamed = Unnamed::Local { statement, parse: frame.into() };
-        } else if intercept::is_for_freshet(parse.sql, self.limits.schema) {
-            self.virtual_statements.insert(parse.name.into(), statement);
-        } else {
-            self.state.transaction.has_relayed = true;
-            self.to_upstream.push(frame);
-            self.to_upstream.push(SYNC);
-            self.expect_quiet(ExpectedKind::QuietParse { name: parse.name.into(), frame: frame.into() });
-            self.expect_quiet(ExpectedKind::QuietSync);
-            self.statement_bytes += statement.sql.len();
-            self.statements.insert(parse.name.into(), Named { statement, parse: None });
+            return;
         }
+        if let Some(request) = intercept::read_if_addressed(parse.sql, self.limits.schema) {
+            self.virtual_statements.insert(parse.name.into(), Arc::clone(&statement));
+            if !request.is_ok_and(|(request, _)| request.sets()) {
+                return;
+            }
+        }
+        self.state.transaction.has_relayed = true;
+        self.to_upstream.push(frame);
+        self.to_upstream.push(SYNC);
+        self.expect_quiet(ExpectedKind::QuietParse { name: parse.name.into(), frame: frame.into() });
+        self.expect_quiet(ExpectedKind::QuietSync);
+        self.statement_bytes += statement.sql.len();
+        self.statements.insert(parse.name.into(), Named { statement, parse: None });
     }
 
     fn close_locally(&mut self, target: Target<'_>) {
@@ -520,6 +565,12 @@ impl Machine {
 
     /// Transaction control that is answered at once and carried out upstream behind it.
     pub(super) fn control(&mut self, control: Control, sql: &[u8], is_query: bool) {
+        if let Some(name) = control::deallocated_name(sql) {
+            self.close_locally(Target::Statement(name.as_bytes()));
+            // PostgreSQL takes a snapshot for it (pquery.c, PlannedStmtRequiresSnapshot): it is a query of its block.
+            self.state.note_answer();
+            return self.to_client.write(|out| write_command_complete(out, control.tag()));
+        }
         self.answered.clear();
         if is_query {
             write_query(&mut self.answered, sql);
@@ -547,6 +598,7 @@ impl Machine {
                 }
                 TransactionStatus::InTransaction
             }
+            Control::Deallocate => self.state.status,
         };
         self.state.status = status;
         self.expect_quiet(ExpectedKind::Answered(status));
@@ -569,10 +621,6 @@ impl Machine {
 
     /// A message about a portal that lives here is in its turn. False: upstream still owes earlier replies.
     pub(super) fn is_in_turn(&mut self) -> bool {
-        // The end of a COPY that never began is answered by nothing.
-        while self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::CopyEnd)) {
-            self.pop_expected();
-        }
         if self.owes() || self.upstream_passing > 0 || !self.partial.is_empty() {
             if self.is_unsynced && !self.flush_is_sent {
                 self.to_upstream.push(FLUSH);

@@ -303,10 +303,13 @@ impl Machine {
         for frame in Frames::new(&incoming[self.taken..self.scanned]) {
             match frame.tag {
                 b'P' => {
-                    if let Some(parse) = Parse::view(frame.body) {
-                        let statement = self.prepare(&parse);
-                        self.parse_ahead(&parse, frame.bytes, statement);
+                    let Some(parse) = Parse::view(frame.body) else { break };
+                    let is_new = self.knows_all_statements() && self.prepared(parse.name).is_none();
+                    if !parse.name.is_empty() && !is_new {
+                        break;
                     }
+                    let statement = self.prepare(&parse);
+                    self.parse_ahead(&parse, frame.bytes, statement);
                     self.to_client.push(PARSE_COMPLETE);
                 }
                 b'B' => self.to_client.push(BIND_COMPLETE),
@@ -360,7 +363,7 @@ impl Machine {
             if self.unit_bytes().starts_with(b"Q") {
                 self.unnamed = Unnamed::Destroyed;
             }
-            self.has_open_group = false;
+            self.close_group();
         }
         self.taken = self.scanned;
         if self.state.status == TransactionStatus::Idle {
@@ -376,7 +379,7 @@ impl Machine {
 
     /// ReadyForQuery was written.
     pub(super) fn end_unit(&mut self) {
-        self.has_open_group = false;
+        self.close_group();
         if self.state.status == TransactionStatus::Idle {
             self.portals.clear();
             self.unnamed_portal = UnnamedPortal::Upstream;

@@ -250,6 +250,8 @@ pub struct Machine {
     has_unknown_statements: bool,
     /// Upstream was sent a statement that drops them all, and nothing since that would add an unknown one.
     drops_statements: bool,
+    /// Upstream was sent what drops one of `statements`: if there is an error, it may have it still.
+    may_keep_statement: bool,
     /// What the texts in `statements` take.
     statement_bytes: usize,
     /// Statements of freshet's own (`SHOW freshet...`) that upstream does not have.
@@ -325,6 +327,7 @@ impl Machine {
             statements: HashMap::default(),
             has_unknown_statements: false,
             drops_statements: false,
+            may_keep_statement: false,
             statement_bytes: 0,
             virtual_statements: HashMap::default(),
             next_statement: 1,
@@ -449,6 +452,10 @@ impl Machine {
 
     fn pop_expected(&mut self) -> Option<Expected> {
         let entry = self.expected.pop_front()?;
+        // The end of a COPY that can no longer begin is answered by nothing.
+        while self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::CopyEnd)) {
+            self.expected.pop_front();
+        }
         self.own_expected -= usize::from(entry.is_own);
         self.quiet_expected -= usize::from(entry.is_quiet);
         if self.expected.is_empty() {

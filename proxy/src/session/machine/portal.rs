@@ -71,6 +71,7 @@ impl Portal {
     }
 
     pub(super) fn from(mut self, statement: &Arc<PreparedStatement>, values: &[u8]) -> Self {
+        self.bytes += statement.sql.len() + values.len();
         self.origin = Some(Origin { statement: Arc::clone(statement), values: values.into(), fetched: 0 });
         self
     }
@@ -122,7 +123,7 @@ impl Portal {
         rows
     }
 
-    /// Of the rows it began with.
+    /// Of the rows it began with, and of where it comes from.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -157,6 +158,10 @@ impl Portals {
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
     }
 
     pub(super) fn contains(&self, name: &[u8]) -> bool {

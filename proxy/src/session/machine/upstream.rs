@@ -413,7 +413,13 @@ impl Machine {
             *undo = Some(Undo::Unnamed(Unnamed::Upstream(None)));
         }
         for entry in skipped.into_iter().rev() {
+            let is_of_later = |name: &[u8]| {
+                let is_same =
+                    |kind: &ExpectedKind| matches!(kind, ExpectedKind::Parse(Some(later)) if **later == *name);
+                !name.is_empty() && self.expected.iter().any(|later| is_same(&later.kind))
+            };
             if let ExpectedKind::Parse(Some(name)) = &entry.kind
+                && !is_of_later(name)
                 && self.forget_statement(name).is_some()
             {
                 // One more of that name, sent behind, was taken for a second.
@@ -501,9 +507,16 @@ impl Machine {
         let has_error = std::mem::take(&mut self.has_error);
         self.tracker.ready(status, has_error, effect.may_write());
         self.take_tracked();
-        if std::mem::take(&mut self.drops_statements) && !has_error {
-            self.has_unknown_statements = false;
+        // It is the last that was sent, or what was sent behind makes no statement.
+        if self.drops_statements && (has_error || !self.owes()) {
+            self.drops_statements = false;
+            if !has_error {
+                self.has_unknown_statements = false;
+                self.virtual_statements.clear();
+            }
         }
+        self.has_unknown_statements |= has_error && self.may_keep_statement;
+        self.may_keep_statement &= self.owes();
         self.events.push(Event::Relayed(Relayed { effect, has_error, status }));
     }
 
