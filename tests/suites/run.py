@@ -27,7 +27,7 @@ GROUPS = {
     "core": ["regress", "isolation", "libpq_pipeline"],
 }
 GROUPS["all"] = GROUPS["core"] + [
-    "regress_local", "frames", "psycopg3", "node", "odbc", "pgbench", "dump", "replication",
+    "regress_local", "frames", "psycopg3", "node", "odbc", "pdo", "dbi", "activerecord", "pgbench", "dump", "replication",
     "psycopg2", "asyncpg", "sqlalchemy", "rust_postgres", "pgx", "pgjdbc",
 ]
 RECORDED = HERE / "local_answers.json"
