@@ -81,6 +81,12 @@ pub enum Pace {
     Full,
 }
 
+/// The place of so many prepared statements is a text's, which may be as long as a list of ten thousands of literals.
+#[expect(clippy::borrowed_box, reason = "as the cache hands out its keys")]
+fn places<V>(key: &Box<[u8]>, _: &V) -> u32 {
+    1 + u32::try_from(key.len() / 2_048).unwrap_or(u32::MAX - 1)
+}
+
 /// Bounds of [`Pace::Quick`].
 const QUICK_BYTES_MAX: usize = 4 << 20;
 const QUICK_ROWS_MAX: usize = 50_000;
@@ -97,10 +103,14 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(options: EngineOptions) -> Self {
-        let plans =
-            moka::sync::Cache::builder().max_capacity(options.plans_max).build_with_hasher(ahash::RandomState::new());
-        let dependencies =
-            moka::sync::Cache::builder().max_capacity(options.plans_max).build_with_hasher(ahash::RandomState::new());
+        let plans = moka::sync::Cache::builder()
+            .max_capacity(options.plans_max)
+            .weigher(places)
+            .build_with_hasher(ahash::RandomState::new());
+        let dependencies = moka::sync::Cache::builder()
+            .max_capacity(options.plans_max)
+            .weigher(places)
+            .build_with_hasher(ahash::RandomState::new());
         Self {
             plans,
             dependencies,

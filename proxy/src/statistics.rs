@@ -18,6 +18,15 @@ pub const SHAPES_MAX: usize = 5_000;
 /// A longer shape is shown cut; its counters are still its own.
 const SHOWN_BYTES_MAX: usize = 2_000;
 
+/// Shapes that begin with as many equal bytes are counted as one.
+const KEY_BYTES_MAX: usize = 16 << 10;
+
+/// The beginning of a text, of so many bytes at most.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=text.len().min(bytes_max)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    &text[..end]
+}
+
 /// How a statement was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Answered {
@@ -224,14 +233,15 @@ pub struct Statistics {
 impl Statistics {
     /// The counters of a shape; made on first sight.
     pub fn shape(&self, shape: &str) -> Arc<ShapeStatistics> {
+        let shape = cut(shape, KEY_BYTES_MAX);
         let mut shapes = self.shapes.lock();
         if let Some(found) = shapes.get(shape) {
             return Arc::clone(found);
         }
         let key = if shapes.len() < SHAPES_MAX { shape } else { "(other statements)" };
         let made = shapes.entry(key.into()).or_insert_with(|| {
-            let end = (0..=key.len().min(SHOWN_BYTES_MAX)).rev().find(|&at| key.is_char_boundary(at)).unwrap_or(0);
-            Arc::new(ShapeStatistics { text: key[..end].to_string(), ..ShapeStatistics::default() })
+            let text = cut(key, SHOWN_BYTES_MAX).to_string();
+            Arc::new(ShapeStatistics { text, ..ShapeStatistics::default() })
         });
         Arc::clone(made)
     }

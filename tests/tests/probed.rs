@@ -224,6 +224,18 @@ fn a_reloaded_configuration_counts_for_the_next_statement() {
         assert_eq!(shown(&mut client, text), expected, "{zone}");
         settle(&mut client, &new);
     }
+    // One that was told all its settings by a probe, since it may have changed them.
+    let bytes = "SELECT id::text::bytea FROM t WHERE id = 1";
+    shown(&mut client, "DO $$ BEGIN END $$");
+    settle(&mut client, bytes);
+    for output in ["escape", "hex"] {
+        cluster.psql("postgres", &format!("ALTER SYSTEM SET bytea_output = '{output}'"));
+        cluster.reload();
+        until("upstream's own session has it", || shown(&mut direct, "SHOW bytea_output") == output);
+        until("other sessions have it", || shown(&mut connect(cluster.address()), "SHOW bytea_output") == output);
+        assert_eq!(shown(&mut client, bytes), shown(&mut direct, bytes), "{output}");
+        settle(&mut client, bytes);
+    }
     assert_eq!(freshet.status(&database, "shape_mismatches"), "0");
     assert_eq!(freshet.status(&database, "wrong_answers"), "0");
 }

@@ -94,6 +94,10 @@ impl Answerer for Canned {
         0
     }
 
+    fn catalog(&self) -> Option<Arc<freshet_engine::catalog::Catalog>> {
+        None
+    }
+
     fn virtual_table(&self, _name: &str) -> Option<TextTable> {
         None
     }

@@ -195,6 +195,10 @@ impl Binder<'_> {
             if matches!(chosen.function, AggregateFunction::Min | AggregateFunction::Max) {
                 check_comparable(argument.expr_type, Needs::Order, "aggregate")?;
             }
+            // Rows are told apart by all arguments (nodeAgg.c, process_ordered_aggregate_multi).
+            if call.is_distinct && chosen.function == AggregateFunction::RegrCount {
+                return Err(unsupported("DISTINCT over several arguments"));
+            }
             if call.is_distinct && depends_on_order(chosen) {
                 self.order_distinct(argument, &extra, &mut keys)?;
             }

@@ -85,7 +85,8 @@ impl Run<'_> {
         let estimate = self.estimate(sides[0]);
         let mut table = KeyTable::new(types, Purpose::Groups, estimate)?;
         let Some(left) = self.concatenate(sides[0], self.collect(sides[0])?)? else {
-            return Ok(Flow::Continue(()));
+            // PostgreSQL reads the right side all the same, up to version 17, and raises its errors.
+            return self.run(sides[1], Batching::Whole, &mut |_| self.check_cancelled().map(Flow::Continue));
         };
         let keys = |batch: &Batch| (0..types.len()).map(|column| batch.column(column)).collect::<Result<Vec<_>, _>>();
         let ids = table.assign(&keys(&left)?, left.rows)?;

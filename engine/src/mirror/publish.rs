@@ -571,7 +571,8 @@ fn admit(schema: &TableSchema) -> Result<(), UpstreamReason> {
 
 /// The row images of a change, unless it is too large to be of use.
 fn logged(delta: &TableDelta, generation: Generation, limits: ChangeLogLimits) -> Option<RowChanges> {
-    (!delta.is_truncated() && delta.changed_rows() <= limits.rows_max).then(|| RowChanges {
+    let is_kept = delta.changed_rows() <= limits.rows_max && delta.changed_bytes() <= limits.bytes_max;
+    (!delta.is_truncated() && is_kept).then(|| RowChanges {
         generation,
         old: delta.deleted_rows(),
         new: delta.inserted().to_vec(),

@@ -133,7 +133,8 @@ pub struct Classification {
     pub kind: StatementKind,
     /// FOR UPDATE, FOR SHARE and the like, or a function of pg_catalog that locks or writes and does no more.
     pub locks_rows: bool,
-    /// Names that look like function calls, folded, without schema; sorted. For the check against user functions.
+    /// Names that look like function calls, folded, without schema, keywords among them that a function may be called by;
+    /// sorted. Where users have a function of such a name it may be that one.
     pub calls: Vec<String>,
     /// Where the statement is nothing but calls of set_config: these, in order.
     pub set_configs: Vec<SetConfig>,
@@ -159,7 +160,11 @@ pub fn classify(tokens: &[Token<'_>]) -> Classification {
     let mut opaque = opaque_kind(&kind, tokens);
     let mut locks_rows = kind == StatementKind::Query && mentions_row_lock(tokens);
     if reads_expressions(&kind) {
-        for (_, name) in called_names(tokens) {
+        for (_, name, is_keyword) in called_names(tokens) {
+            if is_keyword {
+                calls.push(name);
+                continue;
+            }
             let is_followed = name == "set_config" && !set_configs.is_empty();
             if changes_no_setting(&name) {
                 locks_rows = true;
@@ -386,25 +391,27 @@ fn reads_expressions(kind: &StatementKind) -> bool {
     )
 }
 
-/// Each name before an opening parenthesis, with the index of its token. Names outside pg_catalog come with their schema,
-/// which no harmless function has.
-fn called_names<'t>(tokens: &'t [Token<'_>]) -> impl Iterator<Item = (usize, String)> + 't {
+/// Each name before an opening parenthesis, with the index of its token and whether it is a keyword that stands there without
+/// calling anything, unless users have a function of its name. Names outside pg_catalog come with their schema, which no harmless
+/// function has.
+fn called_names<'t>(tokens: &'t [Token<'_>]) -> impl Iterator<Item = (usize, String, bool)> + 't {
     let column_list_of = column_lists(tokens);
     tokens.windows(2).enumerate().filter_map(move |(index, pair)| {
         if !pair[1].is_symbol("(") {
             return None;
         }
         if pair[0].kind == TokenKind::OtherString {
-            return Some((index, pair[0].text.to_owned()));
+            return Some((index, pair[0].text.to_owned(), false));
         }
         let name = pair[0].name()?;
         if index > 1 && tokens[index - 1].is_symbol(".") && !column_list_of.contains(&index) {
             let schema = tokens[index - 2].name().unwrap_or_default();
-            return Some((index, if schema == "pg_catalog" { name.into_owned() } else { format!("{schema}.{name}") }));
+            let name = if schema == "pg_catalog" { name.into_owned() } else { format!("{schema}.{name}") };
+            return Some((index, name, false));
         }
         let is_keyword = pair[0].kind == TokenKind::Word
             && (NOT_CALLED.contains(&*name) || (index > 0 && begins_count(&tokens[index - 1], &pair[0])));
-        (!is_keyword && !column_list_of.contains(&index)).then(|| (index, name.into_owned()))
+        (!column_list_of.contains(&index)).then(|| (index, name.into_owned(), is_keyword))
     })
 }
 
@@ -412,6 +419,7 @@ fn called_names<'t>(tokens: &'t [Token<'_>]) -> impl Iterator<Item = (usize, Str
 /// `WITH ORDINALITY t (`.
 fn column_lists(tokens: &[Token<'_>]) -> HashSet<usize> {
     let mut found = HashSet::new();
+    let distinct_lists = distinct_lists(tokens);
     for (index, token) in tokens.iter().enumerate() {
         let names_relation = token.is_word("into") || (index == 0 && token.is_word("copy"));
         let mut at = index + 1;
@@ -423,7 +431,7 @@ fn column_lists(tokens: &[Token<'_>]) -> HashSet<usize> {
         } else {
             let precedes_alias = ["as", "with", "recursive", "ordinality"].iter().any(|word| token.is_word(word));
             let continues_with = token.is_symbol(",") && names_with_query(tokens, at);
-            if precedes_alias || continues_with || (token.is_symbol(")") && closes_alias_position(tokens, index)) {
+            if precedes_alias || continues_with || closes_alias_position(tokens, index, &distinct_lists) {
                 found.insert(at);
             }
         }
@@ -446,9 +454,30 @@ fn names_with_query(tokens: &[Token<'_>], at: usize) -> bool {
     opens && rest.next().is_some_and(|token| ["select", "with", "values"].iter().any(|word| token.is_word(word)))
 }
 
-/// `) alias (columns)` in FROM, `), name (columns) AS (` in WITH: after a closing parenthesis no function is called.
-fn closes_alias_position(tokens: &[Token<'_>], index: usize) -> bool {
-    tokens.get(index + 1).is_some_and(|token| matches!(token.kind, TokenKind::Word | TokenKind::QuotedName))
+/// `) alias (columns)` in FROM, `), name (columns) AS (` in WITH: after a closing parenthesis no function is called, but for that of
+/// `DISTINCT ON (...)`.
+fn closes_alias_position(tokens: &[Token<'_>], index: usize, distinct_lists: &HashSet<usize>) -> bool {
+    tokens[index].is_symbol(")")
+        && !distinct_lists.contains(&index)
+        && tokens.get(index + 1).is_some_and(|token| matches!(token.kind, TokenKind::Word | TokenKind::QuotedName))
+}
+
+/// The parentheses that close the lists of `DISTINCT ON (...)`, behind which the select list begins.
+pub(super) fn distinct_lists(tokens: &[Token<'_>]) -> HashSet<usize> {
+    let mut found = HashSet::new();
+    if !tokens.iter().any(|token| token.is_word("distinct")) {
+        return found;
+    }
+    let mut open = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        if token.is_symbol("(") {
+            let is_list = index > 1 && tokens[index - 1].is_word("on") && tokens[index - 2].is_word("distinct");
+            open.push(is_list);
+        } else if token.is_symbol(")") && open.pop() == Some(true) {
+            found.insert(index);
+        }
+    }
+    found
 }
 
 /// `FETCH FIRST (count) ROWS`: FETCH is reserved.
@@ -472,7 +501,7 @@ static NOT_CALLED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
 });
 
 /// A function of pg_catalog that neither changes session state nor writes: the immutable and stable ones, and volatile ones
-/// that were read. A user's function of the same name is the session's to rule out (it has the catalog).
+/// that were read. A user's function of the same name is the session's to rule out, which has the catalog ([`Classification::calls`]).
 pub fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(name)
 }

@@ -5,7 +5,7 @@
 //! in any place. The second, the parser that also confirms what is bound, must find no further relation, and nothing that reads
 //! a text as a date (which may say `now`). What is in doubt is refused; then the statement is relayed, and nothing is kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use crate::catalog::{Catalog, ColumnSchema, RelationEntry, RelationId, TableSchema};
-use crate::statement::classify::begins_count;
+use crate::statement::classify::{begins_count, distinct_lists};
 use crate::statement::lexer::{self, Token, TokenKind, fold};
 use crate::types::PgType;
 
@@ -296,6 +296,7 @@ impl Words<'_> {
         if !first.is_symbol("(") && !begins.iter().any(|word| first.is_word(word)) {
             return Err("not a query".to_owned());
         }
+        let distinct_lists = distinct_lists(tokens);
         for (at, token) in tokens.iter().enumerate() {
             let next = tokens.get(at + 1);
             let doubt = || format!("\"{}\"", token.text);
@@ -323,11 +324,17 @@ impl Words<'_> {
                 TokenKind::Word | TokenKind::QuotedName => {
                     let name = token.name().ok_or_else(doubt)?;
                     let is_word = token.kind == TokenKind::Word;
+                    // Of what a time is in a zone the offset is today's (date.c, timetz_zone, time_timetz).
+                    if name == "timetz" || is_word && name == "time" && is_zoned(&tokens[at + 1..]) {
+                        return Err(doubt());
+                    }
                     if is_word && REFUSED.contains(&&*name) || self.is_doubtful(&name) {
                         return Err(doubt());
                     }
                     let is_count = at.checked_sub(1).is_some_and(|before| begins_count(&tokens[before], token));
-                    let is_call = next.is_some_and(|next| next.is_symbol("(")) && !is_named(tokens, at) && !is_count;
+                    let is_call = next.is_some_and(|next| next.is_symbol("("))
+                        && !is_named(tokens, at, &distinct_lists)
+                        && !is_count;
                     if is_call && !(is_word && GRAMMAR.contains(&&*name)) && !self.may_be_called(&name) {
                         return Err(format!("function {name}"));
                     }
@@ -371,6 +378,9 @@ impl Words<'_> {
     fn take(&mut self, entry: &RelationEntry, name: &str) -> Result<(), String> {
         match entry {
             RelationEntry::Table(table) => {
+                if table.columns.iter().any(|column| matches!(column.type_oid, 1266 | 1270)) {
+                    return Err(format!("relation {name}, which has times with zones"));
+                }
                 let all = self.catalog.with_heirs(table.id).map_err(|why| format!("relation {name}, {why}"))?;
                 self.found.tables.extend(all);
                 Ok(())
@@ -390,12 +400,19 @@ impl Words<'_> {
 }
 
 /// Whether what stands here gets a name, with names for its columns, and is not called: `... AS d (x)`, `f() d (x)`, `WITH d (x)`.
-fn is_named(tokens: &[Token<'_>], at: usize) -> bool {
-    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
-    before.is_some_and(|before| {
-        before.is_symbol(")") && !tokens[at].is_word("operator")
-            || ["as", "with", "recursive"].iter().any(|word| before.is_word(word))
-    })
+fn is_named(tokens: &[Token<'_>], at: usize, distinct_lists: &HashSet<usize>) -> bool {
+    let Some(before) = at.checked_sub(1) else { return false };
+    tokens[before].is_symbol(")") && !distinct_lists.contains(&before) && !tokens[at].is_word("operator")
+        || ["as", "with", "recursive"].iter().any(|word| tokens[before].is_word(word))
+}
+
+/// Of a type `time`: `[(precision)] WITH TIME ZONE` follows.
+fn is_zoned(rest: &[Token<'_>]) -> bool {
+    let rest = match rest {
+        [open, _, close, rest @ ..] if open.is_symbol("(") && close.is_symbol(")") => rest,
+        rest => rest,
+    };
+    rest.first().is_some_and(|token| token.is_word("with"))
 }
 
 /// Types that are names in the catalog.

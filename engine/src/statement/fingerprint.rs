@@ -7,6 +7,8 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
+use crate::statement::classify::{Classification, StatementKind, classify, is_harmless};
+use crate::statement::keywords::is_keyword;
 use crate::statement::lexer::{self, Lexer, Token, TokenKind, fold};
 use crate::types::{Oid, PgType};
 
@@ -26,6 +28,43 @@ pub fn shape(sql: &str) -> Shape {
     text.hash(&mut hasher);
     Shape { hash: hasher.finish(), text }
 }
+
+/// The shape as it may be shown to anybody, of a statement that may not be a query or may call anything: of such, no constant is
+/// shown, be it a password.
+pub fn shown(sql: &str) -> String {
+    let Ok(tokens) = lexer::tokens(sql) else { return "(not read)".to_owned() };
+    let Some(first) = tokens.iter().find(|token| !token.is_symbol("(")) else { return String::new() };
+    if !["select", "with", "values", "table"].iter().any(|word| first.is_word(word)) {
+        return if first.kind == TokenKind::Word {
+            format!("{} ...", fold(first.text))
+        } else {
+            "(not read)".to_owned()
+        };
+    }
+    let Classification { kind, calls, .. } = classify(&tokens);
+    let keeps = |name: &String| is_harmless(name) && !DIGESTS.contains(&name.as_str()) || is_keyword(name);
+    if kind == StatementKind::Query && calls.iter().all(keeps) {
+        return shape(sql).text;
+    }
+    let mut text = String::with_capacity(sql.len());
+    for token in &tokens {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        match token.kind {
+            TokenKind::Word => text.push_str(&fold(token.text)),
+            TokenKind::QuotedName | TokenKind::Symbol | TokenKind::Parameter => text.push_str(token.text),
+            TokenKind::Integer | TokenKind::Decimal => text.push_str("{number}"),
+            TokenKind::String | TokenKind::EscapeString | TokenKind::DollarString | TokenKind::OtherString => {
+                text.push_str("{text}");
+            }
+        }
+    }
+    text
+}
+
+/// What is given to these may be a secret.
+const DIGESTS: [&str; 7] = ["convert_to", "encode", "md5", "sha224", "sha256", "sha384", "sha512"];
 
 fn lifted(sql: &str) -> Option<String> {
     let mut shape = ShapeWriter::new(sql);
@@ -647,5 +686,18 @@ mod tests {
             assert_eq!(lift(sql), None, "{sql}");
         }
         assert_eq!(lift(&format!("SELECT a FROM t WHERE b IN (1{})", ", 1".repeat(LITERALS_MAX))), None);
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_not_shown() {
+        for (sql, expected) in [
+            ("CREATE ROLE app PASSWORD 's3cret'", "create ..."),
+            ("SELECT login('ann', 's3cret', 5)", "select login ( {text} , {text} , {number} )"),
+            ("SELECT id FROM u WHERE pw = md5('s3cret')", "select id from u where pw = md5 ( {text} )"),
+            ("SELECT 'open", "(not read)"),
+        ] {
+            assert_eq!(shown(sql), expected);
+        }
+        assert_eq!(shown("SELECT date_trunc('day', at) FROM t"), shape("SELECT date_trunc('day', at) FROM t").text);
     }
 }

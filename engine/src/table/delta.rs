@@ -144,6 +144,15 @@ impl TableDelta {
         deleted + self.inserted.iter().map(|chunk| chunk.rows).sum::<usize>()
     }
 
+    /// About what they take, by the size of the rows around those deleted.
+    pub fn changed_bytes(&self) -> usize {
+        let deleted = self.deleted.iter().map(|(number, deleted)| {
+            let chunk = &self.base.chunks[*number as usize].chunk;
+            chunk.bytes() / chunk.rows.max(1) * deleted.rows.len()
+        });
+        deleted.sum::<usize>() + self.inserted.iter().map(|chunk| chunk.bytes()).sum::<usize>()
+    }
+
     pub fn inserted(&self) -> &[Arc<Chunk>] {
         &self.inserted
     }

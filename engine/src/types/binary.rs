@@ -143,11 +143,19 @@ pub(super) fn decode_timestamp(bytes: &[u8]) -> Result<i64, ParseError> {
 pub(super) fn decode_interval(bytes: &[u8]) -> Result<Interval, ParseError> {
     let bytes: [u8; 16] = fixed(bytes)?;
     let [m0, m1, m2, m3, m4, m5, m6, m7, d0, d1, d2, d3, n0, n1, n2, n3] = bytes;
-    Ok(Interval {
+    let interval = Interval {
         microseconds: i64::from_be_bytes([m0, m1, m2, m3, m4, m5, m6, m7]),
         days: i32::from_be_bytes([d0, d1, d2, d3]),
         months: i32::from_be_bytes([n0, n1, n2, n3]),
-    })
+    };
+    // From version 17 on these are infinity and -infinity (timestamp.h, INTERVAL_IS_NOEND).
+    let is_infinite = |most: i64, of_others: i32| {
+        interval.microseconds == most && interval.days == of_others && interval.months == of_others
+    };
+    if is_infinite(i64::MAX, i32::MAX) || is_infinite(i64::MIN, i32::MIN) {
+        return Err(ParseError::beyond("an infinite interval"));
+    }
+    Ok(interval)
 }
 
 pub(super) fn interval_bytes(interval: Interval) -> [u8; 16] {

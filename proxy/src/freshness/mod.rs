@@ -438,7 +438,7 @@ impl Freshness {
 
     /// Whose time zone data agree.
     pub fn zones(&self) -> &ZoneData {
-        &self.zones
+        self.zones.of_start(self.catalog().orders.upstream_started_at())
     }
 
     /// Asks for the order of texts.

@@ -1,7 +1,9 @@
 //! Whether upstream's time zone data is ours: asked once for each zone that a session or a statement names.
 //!
 //! PostgreSQL may use the system's zone database, freshet the system's or its own copy; releases differ. A zone whose
-//! offsets differ anywhere goes upstream.
+//! offsets differ anywhere goes upstream. Another start of upstream's may be with other data: then all are asked again.
+
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
 use ahash::HashMap;
 use freshet_engine::reason::UpstreamReason;
@@ -14,12 +16,25 @@ use crate::upstream::service::ServicePool;
 /// Verdicts by zone name. Bounded by the names of zones that exist.
 pub struct ZoneData {
     pool: ServicePool,
+    /// When upstream was started, as of the verdicts.
+    started_at: AtomicI64,
     agrees: RwLock<HashMap<String, bool>>,
 }
 
 impl ZoneData {
     pub(super) fn new(pool: ServicePool) -> Self {
-        Self { pool, agrees: RwLock::default() }
+        Self { pool, started_at: AtomicI64::new(0), agrees: RwLock::default() }
+    }
+
+    /// Forgets the verdicts on the data of another start.
+    pub(super) fn of_start(&self, started_at: i64) -> &Self {
+        if self.started_at.load(SeqCst) != started_at {
+            let mut agrees = self.agrees.write();
+            if self.started_at.swap(started_at, SeqCst) != started_at {
+                agrees.clear();
+            }
+        }
+        self
     }
 
     /// Ok if `name` is no zone of the zone database here (then nothing is computed with it), or one that upstream has with
@@ -34,6 +49,7 @@ impl ZoneData {
             Some(agrees) => agrees,
             None => {
                 let moments = telling_moments(&zone);
+                let started_at = self.started_at.load(SeqCst);
                 let theirs = self.ask(name, &moments).await.map_err(|error| {
                     UpstreamReason::SessionSetting(format!("time zone {name} could not be compared: {error}").into())
                 })?;
@@ -42,7 +58,10 @@ impl ZoneData {
                 if !agrees {
                     tracing::warn!(zone = name, "upstream's time zone data differ; what uses this zone is relayed");
                 }
-                self.agrees.write().insert(name.to_string(), agrees);
+                let mut known = self.agrees.write();
+                if self.started_at.load(SeqCst) == started_at {
+                    known.insert(name.to_string(), agrees);
+                }
                 agrees
             }
         };

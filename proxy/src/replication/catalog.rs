@@ -62,7 +62,7 @@ const RELATION_ROWS: &str = "\
 /// engine knows, like an enum, or like a function in SQL of one argument, a call of which may mean a cast.
 const COMMON_ROWS: &str = "\
     SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
-    UNION ALL SELECT hashint8extended(xmin::text::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
+    UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | grantor::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
     UNION ALL SELECT hashtextextended(concat(rolname, rolsuper, rolinherit, rolbypassrls), oid::int8) FROM pg_roles
     UNION ALL SELECT hashint8extended(xmin::text::int8, 1::int8 << 32 | oid::int8) FROM pg_proc WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 2::int8 << 32 | oid::int8) FROM pg_operator WHERE oid >= 16384
@@ -530,7 +530,7 @@ async fn load_relations(
     let rows = transaction
         .query(
             "SELECT c.oid, nspname, relname, relkind::text, relpersistence::text, relreplident::text, relrowsecurity,
-                    EXISTS (SELECT FROM unnest(reloptions) o WHERE o ~ '^security_invoker=(t|y|on|1)') AS is_invoker,
+                    EXISTS (SELECT FROM unnest(reloptions) o WHERE o ~* '^security_invoker=(t|y|on|1)') AS is_invoker,
                     pg_get_userbyid(relowner)::text AS owner_name, relhasrules, coalesce(amname, '') AS access_method,
                     format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
                     quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,

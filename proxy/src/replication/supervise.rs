@@ -480,6 +480,12 @@ impl Replication {
                 (Wanted::Unfit { layout, .. }, _) if *layout != now.layout => {
                     entry.state = Wanted::Due(Instant::now(), "to be judged again".into());
                 }
+                // As a member of the publication nobody would watch it any more; the same reload takes it out.
+                (Wanted::Due(..), Some(refusal))
+                    if !(refusal.wants_full_identity && shared.options.set_replica_identity_full) =>
+                {
+                    entry.state = Wanted::Refused(refusal.clone());
+                }
                 (Wanted::Refused(_) | Wanted::Unfit { .. } | Wanted::Due(..), _) => {}
             }
             true

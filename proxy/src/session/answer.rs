@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
+use freshet_engine::catalog::Catalog;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::CachedReply;
 use freshet_engine::types::Lsn;
@@ -121,6 +122,9 @@ pub trait Answerer: Send + 'static {
 
     /// The version of upstream's catalog that is known now.
     fn catalog_version(&self) -> u64;
+
+    /// That catalog, where it says what names of functions mean.
+    fn catalog(&self) -> Option<Arc<Catalog>>;
 
     /// A row set of the virtual schema (`freshet.NAME`), or None if there is no such relation.
     fn virtual_table(&self, name: &str) -> Option<TextTable>;
@@ -429,6 +433,10 @@ impl Answerer for RelayOnly {
 
     fn catalog_version(&self) -> u64 {
         0
+    }
+
+    fn catalog(&self) -> Option<Arc<Catalog>> {
+        None
     }
 
     fn virtual_table(&self, _name: &str) -> Option<TextTable> {

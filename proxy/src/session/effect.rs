@@ -161,14 +161,18 @@ impl Judged {
 }
 
 /// [`effects`], and what they do to the session. `schema` is the prefix of freshet's own settings; `tells_keys`: somebody asks which
-/// keys were written.
-pub fn judge(sql: &[u8], schema: &str, tells_keys: bool) -> Judged {
+/// keys were written; `is_own`: by a name users have a function, of which nothing is known.
+pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, is_own: &dyn Fn(&str) -> bool) -> Judged {
     let Some(tokens) = read(sql) else { return Judged::unread() };
     let mut effects = Vec::new();
     let mut changes = Vec::new();
     let mut written = Written::NOTHING;
     for statement in statements(&tokens) {
-        let classification = classify(statement);
+        let mut classification = classify(statement);
+        if classification.opaque.is_none() {
+            let own = classification.calls.iter().find(|name| is_own(name));
+            classification.opaque = own.map(|name| format!("calls {name}"));
+        }
         let effect = of(&classification);
         if effect == Effect::Write {
             written.add(&Written::of(&classification, statement, tells_keys));
@@ -346,15 +350,15 @@ mod tests {
             ("set constraints all immediate", Written::Anything),
             ("lock t; update t set a = 1", Written::Anything),
         ] {
-            assert_eq!(judge(sql.as_bytes(), "freshet", true).written, expected, "{sql}");
+            assert_eq!(judge(sql.as_bytes(), "freshet", true, &|_| false).written, expected, "{sql}");
         }
         let many: String = (0..9).map(|n| format!("DELETE FROM t{n};")).collect();
-        assert_eq!(judge(many.as_bytes(), "freshet", true).written, Written::Anything);
+        assert_eq!(judge(many.as_bytes(), "freshet", true, &|_| false).written, Written::Anything);
     }
 
     #[test]
     fn writes_that_are_confined_to_keys_are_kept_apart_up_to_a_number() {
-        let of = |sql: &str| match judge(sql.as_bytes(), "freshet", true).written {
+        let of = |sql: &str| match judge(sql.as_bytes(), "freshet", true, &|_| false).written {
             Written::Named(tables) => tables.iter().map(|table| table.confined.is_some()).collect(),
             Written::Anything => vec![false; 100],
         };
@@ -372,13 +376,13 @@ mod tests {
         let tables = |count: usize| (0..count).map(|n| format!("DELETE FROM t{n} WHERE id = 1;")).collect::<String>();
         assert_eq!(of(&tables(WRITTEN_MAX)), [true; WRITTEN_MAX]);
         assert_eq!(of(&tables(WRITTEN_MAX + 1)).len(), 100);
-        let untold = judge(b"UPDATE t SET v = 1 WHERE id = 5", "freshet", false).written;
-        assert_eq!(untold, judge(b"UPDATE t SET v = 1", "freshet", true).written);
+        let untold = judge(b"UPDATE t SET v = 1 WHERE id = 5", "freshet", false, &|_| false).written;
+        assert_eq!(untold, judge(b"UPDATE t SET v = 1", "freshet", true, &|_| false).written);
     }
 
     #[test]
     fn changes_come_statement_by_statement() {
-        let of = |sql: &str| judge(sql.as_bytes(), "freshet", true).changes;
+        let of = |sql: &str| judge(sql.as_bytes(), "freshet", true, &|_| false).changes;
         assert_eq!(of("SELECT 1; INSERT INTO t VALUES (1); SET work_mem = '1MB'"), None);
         let changes = of("begin; select 1; set local role Ann; savepoint \"S\"; end").expect("some");
         assert_eq!(changes.len(), 5);

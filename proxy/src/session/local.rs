@@ -41,6 +41,7 @@ use freshet_engine::{Engine, PrepareContext, Prepared, Shared};
 use crate::audit::{Audit, Decision};
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::Choice;
+use crate::freshness::zones::ZoneData;
 use crate::freshness::{Freshness, Served};
 use crate::session::answer::{Answerer, Form, PreparedStatement, Relay, Reply, Unit};
 use crate::session::local::ahead::{Ahead, Job};
@@ -280,7 +281,7 @@ impl LocalAnswerer {
             && self.local.patience.is_none()
         {
             // Whatever its parameters are: the statement names the table.
-            let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
+            let statistics = self.local.statistics.shape(&fingerprint::shown(request.sql));
             self.remember_refusal(&request, reason, &statistics);
         }
         answered
@@ -573,12 +574,12 @@ impl LocalAnswerer {
             let tokens =
                 lexer::tokens(request.sql).map_err(|error| UpstreamReason::NotParsed(error.to_string().into()))?;
             for literal in tokens.iter().filter_map(|token| token.string_value()) {
-                zones.check(&literal).await?;
+                check_words(zones, &literal).await?;
             }
         }
         for parameter in parameters {
             if let Value::Text(text) = parameter {
-                zones.check(text).await?;
+                check_words(zones, text).await?;
             }
         }
         Ok(())
@@ -619,7 +620,7 @@ impl LocalAnswerer {
 
     /// Refused for what the statement's text alone decides, as the catalog is.
     fn refuse_text(&mut self, request: &Request<'_>, reason: UpstreamReason) -> Relay {
-        let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
+        let statistics = self.local.statistics.shape(&fingerprint::shown(request.sql));
         self.remember_refusal(request, &reason, &statistics);
         self.refuse(request, Some(&statistics), reason)
     }
@@ -651,7 +652,7 @@ impl LocalAnswerer {
     ) -> Relay {
         let statistics = match statistics {
             Some(known) => Arc::clone(known),
-            None => self.local.statistics.shape(&fingerprint::shape(request.sql).text),
+            None => self.local.statistics.shape(&fingerprint::shown(request.sql)),
         };
         statistics.set_reason(&reason);
         statistics.count(Answered::Relay, 0);
@@ -661,6 +662,15 @@ impl LocalAnswerer {
         }
         Relay::because(reason)
     }
+}
+
+/// The text as a zone's name, and each of its words: one may stand behind a time.
+async fn check_words(zones: &ZoneData, text: &str) -> Result<(), UpstreamReason> {
+    zones.check(text).await?;
+    for word in text.split_ascii_whitespace().filter(|word| word.len() < text.len() && word.contains('/')) {
+        zones.check(word).await?;
+    }
+    Ok(())
 }
 
 fn is_execution(unit: &Unit<'_>) -> bool {

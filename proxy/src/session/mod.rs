@@ -427,8 +427,11 @@ impl<A: Answerer> Session<A> {
     /// Brings the settings up to date with what was followed, and with upstream's configuration and catalog.
     fn refresh_settings(&mut self) {
         self.answerer.refresh();
-        let Machine { state, tracker, .. } = &mut self.machine;
         let (configuration, version) = (self.answerer.configuration(), self.answerer.catalog_version());
+        if version != self.machine.state.catalog_version {
+            self.machine.note_catalog(self.answerer.catalog());
+        }
+        let Machine { state, tracker, .. } = &mut self.machine;
         if configuration != state.configuration {
             state.configuration = configuration;
             tracker.forget_defaults();

@@ -266,8 +266,13 @@ impl Tracker {
         self.opaque = None;
     }
 
-    /// Upstream's configuration changed: defaults may have.
+    /// Upstream's configuration changed: defaults may have. A value that a probe told may be one, too.
     pub fn forget_defaults(&mut self) {
+        for slot in 0..ASKED {
+            if matches!(self.current.slots[slot], Value::Known(_)) {
+                self.forget(slot);
+            }
+        }
         self.defaults = [const { None }; COUNT];
         self.reported = [const { None }; REPORTED];
         self.resolved = None;

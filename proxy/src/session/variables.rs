@@ -174,9 +174,15 @@ pub fn meaning(name: &str, schema: &str) -> Meaning {
         "transaction_isolation" => Meaning::Isolation,
         "session_authorization" => Meaning::SessionAuthorization,
         _ if name.split_once('.').is_some_and(|(prefix, _)| prefix == schema) => Meaning::Own,
+        _ if chooses_rows(name) => Meaning::Unlisted,
         _ if is_harmless(name) => Meaning::Harmless,
         _ => Meaning::Unlisted,
     }
+}
+
+/// Settings by which an approximate index (pgvector's) gives other rows, or is not used.
+fn chooses_rows(name: &str) -> bool {
+    ["hnsw.", "ivfflat."].iter().any(|prefix| name.starts_with(prefix)) || name == "enable_indexscan"
 }
 
 /// Settings that change neither an answer nor which answers are right (PostgreSQL: Server Configuration), by the reason.
@@ -337,6 +343,7 @@ mod tests {
         assert_eq!(of("enable_seqscan"), Meaning::Harmless);
         assert_eq!(of("request.jwt.claims"), Meaning::Harmless);
         assert_eq!(of("freshet.route"), Meaning::Own);
+        assert_eq!(of("hnsw.ef_search"), Meaning::Unlisted);
         assert_eq!(of("auto_explain.log_level"), Meaning::Unlisted);
         assert_eq!(of("zero_damaged_pages"), Meaning::Unlisted);
         assert_eq!(of("transaction_isolation"), Meaning::Isolation);

@@ -38,7 +38,8 @@ impl ServicePool {
         // A role's own settings must not change what freshet's questions mean, nor how long they may block others.
         config.options(
             "-c search_path=pg_catalog -c statement_timeout=30s -c lock_timeout=3s -c TimeZone=UTC \
-                        -c synchronous_commit=local",
+                        -c synchronous_commit=local -c default_transaction_isolation=read\\ committed \
+                        -c default_transaction_read_only=off",
         );
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(config, Dialer { address: address.clone() }, recycling);

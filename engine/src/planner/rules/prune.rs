@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::binder::{BoundExpr, WindowCall};
-use crate::planner::expression::{collect_columns, renumber};
+use crate::planner::expression::{cannot_raise, collect_columns, columns_of, renumber};
 use crate::planner::node::{Aggregate, Expand, PlanNode, Scan, SideJoin, SideKind};
 use crate::planner::rules::for_each_input_mut;
 use crate::planner::rules::merge::placeholder;
@@ -204,10 +204,41 @@ pub(in crate::planner) fn prune_common(index: usize, common: &mut PlanNode, read
     for reader in readers.iter_mut() {
         for_each_common(reader, index, &mut |columns| needed.extend(columns.iter().copied()));
     }
+    // PostgreSQL computes all columns of what it materialises (subselect.c, SS_process_ctes), and raises their errors.
+    needed.extend((0..common.width()).filter(|column| may_raise(common, *column)));
     prune_exactly(common, &needed);
     let place = |column: &usize| needed.range(..*column).count();
     for reader in readers.iter_mut() {
         for_each_common(reader, index, &mut |columns| columns.iter_mut().for_each(|column| *column = place(column)));
+    }
+}
+
+/// Whether an error may be raised by computing that column.
+fn may_raise(node: &PlanNode, column: usize) -> bool {
+    let of = |input: &PlanNode, expr: &BoundExpr| {
+        !cannot_raise(expr) || columns_of(expr).into_iter().any(|column| may_raise(input, column))
+    };
+    match node {
+        PlanNode::Scan(_) | PlanNode::Values { .. } | PlanNode::Common { .. } | PlanNode::OneRow => false,
+        PlanNode::Project { input, expressions } => expressions.get(column).is_some_and(|expr| of(input, expr)),
+        PlanNode::Filter { input, .. }
+        | PlanNode::Sort { input, .. }
+        | PlanNode::Limit { input, .. }
+        | PlanNode::DistinctOn { input, .. } => may_raise(input, column),
+        PlanNode::Append { inputs, .. } => inputs.iter().any(|input| may_raise(input, column)),
+        PlanNode::Aggregate(aggregate) if column < aggregate.groups.len() => {
+            of(&aggregate.input, &aggregate.groups[column])
+        }
+        PlanNode::Window { input, .. } if column < input.width() => may_raise(input, column),
+        PlanNode::Join(join) => {
+            let (input, column) = join.input_at(column);
+            may_raise(input, column)
+        }
+        PlanNode::SideJoin(join) if column < join.left.width() => may_raise(&join.left, column),
+        PlanNode::SideJoin(join) if column < join.left.width() + join.right.width() => {
+            may_raise(&join.right, column - join.left.width())
+        }
+        _ => true,
     }
 }
 

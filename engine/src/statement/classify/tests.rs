@@ -194,3 +194,19 @@ fn writes_name_their_relation() {
     assert_eq!(written("SELECT 1"), Some(vec![]));
     assert_eq!(written("TRUNCATE t"), None);
 }
+
+#[test]
+fn behind_the_list_of_distinct_on_functions_are_called() {
+    for sql in [
+        "SELECT DISTINCT ON (1) bump()",
+        "SELECT DISTINCT ON (a, lower(b)) bump() FROM t",
+        "SELECT x FROM (SELECT DISTINCT ON ((a)) bump() FROM t) q (x)",
+    ] {
+        assert_eq!(of(sql).opaque.as_deref(), Some("calls bump"), "{sql}");
+    }
+    assert_eq!(of("SELECT DISTINCT ON (a) a FROM (SELECT 1) bump (a)").opaque, None);
+    // A keyword calls nothing, unless users have a function of its name.
+    let keyed = of("SELECT key(1) FROM t WHERE a IN (2)");
+    assert_eq!(keyed.opaque, None);
+    assert!(keyed.calls.iter().any(|name| name == "key"));
+}

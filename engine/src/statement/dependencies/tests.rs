@@ -224,3 +224,16 @@ fn values_that_mean_the_time() {
     }
     assert!(!may_mean_the_time(b"2024-01-01") && !may_mean_the_time(b""));
 }
+
+#[test]
+fn what_is_called_behind_distinct_on_is_called() {
+    for sql in [
+        "SELECT DISTINCT ON (id) random(), id FROM t ORDER BY id",
+        "SELECT DISTINCT ON (id) current_setting('app.tenant'), id FROM t ORDER BY id",
+        "SELECT at::timetz FROM t",
+        "SELECT CAST(at AS time (3) with time zone) FROM t",
+    ] {
+        assert!(read(sql).is_err(), "{sql}");
+    }
+    assert_eq!(read("SELECT DISTINCT ON (id) lower(name) FROM t ORDER BY id"), Ok(vec![1]));
+}

@@ -132,6 +132,8 @@ impl Replication {
             let copy = match &facts.refusal {
                 Some(refusal) if !(refusal.wants_full_identity && shared.options.set_replica_identity_full) => {
                     entry.state = Wanted::Refused(refusal.clone());
+                    // Should it be a member of the publication, it is no longer to be one.
+                    shared.reload.notify_one();
                     continue;
                 }
                 Some(_) => None,

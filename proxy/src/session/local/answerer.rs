@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Instant;
 
+use freshet_engine::catalog::Catalog;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::ResultKey;
 
@@ -204,6 +205,10 @@ impl Answerer for LocalAnswerer {
 
     fn catalog_version(&self) -> u64 {
         self.local.freshness.catalog_version()
+    }
+
+    fn catalog(&self) -> Option<Arc<Catalog>> {
+        self.is_mirrored_database.then(|| self.local.freshness.catalog())
     }
 
     fn virtual_table(&self, name: &str) -> Option<TextTable> {

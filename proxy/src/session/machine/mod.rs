@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ahash::{HashMap, HashSet};
+use freshet_engine::catalog::Catalog;
 use freshet_engine::statement::skeleton::Skeleton;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
@@ -274,6 +275,8 @@ pub struct Machine {
     /// What executing a portal changes, where it changes something.
     portal_changes: HashMap<Box<[u8]>, Box<[Change]>>,
     // effects
+    /// As it was last looked at.
+    catalog: Option<Arc<Catalog>>,
     /// The text that was last judged, and what it does.
     judged: RefCell<Option<(Skeleton, Judged)>>,
     /// Worst of the extended messages since the last Sync.
@@ -340,6 +343,7 @@ impl Machine {
             ignores_group: false,
             client_ignoring: 0,
             portal_changes: HashMap::default(),
+            catalog: None,
             judged: RefCell::default(),
             unit_effect: Effect::Neutral,
             transaction_effect: Effect::Neutral,

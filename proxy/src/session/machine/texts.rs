@@ -1,5 +1,8 @@
 //! What texts do, as far as it is sure how upstream reads them.
 
+use std::sync::Arc;
+
+use freshet_engine::catalog::Catalog;
 use freshet_engine::statement::skeleton::Skeleton;
 
 use crate::session::effect::{Effect, Judged, Written, judge};
@@ -23,7 +26,9 @@ impl Machine {
         match &*last {
             Some((text, judged)) if text.fits(sql) => judged.clone(),
             _ => {
-                let judged = judge(sql, self.limits.schema, self.limits.tells_keys);
+                let is_own =
+                    |name: &str| self.catalog.as_ref().is_some_and(|catalog| !catalog.user_functions.are_pure(name));
+                let judged = judge(sql, self.limits.schema, self.limits.tells_keys, &is_own);
                 // No number makes a harmless text another.
                 let is_harmless = judged.changes.is_none() && judged.effects == [Effect::Neutral];
                 let skeleton = if is_harmless { Skeleton::open } else { Skeleton::closed };
@@ -31,6 +36,12 @@ impl Machine {
                 judged
             }
         }
+    }
+
+    /// Upstream's catalog is another: so may be what names of functions mean.
+    pub fn note_catalog(&mut self, catalog: Option<Arc<Catalog>>) {
+        self.catalog = catalog;
+        *self.judged.borrow_mut() = None;
     }
 
     /// Whether something is under way upstream after which quotes, or bytes beyond ASCII, may mean something else than they do now.

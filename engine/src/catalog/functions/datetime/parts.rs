@@ -253,9 +253,13 @@ fn age_of_locals(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
 fn age_of_moments(o: &[Operand], rows: usize, c: &EvalContext<'_>) -> Evaluated {
     let cursor = &mut OffsetCursor::new(&c.settings.time_zone);
     let results = each_pair(numbers::<i64>(o, 0)?, numbers::<i64>(o, 1)?, rows, |a, b| {
-        let a = arithmetic::timestamptz_to_timestamp(a, cursor)?;
-        let b = arithmetic::timestamptz_to_timestamp(b, cursor)?;
-        Ok(packed(&arithmetic::age(a, b)?))
+        let local_a = arithmetic::timestamptz_to_timestamp(a, cursor)?;
+        let local_b = arithmetic::timestamptz_to_timestamp(b, cursor)?;
+        // The sign is that of the moments (timestamp.c, timestamptz_age), which in a repeated hour is another.
+        if a.cmp(&b) != local_a.cmp(&local_b) {
+            return Err(DateTimeError::Beyond("age within a repeated hour"));
+        }
+        Ok(packed(&arithmetic::age(local_a, local_b)?))
     });
     Ok(span_column(results?, rows))
 }
