@@ -24,7 +24,7 @@ end
 
 class Author < ActiveRecord::Base
   has_many :books, dependent: :destroy
-  enum kind: { person: 0, group: 1 }
+  enum kind: { person: 0, company: 1 }
   validates :name, uniqueness: true
 end
 
@@ -70,7 +70,7 @@ READS = {
   batches: -> { ids = []; Book.find_each(batch_size: 70) { |b| ids << b.id }; ids },
   first_last: -> { [Book.first.id, Book.last.id, Book.order(:price).second.id] },
   union: -> { Book.from('(SELECT * FROM books WHERE id < 3 UNION SELECT * FROM books WHERE id > 198) books').order(:id).pluck(:id) },
-  merge: -> { Book.joins(:author).merge(Author.group).count },
+  merge: -> { Book.joins(:author).merge(Author.company).count },
   ids_in: -> { Author.where(id: Book.where(sold: true).select(:author_id)).order(:id).ids },
   sql: -> { Book.find_by_sql(['SELECT id, title FROM books WHERE price > ? ORDER BY id LIMIT 2', 200]).map(&:attributes) },
   columns: -> { Book.connection.columns('books').map { |c| [c.name, c.sql_type, c.default, c.null] } },
@@ -90,7 +90,7 @@ CASES = {
   },
   'writes' => lambda {
     seen = []
-    author = Author.create!(name: 'new', kind: :group)
+    author = Author.create!(name: 'new', kind: :company)
     book = author.books.create!(title: 'new title', price: 3, data: { a: [1, nil] }, tags: %w[x y])
     seen << [Author.find_by(name: 'new').books.pluck(:title, :data, :tags), Author.count]
     book.update!(price: 4)
@@ -98,7 +98,7 @@ CASES = {
     seen << attempt { Author.create!(name: 'new') } << attempt { Book.create!(author: author, title: 'new title') }
     stale = Author.find(author.id)
     author.update!(name: 'newer')
-    seen << attempt { stale.update!(name: 'newest') } << Author.where(kind: :group).order(:id).pluck(:name)
+    seen << attempt { stale.update!(name: 'newest') } << Author.where(kind: :company).order(:id).pluck(:name)
     author.with_lock { author.update!(name: 'locked') }
     seen << Author.find(author.id).name
     Book.transaction do

@@ -5,7 +5,7 @@ use DBI;
 use DBD::Pg qw(:async);
 use JSON::PP;
 
-my $json = JSON::PP->new->canonical->latin1->allow_nonref;
+my $json = JSON::PP->new->canonical->ascii->allow_nonref;
 my $setup = q{
 DROP TABLE IF EXISTS perl_item, perl_log CASCADE;
 CREATE TABLE perl_item (id int PRIMARY KEY, name text, price numeric(10,2), ratio float8, at timestamptz, flag bool, doc jsonb, tags text[], raw bytea, big int8);
