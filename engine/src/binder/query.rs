@@ -77,7 +77,7 @@ impl Binder<'_> {
                 cells.push(cell.expr);
             }
             let name: Arc<str> = format!("column{}", position + 1).into();
-            described.push(SelectedColumn { name, expr_type, origin: None, is_constant, untyped: None, unheld: None });
+            described.push(SelectedColumn { is_constant, ..SelectedColumn::computed(name, expr_type) });
         }
         let columns = described.iter().map(|column| column.expr_type).collect();
         Ok(Selected { relation: BoundRelation::Values { rows: cells, columns }, columns: described })

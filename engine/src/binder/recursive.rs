@@ -88,14 +88,7 @@ impl Binder<'_> {
                 None => column.expr_type,
             };
             let name = table.columns.get(position).map_or_else(|| column.name.clone(), |name| name.as_str().into());
-            known.push(SelectedColumn {
-                name,
-                expr_type,
-                origin: None,
-                is_constant: false,
-                untyped: None,
-                unheld: None,
-            });
+            known.push(SelectedColumn::computed(name, expr_type));
         }
         Ok(known)
     }

@@ -1,8 +1,6 @@
 //! Functions in FROM (transformRangeFunction, addRangeTableEntryForFunction): rows of their own, or rows for each row of
 //! what stands to the left, which their arguments may name with or without LATERAL.
 
-use std::sync::Arc;
-
 use crate::binder::expression::{Clause, Level};
 use crate::binder::from::{FromItem, item};
 use crate::binder::relation::{any_column, has_outer, is_own_column};
@@ -138,23 +136,15 @@ impl Binder<'_> {
         is_numbered: bool,
         alias: Option<&Alias>,
     ) -> Bound<Vec<SelectedColumn>> {
-        let described = |name: Arc<str>, expr_type| SelectedColumn {
-            name,
-            expr_type,
-            origin: None,
-            is_constant: false,
-            untyped: None,
-            unheld: None,
-        };
         let mut columns = Vec::new();
         for own in functions {
             let single = alias.filter(|_| functions.len() == 1).map_or(&call.name, |alias| &alias.name);
             for ((name, _), expr_type) in own.function.columns.iter().zip(&own.columns) {
-                columns.push(described(name.unwrap_or(single).into(), *expr_type));
+                columns.push(SelectedColumn::computed(name.unwrap_or(single).into(), *expr_type));
             }
         }
         if is_numbered {
-            columns.push(described("ordinality".into(), self.plain_type(PgType::Int8)?.0));
+            columns.push(SelectedColumn::computed("ordinality".into(), self.plain_type(PgType::Int8)?.0));
         }
         Ok(columns)
     }

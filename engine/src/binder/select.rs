@@ -53,6 +53,11 @@ impl Selected {
 }
 
 impl SelectedColumn {
+    /// Of a table's column it is none, and it is held.
+    pub(super) fn computed(name: Arc<str>, expr_type: ExprType) -> Self {
+        Self { name, expr_type, origin: None, is_constant: false, untyped: None, unheld: None }
+    }
+
     pub(super) fn into_output(self) -> OutputColumn {
         let (table_oid, attnum) = self.origin.map_or((0, 0), |origin| (origin.table.0, origin.attnum));
         OutputColumn { name: self.name, table_oid, attnum, expr_type: self.expr_type }

@@ -94,14 +94,7 @@ impl Binder<'_> {
             }
             left_cells.push(ours_typed.expr);
             right_cells.push(theirs_typed.expr);
-            columns.push(SelectedColumn {
-                name: ours.name.clone(),
-                expr_type,
-                origin: None,
-                is_constant: false,
-                untyped: None,
-                unheld: None,
-            });
+            columns.push(SelectedColumn::computed(ours.name.clone(), expr_type));
         }
         let left = BoundRelation::Project { input: Box::new(left.relation), expressions: left_cells };
         let right = BoundRelation::Project { input: Box::new(right.relation), expressions: right_cells };
