@@ -103,6 +103,11 @@ impl MirrorOptions {
             standby_believed: Duration::from_secs(1),
         }
     }
+
+    /// Whether the table stays refused: nothing that may be done about it here would change that.
+    fn keeps_refused(&self, refusal: &Refusal) -> bool {
+        !(refusal.wants_full_identity && self.set_replica_identity_full)
+    }
 }
 
 /// The mirror and everything that keeps it in step. Cheap to clone.
@@ -481,9 +486,7 @@ impl Replication {
                     entry.state = Wanted::Due(Instant::now(), "to be judged again".into());
                 }
                 // As a member of the publication nobody would watch it any more; the same reload takes it out.
-                (Wanted::Due(..), Some(refusal))
-                    if !(refusal.wants_full_identity && shared.options.set_replica_identity_full) =>
-                {
+                (Wanted::Due(..), Some(refusal)) if shared.options.keeps_refused(refusal) => {
                     entry.state = Wanted::Refused(refusal.clone());
                 }
                 (Wanted::Refused(_) | Wanted::Unfit { .. } | Wanted::Due(..), _) => {}

@@ -270,9 +270,9 @@ pub struct PreparedStatement {
     pub path: AtomicU64,
     /// The parameters' types (OIDs) as they were found first. PostgreSQL keeps them, whatever becomes of the tables.
     pub inferred: OnceLock<Box<[u32]>>,
-    /// What executing it may do, by its text.
     /// The version of the catalog that gave undeclared parameters their types; 0: names may have meant what it does not have.
     pub typed_under: u64,
+    /// What executing it may do, by its text.
     pub effect: Effect,
     /// What executing it does to the session.
     pub changes: Changes,

@@ -134,8 +134,8 @@ async fn note_mismatch(local: Arc<Local>, prepared: Arc<Prepared>) {
     }
 }
 
-/// Notes that upstream still executes a prepared statement under a newer catalog or another search path: its description has not changed, or upstream
-/// would have raised an error (PostgreSQL: RevalidateCachedQuery).
+/// Notes that upstream still executes a prepared statement under a newer catalog or another search path: its description has not
+/// changed, or upstream would have raised an error (PostgreSQL: RevalidateCachedQuery).
 pub(super) struct StillDescribed {
     statement: Arc<PreparedStatement>,
     catalog_version: u64,

@@ -130,7 +130,7 @@ impl Replication {
                 continue;
             };
             let copy = match &facts.refusal {
-                Some(refusal) if !(refusal.wants_full_identity && shared.options.set_replica_identity_full) => {
+                Some(refusal) if shared.options.keeps_refused(refusal) => {
                     entry.state = Wanted::Refused(refusal.clone());
                     // Should it be a member of the publication, it is no longer to be one.
                     shared.reload.notify_one();

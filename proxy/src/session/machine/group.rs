@@ -563,22 +563,9 @@ impl Machine {
         }
     }
 
-    /// Transaction control that is answered at once and carried out upstream behind it.
+    /// What is answered at once and carried out upstream behind it.
     pub(super) fn control(&mut self, control: Control, sql: &[u8], is_query: bool) {
-        if let Some(name) = control::deallocated_name(sql) {
-            self.close_locally(Target::Statement(name.as_bytes()));
-            // PostgreSQL takes a snapshot for it (pquery.c, PlannedStmtRequiresSnapshot): it is a query of its block.
-            self.state.note_answer();
-            return self.to_client.write(|out| write_command_complete(out, control.tag()));
-        }
-        self.answered.clear();
-        if is_query {
-            write_query(&mut self.answered, sql);
-        } else {
-            // A Query would destroy upstream's unnamed statement and portal, which the client still believes in.
-            write_own_execution(&mut self.answered, sql);
-        }
-        self.to_upstream.push(&self.answered);
+        self.to_client.write(|out| write_command_complete(out, control.tag()));
         let status = match control {
             Control::Begin { isolation, .. } => {
                 self.begin(isolation);
@@ -598,11 +585,24 @@ impl Machine {
                 }
                 TransactionStatus::InTransaction
             }
-            Control::Deallocate => self.state.status,
+            Control::Deallocate => {
+                if let Some(name) = control::deallocated_name(sql) {
+                    self.close_locally(Target::Statement(name.as_bytes()));
+                }
+                // PostgreSQL takes a snapshot for it (pquery.c, PlannedStmtRequiresSnapshot): it is a query of its block.
+                return self.state.note_answer();
+            }
         };
+        self.answered.clear();
+        if is_query {
+            write_query(&mut self.answered, sql);
+        } else {
+            // A Query would destroy upstream's unnamed statement and portal, which the client still believes in.
+            write_own_execution(&mut self.answered, sql);
+        }
+        self.to_upstream.push(&self.answered);
         self.state.status = status;
         self.expect_quiet(ExpectedKind::Answered(status));
-        self.to_client.write(|out| write_command_complete(out, control.tag()));
     }
 
     /// Whether the frame at hand is about a portal that lives here.
