@@ -465,7 +465,6 @@ fn a_group_in_parts_is_one_transaction() {
     );
     for _ in 0..3 {
         let one = rows(&play(&mut pair.freshet, &[first(clock)]));
-        std::thread::sleep(Duration::from_millis(3));
         assert_eq!(rows(&play(&mut pair.freshet, std::slice::from_ref(&next))), one);
     }
     let strict = [burst(2, &[query("SET default_transaction_isolation = 'repeatable read'")])];
