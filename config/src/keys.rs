@@ -146,6 +146,7 @@ pub const KEYS: &[Key] = &[
     key!("limits.statement_bytes_max", integer(1_024, 1 << 30), |s, v| {
         s.limits.statement_bytes_max = v.integer() as usize
     }),
+    key!("limits.group_bytes_max", integer(1_024, 1 << 30), |s, v| s.limits.group_bytes_max = v.integer() as usize),
     key!("limits.prepared_statements_max", integer(0, 10_000_000), |s, v| {
         s.limits.prepared_statements_max = v.integer() as usize
     }),

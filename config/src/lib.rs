@@ -155,6 +155,8 @@ pub struct Cache {
 pub struct Limits {
     pub worker_threads: usize,
     pub statement_bytes_max: usize,
+    /// Of the messages up to a Sync together.
+    pub group_bytes_max: usize,
     pub prepared_statements_max: usize,
     pub session_buffer_bytes: usize,
     pub query_memory_bytes_max: u64,
@@ -267,6 +269,7 @@ impl Default for Limits {
         Self {
             worker_threads: 0,
             statement_bytes_max: 256 * 1024,
+            group_bytes_max: 1024 * 1024,
             prepared_statements_max: 10_000,
             session_buffer_bytes: 256 * 1024,
             query_memory_bytes_max: 1_024 * MIB,

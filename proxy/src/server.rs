@@ -322,6 +322,7 @@ pub async fn serve<A: Answerers>(
             sessions: Sessions::default(),
             limits: MachineLimits {
                 statement_bytes_max: settings.limits.statement_bytes_max,
+                group_bytes_max: settings.limits.group_bytes_max,
                 prepared_statements_max: settings.limits.prepared_statements_max,
                 answers_locally: settings.mirror.tables != TableChoice::None,
                 // Sessions that choose mode session by themselves wait for writes of the whole table.

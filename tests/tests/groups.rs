@@ -477,6 +477,25 @@ fn a_group_in_parts_is_one_transaction() {
     }
 }
 
+/// Some drivers send a whole batch of executions with one Sync.
+#[test]
+fn a_group_longer_than_a_statement_may_be_is_answered() {
+    const EXECUTIONS: usize = 3_000;
+    let mut pair = Pair::start();
+    let name = "n".repeat(60);
+    let prepare = [parse(&name, "SELECT id, v FROM t WHERE id = $1"), sync()].concat();
+    for client in [&mut pair.upstream, &mut pair.freshet] {
+        client.send(&prepare);
+        assert_eq!(tags(&client.read_until('Z')), "1Z");
+    }
+    let execution = |at: usize| [bind("", &name, &[Some(&(at % 12).to_string())], 0), execute("", 0)].concat();
+    let messages: Vec<_> = (0..EXECUTIONS).map(execution).chain([sync()]).collect();
+    let rows = (0..EXECUTIONS).filter(|at| (1..=10).contains(&(at % 12))).count();
+    let whole = burst(2 * EXECUTIONS + rows + 1, &messages);
+    assert!(whole.bytes.len() > 256 * 1024, "{}", whole.bytes.len());
+    pair.agree("a long group", &[whole]);
+}
+
 #[test]
 fn the_end_of_a_copy_that_never_began_is_in_nobodys_way() {
     let mut pair = Pair::start();

@@ -156,9 +156,9 @@ impl Lines {
         turn
     }
 
-    /// A unit is held whole, so the limit is at least a statement.
+    /// A unit is held whole, so the limit is at least that of one.
     fn held_max(&self, machine: &Machine) -> usize {
-        self.buffer_max.max(machine.statement_bytes_max() + READ_BYTES)
+        self.buffer_max.max(machine.held_bytes_max() + READ_BYTES)
     }
 }
 

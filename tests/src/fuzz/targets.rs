@@ -83,6 +83,7 @@ pub fn views(input: &[u8]) -> u64 {
 
 const LIMITS: MachineLimits = MachineLimits {
     statement_bytes_max: 512,
+    group_bytes_max: 1024,
     prepared_statements_max: 10,
     answers_locally: true,
     tells_keys: true,

@@ -18,6 +18,7 @@ use crate::model::statement::{Rows, Statement, formats, integer, split};
 
 const LIMITS: MachineLimits = MachineLimits {
     statement_bytes_max: 4096,
+    group_bytes_max: 4096,
     prepared_statements_max: 100,
     answers_locally: true,
     tells_keys: true,

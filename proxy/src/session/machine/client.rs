@@ -135,7 +135,8 @@ impl Machine {
                 }
             }
             if is_holding || self.may_begin_unit(tag) {
-                if self.scanned - self.taken + length > self.limits.statement_bytes_max {
+                let is_long = length > self.limits.statement_bytes_max;
+                if is_long || is_holding && self.scanned - self.taken + length > self.limits.group_bytes_max {
                     if is_holding {
                         self.release_over(incoming);
                         continue;

@@ -239,6 +239,7 @@ mod tests {
     fn machine(is_block: bool) -> Machine {
         let limits = MachineLimits {
             statement_bytes_max: 4096,
+            group_bytes_max: 4096,
             prepared_statements_max: 100,
             answers_locally: true,
             tells_keys: true,

@@ -54,6 +54,8 @@ pub enum Step {
 #[derive(Clone, Copy, Debug)]
 pub struct MachineLimits {
     pub statement_bytes_max: usize,
+    /// Of a unit of several messages.
+    pub group_bytes_max: usize,
     pub prepared_statements_max: usize,
     /// False: a plain relay, units are not held.
     pub answers_locally: bool,
@@ -395,8 +397,9 @@ impl Machine {
             && self.to_upstream.is_empty()
     }
 
-    pub fn statement_bytes_max(&self) -> usize {
-        self.limits.statement_bytes_max
+    /// Of the longest unit that is held.
+    pub fn held_bytes_max(&self) -> usize {
+        self.limits.statement_bytes_max.max(self.limits.group_bytes_max)
     }
 
     pub fn answers_locally(&self) -> bool {

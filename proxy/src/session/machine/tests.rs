@@ -13,6 +13,7 @@ use crate::wire::query::*;
 
 const LIMITS: MachineLimits = MachineLimits {
     statement_bytes_max: 4096,
+    group_bytes_max: 4096,
     prepared_statements_max: 100,
     answers_locally: true,
     tells_keys: true,
