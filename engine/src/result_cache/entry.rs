@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 
 use super::keys::Keys;
+use super::pieces::Pieces;
 use super::reads::{Reads, value_bytes};
 use super::upkeep::Keep;
 use crate::catalog::RelationId;
@@ -21,7 +22,7 @@ pub struct CachedReply {
     /// The RowDescription frame, sent where the client asked for it. Empty: the reply has none.
     pub row_description: Bytes,
     /// All DataRow frames and CommandComplete.
-    pub rows: Bytes,
+    pub rows: Pieces,
     pub row_count: u64,
     /// The relations read: the tables, then the views.
     pub relations: Vec<RelationId>,
@@ -172,7 +173,7 @@ impl CachedReply {
         // Replies to one statement with parameters share it, those with literals each have their own.
         let reads = self.reads.as_ref().filter(|_| self.parameters.is_empty()).map_or(0, |reads| reads.bytes);
         self.row_description.len()
-            + self.rows.len()
+            + self.rows.resident_bytes()
             + self.relations.len() * size_of::<RelationId>()
             + self.basis.tables.len() * size_of::<(RelationId, AtomicU64)>()
             + parameters

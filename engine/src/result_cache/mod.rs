@@ -8,6 +8,7 @@ mod admission;
 mod entry;
 mod key;
 mod keys;
+mod pieces;
 mod reads;
 mod revalidate;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod upkeep;
 pub use entry::{Basis, CachedReply, Found, Repeated};
 pub use key::{KeyParts, ResultKey};
 pub use keys::{Keys, KeysOf};
+pub use pieces::Pieces;
 pub use reads::Reads;
 pub use revalidate::{ChangesBetween, Outdated};
 pub use upkeep::{Course, Done, HeldPlan, Keep, Upkept};

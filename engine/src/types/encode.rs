@@ -20,7 +20,7 @@ use arrow::datatypes::{
     IntervalMonthDayNanoType,
 };
 
-use self::slot::{Iso, LENGTH_BYTES, SLOT_BYTES, Slot};
+use self::slot::{Iso, LENGTH_BYTES, SLOT_BYTES, Slot, store};
 use self::word::{DECIMAL_LIMIT, SCALE_MAX, WORD_BYTES, Word};
 use super::access::{TextColumn, interval_of};
 use super::binary::{JSONB_VERSION, encode_network, interval_bytes};
@@ -173,12 +173,12 @@ impl<'s> ColumnEncoder<'s> {
         match &self.cells {
             Cells::Short(_) | Cells::Bounded(_) => match self.staged.words.get(index) {
                 Some(word) => {
-                    out[at..at + WORD_BYTES].copy_from_slice(&word.bytes());
+                    store(out, at, word.bytes());
                     at + word.length()
                 }
                 None => {
                     let slot = &self.staged.slots[index];
-                    out[at..at + SLOT_BYTES].copy_from_slice(slot.bytes());
+                    store(out, at, *slot.bytes());
                     at + slot.length()
                 }
             },
@@ -214,10 +214,15 @@ pub fn write_rows(encoders: &mut [ColumnEncoder<'_>], rows: Range<usize>, out: &
                 at = encoder.copy(index, out, at);
             }
             let [a, b, c, d] = u32::try_from(at - start - 1).unwrap_or(u32::MAX).to_be_bytes();
-            out[start..start + ROW_HEADER_BYTES].copy_from_slice(&[b'D', a, b, c, d, columns[0], columns[1]]);
+            store(out, start, [b'D', a, b, c, d, columns[0], columns[1]]);
         }
     }
     out.truncate(at);
+}
+
+/// Bytes that [`write_rows`] may want beyond those it writes: cells are put where any of their column would have room, texts aside.
+pub fn room_beyond(rows: usize, columns: usize) -> usize {
+    rows.min(BLOCK_ROWS) * (ROW_HEADER_BYTES + columns * SLOT_BYTES) + SLOT_BYTES
 }
 
 /// Type, length and number of columns.
@@ -227,14 +232,14 @@ const ROW_HEADER_BYTES: usize = 7;
 fn copy_text(bytes: &[u8], start: usize, length: u32, out: &mut [u8], at: usize) -> usize {
     /// Copied with a constant size.
     const SHORT: usize = 32;
-    out[at..at + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+    store(out, at, length.to_be_bytes());
     let at = at + LENGTH_BYTES;
     if length == NULL {
         return at;
     }
     let length = length as usize;
-    match bytes.get(start..start + SHORT) {
-        Some(short) if length <= SHORT => out[at..at + SHORT].copy_from_slice(short),
+    match bytes.get(start..).and_then(|rest| rest.first_chunk::<SHORT>()) {
+        Some(short) if length <= SHORT => store(out, at, *short),
         _ => out[at..at + length].copy_from_slice(&bytes[start..start + length]),
     }
     at + length
@@ -546,7 +551,7 @@ impl Others<'_> {
             if !nulls.is_some_and(|nulls| nulls.is_null(row)) {
                 self.write(row, bytes);
                 let length = (bytes.len() - start - LENGTH_BYTES) as u32;
-                bytes[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+                store(bytes, start, length.to_be_bytes());
             }
             ends.push(bytes.len() as u32);
         }

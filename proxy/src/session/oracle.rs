@@ -13,7 +13,7 @@ use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::Course;
+use freshet_engine::result_cache::{Course, Pieces};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
@@ -311,8 +311,8 @@ fn judge(
             is_binary: *format == Format::Binary,
         })
         .collect();
-    let (mut theirs, mut ours) = (rows(reply), rows(&ours));
-    let mut all = unlimited.map(|unlimited| rows(&unlimited.frames));
+    let (mut theirs, mut ours) = (rows(reply), rows_of(&ours));
+    let mut all = unlimited.map(|unlimited| rows_of(&unlimited.frames));
     if execution.is_suspended {
         // As if the statement had a LIMIT of as many rows.
         all.get_or_insert_with(|| ours.clone());
@@ -325,19 +325,18 @@ fn judge(
         let Ok(earlier) = answer_at(&prepared.plan, execution.before.statement_time) else {
             return inconclusive();
         };
-        let Some(found) = moving_columns(&rows(&earlier.frames), &ours) else { return inconclusive() };
+        let Some(found) = moving_columns(&rows_of(&earlier.frames), &ours) else { return inconclusive() };
         moving = found;
         forget(&moving, theirs.iter_mut().chain(&mut ours).chain(all.iter_mut().flatten()));
         freedom.order_columns.retain(|column| !moving.contains(column));
     }
-    let rows_of = |plan: &Plan| -> Result<Vec<Row>, EvalError> {
-        let bytes = answer(plan)?.frames;
-        let mut rows = rows(&bytes);
+    let answered = |plan: &Plan| -> Result<Vec<Row>, EvalError> {
+        let mut rows = rows_of(&answer(plan)?.frames);
         forget(&moving, &mut rows);
         Ok(rows)
     };
     let answers = Answers { columns, freedom, theirs, ours, all };
-    match answers.judgement(&prepared.choice, &rows_of) {
+    match answers.judgement(&prepared.choice, &answered) {
         Judgement::Agrees => local.audit.agreed(&prepared.identity, *is_described),
         Judgement::Open | Judgement::Differs(_) if *state == State::Moving => return inconclusive(),
         // Another choice among equals may be the difference; it decides nothing.
@@ -454,6 +453,10 @@ fn digest(rows: &[Row]) -> String {
     let mut hasher = DefaultHasher::new();
     rows.hash(&mut hasher);
     format!("{} rows, {:016x}", rows.len(), hasher.finish())
+}
+
+fn rows_of(pieces: &Pieces) -> Vec<Row> {
+    pieces.iter().flat_map(|piece| rows(piece)).collect()
 }
 
 fn rows(reply: &[u8]) -> Vec<Row> {

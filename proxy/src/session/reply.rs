@@ -1,6 +1,7 @@
 //! Row batches → wire bytes: DataRow frames with CommandComplete, and the descriptions of a plan's result.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -10,15 +11,15 @@ use arrow::array::{Array, ArrayRef};
 use bytes::Bytes;
 use freshet_engine::binder::OutputColumn;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
-use freshet_engine::executor::memory::{POOL_IS_EMPTY, Share};
+use freshet_engine::executor::memory::{MemoryPool, POOL_IS_EMPTY, Share};
 use freshet_engine::executor::parallel::Helpers;
 use freshet_engine::executor::point::PointRow;
 use freshet_engine::executor::upkeep::KeptGroups;
 use freshet_engine::executor::{Limits, RowBatch};
 use freshet_engine::planner::Plan;
-use freshet_engine::result_cache::{Course, Done};
+use freshet_engine::result_cache::{Course, Done, Pieces};
 use freshet_engine::snapshot::Snapshot;
-use freshet_engine::types::encode::{ColumnEncoder, Format, write_rows};
+use freshet_engine::types::encode::{ColumnEncoder, Format, room_beyond, write_rows};
 use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Engine, Pace};
 
@@ -28,7 +29,7 @@ use crate::wire::query::{Field, write_command_complete, write_row_description};
 /// The rows of an answer on the wire.
 pub(super) struct Rows {
     /// DataRow frames and CommandComplete.
-    pub(super) frames: Bytes,
+    pub(super) frames: Pieces,
     pub(super) count: u64,
     /// To be kept beside the reply, and how they came about.
     pub(super) groups: Option<KeptGroups>,
@@ -64,7 +65,7 @@ impl Run<'_> {
         let mut out = encoding.encode(&batches, count)?;
         drop(batches);
         write_command_complete(&mut out.bytes, &format!("SELECT {count}"));
-        Ok(Rows { frames: out.finish(), count: count as u64, groups, done, run_us })
+        Ok(Rows { frames: out.finish()?, count: count as u64, groups, done, run_us })
     }
 }
 
@@ -76,7 +77,7 @@ pub(super) fn rows_of_point(
     settings: &FormatSettings,
     limits: &Limits,
 ) -> Result<Rows, EvalError> {
-    let mut out = Reply::new(limits, 64 + 24 * plan.output.len());
+    let mut out = Reply::new(limits, 64 + 24 * plan.output.len(), COUNTED_BYTES);
     if let Some((chunk, row)) = point.row {
         let described = point.columns.iter().zip(&plan.output).zip(formats);
         let encoder = |((column, output), format): ((&usize, &OutputColumn), &Format)| {
@@ -87,7 +88,7 @@ pub(super) fn rows_of_point(
     }
     let count = u64::from(point.row.is_some());
     write_command_complete(&mut out.bytes, if count == 1 { "SELECT 1" } else { "SELECT 0" });
-    Ok(Rows { frames: out.finish(), count, groups: None, done: Done::Anew, run_us: 0 })
+    Ok(Rows { frames: out.finish()?, count, groups: None, done: Done::Anew, run_us: 0 })
 }
 
 /// Fewer rows are encoded before a thread has begun.
@@ -113,33 +114,37 @@ impl Encoding<'_> {
         let wanted = (count / SHARED_ROWS_MIN).min(threads.saturating_sub(1));
         let helpers = Helpers::take(wanted, threads.saturating_sub(1));
         let shares = shares(batches, count, helpers.count() + 1);
+        let shares_count = shares.len();
         let mut parts = thread::scope(|scope| {
-            let rows = |share: &[Piece<'_>]| share.iter().map(|(_, rows)| rows.len()).sum();
-            let theirs = shares[1..].iter().map(|share| scope.spawn(move || self.encode_share(share, rows(share))));
-            let helping: Vec<_> = theirs.collect();
-            // The others' come behind it.
-            let own = self.encode_share(&shares[0], count);
+            let encode = move |share: &[Piece<'_>]| self.encode_share(share, COUNTED_BYTES / shares_count);
+            let helping: Vec<_> = shares[1..].iter().map(|share| scope.spawn(move || encode(share))).collect();
+            let own = encode(&shares[0]);
             let panicked = |_| Err(EvalError::Beyond("the encoding of a share panicked".to_owned()));
             let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(panicked));
             std::iter::once(own).chain(theirs).collect::<Result<Vec<_>, _>>()
         })?
         .into_iter();
         drop(helpers);
-        let mut out = parts.next().unwrap_or_else(|| Reply::new(self.limits, 0));
+        let mut out = parts.next().unwrap_or_else(|| Reply::new(self.limits, 0, COUNTED_BYTES));
         for part in parts {
-            out.bytes.extend_from_slice(&part.bytes);
+            out.append(part)?;
             out.check(self.limits)?;
         }
         Ok(out)
     }
 
-    /// `expected`: for how many rows there is to be room.
-    fn encode_share(&self, pieces: &[Piece<'_>], expected: usize) -> Result<Reply, EvalError> {
-        let mut out = Reply::new(self.limits, 64 + expected * (8 + 12 * self.plan.output.len()));
+    fn encode_share(&self, pieces: &[Piece<'_>], counted_from: usize) -> Result<Reply, EvalError> {
+        let expected: usize = pieces.iter().map(|(_, rows)| rows.len()).sum();
+        let mut out = Reply::new(self.limits, 64 + expected * self.row_bytes(), counted_from);
         for (batch, rows) in pieces {
             self.encode_rows(batch, rows.clone(), &mut out)?;
         }
         Ok(out)
+    }
+
+    /// Of one row in a message, as a guess.
+    fn row_bytes(&self) -> usize {
+        8 + 12 * self.plan.output.len()
     }
 
     fn encode_rows(&self, batch: &RowBatch, rows: Range<usize>, out: &mut Reply) -> Result<(), EvalError> {
@@ -151,11 +156,18 @@ impl Encoding<'_> {
         // Fewer rows at a time the longer they are.
         let each = batch.columns.iter().map(bytes_of_row).sum::<usize>().max(1);
         let step = ENCODED_ROWS.min(ENCODED_BYTES / each).max(1);
+        // Of a row, as those before were.
+        let mut expected = self.row_bytes();
         for first in rows.clone().step_by(step) {
             if self.is_abandoned.load(Relaxed) {
                 return Err(EvalError::OverBudget("cancelled"));
             }
-            write_rows(&mut encoders, first..rows.end.min(first + step), &mut out.bytes);
+            let rows = first..rows.end.min(first + step);
+            let count = rows.len();
+            out.make_room(count * (expected + expected / 8) + room_beyond(count, encoders.len()))?;
+            let before = out.bytes.len();
+            write_rows(&mut encoders, rows, &mut out.bytes);
+            expected = (out.bytes.len() - before).div_ceil(count);
             out.check(self.limits)?;
         }
         Ok(())
@@ -193,47 +205,91 @@ fn bytes_of_row(column: &ArrayRef) -> usize {
 
 /// A reply that is being put together.
 struct Reply {
+    pieces: Vec<Bytes>,
+    /// The piece that is being written.
     bytes: Vec<u8>,
-    /// Of what all statements together may use, as long as it lives.
-    share: Share,
-    counted: usize,
+    /// Of the pieces before.
+    length: usize,
+    /// From so many bytes on, what a piece takes is of what all statements together may use, as long as it lives.
+    counted_from: usize,
+    pool: Arc<MemoryPool>,
 }
 
-/// Shorter ones are not counted: they may be kept, within the bounds of what keeps them.
+/// Shorter replies are not counted: they may be kept, within the bounds of what keeps them.
 const COUNTED_BYTES: usize = 4 << 20;
 
+/// Of a piece. The allocator has such blocks at hand, where it would ask the kernel for larger ones, which clears them each time.
+const PIECE_BYTES: usize = 256 << 10;
+/// A piece is cut to its length where it has much more room.
+const CUT_FROM: usize = 4 << 10;
+
 impl Reply {
-    fn new(limits: &Limits, capacity: usize) -> Self {
-        Self { bytes: Vec::with_capacity(capacity), share: Share::of(&limits.pool), counted: 0 }
+    fn new(limits: &Limits, expected: usize, counted_from: usize) -> Self {
+        let bytes = Vec::with_capacity(expected.min(PIECE_BYTES));
+        Self { pieces: Vec::new(), bytes, length: 0, counted_from, pool: Arc::clone(&limits.pool) }
     }
 
     /// Whether it may be as long as it is.
-    fn check(&mut self, limits: &Limits) -> Result<(), EvalError> {
-        if self.bytes.len() > limits.memory_bytes_max {
-            return Err(EvalError::OverBudget("memory"));
+    fn check(&self, limits: &Limits) -> Result<(), EvalError> {
+        match self.length + self.bytes.len() > limits.memory_bytes_max {
+            true => Err(EvalError::OverBudget("memory")),
+            false => Ok(()),
         }
-        self.count()
     }
 
-    fn count(&mut self) -> Result<(), EvalError> {
-        let bytes = self.bytes.capacity();
-        if bytes < COUNTED_BYTES || bytes <= self.counted {
+    /// For so many bytes, in this piece or in the next.
+    fn make_room(&mut self, bytes: usize) -> Result<(), EvalError> {
+        if self.bytes.len() + bytes <= self.bytes.capacity().max(PIECE_BYTES) {
+            self.bytes.reserve(bytes);
             return Ok(());
         }
-        if !self.share.grow(bytes - self.counted) {
-            return Err(EvalError::OverBudget(POOL_IS_EMPTY));
-        }
-        self.counted = bytes;
+        self.end_piece()?;
+        self.bytes = Vec::with_capacity(bytes.max(PIECE_BYTES));
         Ok(())
     }
 
-    /// Whoever holds a long one, a client that does not read it above all, holds its share.
-    fn finish(self) -> Bytes {
-        if self.counted == 0 { self.bytes.into() } else { Bytes::from_owner(self) }
+    fn append(&mut self, other: Self) -> Result<(), EvalError> {
+        self.end_piece()?;
+        self.pieces.extend(other.pieces);
+        self.length += other.length;
+        self.bytes = other.bytes;
+        Ok(())
+    }
+
+    /// Whoever holds a piece of a long reply, a client that does not read it above all, holds its share.
+    fn end_piece(&mut self) -> Result<(), EvalError> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if bytes.capacity() > CUT_FROM && bytes.capacity() - bytes.len() > bytes.len() / 4 {
+            bytes.shrink_to_fit();
+        }
+        self.length += bytes.len();
+        if self.length < self.counted_from {
+            self.pieces.push(bytes.into());
+            return Ok(());
+        }
+        let mut share = Share::of(&self.pool);
+        if !share.grow(bytes.capacity()) {
+            return Err(EvalError::OverBudget(POOL_IS_EMPTY));
+        }
+        self.pieces.push(Bytes::from_owner(Counted { bytes, _share: share }));
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Pieces, EvalError> {
+        self.end_piece()?;
+        Ok(self.pieces.into_iter().collect())
     }
 }
 
-impl AsRef<[u8]> for Reply {
+struct Counted {
+    bytes: Vec<u8>,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Counted {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -197,7 +197,7 @@ impl World {
     pub(super) fn keep(&self, prepared: &Prepared, parameters: &[Value]) -> CachedReply {
         CachedReply {
             row_description: bytes::Bytes::new(),
-            rows: bytes::Bytes::new(),
+            rows: Pieces::default(),
             row_count: 0,
             relations: prepared.plan.relations(),
             basis: Basis::of(prepared.plan.tables.iter().map(|table| table.table), &self.snapshot()),

@@ -12,6 +12,14 @@ pub(super) const LENGTH_BYTES: usize = 4;
 /// an era: 44 bytes.
 pub(super) const SLOT_BYTES: usize = 48;
 
+/// Stores a constant number of bytes in a few moves. `copy_from_slice` of an array is a call and a memmove: the compiler keeps that
+/// function of the standard library out of line. Panics if there is no room.
+#[inline(always)]
+pub(super) fn store<const N: usize>(out: &mut [u8], at: usize, bytes: [u8; N]) {
+    let place: &mut [u8; N] = (&mut out[at..at + N]).try_into().expect("as many as N");
+    *place = bytes;
+}
+
 /// A cell and whatever lies behind it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot([u8; SLOT_BYTES]);
@@ -33,12 +41,12 @@ impl Slot {
 
     #[inline]
     fn put_length(&mut self, length: usize) {
-        self.0[..LENGTH_BYTES].copy_from_slice(&(length as u32).to_be_bytes());
+        store(&mut self.0, 0, (length as u32).to_be_bytes());
     }
 
     #[inline]
     pub(super) fn put_null(&mut self) {
-        self.0[..LENGTH_BYTES].copy_from_slice(&(-1i32).to_be_bytes());
+        store(&mut self.0, 0, (-1i32).to_be_bytes());
     }
 
     /// A cell of `N` bytes.
@@ -46,7 +54,7 @@ impl Slot {
     pub(super) fn put<const N: usize>(&mut self, cell: &[u8; N]) {
         const { assert!(LENGTH_BYTES + N <= SLOT_BYTES) };
         self.put_length(N);
-        self.0[LENGTH_BYTES..LENGTH_BYTES + N].copy_from_slice(cell);
+        store(&mut self.0, LENGTH_BYTES, *cell);
     }
 
     /// False if there is no room for it.
@@ -60,7 +68,7 @@ impl Slot {
     /// Stores 16 bytes of which the cell may have fewer.
     #[inline]
     fn store16(&mut self, at: usize, bytes: [u8; 16]) {
-        self.0[at..at + 16].copy_from_slice(&bytes);
+        store(&mut self.0, at, bytes);
     }
 
     /// `mantissa` × 10^-`scale` in decimal notation, `scale` at most 18.
@@ -132,7 +140,7 @@ impl Slot {
         let weight = if count == 0 { 0 } else { weight - 1 };
         let sign = if mantissa < 0 { SIGN_NEGATIVE } else { SIGN_POSITIVE };
         let start = LENGTH_BYTES + HEADER_BYTES;
-        self.0[LENGTH_BYTES..start].copy_from_slice(&header(count as u16, weight, sign, scale));
+        store(&mut self.0, LENGTH_BYTES, header(count as u16, weight, sign, scale));
         self.store16(start, digits.checked_shl(128 - 16 * count).unwrap_or(0).to_be_bytes());
         self.put_length(HEADER_BYTES + 2 * count as usize);
     }
@@ -254,13 +262,13 @@ impl Iso {
         }
         let fraction = (microseconds % 1_000_000) as u32;
         slot.store16(LENGTH_BYTES, self.date);
-        slot.0[CLOCK..FRACTION].copy_from_slice(&clock((microseconds / 1_000_000) as u32).to_le_bytes());
+        store(&mut slot.0, CLOCK, clock((microseconds / 1_000_000) as u32).to_le_bytes());
         let mut end = FRACTION;
         if fraction != 0 {
             // The last six of eight digits, without zeros at the end.
             let digits = eight_digits(fraction);
             slot.0[end] = b'.';
-            slot.0[end + 1..end + 9].copy_from_slice(&((digits | ASCII_ZEROS) >> 16).to_le_bytes());
+            store(&mut slot.0, end + 1, ((digits | ASCII_ZEROS) >> 16).to_le_bytes());
             end += 7 - (digits.leading_zeros() / 8) as usize;
         }
         if let Some(offset) = offset {
@@ -282,7 +290,7 @@ impl Iso {
         // Eight digits: yyyymmdd.
         let digits = eight_digits(civil.year.unsigned_abs() * 10_000 + civil.month * 100 + civil.day) | ASCII_ZEROS;
         let [a, b, c, d, e, f, g, h] = digits.to_le_bytes();
-        self.date[..DATE_BYTES].copy_from_slice(&[a, b, c, d, b'-', e, f, b'-', g, h]);
+        store(&mut self.date, 0, [a, b, c, d, b'-', e, f, b'-', g, h]);
         self.day = day;
         true
     }

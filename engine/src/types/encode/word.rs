@@ -1,6 +1,6 @@
 //! Cells of at most twelve bytes, each made in a register: a [`Word`] is its length and its bytes, and is stored and copied in one go.
 
-use super::slot::{LENGTH_BYTES, short_or_long_decimal};
+use super::slot::{LENGTH_BYTES, short_or_long_decimal, store};
 
 /// The longest cell.
 const CELL_BYTES: usize = WORD_BYTES - LENGTH_BYTES;
@@ -23,8 +23,8 @@ impl Word {
     pub(super) fn of<const N: usize>(cell: [u8; N]) -> Self {
         const { assert!(N <= CELL_BYTES) };
         let mut bytes = [0; WORD_BYTES];
-        bytes[..LENGTH_BYTES].copy_from_slice(&(N as u32).to_be_bytes());
-        bytes[LENGTH_BYTES..LENGTH_BYTES + N].copy_from_slice(&cell);
+        store(&mut bytes, 0, (N as u32).to_be_bytes());
+        store(&mut bytes, LENGTH_BYTES, cell);
         Self(u128::from_le_bytes(bytes))
     }
 

@@ -319,7 +319,7 @@ impl Observer for Capture {
         let elapsed_us = self.started.elapsed().as_micros() as u64;
         let kept = CachedReply {
             row_description: parts.row_description,
-            rows: parts.rows,
+            rows: parts.rows.into(),
             row_count: parts.row_count,
             relations: self.relations,
             basis: self.basis,

@@ -6,12 +6,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use bytes::Bytes;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::executor::point::PointRow;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Found, Keep, Keys, Repeated, ResultKey};
+use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Found, Keep, Keys, Pieces, Repeated, ResultKey};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::encode::Format;
 use freshet_engine::types::{FormatSettings, Value};
@@ -37,7 +36,7 @@ pub(super) struct Execution<'a> {
 
 impl Execution<'_> {
     /// The rows and what they depend on. What it took, and what is kept beside it, is for whoever knows to say.
-    pub(super) fn reply(&self, frames: Bytes, row_count: u64, statistics: &Arc<ShapeStatistics>) -> CachedReply {
+    pub(super) fn reply(&self, frames: Pieces, row_count: u64, statistics: &Arc<ShapeStatistics>) -> CachedReply {
         let plan = &self.prepared.plan;
         CachedReply {
             row_description: row_description(plan, self.formats),

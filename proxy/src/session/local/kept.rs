@@ -197,7 +197,12 @@ fn hit(kept: &CachedReply, served: &Served, freshness: &'static str) -> Reply {
 /// The reply as the session writes it.
 pub(super) fn reply(kept: &CachedReply, served: &Served, freshness: &'static str, route: Answered) -> Reply {
     let account = account(served, freshness, route, kept.row_count);
-    Reply { columns: kept.row_description.clone(), rows: vec![kept.rows.clone()], account, ..Reply::default() }
+    Reply {
+        columns: kept.row_description.clone(),
+        rows: kept.rows.iter().cloned().collect(),
+        account,
+        ..Reply::default()
+    }
 }
 
 pub(super) fn account(served: &Served, freshness: &'static str, route: Answered, rows: u64) -> Account {

@@ -107,7 +107,7 @@ impl LocalAnswerer {
         let is_described = unit.form == Form::Simple || unit.describes_portal;
         Some(Reply {
             columns: if is_described { row_description(plan, &formats) } else { Bytes::new() },
-            rows: vec![rows.frames],
+            rows: rows.frames.iter().cloned().collect(),
             account: account(&served, request.mode.name(), Answered::Local, rows.count),
             ..Reply::default()
         })
