@@ -4,12 +4,14 @@
 //! operators, functions, casts and aggregates that are known to be reproduced exactly.
 
 pub mod functions;
+pub mod hidden;
 pub mod order;
 pub mod overloads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::catalog::hidden::HiddenCalls;
 use crate::catalog::overloads::Overloads;
 use crate::types::{EnumType, Oid, PgType};
 
@@ -219,6 +221,8 @@ pub struct Catalog {
     pub user_functions: Overloads,
     /// Likewise operators.
     pub user_operators: Overloads,
+    /// Relations whose use runs functions of users that no text shows.
+    pub hidden_calls: HiddenCalls,
     /// All functions of the names that functions in SQL have, in any schema.
     pub sql_functions: HashMap<Arc<str>, Vec<FunctionEntry>>,
     /// Names of types defined outside pg_catalog that equal a built-in's name.
@@ -311,6 +315,7 @@ impl Catalog {
             materialized: _,
             user_functions,
             user_operators,
+            hidden_calls,
             sql_functions,
             user_types,
             immutable_functions,
@@ -332,6 +337,7 @@ impl Catalog {
             && *views == other.views
             && *user_functions == other.user_functions
             && *user_operators == other.user_operators
+            && *hidden_calls == other.hidden_calls
             && *sql_functions == other.sql_functions
             && *user_types == other.user_types
             && *immutable_functions == other.immutable_functions

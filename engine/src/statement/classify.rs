@@ -1,8 +1,9 @@
 //! What kind of statement it is, and what it may do to the session or to data. From tokens alone.
 //!
 //! Answers for the session: does it end in a known state? A statement that is not recognised here, or calls a function
-//! that is not known to be harmless, is assumed to do anything. What operators, casts, triggers and views call is not
-//! seen from the text; like PostgreSQL's own poolers, freshet takes those not to change session settings.
+//! that is not known to be harmless, is assumed to do anything. What triggers, defaults, checks, rules and views call is
+//! not seen from the text: the session finds it by the relations' names ([`crate::catalog::hidden`]). What users' operators and casts
+//! call is taken to leave the session alone.
 
 mod settings;
 
@@ -394,7 +395,7 @@ fn reads_expressions(kind: &StatementKind) -> bool {
 /// Each name before an opening parenthesis, with the index of its token and whether it is a keyword that stands there without
 /// calling anything, unless users have a function of its name. Names outside pg_catalog come with their schema, which no harmless
 /// function has.
-fn called_names<'t>(tokens: &'t [Token<'_>]) -> impl Iterator<Item = (usize, String, bool)> + 't {
+pub(super) fn called_names<'t>(tokens: &'t [Token<'_>]) -> impl Iterator<Item = (usize, String, bool)> + 't {
     let column_list_of = column_lists(tokens);
     tokens.windows(2).enumerate().filter_map(move |(index, pair)| {
         if !pair[1].is_symbol("(") {
@@ -510,7 +511,7 @@ static HARMLESS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| include_str!("builtin_functions.txt").split_ascii_whitespace().collect());
 
 /// Functions of pg_catalog that write or lock something, but leave the session's settings alone.
-fn changes_no_setting(name: &str) -> bool {
+pub(super) fn changes_no_setting(name: &str) -> bool {
     const NAMES: [&str; 8] =
         ["currval", "lastval", "nextval", "pg_notify", "pg_sleep_for", "pg_sleep_until", "setseed", "setval"];
     NAMES.contains(&name) || name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_")

@@ -11,6 +11,7 @@ pub mod keywords;
 pub mod lexer;
 pub mod normal;
 pub mod parse;
+pub mod quiet;
 pub mod second_reading;
 pub mod skeleton;
 

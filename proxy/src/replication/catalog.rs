@@ -7,6 +7,7 @@
 mod collations;
 mod definitions;
 mod functions;
+mod hidden;
 mod inherited;
 mod keyed;
 mod materialized;
@@ -237,6 +238,7 @@ pub async fn load(
     derived.dedup();
     let derived = load_digests(&transaction, &mut tables, derived).await?;
     let materialized = materialized::load(&transaction, &catalog, &derived).await?;
+    catalog.hidden_calls = hidden::load(&transaction, &catalog).await?;
     let lookalikes = keyed::load(&transaction).await?;
     transaction.commit().await?;
     materialized::carry_over(&mut catalog, &derived, before);

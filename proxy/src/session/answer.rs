@@ -272,6 +272,8 @@ pub struct PreparedStatement {
     pub inferred: OnceLock<Box<[u32]>>,
     /// The version of the catalog that gave undeclared parameters their types; 0: names may have meant what it does not have.
     pub typed_under: u64,
+    /// The catalog by which `effect` and what follows it were found.
+    pub judged_under: u64,
     /// What executing it may do, by its text.
     pub effect: Effect,
     /// What executing it does to the session.

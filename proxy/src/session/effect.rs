@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use freshet_engine::catalog::Catalog;
 use freshet_engine::statement::classify::{self, Classification, SettingScope, StatementKind, classify};
 use freshet_engine::statement::confined::confined;
 use freshet_engine::statement::lexer;
@@ -161,8 +162,8 @@ impl Judged {
 }
 
 /// [`effects`], and what they do to the session. `schema` is the prefix of freshet's own settings; `tells_keys`: somebody asks which
-/// keys were written; `is_own`: by a name users have a function, of which nothing is known.
-pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, is_own: &dyn Fn(&str) -> bool) -> Judged {
+/// keys were written; `catalog`: upstream's, which tells what users have under the names in it.
+pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, catalog: Option<&Catalog>) -> Judged {
     let Some(tokens) = read(sql) else { return Judged::unread() };
     let mut effects = Vec::new();
     let mut changes = Vec::new();
@@ -170,8 +171,7 @@ pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, is_own: &dyn Fn(&str) -
     for statement in statements(&tokens) {
         let mut classification = classify(statement);
         if classification.opaque.is_none() {
-            let own = classification.calls.iter().find(|name| is_own(name));
-            classification.opaque = own.map(|name| format!("calls {name}"));
+            classification.opaque = catalog.and_then(|catalog| calls_own(&classification, statement, catalog));
         }
         let effect = of(&classification);
         if effect == Effect::Write {
@@ -182,6 +182,22 @@ pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, is_own: &dyn Fn(&str) -
     }
     let is_any = changes.iter().any(|changes| !changes.is_empty());
     Judged { effects, changes: is_any.then(|| changes.into()), written }
+}
+
+/// Whether it runs a function of users of which nothing is known: by its name, or by that of a relation.
+fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catalog: &Catalog) -> Option<String> {
+    use StatementKind as K;
+    if let Some(name) = classification.calls.iter().find(|name| !catalog.user_functions.are_pure(name)) {
+        return Some(format!("calls {name}"));
+    }
+    let is_write = match classification.kind {
+        // TRUNCATE has triggers, too.
+        K::Write | K::CopyIn | K::Ddl => true,
+        K::Query | K::CopyOut | K::DeclareCursor { .. } => false,
+        _ => return None,
+    };
+    let names = tokens.iter().filter_map(lexer::Token::name);
+    catalog.hidden_calls.first(names, is_write).map(|name| format!("calls functions of {name}"))
 }
 
 fn read(sql: &[u8]) -> Option<Vec<lexer::Token<'_>>> {
@@ -350,15 +366,15 @@ mod tests {
             ("set constraints all immediate", Written::Anything),
             ("lock t; update t set a = 1", Written::Anything),
         ] {
-            assert_eq!(judge(sql.as_bytes(), "freshet", true, &|_| false).written, expected, "{sql}");
+            assert_eq!(judge(sql.as_bytes(), "freshet", true, None).written, expected, "{sql}");
         }
         let many: String = (0..9).map(|n| format!("DELETE FROM t{n};")).collect();
-        assert_eq!(judge(many.as_bytes(), "freshet", true, &|_| false).written, Written::Anything);
+        assert_eq!(judge(many.as_bytes(), "freshet", true, None).written, Written::Anything);
     }
 
     #[test]
     fn writes_that_are_confined_to_keys_are_kept_apart_up_to_a_number() {
-        let of = |sql: &str| match judge(sql.as_bytes(), "freshet", true, &|_| false).written {
+        let of = |sql: &str| match judge(sql.as_bytes(), "freshet", true, None).written {
             Written::Named(tables) => tables.iter().map(|table| table.confined.is_some()).collect(),
             Written::Anything => vec![false; 100],
         };
@@ -376,13 +392,13 @@ mod tests {
         let tables = |count: usize| (0..count).map(|n| format!("DELETE FROM t{n} WHERE id = 1;")).collect::<String>();
         assert_eq!(of(&tables(WRITTEN_MAX)), [true; WRITTEN_MAX]);
         assert_eq!(of(&tables(WRITTEN_MAX + 1)).len(), 100);
-        let untold = judge(b"UPDATE t SET v = 1 WHERE id = 5", "freshet", false, &|_| false).written;
-        assert_eq!(untold, judge(b"UPDATE t SET v = 1", "freshet", true, &|_| false).written);
+        let untold = judge(b"UPDATE t SET v = 1 WHERE id = 5", "freshet", false, None).written;
+        assert_eq!(untold, judge(b"UPDATE t SET v = 1", "freshet", true, None).written);
     }
 
     #[test]
     fn changes_come_statement_by_statement() {
-        let of = |sql: &str| judge(sql.as_bytes(), "freshet", true, &|_| false).changes;
+        let of = |sql: &str| judge(sql.as_bytes(), "freshet", true, None).changes;
         assert_eq!(of("SELECT 1; INSERT INTO t VALUES (1); SET work_mem = '1MB'"), None);
         let changes = of("begin; select 1; set local role Ann; savepoint \"S\"; end").expect("some");
         assert_eq!(changes.len(), 5);

@@ -125,6 +125,7 @@ pub async fn run<A: Answerer>(
         // Asked while the client makes up its first statement, so that this one need not wait for it.
         context.metrics.probes.inc();
         machine.state.catalog_version = answerer.catalog_version();
+        machine.note_catalog(answerer.catalog());
         machine.probe();
     }
     let lines = Lines::new(logged_in.client, logged_in.upstream, context.session_buffer_bytes);

@@ -184,7 +184,7 @@ fn kinds(input: &[u8]) -> impl Iterator<Item = u64> {
 
 /// Everything that reads a statement's text.
 pub fn sql(input: &[u8]) -> u64 {
-    let judged = judge(input, "freshet", true, &|_| false);
+    let judged = judge(input, "freshet", true, None);
     let _ = (control::read(input), intercept::read(input, "freshet"));
     let Ok(text) = std::str::from_utf8(input) else { return 0 };
     let shape = fingerprint::shape(text);

@@ -343,6 +343,7 @@ mod tests {
             path: AtomicU64::new(0),
             inferred: std::sync::OnceLock::new(),
             typed_under: 0,
+            judged_under: 0,
             effect: Effect::Neutral,
             changes: None,
             written: Written::NOTHING,

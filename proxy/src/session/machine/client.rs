@@ -529,6 +529,7 @@ impl Machine {
             path: AtomicU64::new(self.state.settings.as_ref().map_or(0, |settings| settings.path)),
             inferred: OnceLock::new(),
             typed_under: if is_plain { self.state.catalog_version } else { 0 },
+            judged_under: self.judging_catalog(),
             effect,
             changes,
             written,
@@ -554,6 +555,7 @@ impl Machine {
             self.restore_statement(statement);
             self.statements.get(statement).map(|named| Arc::clone(&named.statement))
         };
+        let known = known.filter(|statement| self.is_as_judged(statement));
         let effect = known.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
         let bind = if is_whole { Bind::view(body) } else { None };
         match &known {

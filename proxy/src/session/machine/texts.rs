@@ -5,7 +5,8 @@ use std::sync::Arc;
 use freshet_engine::catalog::Catalog;
 use freshet_engine::statement::skeleton::Skeleton;
 
-use crate::session::effect::{Effect, Judged, Written, judge};
+use crate::session::answer::PreparedStatement;
+use crate::session::effect::{Effect, Judged, Written, judge, worst};
 use crate::session::machine::Machine;
 
 /// A longer text is not remembered together with its effects.
@@ -26,9 +27,7 @@ impl Machine {
         match &*last {
             Some((text, judged)) if text.fits(sql) => judged.clone(),
             _ => {
-                let is_own =
-                    |name: &str| self.catalog.as_ref().is_some_and(|catalog| !catalog.user_functions.are_pure(name));
-                let judged = judge(sql, self.limits.schema, self.limits.tells_keys, &is_own);
+                let judged = judge(sql, self.limits.schema, self.limits.tells_keys, self.catalog.as_deref());
                 // No number makes a harmless text another.
                 let is_harmless = judged.changes.is_none() && judged.effects == [Effect::Neutral];
                 let skeleton = if is_harmless { Skeleton::open } else { Skeleton::closed };
@@ -42,6 +41,18 @@ impl Machine {
     pub fn note_catalog(&mut self, catalog: Option<Arc<Catalog>>) {
         self.catalog = catalog;
         *self.judged.borrow_mut() = None;
+    }
+
+    /// The number of the catalog that texts are judged by.
+    pub(super) fn judging_catalog(&self) -> u64 {
+        self.catalog.as_ref().map_or(0, |catalog| catalog.version)
+    }
+
+    /// False: by the catalog of now the statement may do anything, by that of its Parse it did not.
+    pub(super) fn is_as_judged(&self, statement: &PreparedStatement) -> bool {
+        statement.judged_under == self.judging_catalog()
+            || statement.effect == Effect::Opaque
+            || worst(&self.judge(&statement.sql).effects) != Effect::Opaque
     }
 
     /// Whether something is under way upstream after which quotes, or bytes beyond ASCII, may mean something else than they do now.

@@ -1,0 +1,28 @@
+//! Relations whose use runs functions that no statement names: those of a view's query, of triggers, rules, defaults and checks.
+//! Only those count that may change the session, or write although they are read.
+
+use std::borrow::Borrow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// By name, whatever the schema: where a name means another relation, the session is asked once more than it need be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HiddenCalls {
+    /// Views that may do so when they are read.
+    pub read: HashSet<Arc<str>>,
+    /// Tables and views that may do so when they are written.
+    pub written: HashSet<Arc<str>>,
+}
+
+impl HiddenCalls {
+    /// The first of these names whose relation may do something that is not seen.
+    pub fn first<N: Borrow<str>>(&self, names: impl IntoIterator<Item = N>, is_write: bool) -> Option<N> {
+        if self.read.is_empty() && (self.written.is_empty() || !is_write) {
+            return None;
+        }
+        names.into_iter().find(|name| {
+            let name = name.borrow();
+            self.read.contains(name) || is_write && self.written.contains(name)
+        })
+    }
+}

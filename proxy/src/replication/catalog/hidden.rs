@@ -1,0 +1,226 @@
+//! Which relations run functions of users that may change the session, or write although they are read: see [`HiddenCalls`].
+//!
+//! A function is taken to leave the session alone if its body shows that ([`Body`]), and so do the functions and relations that it
+//! names. In C only those of well-known extensions are trusted, and those that are declared not to be volatile by an extension.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use freshet_engine::catalog::hidden::HiddenCalls;
+use freshet_engine::catalog::{Catalog, View};
+use freshet_engine::statement::quiet::Body;
+use freshet_engine::types::Oid;
+use tokio_postgres::Transaction;
+
+use crate::upstream::UpstreamError;
+
+/// Stands for something that is not looked into: a rule, set_config (pg_proc.dat: 2078) as a default.
+const OPEN: Oid = 0;
+
+/// Relations by name, with the functions that a write of their rows runs, and, second, a read (row security).
+const RUN_BY: &str = "\
+    SELECT relname::text, f, is_read
+      FROM (SELECT tgrelid AS r, tgfoid AS f, false AS is_read FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'
+            UNION ALL
+            SELECT adrelid, refobjid, false FROM pg_attrdef a JOIN pg_depend d
+                ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid AND d.refclassid = 'pg_proc'::regclass
+            UNION ALL
+            SELECT adrelid, 0, false FROM pg_attrdef WHERE adbin::text LIKE '%:funcid 2078 %'
+            UNION ALL
+            SELECT conrelid, refobjid, false FROM pg_constraint c JOIN pg_depend d
+                ON d.classid = 'pg_constraint'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_proc'::regclass
+             WHERE conrelid <> 0
+            UNION ALL
+            SELECT conrelid, 0, false FROM pg_constraint WHERE conrelid <> 0 AND conbin::text LIKE '%:funcid 2078 %'
+            UNION ALL
+            -- Checks and defaults of domains, of whichever.
+            SELECT attrelid, refobjid, false
+              FROM (SELECT DISTINCT attrelid FROM pg_attribute a JOIN pg_type t ON t.oid = atttypid AND t.typtype = 'd') AS a,
+                   (SELECT refobjid FROM pg_constraint c JOIN pg_depend d
+                        ON d.classid = 'pg_constraint'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_proc'::regclass
+                     WHERE contypid <> 0
+                    UNION ALL
+                    SELECT refobjid FROM pg_type t JOIN pg_depend d
+                        ON d.classid = 'pg_type'::regclass AND d.objid = t.oid AND d.refclassid = 'pg_proc'::regclass
+                     WHERE t.typtype = 'd') AS d
+            UNION ALL
+            SELECT ev_class, 0, false FROM pg_rewrite WHERE ev_type <> '1'
+            UNION ALL
+            SELECT polrelid, refobjid, true FROM pg_policy p JOIN pg_depend d
+                ON d.classid = 'pg_policy'::regclass AND d.objid = p.oid AND d.refclassid = 'pg_proc'::regclass) AS run
+      JOIN pg_class c ON c.oid = r
+     WHERE c.oid >= 16384 AND (f = 0 OR f >= 16384)";
+
+/// Whose rows a write of the first may write, too.
+const FOLLOWED_BY: &str = "\
+    SELECT p.relname::text, c.relname::text
+      FROM (SELECT confrelid AS parent, conrelid AS child FROM pg_constraint
+             WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
+            UNION SELECT inhparent, inhrelid FROM pg_inherits) AS e
+      JOIN pg_class p ON p.oid = parent JOIN pg_class c ON c.oid = child
+     WHERE p.relname <> c.relname";
+
+/// Functions of users. NULL: a body that is not read.
+const FUNCTIONS: &str = "\
+    SELECT p.oid, proname::text,
+           CASE WHEN lanname IN ('sql', 'plpgsql') AND prokind IN ('f', 'p') AND length(prosrc) <= 65536
+                THEN coalesce(pg_get_function_sqlbody(p.oid), prosrc) END AS body,
+           lanname IN ('c', 'internal') AND EXISTS (
+               SELECT FROM pg_depend d JOIN pg_extension x ON x.oid = d.refobjid
+                WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+                  AND (provolatile <> 'v' OR extname IN ('citext', 'hstore', 'insert_username', 'moddatetime', 'pg_trgm', 'pgcrypto',
+                       'postgis', 'tsm_system_rows', 'unaccent', 'uuid-ossp', 'vector'))) AS is_trusted
+      FROM pg_proc p JOIN pg_language l ON l.oid = prolang
+     WHERE p.oid >= 16384";
+
+pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Result<HiddenCalls, UpstreamError> {
+    let mut used = Used::default();
+    for row in transaction.query(RUN_BY, &[]).await? {
+        used.run_by.push((row.get::<_, &str>(0).into(), row.get(1), row.get(2)));
+    }
+    for view in catalog.views.values() {
+        used.add_view(view);
+    }
+    // Most databases have nothing to look into.
+    if used.run_by.is_empty() && used.views.iter().all(|(_, body)| body.calls.is_empty() && !body.is_open) {
+        return Ok(HiddenCalls::default());
+    }
+    for row in transaction.query(FOLLOWED_BY, &[]).await? {
+        used.followed_by.push((row.get::<_, &str>(0).into(), row.get::<_, &str>(1).into()));
+    }
+    for row in transaction.query(FUNCTIONS, &[]).await? {
+        let body = match (row.get::<_, Option<&str>>(2), row.get(3)) {
+            (Some(text), _) => Body::of(text),
+            (None, true) => Body::default(),
+            (None, false) => Body { is_open: true, ..Body::default() },
+        };
+        used.functions.insert(row.get(0), (row.get(1), body));
+    }
+    Ok(used.hidden())
+}
+
+/// What runs what.
+#[derive(Default)]
+struct Used {
+    /// Relation, function, whether reading is enough.
+    run_by: Vec<(Arc<str>, Oid, bool)>,
+    followed_by: Vec<(Arc<str>, Arc<str>)>,
+    views: Vec<(Arc<str>, Body)>,
+    functions: HashMap<Oid, (String, Body)>,
+}
+
+impl Used {
+    fn add_view(&mut self, view: &View) {
+        self.views.push((Arc::clone(&view.schema.name), Body::of(&view.definition)));
+    }
+
+    /// Everything is closed until something open is found that it uses. Who reads a view does not expect that it writes, either:
+    /// of these, what writes rows counts as open.
+    fn hidden(&self) -> HiddenCalls {
+        let mut hidden = HiddenCalls::default();
+        let names: HashSet<&str> = self.functions.values().map(|(name, _)| &**name).collect();
+        let (mut open, mut writing) = (Found::default(), Found::default());
+        open.oids.insert(OPEN);
+        writing.oids.insert(OPEN);
+        loop {
+            let before = (open.oids.len(), writing.oids.len(), hidden.read.len(), hidden.written.len());
+            for (oid, (name, body)) in &self.functions {
+                let uses_hidden = hidden.first(body.names.iter().map(|name| &**name), true).is_some();
+                if body.is_open || open.is_called(body, &names) || uses_hidden {
+                    open.add(*oid, name);
+                }
+                if body.is_open || body.writes || writing.is_called(body, &names) || uses_hidden {
+                    writing.add(*oid, name);
+                }
+            }
+            for (relation, function, is_read) in &self.run_by {
+                match is_read {
+                    true if writing.oids.contains(function) => drop(hidden.read.insert(Arc::clone(relation))),
+                    false if open.oids.contains(function) => drop(hidden.written.insert(Arc::clone(relation))),
+                    _ => {}
+                }
+            }
+            for (parent, child) in &self.followed_by {
+                if hidden.written.contains(child) {
+                    hidden.written.insert(Arc::clone(parent));
+                }
+            }
+            for (view, body) in &self.views {
+                let used = || body.names.iter().map(|name| &**name);
+                if body.is_open || writing.is_called(body, &names) || hidden.first(used(), false).is_some() {
+                    hidden.read.insert(Arc::clone(view));
+                }
+                // It may be updatable.
+                if hidden.first(used(), true).is_some() {
+                    hidden.written.insert(Arc::clone(view));
+                }
+            }
+            if (open.oids.len(), writing.oids.len(), hidden.read.len(), hidden.written.len()) == before {
+                return hidden;
+            }
+        }
+    }
+}
+
+/// Functions of a kind.
+#[derive(Default)]
+struct Found<'a> {
+    oids: HashSet<Oid>,
+    names: HashSet<&'a str>,
+}
+
+impl<'a> Found<'a> {
+    fn add(&mut self, oid: Oid, name: &'a str) {
+        self.oids.insert(oid);
+        self.names.insert(name);
+    }
+
+    /// A function of pg_catalog that is not known to be harmless has none of users' names.
+    fn is_called(&self, body: &Body, of_users: &HashSet<&str>) -> bool {
+        body.calls.iter().any(|call| !of_users.contains(&**call) || self.names.contains(&**call))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &[&str]) -> HashSet<Arc<str>> {
+        names.iter().map(|name| Arc::from(*name)).collect()
+    }
+
+    #[test]
+    fn what_is_open_is_followed_to_whatever_uses_it() {
+        let mut used = Used::default();
+        for (oid, name, body) in [
+            (1, "touch", "BEGIN NEW.at = now(); RETURN NEW; END"),
+            (2, "leave", "BEGIN PERFORM set_config('role', 'x', false); RETURN NEW; END"),
+            (3, "by_way", "BEGIN PERFORM leave(); RETURN NEW; END"),
+            (4, "log", "BEGIN INSERT INTO audit (id) VALUES (NEW.id); RETURN NEW; END"),
+            (5, "bump", "BEGIN UPDATE plain SET v = v + 1; RETURN 1; END"),
+        ] {
+            used.functions.insert(oid, (name.to_owned(), Body::of(body)));
+        }
+        for (relation, function) in
+            [("plain", 1), ("audit", 3), ("logged", 4), ("child", 2), ("ruled", OPEN), ("fine", 1), ("quiet", 5)]
+        {
+            used.run_by.push((relation.into(), function, false));
+        }
+        used.run_by.push(("secured".into(), 2, true));
+        used.followed_by.push(("parent".into(), "child".into()));
+        for (view, text) in [
+            ("over_parent", "SELECT id FROM parent"),
+            ("calls", "SELECT leave() AS v"),
+            ("of_view", "SELECT v FROM calls"),
+            ("of_secured", "SELECT v FROM secured"),
+            ("closed", "SELECT lower(v) FROM plain"),
+            ("bumping", "SELECT bump() AS v"),
+        ] {
+            used.views.push((view.into(), Body::of(text)));
+        }
+        let hidden = used.hidden();
+        assert_eq!(hidden.read, set(&["calls", "of_view", "secured", "of_secured", "bumping"]));
+        let written = ["audit", "logged", "child", "ruled", "parent", "over_parent", "of_view", "of_secured"];
+        assert_eq!(hidden.written, set(&written));
+    }
+}

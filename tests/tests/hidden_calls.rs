@@ -1,0 +1,193 @@
+//! Functions that no text of a client names: those of triggers, defaults, checks, rules and views. What they do to a session and to
+//! rows is in force for the next read, and what they do not do costs nothing.
+
+use std::time::{Duration, Instant};
+
+use freshet_config::FreshnessMode;
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
+use freshet_tests::raw::{RawClient, frame};
+
+const SCHEMA: &str = "
+    CREATE SCHEMA one; CREATE SCHEMA two;
+    CREATE TABLE one.t (id int PRIMARY KEY, v int); INSERT INTO one.t VALUES (1, 10);
+    CREATE TABLE two.t (id int PRIMARY KEY, v int); INSERT INTO two.t VALUES (1, 20);
+    CREATE TABLE public.counter (id int PRIMARY KEY, v int); INSERT INTO counter VALUES (1, 0);
+    CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM set_config(''search_path'', ''two, public'', false); RETURN NEW; END';
+    CREATE FUNCTION turn() RETURNS int LANGUAGE plpgsql AS
+        'BEGIN PERFORM set_config(''search_path'', ''two, public'', false); RETURN 1; END';
+    CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN CREATE TEMP TABLE t AS SELECT 1 AS id, 99 AS v; RETURN NEW; END';
+    CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.v = coalesce(NEW.v, 0) + 1; RETURN NEW; END';
+    CREATE FUNCTION bump() RETURNS int LANGUAGE plpgsql AS
+        'BEGIN UPDATE public.counter SET v = v + 1 WHERE id = 1; RETURN 1; END';
+    CREATE TABLE public.triggered (id serial PRIMARY KEY, v int);
+    CREATE TRIGGER a AFTER INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION leave();
+    CREATE TABLE public.hiding (id serial PRIMARY KEY, v int);
+    CREATE TRIGGER a AFTER INSERT ON hiding FOR EACH ROW EXECUTE FUNCTION hide();
+    CREATE TABLE public.defaulted (id serial PRIMARY KEY, v int DEFAULT turn());
+    CREATE TABLE public.checked (id serial PRIMARY KEY, v int CHECK (turn() = 1));
+    CREATE TABLE public.ruled (id serial PRIMARY KEY, v int);
+    CREATE RULE r AS ON INSERT TO ruled DO ALSO SELECT turn();
+    CREATE TABLE public.parent (id int PRIMARY KEY);
+    CREATE TABLE public.child (id int PRIMARY KEY REFERENCES parent ON DELETE CASCADE);
+    CREATE FUNCTION leave_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM turn(); RETURN OLD; END';
+    CREATE TRIGGER a AFTER DELETE ON child FOR EACH ROW EXECUTE FUNCTION leave_too();
+    INSERT INTO parent VALUES (1), (2); INSERT INTO child VALUES (1), (2);
+    CREATE VIEW public.over_triggered AS SELECT id, v FROM triggered;
+    CREATE VIEW public.turning AS SELECT turn() AS v;
+    CREATE VIEW public.bumping AS SELECT bump() AS v;
+    CREATE VIEW public.over_bumping AS SELECT v + 1 AS v FROM bumping;
+    CREATE TABLE public.touched (id serial PRIMARY KEY, v int);
+    CREATE TRIGGER a BEFORE INSERT ON touched FOR EACH ROW EXECUTE FUNCTION touch();";
+
+const READ: &str = "SELECT v FROM t WHERE id = 1";
+
+fn ask(client: &mut RawClient, sql: &str) -> String {
+    let reply = client.simple(sql).expect("answers");
+    assert_eq!(reply.error(), None, "{sql}");
+    reply.text()
+}
+
+fn until_here(client: &mut RawClient, sql: &str) {
+    let limit = Instant::now() + Duration::from_secs(30);
+    loop {
+        ask(client, sql);
+        let (route, reason) = client.last().expect("answers");
+        if route != "relay" {
+            return;
+        }
+        assert!(Instant::now() < limit, "{sql}: {reason}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn start(cluster: &Cluster, mode: FreshnessMode) -> (String, Freshet) {
+    let database = cluster.database();
+    cluster.psql(&database, SCHEMA);
+    let freshet = Freshet::start(&cluster.url(&database), |settings| {
+        settings.audit.sample_one_in = 0;
+        settings.freshness.mode = mode;
+        settings.freshness.wait_budget_ms = 5_000;
+    });
+    (database, freshet)
+}
+
+#[test]
+fn what_they_do_to_the_session_is_in_force() {
+    let cluster = Cluster::shared();
+    let (database, freshet) = start(cluster, FreshnessMode::Exact);
+    let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
+    for statement in [
+        "INSERT INTO triggered (v) VALUES (1)",
+        "INSERT INTO defaulted (id) VALUES (DEFAULT)",
+        "INSERT INTO checked (v) VALUES (1)",
+        "INSERT INTO ruled (v) VALUES (1)",
+        "INSERT INTO over_triggered (v) VALUES (1)",
+        "WITH w AS (INSERT INTO triggered (v) VALUES (1) RETURNING v) SELECT v FROM w",
+        "DELETE FROM parent WHERE id = (SELECT min(id) FROM parent)",
+        "SELECT v FROM turning",
+        "COPY (SELECT v FROM turning) TO STDOUT",
+        "BEGIN; INSERT INTO triggered (v) VALUES (2); COMMIT",
+        "INSERT INTO hiding (v) VALUES (1)",
+    ] {
+        let (mut direct, mut through) = (connect(cluster.address()), connect(freshet.address()));
+        for client in [&mut direct, &mut through] {
+            ask(client, "SET search_path = one, public");
+        }
+        until_here(&mut through, READ);
+        for client in [&mut through, &mut direct] {
+            let reply = client.simple(statement).expect("answers");
+            assert_eq!(reply.error(), None, "{statement}");
+        }
+        for _ in 0..3 {
+            let expected = ask(&mut direct, READ);
+            assert_ne!(expected, "10", "{statement}");
+            assert_eq!(ask(&mut through, READ), expected, "{statement}: {:?}", through.last());
+        }
+    }
+}
+
+#[test]
+fn a_trigger_that_comes_later_counts_for_prepared_statements() {
+    let cluster = Cluster::shared();
+    let (database, freshet) = start(cluster, FreshnessMode::Exact);
+    let mut through = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    ask(&mut through, "SET search_path = one, public");
+    until_here(&mut through, READ);
+    let named = [frame(b'P', b"w\0INSERT INTO touched (v) VALUES (1)\0\0\0"), frame(b'S', b"")].concat();
+    through.send(&named).expect("sends");
+    assert_eq!(through.read_reply().expect("answers").error(), None);
+    cluster.psql(
+        &database,
+        "CREATE FUNCTION leave_later() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN PERFORM set_config(''search_path'', ''two, public'', false); RETURN NEW; END';
+         CREATE TRIGGER b AFTER INSERT ON touched FOR EACH ROW EXECUTE FUNCTION leave_later()",
+    );
+    // Until the catalog is known again.
+    until_here(&mut through, READ);
+    assert_eq!(ask(&mut through, READ), "10");
+    let run = [frame(b'B', b"\0w\0\0\0\0\0\0\0"), frame(b'E', b"\0\0\0\0\0"), frame(b'S', b"")].concat();
+    through.send(&run).expect("sends");
+    assert_eq!(through.read_reply().expect("answers").error(), None);
+    assert_eq!(ask(&mut through, READ), "20", "{:?}", through.last());
+}
+
+#[test]
+fn what_a_read_of_a_view_writes_is_seen_by_other_sessions() {
+    let cluster = Cluster::shared();
+    let (database, freshet) = start(cluster, FreshnessMode::Session);
+    let connect = || RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    let (mut writer, mut reader) = (connect(), connect());
+    let read = "SELECT v FROM counter WHERE id = 1";
+    until_here(&mut reader, read);
+    let mut expected = 0;
+    for round in 0..20 {
+        for statement in [
+            "SELECT * FROM bumping",
+            "SELECT v FROM public.over_bumping",
+            "COPY (SELECT * FROM bumping) TO STDOUT",
+            "BEGIN; SELECT * FROM bumping; COMMIT",
+        ] {
+            let reply = writer.simple(statement).expect("answers");
+            assert_eq!(reply.error(), None, "{statement}");
+            expected += 1;
+            assert_eq!(ask(&mut reader, read), expected.to_string(), "{statement}, {round}: {:?}", reader.last());
+        }
+    }
+}
+
+/// Most triggers leave the session alone.
+#[test]
+fn a_harmless_trigger_costs_no_question() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, SCHEMA);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+    let freshet = Freshet::start(&cluster.url(&database), |settings| {
+        settings.audit.sample_one_in = 0;
+        settings.freshness.wait_budget_ms = 5_000;
+        settings.admin.address = format!("127.0.0.1:{port}");
+    });
+    let probes = || {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("connects");
+        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        std::io::Write::write_all(&mut stream, request.as_bytes()).expect("sent");
+        let metrics = std::io::read_to_string(stream).expect("answered");
+        let line = metrics.lines().find_map(|line| line.strip_prefix("freshet_probes_total "));
+        line.and_then(|count| count.parse::<u64>().ok()).expect("counted")
+    };
+    let mut through = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    ask(&mut through, "SET search_path = one, public");
+    until_here(&mut through, READ);
+    let before = probes();
+    for _ in 0..5 {
+        ask(&mut through, "INSERT INTO touched (v) VALUES (1)");
+        assert_eq!(ask(&mut through, READ), "10");
+    }
+    assert_eq!(probes(), before);
+    ask(&mut through, "INSERT INTO triggered (v) VALUES (1)");
+    assert_eq!(ask(&mut through, READ), "20");
+    assert_ne!(probes(), before);
+}
