@@ -209,9 +209,18 @@ enum Suite {
         /// Also puts that table between the marks in this file.
         #[arg(long, num_args = 0..=1, default_missing_value = "bench/README.md")]
         readme: Option<PathBuf>,
+        /// And a short one between those in this file.
+        #[arg(long, default_value = "README.md")]
+        short: PathBuf,
     },
     /// What changed from one file of results to another, beyond the noise of both.
-    Compare { old: PathBuf, new: PathBuf },
+    Compare {
+        old: PathBuf,
+        new: PathBuf,
+        /// Exits with 1 if anything of freshet's is worse.
+        #[arg(long)]
+        fail_on_worse: bool,
+    },
     /// A freshet of its own process for a suite.
     #[command(hide = true)]
     ServeFreshet {
@@ -307,7 +316,11 @@ fn run(suite: Suite) -> std::io::Result<()> {
             }
             report::run(&results, output.as_deref())
         }
-        Suite::Compare { old, new } => changes::run(&old, &new),
+        Suite::Compare { old, new, fail_on_worse } => match changes::run(&old, &new)? {
+            0 => Ok(()),
+            worse if fail_on_worse => Err(std::io::Error::other(format!("worse: {worse}"))),
+            _ => Ok(()),
+        },
         Suite::ServeCheapest { upstream } => serve_cheapest(&upstream),
         Suite::ServeFreshet { upstream, tables, result_bytes_max, freshness } => {
             let optional = [("cache.result_bytes_max", result_bytes_max), ("freshness.mode", freshness)];
