@@ -310,9 +310,9 @@ fn run(suite: Suite) -> std::io::Result<()> {
             driver::run(&driver::Options { seconds, rounds, batch, only, results })
         }
         Suite::Report { results, markdown: true, .. } => report::markdown(&results),
-        Suite::Report { results, output, readme, .. } => {
+        Suite::Report { results, output, readme, short, .. } => {
             if let Some(readme) = readme {
-                report::fill(&results, &readme)?;
+                report::fill(&results, &readme, &short)?;
             }
             report::run(&results, output.as_deref())
         }

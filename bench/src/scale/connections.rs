@@ -94,7 +94,13 @@ fn one_system(
     let busy = ("all busy, processor time per answer", "us");
     if system == SESSION {
         costs.add(size, busy, system, of_freshet, "");
-        costs.add(size, busy, "PostgreSQL's beside it", of_upstream, "");
+        costs.add_reference(
+            size,
+            busy,
+            "PostgreSQL's beside it",
+            of_upstream,
+            "part of what an answer through freshet costs",
+        );
     } else {
         costs.add(size, busy, system, of_upstream, "");
     }
