@@ -1,7 +1,8 @@
 //! The ceilings: servers that answer each text with bytes learnt beforehand and do nothing else.
 //!
 //! `canned` answers at once; `group barrier` first waits for one upstream statement that was sent after the request and
-//! is shared by all who wait, the least that exact freshness costs without being told of changes.
+//! is shared by all who wait, the least that exact freshness costs without being told of changes. What came in one read
+//! waits once: all of it was asked before.
 
 use std::collections::HashMap;
 use std::io;
@@ -62,14 +63,14 @@ async fn session(mut stream: TcpStream, replies: &Replies, barrier: Option<Waiti
             }
             let reply = replies.get(&buffer[start..end]).ok_or_else(|| io::Error::other("an unknown unit"))?;
             start = end;
-            if let Some(barrier) = &barrier {
-                let (done, wait) = oneshot::channel();
-                barrier.send(done).map_err(io::Error::other)?;
-                wait.await.map_err(io::Error::other)?;
-            }
             out.extend_from_slice(reply);
         }
         buffer.drain(..start);
+        if let Some(barrier) = barrier.as_ref().filter(|_| !out.is_empty()) {
+            let (done, wait) = oneshot::channel();
+            barrier.send(done).map_err(io::Error::other)?;
+            wait.await.map_err(io::Error::other)?;
+        }
         stream.write_all(&out).await?;
         out.clear();
     }
