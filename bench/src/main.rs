@@ -14,6 +14,7 @@ mod freshness;
 mod hits;
 mod kv;
 mod load;
+mod parts;
 mod poolers;
 mod process;
 mod reference;

@@ -22,10 +22,11 @@ use crate::driver::pgx::Pgx;
 use crate::driver::queries::{BATCH, QUERIES, Query, batch_parameters, tables};
 use crate::driver::rust::TokioPostgres;
 use crate::load::Measured;
+use crate::parts;
 use crate::process::{postmaster, processor_time, processor_time_of_family};
 use crate::results::{Better, Results};
 use crate::series::Series;
-use crate::servers::{Server, address, last_route, wait_until_mirrored};
+use crate::servers::{Server, address, configuration, last_route, wait_until_mirrored};
 use crate::spread::{median, paired};
 use crate::wire::{self, query_message, sorted_rows};
 
@@ -143,15 +144,18 @@ impl Stand {
 
 /// Runs the suite and prints its tables.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
+    parts::check(options.only.as_deref(), QUERIES.iter().map(|query| query.name).chain(["batch"]))?;
     let stand = Stand::start()?;
-    let versions = [
+    let mut versions = vec![
         ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
         ("PostgreSQL", stand.cluster.psql("postgres", "SHOW server_version")),
     ];
+    versions.extend(Pgx::go().map(|(_, version)| ("Go", version)));
     let settings = [
         ("seconds", options.seconds.to_string()),
         ("rounds", options.rounds.to_string()),
         ("batch", options.batch.to_string()),
+        configuration(&stand.cluster),
     ];
     let mut results = Results::open(options.results.as_deref(), "driver", &versions, &settings)?;
     let mut pgx = match Pgx::start(stand.folder.path())? {

@@ -39,7 +39,7 @@ impl Line {
         self.stream.write_all(&exchange.request)?;
         let mut filled = 0;
         while filled < exchange.reply.len() {
-            let read = self.stream.read(&mut self.buffer[filled..])?;
+            let read = self.stream.read(&mut self.buffer[filled..]).map_err(crate::wire::named)?;
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

@@ -20,6 +20,7 @@ use crate::console::{print, say};
 use crate::kv::drive::{Line, Stretch};
 use crate::kv::exchange::Keys;
 use crate::kv::stores::{CEILING, DATABASE, Durability, Operation, Stand, Store, UPSTREAM};
+use crate::parts;
 use crate::process::{processor_time, processor_time_of_family};
 use crate::results::Results;
 use crate::series::Series;
@@ -40,10 +41,7 @@ pub(crate) struct Options {
 
 /// Runs the suite and prints its tables; an error if any reply was wrong.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    let names = Operation::ALL.map(Operation::name);
-    if let Some(only) = options.only.as_ref().filter(|only| !names.contains(&only.as_str())) {
-        return Err(io::Error::other(format!("no part is named {only}; there are {}", names.join(", "))));
-    }
+    parts::check(options.only.as_deref(), Operation::ALL.map(Operation::name))?;
     let keys = Keys { count: options.keys };
     if !(1_000..=9_000_000).contains(&keys.count) {
         return Err(io::Error::other("from 1,000 to 9,000,000 keys have seven digits and are worth while"));
@@ -55,6 +53,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         ("keys", options.keys.to_string()),
         ("seconds", options.seconds.to_string()),
         ("rounds", options.rounds.to_string()),
+        stand.configuration(),
     ];
     let mut results = Results::open(options.results.as_deref(), "kv", &stand.versions, &settings)?;
     if let Some(reason) = &stand.missing {
