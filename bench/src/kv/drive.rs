@@ -30,7 +30,7 @@ impl Line {
         (keys.count + self.of - 1 - self.first) / self.of
     }
 
-    fn position(&self, turn: u64, keys: Keys) -> u64 {
+    pub(super) fn position(&self, turn: u64, keys: Keys) -> u64 {
         self.first + self.of * (turn % self.share(keys))
     }
 
