@@ -159,13 +159,17 @@ enum Suite {
         #[command(flatten)]
         common: Common,
     },
-    /// How old answers are, what waiting and following cost, while others commit; a part is a mode, exact or session.
+    /// How old answers are, what waiting and following cost, while others commit; a part is a mode: exact, session or
+    /// standby.
     Freshness {
         /// Length of one measurement.
         #[arg(long, default_value_t = 10.0)]
         seconds: f64,
-        /// Commits per second, one measurement each.
-        #[arg(long, value_delimiter = ',', default_value = "0,300,3000")]
+        /// In turns with the same writers at a PostgreSQL that nobody follows.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Commits per second, one measurement each; 500 is the rate at which the cost to writers is judged.
+        #[arg(long, value_delimiter = ',', default_value = "0,300,500,3000")]
         rates: Vec<u64>,
         #[command(flatten)]
         common: Common,
@@ -295,9 +299,9 @@ fn run(suite: Suite) -> std::io::Result<()> {
             let (seconds, rounds) = if quick { (0.15, 1) } else { (seconds, rounds) };
             kv::run(&kv::Options { keys, connections, seconds, rounds, only, results })
         }
-        Suite::Freshness { seconds, rates, common: Common { quick, only, results } } => {
-            let (seconds, rates) = if quick { (1.0, vec![300]) } else { (seconds, rates) };
-            freshness::run(&freshness::Options { seconds, rates, only, results })
+        Suite::Freshness { seconds, rounds, rates, common: Common { quick, only, results } } => {
+            let (seconds, rounds, rates) = if quick { (1.0, 1, vec![300]) } else { (seconds, rounds, rates) };
+            freshness::run(&freshness::Options { seconds, rounds: rounds.max(1), rates, only, results })
         }
         Suite::Scale { rounds, common: Common { quick, only, results } } => {
             scale::run(&scale::Options { rounds: if quick { 1 } else { rounds }, quick, only, results })
