@@ -1,4 +1,5 @@
-//! Drives one server with one workload: a thread per connection, each checking every reply.
+//! Drives one server with one workload: a thread per connection, each comparing every reply's bytes with what it was
+//! answered before, and the rows where they differ.
 
 use std::io;
 use std::net::SocketAddr;

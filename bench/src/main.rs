@@ -44,7 +44,11 @@ use tokio::net::TcpListener;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(name = "freshet-bench", version, about = "Ratios in one run; every reply checked")]
+#[command(
+    name = "freshet-bench",
+    version,
+    about = "Ratios in one run; rows compared with PostgreSQL's (bench/README.md: which, and when)"
+)]
 struct Arguments {
     #[command(subcommand)]
     suite: Suite,
@@ -352,7 +356,7 @@ fn state_budget(suite: &Suite) {
         Suite::Relay { common, .. } => ("relay", common),
         _ => return,
     };
-    if let Some(budget) = all::budget(name, common.quick) {
+    if let Some(budget) = all::budget(name, common.quick, common.only.as_deref()) {
         console::say(&format!("== {name}: at most {} s", budget.as_secs()));
     }
 }

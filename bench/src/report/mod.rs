@@ -8,7 +8,7 @@ mod scale;
 mod summary;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -143,10 +143,13 @@ impl Suite {
         ratios
     }
 
-    /// The one that most figures have: a rate, a time or a cost. Among equals the first.
+    /// The one that most figures have which something else has too: a rate, a time or a cost. Among equals the first.
     fn main_metric(&self) -> &str {
+        let scored = || self.figures.iter().filter(|figure| figure.better != Better::Neither);
+        let of_others = scored().filter(|figure| !figure.system.starts_with("freshet"));
+        let compared: HashSet<(&str, &str)> = of_others.map(|figure| (&*figure.case, &*figure.metric)).collect();
         let mut counts: Vec<(&str, usize)> = Vec::new();
-        for figure in self.figures.iter().filter(|figure| figure.better != Better::Neither) {
+        for figure in scored().filter(|figure| compared.contains(&(&*figure.case, &*figure.metric))) {
             match counts.iter_mut().find(|(metric, _)| *metric == figure.metric) {
                 Some((_, count)) => *count += 1,
                 None => counts.push((&figure.metric, 1)),
@@ -246,7 +249,7 @@ fn page(collected: &Collected) -> Markup {
                     "with DuckDB's). While the clock runs, relay and kv compare every reply byte by byte; throughput, hits and batch "
                     "compare its bytes with an earlier reply to the same statement and, where they differ, its rows; tpch compares the "
                     "rows after each run; the batches of suite driver compare bytes on the bare protocol and count rows by pgx; "
-                    "batch's lookups, the rest of driver, scale and engine take an error for a failure and compare no rows then."
+                    "batch's lookups, hits' survival and storm, the rest of driver, scale and engine fail by an error alone then."
                 }
                 (goals::table(&goals::outcomes(collected)))
                 h2 { "ratios" }
@@ -298,6 +301,7 @@ fn section(suite: &Suite) -> Markup {
         section {
             h2 { (suite.name) }
             (conditions(&suite.run))
+            @if !ratios.is_empty() { p { "Ratios of: " (suite.main_metric()) "." } }
             @for kind in suite.kinds(&ratios) {
                 @let of_kind: Vec<&Ratio<'_>> = ratios.iter().filter(|r| suite.kind(r.case) == kind).collect();
                 @if !kind.is_empty() { h3 { (kind) } }
