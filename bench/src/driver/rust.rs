@@ -38,7 +38,8 @@ impl Driver for TokioPostgres {
     fn open(&mut self, places: &[Place], sql: &str, parameters: &[Vec<i32>]) -> io::Result<()> {
         self.open.clear();
         for place in places {
-            let clients = self.runtime.block_on(connect(place, sql))?;
+            let clients = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, connect(place, sql)).await });
+            let clients = clients.map_err(io::Error::other)??;
             self.open.push(Open { clients, parameters: parameters.to_vec() });
         }
         Ok(())
