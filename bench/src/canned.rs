@@ -104,3 +104,33 @@ pub(crate) fn announce(address: SocketAddr) {
     use std::io::Write;
     let _ = writeln!(io::stdout(), "{address}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::query_message;
+
+    /// A pipeline waited once for each of its units, one after the other.
+    #[test]
+    fn what_came_together_waits_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+            let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connected");
+            let (served, _) = listener.accept().await.expect("accepted");
+            let (barrier, mut waiting) = mpsc::unbounded_channel();
+            let replies = Replies::from([(query_message("SELECT 1"), b"reply".to_vec())]);
+            let serving = tokio::spawn(async move { session(served, &replies, Some(barrier)).await });
+            client.write_all(b"start-up").await.expect("sent");
+            client.read_exact(&mut [0; WELCOME.len()]).await.expect("welcomed");
+            client.write_all(&query_message("SELECT 1").repeat(3)).await.expect("sent");
+            waiting.recv().await.expect("it waits").send(()).expect("still there");
+            let mut reply = [0; 15];
+            client.read_exact(&mut reply).await.expect("all three");
+            assert_eq!(&reply, b"replyreplyreply");
+            drop(client);
+            serving.await.expect("no panic").expect("the end");
+            assert!(waiting.recv().await.is_none(), "once");
+        });
+    }
+}

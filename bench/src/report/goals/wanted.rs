@@ -366,9 +366,9 @@ fn writers() -> Vec<Goal> {
     };
     let (exact, session) = ("freshet exact", "freshet session");
     vec![
-        costs("writers at 500 commits/s beside exact, p50 of alone", exact, "commit, p50"),
-        costs("writers at 500 commits/s beside exact, p99 of alone", exact, "commit, p99"),
-        costs("writers at 500 commits/s beside session, p50 of alone", session, "commit, p50"),
-        costs("writers at 500 commits/s beside session, p99 of alone", session, "commit, p99"),
+        costs("writers' p50 at 500 commits/s, alone over beside exact", exact, "commit, p50"),
+        costs("writers' p99 at 500 commits/s, alone over beside exact", exact, "commit, p99"),
+        costs("writers' p50 at 500 commits/s, alone over beside session", session, "commit, p50"),
+        costs("writers' p99 at 500 commits/s, alone over beside session", session, "commit, p99"),
     ]
 }
