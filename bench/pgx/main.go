@@ -23,6 +23,8 @@ import (
 const (
 	pool     = 10
 	inFlight = 100
+	// Longer than anything that is asked takes: a hang ends with an error.
+	patience = 5 * time.Minute
 )
 
 type request struct {
@@ -60,7 +62,7 @@ func main() {
 		reply := answer{}
 		err := json.Unmarshal(input.Bytes(), &asked)
 		if err == nil {
-			err = reply.carryOut(context.Background(), &asked)
+			err = reply.within(patience, &asked)
 		}
 		if err != nil {
 			reply.Error = err.Error()
@@ -69,6 +71,12 @@ func main() {
 			return
 		}
 	}
+}
+
+func (reply *answer) within(limit time.Duration, asked *request) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return reply.carryOut(ctx, asked)
 }
 
 func (reply *answer) carryOut(ctx context.Context, asked *request) error {

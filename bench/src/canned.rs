@@ -1,7 +1,8 @@
 //! The ceilings: servers that answer each text with bytes learnt beforehand and do nothing else.
 //!
 //! `canned` answers at once; `group barrier` first waits for one upstream statement that was sent after the request and
-//! is shared by all who wait, the least that exact freshness costs without being told of changes.
+//! is shared by all who wait, the least that exact freshness costs without being told of changes. What came in one read
+//! waits once: all of it was asked before.
 
 use std::collections::HashMap;
 use std::io;
@@ -62,14 +63,14 @@ async fn session(mut stream: TcpStream, replies: &Replies, barrier: Option<Waiti
             }
             let reply = replies.get(&buffer[start..end]).ok_or_else(|| io::Error::other("an unknown unit"))?;
             start = end;
-            if let Some(barrier) = &barrier {
-                let (done, wait) = oneshot::channel();
-                barrier.send(done).map_err(io::Error::other)?;
-                wait.await.map_err(io::Error::other)?;
-            }
             out.extend_from_slice(reply);
         }
         buffer.drain(..start);
+        if let Some(barrier) = barrier.as_ref().filter(|_| !out.is_empty()) {
+            let (done, wait) = oneshot::channel();
+            barrier.send(done).map_err(io::Error::other)?;
+            wait.await.map_err(io::Error::other)?;
+        }
         stream.write_all(&out).await?;
         out.clear();
     }
@@ -102,4 +103,34 @@ async fn start_barrier(url: &str) -> io::Result<Waiting> {
 pub(crate) fn announce(address: SocketAddr) {
     use std::io::Write;
     let _ = writeln!(io::stdout(), "{address}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::query_message;
+
+    /// A pipeline waited once for each of its units, one after the other.
+    #[test]
+    fn what_came_together_waits_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+            let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connected");
+            let (served, _) = listener.accept().await.expect("accepted");
+            let (barrier, mut waiting) = mpsc::unbounded_channel();
+            let replies = Replies::from([(query_message("SELECT 1"), b"reply".to_vec())]);
+            let serving = tokio::spawn(async move { session(served, &replies, Some(barrier)).await });
+            client.write_all(b"start-up").await.expect("sent");
+            client.read_exact(&mut [0; WELCOME.len()]).await.expect("welcomed");
+            client.write_all(&query_message("SELECT 1").repeat(3)).await.expect("sent");
+            waiting.recv().await.expect("it waits").send(()).expect("still there");
+            let mut reply = [0; 15];
+            client.read_exact(&mut reply).await.expect("all three");
+            assert_eq!(&reply, b"replyreplyreply");
+            drop(client);
+            serving.await.expect("no panic").expect("the end");
+            assert!(waiting.recv().await.is_none(), "once");
+        });
+    }
 }

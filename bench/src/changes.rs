@@ -1,5 +1,6 @@
-//! Two files of results against each other: what changed beyond the noise of both.
+//! Two files of results against each other: what changed beyond the noise of both, and what only one of them has.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -7,23 +8,43 @@ use std::path::Path;
 use crate::results::{Better, Figure, Line, Run, read};
 use crate::spread::{Spread, paired, spread};
 
+/// Rounds from which on least and greatest say something about the noise.
+const ROUNDS_MIN: usize = 3;
+/// What fewer have to differ by, either way, to be more than noise.
+const EFFECT_MIN: f64 = 1.2;
+
 /// Prints what is better and what is worse in `new`, then how far the other systems moved: they did not change, so
-/// what moved them was the machine.
-pub(crate) fn run(old: &Path, new: &Path) -> io::Result<()> {
+/// what moved them was the machine. How many of freshet's figures are worse.
+pub(crate) fn run(old: &Path, new: &Path) -> io::Result<usize> {
     let (old, new) = (read(old)?, read(new)?);
     let mut text = String::new();
     for (name, lines) in [("old", &old), ("new", &new)] {
-        for run in runs(lines) {
+        for run in runs(lines).values() {
             let _ = writeln!(text, "{name} {}: commit {}, {} build, {}", run.suite, run.commit, run.build, run.started);
         }
     }
-    let changes = changes(&figures(&old), &figures(&new));
-    let _ = writeln!(text, "\n{:34} {:24} {:>12} {:>12} {:>8}  verdict", "case", "system", "old", "new", "factor");
+    for difference in differences(&runs(&old), &runs(&new)) {
+        let _ = writeln!(text, "not the same conditions: {difference}");
+    }
+    let (olds, news) = (figures(&old), figures(&new));
+    for (name, some, others) in [("old", &olds, &news), ("new", &news, &olds)] {
+        for (suite, what) in only_in(some, others) {
+            let _ = writeln!(text, "only in {name}: {suite}: {}", what.join("; "));
+        }
+    }
+    let changes = changes(&olds, &news);
+    text.push_str(&table(&changes));
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(changes.iter().filter(|change| change.is_freshet() && change.verdict == Verdict::Worse).count())
+}
+
+fn table(changes: &[Change<'_>]) -> String {
+    let mut text = format!("\n{:34} {:24} {:>12} {:>12} {:>8}  verdict\n", "case", "system", "old", "new", "factor");
     let flagged = |change: &&Change<'_>| change.verdict != Verdict::Noise && change.is_freshet();
     for change in changes.iter().filter(flagged) {
         let _ = writeln!(
             text,
-            "{:34} {:24} {:>12.3} {:>12.3} {:>8.2}  {} ({}, {})",
+            "{:34} {:24} {:>12.3} {:>12.3} {:>8.2}  {} ({}, {}{})",
             format!("{}/{}", change.figure.suite, change.figure.case),
             change.figure.system,
             change.old.median,
@@ -32,6 +53,7 @@ pub(crate) fn run(old: &Path, new: &Path) -> io::Result<()> {
             change.verdict.name(),
             change.figure.metric,
             change.figure.unit,
+            change.caution(),
         );
     }
     let count = |is_freshet: bool, verdict: Verdict| {
@@ -46,11 +68,61 @@ pub(crate) fn run(old: &Path, new: &Path) -> io::Result<()> {
             count(is_freshet, Verdict::Noise)
         );
     }
-    io::stdout().write_all(text.as_bytes())
+    let few = changes.iter().filter(|change| change.rounds < ROUNDS_MIN).count();
+    if few > 0 {
+        let least = 100.0 * (EFFECT_MIN - 1.0);
+        let _ = writeln!(
+            text,
+            "{few} figures have fewer than {ROUNDS_MIN} rounds: of them less than {least:.0} % is taken for noise"
+        );
+    }
+    text
 }
 
-fn runs(lines: &[Line]) -> impl Iterator<Item = &Run> {
-    lines.iter().filter_map(|line| if let Line::Run(run) = line { Some(run) } else { None })
+/// The newest of each suite.
+fn runs(lines: &[Line]) -> BTreeMap<&str, &Run> {
+    let runs = lines.iter().filter_map(|line| if let Line::Run(run) = line { Some(run) } else { None });
+    runs.map(|run| (&*run.suite, run)).collect()
+}
+
+/// Of suites that both have: machine, versions, settings and build. How loaded a machine was is no part of it.
+fn differences(olds: &BTreeMap<&str, &Run>, news: &BTreeMap<&str, &Run>) -> Vec<String> {
+    let mut all = Vec::new();
+    for (suite, new) in news {
+        let Some(old) = olds.get(suite) else { continue };
+        if old.build != new.build {
+            all.push(format!("{suite}: build {} -> {}", old.build, new.build));
+        }
+        for (old, new) in [(&old.machine, &new.machine), (&old.versions, &new.versions), (&old.settings, &new.settings)]
+        {
+            let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for name in names.into_iter().filter(|name| *name != "load before" && old.get(*name) != new.get(*name)) {
+                let of =
+                    |pairs: &BTreeMap<String, String>| pairs.get(name).map_or("not said", String::as_str).to_owned();
+                all.push(format!("{suite}: {name} {} -> {}", of(old), of(new)));
+            }
+        }
+    }
+    all
+}
+
+/// By suite, cases and systems that the other file does not have, as `case (system, system)`.
+fn only_in<'a>(some: &[&'a Figure], others: &[&Figure]) -> BTreeMap<&'a str, Vec<String>> {
+    let mut missing: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for figure in some {
+        let is_there = |other: &&Figure| {
+            (&other.suite, &other.case, &other.system) == (&figure.suite, &figure.case, &figure.system)
+        };
+        let systems = missing.entry((&figure.suite, &figure.case)).or_default();
+        if !others.iter().any(is_there) && !systems.contains(&&*figure.system) {
+            systems.push(&figure.system);
+        }
+    }
+    let mut by_suite: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for ((suite, case), systems) in missing.into_iter().filter(|(_, systems)| !systems.is_empty()) {
+        by_suite.entry(suite).or_default().push(format!("{case} ({})", systems.join(", ")));
+    }
+    by_suite
 }
 
 /// The newest of each.
@@ -91,6 +163,8 @@ struct Change<'a> {
     figure: &'a Figure,
     old: Spread,
     new: Spread,
+    /// Of the file that has fewer.
+    rounds: usize,
     verdict: Verdict,
 }
 
@@ -102,6 +176,14 @@ impl Change<'_> {
     fn factor(&self) -> f64 {
         self.new.median / self.old.median
     }
+
+    fn caution(&self) -> &'static str {
+        match self.rounds {
+            0 | 1 => "; one round only",
+            2 => "; two rounds only",
+            _ => "",
+        }
+    }
 }
 
 fn changes<'a>(olds: &[&'a Figure], news: &[&'a Figure]) -> Vec<Change<'a>> {
@@ -109,13 +191,14 @@ fn changes<'a>(olds: &[&'a Figure], news: &[&'a Figure]) -> Vec<Change<'a>> {
     for figure in news {
         let Some(before) = olds.iter().find(|before| is_same(before, figure)) else { continue };
         let (old, new) = (spread(before.rounds.iter().copied()), spread(figure.rounds.iter().copied()));
-        let raw = verdict(old, new, figure.better);
+        let rounds = before.rounds.len().min(figure.rounds.len());
+        let raw = verdict(old, new, rounds, figure.better);
         let verdict = match relative(before, figure, olds, news) {
             // Beside another system of the same rounds it did not change: that one moved as far.
-            Some((old, new)) if verdict(old, new, figure.better) != raw => Verdict::Noise,
+            Some((old, new)) if verdict(old, new, rounds, figure.better) != raw => Verdict::Noise,
             Some(_) | None => raw,
         };
-        changes.push(Change { figure, old, new, verdict });
+        changes.push(Change { figure, old, new, rounds, verdict });
     }
     changes
 }
@@ -135,8 +218,13 @@ fn relative(before: &Figure, after: &Figure, olds: &[&Figure], news: &[&Figure])
     Some((paired(&before.rounds, &old.rounds), paired(&after.rounds, &new.rounds)))
 }
 
-/// Beyond the noise: no round of one is among those of the other.
-fn verdict(old: Spread, new: Spread, better: Better) -> Verdict {
+/// Beyond the noise: no round of one is among those of the other, and where rounds are too few to show how far they
+/// scatter, the medians are far apart besides.
+fn verdict(old: Spread, new: Spread, rounds: usize, better: Better) -> Verdict {
+    let factor = (new.median / old.median).max(old.median / new.median);
+    if rounds < ROUNDS_MIN && factor < EFFECT_MIN {
+        return Verdict::Noise;
+    }
     let (is_more, is_less) = (new.min > old.max, new.max < old.min);
     match better {
         Better::More if is_more => Verdict::Better,
@@ -151,11 +239,10 @@ fn verdict(old: Spread, new: Spread, better: Better) -> Verdict {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_slower_machine_is_no_change_of_freshet() {
-        let figure = |system: &str, rounds: [f64; 3]| Figure {
+    fn figure(case: &str, system: &str, rounds: &[f64]) -> Figure {
+        Figure {
             suite: "engine".into(),
-            case: "a".into(),
+            case: case.into(),
             system: system.into(),
             metric: "time".into(),
             unit: "ms".into(),
@@ -163,27 +250,64 @@ mod tests {
             rounds: rounds.to_vec(),
             at: None,
             note: String::new(),
-        };
-        let old = [figure("freshet", [1.0, 1.1, 1.2]), figure("DuckDB", [2.0, 2.2, 2.4])];
-        let slower = [figure("freshet", [3.0, 3.2, 3.6]), figure("DuckDB", [6.0, 6.4, 7.2])];
-        let worse = [figure("freshet", [3.0, 3.2, 3.6]), figure("DuckDB", [2.0, 2.2, 2.4])];
-        let verdict_of = |new: &[Figure]| {
-            let changes = changes(&old.iter().collect::<Vec<_>>(), &new.iter().collect::<Vec<_>>())
-                .into_iter()
-                .map(|change| change.verdict);
-            changes.collect::<Vec<_>>()
-        };
-        assert_eq!(verdict_of(&slower), [Verdict::Noise, Verdict::Worse]);
-        assert_eq!(verdict_of(&worse), [Verdict::Worse, Verdict::Noise]);
+        }
+    }
+
+    fn verdicts(old: &[Figure], new: &[Figure]) -> Vec<Verdict> {
+        let changes = changes(&old.iter().collect::<Vec<_>>(), &new.iter().collect::<Vec<_>>());
+        changes.iter().map(|change| change.verdict).collect()
+    }
+
+    #[test]
+    fn a_slower_machine_is_no_change_of_freshet() {
+        let old = [figure("a", "freshet", &[1.0, 1.1, 1.2]), figure("a", "DuckDB", &[2.0, 2.2, 2.4])];
+        let slower = [figure("a", "freshet", &[3.0, 3.2, 3.6]), figure("a", "DuckDB", &[6.0, 6.4, 7.2])];
+        let worse = [figure("a", "freshet", &[3.0, 3.2, 3.6]), figure("a", "DuckDB", &[2.0, 2.2, 2.4])];
+        assert_eq!(verdicts(&old, &slower), [Verdict::Noise, Verdict::Worse]);
+        assert_eq!(verdicts(&old, &worse), [Verdict::Worse, Verdict::Noise]);
     }
 
     #[test]
     fn only_what_no_round_of_the_other_run_reached_is_a_change() {
         let of = |values: [f64; 3]| spread(values);
         let (old, overlapping, slower) = (of([1.0, 1.1, 1.2]), of([1.15, 1.3, 1.4]), of([1.3, 1.4, 1.5]));
-        assert_eq!(verdict(old, overlapping, Better::Less), Verdict::Noise);
-        assert_eq!(verdict(old, slower, Better::Less), Verdict::Worse);
-        assert_eq!(verdict(old, slower, Better::More), Verdict::Better);
-        assert_eq!(verdict(old, slower, Better::Neither), Verdict::Noise);
+        assert_eq!(verdict(old, overlapping, 3, Better::Less), Verdict::Noise);
+        assert_eq!(verdict(old, slower, 3, Better::Less), Verdict::Worse);
+        assert_eq!(verdict(old, slower, 3, Better::More), Verdict::Better);
+        assert_eq!(verdict(old, slower, 3, Better::Neither), Verdict::Noise);
+    }
+
+    /// A single round is its own least and greatest: any difference at all was called a change.
+    #[test]
+    fn one_round_against_one_has_to_differ_by_much() {
+        let of = |value: f64| [figure("a", "freshet", &[value])];
+        assert_eq!(verdicts(&of(1.0), &of(1.1)), [Verdict::Noise]);
+        assert_eq!(verdicts(&of(1.0), &of(1.5)), [Verdict::Worse]);
+        let (old, new) = (of(1.0), of(1.5));
+        assert!(table(&changes(&[&old[0]], &[&new[0]])).contains("one round only"));
+    }
+
+    #[test]
+    fn what_one_file_alone_has_is_named() {
+        let old = [figure("a", "freshet", &[1.0]), figure("a", "DuckDB", &[1.0]), figure("b", "freshet", &[1.0])];
+        let new = [figure("a", "freshet", &[1.0])];
+        let missing = only_in(&old.iter().collect::<Vec<_>>(), &new.iter().collect::<Vec<_>>());
+        assert_eq!(missing["engine"], ["a (DuckDB)", "b (freshet)"]);
+    }
+
+    #[test]
+    fn other_conditions_are_named_but_not_another_load() {
+        let run = |cores: &str, load: &str| Run {
+            suite: "engine".into(),
+            started: String::new(),
+            commit: String::new(),
+            build: "release".into(),
+            machine: BTreeMap::from([("cores".into(), cores.into()), ("load before".into(), load.into())]),
+            versions: BTreeMap::new(),
+            settings: BTreeMap::new(),
+        };
+        let (old, new) = (run("2", "1.0"), run("4", "3.0"));
+        let found = differences(&BTreeMap::from([("engine", &old)]), &BTreeMap::from([("engine", &new)]));
+        assert_eq!(found, ["engine: cores 2 -> 4"]);
     }
 }

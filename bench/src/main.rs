@@ -14,6 +14,7 @@ mod freshness;
 mod hits;
 mod kv;
 mod load;
+mod parts;
 mod poolers;
 mod process;
 mod reference;
@@ -43,7 +44,11 @@ use tokio::net::TcpListener;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(name = "freshet-bench", version, about = "Ratios in one run; every reply checked")]
+#[command(
+    name = "freshet-bench",
+    version,
+    about = "Ratios in one run; rows compared with PostgreSQL's (bench/README.md: which, and when)"
+)]
 struct Arguments {
     #[command(subcommand)]
     suite: Suite,
@@ -158,13 +163,17 @@ enum Suite {
         #[command(flatten)]
         common: Common,
     },
-    /// How old answers are, what waiting and following cost, while others commit; a part is a mode, exact or session.
+    /// How old answers are, what waiting and following cost, while others commit; a part is a mode: exact, session or
+    /// standby.
     Freshness {
         /// Length of one measurement.
         #[arg(long, default_value_t = 10.0)]
         seconds: f64,
-        /// Commits per second, one measurement each.
-        #[arg(long, value_delimiter = ',', default_value = "0,300,3000")]
+        /// In turns with the same writers at a PostgreSQL that nobody follows.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Commits per second, one measurement each; 500 is the rate at which the cost to writers is judged.
+        #[arg(long, value_delimiter = ',', default_value = "0,300,500,3000")]
         rates: Vec<u64>,
         #[command(flatten)]
         common: Common,
@@ -209,9 +218,18 @@ enum Suite {
         /// Also puts that table between the marks in this file.
         #[arg(long, num_args = 0..=1, default_missing_value = "bench/README.md")]
         readme: Option<PathBuf>,
+        /// And a short one between those in this file.
+        #[arg(long, default_value = "README.md")]
+        short: PathBuf,
     },
     /// What changed from one file of results to another, beyond the noise of both.
-    Compare { old: PathBuf, new: PathBuf },
+    Compare {
+        old: PathBuf,
+        new: PathBuf,
+        /// Exits with 1 if anything of freshet's is worse.
+        #[arg(long)]
+        fail_on_worse: bool,
+    },
     /// A freshet of its own process for a suite.
     #[command(hide = true)]
     ServeFreshet {
@@ -285,9 +303,9 @@ fn run(suite: Suite) -> std::io::Result<()> {
             let (seconds, rounds) = if quick { (0.15, 1) } else { (seconds, rounds) };
             kv::run(&kv::Options { keys, connections, seconds, rounds, only, results })
         }
-        Suite::Freshness { seconds, rates, common: Common { quick, only, results } } => {
-            let (seconds, rates) = if quick { (1.0, vec![300]) } else { (seconds, rates) };
-            freshness::run(&freshness::Options { seconds, rates, only, results })
+        Suite::Freshness { seconds, rounds, rates, common: Common { quick, only, results } } => {
+            let (seconds, rounds, rates) = if quick { (1.0, 1, vec![300]) } else { (seconds, rounds, rates) };
+            freshness::run(&freshness::Options { seconds, rounds: rounds.max(1), rates, only, results })
         }
         Suite::Scale { rounds, common: Common { quick, only, results } } => {
             scale::run(&scale::Options { rounds: if quick { 1 } else { rounds }, quick, only, results })
@@ -301,13 +319,17 @@ fn run(suite: Suite) -> std::io::Result<()> {
             driver::run(&driver::Options { seconds, rounds, batch, only, results })
         }
         Suite::Report { results, markdown: true, .. } => report::markdown(&results),
-        Suite::Report { results, output, readme, .. } => {
+        Suite::Report { results, output, readme, short, .. } => {
             if let Some(readme) = readme {
-                report::fill(&results, &readme)?;
+                report::fill(&results, &readme, &short)?;
             }
             report::run(&results, output.as_deref())
         }
-        Suite::Compare { old, new } => changes::run(&old, &new),
+        Suite::Compare { old, new, fail_on_worse } => match changes::run(&old, &new)? {
+            0 => Ok(()),
+            worse if fail_on_worse => Err(std::io::Error::other(format!("worse: {worse}"))),
+            _ => Ok(()),
+        },
         Suite::ServeCheapest { upstream } => serve_cheapest(&upstream),
         Suite::ServeFreshet { upstream, tables, result_bytes_max, freshness } => {
             let optional = [("cache.result_bytes_max", result_bytes_max), ("freshness.mode", freshness)];
@@ -334,7 +356,7 @@ fn state_budget(suite: &Suite) {
         Suite::Relay { common, .. } => ("relay", common),
         _ => return,
     };
-    if let Some(budget) = all::budget(name, common.quick) {
+    if let Some(budget) = all::budget(name, common.quick, common.only.as_deref()) {
         console::say(&format!("== {name}: at most {} s", budget.as_secs()));
     }
 }

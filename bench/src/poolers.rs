@@ -6,22 +6,24 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::console::say;
-use crate::process::{Process, find_program};
+use crate::process::{Process, find_program, version};
 use crate::servers::{free_address, wait_for};
 
-/// PgBouncer with session pooling: one server connection for each client, as freshet has. None where it is not
-/// installed, which is said.
-pub(crate) fn start_pgbouncer(
-    folder: &Path,
-    host: &str,
-    port: u16,
-    database: &str,
-    log: &Path,
-) -> io::Result<Option<(Process, SocketAddr)>> {
+/// A server and where it listens, or why there is none.
+pub(crate) type Started = Result<(Process, SocketAddr), String>;
+
+/// Of those that are installed.
+pub(crate) fn versions() -> Vec<(&'static str, String)> {
+    let programs = [("PgBouncer", "pgbouncer"), ("pgpool-II", "pgpool")];
+    let of = |(name, program)| Some((name, version(&find_program(program)?, "--version")?));
+    programs.into_iter().filter_map(of).collect()
+}
+
+/// PgBouncer with session pooling: one server connection for each client, as freshet has. The reason where it is
+/// not installed.
+pub(crate) fn start_pgbouncer(folder: &Path, host: &str, port: u16, database: &str, log: &Path) -> io::Result<Started> {
     let Some(program) = find_program("pgbouncer") else {
-        say("PgBouncer: skipped: not installed (Debian package pgbouncer)");
-        return Ok(None);
+        return Ok(Err("not installed (Debian package pgbouncer)".into()));
     };
     // It may run as another user.
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777))?;
@@ -45,20 +47,14 @@ pub(crate) fn start_pgbouncer(
     }
     let process = Process::start(program, &arguments, log)?;
     wait_for(|| TcpStream::connect(address).is_ok(), "PgBouncer")?;
-    Ok(Some((process, address)))
+    Ok(Ok((process, address)))
 }
 
 /// pgpool-II with its query cache in shared memory, with room for every reply of the workloads; one connection behind each
-/// client's. None where it is not installed, which is said.
-pub(crate) fn start_pgpool(
-    folder: &Path,
-    host: &str,
-    port: u16,
-    log: &Path,
-) -> io::Result<Option<(Process, SocketAddr)>> {
+/// client's. The reason where it is not installed.
+pub(crate) fn start_pgpool(folder: &Path, host: &str, port: u16, log: &Path) -> io::Result<Started> {
     let Some(program) = find_program("pgpool") else {
-        say("pgpool-II: skipped: not installed (Debian package pgpool2)");
-        return Ok(None);
+        return Ok(Err("not installed (Debian package pgpool2)".into()));
     };
     let all = || std::fs::Permissions::from_mode(0o777);
     let (oids, file) = (folder.join("oids"), folder.join("pgpool.conf"));
@@ -91,5 +87,5 @@ pub(crate) fn start_pgpool(
         Process::start(program, &arguments, log)?
     };
     wait_for(|| TcpStream::connect(address).is_ok(), "pgpool-II")?;
-    Ok(Some((process, address)))
+    Ok(Ok((process, address)))
 }

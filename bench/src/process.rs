@@ -71,6 +71,13 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
+/// What a program says of its version, in one line; none where it says nothing.
+pub(crate) fn version(program: &std::path::Path, argument: &str) -> Option<String> {
+    let output = Command::new(program).arg(argument).stdin(Stdio::null()).output().ok()?;
+    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    String::from_utf8_lossy(&text).lines().next().map(|line| line.trim().to_owned())
+}
+
 /// Processor time that all threads of a process have used.
 pub(crate) fn processor_time(id: u32) -> Duration {
     let threads = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();

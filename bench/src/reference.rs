@@ -2,16 +2,11 @@
 
 use freshet_bench_duckdb::{DuckDb, fetch};
 
-use crate::console::say;
-
-/// None, with the reason said: its columns are left out.
-pub(crate) fn load() -> Option<DuckDb> {
+/// Or the reason why its columns are left out.
+pub(crate) fn load() -> (Option<DuckDb>, Option<String>) {
     match fetch::library().and_then(|path| DuckDb::load(&path)) {
-        Ok(library) => Some(library),
-        Err(error) => {
-            say(&format!("DuckDB: skipped: {error}"));
-            None
-        }
+        Ok(library) => (Some(library), None),
+        Err(error) => (None, Some(error.to_string())),
     }
 }
 

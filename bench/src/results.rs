@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::Path;
 
 use hdrhistogram::Histogram;
@@ -108,7 +108,8 @@ impl Results {
             settings: owned(settings),
         };
         let done = if path.exists() { done_before(&read(path)?, &run) } else { HashSet::new() };
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        cut_torn_line(&mut file)?;
         let mut results = Self { suite, file: Some(file), done };
         results.write(&Line::Run(run))?;
         Ok(results)
@@ -183,15 +184,34 @@ impl Results {
     }
 }
 
-/// The lines of a file; an error names the one that is none.
+/// The lines of a file; an error names the one that is none. A last line without its end was torn when a run was ended:
+/// it is left out, which is said.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<Line>> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+    let bytes = std::fs::read(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+    let whole = whole_lines(&bytes);
+    if whole < bytes.len() {
+        let _ = writeln!(io::stderr(), "{}: its last line is not complete and does not count", path.display());
+    }
+    let text = String::from_utf8_lossy(&bytes[..whole]);
     let line = |(at, line): (usize, &str)| {
         let problem = |error| io::Error::other(format!("{}:{}: {error}", path.display(), at + 1));
         serde_json::from_str(line).map_err(problem)
     };
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(line).collect()
+}
+
+/// How many bytes are lines with their end.
+fn whole_lines(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
+}
+
+/// What is appended begins a line of its own.
+fn cut_torn_line(file: &mut File) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    let whole = whole_lines(&bytes);
+    if whole < bytes.len() { file.set_len(whole as u64) } else { Ok(()) }
 }
 
 /// Cases that are complete, from runs of the same suite, commit, build and settings.
@@ -255,5 +275,22 @@ mod tests {
         assert!(open("3").is_done("a"), "runs with other settings lie between");
         let figures = read(&path).expect("read").into_iter().filter(|line| matches!(line, Line::Figure(_))).count();
         assert_eq!(figures, 2);
+    }
+
+    #[test]
+    fn a_torn_last_line_is_left_out_and_written_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results.jsonl");
+        let open = || Results::open(Some(&path), "engine", &[], &[]).expect("opened");
+        open().end("a").expect("written");
+        let mut file = OpenOptions::new().append(true).open(&path).expect("there");
+        file.write_all(br#"{"kind":"done","suite":"engine","ca"#).expect("written");
+        assert_eq!(read(&path).expect("read").len(), 2);
+        assert!(open().is_done("a"));
+        open().end("b").expect("written");
+        assert!(open().is_done("b"));
+        let text = std::fs::read_to_string(&path).expect("read");
+        std::fs::write(&path, text.replacen("{", "[", 1)).expect("written");
+        assert!(read(&path).is_err(), "within the file it is an error");
     }
 }

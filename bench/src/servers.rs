@@ -50,6 +50,15 @@ pub(crate) fn address(cluster: &Cluster) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], cluster.port()))
 }
 
+/// What of PostgreSQL's configuration its figures depend on, for the conditions of a run.
+pub(crate) fn configuration(cluster: &Cluster) -> (&'static str, String) {
+    let names = "'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_wal_size', 'work_mem'";
+    let sql = format!(
+        "SELECT string_agg(name || ' ' || current_setting(name), ', ' ORDER BY name) FROM pg_settings WHERE name IN ({names})"
+    );
+    ("PostgreSQL's", cluster.psql("postgres", &sql).replace(", ", " "))
+}
+
 /// Until so many tables are mirrored; an error names what is not after two minutes.
 pub(crate) fn wait_until_mirrored(address: SocketAddr, database: &str, tables: usize) -> io::Result<()> {
     let limit = Instant::now() + Duration::from_secs(120);

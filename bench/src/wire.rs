@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 /// One connection, trust authentication.
 pub(crate) struct Client {
@@ -11,6 +12,27 @@ pub(crate) struct Client {
 }
 
 const READ_BYTES: usize = 256 * 1024;
+/// Longer than any statement of any suite takes: who waits so long for bytes waits for ever.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A connection whose reads and writes end with an error instead of a hang.
+pub(crate) fn open(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// What a socket says when its patience is over is not what a reader would understand.
+pub(crate) fn named(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            io::Error::other(format!("no reply within {} s", PATIENCE.as_secs()))
+        }
+        _ => error,
+    }
+}
 
 impl Client {
     pub(crate) fn connect(address: SocketAddr, user: &str, database: &str) -> io::Result<Self> {
@@ -23,8 +45,7 @@ impl Client {
     }
 
     fn connect_with(address: SocketAddr, user: &str, database: &str, buffer_bytes: usize) -> io::Result<Self> {
-        let mut stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
+        let mut stream = open(address)?;
         let mut body = 196_608_u32.to_be_bytes().to_vec();
         for text in ["user", user, "database", database] {
             body.extend_from_slice(text.as_bytes());
@@ -129,7 +150,7 @@ impl Client {
             if self.filled == self.buffer.len() {
                 self.buffer.resize(self.buffer.len() * 2, 0);
             }
-            let read = self.stream.read(&mut self.buffer[self.filled..])?;
+            let read = self.stream.read(&mut self.buffer[self.filled..]).map_err(named)?;
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -153,6 +174,47 @@ pub(crate) fn sorted_rows(reply: &[u8]) -> Vec<Vec<u8>> {
         frames(reply).filter(|(kind, _)| *kind == b'D').map(|(_, body)| body.to_vec()).collect();
     rows.sort_unstable();
     rows
+}
+
+/// Whether another reply is the same answer: the same rows, and in the same order what the statement sorts by.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    rows: Vec<Vec<u8>>,
+    sorted_by: Vec<usize>,
+    keys: Vec<Vec<Option<String>>>,
+}
+
+impl Answer {
+    /// `sorted_by`: [`crate::rows::sorted_by`].
+    pub(crate) fn of(reply: &[u8], sorted_by: &[usize]) -> Self {
+        let (rows, keys) = (sorted_rows(reply), keys(reply, sorted_by));
+        Self { rows, sorted_by: sorted_by.to_vec(), keys }
+    }
+
+    pub(crate) fn is_of(&self, reply: &[u8]) -> bool {
+        self.rows == sorted_rows(reply) && self.keys == keys(reply, &self.sorted_by)
+    }
+}
+
+fn keys(reply: &[u8], sorted_by: &[usize]) -> Vec<Vec<Option<String>>> {
+    if sorted_by.is_empty() {
+        return Vec::new();
+    }
+    let key = |row: Vec<Option<String>>| sorted_by.iter().filter_map(|at| row.get(*at).cloned()).collect();
+    rows(reply).into_iter().map(key).collect()
+}
+
+/// The names of the columns, of a reply that has its RowDescription.
+pub(crate) fn column_names(reply: &[u8]) -> Vec<String> {
+    let Some((_, mut body)) = frames(reply).find(|(kind, _)| *kind == b'T') else { return Vec::new() };
+    body = body.get(2..).unwrap_or_default();
+    let mut names = Vec::new();
+    while let Some(end) = body.iter().position(|byte| *byte == 0) {
+        names.push(String::from_utf8_lossy(&body[..end]).into_owned());
+        // Behind a name: table, attribute, type, its size and modifier, and the format.
+        body = body.get(end + 19..).unwrap_or_default();
+    }
+    names
 }
 
 /// The cells of the first row, as text.
@@ -197,4 +259,38 @@ fn frames(reply: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
         at = end;
         Some(frame)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(cells: &[&str]) -> Vec<u8> {
+        let mut body = u16::try_from(cells.len()).expect("few").to_be_bytes().to_vec();
+        for cell in cells {
+            body.extend(i32::try_from(cell.len()).expect("short").to_be_bytes());
+            body.extend(cell.as_bytes());
+        }
+        let length = u32::try_from(body.len() + 4).expect("short").to_be_bytes();
+        [&b"D"[..], &length, &body].concat()
+    }
+
+    #[test]
+    fn an_answer_in_another_order_is_another_answer() {
+        let (one, two) = (row(&["1", "a"]), row(&["2", "a"]));
+        let (up, down) = ([&*one, &two].concat(), [&*two, &one].concat());
+        assert!(Answer::of(&up, &[]).is_of(&down));
+        assert!(Answer::of(&up, &[1]).is_of(&down), "ties");
+        assert!(!Answer::of(&up, &[0]).is_of(&down));
+    }
+
+    #[test]
+    fn columns_are_named_in_a_row_description() {
+        let mut body = vec![0, 2];
+        for name in ["id", "total"] {
+            body.extend(name.bytes().chain([0; 19]));
+        }
+        let length = u32::try_from(body.len() + 4).expect("short").to_be_bytes();
+        assert_eq!(column_names(&[&b"T"[..], &length, &body].concat()), ["id", "total"]);
+    }
 }

@@ -23,8 +23,9 @@ pub(crate) struct Workload {
 pub(crate) enum Asks {
     /// One text again and again, with variants that no cached reply fits.
     Same { sql: &'static str, varied: &'static str, same: Same },
-    /// Another text each time: the published suite calls it cache resistant.
-    Different { sql: fn(u64) -> String },
+    /// Another text each time: the published suite calls it cache resistant, but keys come again. `varied`: a text that was
+    /// not there before.
+    Different { sql: fn(u64) -> String, varied: fn(u64) -> String },
     /// Statements of one iteration; before each round `reset`, after the last the rows of `check` are compared.
     Writes { reset: &'static str, sql: fn(u64) -> Vec<String>, iterations: u64, check: &'static str },
 }
@@ -63,7 +64,10 @@ fn lookups() -> Vec<Group> {
             || vec![table("t", 10_000, vec![id(), text("val", |n| format!("value_{n}"))]).with_index("id")],
             vec![Workload {
                 name: "index_lookup",
-                asks: Asks::Different { sql: |i| format!("SELECT * FROM t WHERE id = {}", i % 2_000) },
+                asks: Asks::Different {
+                    sql: |i| format!("SELECT * FROM t WHERE id = {}", i % 2_000),
+                    varied: |i| format!("SELECT * FROM t WHERE id = {} AND id > -{i}", i % 2_000),
+                },
             }],
         ),
         small(
@@ -76,6 +80,7 @@ fn lookups() -> Vec<Group> {
                 name: "composite_index_lookup",
                 asks: Asks::Different {
                     sql: |i| format!("SELECT * FROM t WHERE a = {} AND b = {}", i % 100, 7 * i % 100),
+                    varied: |i| format!("SELECT * FROM t WHERE a = {} AND b = {} AND a > -{i}", i % 100, 7 * i % 100),
                 },
             }],
         ),

@@ -2,8 +2,9 @@
 //!
 //! Five statements by one connection at a time, by one connection with a hundred in flight, and by ten connections; and
 //! a prepared statement 10,000 times with one Sync. By tokio-postgres ([`mod@rust`]; the batch on the bare protocol) and by
-//! pgx ([`mod@pgx`]). Rows are compared before anything is timed.
+//! pgx ([`mod@pgx`]). Rows are compared before anything is timed; in the batches also while it is, by pgx only their number.
 
+mod batch;
 mod pgx;
 mod queries;
 mod rust;
@@ -19,14 +20,15 @@ use freshet_tests::cluster::Cluster;
 
 use crate::console::{print, say};
 use crate::driver::pgx::Pgx;
-use crate::driver::queries::{BATCH, QUERIES, Query, batch_parameters, tables};
+use crate::driver::queries::{QUERIES, Query, tables};
 use crate::driver::rust::TokioPostgres;
 use crate::load::Measured;
+use crate::parts;
 use crate::process::{postmaster, processor_time, processor_time_of_family};
-use crate::results::{Better, Results};
+use crate::results::Results;
 use crate::series::Series;
-use crate::servers::{Server, address, last_route, wait_until_mirrored};
-use crate::spread::{median, paired};
+use crate::servers::{Server, address, configuration, last_route, wait_until_mirrored};
+use crate::spread::paired;
 use crate::wire::{self, query_message, sorted_rows};
 
 pub(crate) struct Options {
@@ -143,15 +145,18 @@ impl Stand {
 
 /// Runs the suite and prints its tables.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
+    parts::check(options.only.as_deref(), QUERIES.iter().map(|query| query.name).chain(["batch"]))?;
     let stand = Stand::start()?;
-    let versions = [
+    let mut versions = vec![
         ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
         ("PostgreSQL", stand.cluster.psql("postgres", "SHOW server_version")),
     ];
+    versions.extend(Pgx::go().map(|(_, version)| ("Go", version)));
     let settings = [
         ("seconds", options.seconds.to_string()),
         ("rounds", options.rounds.to_string()),
         ("batch", options.batch.to_string()),
+        configuration(&stand.cluster),
     ];
     let mut results = Results::open(options.results.as_deref(), "driver", &versions, &settings)?;
     let mut pgx = match Pgx::start(stand.folder.path())? {
@@ -180,9 +185,9 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         results.end(query.name)?;
     }
     if wants("batch", &results) {
-        batch(options, &stand, &mut results)?;
+        batch::bare(options, &stand, &mut results)?;
         if let Some(pgx) = &mut pgx {
-            batch_by_pgx(options, &stand, pgx, &mut results)?;
+            batch::by_pgx(options, &stand, pgx, &mut results)?;
         }
         results.end("batch")?;
     }
@@ -274,85 +279,5 @@ fn report(
         series.write(results, &case, "query", None)?;
     }
     print(&text);
-    Ok(())
-}
-
-/// The first rounds of a batch warm up.
-const WARM_UP: usize = 3;
-
-/// One connection sends a whole batch of prepared executions while it reads the replies.
-fn batch(options: &Options, stand: &Stand, results: &mut Results) -> io::Result<()> {
-    let executions: Vec<Vec<u8>> = batch_parameters(options.batch).iter().map(|values| execution(values)).collect();
-    let all = [executions.concat(), sync()].concat();
-    let mut clients = stand.clients(BATCH)?;
-    let expected = sorted_rows(clients[0].exchange(&all)?).len();
-    let rates = batches(
-        options,
-        stand,
-        |at| {
-            let began = Instant::now();
-            let reply = clients[at].exchange(&all)?;
-            let elapsed = began.elapsed();
-            Ok((sorted_rows(reply).len(), elapsed))
-        },
-        expected,
-    )?;
-    let (route, reason) = last_route(&mut clients[2])?;
-    report_batch(options, stand, "bare protocol", &rates, &format!("{route} {reason}"), results)
-}
-
-fn batch_by_pgx(options: &Options, stand: &Stand, pgx: &mut Pgx, results: &mut Results) -> io::Result<()> {
-    pgx.open(&stand.places, BATCH, &batch_parameters(options.batch))?;
-    let (expected, _) = pgx.batch(0)?;
-    let rates = batches(options, stand, |at| pgx.batch(at), expected)?;
-    report_batch(options, stand, "pgx", &rates, "", results)
-}
-
-/// Executions per second by system and round; `once` tells how many rows came.
-fn batches(
-    options: &Options,
-    stand: &Stand,
-    mut once: impl FnMut(usize) -> io::Result<(usize, Duration)>,
-    expected: usize,
-) -> io::Result<Vec<Vec<f64>>> {
-    let mut rates: Vec<Vec<f64>> = vec![Vec::new(); stand.places.len()];
-    for round in 0..options.rounds + WARM_UP {
-        for turn in 0..stand.places.len() {
-            let at = (turn + round) % stand.places.len();
-            let (rows, elapsed) = once(at)?;
-            if rows != expected {
-                let system = stand.places[at].system;
-                return Err(io::Error::other(format!("batch: {system}: {rows} rows instead of {expected}")));
-            }
-            if round >= WARM_UP {
-                rates[at].push(options.batch as f64 / elapsed.as_secs_f64());
-            }
-        }
-    }
-    Ok(rates)
-}
-
-fn report_batch(
-    options: &Options,
-    stand: &Stand,
-    driver: &str,
-    rates: &[Vec<f64>],
-    route: &str,
-    results: &mut Results,
-) -> io::Result<()> {
-    let case = format!("batch of {}, {driver}", options.batch);
-    for (place, rates_of) in stand.places.iter().zip(rates) {
-        let note = if place.system == CACHED { route } else { "" };
-        let ratio = paired(rates_of, &rates[0]);
-        print(&format!(
-            "{case}: {:16} {:>10.0}/s, {:.2} ({:.2}..{:.2}) x direct  {note}",
-            place.system,
-            median(rates_of.iter().copied()),
-            ratio.median,
-            ratio.min,
-            ratio.max
-        ));
-        results.figure(&case, place.system, ("rate", "executions/s", Better::More), rates_of, note)?;
-    }
     Ok(())
 }

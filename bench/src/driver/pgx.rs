@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::console::say;
 use crate::driver::{Driver, Mode, Place};
 use crate::load::Measured;
-use crate::process::find_program;
+use crate::process::{find_program, version};
 
 pub(super) struct Pgx {
     child: Child,
@@ -49,10 +49,17 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 impl Pgx {
+    /// Where Go is, and which one.
+    pub(super) fn go() -> Option<(PathBuf, String)> {
+        let local = PathBuf::from("/usr/local/go/bin/go");
+        let go = find_program("go").or_else(|| local.is_file().then_some(local))?;
+        let version = version(&go, "version").unwrap_or_default();
+        Some((go, version.trim_start_matches("go version ").to_owned()))
+    }
+
     /// The reason where it cannot be built here.
     pub(super) fn start(folder: &Path) -> io::Result<Result<Self, String>> {
-        let local = PathBuf::from("/usr/local/go/bin/go");
-        let Some(go) = find_program("go").or_else(|| local.is_file().then_some(local)) else {
+        let Some((go, _)) = Self::go() else {
             return Ok(Err("Go is not installed (Debian package golang-go)".into()));
         };
         say("building the Go program");

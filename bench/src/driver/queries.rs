@@ -41,6 +41,17 @@ pub(super) fn batch_parameters(executions: usize) -> Vec<Vec<i32>> {
     (0..executions).map(|n| vec![1 + n as i32 % 10]).collect()
 }
 
+/// Rows of all executions together.
+pub(super) fn batch_rows(executions: usize) -> usize {
+    batch_parameters(executions).iter().flatten().map(|limit| *limit as usize).sum()
+}
+
+/// Whether `harbors` has this (id, name).
+pub(super) fn is_harbor(row: &[Option<String>]) -> bool {
+    let [Some(id), Some(name)] = row else { return false };
+    id.parse::<u32>().is_ok_and(|id| id < 10_000 && *name == format!("harbor_{id}"))
+}
+
 pub(super) fn tables() -> Vec<Table> {
     let id = || int("id", |n| n);
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "o", "p", "q", "r", "s", "t"];
@@ -60,4 +71,17 @@ pub(super) fn tables() -> Vec<Table> {
         table("wide", 1_000, std::iter::once(id()).chain(wide).collect()).with_index("id"),
         table("large", 100, vec![id(), text("body", |n| format!("{n:06}").repeat(1_700))]).with_index("id"),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_has_the_rows_of_its_limits_and_rows_are_known() {
+        assert_eq!(batch_rows(10), 55);
+        let row = |id: &str, name: &str| [Some(id.to_owned()), Some(name.to_owned())];
+        assert!(is_harbor(&row("7", "harbor_7")));
+        assert!(!is_harbor(&row("7", "harbor_8")) && !is_harbor(&row("10000", "harbor_10000")) && !is_harbor(&[]));
+    }
 }

@@ -9,6 +9,7 @@ use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::driver::{Driver, IN_FLIGHT, Mode, POOL, Place};
 use crate::load::{Measured, thread_time};
+use crate::wire::PATIENCE;
 
 pub(super) struct TokioPostgres {
     runtime: Runtime,
@@ -37,7 +38,8 @@ impl Driver for TokioPostgres {
     fn open(&mut self, places: &[Place], sql: &str, parameters: &[Vec<i32>]) -> io::Result<()> {
         self.open.clear();
         for place in places {
-            let clients = self.runtime.block_on(connect(place, sql))?;
+            let clients = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, connect(place, sql)).await });
+            let clients = clients.map_err(io::Error::other)??;
             self.open.push(Open { clients, parameters: parameters.to_vec() });
         }
         Ok(())
@@ -70,11 +72,13 @@ async fn connect(place: &Place, sql: &str) -> io::Result<Vec<(Client, Statement)
 }
 
 impl Open {
+    /// A hang is an error.
     async fn once(&self, connection: usize, n: usize) -> io::Result<usize> {
         let (client, statement) = &self.clients[connection];
         let values = self.parameters[n % self.parameters.len()].iter();
         let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.map(|value| value as _).collect();
-        Ok(client.query(statement, &values).await.map_err(io::Error::other)?.len())
+        let reply = tokio::time::timeout(PATIENCE, client.query(statement, &values));
+        Ok(reply.await.map_err(io::Error::other)?.map_err(io::Error::other)?.len())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::engine::{Freshet, Options};
 use crate::results::{Better, Results};
 use crate::spread::spread;
 
-const CASE: &str = "reply encoding";
+pub(super) const CASE: &str = "reply encoding";
 const ROWS: i64 = 200_000;
 const SQL: &str = "SELECT id, id::bigint * 1000000007 AS large, name, score, (id / 100.0)::numeric(12,2) AS price, \
                    timestamp '2026-01-01' + id * interval '1 minute' AS at FROM mixed";

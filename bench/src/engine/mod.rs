@@ -26,9 +26,10 @@ use freshet_engine::{Engine, EngineOptions, PrepareContext, Prepared};
 use crate::console::{print, say};
 use crate::data;
 use crate::engine::cases::{Case, Group};
+use crate::parts;
 use crate::reference;
 use crate::results::{Better, Results};
-use crate::rows::{Row, compare};
+use crate::rows::{Row, compare, sorted_by};
 use crate::spread::{geometric_mean, median, paired, spread};
 
 pub(crate) struct Options {
@@ -47,16 +48,28 @@ const FRESHET_2: &str = "freshet, 2 threads";
 const UNCACHED: &str = "freshet, joins not kept";
 const DUCKDB_1: &str = "DuckDB, 1 thread";
 const DUCKDB_2: &str = "DuckDB, 2 threads";
+/// Rows up to which the engine's variants are compared with it: millions as text take longer than they are measured.
+const COMPARED_MAX: usize = 200_000;
 /// Enough for any of the statements: DuckDB has no such limit by default.
 const MEMORY_MAX: usize = 8 << 30;
 
 /// Runs the suite and prints its tables; an error if rows differ.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    let duckdb = reference::load();
+    let (duckdb, missing) = reference::load();
     let version = reference::version(duckdb.as_ref());
     let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("DuckDB", version)];
     let settings = [("rounds", options.rounds.to_string()), ("round", format!("at least {} ms", options.round_ms))];
     let mut results = Results::open(options.results.as_deref(), "engine", &versions, &settings)?;
+    if let Some(reason) = missing {
+        results.skip("DuckDB", &reason)?;
+    }
+    let sizes = options.sizes.iter().map(|rows| cases::of_star(*rows));
+    let groups: Vec<Group> = std::iter::once(cases::small()).chain(sizes).collect();
+    let names = groups.iter().flat_map(|group| {
+        let of_case = |case: &Case| [case.name.to_owned(), format!("{}/{}", group.name, case.name)];
+        group.cases.iter().flat_map(of_case).chain([group.name.clone()])
+    });
+    parts::check(options.only.as_deref(), names.chain([encoding::CASE.to_owned()]))?;
     let bandwidth = bandwidth(options.rounds);
     if !results.is_done("memory bandwidth") {
         let metric = ("bandwidth", "GB/s", Better::Neither);
@@ -66,8 +79,8 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     let bandwidth = median(bandwidth);
     say(&format!("memory bandwidth of a plain loop: {bandwidth:.1} GB/s"));
     let mut ranking = Vec::new();
-    for group in std::iter::once(cases::small()).chain(options.sizes.iter().map(|rows| cases::of_star(*rows))) {
-        one_group(options, &group, duckdb.as_ref(), bandwidth, &mut results, &mut ranking)?;
+    for group in &groups {
+        one_group(options, group, duckdb.as_ref(), bandwidth, &mut results, &mut ranking)?;
     }
     print(&summary(&mut ranking));
     encoding::measure(options, &mut results)
@@ -134,8 +147,16 @@ fn measure(options: &Options, case: &Case, freshet: &Freshet, database: Option<&
     let rows = freshet.rows(&prepared)?;
     if let Some(database) = database {
         let expected = database.rows(&case.sql).map_err(io::Error::other)?;
-        compare(&expected, &rows, case.same)
+        let names: Vec<String> = prepared.plan.output.iter().map(|column| column.name.to_string()).collect();
+        compare(&expected, &rows, case.same, &sorted_by(&case.sql, &names))
             .map_err(|difference| io::Error::other(format!("freshet's rows differ from DuckDB's: {difference}")))?;
+    }
+    if rows.len() <= COMPARED_MAX {
+        for (system, engine) in [(FRESHET_2, &freshet.of_two_threads), (UNCACHED, &freshet.without_joins)] {
+            compare(&rows, &freshet.rows_of(engine, &prepared)?, case.same, &[]).map_err(|difference| {
+                io::Error::other(format!("{system}: other rows than on one thread: {difference}"))
+            })?;
+        }
     }
     let mut systems = vec![FRESHET, FRESHET_2, UNCACHED];
     if database.is_some() {
@@ -236,8 +257,12 @@ impl Freshet {
 
     /// As text, as a client would get them.
     fn rows(&self, prepared: &Prepared) -> io::Result<Vec<Row>> {
+        self.rows_of(&self.engine, prepared)
+    }
+
+    fn rows_of(&self, engine: &Engine, prepared: &Prepared) -> io::Result<Vec<Row>> {
         let mut rows = Vec::new();
-        for batch in self.run(&self.engine, prepared)? {
+        for batch in self.run(engine, prepared)? {
             let columns = batch.columns.iter().zip(&prepared.plan.output);
             let mut encoders: Vec<_> = columns
                 .map(|(array, column)| {
@@ -301,6 +326,10 @@ fn report(
         let note = format!("{} rows, {} bytes of columns read", measured.rows, measured.bytes_read);
         let at = size.map(|rows| ("rows", rows as f64));
         results.figure_at(case, system, ("time", "ms", Better::Less), times, &note, at)?;
+        let share: Vec<f64> =
+            times.iter().map(|ms| 100.0 * measured.bytes_read as f64 / 1e6 / ms / bandwidth).collect();
+        let of_memory = ("share of memory bandwidth", "%", Better::Neither);
+        results.figure(case, system, of_memory, &share, "bytes of the columns mentioned over the time")?;
     }
     results.end(case)?;
     print(&text);

@@ -16,8 +16,9 @@ use freshet_tests::cluster::Cluster;
 use tempfile::TempDir;
 
 use crate::data::{Table, int, table, text};
+use crate::parts;
 use crate::results::Results;
-use crate::servers::{Server, address, wait_until_mirrored};
+use crate::servers::{Server, address, configuration, wait_until_mirrored};
 use crate::wire::Client;
 
 pub(crate) struct Options {
@@ -46,9 +47,7 @@ impl Options {
 
 /// Runs the suite and prints its tables.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    if let Some(only) = options.only.as_ref().filter(|only| !PARTS.contains(&only.as_str())) {
-        return Err(io::Error::other(format!("no part is named {only}; there are {}", PARTS.join(", "))));
-    }
+    parts::check(options.only.as_deref(), PARTS)?;
     let setting = format!("max_connections={}", options.connections + 60);
     let stand = Stand::start(&setting)?;
     let versions = [
@@ -60,6 +59,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         ("rounds", options.rounds.to_string()),
         ("connections", options.connections.to_string()),
         ("keys", options.keys.to_string()),
+        configuration(&stand.cluster),
     ];
     let mut results = Results::open(options.results.as_deref(), "hits", &versions, &settings)?;
     if options.wants("rates", &results) {

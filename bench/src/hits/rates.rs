@@ -14,7 +14,7 @@ use crate::results::Results;
 use crate::series::Series;
 use crate::servers::{Server, last_route};
 use crate::spread::paired;
-use crate::wire::{Client, query_message, sorted_rows};
+use crate::wire::{Answer, Client, query_message};
 
 const SESSION: &str = "freshet session";
 const EXACT: &str = "freshet exact";
@@ -87,7 +87,7 @@ impl Contest {
         }
         let mut allowed = Vec::new();
         for unit in &messages.units {
-            allowed.push(vec![sorted_rows(client.pipeline(unit, messages.depth)?)]);
+            allowed.push(vec![Answer::of(client.pipeline(unit, messages.depth)?, &[])]);
         }
         // A ceiling knows the units one by one.
         let single = if messages.depth > 1 { prepared().units } else { messages.units.clone() };

@@ -30,7 +30,7 @@ impl Line {
         (keys.count + self.of - 1 - self.first) / self.of
     }
 
-    fn position(&self, turn: u64, keys: Keys) -> u64 {
+    pub(super) fn position(&self, turn: u64, keys: Keys) -> u64 {
         self.first + self.of * (turn % self.share(keys))
     }
 
@@ -39,7 +39,7 @@ impl Line {
         self.stream.write_all(&exchange.request)?;
         let mut filled = 0;
         while filled < exchange.reply.len() {
-            let read = self.stream.read(&mut self.buffer[filled..])?;
+            let read = self.stream.read(&mut self.buffer[filled..]).map_err(crate::wire::named)?;
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

@@ -3,7 +3,8 @@
 //!
 //! [`mod@stores`]: who takes part, and the check of every answer before anything is timed. [`mod@drive`]: the load, the same
 //! for all; [`mod@exchange`]: its requests and replies; [`mod@ceiling`]: what it reaches at most. [`mod@resp`]: the protocol
-//! of Redis. What is deleted in a round is created again in it: all rounds find the same keys.
+//! of Redis. Each turn of reads has keys of its own, that nobody has asked for; writes have others. What is deleted in a round
+//! is created again in it: all rounds find the same keys.
 
 pub(crate) mod ceiling;
 mod drive;
@@ -18,8 +19,9 @@ use std::time::Duration;
 
 use crate::console::{print, say};
 use crate::kv::drive::{Line, Stretch};
-use crate::kv::exchange::Keys;
+use crate::kv::exchange::{Key, Keys};
 use crate::kv::stores::{CEILING, DATABASE, Durability, Operation, Stand, Store, UPSTREAM};
+use crate::parts;
 use crate::process::{processor_time, processor_time_of_family};
 use crate::results::Results;
 use crate::series::Series;
@@ -40,10 +42,7 @@ pub(crate) struct Options {
 
 /// Runs the suite and prints its tables; an error if any reply was wrong.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    let names = Operation::ALL.map(Operation::name);
-    if let Some(only) = options.only.as_ref().filter(|only| !names.contains(&only.as_str())) {
-        return Err(io::Error::other(format!("no part is named {only}; there are {}", names.join(", "))));
-    }
+    parts::check(options.only.as_deref(), Operation::ALL.map(Operation::name))?;
     let keys = Keys { count: options.keys };
     if !(1_000..=9_000_000).contains(&keys.count) {
         return Err(io::Error::other("from 1,000 to 9,000,000 keys have seven digits and are worth while"));
@@ -55,77 +54,96 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         ("keys", options.keys.to_string()),
         ("seconds", options.seconds.to_string()),
         ("rounds", options.rounds.to_string()),
+        stand.configuration(),
     ];
     let mut results = Results::open(options.results.as_deref(), "kv", &stand.versions, &settings)?;
     if let Some(reason) = &stand.missing {
         results.skip("Redis", reason)?;
     }
     for connections in &options.connections {
-        let part = format!("{connections} connections");
-        if !results.is_done(&part) {
-            one_part(options, keys, &stand, *connections, &mut results)?;
-            results.end(&part)?;
-        }
+        one_part(options, keys, &stand, *connections, &mut results)?;
     }
     stand.stores.iter().try_for_each(|store| store.verify(keys))
 }
 
 fn one_part(options: &Options, keys: Keys, stand: &Stand, connections: usize, results: &mut Results) -> io::Result<()> {
-    let wants = |operation: Operation| options.only.as_ref().is_none_or(|only| only == operation.name());
     let case = |operation: Operation, rest: &str| format!("{connections} connections/{}{rest}", operation.name());
-    if wants(Operation::Read) {
+    let wants = |operation: Operation, case: &str, results: &Results| {
+        options.only.as_ref().is_none_or(|only| only == operation.name()) && !results.is_done(case)
+    };
+    let reads = case(Operation::Read, "");
+    if wants(Operation::Read, &reads, results) {
         say(&format!("{connections} connections: read"));
         let contest = Contest::open(stand, Operation::Read, connections, Durability::Durable)?;
         let all = read(options, keys, connections, contest)?;
-        report(&case(Operation::Read, ""), connections, &all, results)?;
-    }
-    if !wants(Operation::Create) && !wants(Operation::Delete) {
-        return Ok(());
+        report(&reads, connections, &all, results)?;
+        results.end(&reads)?;
     }
     for durability in [Durability::Durable, Durability::Lazy] {
+        let rest = format!(", {}", durability.name());
+        let cases = [Operation::Delete, Operation::Create].map(|operation| (operation, case(operation, &rest)));
+        if !cases.iter().any(|(operation, case)| wants(*operation, case, results)) {
+            continue;
+        }
         say(&format!("{connections} connections: delete and create, {}", durability.name()));
         let contest = Contest::open(stand, Operation::Create, connections, durability)?;
         let (deletes, creates) = write(options, keys, contest)?;
-        for (operation, all) in [(Operation::Delete, deletes), (Operation::Create, creates)] {
-            if wants(operation) {
-                report(&case(operation, &format!(", {}", durability.name())), connections, &all, results)?;
+        for ((operation, case), all) in cases.iter().zip([deletes, creates]) {
+            if wants(*operation, case, results) {
+                report(case, connections, &all, results)?;
+                results.end(case)?;
             }
         }
     }
     Ok(())
 }
 
+/// The first keys of each connection are read, the others written.
+fn of_reads(share: u64) -> u64 {
+    share * 4 / 5
+}
+
+/// The keys of one turn of reads, no other's, without the last, which is kept for asking how such a key is answered.
+fn read_stretch(share: u64, turn: u64, turns: u64) -> Stretch {
+    let border = |turn: u64| of_reads(share) * turn / turns;
+    border(turn)..(border(turn + 1).saturating_sub(1)).max(border(turn))
+}
+
 fn read(options: &Options, keys: Keys, connections: usize, mut contest: Contest<'_>) -> io::Result<Vec<Series>> {
     let mut all = contest.series();
     let part = options.connections.iter().position(|other| *other == connections).unwrap_or(0);
     let exact = contest.entries.iter().position(|entry| entry.store.name == stores::EXACT);
+    let turns = 2 * options.connections.len() * options.rounds;
+    let stretch = |store: usize, line: &Line, round: usize| {
+        // The second of the two that share a freshet has turns of its own: what the one has read is kept for the other.
+        let turn = 2 * (part * options.rounds + round) + usize::from(Some(store) == exact);
+        read_stretch(line.share(keys), turn as u64, turns as u64)
+    };
     for round in 0..options.rounds {
-        // Each begins with keys of its own, also the second of the two that share a freshet: what the one has read is kept for
-        // the other.
-        let turn = |store: usize| 2 * (part * options.rounds + round) + usize::from(Some(store) == exact);
-        let turns = 2 * options.connections.len() * options.rounds;
-        let from = |store: usize, line: &Line| line.share(keys) * turn(store) as u64 / turns as u64;
-        let stretches = contest.stretches(|store, _, line| from(store, line)..from(store, line) + line.share(keys));
+        let stretches = contest.stretches(|store, _, line| stretch(store, line, round));
         contest.round(options, keys, Operation::Read, round, &mut all, &stretches)?;
     }
-    for (series, entry) in all.iter_mut().zip(&contest.entries) {
-        series.note = route(entry.store, keys)?;
+    for (at, (series, entry)) in all.iter_mut().zip(&contest.entries).enumerate() {
+        let line = &entry.lines[0];
+        let fresh = stretch(at, line, options.rounds.saturating_sub(1)).end;
+        series.note = route(entry.store, &keys.at(line.position(fresh, keys)))?;
     }
     Ok(all)
 }
 
-/// The figures of DELETE and of CREATE.
+/// The figures of DELETE and of CREATE, over keys that no read has asked for.
 fn write(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<(Vec<Series>, Vec<Series>)> {
     let (mut deletes, mut creates) = (contest.series(), contest.series());
+    let first = |line: &Line| of_reads(line.share(keys));
     for round in 0..options.rounds {
-        let stretches = contest.stretches(|_, _, line| 0..line.share(keys));
+        let stretches = contest.stretches(|_, _, line| first(line)..line.share(keys));
         let deleted = contest.round(options, keys, Operation::Delete, round, &mut deletes, &stretches)?;
-        let stretches = contest.stretches(|store, at, _| 0..deleted[store][at]);
+        let stretches = contest.stretches(|store, at, line| first(line)..first(line) + deleted[store][at]);
         let created = contest.round(options, keys, Operation::Create, round, &mut creates, &stretches)?;
         // Those that there was no time for.
         for (store, entry) in contest.entries.iter_mut().enumerate() {
             for (at, line) in entry.lines.iter_mut().enumerate() {
-                let rest = created[store][at]..deleted[store][at];
+                let rest = first(line) + created[store][at]..first(line) + deleted[store][at];
                 let exchange = entry.store.exchange(Operation::Create);
                 drive::run(std::slice::from_mut(line), exchange, keys, std::slice::from_ref(&rest), Duration::MAX)?;
             }
@@ -134,8 +152,8 @@ fn write(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<
     Ok((deletes, creates))
 }
 
-/// How freshet answers now; nothing for the others.
-fn route(store: &Store, keys: Keys) -> io::Result<String> {
+/// How freshet answers a key that was not asked for; nothing for the others.
+fn route(store: &Store, key: &Key) -> io::Result<String> {
     let mode = match store.name {
         stores::SESSION => "session",
         stores::EXACT => "exact",
@@ -145,8 +163,7 @@ fn route(store: &Store, keys: Keys) -> io::Result<String> {
     client.query(&query_message(&format!("SET freshet.freshness = '{mode}'")))?;
     let parse = freshet_tests::client::parse(Operation::Read.name(), Operation::Read.sql());
     client.query(&[parse, freshet_tests::client::sync()].concat())?;
-    // Among the last keys that the reads come to: none of the rounds that end by time has asked for it.
-    client.query(&Operation::Read.unit(&keys.at(keys.count - 1)))?;
+    client.query(&Operation::Read.unit(key))?;
     let (route, reason) = last_route(&mut client)?;
     Ok(if reason.is_empty() { route } else { format!("{route} ({reason})") })
 }
@@ -248,4 +265,21 @@ fn report(case: &str, connections: usize, all: &[Series], results: &mut Results)
     }
     print(&text);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_turns_read_the_same_key_and_none_reads_what_is_written() {
+        let (share, turns) = (15_625, 18);
+        let mut end = 0;
+        for turn in 0..turns {
+            let stretch = read_stretch(share, turn, turns);
+            assert!(stretch.start >= end && stretch.end > stretch.start, "turn {turn}: {stretch:?}");
+            end = stretch.end + 1;
+        }
+        assert!(end <= of_reads(share));
+    }
 }

@@ -62,7 +62,7 @@ pub(super) struct Control {
 
 impl Control {
     pub(super) fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        let stream = crate::wire::open(address)?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::new() })
     }

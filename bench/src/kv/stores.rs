@@ -15,7 +15,7 @@ use crate::kv::drive::Line;
 use crate::kv::exchange::{Exchange, Key, Keys, value};
 use crate::kv::resp::{self, Reply, command};
 use crate::process::{Process, find_program, postmaster};
-use crate::servers::{Server, address, free_address, wait_for, wait_until_mirrored};
+use crate::servers::{Server, address, configuration, free_address, wait_for, wait_until_mirrored};
 use crate::wire::{Client, query_message};
 
 pub(super) const DATABASE: &str = "bench";
@@ -139,11 +139,7 @@ impl Store {
                 Ok(client.into_stream())
             }
             Protocol::Ceiling => Ok(Client::connect_small(self.address, "postgres", DATABASE)?.into_stream()),
-            Protocol::Resp => {
-                let stream = TcpStream::connect(self.address)?;
-                stream.set_nodelay(true)?;
-                Ok(stream)
-            }
+            Protocol::Resp => crate::wire::open(self.address),
         }
     }
 
@@ -247,13 +243,18 @@ pub(super) struct Stand {
     pub(super) versions: Vec<(&'static str, String)>,
     /// Why Redis does not take part.
     pub(super) missing: Option<String>,
-    _clusters: [Cluster; 2],
+    clusters: [Cluster; 2],
     _servers: Vec<Server>,
     _redis: Option<Process>,
     _folder: TempDir,
 }
 
 impl Stand {
+    /// Both PostgreSQLs have the same.
+    pub(super) fn configuration(&self) -> (&'static str, String) {
+        configuration(&self.clusters[0])
+    }
+
     pub(super) fn start(keys: Keys, connections: usize) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
         let log = folder.path().join("servers.log");
@@ -299,7 +300,7 @@ impl Stand {
         stores.push(last);
         let servers = vec![freshet, ceiling];
         let redis = redis.map(|redis| redis.process);
-        Ok(Self { stores, versions, missing, _clusters: clusters, _servers: servers, _redis: redis, _folder: folder })
+        Ok(Self { stores, versions, missing, clusters, _servers: servers, _redis: redis, _folder: folder })
     }
 }
 

@@ -23,6 +23,8 @@ use crate::relay::report::Report;
 use crate::relay::servers::{DATABASE, Leg, Servers, Upstream};
 use crate::relay::units::{Protocol, Statement};
 use crate::results::Results;
+use crate::servers::configuration;
+use crate::{parts, poolers};
 
 pub(crate) struct Options {
     /// Length of one run.
@@ -50,13 +52,16 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     check_name(options)?;
     let freshet = program(options)?;
     raise_file_limit();
-    let upstream = Upstream::start(&["shared_buffers=256MB", "max_wal_size=8GB"])?;
+    // Writes are as durable as they are by default.
+    let upstream = Upstream::start(&["shared_buffers=256MB", "max_wal_size=8GB", "fsync=on"])?;
     let version = upstream.cluster.psql("postgres", "SHOW server_version");
-    let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version)];
+    let mut versions = vec![("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version)];
+    versions.extend(poolers::versions().into_iter().filter(|(name, _)| *name == "PgBouncer"));
     let settings = [
         ("seconds", options.seconds.to_string()),
         ("rounds", options.rounds.to_string()),
         ("quick", options.quick.to_string()),
+        configuration(&upstream.cluster),
     ];
     let mut report = Report::new(Results::open(options.results.as_deref(), "relay", &versions, &settings)?);
     upstream.cluster.psql(DATABASE, units::SETUP);
@@ -65,6 +70,9 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     for leg in Leg::ALL {
         say(&format!("starting servers, upstream by {}", leg.name()));
         let servers = Servers::start(&upstream, leg, &freshet)?;
+        if let Some(reason) = &servers.missing {
+            report.skip("PgBouncer", reason)?;
+        }
         rates(options, &servers, &mut report, &mut inserted)?;
         latency(options, &servers, &mut report, &mut inserted)?;
         batch(options, &servers, &mut report)?;
@@ -159,7 +167,10 @@ fn syscalls(options: &Options, servers: &Servers, report: &mut Report, inserted:
     let mut calls = Vec::new();
     for protocol in Protocol::ALL {
         let units = learn(servers, Statement::Select, protocol, inserted)?;
-        calls.extend(syscalls::measure(&servers.lines, &units)?);
+        match syscalls::measure(&servers.lines, &units)? {
+            Ok(some) => calls.extend(some),
+            Err(reason) => return report.skip(&title, &reason),
+        }
     }
     report.calls(servers.leg.name(), &calls)?;
     report.end(&title)
@@ -177,13 +188,7 @@ fn check_name(options: &Options) -> io::Result<()> {
     let workloads = Statement::ALL.iter().flat_map(|statement| {
         Protocol::ALL.iter().map(move |protocol| format!("{}-{}", statement.name(), protocol.name()))
     });
-    let names: Vec<String> = workloads.chain(PARTS.map(String::from)).collect();
-    match &options.only {
-        Some(only) if !names.contains(only) => {
-            Err(io::Error::other(format!("no part is named {only}; there are {}", names.join(", "))))
-        }
-        Some(_) | None => Ok(()),
-    }
+    parts::check(options.only.as_deref(), workloads.chain(PARTS.map(String::from)))
 }
 
 fn program(options: &Options) -> io::Result<PathBuf> {

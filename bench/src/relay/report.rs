@@ -36,6 +36,10 @@ impl Report {
         self.results.is_done(case)
     }
 
+    pub(crate) fn skip(&mut self, case: &str, reason: &str) -> io::Result<()> {
+        self.results.skip(case, reason)
+    }
+
     pub(crate) fn end(&mut self, case: &str) -> io::Result<()> {
         self.results.end(case)
     }

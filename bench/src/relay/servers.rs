@@ -142,13 +142,15 @@ pub(crate) struct Servers {
     pub(crate) lines: Vec<Line>,
     pub(crate) leg: Leg,
     processes: Vec<Process>,
+    /// Why PgBouncer takes no part.
+    pub(crate) missing: Option<String>,
 }
 
 impl Servers {
     /// `freshet` is the program under test.
     pub(crate) fn start(upstream: &Upstream, leg: Leg, freshet: &Path) -> io::Result<Self> {
         let direct = Line { kind: Kind::Direct, leg, address: upstream.address(), process: None };
-        let mut servers = Self { lines: vec![direct], leg, processes: Vec::new() };
+        let mut servers = Self { lines: vec![direct], leg, processes: Vec::new(), missing: None };
         servers.start_cheapest(upstream)?;
         servers.start_pgbouncer(upstream)?;
         servers.start_freshet(upstream, freshet, "auto")?;
@@ -190,8 +192,9 @@ impl Servers {
             Leg::Unix => folder.display().to_string(),
         };
         let started = start_pgbouncer(folder, &host, upstream.cluster.port(), DATABASE, &upstream.log())?;
-        if let Some((process, address)) = started {
-            self.add(Kind::PgBouncer, address, process);
+        match started {
+            Ok((process, address)) => self.add(Kind::PgBouncer, address, process),
+            Err(reason) => self.missing = Some(reason),
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::console::say;
 use crate::process::find_program;
 use crate::relay::servers::{Kind, Line};
 use crate::relay::units::Units;
@@ -24,11 +23,10 @@ pub(crate) struct Calls {
 
 const UNITS: usize = 1000;
 
-/// None of them, and a printed reason, without strace.
-pub(crate) fn measure(lines: &[Line], units: &Units) -> io::Result<Vec<Calls>> {
+/// The reason where there is no strace, or it may not trace.
+pub(crate) fn measure(lines: &[Line], units: &Units) -> io::Result<Result<Vec<Calls>, String>> {
     let Some(strace) = find_program("strace") else {
-        say("system calls: skipped: strace is not installed");
-        return Ok(Vec::new());
+        return Ok(Err("strace is not installed".into()));
     };
     let mut all = Vec::new();
     for line in lines.iter().filter(|line| line.kind != Kind::FreshetRoute) {
@@ -41,8 +39,7 @@ pub(crate) fn measure(lines: &[Line], units: &Units) -> io::Result<Vec<Calls>> {
         }
         let file = tempfile::NamedTempFile::new()?;
         let Some(tracer) = attach(&strace, process, file.path())? else {
-            say("system calls: skipped: strace may not trace here");
-            return Ok(Vec::new());
+            return Ok(Err("strace may not trace here".into()));
         };
         for at in 0..UNITS {
             client.query(&units.messages[at % units.messages.len()])?;
@@ -51,7 +48,7 @@ pub(crate) fn measure(lines: &[Line], units: &Units) -> io::Result<Vec<Calls>> {
         let text = std::fs::read_to_string(file.path())?;
         all.push(count(&text, line.name(), units.protocol.name()));
     }
-    Ok(all)
+    Ok(Ok(all))
 }
 
 /// strace on its target; detached when dropped.

@@ -7,7 +7,8 @@ mod goals;
 mod scale;
 mod summary;
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -29,14 +30,17 @@ pub(crate) fn markdown(results: &Path) -> io::Result<()> {
     io::stdout().write_all(summary::text(&Collected::of(read(results)?)).as_bytes())
 }
 
-/// Puts the overview between the marks of a file.
-pub(crate) fn fill(results: &Path, readme: &Path) -> io::Result<()> {
-    let text = std::fs::read_to_string(readme)?;
+/// Puts the overview between the marks of a file, and a short one into another.
+pub(crate) fn fill(results: &Path, readme: &Path, short: &Path) -> io::Result<()> {
     let name = results.file_name().unwrap_or_default().to_string_lossy();
-    let summary = summary::text(&Collected::of(read(results)?));
-    let filled = summary::between_marks(&text, &format!("From `{name}`.\n\n{summary}"))
-        .ok_or_else(|| io::Error::other(format!("{}: the marks are not there", readme.display())))?;
-    std::fs::write(readme, filled)
+    let collected = Collected::of(read(results)?);
+    for (path, text) in [(readme, summary::text(&collected)), (short, summary::brief(&collected))] {
+        let old = std::fs::read_to_string(path)?;
+        let filled = summary::between_marks(&old, &format!("From `{name}`.\n\n{text}"))
+            .ok_or_else(|| io::Error::other(format!("{}: the marks are not there", path.display())))?;
+        std::fs::write(path, filled)?;
+    }
+    Ok(())
 }
 
 /// The newest of each thing in a file.
@@ -117,13 +121,15 @@ struct Ratio<'a> {
 impl Suite {
     fn ratios(&self) -> Vec<Ratio<'_>> {
         let is_subject = |figure: &&Figure| figure.system.starts_with("freshet") && figure.better != Better::Neither;
+        let main = self.main_metric();
         let mut ratios = Vec::new();
         for subject in self.figures.iter().filter(is_subject) {
             let is_reference = |figure: &&Figure| {
                 figure.case == subject.case
                     && figure.metric == subject.metric
-                    && figure.metric == self.main_metric()
+                    && figure.metric == main
                     && !figure.system.starts_with("freshet")
+                    && figure.system != OWN_SHARE
             };
             for reference in self.figures.iter().filter(is_reference) {
                 let ratio = match subject.better {
@@ -137,13 +143,83 @@ impl Suite {
         ratios
     }
 
-    /// The one that most figures have: a rate or a time.
+    /// The one that most figures have which something else has too: a rate, a time or a cost. Among equals the first.
     fn main_metric(&self) -> &str {
-        let scored = self.figures.iter().filter(|figure| figure.better != Better::Neither);
-        let first = scored.map(|figure| &*figure.metric).next();
-        first.unwrap_or_default()
+        let scored = || self.figures.iter().filter(|figure| figure.better != Better::Neither);
+        let of_others = scored().filter(|figure| !figure.system.starts_with("freshet"));
+        let compared: HashSet<(&str, &str)> = of_others.map(|figure| (&*figure.case, &*figure.metric)).collect();
+        let mut counts: Vec<(&str, usize)> = Vec::new();
+        for figure in scored().filter(|figure| compared.contains(&(&*figure.case, &*figure.metric))) {
+            match counts.iter_mut().find(|(metric, _)| *metric == figure.metric) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((&figure.metric, 1)),
+            }
+        }
+        counts.iter().min_by_key(|(_, count)| Reverse(*count)).map(|(metric, _)| *metric).unwrap_or_default()
+    }
+
+    /// Cases whose ratios must not be averaged with those of others: a kept reply and a computed one say different things.
+    fn kind(&self, case: &str) -> &'static str {
+        let is_relayed = |figure: &Figure| figure.case == case && figure.system == "cheapest relay";
+        match &*self.name {
+            "batch" if case.ends_with("_nl") => "other literals",
+            "batch" if case.ends_with("_nc") => "other comments",
+            "batch" if case.ends_with("index_lookup") => "keys by turns",
+            "batch" if self.figures.iter().any(is_relayed) => "writes",
+            "batch" => "the same text",
+            "throughput" if case.starts_with("insert") || case.starts_with("mixed_rw") => "writes",
+            "throughput" => "reads",
+            "kv" if case.ends_with("/read") => "reads",
+            "kv" => "writes",
+            _ => "",
+        }
+    }
+
+    /// The kinds of the ratios, in the order in which they first appear.
+    fn kinds(&self, ratios: &[Ratio<'_>]) -> Vec<&'static str> {
+        let mut kinds = Vec::new();
+        for kind in ratios.iter().map(|ratio| self.kind(ratio.case)) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds
+    }
+
+    /// A row for each kind, subject and reference.
+    fn sums(&self) -> Vec<Sum<'_>> {
+        let ratios = self.ratios();
+        let mut sums = Vec::new();
+        for kind in self.kinds(&ratios) {
+            for (subject, reference) in pairs(&ratios) {
+                let is_it =
+                    |r: &&Ratio<'_>| (r.subject, r.reference) == (subject, reference) && self.kind(r.case) == kind;
+                let medians: Vec<f64> = ratios.iter().filter(is_it).map(|r| r.ratio.median).collect();
+                let lowest = ratios.iter().filter(is_it).min_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median));
+                let Some(lowest) = lowest.map(|r| (r.case, r.ratio.median)) else { continue };
+                let name = if kind.is_empty() { self.name.clone() } else { format!("{}, {kind}", self.name) };
+                let (mean, below) = (geometric_mean(&medians), medians.iter().filter(|m| **m < 1.0).count());
+                sums.push(Sum { name, subject, reference, cases: medians.len(), mean, below, lowest });
+            }
+        }
+        sums
     }
 }
+
+/// Many ratios in one line.
+struct Sum<'a> {
+    /// The suite, and the kind of its cases where there are several.
+    name: String,
+    subject: &'a str,
+    reference: &'a str,
+    cases: usize,
+    mean: f64,
+    below: usize,
+    lowest: (&'a str, f64),
+}
+
+/// What older files call PostgreSQL's part of freshet's own cost: no system of its own.
+const OWN_SHARE: &str = "PostgreSQL's beside it";
 
 const STYLE: &str = include_str!("style.css");
 
@@ -164,9 +240,16 @@ fn page(collected: &Collected) -> Markup {
                     p.warning { "From a debug build: the figures mean nothing." }
                 }
                 p {
-                    "Every ratio is one of two systems measured in turn in the same run on the same machine; every reply was "
-                    "compared. Right of the line at 1, freshet is better. The axes are logarithmic: equal lengths are equal factors. "
-                    "A thin line spans the rounds."
+                    "Every ratio is one of two systems measured in turn in the same run on the same machine. Right of the line at 1, "
+                    "freshet is better; left of it, on coloured ground, it is worse. The axes are logarithmic: equal lengths are equal "
+                    "factors. A thin line spans the rounds."
+                }
+                p {
+                    "Every statement's rows were compared with PostgreSQL's before anything was timed (in suite engine, which has none, "
+                    "with DuckDB's). While the clock runs, relay and kv compare every reply byte by byte; throughput, hits and batch "
+                    "compare its bytes with an earlier reply to the same statement and, where they differ, its rows; tpch compares the "
+                    "rows after each run; the batches of suite driver compare bytes on the bare protocol and count rows by pgx; "
+                    "batch's lookups, hits' survival and storm, the rest of driver, scale and engine fail by an error alone then."
                 }
                 (goals::table(&goals::outcomes(collected)))
                 h2 { "ratios" }
@@ -179,24 +262,20 @@ fn page(collected: &Collected) -> Markup {
     }
 }
 
-/// One row per suite, subject and reference.
+/// One row per suite, kind of case, subject and reference.
 fn overview(collected: &Collected) -> Markup {
     html! {
         table.overview {
             thead { tr { th { "suite" } th { "" } th { "against" } th.number { "cases" } th.number { "geometric mean" } th.number { "below 1" } th { "lowest" } } }
             tbody {
                 @for suite in &collected.suites {
-                    @let ratios = suite.ratios();
-                    @for (subject, reference) in pairs(&ratios) {
-                        @let of_pair: Vec<&Ratio<'_>> = ratios.iter().filter(|r| r.subject == subject && r.reference == reference).collect();
-                        @let medians: Vec<f64> = of_pair.iter().map(|r| r.ratio.median).collect();
-                        @let lowest = of_pair.iter().min_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median));
+                    @for sum in suite.sums() {
                         tr {
-                            td { (suite.name) } td { (subject) } td { (reference) }
-                            td.number { (medians.len()) }
-                            td.number { strong { (factor(geometric_mean(&medians))) } }
-                            td.number { (medians.iter().filter(|m| **m < 1.0).count()) }
-                            td { @if let Some(r) = lowest { (r.case) ": " (factor(r.ratio.median)) } }
+                            td { (sum.name) } td { (sum.subject) } td { (sum.reference) }
+                            td.number { (sum.cases) }
+                            td.number { strong { (factor(sum.mean)) } }
+                            td.number { (sum.below) }
+                            td { (sum.lowest.0) ": " (factor(sum.lowest.1)) }
                         }
                     }
                 }
@@ -222,7 +301,12 @@ fn section(suite: &Suite) -> Markup {
         section {
             h2 { (suite.name) }
             (conditions(&suite.run))
-            @if !ratios.is_empty() { (bars::chart(&ratios)) }
+            @if !ratios.is_empty() { p { "Ratios of: " (suite.main_metric()) "." } }
+            @for kind in suite.kinds(&ratios) {
+                @let of_kind: Vec<&Ratio<'_>> = ratios.iter().filter(|r| suite.kind(r.case) == kind).collect();
+                @if !kind.is_empty() { h3 { (kind) } }
+                (bars::chart(&of_kind))
+            }
             (curves::growth(&suite.figures))
             (curves::latency(&suite.latencies))
             details { summary { "all figures" } (figures(&suite.figures)) }
@@ -294,6 +378,41 @@ mod tests {
 
     fn figure(results: &mut Results, case: &str, system: &str, rounds: &[f64]) {
         results.figure(case, system, ("time", "ms", Better::Less), rounds, "").expect("written");
+    }
+
+    #[test]
+    fn ratios_are_those_of_the_commonest_metric() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results.jsonl");
+        let mut results = Results::open(Some(&path), "tpch", &[], &[]).expect("opened");
+        for system in ["freshet", "upstream"] {
+            results.figure("tables", system, ("size", "MB", Better::Less), &[1.0], "").expect("written");
+        }
+        for case in ["q1", "q2"] {
+            figure(&mut results, case, "freshet", &[1.0]);
+            figure(&mut results, case, "upstream", &[2.0]);
+        }
+        let collected = Collected::of(read(&path).expect("read"));
+        let cases: Vec<&str> = collected.suites[0].ratios().iter().map(|ratio| ratio.case).collect();
+        assert_eq!(cases, ["q1", "q2"]);
+    }
+
+    #[test]
+    fn kept_and_computed_replies_are_summed_up_apart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results.jsonl");
+        let mut results = Results::open(Some(&path), "batch", &[], &[]).expect("opened");
+        for (case, ours) in [("scan", 0.5), ("scan_nc", 1.0), ("scan_nl", 2.0)] {
+            figure(&mut results, case, "freshet", &[ours]);
+            figure(&mut results, case, "upstream", &[2.0]);
+        }
+        let collected = Collected::of(read(&path).expect("read"));
+        let sums = collected.suites[0].sums();
+        let means: Vec<(&str, f64)> = sums.iter().map(|sum| (&*sum.name, sum.mean.round())).collect();
+        assert_eq!(
+            means,
+            [("batch, the same text", 4.0), ("batch, other comments", 2.0), ("batch, other literals", 1.0)]
+        );
     }
 
     #[test]

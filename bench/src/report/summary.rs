@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use super::curves::exponents;
-use super::{Collected, described, factor, goals, number, pairs};
-use crate::spread::geometric_mean;
+use super::{Collected, described, factor, goals, number};
 
 const BEGIN: &str = "<!-- measured: begin -->";
 const END: &str = "<!-- measured: end -->";
@@ -15,18 +14,17 @@ pub(super) fn text(collected: &Collected) -> String {
         "\n| suite | | against | cases | geometric mean | below 1 | lowest |\n|---|---|---|---|---|---|---|\n",
     );
     for suite in &collected.suites {
-        let ratios = suite.ratios();
-        for (subject, reference) in pairs(&ratios) {
-            let of_pair = || ratios.iter().filter(|r| r.subject == subject && r.reference == reference);
-            let medians: Vec<f64> = of_pair().map(|r| r.ratio.median).collect();
-            let below = medians.iter().filter(|median| **median < 1.0).count();
-            let lowest = of_pair().min_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median));
-            let lowest = lowest.map_or(String::new(), |r| format!("{}: {}", r.case, factor(r.ratio.median)));
-            let (name, mean) = (&suite.name, factor(geometric_mean(&medians)));
+        for sum in suite.sums() {
+            let (case, lowest) = (sum.lowest.0, factor(sum.lowest.1));
             let _ = writeln!(
                 text,
-                "| {name} | {subject} | {reference} | {} | {mean} | {below} | {lowest} |",
-                medians.len()
+                "| {} | {} | {} | {} | {} | {} | {case}: {lowest} |",
+                sum.name,
+                sum.subject,
+                sum.reference,
+                sum.cases,
+                factor(sum.mean),
+                sum.below
             );
         }
     }
@@ -51,6 +49,45 @@ pub(super) fn text(collected: &Collected) -> String {
     }
     for suite in &collected.suites {
         let _ = writeln!(text, "\n{}: {}", suite.name, described(&suite.run));
+    }
+    text
+}
+
+/// Few lines: freshet as most use it, against what they have now and what they may compare it with.
+pub(super) fn brief(collected: &Collected) -> String {
+    let subjects = ["freshet", "freshet session", "freshet cached"];
+    let references = [
+        "upstream",
+        "direct",
+        "DuckDB in process",
+        "DuckDB, 1 thread",
+        "Redis",
+        "Valkey",
+        "canned reply",
+        "cheapest relay",
+    ];
+    // Of these two the reference is not upstream: what only passes on, and what only repeats.
+    let is_wanted = |suite: &str, reference: &str| match reference {
+        "canned reply" => suite == "hits",
+        "cheapest relay" => suite == "relay",
+        _ => suite != "scale" && suite != "relay",
+    };
+    let mut text =
+        "| suite | freshet against | cases | geometric mean | below 1 | lowest |\n|---|---|---|---|---|---|\n"
+            .to_owned();
+    for suite in &collected.suites {
+        for sum in suite.sums() {
+            if !subjects.contains(&sum.subject)
+                || !references.contains(&sum.reference)
+                || !is_wanted(&suite.name, sum.reference)
+            {
+                continue;
+            }
+            let (case, lowest) = (sum.lowest.0, factor(sum.lowest.1));
+            let (name, reference, mean) = (sum.name, sum.reference, factor(sum.mean));
+            let _ =
+                writeln!(text, "| {name} | {reference} | {} | {mean} | {} | {case}: {lowest} |", sum.cases, sum.below);
+        }
     }
     text
 }

@@ -8,7 +8,7 @@ use crate::load::{self, Connection, Load};
 use crate::process::{memory_kb, postmaster, processor_time, processor_time_of_family};
 use crate::scale::costs::Costs;
 use crate::scale::{SESSION, Stand, UPSTREAM, connect, timed};
-use crate::wire::{query_message, sorted_rows};
+use crate::wire::{Answer, query_message};
 
 const SQL: &str = "SELECT id, val FROM few WHERE id = 7";
 
@@ -23,7 +23,7 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     let (server, _) = stand.freshet(&database, &["public.few".to_owned()])?;
     let message = query_message(SQL);
     let mut first = connect(stand.address(), &database, None)?;
-    let allowed = [vec![sorted_rows(first.query(&message)?)]];
+    let allowed = [vec![Answer::of(first.query(&message)?, &[])]];
     drop(first);
     let load = Load { units: &[message], allowed: &allowed, depth: 1 };
     // Verified and kept before anything is timed.
@@ -94,7 +94,13 @@ fn one_system(
     let busy = ("all busy, processor time per answer", "us");
     if system == SESSION {
         costs.add(size, busy, system, of_freshet, "");
-        costs.add(size, busy, "PostgreSQL's beside it", of_upstream, "");
+        costs.add_reference(
+            size,
+            busy,
+            "PostgreSQL's beside it",
+            of_upstream,
+            "part of what an answer through freshet costs",
+        );
     } else {
         costs.add(size, busy, system, of_upstream, "");
     }

@@ -41,10 +41,10 @@ impl Costs {
         self.push(cost, system, point);
     }
 
-    /// Of something less than the others do: to be seen beside them, not as a ratio.
-    pub(super) fn add_reference(&mut self, size: u64, cost: Cost, system: &'static str, value: f64, note: &str) {
+    /// Of something less than the others do, or a part of it: to be seen beside them, not as a ratio.
+    pub(super) fn add_reference(&mut self, size: u64, cost: Cost, system: &'static str, rounds: Vec<f64>, note: &str) {
         let metric = ("reference", Better::Neither);
-        self.push(cost, system, Point { size, rounds: vec![value], note: note.to_owned(), metric });
+        self.push(cost, system, Point { size, rounds, note: note.to_owned(), metric });
     }
 
     fn push(&mut self, cost: Cost, system: &'static str, point: Point) {

@@ -19,12 +19,14 @@ use freshet_tests::cluster::Cluster;
 use tempfile::TempDir;
 
 use crate::console::say;
+use crate::parts;
 use crate::relay::{can_hold, raise_file_limit};
 use crate::results::Results;
+use crate::rows::sorted_by;
 use crate::scale::costs::Costs;
-use crate::servers::{Server, address, last_route, wait_until_mirrored};
+use crate::servers::{Server, address, configuration, last_route, wait_until_mirrored};
 use crate::spread::median;
-use crate::wire::{Client, query_message, sorted_rows};
+use crate::wire::{Answer, Client, column_names, query_message};
 
 pub(crate) struct Options {
     pub(crate) rounds: usize,
@@ -73,17 +75,15 @@ const PARTS: [Part; 4] = [
 
 /// Runs the suite and prints its tables.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    let names = PARTS.map(|part| part.name);
-    if let Some(only) = options.only.as_ref().filter(|only| !names.contains(&only.as_str())) {
-        return Err(io::Error::other(format!("no part is named {only}; there are {}", names.join(", "))));
-    }
+    parts::check(options.only.as_deref(), PARTS.map(|part| part.name))?;
     raise_file_limit();
     let stand = Stand::start(options)?;
     let versions = [
         ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
         ("PostgreSQL", stand.cluster.psql("postgres", "SHOW server_version")),
     ];
-    let settings = [("rounds", options.rounds.to_string()), ("quick", options.quick.to_string())];
+    let settings =
+        [("rounds", options.rounds.to_string()), ("quick", options.quick.to_string()), configuration(&stand.cluster)];
     let mut results = Results::open(options.results.as_deref(), "scale", &versions, &settings)?;
     for part in &PARTS {
         if options.only.as_ref().is_some_and(|only| only != part.name) || results.is_done(part.name) {
@@ -182,6 +182,12 @@ fn connect(address: SocketAddr, database: &str, mode: Option<&str>) -> io::Resul
     Ok(client)
 }
 
+/// Upstream's rows, in the order that the statement asks for.
+fn answer(upstream: &mut Client, sql: &str) -> io::Result<Answer> {
+    let reply = upstream.query(&query_message(sql))?;
+    Ok(Answer::of(reply, &sorted_by(sql, &column_names(reply))))
+}
+
 /// The time of one statement.
 fn timed(client: &mut Client, sql: &str) -> io::Result<Duration> {
     let message = query_message(sql);
@@ -197,7 +203,7 @@ fn settle(freshet: &mut Client, upstream: &mut Client, text: impl Fn(u64) -> Str
         // Not those that are timed afterwards: no reply to them is kept yet.
         let sql = text(1_000_000_000 + number);
         let message = query_message(&sql);
-        if sorted_rows(freshet.query(&message)?) != sorted_rows(upstream.query(&message)?) {
+        if !answer(upstream, &sql)?.is_of(freshet.query(&message)?) {
             return Err(io::Error::other(format!("other rows than upstream's: {sql}")));
         }
         let (route, reason) = last_route(freshet)?;

@@ -36,7 +36,7 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     let (server, mirrored) = stand.freshet(&database, &["public.grown".to_owned()])?;
     let copy = ("start and first copy", "ms");
     costs.add(size, copy, FRESHET, vec![mirrored], "");
-    costs.add_reference(size, copy, "COPY to /dev/null", copied, "");
+    costs.add_reference(size, copy, "COPY to /dev/null", vec![copied], "");
     costs.add(size, ("resident memory", "MB"), FRESHET, vec![memory_kb(server.process.id, "VmRSS") as f64 / 1e3], "");
 
     let mut session = connect(server.address, &database, Some("session"))?;

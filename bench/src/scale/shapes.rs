@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use crate::process::memory_kb;
 use crate::scale::costs::Costs;
-use crate::scale::{FRESHET, SESSION, Stand, UPSTREAM, connect, settle, timed};
+use crate::scale::{FRESHET, SESSION, Stand, UPSTREAM, answer, connect, settle, timed};
 use crate::servers::last_route;
-use crate::wire::{Client, query_message, sorted_rows};
+use crate::wire::{Client, query_message};
 
 /// The shape is in the name of the column; other numbers are other literals.
 fn text(shape: u64, n: u64) -> String {
@@ -63,7 +63,7 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
 
 fn compare(session: &mut Client, upstream: &mut Client, sql: &str) -> io::Result<()> {
     let message = query_message(sql);
-    if sorted_rows(session.query(&message)?) == sorted_rows(upstream.query(&message)?) {
+    if answer(upstream, sql)?.is_of(session.query(&message)?) {
         return Ok(());
     }
     Err(io::Error::other(format!("other rows than upstream's: {sql}")))

@@ -14,6 +14,7 @@ use crate::console::say;
 use crate::load::{self, Allowed, Connection, Load, Measured};
 use crate::process::processor_time_of_family;
 use crate::results::Results;
+use crate::rows::sorted_by;
 use crate::series::Series;
 use crate::servers::{Server, last_route};
 use crate::throughput::systems::{
@@ -21,7 +22,8 @@ use crate::throughput::systems::{
     UPSTREAM, messages,
 };
 use crate::throughput::workloads::{Kind, Workload};
-use crate::wire::{Client, sorted_rows};
+use crate::wire::{Answer, Client, column_names, query_message};
+use crate::{parts, poolers};
 
 pub(crate) struct Options {
     pub(crate) threads: usize,
@@ -41,15 +43,21 @@ const QUICK: [&str; 5] = ["point_read", "aggregate", "full_scan", "insert", "mix
 
 /// Runs the suite and prints its tables; an error if any reply was wrong.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
+    parts::check(options.only.as_deref(), workloads::all().iter().map(|workload| workload.name))?;
     say("starting PostgreSQLs and loading the tables");
     let systems = Systems::start(if options.is_quick { Extent::Quick } else { Extent::Full })?;
-    let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", systems.version())];
+    let mut versions = vec![("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", systems.version())];
+    versions.extend(poolers::versions());
     let settings = [
         ("threads", options.threads.to_string()),
         ("seconds", options.seconds.to_string()),
         ("rounds", options.rounds.to_string()),
+        systems.configuration(),
     ];
     let mut results = Results::open(options.results.as_deref(), "throughput", &versions, &settings)?;
+    for (system, reason) in &systems.missing {
+        results.skip(system, reason)?;
+    }
     let mut inserted = 0;
     for workload in workloads::all() {
         let is_wanted = match &options.only {
@@ -69,6 +77,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
             report(&case, &measured, &mut results)?;
         }
     }
+    systems.check_receiver()?;
     let rows = systems.count("bench_ins")?;
     if rows != inserted {
         return Err(io::Error::other(format!("{inserted} INSERTs were acknowledged, {rows} rows are there")));
@@ -85,7 +94,7 @@ fn one_workload(
 ) -> io::Result<Vec<Series>> {
     say(&format!("{} {}: learning the answers", workload.name, protocol.name()));
     let messages = messages(workload, protocol);
-    let (allowed, replies) = learn(systems, &messages, workload.kind, inserted)?;
+    let (allowed, replies) = learn(systems, &messages, workload, inserted)?;
     let load = Load { units: &messages.units, allowed: &allowed, depth: 1 };
     let mut targets = systems.targets(protocol)?;
     let file = systems.folder.path().join("replies.json");
@@ -104,6 +113,10 @@ fn one_workload(
         let named = |error: io::Error| io::Error::other(format!("{}: {error}", target.system));
         connections.push(open(target, &messages, &load, workload.kind, options.threads, inserted).map_err(named)?);
     }
+    // By now every write has been made in every PostgreSQL: what was there before would be stale.
+    let allowed: Vec<Allowed> = allowed.into_iter().map(|mut answers| answers.split_off(answers.len() - 1)).collect();
+    let load = Load { units: &messages.units, allowed: &allowed, depth: 1 };
+    systems.check_receiver()?;
     let series = |target: &Target| Series {
         note: routes.get(target.system).cloned().unwrap_or_default(),
         ..Series::new(target.system)
@@ -149,19 +162,28 @@ fn inserts(kind: Kind) -> bool {
 /// Each unit's rows by PostgreSQL, and replies for the ceilings as pairs of bytes.
 type Learnt = (Vec<Allowed>, Vec<(Vec<u8>, Vec<u8>)>);
 
-fn learn(systems: &Systems, messages: &Messages, kind: Kind, inserted: &mut u64) -> io::Result<Learnt> {
+fn learn(systems: &Systems, messages: &Messages, workload: &Workload, inserted: &mut u64) -> io::Result<Learnt> {
+    let kind = workload.kind;
     let mut client = Client::connect(systems.upstream(), "postgres", DATABASE)?;
     let mut replies = Vec::new();
     for message in &messages.first {
         replies.push((message.clone(), client.query(message)?.to_vec()));
     }
+    // A reply to a prepared statement does not name its columns.
+    let mut orders = Vec::new();
+    for statement in &workload.statements {
+        let text = statement.text();
+        let is_sorted = text.contains("ORDER BY");
+        let names = if is_sorted { column_names(client.query(&query_message(&text))?) } else { Vec::new() };
+        orders.push(sorted_by(&text, &names));
+    }
     let mut allowed: Vec<Allowed> = vec![Vec::new(); messages.units.len()];
     // Where some units write, reads before and after them differ.
     let passes = if kind == Kind::Mixed { 2 } else { 1 };
     for pass in 1..=passes {
-        for (unit, allowed) in messages.units.iter().zip(&mut allowed) {
+        for ((unit, allowed), order) in messages.units.iter().zip(&mut allowed).zip(&orders) {
             let reply = client.query(unit)?;
-            allowed.push(sorted_rows(reply));
+            allowed.push(Answer::of(reply, order));
             if pass == passes {
                 replies.push((unit.clone(), reply.to_vec()));
             }

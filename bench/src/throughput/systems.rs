@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::poolers::{start_pgbouncer, start_pgpool};
 use crate::process::{Process, postmaster};
-use crate::servers::{Server, address, start_standby, wait_until_mirrored};
+use crate::servers::{Server, address, configuration, start_standby, wait_for, wait_until_mirrored};
 use crate::throughput::workloads::{self, Statement, Workload};
 use crate::wire::{Client, query_message};
 
@@ -39,6 +39,8 @@ pub(crate) struct Systems {
     freshet: Server,
     /// PgBouncer and pgpool-II, where they are installed.
     poolers: Vec<(&'static str, Process, SocketAddr)>,
+    /// And why one of them takes no part.
+    pub(crate) missing: Vec<(&'static str, String)>,
     _receiver: Process,
     pub(crate) folder: TempDir,
 }
@@ -82,14 +84,20 @@ impl Systems {
                      -o proto_version=1 -o publication_names=bench";
         let arguments: Vec<_> = ["-d", &url].into_iter().chain(flags.split_whitespace()).map(Into::into).collect();
         let receiver = Process::start(binaries().join("pg_recvlogical"), &arguments, &log)?;
+        wait_for(|| is_followed(&followed), "the receiver")?;
         let cheapest = Server::start(&["serve-cheapest", &address(&followed).to_string()], &log)?;
         let pgbouncer = start_pgbouncer(folder.path(), "127.0.0.1", followed.port(), DATABASE, &log)?;
         let pgpool = match extent {
             Extent::Full => start_pgpool(folder.path(), "127.0.0.1", followed.port(), &log)?,
-            Extent::Quick => None,
+            Extent::Quick => Err("not in a quick run".into()),
         };
-        let named = |name| move |(process, address)| (name, process, address);
-        let poolers = pgbouncer.map(named(PGBOUNCER)).into_iter().chain(pgpool.map(named(PGPOOL))).collect();
+        let (mut poolers, mut missing) = (Vec::new(), Vec::new());
+        for (name, started) in [(PGBOUNCER, pgbouncer), (PGPOOL, pgpool)] {
+            match started {
+                Ok((process, address)) => poolers.push((name, process, address)),
+                Err(reason) => missing.push((name, reason)),
+            }
+        }
         let tables = workloads::tables();
         let names: Vec<String> = tables.iter().map(|table| format!("public.{}", table.name)).collect();
         let freshet = Server::start(&["serve-freshet", &mirrored.url(DATABASE), &names.join(",")], &log)?;
@@ -101,11 +109,27 @@ impl Systems {
             }
             Extent::Quick => None,
         };
-        Ok(Self { plain, followed, mirrored, standby, cheapest, freshet, poolers, _receiver: receiver, folder })
+        Ok(Self {
+            plain,
+            followed,
+            mirrored,
+            standby,
+            cheapest,
+            freshet,
+            poolers,
+            missing,
+            _receiver: receiver,
+            folder,
+        })
     }
 
     pub(crate) fn version(&self) -> String {
         self.plain.psql("postgres", "SHOW server_version")
+    }
+
+    /// All of them have the same.
+    pub(crate) fn configuration(&self) -> (&'static str, String) {
+        configuration(&self.plain)
     }
 
     pub(crate) fn upstream_url(&self) -> String {
@@ -154,6 +178,11 @@ impl Systems {
         Ok(targets)
     }
 
+    /// An error where nobody follows the PostgreSQL that is the reference for that: writes there would be too cheap.
+    pub(crate) fn check_receiver(&self) -> io::Result<()> {
+        if is_followed(&self.followed) { Ok(()) } else { Err(io::Error::other("pg_recvlogical no longer follows")) }
+    }
+
     /// Rows of a table in each cluster, all added up.
     pub(crate) fn count(&self, table: &str) -> io::Result<u64> {
         let standby = self.standby.iter().map(|(_, cluster)| cluster);
@@ -161,6 +190,13 @@ impl Systems {
         let count = |cluster: &Cluster| cluster.psql(DATABASE, &format!("SELECT count(*) FROM {table}")).parse::<u64>();
         clusters.map(|cluster| count(cluster).map_err(io::Error::other)).sum()
     }
+}
+
+/// Whether the receiver gets changes from its slot.
+fn is_followed(cluster: &Cluster) -> bool {
+    let sql = "SELECT count(*) FROM pg_stat_replication r JOIN pg_replication_slots s ON s.active_pid = r.pid \
+               WHERE s.slot_name = 'bench' AND r.state = 'streaming'";
+    cluster.psql("postgres", sql) == "1"
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,13 +15,14 @@ use freshet_bench_duckdb::{Database, DuckDb};
 use freshet_tests::cluster::Cluster;
 
 use crate::console::{print, say};
+use crate::parts;
 use crate::process::{postmaster, processor_time, processor_time_of_family};
 use crate::reference;
 use crate::results::{Better, Results};
-use crate::rows::{Same, compare};
-use crate::servers::{Server, last_route, settle, sizes, wait_until_mirrored};
+use crate::rows::{Same, compare, sorted_by};
+use crate::servers::{Server, configuration, last_route, settle, sizes, wait_until_mirrored};
 use crate::spread::{geometric_mean, paired, spread};
-use crate::wire::{Client, query_message, rows};
+use crate::wire::{Client, column_names, query_message, rows};
 
 pub(crate) struct Options {
     pub(crate) scale: f64,
@@ -39,13 +40,18 @@ const DUCKDB: &str = "DuckDB in process";
 
 /// Runs the suite and prints its table; an error if a row differs.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    let duckdb = reference::load();
+    parts::check(options.only.as_deref(), (1..=queries::ALL.len()).map(|number| format!("q{number}")))?;
+    let (duckdb, missing) = reference::load();
     let cluster = Cluster::start(&["shared_buffers=1GB", "max_wal_size=8GB", "work_mem=64MB"]);
     let version = cluster.psql("postgres", "SHOW server_version");
     let of_duckdb = reference::version(duckdb.as_ref());
     let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version), ("DuckDB", of_duckdb)];
-    let settings = [("scale", options.scale.to_string()), ("rounds", options.rounds.to_string())];
+    let settings =
+        [("scale", options.scale.to_string()), ("rounds", options.rounds.to_string()), configuration(&cluster)];
     let mut results = Results::open(options.results.as_deref(), "tpch", &versions, &settings)?;
+    if let Some(reason) = missing {
+        results.skip("DuckDB", &reason)?;
+    }
     let stand = Stand::start(options, cluster, duckdb.as_ref())?;
     print(&format!(
         "\n{:5} {:>12} {:>12} {:>15} {:>18} {:>20} {:>20}  answered by",
@@ -147,18 +153,21 @@ fn one_query(options: &Options, stand: &Stand, sql: &str) -> io::Result<Measured
         number += 1;
         format!("SELECT * FROM ({sql}) AS answer LIMIT {number}")
     };
-    let expected = rows(direct.query(&query_message(&next()))?);
+    let reply = direct.query(&query_message(sql))?;
+    let (expected, order) = (rows(reply), sorted_by(sql, &column_names(reply)));
     settle(&mut through, &mut next, &["local"], Duration::from_secs(10))?;
     settle(&mut through, || sql.to_owned(), &["hit"], Duration::from_secs(10))?;
     let differ = |system: &str, difference| io::Error::other(format!("{system}: {difference}"));
+    let check = |system: &str, reply: &[u8]| {
+        compare(&expected, &rows(reply), Same::All, &order).map_err(|difference| differ(system, difference))
+    };
     for text in [next(), sql.to_owned()] {
-        let found = rows(through.query(&query_message(&text))?);
-        compare(&expected, &found, Same::All).map_err(|difference| differ(FRESHET, difference))?;
+        check(FRESHET, through.query(&query_message(&text))?)?;
     }
     let mut all: Vec<Series> = [UPSTREAM, FRESHET, AGAIN].map(Series::new).into();
     if let Some(duckdb) = &stand.duckdb {
         let found = duckdb.rows(sql).map_err(io::Error::other)?;
-        compare(&expected, &found, Same::All).map_err(|difference| differ(DUCKDB, difference))?;
+        compare(&expected, &found, Same::All, &order).map_err(|difference| differ(DUCKDB, difference))?;
         all.push(Series::new(DUCKDB));
     }
     let mut route = (String::new(), String::new());
@@ -168,14 +177,17 @@ fn one_query(options: &Options, stand: &Stand, sql: &str) -> io::Result<Measured
             let series = &mut all[at];
             let text = if series.system == AGAIN { sql.to_owned() } else { next() };
             let (before, began) = (stand.processor_time(series.system), Instant::now());
-            match (series.system, &stand.duckdb) {
-                (DUCKDB, Some(duckdb)) => drop(duckdb.query(&text).map_err(io::Error::other)?),
-                (UPSTREAM, _) => drop(direct.query(&query_message(&text))?.len()),
-                _ => drop(through.query(&query_message(&text))?.len()),
-            }
+            let reply = match (series.system, &stand.duckdb) {
+                (DUCKDB, Some(duckdb)) => duckdb.query(&text).map(|_| None).map_err(io::Error::other)?,
+                (UPSTREAM, _) => Some(direct.query(&query_message(&text))?),
+                _ => Some(through.query(&query_message(&text))?),
+            };
             series.times.push(began.elapsed().as_secs_f64() * 1e3);
             let used = stand.processor_time(series.system).saturating_sub(before);
             series.processor.push(used.as_secs_f64() * 1e3);
+            if let Some(reply) = reply {
+                check(series.system, reply)?;
+            }
             if series.system == FRESHET {
                 route = last_route(&mut through)?;
             }
