@@ -127,14 +127,53 @@ fn a_block_has_one_moment_and_it_is_upstreams() {
     clocks.bracketed("SELECT now()", false);
     clocks.through.simple("BEGIN").expect("answers");
     let first = text(&clocks.through.simple("SELECT now()").expect("answers"));
+    assert_eq!(clocks.through.last().expect("answers").0, "local");
+    // Upstream was asked for it.
+    clocks.through.simple("SET freshet.route = 'relay'").expect("answers");
+    let upstreams = text(&clocks.through.simple("SELECT now()").expect("answers"));
+    assert_eq!(clocks.through.last().expect("answers").0, "relay");
+    assert_eq!(first, upstreams);
+    clocks.through.simple("SET freshet.route = 'auto'").expect("answers");
+    let again = text(&clocks.through.extended("SELECT now()", &[], 0).expect("answers"));
+    assert_eq!((first.clone(), "local"), (again, &*clocks.through.last().expect("answers").0));
+    clocks.through.simple("SELECT statement_timestamp()").expect("answers");
     let (route, reason) = clocks.through.last().expect("answers");
-    assert_eq!(route, "relay");
-    assert!(reason.starts_with("volatile"), "{reason}");
-    let again = text(&clocks.through.simple("SELECT now()").expect("answers"));
-    assert_eq!(first, again);
+    assert!(route == "relay" && reason.starts_with("volatile"), "{route} {reason}");
     clocks.through.simple("COMMIT").expect("answers");
+    clocks.through.simple("BEGIN").expect("answers");
+    assert_ne!(text(&clocks.through.simple("SELECT now()").expect("answers")), first);
+    clocks.through.simple("COMMIT AND CHAIN").expect("answers");
+    let chained = text(&clocks.through.simple("SELECT now()").expect("answers"));
+    assert_eq!(clocks.through.last().expect("answers").0, "local");
+    clocks.through.simple("SET freshet.route = 'relay'").expect("answers");
+    assert_eq!(text(&clocks.through.simple("SELECT now()").expect("answers")), chained);
+    clocks.through.simple("SET freshet.route = 'auto'").expect("answers");
+    clocks.through.simple("ROLLBACK").expect("answers");
     // Statements of one string are one transaction, too.
     let both = clocks.through.simple("SELECT now(); SELECT now()").expect("answers");
     let rows = both.rows();
     assert_eq!((rows.len(), &rows[0]), (2, &rows[1]));
+}
+
+/// As drivers send it that begin a transaction before each statement: verified there, and answered there.
+#[test]
+fn a_statement_that_comes_in_blocks_alone_is_verified_there() {
+    let mut clocks = Clocks::start(
+        "CREATE TABLE seen (id int PRIMARY KEY, at timestamptz);
+         INSERT INTO seen SELECT n, now() - n * interval '1 hour' FROM generate_series(1, 100) n",
+    );
+    let sql = "SELECT count(*), max(at) FROM seen WHERE at > now() - interval '1 day'";
+    let limit = Instant::now() + WAIT;
+    loop {
+        clocks.through.simple("BEGIN").expect("answers");
+        let reply = clocks.through.simple(sql).expect("answers");
+        let last = clocks.through.last().expect("answers");
+        clocks.through.simple("ROLLBACK").expect("answers");
+        assert_eq!(reply.text(), clocks.direct.simple(sql).expect("answers").text());
+        if last.0 == "local" {
+            break;
+        }
+        assert!(Instant::now() < limit, "{last:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -524,6 +524,8 @@ pub struct BoundQuery {
     pub views: Vec<TableUse>,
     /// Uses now() or its kin: never cached; needs upstream's time.
     pub uses_time: bool,
+    /// That of the statement, not that of its transaction.
+    pub uses_statement_time: bool,
     /// Parsed a literal whose meaning depends on TimeZone, DateStyle or IntervalStyle (folded at parse time).
     pub folds_settings: bool,
     /// Texts in the definitions of views and functions that may be names of zones.
@@ -651,6 +653,7 @@ impl<'a> Binder<'a> {
             tables,
             views,
             uses_time: self.uses_statement_time.is_some(),
+            uses_statement_time: self.uses_statement_time == Some(true),
             folds_settings: self.folds_settings,
             zone_names: std::mem::take(&mut self.zone_names),
         })

@@ -236,6 +236,7 @@ fn run_as(
         tables: vec![],
         views: Vec::new(),
         uses_time: false,
+        uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
     };
@@ -611,6 +612,7 @@ fn memory_is_limited_and_cancelling_stops() {
         tables: vec![],
         views: Vec::new(),
         uses_time: false,
+        uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
     };
@@ -639,6 +641,7 @@ fn build_sides_are_reused_for_the_same_version_only() {
         tables: vec![],
         views: Vec::new(),
         uses_time: false,
+        uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
     };

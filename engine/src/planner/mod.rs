@@ -38,6 +38,7 @@ pub struct Plan {
     pub tables: Vec<TableUse>,
     pub views: Vec<TableUse>,
     pub uses_time: bool,
+    pub uses_statement_time: bool,
     pub folds_settings: bool,
     /// The outermost sort's first rows, up to where its limit ends, and all that are equal to the last of them by its keys.
     pub with_ties: bool,
@@ -127,6 +128,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
         tables: query.tables,
         views: query.views,
         uses_time: query.uses_time,
+        uses_statement_time: query.uses_statement_time,
         folds_settings: query.folds_settings,
         with_ties: false,
     })
@@ -317,7 +319,7 @@ fn translate_call(call: AggregateCall, arguments: &mut Vec<BoundExpr>) -> Call {
 pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason> {
     let root = translate(query.root)?;
     let commons = query.commons.into_iter().map(translate).collect::<Result<_, _>>()?;
-    let BoundQuery { output, parameters, tables, views, uses_time, folds_settings, .. } = query;
+    let BoundQuery { output, parameters, tables, views, uses_time, uses_statement_time, folds_settings, .. } = query;
     Ok(Plan {
         root,
         commons,
@@ -328,6 +330,7 @@ pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason>
         tables,
         views,
         uses_time,
+        uses_statement_time,
         folds_settings,
         with_ties: false,
     })

@@ -71,6 +71,7 @@ fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
         tables: vec![],
         views: Vec::new(),
         uses_time: false,
+        uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
     };
@@ -160,6 +161,7 @@ fn equalities_of_one_class_lead_from_every_member_to_every_other() {
         tables: vec![],
         views: vec![],
         uses_time: false,
+        uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
     };

@@ -60,6 +60,9 @@ impl<A: Answerer> Session<A> {
                     self.machine.tracker.probed(&probed, &self.context.interner, self.probed_version);
                     self.machine.state.settings = None;
                     self.machine.state.version = Some((probed.version, probed.role));
+                    if self.machine.state.status == TransactionStatus::InTransaction {
+                        self.machine.state.transaction.time = Some(probed.transaction_time);
+                    }
                     self.note_opaque();
                 }
                 Event::Probed(Err(error)) => self.probe_failed(error),

@@ -191,6 +191,8 @@ struct Request<'a> {
     route: RouteSetting,
     /// See [`SessionState::has_upstreams_clock`].
     has_upstreams_clock: bool,
+    /// See [`SessionState::transaction_time`].
+    transaction_time: Option<i64>,
     /// The catalog that the search path and the role's name are as of.
     catalog_version: u64,
     /// The state of upstream's configuration that the settings are as of.
@@ -198,6 +200,9 @@ struct Request<'a> {
 }
 
 /// What `SHOW freshet.last` gives as the freshness of an answer from a pinned snapshot.
+/// Why a statement goes upstream that needs the now() of its block.
+pub(super) const TRANSACTION_TIME: &str = "the time of a transaction that began upstream";
+
 const PINNED: &str = "snapshot";
 
 impl<'a> Request<'a> {
@@ -217,6 +222,7 @@ impl<'a> Request<'a> {
             choice: state.snapshot.as_deref(),
             route: state.route,
             has_upstreams_clock: state.has_upstreams_clock(),
+            transaction_time: state.transaction_time(),
             catalog_version: state.catalog_version,
             configuration: state.configuration,
         }
@@ -426,7 +432,13 @@ impl LocalAnswerer {
             None => self.acquire_for_keys(request, mode, relations, keys).await?,
         };
         let is_of_plan = served.snapshot.catalog.version == prepared.catalog_version;
-        if is_of_plan { Ok(served) } else { Err(UpstreamReason::CatalogChanged) }
+        if !is_of_plan {
+            return Err(UpstreamReason::CatalogChanged);
+        }
+        Ok(match request.transaction_time.filter(|_| uses_time && request.choice.is_none()) {
+            Some(time) => Served { statement_time: Some(time), ..served },
+            None => served,
+        })
     }
 
     fn counters(&mut self, prepared: &Arc<Prepared>, shared: Option<&Shared>) -> Arc<ShapeStatistics> {
@@ -457,8 +469,13 @@ impl LocalAnswerer {
         if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
             return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
         }
-        if prepared.plan.uses_time && request.has_upstreams_clock && request.choice.is_none() {
-            return Err(refuse(UpstreamReason::Volatile("the time of a transaction that began upstream".into())));
+        let has_time = request.transaction_time.is_some() && !prepared.plan.uses_statement_time;
+        if prepared.plan.uses_time && request.has_upstreams_clock && request.choice.is_none() && !has_time {
+            if prepared.plan.uses_statement_time {
+                return Err(refuse(UpstreamReason::Volatile("the time of a statement in a transaction".into())));
+            }
+            // The session asks for it, and then once more here.
+            return Err(Relay::because(UpstreamReason::Volatile(TRANSACTION_TIME.into())));
         }
         Ok(())
     }
@@ -502,7 +519,8 @@ impl LocalAnswerer {
             };
         }
         let formats = formats(request.unit, &prepared.plan);
-        let oracle = Oracle::new(&self.local, prepared, request.settings, parameters.to_vec(), formats, before);
+        let (parameters, time) = (parameters.to_vec(), request.transaction_time);
+        let oracle = Oracle::new(&self.local, prepared, request.settings, parameters, formats, before, time);
         let mut relay = refuse(reason);
         relay.observer = Some(Box::new(oracle));
         Err(relay)

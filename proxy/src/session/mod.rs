@@ -420,9 +420,24 @@ impl<A: Answerer> Session<A> {
                 self.probe();
                 Ok(())
             }
+            Some(Outcome::Relay(relay)) if self.lacks_time(&relay) => {
+                self.probe();
+                Ok(())
+            }
             Some(Outcome::Relay(relay)) => self.relay_unless_strict(started, effect, relay),
             None => self.cancel(started),
         }
+    }
+
+    /// Only the block's now() is missing, which a probe tells: to ask costs less than the statement, once for all of the block.
+    fn lacks_time(&self, relay: &Relay) -> bool {
+        let Machine { state, tracker, .. } = &self.machine;
+        matches!(&relay.reason, UpstreamReason::Volatile(what) if what == local::TRANSACTION_TIME)
+            && state.status == TransactionStatus::InTransaction
+            && !state.shares_transaction
+            && state.transaction.time.is_none()
+            && self.may_ask()
+            && tracker.may_probe_inside()
     }
 
     /// Brings the settings up to date with what was followed, and with upstream's configuration and catalog.

@@ -49,6 +49,8 @@ struct Execution {
     formats: Vec<Format>,
     /// From the barrier before.
     before: Served,
+    /// now(), where it is known.
+    transaction_time: Option<i64>,
     /// How often upstream's configuration had been seen to change by then.
     configuration: u64,
     /// Only the first rows were asked for.
@@ -64,9 +66,11 @@ impl Oracle {
         parameters: Vec<Value>,
         formats: Vec<Format>,
         before: Served,
+        transaction_time: Option<i64>,
     ) -> Self {
         let configuration = local.freshness.configuration_changes();
-        let execution = Some(Execution { parameters, formats, before, configuration, is_suspended: false });
+        let execution =
+            Some(Execution { parameters, formats, before, transaction_time, configuration, is_suspended: false });
         Self { execution, ..Self::of_description(local, prepared, settings) }
     }
 
@@ -211,7 +215,7 @@ async fn compare_rows(
     let Some((after, state)) = state.filter(|_| is_configured_alike) else { return local.audit.inconclusive() };
     let snapshot = Arc::clone(&execution.before.snapshot);
     let freshness = local.freshness.clone();
-    let upstreams = Upstreams { reply, is_described, state, time: after.statement_time };
+    let upstreams = Upstreams { reply, is_described, state, time: execution.transaction_time.or(after.statement_time) };
     let judge = move || judge(&local, &prepared, &settings, &execution, &upstreams);
     let judge = Arc::new(judge);
     for _ in 0..=ORDER_QUESTIONS_MAX {
@@ -259,7 +263,7 @@ struct Upstreams {
     reply: Vec<u8>,
     is_described: bool,
     state: State,
-    /// That of the barrier after it.
+    /// Its transaction's, or that of the barrier after it.
     time: Option<i64>,
 }
 
@@ -320,7 +324,7 @@ fn judge(
     }
     let mut freedom = Freedom { order_columns: prepared.order_columns.clone(), is_limited: all.is_some() };
     let mut moving = Vec::new();
-    if prepared.plan.uses_time {
+    if prepared.plan.uses_time && execution.transaction_time.is_none() {
         // Upstream's clock stood somewhere between the two barriers': what is the same at both is compared.
         let Ok(earlier) = answer_at(&prepared.plan, execution.before.statement_time) else {
             return inconclusive();

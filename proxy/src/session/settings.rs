@@ -72,6 +72,8 @@ pub struct Probed {
     pub has_temporary_objects: bool,
     /// It listens on some channel.
     pub listens: bool,
+    /// now(), in microseconds since 2000 UTC.
+    pub transaction_time: i64,
     /// In the order of [`NAMES`].
     pub values: Vec<Arc<str>>,
 }
@@ -192,7 +194,8 @@ pub fn write_probe(out: &mut Vec<u8>) {
          WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
          pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) OR EXISTS \
          (SELECT 1 FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
-         END, EXISTS (SELECT 1 FROM pg_catalog.pg_listening_channels()), {})",
+         END, EXISTS (SELECT 1 FROM pg_catalog.pg_listening_channels()), \
+         CAST(CAST(EXTRACT(epoch FROM pg_catalog.now()) OPERATOR(pg_catalog.*) 1000000 AS pg_catalog.int8) AS pg_catalog.text), {})",
         settings.join(", ")
     );
     write_parse(out, PROBE_NAME, sql.as_bytes());
@@ -208,7 +211,7 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
     let row = Frames::new(reply).find(|frame| frame.tag == b'D')?;
     let json = data_row(row.body).next()??;
     let items: Vec<serde_json::Value> = serde_json::from_slice(json).ok()?;
-    let [role, session_user, version, path, has_temporary, listens, values @ ..] = items.as_slice() else {
+    let [role, session_user, version, path, has_temporary, listens, time, values @ ..] = items.as_slice() else {
         return None;
     };
     let text = |value: &serde_json::Value| value.as_str().map(Arc::<str>::from);
@@ -223,9 +226,13 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
         search_path: path.into_iter().filter(|schema| !schema.starts_with("pg_temp_")).collect(),
         has_temporary_objects: has_temporary.as_bool()?,
         listens: listens.as_bool()?,
+        transaction_time: time.as_str()?.parse::<i64>().ok()? - UNIX_TO_2000_US,
         values,
     })
 }
+
+/// Between the beginnings of 1970 and of 2000.
+const UNIX_TO_2000_US: i64 = 946_684_800_000_000;
 
 /// The reason of sessions that have temporary tables or types.
 pub const TEMPORARY_TABLES: &str = "temporary tables";
@@ -310,7 +317,7 @@ pub(crate) mod tests {
 
     fn reply(time_zone: &str, temporary: bool) -> Vec<u8> {
         let json = format!(
-            r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
+            r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "946684800000001", "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
             "1", "hex", "on", "off", "Default", "on", "safe_encoding", "content", "C", "C", "C", "UTF8", "150018", "notice", "read committed",
             "\"$user\", public", "0"]"#
         );

@@ -72,6 +72,8 @@ pub struct Transaction {
     /// Upstream was asked something in it, so that only upstream knows how it ends.
     pub has_relayed: bool,
     pub first_query: FirstQuery,
+    /// Its now(), in microseconds since 2000 UTC, once upstream has been asked.
+    pub time: Option<i64>,
 }
 
 /// Whose the block's first query was. After one, SET TRANSACTION is an error (PostgreSQL: variable.c, whose checks of
@@ -206,5 +208,10 @@ impl SessionState {
     /// Whether a transaction that only upstream knows the start of gives now() its value.
     pub fn has_upstreams_clock(&self) -> bool {
         self.is_in_transaction() || self.shares_transaction
+    }
+
+    /// Of the block that is open, if it is known.
+    pub fn transaction_time(&self) -> Option<i64> {
+        self.transaction.time.filter(|_| self.status == TransactionStatus::InTransaction && !self.shares_transaction)
     }
 }

@@ -86,6 +86,7 @@ impl LocalAnswerer {
         let (Ok(format), Ok(sql)) = (&settings.format, std::str::from_utf8(unit.sql)) else { return false };
         let catalog_version = state.catalog_version;
         let has_upstreams_clock = state.has_upstreams_clock();
+        let transaction_time = state.transaction_time();
         let (mode, route, configuration) = (state.freshness, state.route, state.configuration);
         let choice = state.snapshot.as_deref();
         let request = Request {
@@ -97,6 +98,7 @@ impl LocalAnswerer {
             choice,
             route,
             has_upstreams_clock,
+            transaction_time,
             catalog_version,
             configuration,
         };

@@ -191,12 +191,13 @@ impl Machine {
         };
         self.has_committed |= tag == b'C' && body == b"COMMIT\0";
         if tag == b'C'
-            && matches!(body, b"COMMIT\0" | b"ROLLBACK\0")
+            && matches!(body, b"COMMIT\0" | b"ROLLBACK\0" | b"PREPARE TRANSACTION\0")
             && matches!(front.kind, ExpectedKind::Query(_) | ExpectedKind::Execute)
         {
             // What follows in this unit may be another block. A part of one may have been rolled back, too: then upstream says
             // nothing of a query that it has not seen.
             self.state.transaction.first_query = FirstQuery::None;
+            self.state.transaction.time = None;
         }
         let is_own = front.is_own;
         let fate = if is_own { Fate::Swallow } else { Fate::Forward };
