@@ -136,6 +136,8 @@ fn a_block_has_one_moment_and_it_is_upstreams() {
     clocks.through.simple("SET freshet.route = 'auto'").expect("answers");
     let again = text(&clocks.through.extended("SELECT now()", &[], 0).expect("answers"));
     assert_eq!((first.clone(), "local"), (again, &*clocks.through.last().expect("answers").0));
+    let both = clocks.through.simple("SELECT now(); SELECT now()").expect("answers");
+    assert!(both.rows().iter().all(|row| row[0].as_deref() == Some(first.as_bytes())), "{first}");
     clocks.through.simple("SELECT statement_timestamp()").expect("answers");
     let (route, reason) = clocks.through.last().expect("answers");
     assert!(route == "relay" && reason.starts_with("volatile"), "{route} {reason}");
@@ -148,6 +150,10 @@ fn a_block_has_one_moment_and_it_is_upstreams() {
     clocks.through.simple("SET freshet.route = 'relay'").expect("answers");
     assert_eq!(text(&clocks.through.simple("SELECT now()").expect("answers")), chained);
     clocks.through.simple("SET freshet.route = 'auto'").expect("answers");
+    // Another block within one message.
+    let next = text(&clocks.through.simple("COMMIT; BEGIN; SELECT now()").expect("answers"));
+    assert_ne!(next, chained);
+    assert_eq!(text(&clocks.through.simple("SELECT now()").expect("answers")), next);
     clocks.through.simple("ROLLBACK").expect("answers");
     // Statements of one string are one transaction, too.
     let both = clocks.through.simple("SELECT now(); SELECT now()").expect("answers");

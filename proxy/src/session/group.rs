@@ -263,7 +263,7 @@ impl<A: Answerer> Session<A> {
         }
         match self.ask(&unit, state).await? {
             Some(Outcome::Local(reply)) => Ok(Decided::Answer(Answer::Reply(reply))),
-            Some(Outcome::Relay(relay)) if self.is_outdated(&relay) => Ok(Decided::Probe),
+            Some(Outcome::Relay(relay)) if self.is_outdated(&relay) || self.lacks_time(&relay) => Ok(Decided::Probe),
             Some(Outcome::Relay(relay)) => Ok(Decided::Relay(relay)),
             None => Ok(Decided::Cancelled),
         }

@@ -434,7 +434,6 @@ impl<A: Answerer> Session<A> {
         let Machine { state, tracker, .. } = &self.machine;
         matches!(&relay.reason, UpstreamReason::Volatile(what) if what == local::TRANSACTION_TIME)
             && state.status == TransactionStatus::InTransaction
-            && !state.shares_transaction
             && state.transaction.time.is_none()
             && self.may_ask()
             && tracker.may_probe_inside()

@@ -212,6 +212,6 @@ impl SessionState {
 
     /// Of the block that is open, if it is known.
     pub fn transaction_time(&self) -> Option<i64> {
-        self.transaction.time.filter(|_| self.status == TransactionStatus::InTransaction && !self.shares_transaction)
+        self.transaction.time.filter(|_| self.status == TransactionStatus::InTransaction)
     }
 }
