@@ -243,26 +243,27 @@ impl Reply {
             self.bytes.reserve(bytes);
             return Ok(());
         }
-        self.end_piece()?;
-        self.bytes = Vec::with_capacity(bytes.max(PIECE_BYTES));
-        Ok(())
+        // What is written into goes on being used: warm, and of one size, while each piece takes what it needs.
+        let piece = self.bytes.as_slice().to_vec();
+        self.bytes.clear();
+        self.bytes.reserve(bytes.max(PIECE_BYTES));
+        self.add(piece)
     }
 
     fn append(&mut self, other: Self) -> Result<(), EvalError> {
-        self.end_piece()?;
+        let piece = std::mem::replace(&mut self.bytes, other.bytes);
+        self.add(piece)?;
         self.pieces.extend(other.pieces);
         self.length += other.length;
-        self.bytes = other.bytes;
         Ok(())
     }
 
     /// Whoever holds a piece of a long reply, a client that does not read it above all, holds its share.
-    fn end_piece(&mut self) -> Result<(), EvalError> {
-        let mut bytes = std::mem::take(&mut self.bytes);
+    fn add(&mut self, mut bytes: Vec<u8>) -> Result<(), EvalError> {
         if bytes.is_empty() {
             return Ok(());
         }
-        if bytes.capacity() > CUT_FROM && bytes.capacity() - bytes.len() > bytes.len() / 4 {
+        if bytes.capacity() > CUT_FROM && bytes.capacity() - bytes.len() > bytes.len() / 16 {
             bytes.shrink_to_fit();
         }
         self.length += bytes.len();
@@ -279,7 +280,8 @@ impl Reply {
     }
 
     fn finish(mut self) -> Result<Pieces, EvalError> {
-        self.end_piece()?;
+        let last = std::mem::take(&mut self.bytes);
+        self.add(last)?;
         Ok(self.pieces.into_iter().collect())
     }
 }
