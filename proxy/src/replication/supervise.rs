@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use freshet_config::TableChoice;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::order::Orders;
-use freshet_engine::mirror::{Mirror, MirrorLimits, UpstreamTransaction};
+use freshet_engine::mirror::{Freed, Mirror, MirrorLimits, UpstreamTransaction};
 use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use parking_lot::Mutex;
@@ -127,7 +127,9 @@ struct Shared {
     applied: Applied,
     stream: ArcSwap<StreamState>,
     loaded: ArcSwap<LoadedCatalog>,
-    /// Tables that were ever wanted. Locked before anything in the mirror.
+    /// Tables that were ever wanted. Sessions ask for it, on the threads that serve them: what may wait for the stream or take long
+    /// (all in the mirror that makes versions, and freeing rows) is done without it. An entry's state is changed first, so that
+    /// nobody is served from what is about to be forgotten.
     tables: Mutex<HashMap<RelationId, Entry>>,
     /// Relations made of others that answers were asked from.
     watched: Mutex<BTreeSet<RelationId>>,
@@ -389,7 +391,7 @@ impl Replication {
         // A name of its own: an earlier life's walsender may not have noticed yet that it is alone.
         let slot = format!("{}_{epoch}", shared.name);
         self.create_slot(&mut walsender, &slot).await?;
-        shared.mirror.clear();
+        self.free(shared.mirror.clear());
         walsender.start(&slot, &publication.name).await?;
         self.load_catalog(Arc::new(Orders::new(walsender.identity.started_at))).await?;
         self.want_listed();
@@ -430,10 +432,18 @@ impl Replication {
                 entry.state = Wanted::Due(Instant::now(), "the mirror starts over".into());
             }
         }
-        shared.mirror.clear();
-        shared.announced.lock().clear();
         drop(tables);
+        // Nobody finishes a copy after this that was begun before it.
+        self.free(shared.mirror.clear());
+        shared.announced.lock().clear();
         shared.applied.reset();
+    }
+
+    /// Frees rows on a thread that nobody waits for.
+    fn free(&self, freed: Freed) {
+        if !freed.is_empty() {
+            self.shared.copiers.spawn_blocking(move || drop(freed));
+        }
     }
 
     /// Reads the catalog, drops from the mirror what is no longer as it was copied, then puts the new catalog in force.
@@ -462,17 +472,17 @@ impl Replication {
     fn adopt(&self, loaded: LoadedCatalog) {
         let shared = &self.shared;
         let mut tables = shared.tables.lock();
+        let mut forgotten = Vec::new();
         tables.retain(|relation, entry| {
             let Some(now) = loaded.tables.get(relation) else {
-                shared.mirror.forget(*relation);
+                forgotten.push(*relation);
                 return false;
             };
             match (&entry.state, &now.refusal) {
                 (Wanted::Copying { facts, .. } | Wanted::Mirrored { facts, .. }, None)
                     if facts.layout == now.layout && facts.schema == now.schema => {}
                 (Wanted::Copying { .. } | Wanted::Mirrored { .. }, refusal) => {
-                    // Before the new catalog is in force: no barrier may find it equal and the old rows still there.
-                    shared.mirror.forget(*relation);
+                    forgotten.push(*relation);
                     entry.attempt += 1;
                     entry.state = match refusal {
                         Some(refusal) => Wanted::Refused(refusal.clone()),
@@ -493,8 +503,10 @@ impl Replication {
             }
             true
         });
-        shared.loaded.store(Arc::new(loaded));
         drop(tables);
+        // Before the new catalog is in force: no barrier may find it equal and the old rows still there.
+        self.free(shared.mirror.forget(&forgotten));
+        shared.loaded.store(Arc::new(loaded));
         shared.wanted.notify_one();
     }
 
@@ -509,10 +521,11 @@ impl Replication {
             return Ok(Vec::new());
         }
         let mut tables = shared.tables.lock();
+        let mut forgotten = Vec::new();
         for (relation, entry) in tables.iter_mut() {
             if matches!(&entry.state, Wanted::Mirrored { membership, .. } if members.get(relation) != Some(membership))
             {
-                shared.mirror.forget(*relation);
+                forgotten.push(*relation);
                 entry.attempt += 1;
                 entry.state = Wanted::Due(Instant::now(), "it was taken out of the publication".into());
             }
@@ -523,6 +536,7 @@ impl Replication {
         };
         let strays = members.into_keys().filter(|relation| !is_followed(relation)).collect();
         drop(tables);
+        self.free(shared.mirror.forget(&forgotten));
         shared.wanted.notify_one();
         Ok(strays)
     }
