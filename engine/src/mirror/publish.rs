@@ -182,6 +182,7 @@ struct Table {
     handover: Option<Handover>,
     generation: Generation,
     change_log: ChangeLog,
+    /// Of the newest version, when it was made or last counted.
     bytes: usize,
     bytes_once: usize,
 }
@@ -534,6 +535,35 @@ impl Mirror {
                 published.tables.get_mut(relation).map(|table| table.demote(why.clone())).into_iter().flatten(),
             );
         }
+        freed
+    }
+
+    /// Counts the tables' bytes anew, and keeps to the cap: what reads have made beside the rows (indexes, sketches) counts, too.
+    pub fn recount(&self) -> Freed {
+        let published = self.published.read();
+        let heads =
+            published.tables.iter().filter_map(|(relation, table)| Some((*relation, Arc::clone(table.head()?))));
+        let heads: Vec<_> = heads.collect();
+        drop(published);
+        let bytes: Vec<usize> = heads.iter().map(|(_, head)| head.bytes()).collect();
+        let mut published = self.published.write();
+        for ((relation, head), bytes) in heads.iter().zip(bytes) {
+            // A newer version was counted when it was made.
+            let table = published.tables.get_mut(relation);
+            if let Some(table) = table.filter(|table| table.head().is_some_and(|now| Arc::ptr_eq(now, head))) {
+                table.bytes = bytes;
+            }
+        }
+        let is_over = published.bytes() > self.limits.bytes_max;
+        drop(published);
+        let mut freed = Freed::default();
+        if is_over {
+            let writer = self.writer.lock();
+            freed = self.demote_over_cap();
+            drop(writer);
+        }
+        // They may have been let go of meanwhile.
+        freed.rows.extend(heads.into_iter().map(|(_, head)| head).filter(|head| Arc::strong_count(head) == 1));
         freed
     }
 

@@ -893,6 +893,25 @@ fn over_the_memory_cap_the_table_with_the_fewest_reads_per_byte_becomes_tracked(
 }
 
 #[test]
+fn what_reads_make_beside_the_rows_counts_against_the_cap() {
+    let many: Vec<Row> =
+        (0..1_000).map(|id| Row { id, kind: id * 7 % 1_000, note: Some(format!("note {id}")) }).collect();
+    let schema = schema(7, by_id());
+    let alone = copy(&schema, &many).bytes();
+    let mirror = Mirror::new(MirrorLimits { bytes_max: alone + 3_000, ..MirrorLimits::default() });
+    copy_in(&mirror, &schema, &many, seen(100, &[])).expect("copied");
+    drop(mirror.recount());
+    assert_eq!(mirror.state(schema.id), Some(TableState::Mirrored));
+    let before = mirror.bytes();
+    table(&mirror, &seen(100, &[]), 7).expect("mirrored").find(&[1], &[Value::Int4(3)]);
+    assert_eq!(mirror.bytes(), before, "not counted yet");
+    drop(mirror.recount());
+    assert_eq!(mirror.state(schema.id), Some(TableState::Tracked(TrackedBecause::LacksRoom)));
+    assert!(mirror.statuses()[0].bytes_once > before + 3_000, "it is known what it would take");
+    assert_eq!(mirror.bytes(), 0);
+}
+
+#[test]
 fn a_table_may_be_tracked_from_the_start() {
     let schema = schema(7, by_id());
     let mirror = Mirror::new(MirrorLimits::default());

@@ -82,6 +82,7 @@ impl Replication {
     /// Poisoned tables are copied again, and tracked ones for which there is, or is made, room.
     fn requeue(&self) {
         let shared = &self.shared;
+        self.free(shared.mirror.recount());
         let mut tables = shared.tables.lock();
         let statuses = shared.mirror.statuses();
         let mut forgotten = Vec::new();
