@@ -274,6 +274,7 @@ impl Replication {
             address: shared.options.address.clone(),
             publication: running.publication.clone(),
             facts: facts.clone(),
+            server_version: self.loaded().catalog.server_version,
             workers: shared.options.copy_workers.max(1),
             budget: Arc::clone(&shared.budget),
             rows_copied,
