@@ -46,6 +46,8 @@ use crate::upstream::service::ServicePool;
 
 /// Tables copied at a time.
 const COPIES_MAX: usize = 2;
+/// A look at what the walsender does.
+const LOOK_MAX: Duration = Duration::from_secs(3);
 /// Pauses between lives of the stream, doubling.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(10);
@@ -576,6 +578,19 @@ impl Sink for Replication {
 
     fn applied(&self) -> Lsn {
         self.shared.mirror.applied()
+    }
+
+    async fn is_busy(&self, walsender: i32) -> bool {
+        // What it waits in for the log, for its reader, or between the two (WalSenderMain, WalSenderWaitForWAL, WalSenderWriteData). One
+        // that writes to a reader who hears nothing is not of use either.
+        const LOOK: &str = "SELECT coalesce(wait_event, '') NOT LIKE 'WalSender%' FROM pg_stat_activity
+                             WHERE pid = $1 AND backend_type = 'walsender'";
+        let looked = timeout(LOOK_MAX, async {
+            let row = self.shared.pool.connection().await?.query_opt(LOOK, &[&walsender]).await?;
+            Ok::<_, UpstreamError>(row.is_some_and(|row| row.get(0)))
+        });
+        // Upstream does not answer at all: then it is not worth waiting for either.
+        matches!(looked.await, Ok(Ok(true)))
     }
 
     async fn before_acknowledgement(&self) {
