@@ -1,7 +1,7 @@
 //! A [`Snapshot`]: the tables and the catalog that one statement sees. Never changes once made.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
@@ -43,7 +43,8 @@ impl Snapshot {
 }
 
 /// Puts partitioned tables together from their leaves; remembers the last one of each, for what is built upon it
-/// (indexes, join sides) to be found again.
+/// (indexes, join sides) to be found again. One is of use as long as all its leaves are somebody's: it holds on to their
+/// rows, but not to them, so that [`Self::sweep`] can tell when the mirror has let go of one.
 #[derive(Debug, Default)]
 pub struct Unions {
     made: Mutex<HashMap<RelationId, Made>>,
@@ -51,7 +52,7 @@ pub struct Unions {
 
 #[derive(Debug)]
 struct Made {
-    leaves: Vec<Arc<TableVersion>>,
+    leaves: Vec<Weak<TableVersion>>,
     of: Arc<Partitioned>,
     union: Arc<TableVersion>,
 }
@@ -83,19 +84,37 @@ impl Unions {
         if let Some(last) = made.get(&of.schema.id)
             && (Arc::ptr_eq(&last.of, of) || last.of == *of)
             && last.leaves.len() == leaves.len()
-            && last.leaves.iter().zip(&leaves).all(|(last, leaf)| Arc::ptr_eq(last, leaf))
+            // No other version can have the address while it is remembered.
+            && last.leaves.iter().zip(&leaves).all(|(last, leaf)| std::ptr::eq(last.as_ptr(), Arc::as_ptr(leaf)))
         {
             return Arc::clone(&last.union);
         }
         let parts = leaves.iter().zip(&of.leaves).map(|(leaf, place)| (&**leaf, &place.columns[..]));
         let union = Arc::new(TableVersion::union(Arc::clone(&of.schema), parts));
-        made.insert(of.schema.id, Made { leaves, of: Arc::clone(of), union: Arc::clone(&union) });
+        let leaves = leaves.iter().map(Arc::downgrade).collect();
+        let replaced = made.insert(of.schema.id, Made { leaves, of: Arc::clone(of), union: Arc::clone(&union) });
+        drop(made);
+        drop(replaced);
         union
+    }
+
+    /// Lets go of those that nobody can ask for any more: a leaf was forgotten, demoted or changed, or the table is not in the
+    /// catalog as it was.
+    pub fn sweep(&self, catalog: &Catalog) {
+        let is_of_use = |of: &RelationId, made: &Made| {
+            catalog.partitioned.get(of).is_some_and(|now| Arc::ptr_eq(now, &made.of) || *now == made.of)
+                && made.leaves.iter().all(|leaf| leaf.strong_count() > 0)
+        };
+        let mut made = self.made.lock();
+        let swept: Vec<Made> = made.extract_if(|of, made| !is_of_use(of, made)).map(|(_, made)| made).collect();
+        drop(made);
+        drop(swept);
     }
 
     /// Lets go of what was put together: the tables are gone, or will be other ones.
     pub fn clear(&self) {
-        self.made.lock().clear();
+        let cleared = std::mem::take(&mut *self.made.lock());
+        drop(cleared);
     }
 }
 
@@ -145,6 +164,7 @@ impl VisibilitySnapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::{ReplicaIdentity, TableSchema};
 
     #[test]
     fn a_snapshot_sees_what_is_neither_in_progress_nor_later() {
@@ -154,6 +174,43 @@ mod tests {
         assert!(VisibilitySnapshot::parse("10:20").is_none());
         assert!(VisibilitySnapshot::parse("10:20:x").is_none());
         assert!(VisibilitySnapshot::parse("10:20:").expect("empty list").in_progress.is_empty());
+    }
+
+    #[test]
+    fn a_union_is_remembered_as_long_as_its_leaves_and_its_table_are_there() {
+        let schema = |id| TableSchema {
+            id: RelationId(id),
+            schema: "public".into(),
+            name: "t".into(),
+            columns: Vec::new(),
+            primary_key: Vec::new(),
+            identity: ReplicaIdentity::Full,
+        };
+        let leaf = |id, lsn| Arc::new(TableVersion::empty(Arc::new(schema(id)), Generation(Lsn(lsn))));
+        let (root, ids) = (RelationId(1), [RelationId(2), RelationId(3)]);
+        let leaves = ids.map(|table| Leaf { table, columns: Vec::new() });
+        let schema = Arc::new(schema(1));
+        let partitioned = Partitioned { schema, levels: vec![root], leaves: leaves.into() };
+        let partitioned = HashMap::from([(root, Arc::new(partitioned))]);
+        let catalog = Arc::new(Catalog { partitioned, ..Catalog::default() });
+        let unions = Unions::default();
+        let mut tables = HashMap::from([(ids[0], leaf(2, 10)), (ids[1], leaf(3, 10))]);
+        let union = |tables: &HashMap<RelationId, Arc<TableVersion>>| {
+            let snapshot = Snapshot { catalog: Arc::clone(&catalog), tables: tables.clone(), ..Snapshot::default() };
+            let completed = unions.complete(Arc::new(snapshot), &[root]).expect("all are known");
+            Arc::downgrade(&completed.tables[&root])
+        };
+        let made = union(&tables);
+        unions.sweep(&catalog);
+        assert!(made.strong_count() > 0 && Weak::ptr_eq(&made, &union(&tables)), "put together once");
+        tables.insert(ids[1], leaf(3, 20));
+        unions.sweep(&catalog);
+        assert_eq!(made.strong_count(), 0, "a leaf is gone");
+        let made = union(&tables);
+        unions.sweep(&catalog);
+        assert!(made.strong_count() > 0);
+        unions.sweep(&Catalog::default());
+        assert_eq!(made.strong_count(), 0, "the table is gone");
     }
 
     #[test]

@@ -514,6 +514,91 @@ async fn losses_are_noticed_at_once_and_mended_and_nothing_is_left_behind() {
     assert_eq!(dropped, ["freshet_0123456789ab"]);
 }
 
+fn signal(signal: &str, process: i32) {
+    let sent = std::process::Command::new("kill").args([signal, &process.to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "kill {signal} {process}");
+}
+
+/// Ends what it was stopped in the middle of.
+struct Stopped(i32);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        signal("-CONT", self.0);
+    }
+}
+
+/// The walsender, and whether it does something else than wait.
+async fn walsender(client: &Client) -> (i32, bool) {
+    let look = "SELECT pid, coalesce(wait_event, '') NOT LIKE 'WalSender%' FROM pg_stat_activity WHERE backend_type = 'walsender'";
+    let row = client.query_one(look, &[]).await.unwrap();
+    (row.get(0), row.get(1))
+}
+
+/// A walsender that decodes what nobody here has asked for says nothing for long: it is not taken for dead, nothing is copied again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_walsender_that_is_busy_is_waited_for_and_one_that_is_stopped_is_not() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE bulk (a int, b text)");
+    let mirror = Mirrored::start(&cluster, &database, TableChoice::List(vec!["t".into()])).await;
+    let t = mirror.mirrored("t").await;
+    let (client, other) = (mirror.client().await, mirror.client().await);
+    let restarts = || mirror.freshness.report().stream.restarts;
+    let read = || mirror.freshness.acquire(FreshnessMode::Exact, std::slice::from_ref(&t), NO_BARRIER);
+    let before = restarts();
+
+    let writing = tokio::spawn(async move {
+        let bulk = "INSERT INTO bulk SELECT n, md5(n::text) FROM generate_series(1, 1000000) n";
+        client.batch_execute(bulk).await.unwrap();
+        client
+    });
+    let started = Instant::now();
+    let stopped = loop {
+        assert!(started.elapsed() < Duration::from_secs(30), "it is never found busy");
+        if let (process, true) = walsender(&other).await {
+            signal("-STOP", process);
+            let stopped = Stopped(process);
+            // It may have come to its end just then.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if walsender(&other).await.1 {
+                break stopped;
+            }
+        }
+    };
+    let client = writing.await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (1)").await.unwrap();
+    let until = Instant::now() + Duration::from_secs(14);
+    while Instant::now() < until {
+        assert!(read().await.is_err(), "it has not come here");
+    }
+    assert_eq!(restarts(), before, "it was busy: {:?}", mirror.freshness.report());
+    drop(stopped);
+    assert_eq!(rows(&mirror.exact(&[t]).await.snapshot, t), ["Int4(1)"]);
+    assert_eq!(restarts(), before);
+
+    // Stopped where it has nothing to do.
+    let started = Instant::now();
+    while walsender(&other).await.1 {
+        assert!(started.elapsed() < Duration::from_secs(30), "it is always busy");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (process, _) = walsender(&other).await;
+    signal("-STOP", process);
+    let stopped = Stopped(process);
+    client.batch_execute("INSERT INTO t VALUES (2)").await.unwrap();
+    let started = Instant::now();
+    while restarts() == before {
+        if let Ok(served) = read().await {
+            assert_eq!(rows(&served.snapshot, t), ["Int4(1)", "Int4(2)"], "never stale");
+        }
+        assert!(started.elapsed() < Duration::from_secs(25), "it is waited for: {:?}", mirror.freshness.report());
+    }
+    assert_eq!(rows(&mirror.exact(&[t]).await.snapshot, t), ["Int4(1)", "Int4(2)"]);
+    drop(stopped);
+    mirror.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn session_mode_waits_only_after_writes_and_never_sees_time_run_backwards() {
     let cluster = Cluster::shared();

@@ -1,6 +1,6 @@
-//! One transaction's changes to one table → a [`TableDelta`] on the table's newest version.
+//! The changes of one transaction, or of several in a row, to one table → a [`TableDelta`] on the table's newest version.
 //!
-//! Rows that the transaction makes stay in their wire form until the end, found by the bytes of their key: a value has
+//! Rows that they make stay in their wire form until the end, found by the bytes of their key: a value has
 //! one binary form, so equal bytes are the same stored value. Only what is left of them is decoded into columns.
 //! A row is identified as PostgreSQL does (PostgreSQL: Publication, replica identity): by key, or under FULL by the
 //! whole row, of which any one of several equal rows will do.
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::assemble::{Binding, OldSpan, RowChange, TableChanges, TupleSpan};
+use super::assemble::{Binding, OldSpan, RowChange, TableChanges};
 use super::pgoutput::{Cell, TupleBytes};
 use crate::catalog::ReplicaIdentity;
 use crate::planted::{Bug, is_planted};
@@ -22,31 +22,37 @@ use crate::types::{FormatSettings, Value, binary, text};
 /// Why a table can no longer be followed.
 pub type PoisonReason = Cow<'static, str>;
 
-/// The net effect of `changes` on `base`.
+const OTHER_IDENTITY: PoisonReason = Cow::Borrowed("an old row of another replica identity");
+
+/// The net effect on `base` of the changes of these transactions, in their order; `binding` is of the layout that all of them have.
 pub fn delta_of(
     base: &Arc<TableVersion>,
     binding: &Binding,
-    changes: &TableChanges,
+    transactions: &[&TableChanges],
 ) -> Result<TableDelta, PoisonReason> {
-    if let Some(why) = changes.lost {
-        return Err(why.into());
-    }
-    let mut rows = TransactionRows::new(base, binding, changes);
-    for change in &changes.changes {
-        match *change {
-            RowChange::Insert { new } => rows.insert(new)?,
-            RowChange::Update { old, new } => rows.update(old, new)?,
-            RowChange::Delete { old } => rows.delete(old)?,
-            RowChange::Truncate => rows.truncate(),
+    let mut rows = TransactionRows::new(base, binding);
+    for &changes in transactions {
+        if let Some(why) = changes.lost {
+            return Err(why.into());
+        }
+        for change in &changes.changes {
+            match *change {
+                RowChange::Insert { new } => rows.insert(changes.tuple(new))?,
+                RowChange::Update { old, new } => {
+                    let old = old.map(|old| rows.old_tuple(changes, old)).transpose()?;
+                    rows.update(old, changes.tuple(new))?;
+                }
+                RowChange::Delete { old } => rows.delete(rows.old_tuple(changes, old)?)?,
+                RowChange::Truncate => rows.truncate(),
+            }
         }
     }
     rows.finish()
 }
 
-/// The transaction's own rows and what it has done to the base.
+/// The transactions' own rows and what they have done to the base.
 struct TransactionRows<'a> {
     binding: &'a Binding,
-    changes: &'a TableChanges,
     delta: TableDelta,
     /// Schema columns that identify a row, beside `identity`, their positions in a tuple.
     columns: Vec<usize>,
@@ -65,7 +71,7 @@ enum Identity {
     Full,
 }
 
-/// A row that the transaction has inserted or updated.
+/// A row that one of the transactions has inserted or updated.
 struct OwnRow<'a> {
     tuple: TupleBytes<'a>,
     /// What stands in place of the tuple's unchanged cells, by position.
@@ -96,7 +102,7 @@ enum Found {
 }
 
 impl<'a> TransactionRows<'a> {
-    fn new(base: &Arc<TableVersion>, binding: &'a Binding, changes: &'a TableChanges) -> Self {
+    fn new(base: &Arc<TableVersion>, binding: &'a Binding) -> Self {
         let by = match base.schema.identity {
             ReplicaIdentity::Key(_) => Identity::Key,
             ReplicaIdentity::Full | ReplicaIdentity::Nothing => Identity::Full,
@@ -108,7 +114,6 @@ impl<'a> TransactionRows<'a> {
         let columns = identity.iter().filter_map(|at| binding.columns[*at]).collect();
         Self {
             binding,
-            changes,
             delta: TableDelta::new(Arc::clone(base)),
             columns,
             identity,
@@ -120,35 +125,34 @@ impl<'a> TransactionRows<'a> {
         }
     }
 
-    fn insert(&mut self, new: TupleSpan) -> Result<(), PoisonReason> {
-        let tuple = self.changes.tuple(new);
+    fn insert(&mut self, tuple: TupleBytes<'a>) -> Result<(), PoisonReason> {
         if self.unchanged(&tuple).next().is_some() {
             return Err("an inserted row lacks a value".into());
         }
         self.add(tuple, Vec::new(), true)
     }
 
-    fn update(&mut self, old: Option<OldSpan>, new: TupleSpan) -> Result<(), PoisonReason> {
-        let tuple = self.changes.tuple(new);
-        let old_tuple = self.old_tuple(old)?;
-        let identity = self.identity_of(old_tuple.as_ref().unwrap_or(&tuple))?;
+    fn update(&mut self, old: Option<TupleBytes<'a>>, tuple: TupleBytes<'a>) -> Result<(), PoisonReason> {
+        if old.is_none() && self.by == Identity::Full {
+            return Err(OTHER_IDENTITY);
+        }
+        let identity = self.identity_of(old.as_ref().unwrap_or(&tuple))?;
         let found = self.find(&identity)?;
         let mut patches = Vec::new();
         for position in self.unchanged(&tuple).collect::<Vec<_>>() {
             // The old tuple has values for the identity's columns only, which is all of them under FULL.
             let source = match identity_cell(&self.identity, &identity, position) {
-                Some(source) if old_tuple.is_some() => source,
+                Some(source) if old.is_some() => source,
                 _ => self.cell(found, position),
             };
             patches.push((position, source));
         }
         self.remove(found);
-        self.add(tuple, patches, old_tuple.is_some())
+        self.add(tuple, patches, old.is_some())
     }
 
-    fn delete(&mut self, old: OldSpan) -> Result<(), PoisonReason> {
-        let Some(tuple) = self.old_tuple(Some(old))? else { return Err("a deleted row lacks its key".into()) };
-        let identity = self.identity_of(&tuple)?;
+    fn delete(&mut self, old: TupleBytes<'a>) -> Result<(), PoisonReason> {
+        let identity = self.identity_of(&old)?;
         let found = self.find(&identity)?;
         if is_planted(Bug::DropDelete) && self.own.is_empty() {
             return Ok(());
@@ -163,15 +167,10 @@ impl<'a> TransactionRows<'a> {
         self.delta.truncate();
     }
 
-    fn old_tuple(&self, old: Option<OldSpan>) -> Result<Option<TupleBytes<'a>>, PoisonReason> {
+    fn old_tuple(&self, changes: &'a TableChanges, old: OldSpan) -> Result<TupleBytes<'a>, PoisonReason> {
         match (self.by, old) {
-            (Identity::Key, None) => Ok(None),
-            (Identity::Key, Some(OldSpan::Key(span))) | (Identity::Full, Some(OldSpan::Full(span))) => {
-                Ok(Some(self.changes.tuple(span)))
-            }
-            (Identity::Key, Some(OldSpan::Full(_))) | (Identity::Full, Some(OldSpan::Key(_)) | None) => {
-                Err("an old row of another replica identity".into())
-            }
+            (Identity::Key, OldSpan::Key(span)) | (Identity::Full, OldSpan::Full(span)) => Ok(changes.tuple(span)),
+            (Identity::Key, OldSpan::Full(_)) | (Identity::Full, OldSpan::Key(_)) => Err(OTHER_IDENTITY),
         }
     }
 
@@ -336,10 +335,11 @@ impl<'a> TransactionRows<'a> {
         })
     }
 
-    /// A key that is already there means that the mirror and the stream disagree.
+    /// A key that is already there means that the mirror and the stream disagree, also where a later change has taken it away again:
+    /// that of the base would stay.
     fn check_new_keys(&self) -> Result<(), PoisonReason> {
         let mut keys = Vec::new();
-        for row in self.own.iter().filter(|row| row.is_alive && row.is_new_key) {
+        for row in self.own.iter().filter(|row| row.is_new_key) {
             let mut key = Vec::with_capacity(self.columns.len());
             for (column, position) in self.columns.iter().zip(&self.identity) {
                 key.push(self.value(*column, &row.cell(*position))?);

@@ -17,4 +17,4 @@ pub mod publish;
 mod tests;
 
 pub use assemble::{Assembler, UpstreamTransaction};
-pub use publish::{CopyId, Mirror, MirrorLimits, TableState, TableStatus, TrackedBecause, reads_per_byte};
+pub use publish::{CopyId, Freed, Mirror, MirrorLimits, TableState, TableStatus, TrackedBecause, reads_per_byte};

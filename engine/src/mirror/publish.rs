@@ -7,12 +7,17 @@
 //!
 //! First copy: changes are kept from [`Mirror::start_copy`] on; [`Mirror::finish_copy`] applies those that the copy's
 //! snapshot did not see, which is exact where comparing LSNs is not (a commit may be visible before or after a later one).
+//! See [`catch_up`] for how that keeps nobody waiting.
 //!
 //! Generations are commit LSNs, made strictly increasing per table: the copy counts as changed at the insert LSN taken
 //! with its snapshot, and a transaction applied on top of it with a lower commit LSN gets the next number instead.
 //!
 //! Locks: `writer` serialises everything that makes versions; `published` is held for reading while a snapshot is cut
-//! and for writing only while finished versions are put in place. `writer` is taken first.
+//! and for writing only while finished versions are put in place. `writer` is taken first. It may be held for as long as a large
+//! transaction takes: who calls what takes it holds no lock that a session could wait for. What the mirror lets go of is handed
+//! out as [`Freed`], to be dropped without any lock.
+
+mod catch_up;
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -32,13 +37,15 @@ use crate::snapshot::{Snapshot, VisibilitySnapshot};
 use crate::table::key_changes::KeyChanges;
 use crate::table::{Generation, TableDelta, TableVersion};
 use crate::types::Lsn;
+use catch_up::CatchUp;
 
 /// What the mirror may use.
 #[derive(Clone, Debug)]
 pub struct MirrorLimits {
     /// Newest versions of all tables. Over it, the one with the fewest reads per byte becomes tracked.
     pub bytes_max: usize,
-    /// Changes kept for one table while it is copied. Over it, the copy is given up.
+    /// Changes kept for one table while it is copied. Over it, the copy is given up. (While they are applied to it at its end, as
+    /// much again.)
     pub copy_buffer_bytes_max: usize,
     /// Versions kept per table while no reader has shown them to be visible; then older ones are put together.
     pub versions_max: usize,
@@ -119,13 +126,22 @@ pub struct Mirror {
     buffered_bytes: AtomicUsize,
 }
 
+/// What the mirror no longer holds. To free the rows of a table takes long: drop it where nobody waits for a lock.
+#[derive(Default)]
+#[must_use = "what is freed is to be dropped when no lock is held"]
+pub struct Freed {
+    tables: Vec<Table>,
+    rows: Vec<Arc<TableVersion>>,
+    kept: Vec<CopyBuffer>,
+}
+
 #[derive(Default)]
 struct Writer {
     /// Counts the copies begun.
     copies: u64,
     /// Changes to tables that are being copied.
     buffers: HashMap<RelationId, CopyBuffer>,
-    bindings: HashMap<RelationId, KnownBinding>,
+    bindings: Bindings,
     /// The last generation of every table ever mirrored: a new copy must not repeat one.
     generations: HashMap<RelationId, Generation>,
 }
@@ -135,6 +151,10 @@ struct CopyBuffer {
     transactions: Vec<(Stamp, TableChanges)>,
     bytes: usize,
 }
+
+/// How the layouts of tables meet their schemas.
+#[derive(Default)]
+struct Bindings(HashMap<RelationId, KnownBinding>);
 
 /// A layout already matched with a schema; both are compared by address.
 struct KnownBinding {
@@ -151,6 +171,8 @@ struct Published {
 }
 
 struct Table {
+    /// By which it came.
+    copy: CopyId,
     schema: Arc<TableSchema>,
     state: TableState,
     /// What every reader must see: the copy's snapshot, then the one of the last retirement.
@@ -160,6 +182,7 @@ struct Table {
     handover: Option<Handover>,
     generation: Generation,
     change_log: ChangeLog,
+    /// Of the newest version, when it was made or last counted.
     bytes: usize,
     bytes_once: usize,
 }
@@ -213,19 +236,21 @@ impl Mirror {
         let mut writer = self.writer.lock();
         writer.copies += 1;
         let id = CopyId { relation: schema.id, number: writer.copies };
-        writer.buffers.insert(schema.id, CopyBuffer { id, transactions: Vec::new(), bytes: 0 });
+        let buffer = CopyBuffer { id, transactions: Vec::new(), bytes: 0 };
+        let void = writer.buffers.insert(schema.id, buffer);
         self.note_buffered(&writer);
         let before = writer.generations.get(&schema.id).copied().unwrap_or_default();
-        let table = Table::new(schema, before, self.limits.change_log);
-        let replaced = self.published.write().tables.insert(table.schema.id, table);
-        drop(replaced);
+        let table = Table::new(id, schema, before, self.limits.change_log);
+        let replaced = self.published.write().tables.insert(id.relation, table);
+        drop(writer);
+        drop((void, replaced));
         Ok(id)
     }
 
     /// Puts a finished copy in place: `version` holds the rows that `copied_at` sees, `insert_lsn` is
     /// `pg_current_wal_insert_lsn()` read in the same statement as the snapshot or after it. Transactions received since
     /// [`Self::start_copy`] are applied unless `copied_at` sees them. An error: the table was poisoned meanwhile, or
-    /// another copy begun.
+    /// another copy begun. Takes as long as these changes do, but holds no lock for long.
     pub fn finish_copy(
         &self,
         copy: CopyId,
@@ -254,33 +279,57 @@ impl Mirror {
         copied_at: VisibilitySnapshot,
         insert_lsn: Lsn,
     ) -> Result<(), UpstreamReason> {
-        let relation = copy.relation;
-        let mut writer = self.writer.lock();
-        if writer.buffers.get(&relation).is_none_or(|buffer| buffer.id != copy) {
-            return Err(self.not_copied(relation));
+        let mut catch_up = self.begin_catching_up(copy)?;
+        catch_up.start(copied, copied_at, insert_lsn);
+        // Each round takes what has come during the one before, which is less and less.
+        for _ in 0..catch_up::ROUNDS_MAX {
+            let Some(transactions) = self.next_round(copy, &catch_up)? else { break };
+            catch_up.apply(transactions);
         }
-        let transactions = writer.buffers.remove(&relation).map(|buffer| buffer.transactions).unwrap_or_default();
-        self.note_buffered(&writer);
-        let Some((schema, before)) = self.published.read().identity_of(relation) else {
+        self.place(copy, catch_up)
+    }
+
+    fn begin_catching_up(&self, copy: CopyId) -> Result<CatchUp, UpstreamReason> {
+        let writer = self.writer.lock();
+        if !writer.is_begun(copy) {
+            return Err(self.not_copied(copy.relation));
+        }
+        let Some((schema, before)) = self.published.read().identity_of(copy.relation) else {
             return Err(UpstreamReason::TableNotMirrored("forgotten".into()));
         };
-        let mut table = Table::new(schema, before, self.limits.change_log);
-        if copied.as_ref().is_ok_and(|copied| copied.schema != table.schema) {
-            table.poison("altered while it was copied".into());
-        } else {
-            table.start(copied, copied_at, insert_lsn);
-            for (stamp, changes) in transactions {
-                if let Some(outcome) = writer.step(table.tip(), stamp, &changes, self.limits.change_log) {
-                    table.take(outcome, self.limits.versions_max);
-                }
-            }
+        Ok(CatchUp::new(Table::new(copy, schema, before, self.limits.change_log), &self.limits))
+    }
+
+    /// What has been received so far. None: so little that it may be applied while the stream waits.
+    fn next_round(
+        &self,
+        copy: CopyId,
+        catch_up: &CatchUp,
+    ) -> Result<Option<Vec<(Stamp, TableChanges)>>, UpstreamReason> {
+        let mut writer = self.writer.lock();
+        let buffer = writer.buffers.get_mut(&copy.relation).filter(|buffer| buffer.id == copy);
+        let Some(buffer) = buffer else { return Err(self.not_copied(copy.relation)) };
+        let transactions = catch_up.take(buffer);
+        self.note_buffered(&writer);
+        Ok(transactions)
+    }
+
+    /// The last round and the swap: with `writer` held nothing more is received, so that readers see the copy only with everything
+    /// applied to it that [`Self::applied`] covers.
+    fn place(&self, copy: CopyId, catch_up: CatchUp) -> Result<(), UpstreamReason> {
+        let mut writer = self.writer.lock();
+        if !writer.is_begun(copy) {
+            return Err(self.not_copied(copy.relation));
         }
-        writer.generations.insert(relation, table.generation);
+        let rest = writer.buffers.remove(&copy.relation).map(|buffer| buffer.transactions).unwrap_or_default();
+        self.note_buffered(&writer);
+        let table = catch_up.finish(rest);
+        writer.generations.insert(copy.relation, table.generation);
         let outcome = if table.history.is_empty() { Err(table.reason()) } else { Ok(()) };
-        // Readers see the copy only with everything applied to it that was received meanwhile.
-        let replaced = self.published.write().tables.insert(relation, table);
-        drop(replaced);
-        self.demote_over_cap();
+        let replaced = self.published.write().tables.insert(copy.relation, table);
+        let demoted = self.demote_over_cap();
+        drop(writer);
+        drop((replaced, demoted));
         outcome
     }
 
@@ -296,10 +345,12 @@ impl Mirror {
             made.extend(self.make(&mut writer, stamp, changes));
         }
         let has_changes = !made.is_empty();
-        self.publish(made, Some(transaction.end_lsn));
+        let mut freed = self.publish(made, Some(transaction.end_lsn));
         if has_changes {
-            self.demote_over_cap();
+            freed.add(self.demote_over_cap());
         }
+        drop(writer);
+        drop(freed);
     }
 
     /// A keepalive: everything up to `lsn` has been received.
@@ -421,41 +472,99 @@ impl Mirror {
     }
 
     /// The table can no longer be followed.
-    pub fn poison(&self, relation: RelationId, why: impl Into<PoisonReason>) {
+    pub fn poison(&self, relation: RelationId, why: impl Into<PoisonReason>) -> Freed {
         let mut writer = self.writer.lock();
-        writer.buffers.remove(&relation);
+        let kept = writer.buffers.remove(&relation);
         self.note_buffered(&writer);
-        self.publish([(relation, Outcome::Poison(why.into()))], None);
+        let mut freed = self.publish([(relation, Outcome::Poison(why.into()))], None);
+        freed.kept.extend(kept);
+        freed
     }
 
-    /// The table is no longer wanted; its changes are ignored.
-    pub fn forget(&self, relation: RelationId) {
+    /// The tables are no longer wanted; their changes are ignored.
+    pub fn forget(&self, relations: &[RelationId]) -> Freed {
+        if relations.is_empty() {
+            return Freed::default();
+        }
+        self.forget_if(relations, |_| true)
+    }
+
+    /// Likewise that of this copy, whatever has become of it, unless another has been begun.
+    pub fn give_up(&self, copy: CopyId) -> Freed {
+        self.forget_if(&[copy.relation], |current| current == copy)
+    }
+
+    fn forget_if(&self, relations: &[RelationId], is_meant: impl Fn(CopyId) -> bool) -> Freed {
+        let mut freed = Freed::default();
         let mut writer = self.writer.lock();
-        writer.buffers.remove(&relation);
+        let mut published = self.published.write();
+        for relation in relations {
+            if published.tables.get(relation).is_none_or(|table| !is_meant(table.copy)) {
+                continue;
+            }
+            freed.kept.extend(writer.buffers.remove(relation));
+            freed.tables.extend(published.tables.remove(relation));
+            writer.bindings.0.remove(relation);
+        }
         self.note_buffered(&writer);
-        writer.bindings.remove(&relation);
-        let forgotten = self.published.write().tables.remove(&relation);
-        drop(forgotten);
+        freed
     }
 
     /// The stream is lost, and with it everything built on it.
-    pub fn clear(&self) {
+    pub fn clear(&self) -> Freed {
         let mut writer = self.writer.lock();
-        writer.buffers.clear();
+        let kept = writer.buffers.drain().map(|(_, buffer)| buffer).collect();
         self.note_buffered(&writer);
-        writer.bindings.clear();
+        writer.bindings = Bindings::default();
         let mut published = self.published.write();
         let weights = std::mem::take(&mut published.weights);
         let cleared = std::mem::replace(&mut *published, Published { weights, ..Published::default() });
-        drop(published);
-        drop(cleared);
+        Freed { tables: cleared.tables.into_values().collect(), kept, ..Freed::default() }
     }
 
-    /// Gives up a table's rows, keeping its generations.
-    pub fn demote(&self, relation: RelationId, why: TrackedBecause) {
+    /// Gives up the tables' rows, keeping their generations.
+    pub fn demote(&self, relations: &[RelationId], why: &TrackedBecause) -> Freed {
+        let mut freed = Freed::default();
+        if relations.is_empty() {
+            return freed;
+        }
         let _writer = self.writer.lock();
-        let freed = self.published.write().tables.get_mut(&relation).map(|table| table.demote(why));
-        drop(freed);
+        let mut published = self.published.write();
+        for relation in relations {
+            freed.rows.extend(
+                published.tables.get_mut(relation).map(|table| table.demote(why.clone())).into_iter().flatten(),
+            );
+        }
+        freed
+    }
+
+    /// Counts the tables' bytes anew, and keeps to the cap: what reads have made beside the rows (indexes, sketches) counts, too.
+    pub fn recount(&self) -> Freed {
+        let published = self.published.read();
+        let heads =
+            published.tables.iter().filter_map(|(relation, table)| Some((*relation, Arc::clone(table.head()?))));
+        let heads: Vec<_> = heads.collect();
+        drop(published);
+        let bytes: Vec<usize> = heads.iter().map(|(_, head)| head.bytes()).collect();
+        let mut published = self.published.write();
+        for ((relation, head), bytes) in heads.iter().zip(bytes) {
+            // A newer version was counted when it was made.
+            let table = published.tables.get_mut(relation);
+            if let Some(table) = table.filter(|table| table.head().is_some_and(|now| Arc::ptr_eq(now, head))) {
+                table.bytes = bytes;
+            }
+        }
+        let is_over = published.bytes() > self.limits.bytes_max;
+        drop(published);
+        let mut freed = Freed::default();
+        if is_over {
+            let writer = self.writer.lock();
+            freed = self.demote_over_cap();
+            drop(writer);
+        }
+        // They may have been let go of meanwhile.
+        freed.rows.extend(heads.into_iter().map(|(_, head)| head).filter(|head| Arc::strong_count(head) == 1));
+        freed
     }
 
     pub fn statuses(&self) -> Vec<TableStatus> {
@@ -517,35 +626,46 @@ impl Mirror {
     }
 
     /// Puts what one transaction made in place, all at once.
-    fn publish(&self, made: impl IntoIterator<Item = (RelationId, Outcome)>, applied: Option<Lsn>) {
-        let mut freed = Vec::new();
+    fn publish(&self, made: impl IntoIterator<Item = (RelationId, Outcome)>, applied: Option<Lsn>) -> Freed {
+        let mut freed = Freed::default();
         let mut published = self.published.write();
         for (relation, outcome) in made {
             if let Some(table) = published.tables.get_mut(&relation) {
-                freed.extend(table.take(outcome, self.limits.versions_max));
+                let displaced = table.take(outcome, self.limits.versions_max);
+                freed.rows.extend(displaced.into_iter().filter_map(|version| version.rows));
             }
         }
         if let Some(applied) = applied {
             published.applied = published.applied.max(applied);
         }
-        // Freeing rows takes time that readers need not wait for.
-        drop(published);
-        drop(freed);
+        freed
     }
 
-    /// Makes tables tracked until the rest is under the cap, those with the fewest reads per byte first.
-    fn demote_over_cap(&self) {
+    /// Makes tables tracked until the rest is under the cap, those with the fewest reads per byte first. `writer` is held.
+    fn demote_over_cap(&self) -> Freed {
+        let mut freed = Freed::default();
         if self.published.read().bytes() <= self.limits.bytes_max {
-            return;
+            return freed;
         }
-        let mut freed = Vec::new();
         let mut published = self.published.write();
         while published.bytes() > self.limits.bytes_max {
             let Some(victim) = published.least_wanted() else { break };
-            freed.extend(published.tables.get_mut(&victim).map(|table| table.demote(TrackedBecause::LacksRoom)));
+            let demoted = published.tables.get_mut(&victim).map(|table| table.demote(TrackedBecause::LacksRoom));
+            freed.rows.extend(demoted.into_iter().flatten());
         }
-        drop(published);
-        drop(freed);
+        freed
+    }
+}
+
+impl Freed {
+    pub fn add(&mut self, other: Self) {
+        self.tables.extend(other.tables);
+        self.rows.extend(other.rows);
+        self.kept.extend(other.kept);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.rows.is_empty() && self.kept.is_empty()
     }
 }
 
@@ -580,47 +700,67 @@ fn logged(delta: &TableDelta, generation: Generation, limits: ChangeLogLimits) -
 }
 
 impl Writer {
-    /// One transaction applied to one table; None if it does not concern it.
-    fn step(&mut self, tip: Tip, stamp: Stamp, changes: &TableChanges, limits: ChangeLogLimits) -> Option<Outcome> {
-        if tip.handover.as_ref().is_some_and(|handover| handover.contains(stamp)) {
-            return None;
-        }
-        let generation = tip.generation.next(stamp.commit_lsn);
-        let xids = vec![stamp.xid];
-        let outcome = match tip.rows? {
-            None => {
-                let version = Version { xids, generation, rows: None };
-                Outcome::Version { version, logged: None, bytes: 0 }
-            }
-            Some(head) => match self.delta(&tip.schema, &head, changes) {
-                Err(why) => Outcome::Poison(why),
-                Ok(delta) if delta.is_empty() => return None,
-                Ok(delta) => {
-                    let logged = logged(&delta, generation, limits);
-                    // Before anybody can read the version.
-                    let changed = logged.as_ref().map(|changes| [&changes.old[..], &changes.new[..]]);
-                    head.key_changes.iter().for_each(|changes| changes.enter(generation, changed));
-                    let rows = Arc::new(delta.apply(generation));
-                    let bytes = rows.bytes();
-                    Outcome::Version { version: Version { xids, generation, rows: Some(rows) }, logged, bytes }
-                }
-            },
-        };
-        self.generations.insert(tip.schema.id, generation);
-        Some(outcome)
+    /// The copy is the one whose changes are kept.
+    fn is_begun(&self, copy: CopyId) -> bool {
+        self.buffers.get(&copy.relation).is_some_and(|buffer| buffer.id == copy)
     }
 
+    /// One transaction applied to one table; None if it does not concern it.
+    fn step(&mut self, tip: Tip, stamp: Stamp, changes: &TableChanges, limits: ChangeLogLimits) -> Option<Outcome> {
+        let (relation, generation) = (tip.schema.id, tip.generation.next(stamp.commit_lsn));
+        let outcome = step(&mut self.bindings, tip, stamp, changes, limits)?;
+        self.generations.insert(relation, generation);
+        Some(outcome)
+    }
+}
+
+/// See [`Writer::step`].
+fn step(
+    bindings: &mut Bindings,
+    tip: Tip,
+    stamp: Stamp,
+    changes: &TableChanges,
+    limits: ChangeLogLimits,
+) -> Option<Outcome> {
+    if tip.handover.as_ref().is_some_and(|handover| handover.contains(stamp)) {
+        return None;
+    }
+    let generation = tip.generation.next(stamp.commit_lsn);
+    let xids = vec![stamp.xid];
+    Some(match tip.rows? {
+        None => {
+            let version = Version { xids, generation, rows: None };
+            Outcome::Version { version, logged: None, bytes: 0 }
+        }
+        Some(head) => match bindings.delta(&tip.schema, &head, &[changes]) {
+            Err(why) => Outcome::Poison(why),
+            Ok(delta) if delta.is_empty() => return None,
+            Ok(delta) => {
+                let logged = logged(&delta, generation, limits);
+                // Before anybody can read the version.
+                let changed = logged.as_ref().map(|changes| [&changes.old[..], &changes.new[..]]);
+                head.key_changes.iter().for_each(|changes| changes.enter(generation, changed));
+                let rows = Arc::new(delta.apply(generation));
+                let bytes = rows.bytes();
+                Outcome::Version { version: Version { xids, generation, rows: Some(rows) }, logged, bytes }
+            }
+        },
+    })
+}
+
+impl Bindings {
+    /// What these transactions, all of one layout, change in the rows of `head`.
     fn delta(
         &mut self,
         schema: &Arc<TableSchema>,
         head: &Arc<TableVersion>,
-        changes: &TableChanges,
+        transactions: &[&TableChanges],
     ) -> Result<TableDelta, PoisonReason> {
-        let Some(layout) = &changes.layout else {
+        let Some(layout) = transactions.iter().find_map(|changes| changes.layout.as_ref()) else {
             // Only truncated: no tuple needs a layout.
-            return delta_of(head, &Binding { columns: Vec::new(), key: Vec::new() }, changes);
+            return delta_of(head, &Binding { columns: Vec::new(), key: Vec::new() }, transactions);
         };
-        let binding = match self.bindings.get(&schema.id) {
+        let binding = match self.0.get(&schema.id) {
             Some(known) if Arc::ptr_eq(&known.layout, layout) && Arc::ptr_eq(&known.schema, schema) => {
                 Arc::clone(&known.binding)
             }
@@ -631,11 +771,11 @@ impl Writer {
                     schema: Arc::clone(schema),
                     binding: Arc::clone(&binding),
                 };
-                self.bindings.insert(schema.id, known);
+                self.0.insert(schema.id, known);
                 binding
             }
         };
-        delta_of(head, &binding, changes)
+        delta_of(head, &binding, transactions)
     }
 }
 
@@ -699,8 +839,9 @@ impl Published {
 }
 
 impl Table {
-    fn new(schema: Arc<TableSchema>, generation: Generation, change_log: ChangeLogLimits) -> Self {
+    fn new(copy: CopyId, schema: Arc<TableSchema>, generation: Generation, change_log: ChangeLogLimits) -> Self {
         Self {
+            copy,
             schema,
             state: TableState::Copying,
             floor: Arc::default(),

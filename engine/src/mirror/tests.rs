@@ -355,6 +355,46 @@ fn check_against_model(identity: ReplicaIdentity, transactions: &[Vec<Op>]) -> R
     Ok(())
 }
 
+/// The same transactions, all received while the table was copied.
+fn check_catching_up(identity: ReplicaIdentity, transactions: &[Vec<Op>], at_once: usize) -> Result<(), TestCaseError> {
+    let schema = schema(7, identity);
+    let copied: Vec<Row> = (0..20).map(|id| Row { id, kind: id % 3, note: Some(format!("copied {id}")) }).collect();
+    let mirror = Mirror::new(MirrorLimits::default());
+    let mut assembler = Assembler::new(1 << 20);
+    assembler.push_bytes(&describe(&schema)).expect("a relation");
+    let id = mirror.start_copy(Arc::clone(&schema)).expect("admitted");
+    let mut model = copied.clone();
+    // Too much for what is left to the last round.
+    let long = Row { id: 100, kind: 0, note: Some("x".repeat(100_000)) };
+    let mut changes = stream(&schema);
+    changes.insert(&long);
+    changes.delete(&long);
+    mirror.apply(transaction(&mut assembler, 99, 1900, &changes.messages));
+    for (number, ops) in transactions.iter().enumerate() {
+        let mut changes = stream(&schema);
+        for op in ops {
+            perform(op, &mut model, &mut changes);
+        }
+        if number == at_once {
+            mirror.finish_copy(id, copy(&schema, &copied), seen(99, &[]), Lsn(1000)).expect("copied");
+            prop_assert!(mirror.statuses()[0].versions <= 2);
+        }
+        mirror.apply(transaction(&mut assembler, 100 + number as u32, 2000 + 100 * number as u64, &changes.messages));
+    }
+    if at_once >= transactions.len() {
+        mirror.finish_copy(id, copy(&schema, &copied), seen(99, &[]), Lsn(1000)).expect("copied");
+    }
+    prop_assert_eq!(mirror.state(schema.id), Some(TableState::Mirrored));
+    let visible = seen(100 + transactions.len() as u64, &[]);
+    prop_assert_eq!(rows(&table(&mirror, &visible, 7).expect("all visible")), sorted(&model));
+    prop_assert_eq!(rows(&table(&mirror, &seen(99, &[]), 7).expect("none visible")), sorted(&copied));
+    // Who sees a part of what was put together is refused.
+    if at_once > 0 {
+        prop_assert_eq!(table(&mirror, &seen(100, &[]), 7).map(|_| ()), Err(UpstreamReason::NotAPrefix));
+    }
+    Ok(())
+}
+
 /// The log's images lead from the rows before to the rows after.
 fn check_log(
     mirror: &Mirror,
@@ -410,6 +450,16 @@ proptest! {
         transactions in proptest::collection::vec(proptest::collection::vec(any_op(), 1..14), 1..16),
     ) {
         check_against_model(ReplicaIdentity::Full, &transactions)?;
+    }
+
+    #[test]
+    fn a_copy_catches_up_with_what_came_meanwhile(
+        transactions in proptest::collection::vec(proptest::collection::vec(any_op(), 1..14), 1..16),
+        at_once in 0..20usize,
+        full: bool,
+    ) {
+        let identity = if full { ReplicaIdentity::Full } else { by_kind_and_id() };
+        check_catching_up(identity, &transactions, at_once)?;
     }
 
     /// A snapshot is either exactly the transactions that are visible, per table, or refused; and refused only where
@@ -482,6 +532,7 @@ proptest! {
         before_copy in 0..8usize,
         before_finish in 0..30usize,
         insert_lsn_slack in 0..8u64,
+        is_long: bool,
     ) {
         // Each transaction sets one key. It can be visible only if the one before it on that key is.
         let schema = schema(3, by_id());
@@ -494,7 +545,8 @@ proptest! {
         let (mut in_progress, mut last_visible, mut transactions) = (Vec::new(), 0, Vec::new());
         for (number, (key, is_visible)) in keys.iter().enumerate() {
             let (xid, lsn) = (100 + number as u32, 2000 + 100 * number as u64);
-            let new = row(*key, &format!("by {xid}"));
+            // Long ones are not left to the last round.
+            let new = row(*key, &format!("by {xid}{}", " ".repeat(if is_long { 10_000 } else { 0 })));
             let mut stream = stream(&schema);
             match model.get(key) {
                 Some(old) => stream.update(old, &new, false),
@@ -649,7 +701,7 @@ fn a_poisoned_table_says_why_and_is_mirrored_again_after_a_new_copy() {
     let schema = schema(7, by_id());
     let (mirror, mut assembler) = mirror_of(&schema, &[]);
     let before = mirror.statuses()[0].generation;
-    mirror.poison(schema.id, "schema changed");
+    drop(mirror.poison(schema.id, "schema changed"));
     let refused = Err(UpstreamReason::TableNotMirrored("schema changed".into()));
     assert_eq!(table(&mirror, &seen(200, &[]), 7).map(|_| ()), refused);
     let mut changes = stream(&schema);
@@ -734,6 +786,73 @@ fn too_many_changes_during_a_copy_give_it_up() {
     assert_eq!(mirror.finish_copy(id, copy(&schema, &[]), seen(100, &[]), Lsn(1000)), Err(why));
 }
 
+/// Neither the stream nor anybody else waits for a copy to catch up.
+#[test]
+fn a_copy_catches_up_while_the_stream_goes_on() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+    const KEYS: i32 = 500;
+    let schema = schema(7, by_id());
+    let mirror = Mirror::new(MirrorLimits::default());
+    let mut assembler = Assembler::new(1 << 20);
+    assembler.push_bytes(&describe(&schema)).expect("a relation");
+    let id = mirror.start_copy(Arc::clone(&schema)).expect("admitted");
+    let rows_then = |turn: i32| (0..KEYS).map(|id| Row { id, kind: turn, note: None }).collect::<Vec<_>>();
+    let mut number = 0;
+    let mut update = || {
+        let (id, turn) = (number % KEYS, number / KEYS);
+        let mut changes = stream(&schema);
+        let row = |kind| Row { id, kind, note: None };
+        changes.update(&row(turn), &row(turn + 1), false);
+        number += 1;
+        let number = number as u32;
+        mirror.apply(transaction(&mut assembler, 100 + number, 2000 + 100 * u64::from(number), &changes.messages));
+        number
+    };
+    (0..40 * KEYS).for_each(|_| _ = update());
+    let is_done = AtomicBool::new(false);
+    let (finished, waited) = std::thread::scope(|scope| {
+        let finishing = scope.spawn(|| {
+            let begun = Instant::now();
+            mirror.finish_copy(id, copy(&schema, &rows_then(0)), seen(100, &[]), Lsn(1000)).expect("copied");
+            is_done.store(true, Ordering::SeqCst);
+            begun.elapsed()
+        });
+        let mut waited = Duration::ZERO;
+        while !is_done.load(Ordering::SeqCst) {
+            let begun = Instant::now();
+            update();
+            waited = waited.max(begun.elapsed());
+        }
+        (finishing.join().expect("no panic"), waited)
+    });
+    assert!(waited * 2 < finished, "the stream stood still for {waited:?} of {finished:?}");
+    assert!(mirror.statuses()[0].versions < 1_000, "{} versions", mirror.statuses()[0].versions);
+    while !update().is_multiple_of(KEYS as u32) {}
+    let last = update() - 1;
+    let turn = last as i32 / KEYS;
+    let visible = seen(u64::from(100 + last + 1), &[]);
+    assert_eq!(rows(&table(&mirror, &visible, 7).expect("mirrored")), rows_then(turn));
+}
+
+/// What was taken out of the buffer is of no use once the copy is not wanted any more.
+#[test]
+fn a_copy_given_up_is_not_put_in_place() {
+    let schema = schema(7, by_id());
+    let mirror = Mirror::new(MirrorLimits::default());
+    let given_up = mirror.start_copy(Arc::clone(&schema)).expect("admitted");
+    drop(mirror.give_up(given_up));
+    assert_eq!(mirror.state(schema.id), None);
+    assert!(mirror.finish_copy(given_up, copy(&schema, &[]), seen(100, &[]), Lsn(1000)).is_err());
+    let next = mirror.start_copy(Arc::clone(&schema)).expect("admitted");
+    drop(mirror.give_up(given_up));
+    mirror.finish_copy(next, copy(&schema, &[]), seen(100, &[]), Lsn(1000)).expect("not the one that was given up");
+    drop(mirror.give_up(given_up));
+    assert_eq!(mirror.state(schema.id), Some(TableState::Mirrored));
+    drop(mirror.give_up(next));
+    assert_eq!(mirror.state(schema.id), None);
+}
+
 #[test]
 fn over_the_memory_cap_the_table_with_the_fewest_reads_per_byte_becomes_tracked() {
     let many: Vec<Row> = (0..1_000).map(|id| row(id, "filler")).collect();
@@ -774,6 +893,25 @@ fn over_the_memory_cap_the_table_with_the_fewest_reads_per_byte_becomes_tracked(
 }
 
 #[test]
+fn what_reads_make_beside_the_rows_counts_against_the_cap() {
+    let many: Vec<Row> =
+        (0..1_000).map(|id| Row { id, kind: id * 7 % 1_000, note: Some(format!("note {id}")) }).collect();
+    let schema = schema(7, by_id());
+    let alone = copy(&schema, &many).bytes();
+    let mirror = Mirror::new(MirrorLimits { bytes_max: alone + 3_000, ..MirrorLimits::default() });
+    copy_in(&mirror, &schema, &many, seen(100, &[])).expect("copied");
+    drop(mirror.recount());
+    assert_eq!(mirror.state(schema.id), Some(TableState::Mirrored));
+    let before = mirror.bytes();
+    table(&mirror, &seen(100, &[]), 7).expect("mirrored").find(&[1], &[Value::Int4(3)]);
+    assert_eq!(mirror.bytes(), before, "not counted yet");
+    drop(mirror.recount());
+    assert_eq!(mirror.state(schema.id), Some(TableState::Tracked(TrackedBecause::LacksRoom)));
+    assert!(mirror.statuses()[0].bytes_once > before + 3_000, "it is known what it would take");
+    assert_eq!(mirror.bytes(), 0);
+}
+
+#[test]
 fn a_table_may_be_tracked_from_the_start() {
     let schema = schema(7, by_id());
     let mirror = Mirror::new(MirrorLimits::default());
@@ -806,7 +944,7 @@ fn only_what_has_been_applied_is_served() {
     mirror.advance(Lsn(1400));
     assert_eq!((mirror.applied(), at(1500)), (Lsn(1500), Ok(())));
     assert!(matches!(at(1501), Err(UpstreamReason::MirrorBehind(_))));
-    mirror.clear();
+    drop(mirror.clear());
     assert_eq!(mirror.applied(), Lsn(0));
     assert!(matches!(at(0), Err(UpstreamReason::TableNotMirrored(_))));
 }

@@ -679,6 +679,9 @@ impl Barrier {
             }
         }
         replication.retire(&moment.visible);
+        if flight.is_complete {
+            self.shared.unions.sweep(&replication.loaded().catalog);
+        }
     }
 
     fn fail_all(&mut self, reason: &UpstreamReason) {

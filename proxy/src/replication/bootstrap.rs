@@ -30,6 +30,14 @@ use crate::upstream::service::ServicePool;
 const COPY_OPTIONS: &str = "-c search_path=pg_catalog -c lock_timeout=2s -c statement_timeout=0 \
                             -c tcp_user_timeout=60s -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 \
                             -c idle_in_transaction_session_timeout=0 -c jit=off -c max_parallel_workers_per_gather=0";
+/// A setting since PostgreSQL 17; earlier servers refuse who names it.
+const NO_TRANSACTION_TIMEOUT: &str = " -c transaction_timeout=0";
+
+/// [`COPY_OPTIONS`] for this server (`server_version_num`).
+fn copy_options(server_version: u32) -> String {
+    let latest = if server_version >= 170_000 { NO_TRANSACTION_TIMEOUT } else { "" };
+    format!("{COPY_OPTIONS}{latest}")
+}
 /// How long transactions that wrote the table before it was published may go on before the copy is put off.
 const LOCKERS_WAIT_MAX: Duration = Duration::from_secs(300);
 
@@ -173,6 +181,8 @@ pub struct HandOver {
     pub address: UpstreamAddress,
     pub publication: Publication,
     pub facts: TableFacts,
+    /// `server_version_num`.
+    pub server_version: u32,
     pub workers: usize,
     pub budget: Arc<CopyBudget>,
     pub rows_copied: Arc<AtomicU64>,
@@ -200,13 +210,15 @@ impl HandOver {
     async fn begin(&self) -> Result<(Connection, Anchor), HandOverError> {
         self.publish().await?;
         self.wait_for_lockers().await?;
-        let mut leader = Connection::open(&self.address, &self.parameters()).await?;
+        let mut leader = self.connect().await?;
         let anchor = self.anchor(&mut leader).await?;
         Ok((leader, anchor))
     }
 
-    fn parameters(&self) -> [(&str, &str); 2] {
-        [("application_name", self.publication.name.as_str()), ("options", COPY_OPTIONS)]
+    async fn connect(&self) -> Result<Connection, UpstreamError> {
+        let options = copy_options(self.server_version);
+        let parameters = [("application_name", self.publication.name.as_str()), ("options", options.as_str())];
+        Connection::open(&self.address, &parameters).await
     }
 
     /// Adds the table to the publication, unless the table is no longer what was judged fit for it. The lock that ALTER
@@ -296,7 +308,7 @@ impl HandOver {
         for (index, range) in ranges.iter().copied().enumerate().skip(1) {
             let (hand_over, exported) = (self.clone(), anchor.exported.clone());
             others.spawn(async move {
-                let mut connection = Connection::open(&hand_over.address, &hand_over.parameters()).await?;
+                let mut connection = hand_over.connect().await?;
                 connection
                     .simple_query(&format!(
                         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{exported}'"
@@ -359,6 +371,12 @@ fn cell<T>(row: &Row, column: usize, parse: impl Fn(&str) -> Option<T>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_names_only_settings_that_the_server_has() {
+        assert!(!copy_options(160_014).contains("transaction_timeout"));
+        assert!(copy_options(170_000).ends_with("-c transaction_timeout=0"));
+    }
 
     #[test]
     fn names_need_no_quoting_and_differ() {

@@ -37,11 +37,17 @@ const FIRST_USER_OID: Oid = 16384;
 /// hash per row; a change of any of them gives it another `xmin`. In-place updates (ANALYZE, VACUUM) do not, and change nothing that counts here. Temporary
 /// relations are the affair of the session that made them. `r` is part of the hash so that a row that counts for two
 /// relations does not cancel itself out, and rows of different catalogs are kept apart by large numbers: neighbouring OIDs
-/// that changed in one transaction would else hash alike and cancel each other out.
+/// that changed in one transaction would else hash alike and cancel each other out. The relations of one name are looked at once,
+/// however many of them are asked for, as where each tenant has a schema: what they are together but for `r` is 64 bits, which
+/// are all in its hash as its seed. `r`'s own row is a hash by itself (`materialized` takes it out).
 const RELATION_ROWS: &str = "\
-    SELECT r, hashint8extended(n.xmin::text::int8, r::int8 << 32 | n.oid::int8) AS h, false AS is_column
-      FROM unnest($1::oid[]) r JOIN pg_class c ON c.oid = r
-      JOIN pg_class n ON n.relname = c.relname AND n.relpersistence <> 't'
+    SELECT r, hashint8extended(own_xmin, r::int8 << 32 | r::int8)
+              # hashint8extended(r::int8, namesakes # hashint8extended(own_xmin, r::int8)) AS h, false AS is_column
+      FROM (SELECT array_agg(c.oid) AS oids, array_agg(c.xmin::text::int8) AS xmins,
+                   (SELECT bit_xor(hashint8extended(n.xmin::text::int8, n.oid::int8))
+                      FROM pg_class n WHERE n.relname = c.relname AND n.relpersistence <> 't') AS namesakes
+              FROM unnest($1::oid[]) r JOIN pg_class c ON c.oid = r GROUP BY c.relname) AS asked,
+           unnest(oids, xmins) AS own (r, own_xmin)
     UNION ALL
     SELECT r, hashint8extended(a.xmin::text::int8, r::int8 << 32 | a.attnum::int8), true
       FROM unnest($1::oid[]) r JOIN pg_attribute a ON a.attrelid = r WHERE a.attnum > 0

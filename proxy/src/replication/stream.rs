@@ -3,6 +3,9 @@
 //! Protocol: PostgreSQL, Streaming Replication Protocol and Logical Streaming Replication Protocol. A keepalive's LSN
 //! means that everything up to it has been delivered (the walsender sets sentPtr after it queued the output); an
 //! XLogData's does not, and is not used. Acknowledging promptly makes the walsender send a keepalive per WAL flush.
+//!
+//! Nobody is served anything stale by a walsender that says nothing: what it has not delivered is waited for and then relayed. How
+//! long it is believed in is a matter of when the mirror comes back, and of not copying everything again for nothing.
 
 use std::time::Duration;
 
@@ -17,8 +20,16 @@ use crate::upstream::address::UpstreamAddress;
 use crate::upstream::connection::{Connection, Frame, Row};
 use crate::upstream::{ServerError, UpstreamError};
 
-/// A walsender that says nothing for this long is asked; after twice as long it counts as lost.
+/// A walsender that says nothing for this long is asked; after twice as long it counts as lost, unless upstream says that it is busy.
 const SILENCE: Duration = Duration::from_secs(4);
+/// One that upstream says waits for something to do has this long to prove it: the answer may be on its way.
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// Of freshet's walsender. While it decodes a transaction of which nothing is to be sent, it reads what it is asked, and answers, once
+/// half of this has passed since the last time (walsender.c, WalSndUpdateProgress; 15 to 18, and 14 since 14.4). Where nothing is acknowledged for all
+/// of it, it ends: a large transaction may take long to be applied here.
+const SENDER_TIMEOUT: Duration = Duration::from_secs(60);
+/// A busy one that has said nothing for so long is stopped, or cannot be heard.
+const BUSY_MAX: Duration = Duration::from_secs(SENDER_TIMEOUT.as_secs() / 2 + 2 * SILENCE.as_secs());
 /// Statements on the walsender connection other than slot creation.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Where more than this comes at once there is no rest: it would be what limits the stream.
@@ -42,6 +53,8 @@ pub trait Sink {
     fn applied(&self) -> Lsn;
     /// Lets those who wait for a position look again.
     fn show(&self);
+    /// Whether upstream says that this walsender is there and does something else than wait.
+    fn is_busy(&self, walsender: i32) -> impl Future<Output = bool> + Send;
     /// What was applied is about to be acknowledged.
     fn before_acknowledgement(&self) -> impl Future<Output = ()> + Send;
     /// Waits a little if there is no hurry: more is taken in one go then.
@@ -57,7 +70,8 @@ pub struct Walsender {
 impl Walsender {
     /// Connects in replication mode. `name` shows in pg_stat_replication.
     pub async fn connect(address: &UpstreamAddress, name: &str) -> Result<Self, UpstreamError> {
-        let parameters = [("replication", "database"), ("application_name", name)];
+        let options = format!("-c wal_sender_timeout={}s", SENDER_TIMEOUT.as_secs());
+        let parameters = [("replication", "database"), ("application_name", name), ("options", &*options)];
         let mut connection = Connection::open(address, &parameters).await?;
         let asked = timeout(ANSWER, async {
             let system = connection.simple_query("IDENTIFY_SYSTEM").await?;
@@ -111,7 +125,8 @@ impl Walsender {
         let mut receiver =
             Receiver { assembler: Assembler::new(transaction_bytes_max), reply_requested: false, bytes: 0 };
         let mut acknowledged = Lsn::default();
-        let mut silence = Silence::new();
+        let process = self.process_id();
+        let mut silence = Silence::new(Instant::now());
         loop {
             let outcome: Result<(), UpstreamError> = async {
                 // Everything that has arrived is applied before it is shown and acknowledged once.
@@ -131,13 +146,17 @@ impl Walsender {
                 }
                 tokio::select! {
                     frame = self.connection.read_frame() => {
-                        silence = Silence::new();
+                        silence = Silence::new(Instant::now());
                         receiver.receive(frame?, sink)
                     }
-                    () = ping.notified() => self.send_status(acknowledged, Ask::Keepalive).await,
+                    // One that has been asked and has not read it yet would only have to read more.
+                    () = ping.notified(), if !silence.asked => self.send_status(acknowledged, Ask::Keepalive).await,
                     () = tokio::time::sleep_until(silence.until) => {
-                        silence = silence.longer().ok_or(UpstreamError::Timeout("the walsender is silent"))?;
-                        self.send_status(acknowledged, Ask::Keepalive).await
+                        let is_busy = silence.asked && sink.is_busy(process).await;
+                        let longer = silence.longer(Instant::now(), is_busy);
+                        let asks = !silence.asked;
+                        silence = longer.ok_or(UpstreamError::Timeout("the walsender is silent"))?;
+                        if asks { self.send_status(acknowledged, Ask::Keepalive).await } else { Ok(()) }
                     }
                 }
             }
@@ -172,20 +191,30 @@ impl Walsender {
     }
 }
 
-/// How long the walsender may still say nothing, and whether it has been asked already.
+/// How long the walsender may still say nothing.
 struct Silence {
+    since: Instant,
     until: Instant,
+    /// It has been asked to say something.
     asked: bool,
+    /// It was found waiting for something to do, although it has been asked.
+    doubted: bool,
 }
 
 impl Silence {
-    fn new() -> Self {
-        Self { until: Instant::now() + SILENCE, asked: false }
+    fn new(now: Instant) -> Self {
+        Self { since: now, until: now + SILENCE, asked: false, doubted: false }
     }
 
-    /// None: it has been asked and did not answer.
-    fn longer(&self) -> Option<Self> {
-        (!self.asked).then(|| Self { until: Instant::now() + SILENCE, asked: true })
+    /// When `until` has come; `is_busy` counts once it has been asked. None: it is lost.
+    fn longer(&self, now: Instant, is_busy: bool) -> Option<Self> {
+        let believed = |until, doubted| Some(Self { since: self.since, until, asked: true, doubted });
+        match is_busy {
+            _ if !self.asked => believed(now + SILENCE, false),
+            true if now - self.since < BUSY_MAX => believed(now + SILENCE, false),
+            false if !self.doubted => believed(now + LAST_WORD, true),
+            true | false => None,
+        }
     }
 }
 
@@ -260,6 +289,28 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// After how many seconds it is lost that has said nothing.
+    fn lost_after(is_busy_at: impl Fn(u64) -> bool) -> u64 {
+        let begun = Instant::now();
+        let mut silence = Silence::new(begun);
+        loop {
+            let seconds = (silence.until - begun).as_secs();
+            match silence.longer(silence.until, is_busy_at(seconds)) {
+                Some(longer) => silence = longer,
+                None => return seconds,
+            }
+        }
+    }
+
+    #[test]
+    fn a_silent_walsender_is_believed_in_while_it_is_busy_and_not_for_ever() {
+        assert_eq!(lost_after(|_| false), 9, "it waits, and has been asked");
+        assert_eq!(lost_after(|_| true), 40, "it would have answered by then");
+        assert_eq!(lost_after(|second| second < 20), 21, "it was busy, and has nothing to say");
+        assert_eq!(lost_after(|second| second != 8), 41, "just not at the moment");
+        assert!(BUSY_MAX > SENDER_TIMEOUT / 2);
+    }
 
     #[test]
     fn a_status_update_has_the_layout_of_the_protocol() {

@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use freshet_config::TableChoice;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::order::Orders;
-use freshet_engine::mirror::{Mirror, MirrorLimits, UpstreamTransaction};
+use freshet_engine::mirror::{Freed, Mirror, MirrorLimits, UpstreamTransaction};
 use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use parking_lot::Mutex;
@@ -46,6 +46,8 @@ use crate::upstream::service::ServicePool;
 
 /// Tables copied at a time.
 const COPIES_MAX: usize = 2;
+/// A look at what the walsender does.
+const LOOK_MAX: Duration = Duration::from_secs(3);
 /// Pauses between lives of the stream, doubling.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(10);
@@ -127,7 +129,9 @@ struct Shared {
     applied: Applied,
     stream: ArcSwap<StreamState>,
     loaded: ArcSwap<LoadedCatalog>,
-    /// Tables that were ever wanted. Locked before anything in the mirror.
+    /// Tables that were ever wanted. Sessions ask for it, on the threads that serve them: what may wait for the stream or take long
+    /// (all in the mirror that makes versions, and freeing rows) is done without it. An entry's state is changed first, so that
+    /// nobody is served from what is about to be forgotten.
     tables: Mutex<HashMap<RelationId, Entry>>,
     /// Relations made of others that answers were asked from.
     watched: Mutex<BTreeSet<RelationId>>,
@@ -389,7 +393,7 @@ impl Replication {
         // A name of its own: an earlier life's walsender may not have noticed yet that it is alone.
         let slot = format!("{}_{epoch}", shared.name);
         self.create_slot(&mut walsender, &slot).await?;
-        shared.mirror.clear();
+        self.free(shared.mirror.clear());
         walsender.start(&slot, &publication.name).await?;
         self.load_catalog(Arc::new(Orders::new(walsender.identity.started_at))).await?;
         self.want_listed();
@@ -430,10 +434,18 @@ impl Replication {
                 entry.state = Wanted::Due(Instant::now(), "the mirror starts over".into());
             }
         }
-        shared.mirror.clear();
-        shared.announced.lock().clear();
         drop(tables);
+        // Nobody finishes a copy after this that was begun before it.
+        self.free(shared.mirror.clear());
+        shared.announced.lock().clear();
         shared.applied.reset();
+    }
+
+    /// Frees rows on a thread that nobody waits for.
+    fn free(&self, freed: Freed) {
+        if !freed.is_empty() {
+            self.shared.copiers.spawn_blocking(move || drop(freed));
+        }
     }
 
     /// Reads the catalog, drops from the mirror what is no longer as it was copied, then puts the new catalog in force.
@@ -462,17 +474,17 @@ impl Replication {
     fn adopt(&self, loaded: LoadedCatalog) {
         let shared = &self.shared;
         let mut tables = shared.tables.lock();
+        let mut forgotten = Vec::new();
         tables.retain(|relation, entry| {
             let Some(now) = loaded.tables.get(relation) else {
-                shared.mirror.forget(*relation);
+                forgotten.push(*relation);
                 return false;
             };
             match (&entry.state, &now.refusal) {
                 (Wanted::Copying { facts, .. } | Wanted::Mirrored { facts, .. }, None)
                     if facts.layout == now.layout && facts.schema == now.schema => {}
                 (Wanted::Copying { .. } | Wanted::Mirrored { .. }, refusal) => {
-                    // Before the new catalog is in force: no barrier may find it equal and the old rows still there.
-                    shared.mirror.forget(*relation);
+                    forgotten.push(*relation);
                     entry.attempt += 1;
                     entry.state = match refusal {
                         Some(refusal) => Wanted::Refused(refusal.clone()),
@@ -493,8 +505,10 @@ impl Replication {
             }
             true
         });
-        shared.loaded.store(Arc::new(loaded));
         drop(tables);
+        // Before the new catalog is in force: no barrier may find it equal and the old rows still there.
+        self.free(shared.mirror.forget(&forgotten));
+        shared.loaded.store(Arc::new(loaded));
         shared.wanted.notify_one();
     }
 
@@ -509,10 +523,11 @@ impl Replication {
             return Ok(Vec::new());
         }
         let mut tables = shared.tables.lock();
+        let mut forgotten = Vec::new();
         for (relation, entry) in tables.iter_mut() {
             if matches!(&entry.state, Wanted::Mirrored { membership, .. } if members.get(relation) != Some(membership))
             {
-                shared.mirror.forget(*relation);
+                forgotten.push(*relation);
                 entry.attempt += 1;
                 entry.state = Wanted::Due(Instant::now(), "it was taken out of the publication".into());
             }
@@ -523,6 +538,7 @@ impl Replication {
         };
         let strays = members.into_keys().filter(|relation| !is_followed(relation)).collect();
         drop(tables);
+        self.free(shared.mirror.forget(&forgotten));
         shared.wanted.notify_one();
         Ok(strays)
     }
@@ -562,6 +578,19 @@ impl Sink for Replication {
 
     fn applied(&self) -> Lsn {
         self.shared.mirror.applied()
+    }
+
+    async fn is_busy(&self, walsender: i32) -> bool {
+        // What it waits in for the log, for its reader, or between the two (WalSenderMain, WalSenderWaitForWAL, WalSenderWriteData). One
+        // that writes to a reader who hears nothing is not of use either.
+        const LOOK: &str = "SELECT coalesce(wait_event, '') NOT LIKE 'WalSender%' FROM pg_stat_activity
+                             WHERE pid = $1 AND backend_type = 'walsender'";
+        let looked = timeout(LOOK_MAX, async {
+            let row = self.shared.pool.connection().await?.query_opt(LOOK, &[&walsender]).await?;
+            Ok::<_, UpstreamError>(row.is_some_and(|row| row.get(0)))
+        });
+        // Upstream does not answer at all: then it is not worth waiting for either.
+        matches!(looked.await, Ok(Ok(true)))
     }
 
     async fn before_acknowledgement(&self) {

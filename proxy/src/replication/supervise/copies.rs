@@ -1,12 +1,13 @@
 //! First copies: which table is next, and what becomes of it.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use freshet_engine::catalog::RelationId;
-use freshet_engine::mirror::{CopyId, TableState, TrackedBecause};
+use freshet_engine::mirror::{CopyId, TableState, TableStatus, TrackedBecause};
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::table::Generation;
 use futures_util::FutureExt;
@@ -47,6 +48,18 @@ struct BegunCopy {
     rows: Arc<AtomicU64>,
 }
 
+/// A table that the mirror follows from now on.
+struct Followed {
+    /// How many rows it has here.
+    rows: Result<usize, TrackedBecause>,
+    membership: i64,
+}
+
+enum NotFollowed {
+    HandOver(HandOverError),
+    Finish(UpstreamReason),
+}
+
 impl Replication {
     /// Starts copies of tables that are due, and puts poisoned ones in line again.
     pub(super) async fn copy_tables(self) {
@@ -69,21 +82,38 @@ impl Replication {
     /// Poisoned tables are copied again, and tracked ones for which there is, or is made, room.
     fn requeue(&self) {
         let shared = &self.shared;
+        self.free(shared.mirror.recount());
         let mut tables = shared.tables.lock();
         let statuses = shared.mirror.statuses();
+        let mut forgotten = Vec::new();
         for status in &statuses {
             let Some(entry) = tables.get_mut(&status.schema.id) else { continue };
             let (Wanted::Mirrored { .. }, TableState::Poisoned(why)) = (&entry.state, &status.state) else { continue };
             tracing::warn!(table = %status.schema.name, %why, "the table is copied again");
-            shared.mirror.forget(status.schema.id);
+            forgotten.push(status.schema.id);
             entry.fail(format!("poisoned: {why}"));
             // Most likely its schema changed.
             shared.reload.notify_one();
         }
+        let mut victims = Vec::new();
         // The room that is there may be another copy's.
-        if tables.values().any(|entry| matches!(entry.state, Wanted::Copying { .. })) {
-            return;
+        if !tables.values().any(|entry| matches!(entry.state, Wanted::Copying { .. })) {
+            victims = self.make_room(&mut tables, statuses, &mut forgotten);
         }
+        drop(tables);
+        let mut freed = shared.mirror.demote(&victims, &TrackedBecause::LacksRoom);
+        freed.add(shared.mirror.forget(&forgotten));
+        self.free(freed);
+    }
+
+    /// Puts tracked tables in line again (they are to be `forgotten`): those whose time has come, and one for which there is room
+    /// without the rows of those that are returned.
+    fn make_room(
+        &self,
+        tables: &mut HashMap<RelationId, Entry>,
+        statuses: Vec<TableStatus>,
+        forgotten: &mut Vec<RelationId>,
+    ) -> Vec<RelationId> {
         let mut footprints = Vec::with_capacity(statuses.len());
         for status in statuses {
             let Some(entry) = tables.get_mut(&status.schema.id) else { continue };
@@ -96,28 +126,50 @@ impl Replication {
                 }
                 TableState::Tracked(TrackedBecause::Unfit(_)) => {
                     if entry.is_to_be_tried_again(status.generation, Instant::now()) {
-                        shared.mirror.forget(status.schema.id);
+                        forgotten.push(status.schema.id);
                         entry.state = Wanted::Due(Instant::now(), "it has changed since it could not be held".into());
                     }
                 }
                 TableState::Poisoned(_) | TableState::Copying => {}
             }
         }
-        let Some(admitted) = admission::next(&footprints, shared.mirror.room()) else { return };
-        for victim in admitted.victims {
-            shared.mirror.demote(victim, TrackedBecause::LacksRoom);
-        }
+        let Some(admitted) = admission::next(&footprints, self.shared.mirror.room()) else { return Vec::new() };
         if let Some(entry) = tables.get_mut(&admitted.relation) {
-            shared.mirror.forget(admitted.relation);
+            forgotten.push(admitted.relation);
             entry.state = Wanted::Due(Instant::now(), "there is room for it".into());
         }
+        admitted.victims
     }
 
-    /// Picks the next table that is due, marks it as being copied and lets the mirror keep its changes.
+    /// Picks the next table that is due and lets the mirror keep its changes.
     fn begin_copy(&self) -> Option<BegunCopy> {
         let shared = &self.shared;
+        while let Some(picked) = self.pick() {
+            if picked.facts.refusal.is_some() {
+                return Some(picked);
+            }
+            let begun = shared.mirror.start_copy(Arc::clone(&picked.facts.schema));
+            let mut tables = shared.tables.lock();
+            // Not if the stream was lost since it was picked; one that is lost from here on clears the mirror after this.
+            let entry = tables.get_mut(&picked.relation).filter(|entry| entry.attempt == picked.attempt);
+            match (begun, entry) {
+                (Ok(copy), Some(_)) => return Some(BegunCopy { copy: Some(copy), ..picked }),
+                (Ok(copy), None) => {
+                    drop(tables);
+                    self.free(shared.mirror.give_up(copy));
+                }
+                (Err(reason), Some(entry)) => entry.refuse(picked.facts.layout, reason.to_string()),
+                (Err(_), None) => {}
+            }
+        }
+        None
+    }
+
+    /// The next table that is due: it is being copied from now on.
+    fn pick(&self) -> Option<BegunCopy> {
+        let shared = &self.shared;
         let mut tables = shared.tables.lock();
-        // Looked at under the lock: a stream that is lost from here on clears the mirror after this.
+        // Looked at under the lock: a stream that is lost from here on comes by this entry after this.
         let StreamState::Running(_) = &**shared.stream.load() else { return None };
         let loaded = shared.loaded.load_full();
         let now = Instant::now();
@@ -129,27 +181,17 @@ impl Replication {
                 entry.fail("not in the catalog".into());
                 continue;
             };
-            let copy = match &facts.refusal {
-                Some(refusal) if shared.options.keeps_refused(refusal) => {
-                    entry.state = Wanted::Refused(refusal.clone());
-                    // Should it be a member of the publication, it is no longer to be one.
-                    shared.reload.notify_one();
-                    continue;
-                }
-                Some(_) => None,
-                None => match shared.mirror.start_copy(Arc::clone(&facts.schema)) {
-                    Ok(copy) => Some(copy),
-                    Err(reason) => {
-                        entry.refuse(facts.layout, reason.to_string());
-                        continue;
-                    }
-                },
-            };
+            if let Some(refusal) = facts.refusal.as_ref().filter(|refusal| shared.options.keeps_refused(refusal)) {
+                entry.state = Wanted::Refused(refusal.clone());
+                // Should it be a member of the publication, it is no longer to be one.
+                shared.reload.notify_one();
+                continue;
+            }
             let rows = Arc::new(AtomicU64::new(0));
             entry.attempt += 1;
             entry.state = Wanted::Copying { facts: facts.clone(), rows: Arc::clone(&rows) };
             let (relation, attempt, facts) = (*relation, entry.attempt, facts.clone());
-            return Some(BegunCopy { relation, attempt, copy, facts, rows });
+            return Some(BegunCopy { relation, attempt, copy: None, facts, rows });
         }
         None
     }
@@ -161,57 +203,57 @@ impl Replication {
         let name = qualified_name(&facts.schema);
         let panicked = |_| Err(UpstreamError::Protocol("its copy panicked").into());
         let outcome = AssertUnwindSafe(self.hand_over(&facts, rows)).catch_unwind().await.unwrap_or_else(panicked);
+        let outcome = match outcome {
+            Ok(copied) => self.finish_copy(copy, copied).await.map_err(NotFollowed::Finish),
+            Err(error) => Err(NotFollowed::HandOver(error)),
+        };
+        if let (Err(_), Some(copy)) = (&outcome, copy) {
+            self.free(shared.mirror.give_up(copy));
+        }
+        // Whoever changes the entry of a table that is being copied forgets the copy, finished or not: if it is still this one's, so is
+        // what the mirror has.
         let mut tables = shared.tables.lock();
         let Some(entry) = tables.get_mut(&relation).filter(|entry| entry.attempt == attempt) else {
             // Its schema changed or the stream was lost meanwhile; someone else has dealt with it.
             return;
         };
         match outcome {
-            Ok(copied) => {
-                let HandedOver { table, copied_at, insert_lsn, membership } = copied;
-                let followed = table.as_ref().map(|table| table.rows).map_err(TrackedBecause::clone);
-                let gone = || UpstreamReason::TableNotMirrored("its copy was given up".into());
-                let finished = copy.ok_or_else(gone).and_then(|copy| match table {
-                    Ok(table) => shared.mirror.finish_copy(copy, table, copied_at, insert_lsn),
-                    Err(why) => shared.mirror.finish_tracked(copy, why, copied_at, insert_lsn),
-                });
-                match finished {
-                    Ok(()) => {
-                        entry.failures = 0;
-                        entry.state = Wanted::Mirrored { facts, membership };
-                        shared.counters.copies.fetch_add(1, Ordering::Relaxed);
-                        match followed {
-                            Ok(rows) => {
-                                tracing::info!(table = %name, rows, elapsed = ?started.elapsed(), "mirrored");
-                            }
-                            Err(why) => tracing::info!(table = %name, %why, "tracked: its rows stay upstream"),
-                        }
-                    }
-                    Err(reason) => {
-                        shared.mirror.forget(relation);
-                        entry.fail(reason.to_string());
-                    }
+            Ok(Followed { rows, membership }) => {
+                entry.failures = 0;
+                entry.state = Wanted::Mirrored { facts, membership };
+                shared.counters.copies.fetch_add(1, Ordering::Relaxed);
+                match rows {
+                    Ok(rows) => tracing::info!(table = %name, rows, elapsed = ?started.elapsed(), "mirrored"),
+                    Err(why) => tracing::info!(table = %name, %why, "tracked: its rows stay upstream"),
                 }
             }
-            Err(error) => {
-                shared.mirror.forget(relation);
+            Err(NotFollowed::Finish(reason)) => entry.fail(reason.to_string()),
+            Err(NotFollowed::HandOver(error)) => {
                 tracing::info!(table = %name, %error, "not mirrored");
-                match error {
-                    HandOverError::CatalogMoved => {
-                        entry.fail(error.to_string());
-                        shared.reload.notify_one();
-                    }
-                    // To look again costs nothing, and others may be gone by then.
-                    HandOverError::InTheWay
-                    | HandOverError::LockersStayed
-                    | HandOverError::Copy(CopyError::NotHeld(_) | CopyError::OverMemory | CopyError::Upstream(_)) => {
-                        entry.fail(error.to_string())
-                    }
+                if matches!(error, HandOverError::CatalogMoved) {
+                    shared.reload.notify_one();
                 }
+                // To look again costs nothing, and others may be gone by then.
+                entry.fail(error.to_string());
             }
         }
         drop(tables);
         shared.wanted.notify_one();
+    }
+
+    /// Puts what was copied into the mirror, with all that the stream has brought meanwhile: on a thread that may be busy for long.
+    async fn finish_copy(&self, copy: Option<CopyId>, copied: HandedOver) -> Result<Followed, UpstreamReason> {
+        let HandedOver { table, copied_at, insert_lsn, membership } = copied;
+        let given_up = || UpstreamReason::TableNotMirrored("its copy was given up".into());
+        let copy = copy.ok_or_else(given_up)?;
+        let rows = table.as_ref().map(|table| table.rows).map_err(TrackedBecause::clone);
+        let shared = Arc::clone(&self.shared);
+        let finished = tokio::task::spawn_blocking(move || match table {
+            Ok(table) => shared.mirror.finish_copy(copy, table, copied_at, insert_lsn),
+            Err(why) => shared.mirror.finish_tracked(copy, why, copied_at, insert_lsn),
+        });
+        finished.await.map_err(|_| given_up())??;
+        Ok(Followed { rows, membership })
     }
 
     async fn hand_over(&self, facts: &TableFacts, rows_copied: Arc<AtomicU64>) -> Result<HandedOver, HandOverError> {
@@ -232,6 +274,7 @@ impl Replication {
             address: shared.options.address.clone(),
             publication: running.publication.clone(),
             facts: facts.clone(),
+            server_version: self.loaded().catalog.server_version,
             workers: shared.options.copy_workers.max(1),
             budget: Arc::clone(&shared.budget),
             rows_copied,
