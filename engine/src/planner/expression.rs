@@ -115,13 +115,19 @@ pub fn renumber(expr: &mut BoundExpr, position: &dyn Fn(usize) -> usize) {
     for_each_operand_mut(expr, &mut |operand| renumber(operand, position));
 }
 
-/// Replaces each input column by the expression that computes it. Where that is a column too, the reference keeps
-/// the type it was bound with (a relabelled column: varchar read as text).
+/// Replaces each input column by the expression that computes it, which takes the type that the reference was bound with (a
+/// relabelled column: varchar read as text, or compared as char(n)). A placeholder has none to give.
 pub fn substitute(expr: &mut BoundExpr, definitions: &[BoundExpr]) {
-    if let BoundExpr::Column { index, .. } = expr {
+    if let BoundExpr::Column { index, expr_type } = expr {
         match &definitions[*index] {
             BoundExpr::Column { index: defined, .. } => *index = *defined,
-            definition => *expr = definition.clone(),
+            definition => {
+                let label = *expr_type;
+                *expr = definition.clone();
+                if label.pg_type != PgType::Unknown {
+                    expr.relabel(label);
+                }
+            }
         }
         return;
     }
