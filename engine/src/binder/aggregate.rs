@@ -7,7 +7,7 @@ use crate::binder::relation::{
 };
 use crate::binder::resolve;
 use crate::binder::subquery::{Asked, Subquery};
-use crate::binder::typed::{CollationStrength, Typed, has_column, is_same, relabel};
+use crate::binder::typed::{CollationStrength, Typed, has_column, is_same};
 use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, SortKey, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{Aggregate, AggregateFunction, CastContext};
@@ -225,7 +225,7 @@ impl Binder<'_> {
         // findTargetlistEntrySQL99 looks through an implicit cast of the argument's: varchar to text.
         for key in keys.iter_mut().filter(|key| key.expr.expr_type().pg_type == PgType::Varchar) {
             let mut as_argument = key.expr.clone();
-            relabel(&mut as_argument, argument.expr_type);
+            as_argument.relabel(argument.expr_type);
             if is_same(&as_argument, &argument.expr) {
                 key.expr = as_argument;
             }

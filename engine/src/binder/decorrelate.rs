@@ -352,16 +352,6 @@ fn keep_columns(condition: &mut BoundExpr, expressions: &mut Vec<BoundExpr>) {
     children_mut(condition).into_iter().for_each(|child| keep_columns(child, expressions));
 }
 
-/// The types of the columns from `base` on, as the condition reads them.
-fn collect_types(condition: &BoundExpr, base: usize, types: &mut [Option<ExprType>]) {
-    if let BoundExpr::Column { index, expr_type } = condition
-        && let Some(slot) = index.checked_sub(base).and_then(|at| types.get_mut(at))
-    {
-        *slot = Some(*expr_type);
-    }
-    super::typed::children(condition).into_iter().for_each(|child| collect_types(child, base, types));
-}
-
 /// A column whose type nobody asks for: projections of plain columns pass arrays on.
 pub(super) fn placeholder(index: usize) -> BoundExpr {
     BoundExpr::Column {

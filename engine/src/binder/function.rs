@@ -15,7 +15,7 @@ use crate::binder::query::Unknowns;
 use crate::binder::relation::{AGGREGATE_BASE, as_outer, outer_index};
 use crate::binder::resolve::is_implicitly_coercible;
 use crate::binder::scope::Scope;
-use crate::binder::typed::{CollationStrength, Typed, children, children_mut, is_same, relabel, size};
+use crate::binder::typed::{CollationStrength, Typed, children, children_mut, is_same, size};
 use crate::binder::view::{PATH, SETTINGS};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType, NODES_MAX, Reader, unsupported};
 use crate::catalog::functions::{CastContext, Function, LOWER, RANK, RANK_PADDED, TEXT_AT, UPPER, Volatility};
@@ -435,7 +435,7 @@ impl Given {
             self.uses[at] += 1;
             let label = *expr_type;
             *expr = self.arguments[at].clone();
-            relabel(expr, label);
+            expr.relabel(label);
             return;
         }
         children_mut(expr).into_iter().for_each(|child| self.put(child));

@@ -219,6 +219,26 @@ impl BoundExpr {
         Self::Literal { value: Value::Int8(collation.into()), expr_type }
     }
 
+    /// The same value under another type, modifier or collation. Boolean has one label only.
+    pub(crate) fn relabel(&mut self, new: ExprType) {
+        match self {
+            Self::Column { expr_type, .. }
+            | Self::Literal { expr_type, .. }
+            | Self::Parameter { expr_type, .. }
+            | Self::Call { expr_type, .. }
+            | Self::Case { expr_type, .. }
+            | Self::Coalesce { expr_type, .. }
+            | Self::Extreme { expr_type, .. } => *expr_type = new,
+            Self::And(_)
+            | Self::Or(_)
+            | Self::Not(_)
+            | Self::IsNull { .. }
+            | Self::IsBool { .. }
+            | Self::IsDistinct { .. }
+            | Self::InList { .. } => {}
+        }
+    }
+
     /// The type of its value.
     pub fn expr_type(&self) -> ExprType {
         match self {

@@ -64,7 +64,7 @@ impl Typed {
         }
         self.origin = None;
         self.expr_type = expr_type;
-        relabel(&mut self.expr, expr_type);
+        self.expr.relabel(expr_type);
         self
     }
 
@@ -79,26 +79,6 @@ impl Typed {
     /// As COLLATE makes it.
     pub(super) fn under(self, collation: Collation) -> Self {
         Self { strength: CollationStrength::Explicit, ..self.collated(collation) }
-    }
-}
-
-pub(super) fn relabel(expr: &mut BoundExpr, new: ExprType) {
-    match expr {
-        BoundExpr::Column { expr_type, .. }
-        | BoundExpr::Literal { expr_type, .. }
-        | BoundExpr::Parameter { expr_type, .. }
-        | BoundExpr::Call { expr_type, .. }
-        | BoundExpr::Case { expr_type, .. }
-        | BoundExpr::Coalesce { expr_type, .. }
-        | BoundExpr::Extreme { expr_type, .. } => *expr_type = new,
-        // Boolean has one label only.
-        BoundExpr::And(_)
-        | BoundExpr::Or(_)
-        | BoundExpr::Not(_)
-        | BoundExpr::IsNull { .. }
-        | BoundExpr::IsBool { .. }
-        | BoundExpr::IsDistinct { .. }
-        | BoundExpr::InList { .. } => {}
     }
 }
 

@@ -15,8 +15,8 @@ use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::join_cache::JoinKey;
-use crate::planner::expression::{columns_of, is_same, type_of};
-use crate::planner::node::{Join, PlanNode};
+use crate::planner::expression::{columns_of, is_same};
+use crate::planner::node::{Join, Key, PlanNode};
 use crate::types::{PgType, Value};
 
 /// Pairs that one batch of a join has at most, so that a cancelled statement stops soon.
@@ -38,14 +38,14 @@ impl Run<'_> {
         let mut filters: Vec<Option<&BoundExpr>> = join.filters.iter().map(Some).collect();
         for input in &order[1..] {
             let mut probe_keys: Vec<&BoundExpr> = Vec::new();
-            let mut build_keys: Vec<(&BoundExpr, bool)> = Vec::new();
+            let mut build_keys: Vec<Key<'_>> = Vec::new();
             for (at, equality) in join.equalities.iter().chain(&join.implied).enumerate() {
                 let Some(end) = equality.end_of(*input, &attached) else { continue };
-                let (own, other) = (equality.ends()[end].1, equality.ends()[1 - end].1);
+                let own = equality.key(end);
                 // What is implied says nothing new of a column that is a key already.
-                if at < join.equalities.len() || !build_keys.iter().any(|(key, _)| is_same(key, own)) {
-                    build_keys.push((own, equality.is_null_safe));
-                    probe_keys.push(other);
+                if at < join.equalities.len() || !build_keys.iter().any(|key| is_same(key.expr, own.expr)) {
+                    build_keys.push(own);
+                    probe_keys.push(equality.ends()[1 - end].1);
                 }
             }
             attached.push(*input);
@@ -111,11 +111,11 @@ impl Run<'_> {
         side.table.find(&keys.collect::<Result<Vec<_>, _>>()?, batch.rows)
     }
 
-    /// `keys` are numbered as in the join's output, where the input's columns start at `base`; true: NULL equals NULL.
+    /// `keys` are numbered as in the join's output, where the input's columns start at `base`.
     pub(super) fn build_side(
         &self,
         input: &PlanNode,
-        keys: &[(&BoundExpr, bool)],
+        keys: &[Key<'_>],
         base: usize,
         width: usize,
     ) -> Result<Arc<BuildSide>, EvalError> {
@@ -141,7 +141,7 @@ impl Run<'_> {
     }
 
     /// What names the build side in the join cache; None if it depends on more than the table version.
-    fn identity<'n>(&self, input: &'n PlanNode, keys: &[(&BoundExpr, bool)], base: usize) -> Option<Identity<'n>> {
+    fn identity<'n>(&self, input: &'n PlanNode, keys: &[Key<'_>], base: usize) -> Option<Identity<'n>> {
         let PlanNode::Scan(scan) = input else { return None };
         if self.wanted(scan).is_some() {
             return None;
@@ -152,8 +152,8 @@ impl Run<'_> {
             let own = scan.columns.get(index).and_then(|column| schema.columns.get(*column)?.pg_type);
             compared != PgType::Bpchar || own == Some(PgType::Bpchar)
         };
-        let key_column = |key: &(&BoundExpr, bool)| match key {
-            (BoundExpr::Column { index, expr_type }, false) if is_own(index - base, expr_type.pg_type) => {
+        let key_column = |key: &Key<'_>| match key.expr {
+            BoundExpr::Column { index, .. } if !key.is_null_safe && is_own(index - base, key.pg_type) => {
                 Some(index - base)
             }
             _ => None,
@@ -169,31 +169,19 @@ impl Run<'_> {
         })
     }
 
-    fn build(
-        &self,
-        input: &PlanNode,
-        keys: &[(&BoundExpr, bool)],
-        base: usize,
-        width: usize,
-    ) -> Result<BuildSide, EvalError> {
+    fn build(&self, input: &PlanNode, keys: &[Key<'_>], base: usize, width: usize) -> Result<BuildSide, EvalError> {
         self.build_of(self.read(input)?, keys, base, width)
     }
 
-    fn build_of(
-        &self,
-        all: Batch,
-        keys: &[(&BoundExpr, bool)],
-        base: usize,
-        width: usize,
-    ) -> Result<BuildSide, EvalError> {
-        let types: Vec<(PgType, bool)> = keys.iter().map(|(key, is_null_safe)| (type_of(key), *is_null_safe)).collect();
+    fn build_of(&self, all: Batch, keys: &[Key<'_>], base: usize, width: usize) -> Result<BuildSide, EvalError> {
+        let types: Vec<(PgType, bool)> = keys.iter().map(|key| (key.pg_type, key.is_null_safe)).collect();
         let gathered = all.into_row_batch()?;
         let rows = gathered.rows;
         if rows == 0 {
             return BuildSide::new(gathered.columns, 0, &types, &[]);
         }
         let placed = Batch::of_shared(gathered.columns.clone(), rows).placed(base, width);
-        let keys = keys.iter().map(|(key, _)| self.environment.evaluate_column(key, &placed));
+        let keys = keys.iter().map(|key| self.environment.evaluate_column(key.expr, &placed));
         let side = BuildSide::new(gathered.columns, rows, &types, &keys.collect::<Result<Vec<_>, _>>()?)?;
         self.charge(side.index_bytes())?;
         Ok(side)

@@ -304,14 +304,14 @@ impl Run<'_> {
         base: usize,
         is_per_row: bool,
     ) -> Option<(usize, &'n Scan)> {
-        let [own, other] = [equality.ends()[end].1, equality.ends()[1 - end].1];
-        let BoundExpr::Column { index, .. } = own else { return None };
-        if equality.is_null_safe || !is_indexable(type_of(own), type_of(other)) {
+        let BoundExpr::Column { index, .. } = equality.ends()[end].1 else { return None };
+        if equality.is_null_safe || !is_indexable(equality.types[end], equality.types[1 - end]) {
             return None;
         }
         let (scan, column) = way(node, index.checked_sub(base)?, is_per_row)?;
         let table = self.snapshot.tables.get(&scan.table)?;
-        let is_large = table.rows >= INDEX_ROWS_MIN && table.schema.columns[column].pg_type == Some(type_of(own));
+        let is_large =
+            table.rows >= INDEX_ROWS_MIN && table.schema.columns[column].pg_type == Some(equality.types[end]);
         (is_large && Some(scan.table) != self.changed && chosen_look_ups(scan, table).is_none())
             .then_some((column, scan))
     }

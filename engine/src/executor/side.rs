@@ -18,8 +18,8 @@ use super::ranged::{Range, Ranged, Within};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
-use crate::planner::expression::{cannot_raise, type_of};
-use crate::planner::node::{Equality, SideJoin, SideKind};
+use crate::planner::expression::cannot_raise;
+use crate::planner::node::{Equality, Key, SideJoin, SideKind};
 use crate::planted::{Bug, is_planted};
 use crate::types::access::null_array;
 
@@ -30,8 +30,7 @@ impl Run<'_> {
         }
         let left_width = join.left.width();
         let width = left_width + join.right.width();
-        let keys: Vec<(&BoundExpr, bool)> =
-            join.equalities.iter().map(|equality| (&equality.right, equality.is_null_safe)).collect();
+        let keys: Vec<Key<'_>> = join.equalities.iter().map(|equality| equality.key(1)).collect();
         let left = self.left_first(join)?;
         let side = self.build_side(&join.right, &keys, left_width, width)?;
         let left = left.map(|left| left.batches);
@@ -238,8 +237,7 @@ impl Run<'_> {
     fn mark_by_test(&self, join: &SideJoin, sink: &mut Sink<'_>) -> Result<Flow, EvalError> {
         let left_width = join.left.width();
         let width = left_width + join.right.width();
-        let keys: Vec<(&BoundExpr, bool)> =
-            join.equalities.iter().map(|equality| (&equality.right, equality.is_null_safe)).collect();
+        let keys: Vec<Key<'_>> = join.equalities.iter().map(|equality| equality.key(1)).collect();
         let side = self.build_side(&join.right, &keys, left_width, width)?;
         let probe_keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.left).collect();
         let hashed = match (&join.test_key, join.filters.is_empty()) {
@@ -264,18 +262,12 @@ impl Run<'_> {
     }
 
     /// The values that are compared with, together with the join keys; and which keys go with a NULL.
-    fn tested(
-        &self,
-        join: &SideJoin,
-        side: &BuildSide,
-        keys: &[(&BoundExpr, bool)],
-        key: &Equality,
-    ) -> Result<Tested, EvalError> {
+    fn tested(&self, join: &SideJoin, side: &BuildSide, keys: &[Key<'_>], key: &Equality) -> Result<Tested, EvalError> {
         let left_width = join.left.width();
         let rows = side.rows;
         let placed = Batch::of_shared(side.columns.clone(), rows).placed(left_width, left_width + side.columns.len());
         let own: Vec<ArrayRef> =
-            keys.iter().map(|(key, _)| self.environment.evaluate_column(key, &placed)).collect::<Result<_, _>>()?;
+            keys.iter().map(|key| self.environment.evaluate_column(key.expr, &placed)).collect::<Result<_, _>>()?;
         let value = self.environment.evaluate_column(&key.right, &placed)?;
         let mut has_null = vec![false; side.key_count()];
         let nulls = null_bits(&value);
@@ -287,10 +279,10 @@ impl Run<'_> {
                 }
             }
         }
-        let types = keys.iter().map(|(key, _)| type_of(key)).chain([type_of(&key.right)]).collect::<Vec<_>>();
+        let types = keys.iter().map(|key| key.pg_type).chain([key.types[1]]).collect::<Vec<_>>();
         let purposes: Vec<Purpose> = keys
             .iter()
-            .map(|(_, is_null_safe)| if *is_null_safe { Purpose::Same } else { Purpose::Matches })
+            .map(|key| if key.is_null_safe { Purpose::Same } else { Purpose::Matches })
             .chain([Purpose::Matches])
             .collect();
         let mut table = KeyTable::with_purposes(&types, purposes, rows)?;

@@ -358,23 +358,22 @@ fn thinned(
     Ok((own, values.collect::<Result<_, _>>()?))
 }
 
-/// PostgreSQL: window_ntile. The number of buckets is that of the partition's first row.
+/// PostgreSQL: window_ntile. The number of buckets is that of the first row where it is not NULL; the rows before have none, and
+/// counting begins there, in buckets of the whole partition's size.
 fn ntile(sorted: &Sorted, buckets: &ArrayRef) -> Result<ArrayRef, EvalError> {
     let buckets = buckets.as_primitive::<Int32Type>();
     let mut results: Vec<Option<i32>> = Vec::with_capacity(sorted.order.len());
     for pair in sorted.partitions.windows(2) {
         let (start, end) = (pair[0], pair[1]);
-        if start == end {
-            continue;
-        }
-        if buckets.is_null(start) {
+        let Some(first) = (start..end).find(|at| buckets.is_valid(*at)) else {
             results.extend(std::iter::repeat_n(None, end - start));
             continue;
-        }
-        let count = usize::try_from(buckets.value(start)).ok().filter(|count| *count > 0);
+        };
+        results.extend(std::iter::repeat_n(None, first - start));
+        let count = usize::try_from(buckets.value(first)).ok().filter(|count| *count > 0);
         let count = count.ok_or_else(|| EvalError::Raises("argument of ntile must be greater than zero".to_owned()))?;
         let (size, larger) = ((end - start) / count, (end - start) % count);
-        results.extend((0..end - start).map(|at| {
+        results.extend((0..end - first).map(|at| {
             let in_larger = larger * (size + 1);
             let bucket = if at < in_larger { at / (size + 1) } else { larger + (at - in_larger) / size.max(1) };
             Some(bucket as i32 + 1)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::binder::{BoundExpr, ExprType};
 use crate::catalog::Collation;
 use crate::catalog::functions::Function;
-use crate::types::PgType;
+use crate::types::{PgType, Value};
 
 /// Calls `visit` on each direct operand.
 pub fn for_each_operand<'e>(expr: &'e BoundExpr, visit: &mut dyn FnMut(&'e BoundExpr)) {
@@ -115,13 +115,19 @@ pub fn renumber(expr: &mut BoundExpr, position: &dyn Fn(usize) -> usize) {
     for_each_operand_mut(expr, &mut |operand| renumber(operand, position));
 }
 
-/// Replaces each input column by the expression that computes it. Where that is a column too, the reference keeps
-/// the type it was bound with (a relabelled column: varchar read as text).
+/// Replaces each input column by the expression that computes it, which takes the type that the reference was bound with (a
+/// relabelled column: varchar read as text, or compared as char(n)). A placeholder has none to give.
 pub fn substitute(expr: &mut BoundExpr, definitions: &[BoundExpr]) {
-    if let BoundExpr::Column { index, .. } = expr {
+    if let BoundExpr::Column { index, expr_type } = expr {
         match &definitions[*index] {
             BoundExpr::Column { index: defined, .. } => *index = *defined,
-            definition => *expr = definition.clone(),
+            definition => {
+                let label = *expr_type;
+                *expr = definition.clone();
+                if label.pg_type != PgType::Unknown {
+                    expr.relabel(label);
+                }
+            }
         }
         return;
     }
@@ -196,25 +202,32 @@ pub fn cannot_raise(expr: &BoundExpr) -> bool {
         }
 }
 
+/// Padding so far is no error; much further it is one (54000).
+const PADDED_MAX: i32 = 1 << 20;
+
 /// Calls that PostgreSQL has no error for, but out of memory: they have a value for each value of their arguments' types.
 fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
     let is_text = |of: &PgType| matches!(of, PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name);
     let begins_with_text = function.arguments.first().is_some_and(is_text);
-    let is_json = function.arguments.first().is_some_and(|of| matches!(of, PgType::Json | PgType::Jsonb));
     match function.name {
         "||" | "md5" | "length" | "char_length" | "character_length" | "octet_length" | "lower" | "upper"
         | "initcap" | "reverse" | "strpos" | "position" | "starts_with" | "btrim" | "ltrim" | "rtrim" | "replace"
         | "translate" | "ascii" | "collation_lower" | "collation_upper" | "ascii_lower" | "ascii_upper" | "left"
-        | "right" | "lpad" | "rpad" | "concat" | "concat_ws" => begins_with_text,
-        "->" | "->>" | "#>" | "#>>" => is_json,
+        | "right" | "concat" | "concat_ws" => begins_with_text,
+        "lpad" | "rpad" => {
+            matches!(arguments.get(1), Some(BoundExpr::Literal { value: Value::Int4(..=PADDED_MAX), .. }))
+        }
+        // A json is read anew, and may have what no text can: \u0000, half a surrogate pair.
+        "->" | "->>" | "#>" | "#>>" => function.arguments.first() == Some(&PgType::Jsonb),
         // What the output functions print (CoerceViaIO), and casts between strings.
         "" | "text" | "varchar" => function.arguments.len() == 1 && is_text(&function.result),
-        "to_char" => matches!(function.arguments.first(), Some(PgType::Timestamp | PgType::Timestamptz | PgType::Date)),
+        "to_char" => matches!(function.arguments.first(), Some(PgType::Timestamp | PgType::Timestamptz)),
         "to_json" | "json_build_array" | "row_to_json" => true,
-        // A key is given for each value, and may not be NULL.
-        "json_build_object" => {
-            arguments.iter().step_by(2).all(|key| matches!(key, BoundExpr::Literal { value, .. } if !value.is_null()))
-        }
+        // A key is given for each value, and may not be NULL nor have parts.
+        "json_build_object" => arguments.iter().step_by(2).all(|key| {
+            let has_parts = matches!(type_of(key), PgType::Json | PgType::Jsonb | PgType::Array(_));
+            !has_parts && matches!(key, BoundExpr::Literal { value, .. } if !value.is_null())
+        }),
         _ => false,
     }
 }

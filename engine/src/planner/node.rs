@@ -152,6 +152,8 @@ pub struct Equality {
     pub left: BoundExpr,
     pub right_input: usize,
     pub right: BoundExpr,
+    /// As what the operator compares the sides, whatever they are labelled.
+    pub types: [PgType; 2],
     /// IS NOT DISTINCT FROM: NULL equals NULL.
     pub is_null_safe: bool,
 }
@@ -160,6 +162,23 @@ impl Equality {
     /// The inputs and what is compared of each.
     pub fn ends(&self) -> [(usize, &BoundExpr); 2] {
         [(self.left_input, &self.left), (self.right_input, &self.right)]
+    }
+
+    /// What a side is compared as, and whether NULL equals NULL.
+    pub fn key(&self, end: usize) -> Key<'_> {
+        Key { expr: self.ends()[end].1, pg_type: self.types[end], is_null_safe: self.is_null_safe }
+    }
+
+    /// The other way round.
+    pub fn turned(self) -> Self {
+        Self {
+            left_input: self.right_input,
+            left: self.right,
+            right_input: self.left_input,
+            right: self.left,
+            types: [self.types[1], self.types[0]],
+            is_null_safe: self.is_null_safe,
+        }
     }
 
     /// If it leads from one of `attached` to `input`: which of the ends is that of `input`.
@@ -171,6 +190,14 @@ impl Equality {
             leads(self.right_input, self.left_input).then_some(1)
         }
     }
+}
+
+/// One side of an equality, as rows are found by it.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'e> {
+    pub expr: &'e BoundExpr,
+    pub pg_type: PgType,
+    pub is_null_safe: bool,
 }
 
 /// What a [`SideJoin`] makes of the rows of `left` and those of `right` that match them.

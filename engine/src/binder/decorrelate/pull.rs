@@ -1,7 +1,7 @@
 //! Conditions that mention an outer level, moved up through one relation after another.
 
 use super::{
-    Pulled, TIED, collect_types, first_of_each, has_one_row, is_count, keep_columns, mentions, reordered, retied, tie,
+    Pulled, TIED, first_of_each, has_one_row, is_count, keep_columns, mentions, placeholder, reordered, retied, tie,
 };
 use crate::binder::choice::takes_order;
 use crate::binder::coerce::check_groupable;
@@ -136,22 +136,22 @@ impl Binder<'_> {
     }
 
     fn pull_distinct(&mut self, input: BoundRelation, mut columns: Vec<ExprType>, level: usize) -> Bound<Pulled> {
-        let mut pulled = self.pull(input, level)?;
+        let pulled = self.pull(input, level)?;
         let known = columns.len();
-        // The other columns tell rows apart that are to be one; those of an equality do not.
-        for condition in &pulled.conditions {
-            let (inner, _) = tie(condition, level).ok_or_else(|| unsupported(TIED))?;
-            check_groupable(inner.expr_type(), "correlated DISTINCT")?;
+        // What an equality compares tells rows apart for the outer rows; what that is computed from would, for one of them.
+        let mut expressions: Vec<BoundExpr> = (0..known).map(placeholder).collect();
+        let mut conditions = Vec::with_capacity(pulled.conditions.len());
+        for condition in pulled.conditions {
+            let inner = tie(&condition, level).ok_or_else(|| unsupported(TIED))?.0.clone();
+            let expr_type = inner.expr_type();
+            check_groupable(expr_type, "correlated DISTINCT")?;
+            let column = BoundExpr::Column { index: expressions.len(), expr_type };
+            conditions.push(retied(condition, level, column));
+            expressions.push(inner);
+            columns.push(expr_type);
         }
-        let mut extra: Vec<Option<ExprType>> = vec![None; pulled.relation.width() - known];
-        for condition in &pulled.conditions {
-            collect_types(condition, known, &mut extra);
-        }
-        for found in extra {
-            columns.push(found.ok_or_else(|| unsupported(TIED))?);
-        }
-        pulled.relation = BoundRelation::Distinct { input: Box::new(pulled.relation), columns };
-        Ok(pulled)
+        let input = Box::new(BoundRelation::Project { input: Box::new(pulled.relation), expressions });
+        Ok(Pulled { relation: BoundRelation::Distinct { input, columns }, conditions })
     }
 
     fn pull_window(&mut self, input: BoundRelation, mut calls: Vec<WindowCall>, level: usize) -> Bound<Pulled> {

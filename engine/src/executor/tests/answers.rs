@@ -239,7 +239,7 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
         within(sql, &snapshot, |plan, run, state| match below(&plan.root) {
             PlanNode::Join(join) => run.read_first(join).expect("read").iter().flatten().map(|batch| batch.rows).sum(),
             PlanNode::SideJoin(join) if join.kind == SideKind::Semi => {
-                let keys: Vec<_> = join.equalities.iter().map(|equality| (&equality.right, false)).collect();
+                let keys: Vec<_> = join.equalities.iter().map(|equality| equality.key(1)).collect();
                 let (base, width) = (join.left.width(), join.left.width() + join.right.width());
                 let right = run.build_side(&join.right, &keys, base, width).expect("read");
                 let _wanted = run.left_by_keys(join, &right).expect("read").expect("the right side is small");

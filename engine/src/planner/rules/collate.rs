@@ -10,6 +10,7 @@ use crate::catalog::order::Order;
 use crate::planner::expression::expr_type_of;
 use crate::planner::node::{Aggregate, PlanNode};
 use crate::planner::rules::for_each_input_mut;
+use crate::planner::rules::merge::placeholder;
 use crate::reason::UpstreamReason;
 use crate::types::{PgType, Value};
 
@@ -28,7 +29,7 @@ pub(in crate::planner) fn collate(node: &mut PlanNode) -> Result<(), UpstreamRea
         PlanNode::Window { input, calls } => {
             calls.iter_mut().flat_map(|call| &mut call.order).for_each(|key| rank(&mut key.expr));
             let width = input.width();
-            let mut expressions: Vec<BoundExpr> = (0..width).map(|index| column(index, INT8)).collect();
+            let mut expressions: Vec<BoundExpr> = (0..width).map(placeholder).collect();
             let mut has_text = false;
             for (at, call) in calls.iter_mut().enumerate() {
                 let is_extreme =

@@ -2,7 +2,7 @@
 
 use crate::binder::BoundExpr;
 use crate::catalog::functions::Function;
-use crate::planner::expression::{columns_of, is_same, type_of};
+use crate::planner::expression::{columns_of, is_same};
 use crate::planner::node::{Equality, PlanNode};
 use crate::planner::rules::for_each_input_mut;
 use crate::planner::rules::pushdown::only_input;
@@ -25,8 +25,7 @@ pub(in crate::planner) fn find_equalities(node: &mut PlanNode) -> Result<(), Ups
                 join.test.as_ref().and_then(|test| as_equality(test, &bases)).filter(|key| !key.is_null_safe);
             for equality in join.equalities.iter_mut().chain(&mut join.test_key) {
                 if equality.left_input != 0 {
-                    std::mem::swap(&mut equality.left, &mut equality.right);
-                    (equality.left_input, equality.right_input) = (0, 1);
+                    *equality = equality.clone().turned();
                 }
             }
         }
@@ -48,7 +47,7 @@ fn split(filters: &mut Vec<BoundExpr>, equalities: &mut Vec<Equality>, bases: &[
 fn implied(written: &[Equality]) -> Vec<Equality> {
     let mut classes: Vec<Vec<Side<'_>>> = Vec::new();
     for equality in written.iter().filter(|equality| !equality.is_null_safe) {
-        let [left, right] = equality.ends();
+        let [left, right] = sides(equality);
         let class_of = |side| classes.iter().position(|class| class.iter().any(|member| is_member(*member, side)));
         match (class_of(left), class_of(right)) {
             (Some(first), Some(second)) if first == second => {}
@@ -63,7 +62,7 @@ fn implied(written: &[Equality]) -> Vec<Equality> {
     }
     let is_written = |a: Side<'_>, b: Side<'_>| {
         written.iter().any(|equality| {
-            let sides = equality.ends();
+            let sides = sides(equality);
             (is_member(sides[0], a) && is_member(sides[1], b)) || (is_member(sides[0], b) && is_member(sides[1], a))
         })
     };
@@ -71,10 +70,10 @@ fn implied(written: &[Equality]) -> Vec<Equality> {
     for class in &classes {
         for (at, left) in class.iter().enumerate() {
             for right in &class[at + 1..] {
-                if left.0 != right.0 && is_comparable(left.1, right.1) && !is_written(*left, *right) {
-                    let (left_input, right_input) = (left.0, right.0);
+                if left.0 != right.0 && is_comparable(left.2, right.2) && !is_written(*left, *right) {
+                    let (left_input, right_input, types) = (left.0, right.0, [left.2, right.2]);
                     let (left, right) = (left.1.clone(), right.1.clone());
-                    implied.push(Equality { left_input, left, right_input, right, is_null_safe: false });
+                    implied.push(Equality { left_input, left, right_input, right, types, is_null_safe: false });
                 }
             }
         }
@@ -82,16 +81,20 @@ fn implied(written: &[Equality]) -> Vec<Equality> {
     implied
 }
 
-/// An input and an expression over its columns.
-type Side<'e> = (usize, &'e BoundExpr);
+/// An input, an expression over its columns, and what that is compared as.
+type Side<'e> = (usize, &'e BoundExpr, PgType);
+
+fn sides(equality: &Equality) -> [Side<'_>; 2] {
+    let [left, right] = equality.ends();
+    [(left.0, left.1, equality.types[0]), (right.0, right.1, equality.types[1])]
+}
 
 fn is_member(member: Side<'_>, side: Side<'_>) -> bool {
-    member.0 == side.0 && is_same(member.1, side.1) && type_of(member.1) == type_of(side.1)
+    member.0 == side.0 && is_same(member.1, side.1) && member.2 == side.2
 }
 
 /// Whether the two have keys of one kind (see [`is_hashable`]).
-fn is_comparable(left: &BoundExpr, right: &BoundExpr) -> bool {
-    let (left, right) = (type_of(left), type_of(right));
+fn is_comparable(left: PgType, right: PgType) -> bool {
     left == right || (left.is_integer() && right.is_integer())
 }
 
@@ -112,7 +115,9 @@ fn as_equality(filter: &BoundExpr, bases: &[usize]) -> Option<Equality> {
         return None;
     }
     let (left_input, right_input) = (only_input(left, bases)?, only_input(right, bases)?);
-    let equality = Equality { left_input, left: left.clone(), right_input, right: right.clone(), is_null_safe };
+    let types = [function.arguments[0], function.arguments[1]];
+    let (left, right) = (left.clone(), right.clone());
+    let equality = Equality { left_input, left, right_input, right, types, is_null_safe };
     (left_input != right_input).then_some(equality)
 }
 
