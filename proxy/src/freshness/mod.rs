@@ -160,7 +160,7 @@ impl Freshness {
         shutdown: CancellationToken,
     ) -> Result<Self, UpstreamError> {
         let replication = Replication::new(mirror)?;
-        let privileges = Arc::new(Privileges::new(replication.pool().clone()));
+        let privileges = Arc::new(Privileges::new(replication.clone()));
         let zones = Arc::new(ZoneData::new(replication.pool().clone()));
         let orders = Arc::new(TextOrders::new(replication.pool().clone()));
         let shared = Arc::new(barrier::Shared {
@@ -421,7 +421,8 @@ impl Freshness {
         self.shared.replication.tracked_because(relations)
     }
 
-    /// A statement named a table that the catalog in use does not have; if there is one now, the catalog is read again.
+    /// A statement named a table that the catalog in use does not have, or was refused for what that says of it; if it is another
+    /// now, the catalog is read again.
     pub fn look_for_table(&self, name: &str) {
         self.shared.replication.look_for_table(name);
     }

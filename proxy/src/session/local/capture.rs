@@ -159,6 +159,7 @@ impl LocalAnswerer {
         request: &Request<'_>,
         reason: UpstreamReason,
     ) -> Result<Reply, Relay> {
+        self.look_for_named(request.sql, &reason);
         let Some(read) = self.read_by_text(request, &reason) else { return Err(self.refuse_text(request, reason)) };
         let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
         let (tables, relations): (Vec<RelationId>, Vec<RelationId>) =
