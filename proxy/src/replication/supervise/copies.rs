@@ -195,7 +195,15 @@ impl Replication {
             }
             Err(error) => {
                 shared.mirror.forget(relation);
-                tracing::info!(table = %name, %error, "not mirrored");
+                match error {
+                    // Definitions come and go.
+                    HandOverError::CatalogMoved | HandOverError::InTheWay => {
+                        tracing::debug!(table = %name, why = %error, "its copy is put off");
+                    }
+                    HandOverError::LockersStayed | HandOverError::Copy(_) => {
+                        tracing::info!(table = %name, %error, "not mirrored");
+                    }
+                }
                 match error {
                     HandOverError::CatalogMoved => {
                         entry.fail(error.to_string());
