@@ -279,7 +279,8 @@ impl Freshness {
         }
         // What no barrier can change is told at once: a table that is not mirrored may be all that an application reads.
         if self.shared.replication.membership_digest(relations).is_none() {
-            return Err(UpstreamReason::TableNotMirrored("not mirrored (yet)".into()));
+            let why = self.shared.replication.not_mirrored_because(relations);
+            return Err(UpstreamReason::TableNotMirrored(why.into()));
         }
         let (reply, answer) = oneshot::channel();
         let reader =

@@ -170,18 +170,7 @@ impl LocalAnswerer {
     }
 
     fn read_by_text(&self, request: &Request<'_>, reason: &UpstreamReason) -> Option<Arc<TextDependencies>> {
-        let may = matches!(
-            reason,
-            UpstreamReason::Unsupported(_)
-                | UpstreamReason::NotParsed(_)
-                | UpstreamReason::UnknownFunction(_)
-                // A whole row, among others.
-                | UpstreamReason::UnknownColumn(_)
-                | UpstreamReason::UnsupportedType(_)
-                | UpstreamReason::Collation(_)
-                | UpstreamReason::LocalError(_)
-        );
-        (may && may_keep(request)).then(|| self.dependencies_of_text(request))?
+        (reason.leaves_reply_to_keep() && may_keep(request)).then(|| self.dependencies_of_text(request))?
     }
 
     fn dependencies_of_text(&self, request: &Request<'_>) -> Option<Arc<TextDependencies>> {
