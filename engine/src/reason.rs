@@ -75,6 +75,8 @@ pub enum UpstreamReason {
     // -- audit
     /// The first execution of this shape: upstream's answer is the oracle.
     FirstRun,
+    /// Likewise, but upstream raised an error: there was nothing to compare with.
+    UpstreamError,
     /// Chosen as a sample for the audit.
     AuditSample,
     /// Upstream and freshet differed once on this shape.
@@ -121,11 +123,27 @@ impl UpstreamReason {
             Self::CatalogChanged => "catalog_changed",
             Self::Snapshot(_) => "snapshot",
             Self::FirstRun => "first_run",
+            Self::UpstreamError => "upstream_error",
             Self::AuditSample => "audit_sample",
             Self::Quarantined => "quarantined",
             Self::LocalError(_) => "local_error",
             Self::OverBudget(_) => "over_budget",
         }
+    }
+
+    /// Upstream's reply to a statement that is refused for this may be kept, if its text alone tells what it depends on.
+    pub fn leaves_reply_to_keep(&self) -> bool {
+        matches!(
+            self,
+            Self::Unsupported(_)
+                | Self::NotParsed(_)
+                | Self::UnknownFunction(_)
+                // A whole row, among others.
+                | Self::UnknownColumn(_)
+                | Self::UnsupportedType(_)
+                | Self::Collation(_)
+                | Self::LocalError(_)
+        )
     }
 
     fn detail(&self) -> Option<&str> {
@@ -161,6 +179,7 @@ impl UpstreamReason {
             | Self::NotAPrefix
             | Self::CatalogChanged
             | Self::FirstRun
+            | Self::UpstreamError
             | Self::AuditSample
             | Self::Quarantined => None,
         }

@@ -162,7 +162,7 @@ async fn database(address: &UpstreamAddress, choice: &TableChoice) -> Result<Rep
 fn tables(loaded: &LoadedCatalog, choice: &TableChoice, text: &mut String) -> bool {
     let mut all: Vec<_> = loaded.tables.values().collect();
     all.sort_by(|a, b| (&a.schema.schema, &a.schema.name).cmp(&(&b.schema.schema, &b.schema.name)));
-    let mut is_fine = true;
+    let (mut is_fine, mut refused) = (true, Vec::<(&str, Vec<String>, Vec<&str>)>::new());
     for facts in all {
         let name = format!("{}.{}", facts.schema.schema, facts.schema.name);
         let Some(refusal) = &facts.refusal else {
@@ -177,10 +177,20 @@ fn tables(loaded: &LoadedCatalog, choice: &TableChoice, text: &mut String) -> bo
             continue;
         };
         is_fine &= !matches!(choice, TableChoice::List(names) if names.contains(&name));
-        let _ = writeln!(text, "table      {name}: relayed\n           why:  {}", refusal.why);
-        if let Some(remedy) = &refusal.remedy {
-            let _ = writeln!(text, "           mend: {remedy}");
+        let mends = refusal.remedy.as_deref();
+        match refused.iter_mut().find(|(why, ..)| *why == refusal.why) {
+            Some((_, names, known)) => {
+                names.push(name);
+                known.extend(mends.filter(|mend| !known.contains(mend)));
+            }
+            None => refused.push((&refusal.why, vec![name], mends.into_iter().collect())),
         }
+    }
+    for (why, names, mends) in refused {
+        let _ = writeln!(text, "table      {}: relayed\n           why:  {why}", names.join(", "));
+        mends.iter().for_each(|mend| {
+            let _ = writeln!(text, "           mend: {mend}");
+        });
     }
     is_fine
 }
@@ -285,11 +295,8 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
         Ok(prepared) => prepared,
         Err(reason) => {
             let kept_by = dependencies(sql, &loaded.catalog, &search_path);
-            let route = if kept_by.is_ok_and(|found| !found.materialized.is_empty()) {
-                "capture, if repeated (then hit, until what it reads changes)"
-            } else {
-                "relay"
-            };
+            let is_kept = kept_by.is_ok_and(|found| reason.leaves_reply_to_keep() || !found.materialized.is_empty());
+            let route = if is_kept { "capture, if repeated (then hit, until what it reads changes)" } else { "relay" };
             return Ok(Report { text: format!("route: {route}\nreason: {reason}\n"), is_fine: true });
         }
     };

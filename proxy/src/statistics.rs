@@ -1,5 +1,8 @@
 //! What each statement shape cost and how it was answered: the operator's list of top statements.
 //!
+//! Only what was considered for an answer is counted: not writes and transaction control, which the session relays by their texts, and
+//! a definition only where the session's settings are known when it comes. All relayed statements are in the metrics.
+//!
 //! Bounded: past [`SHAPES_MAX`] shapes new ones are counted together. Counting is an atomic addition on a handle that
 //! plans and cached replies carry, so a hit looks nothing up here.
 

@@ -79,3 +79,49 @@ fn a_table_that_was_just_copied_means_what_the_catalog_says_now() {
         });
     }
 }
+
+/// No barrier compares what nobody has been answered from. A table that was dropped and made again before it was read was refused for
+/// ever ("privilege: schema public"), for the OID that it no longer had; so was one whose reader got the right to read it later,
+/// and, in a transaction block, one whose columns have become others.
+#[test]
+fn what_was_changed_before_anybody_read_it_is_read_here_soon() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE again (id int PRIMARY KEY, v int); CREATE TABLE swapped (id int PRIMARY KEY, v int);
+         CREATE TABLE granted (id int PRIMARY KEY); CREATE TABLE widened (id int PRIMARY KEY);
+         CREATE TABLE retyped (id int PRIMARY KEY, v tsvector); CREATE VIEW over AS SELECT id FROM again;
+         CREATE TABLE held (id int PRIMARY KEY)",
+    );
+    let role = format!("ann_{}", world.database);
+    world.past(&format!("CREATE ROLE {role} LOGIN"));
+    let mut client = world.client();
+    settle(&mut client, "SELECT count(*) FROM held");
+    world.past(
+        "DROP VIEW over; DROP TABLE again; CREATE TABLE again (id int PRIMARY KEY, v int); INSERT INTO again VALUES (1, 2);
+         CREATE VIEW over AS SELECT * FROM again;
+         CREATE TABLE next (id int PRIMARY KEY, v int); INSERT INTO next VALUES (1, 3);
+         ALTER TABLE swapped RENAME TO swapped_before; ALTER TABLE next RENAME TO swapped; DROP TABLE swapped_before",
+    );
+    let is_here = |client: &mut RawClient, sql: &str| {
+        client.simple(sql).expect("answers");
+        client.last().expect("answers").0 != "relay"
+    };
+    for sql in ["SELECT v FROM again", "SELECT v FROM over", "SELECT v FROM swapped"] {
+        until(sql, || is_here(&mut client, sql));
+    }
+    let mut ann = RawClient::connect(world.freshet.address(), &role, &world.database).expect("connects");
+    assert!(ann.simple("SELECT id FROM granted").expect("answers").error().is_some());
+    assert_eq!(ann.last().expect("answers").1, "privilege: column granted.id");
+    world.past(&format!("GRANT SELECT ON granted TO {role}"));
+    until("read with a right that is new", || is_here(&mut ann, "SELECT id FROM granted"));
+    world.past("ALTER TABLE widened ADD z int; ALTER TABLE retyped ALTER v TYPE text");
+    for sql in ["SELECT z FROM widened", "SELECT length(v) FROM retyped"] {
+        until(sql, || {
+            client.simple("BEGIN").expect("answers");
+            let is_here = is_here(&mut client, sql);
+            client.simple("COMMIT").expect("answers");
+            is_here
+        });
+    }
+    world.past(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+}

@@ -84,6 +84,27 @@ impl Pair {
         }
     }
 
+    /// The same in a transaction block, which may end upstream.
+    fn agree_in_block(&mut self, what: &str, script: &[Burst]) {
+        self.upstream.query("BEGIN");
+        let expected = play(&mut self.upstream, script);
+        self.upstream.query("COMMIT");
+        let limit = Instant::now() + WAIT;
+        loop {
+            self.freshet.query("BEGIN");
+            let got = play(&mut self.freshet, script);
+            let last = self.last();
+            self.freshet.query("COMMIT");
+            self.freshet.query("DEALLOCATE ALL");
+            assert_eq!(got, expected, "{what}");
+            if matches!(last.0.as_str(), "local" | "hit") {
+                return;
+            }
+            assert!(Instant::now() < limit, "{what}: not answered here but {last:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Statements that went upstream, in all sessions.
     fn relayed(&mut self) -> String {
         let reply = self.freshet.query("SELECT value FROM freshet.status WHERE name = 'statements_relay'");
@@ -475,6 +496,79 @@ fn a_group_in_parts_is_one_transaction() {
         assert_eq!(rows(&play(&mut pair.freshet, std::slice::from_ref(&next))), one);
         assert_ne!(rows(&pair.freshet.query("SELECT count(*) FROM t")), one);
     }
+}
+
+/// pg8000 makes, describes and runs a statement in units of their own, with a Flush behind each message: it stayed at its first run.
+#[test]
+fn a_statement_in_parts_is_verified_and_answered() {
+    let mut pair = Pair::start();
+    let of = |sql: &str| {
+        let make = |more: &[Vec<u8>]| burst(1 + more.len(), &[&[parse("", sql)][..], more].concat());
+        let described = burst(3, &[describe('S', ""), sync()]);
+        (make(&[]), make(&[sync()]), described)
+    };
+    let bound =
+        [burst(1, &[bind("", "", &[], 0), flush()]), burst(11, &[execute("", 0), flush()]), burst(1, &[sync()])];
+    let run = burst(13, &[bind("", "", &[], 0), flush(), execute("", 0), flush(), sync()]);
+    // Whether statement and execution come in pieces, or each together.
+    let (_, made, described) = of("SELECT id, v FROM t ORDER BY id, 1");
+    pair.agree("PS, DS, BHEHS", &[made, described, run.clone()]);
+    let (_, _, described) = of("SELECT id, v FROM t ORDER BY id, 2");
+    let made = burst(2, &[parse("", "SELECT id, v FROM t ORDER BY id, 2"), flush(), sync()]);
+    pair.agree("PHS, DS, BHEHS", &[made, described, run]);
+    let sql = "SELECT id, v FROM t ORDER BY id, 1, 2";
+    let script = [
+        burst(1, &[parse("", sql), flush()]),
+        burst(2, &[describe('S', ""), flush()]),
+        bound[0].clone(),
+        bound[1].clone(),
+        bound[2].clone(),
+    ];
+    pair.agree("P, D, B and E, each with a Flush", &script);
+    let sql = "SELECT id, v FROM t ORDER BY id, 2, 1";
+    let messages =
+        [parse("", sql), flush(), describe('S', ""), flush(), bind("", "", &[], 0), flush(), execute("", 0), flush()];
+    pair.agree("the same at once", &[burst(16, &[&messages[..], &[sync()]].concat())]);
+    let script = [
+        burst(2, &[parse("s", "SELECT v, id FROM t ORDER BY id"), flush(), sync()]),
+        burst(3, &[describe('S', "s"), sync()]),
+        burst(13, &[bind("", "s", &[], 1), flush(), execute("", 0), flush(), sync()]),
+    ];
+    pair.agree_in_block("with a name, in a block", &script);
+}
+
+/// asyncpg binds a cursor's portal in a unit of its own, and fetches from it in the next ones; it stayed at its first run.
+#[test]
+fn a_portal_that_is_fetched_from_in_part_verifies_its_statement() {
+    let mut pair = Pair::start();
+    let script = [
+        burst(4, &[parse("s", ORDERED), describe('S', "s"), sync()]),
+        burst(2, &[bind("p", "s", &[], 1), sync()]),
+        burst(5, &[execute("p", 3), sync()]),
+        burst(5, &[execute("p", 3), sync()]),
+        burst(2, &[close('P', "p"), sync()]),
+    ];
+    pair.agree_in_block("a cursor of asyncpg's", &script);
+    let sql = "SELECT v, id FROM t ORDER BY id";
+    let script = [
+        burst(8, &[parse("", sql), bind("p", "", &[], 0), describe('P', "p"), execute("p", 3), sync()]),
+        burst(2, &[close('P', "p"), sync()]),
+    ];
+    pair.agree_in_block("the first rows of a portal", &script);
+    // What runs between Bind and Execute is another's reply.
+    let sql = "SELECT id FROM t ORDER BY id";
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        burst(3, &[parse("", sql), bind("p", "", &[], 0), sync()]),
+        burst(4, &[query("SHOW server_version")]),
+        burst(5, &[execute("p", 3), sync()]),
+        burst(2, &[query("COMMIT")]),
+    ];
+    for _ in 0..3 {
+        assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    }
+    let wrong = pair.freshet.query("SELECT value FROM freshet.status WHERE name = 'wrong_answers'");
+    assert_eq!(rows(&wrong), [[Some("0".to_owned())]]);
 }
 
 /// Some drivers send a whole batch of executions with one Sync.

@@ -95,6 +95,19 @@ fn an_array_of_keys_may_be_a_parameter() {
     }
 }
 
+/// As SQLAlchemy and psycopg2 write a batch of eager loading: 500 keys, each cast twice, were too long a chain.
+#[test]
+fn hundreds_of_keys_may_be_cast_twice() {
+    let world = World::start(FreshnessMode::Session, SETUP);
+    let mut both = both(&world);
+    let keys = world
+        .past("SELECT string_agg('''' || md5(n::text)::uuid || '''::uuid::UUID', ', ') FROM generate_series(1, 500) n");
+    let sql = format!("SELECT o.id, o.code FROM orders o WHERE o.code IN ({}) ORDER BY o.id", keys.trim());
+    settle(&mut both.through, &sql);
+    both.through.simple("SET freshet.route = 'local'").expect("answers");
+    assert_eq!(both.compare("nothing", &sql), None);
+}
+
 /// What PostgreSQL computes before it sorts raises its error for rows behind the limit, too.
 #[test]
 fn an_error_behind_the_limit_is_raised() {

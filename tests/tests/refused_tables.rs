@@ -3,9 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use freshet_config::{FreshnessMode, Settings};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
+use freshet_tests::world::{World, settle, until};
 
 /// Every kind of relation that is refused, relayed or mirrored only in part, with what makes it so.
 const SCHEMA: &str = "
@@ -245,4 +247,43 @@ fn writes_to_refused_tables_end_as_without_freshet() {
     }
     println!("{statements} statements ended alike; a table without identity was published for {longest:?}");
     assert_eq!(freshet.status(&fronted, "wrong_answers"), "0");
+}
+
+/// Reasons are for people: "not mirrored (yet)" of a table that never will be, and "first_run" of what upstream refuses each time,
+/// told nobody what to do.
+#[test]
+fn reasons_tell_what_to_do() {
+    let world = World::start(
+        FreshnessMode::Session,
+        "CREATE TABLE keyless (id int); CREATE TABLE keyed (id int PRIMARY KEY, v text); INSERT INTO keyed VALUES (0, 'a')",
+    );
+    let mut client = world.client();
+    let status = client.simple("SELECT value FROM freshet.status WHERE name = 'mirror'").expect("answers");
+    assert!(!status.text().contains(['{', '(']), "{}", status.text());
+    settle(&mut client, "SELECT count(*) FROM keyed");
+    until("why it is not mirrored", || {
+        client.simple("SELECT count(*) FROM keyless").expect("answers");
+        let reason = client.last().expect("answers").1;
+        reason.starts_with("table_not_mirrored: keyless: no usable replica identity")
+    });
+    assert!(client.simple("SELECT 1 / id FROM keyed").expect("answers").error().is_some());
+    assert_eq!(client.last().expect("answers").1, "upstream_error");
+
+    let role = format!("lim_{}", world.database);
+    world.past(&format!("CREATE ROLE {role} LOGIN REPLICATION; GRANT SELECT ON keyed, keyless TO {role}"));
+    let mut settings = Settings::default();
+    settings.upstream.url = world.cluster.url(&world.database);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let explain = |sql: &str| runtime.block_on(freshet::check::explain(&settings, sql)).expect("upstream answers").text;
+    let kept = explain("SELECT radius(circle(point(id, 1), 2)) FROM keyed");
+    assert!(kept.starts_with("route: capture, if repeated"), "{kept}");
+    let relayed = explain("SELECT random() FROM keyed");
+    assert!(relayed.starts_with("route: relay"), "{relayed}");
+    settings.upstream.url = settings.upstream.url.replace("postgres@", &format!("{role}@"));
+    let check = runtime.block_on(freshet::check::check(&settings)).expect("upstream answers").text;
+    assert!(!check.contains("GRANT postgres"), "{check}");
+    assert!(check.contains("table      public.keyed, public.keyless: relayed"), "{check}");
+    let mend = format!("ALTER TABLE public.keyed OWNER TO {role};");
+    assert!(check.contains(&mend), "{check}");
+    world.past(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }

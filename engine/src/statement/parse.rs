@@ -18,6 +18,9 @@ use crate::statement::lexer::Token;
 const NESTING_MAX: u32 = 100;
 /// Operators beyond the first in chains such as `a || b || c`, over the whole statement: such a chain nests to the left.
 const CHAINED_MAX: u32 = 200;
+/// Casts of one constant that do not count among them: SQLAlchemy writes `'...'::uuid::UUID` for each of hundreds of keys, and a
+/// constant is no deeper for these few.
+const CONSTANT_CASTS_MAX: u32 = 3;
 
 /// Readings that may be begun a second time, because parentheses may hold a query or something else.
 const RETRIES_MAX: u32 = 64;

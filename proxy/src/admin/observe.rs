@@ -34,7 +34,7 @@ const MIRRORED: &str = "mirrored";
 
 /// [`RUNNING`], or why not.
 fn mirror_state(report: &FreshnessReport) -> String {
-    if report.is_ready { RUNNING.into() } else { format!("{:?}", report.stream.state) }
+    if report.is_ready { RUNNING.into() } else { report.stream.state.to_string() }
 }
 
 impl Source for Observed {
@@ -67,7 +67,7 @@ impl Source for Observed {
     fn readiness(&self) -> Result<(), String> {
         let Some(databases) = &self.databases else { return Ok(()) };
         let report = databases.first().freshness.report();
-        if report.is_ready { Ok(()) } else { Err(format!("the mirror is not running: {:?}", report.stream.state)) }
+        if report.is_ready { Ok(()) } else { Err(format!("the mirror is not running: {}", report.stream.state)) }
     }
 }
 
@@ -317,7 +317,7 @@ fn status_relation(databases: &Databases, local: &Local) -> TextTable {
         ("version", env!("CARGO_PKG_VERSION").to_string()),
         ("database", local.database.clone()),
         ("databases", databases.all().iter().map(|local| local.database.clone()).collect::<Vec<_>>().join(", ")),
-        ("mirror", format!("{:?}", report.stream.state)),
+        ("mirror", report.stream.state.to_string()),
         ("ready", report.is_ready.to_string()),
         ("applied_lsn", report.stream.applied.to_string()),
         ("lag_bytes", report.lag_bytes.to_string()),

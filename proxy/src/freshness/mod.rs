@@ -160,7 +160,7 @@ impl Freshness {
         shutdown: CancellationToken,
     ) -> Result<Self, UpstreamError> {
         let replication = Replication::new(mirror)?;
-        let privileges = Arc::new(Privileges::new(replication.pool().clone()));
+        let privileges = Arc::new(Privileges::new(replication.clone()));
         let zones = Arc::new(ZoneData::new(replication.pool().clone()));
         let orders = Arc::new(TextOrders::new(replication.pool().clone()));
         let shared = Arc::new(barrier::Shared {
@@ -279,7 +279,8 @@ impl Freshness {
         }
         // What no barrier can change is told at once: a table that is not mirrored may be all that an application reads.
         if self.shared.replication.membership_digest(relations).is_none() {
-            return Err(UpstreamReason::TableNotMirrored("not mirrored (yet)".into()));
+            let why = self.shared.replication.not_mirrored_because(relations);
+            return Err(UpstreamReason::TableNotMirrored(why.into()));
         }
         let (reply, answer) = oneshot::channel();
         let reader =
@@ -421,7 +422,8 @@ impl Freshness {
         self.shared.replication.tracked_because(relations)
     }
 
-    /// A statement named a table that the catalog in use does not have; if there is one now, the catalog is read again.
+    /// A statement named a table that the catalog in use does not have, or was refused for what that says of it; if it is another
+    /// now, the catalog is read again.
     pub fn look_for_table(&self, name: &str) {
         self.shared.replication.look_for_table(name);
     }

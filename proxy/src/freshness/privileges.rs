@@ -17,15 +17,15 @@ use freshet_engine::reason::UpstreamReason;
 use parking_lot::RwLock;
 
 use crate::replication::catalog::common_digest_sql;
+use crate::replication::supervise::Replication;
 use crate::upstream::UpstreamError;
-use crate::upstream::service::ServicePool;
 
 /// Answers kept; past it all are asked again.
 const ANSWERS_MAX: usize = 100_000;
 
 /// Remembers upstream's answers.
 pub struct Privileges {
-    pool: ServicePool,
+    replication: Replication,
     known: RwLock<Known>,
 }
 
@@ -53,8 +53,8 @@ enum Rights {
 }
 
 impl Privileges {
-    pub(super) fn new(pool: ServicePool) -> Self {
-        Self { pool, known: RwLock::default() }
+    pub(super) fn new(replication: Replication) -> Self {
+        Self { replication, known: RwLock::default() }
     }
 
     /// Whether `role` may run a statement that uses these tables and views, by privileges as of `catalog`. An error is the
@@ -122,7 +122,7 @@ impl Privileges {
 
     /// None: the catalog is another than that of `digest`.
     async fn ask(&self, role: &str, relation: RelationId, digest: i64) -> Result<Option<Grant>, UpstreamError> {
-        let client = self.pool.connection().await?;
+        let client = self.replication.pool().connection().await?;
         let digest_sql = common_digest_sql();
         let grants = format!(
             "SELECT coalesce(has_schema_privilege(r.oid, relnamespace, 'USAGE'), false),
@@ -130,13 +130,18 @@ impl Privileges {
                         ARRAY (SELECT attnum FROM pg_attribute
                                 WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
                                   AND has_column_privilege(r.oid, c.oid, attnum, 'SELECT')),
-                    {digest_sql}
-               FROM pg_class c, pg_roles r WHERE c.oid = $2 AND r.rolname = $1"
+                    {digest_sql}, c.oid IS NOT NULL
+               FROM pg_roles r LEFT JOIN pg_class c ON c.oid = $2 WHERE r.rolname = $1"
         );
         let row = client.query_opt(&grants, &[&role, &relation.0]).await?;
         // has_table_privilege and its kin see what is newer than the statement's snapshot: looked at once more behind them.
         let behind: i64 = client.query_one(&format!("SELECT {digest_sql}"), &[]).await?.get(0);
         if behind != digest || row.as_ref().is_some_and(|row| row.get::<_, i64>(3) != digest) {
+            return Ok(None);
+        }
+        // No barrier looks at a relation that was never answered from: dropped, it would be refused for ever.
+        if row.as_ref().is_some_and(|row| !row.get::<_, bool>(4)) {
+            self.replication.request_reload();
             return Ok(None);
         }
         let Some(row) = row else {

@@ -542,6 +542,7 @@ async fn load_relations(
                     pg_get_userbyid(relowner)::text AS owner_name, relhasrules, coalesce(amname, '') AS access_method,
                     format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
                     quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,
+                    EXISTS (SELECT FROM pg_roles WHERE oid = relowner AND rolsuper) AS is_owner_superuser,
                     -- NULL for a table that was dropped since the snapshot.
                     relkind = 'r' AND coalesce(has_table_privilege(c.oid, 'SELECT'), false) AS is_readable,
                     greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes,
@@ -698,7 +699,12 @@ fn refusal(table: &TableSchema, row: &Row) -> Option<Refusal> {
     let refuse = |why: String, remedy| Some(Refusal { why, remedy, wants_full_identity: false });
     if !row.get::<_, bool>("is_owned") {
         let why = format!("only its owner {owner} may publish it");
-        return refuse(why, Some(format!("GRANT {owner} TO {me};")));
+        // Who is a member of a superuser may become one.
+        let remedy = match row.get("is_owner_superuser") {
+            true => format!("ALTER TABLE {quoted} OWNER TO {me}; -- or give freshet the URL of {owner}"),
+            false => format!("GRANT {owner} TO {me};"),
+        };
+        return refuse(why, Some(remedy));
     }
     if !row.get::<_, bool>("is_readable") {
         return refuse("no SELECT privilege".into(), Some(format!("GRANT SELECT ON {quoted} TO {me};")));

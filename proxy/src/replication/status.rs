@@ -1,6 +1,7 @@
 //! What the operator is told about the mirror: the stream as a whole, and each table.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -18,6 +19,16 @@ pub enum StreamState {
     /// Cannot run until the operator mends something.
     RelayOnly(Cow<'static, str>),
     Running(Arc<Running>),
+}
+
+impl fmt::Display for StreamState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Down(why) => write!(f, "down: {why}"),
+            Self::RelayOnly(why) => write!(f, "relay only: {why}"),
+            Self::Running(_) => f.write_str("running"),
+        }
+    }
 }
 
 /// One life of the stream. Everything in the mirror belongs to exactly one.

@@ -47,6 +47,11 @@ impl<A: Answerer> Session<A> {
                     self.note_opaque();
                     let (started, reason) =
                         self.relaying.take().unwrap_or_else(|| (Instant::now(), UpstreamReason::Outstanding));
+                    // It will be the first run again.
+                    let reason = match reason {
+                        UpstreamReason::FirstRun if relayed.has_error => UpstreamReason::UpstreamError,
+                        reason => reason,
+                    };
                     // What is not answered from the session's snapshot is not of its moment.
                     let freshness = if self.machine.state.snapshot.is_some() { "own moment" } else { "" };
                     let is_captured = std::mem::take(&mut self.is_captured);

@@ -321,7 +321,8 @@ impl<A: Answerer> Session<A> {
 
     /// The whole group goes upstream; what item `at` wanted to see of the reply, it sees.
     fn relay_group(&mut self, started: Instant, group: &Group<'_>, at: usize, relay: Relay) -> io::Result<()> {
-        let is_description = matches!(group.items.get(at), Some(Item::DescribeStatement { .. }));
+        // What a Parse makes is described later, perhaps.
+        let is_description = matches!(group.items.get(at), Some(Item::DescribeStatement { .. } | Item::Parse { .. }));
         let end = if is_description { WatchEnd::Description } else { WatchEnd::Execution };
         let mut observer: Option<Box<dyn Observer>> = relay.observer;
         let mut skip = group.executions_before(at);
@@ -334,7 +335,10 @@ impl<A: Answerer> Session<A> {
             });
         }
         self.relaying = Some((started, relay.reason));
-        self.machine.relay_group(observer, end, skip);
+        match group.bound_only(at) {
+            Some(portal) => self.machine.relay_bind(observer, skip, portal),
+            None => self.machine.relay_group(observer, end, skip),
+        }
         Ok(())
     }
 }

@@ -643,6 +643,23 @@ impl LocalAnswerer {
         self.refuse(request, Some(&statistics), reason)
     }
 
+    /// Refused for what the catalog says of the tables that the text names: no barrier has told whether that is still so.
+    fn look_for_named(&self, sql: &str, reason: &UpstreamReason) {
+        let is_of_tables = matches!(
+            reason,
+            UpstreamReason::UnknownColumn(_)
+                | UpstreamReason::UnknownFunction(_)
+                | UpstreamReason::UnsupportedType(_)
+                | UpstreamReason::Collation(_)
+        );
+        let Some(tokens) = is_of_tables.then(|| lexer::tokens(sql).ok()).flatten() else { return };
+        let catalog = self.local.freshness.catalog();
+        let schemas = || catalog.schemas.iter().filter(|(schema, _)| ***schema != *"pg_catalog");
+        let names = tokens.iter().filter_map(lexer::Token::name);
+        let names = names.filter(|name| schemas().any(|(_, entries)| entries.contains_key(&**name)));
+        names.for_each(|name| self.local.freshness.look_for_table(&name));
+    }
+
     fn remember_refusal(&mut self, request: &Request<'_>, reason: &UpstreamReason, statistics: &Arc<ShapeStatistics>) {
         let by = DecidedBy { settings: request.settings.id, catalog_version: request.catalog_version };
         self.refusals.note(request.unit.sql, request.unit.parameter_types, by, reason, statistics);
@@ -656,8 +673,18 @@ impl LocalAnswerer {
         statistics: &Arc<ShapeStatistics>,
         reason: UpstreamReason,
     ) -> Relay {
-        if matches!(reason, UpstreamReason::TableNotMirrored(_)) {
-            prepared.plan.tables.iter().for_each(|table| self.local.freshness.want_table(table.table));
+        match &reason {
+            UpstreamReason::TableNotMirrored(_) => {
+                prepared.plan.tables.iter().for_each(|table| self.local.freshness.want_table(table.table));
+            }
+            // No barrier has told whether that is still so.
+            UpstreamReason::Privilege(_) => {
+                let catalog = self.local.freshness.catalog();
+                let uses = prepared.plan.tables.iter().chain(&prepared.plan.views);
+                let names = uses.filter_map(|table_use| catalog.described(table_use.table));
+                names.for_each(|table| self.local.freshness.look_for_table(&table.name));
+            }
+            _ => {}
         }
         self.refuse(request, Some(statistics), reason)
     }

@@ -112,6 +112,7 @@ impl<'a> Parser<'_, 'a> {
         // After a %nonassoc operator another one of its level is a syntax error.
         let mut blocked = None;
         let mut operators = 0;
+        let mut is_constant = matches!(left, Expr::Number(_) | Expr::String(_) | Expr::Parameter(_) | Expr::Null);
         while let Some(infix) = self.peek_infix(form) {
             let level = infix.precedence();
             if level < minimum {
@@ -122,7 +123,8 @@ impl<'a> Parser<'_, 'a> {
             }
             if !matches!(infix, Infix::And | Infix::Or) {
                 operators += 1;
-                if operators > 1 {
+                is_constant &= infix == Infix::Cast && operators <= super::CONSTANT_CASTS_MAX;
+                if operators > 1 && !is_constant {
                     self.chain()?;
                 }
             }

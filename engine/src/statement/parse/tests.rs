@@ -238,6 +238,19 @@ fn deep_and_long_statements_end_in_a_refusal() {
     assert!(parse(&either).is_ok());
     let list = format!("SELECT a IN (1{})", ", 1".repeat(5_000));
     assert!(parse(&list).is_ok());
+    let casts = format!("SELECT 1{}", "::int".repeat(5_000));
+    assert!(parse(&casts).is_err());
+}
+
+/// SQLAlchemy's eager loading with psycopg2: a batch has 500 keys, and was refused from 200 on.
+#[test]
+fn casts_of_constants_are_no_chain() {
+    let keys = format!("SELECT a IN ('0'::uuid::UUID{})", ", $1::uuid::UUID".repeat(5_000));
+    assert!(parse(&keys).is_ok());
+    let many = format!("SELECT a IN (1{})", ", 1::int::int::int::int".repeat(250));
+    assert!(parse(&many).is_err());
+    let of_column = format!("SELECT a IN (1{})", ", a::int::int".repeat(250));
+    assert!(parse(&of_column).is_err());
 }
 
 #[test]

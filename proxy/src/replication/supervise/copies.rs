@@ -229,7 +229,15 @@ impl Replication {
             }
             Err(NotFollowed::Finish(reason)) => entry.fail(reason.to_string()),
             Err(NotFollowed::HandOver(error)) => {
-                tracing::info!(table = %name, %error, "not mirrored");
+                match error {
+                    // Definitions come and go.
+                    HandOverError::CatalogMoved | HandOverError::InTheWay => {
+                        tracing::debug!(table = %name, why = %error, "its copy is put off");
+                    }
+                    HandOverError::LockersStayed | HandOverError::Copy(_) => {
+                        tracing::info!(table = %name, %error, "not mirrored");
+                    }
+                }
                 if matches!(error, HandOverError::CatalogMoved) {
                     shared.reload.notify_one();
                 }

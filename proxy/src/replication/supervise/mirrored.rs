@@ -176,6 +176,21 @@ impl Replication {
         relations.iter().map(membership).collect()
     }
 
+    /// Why statements over these relations cannot be answered, of which one is not mirrored: for people.
+    pub fn not_mirrored_because(&self, relations: &[RelationId]) -> String {
+        let loaded = self.shared.loaded.load();
+        let tables = self.shared.tables.lock();
+        let why = |relation: &RelationId| {
+            let name = &loaded.catalog.tables.get(relation)?.name;
+            match &tables.get(relation)?.state {
+                Wanted::Refused(refusal) => Some(format!("{name}: {}", refusal.why)),
+                Wanted::Unfit { why, .. } => Some(format!("{name}: {why}")),
+                Wanted::Due(..) | Wanted::Copying { .. } | Wanted::Mirrored { .. } => None,
+            }
+        };
+        relations.iter().find_map(why).unwrap_or_else(|| "not mirrored (yet)".to_owned())
+    }
+
     /// The relations made of others that answers were asked from, as far as they are (still) there: what a barrier over
     /// everything compares beside the mirrored tables.
     pub fn watched(&self) -> Vec<RelationId> {

@@ -159,6 +159,7 @@ impl LocalAnswerer {
         request: &Request<'_>,
         reason: UpstreamReason,
     ) -> Result<Reply, Relay> {
+        self.look_for_named(request.sql, &reason);
         let Some(read) = self.read_by_text(request, &reason) else { return Err(self.refuse_text(request, reason)) };
         let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
         let (tables, relations): (Vec<RelationId>, Vec<RelationId>) =
@@ -169,18 +170,7 @@ impl LocalAnswerer {
     }
 
     fn read_by_text(&self, request: &Request<'_>, reason: &UpstreamReason) -> Option<Arc<TextDependencies>> {
-        let may = matches!(
-            reason,
-            UpstreamReason::Unsupported(_)
-                | UpstreamReason::NotParsed(_)
-                | UpstreamReason::UnknownFunction(_)
-                // A whole row, among others.
-                | UpstreamReason::UnknownColumn(_)
-                | UpstreamReason::UnsupportedType(_)
-                | UpstreamReason::Collation(_)
-                | UpstreamReason::LocalError(_)
-        );
-        (may && may_keep(request)).then(|| self.dependencies_of_text(request))?
+        (reason.leaves_reply_to_keep() && may_keep(request)).then(|| self.dependencies_of_text(request))?
     }
 
     fn dependencies_of_text(&self, request: &Request<'_>) -> Option<Arc<TextDependencies>> {

@@ -10,6 +10,7 @@ use crate::session::effect::{Effect, Judged, Written, drops_all_statements, make
 use crate::session::intercept;
 use crate::session::machine::{
     CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
+    WatchedPortal,
 };
 use crate::session::state::{Isolation, Transaction};
 use crate::wire::extended::{Bind, Execute, Parse, Target};
@@ -134,7 +135,7 @@ impl Machine {
                     Step::Wait | Step::Held => return Step::Wait,
                 }
             }
-            if is_holding || self.may_begin_unit(tag) {
+            if is_holding || self.may_begin_unit(tag, rest) {
                 let is_long = length > self.limits.statement_bytes_max;
                 if is_long || is_holding && self.scanned - self.taken + length > self.limits.group_bytes_max {
                     if is_holding {
@@ -212,8 +213,10 @@ impl Machine {
         Some(Step::Decide)
     }
 
-    fn may_begin_unit(&self, tag: u8) -> bool {
-        matches!(tag, b'Q' | b'P' | b'B') && self.is_settled()
+    /// pg8000 has a statement described in a unit of its own.
+    fn may_begin_unit(&self, tag: u8, frame: &[u8]) -> bool {
+        let is_of_statement = || frame.get(HEADER_LENGTH) == Some(&b'S') && self.limits.answers_locally;
+        (matches!(tag, b'Q' | b'P' | b'B') || tag == b'D' && is_of_statement()) && self.is_settled()
     }
 
     /// A plain relay holds only what is addressed to freshet itself.
@@ -362,13 +365,41 @@ impl Machine {
             },
             end,
             skip,
+            portal: None,
         });
         self.release();
+    }
+
+    /// Like [`Machine::relay_group`], of a group that binds a portal and does not execute it: the observer sees the first execution
+    /// of it, in one of the next units of the block, if nothing else comes before.
+    pub fn relay_bind(&mut self, observer: Option<Box<dyn Observer>>, skip: usize, portal: &[u8]) {
+        self.relay_group(observer, WatchEnd::Execution, skip);
+        if let Some(watch) = &mut self.watch {
+            watch.portal = Some(WatchedPortal { name: portal.into(), is_executed: false });
+        }
+    }
+
+    /// Something is sent behind the group that bound the watched portal: what is not about that has another reply.
+    fn mind_watch(&mut self, tag: u8, body: &[u8]) {
+        let Some(portal) = self.watch.as_mut().and_then(|watch| watch.portal.as_mut()) else { return };
+        if portal.is_executed || matches!(tag, b'S' | b'H') {
+            return;
+        }
+        let is_about_it = match tag {
+            b'E' => Execute::view(body).is_some_and(|execute| execute.portal == &*portal.name),
+            b'D' => Target::view(body) == Some(Target::Portal(&portal.name)),
+            _ => false,
+        };
+        portal.is_executed = tag == b'E';
+        if !is_about_it {
+            self.watch = None;
+        }
     }
 
     /// Books a message that goes upstream: what it will answer, what it may change, what must go before it.
     pub(super) fn note_relayed(&mut self, tag: u8, frame: &[u8], is_whole: bool) {
         let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
+        self.mind_watch(tag, body);
         match tag {
             b'S' => {
                 if let CopyIn::Running { has_sync } = &mut self.copy_in {

@@ -195,6 +195,13 @@ impl Group<'_> {
         self.items.iter().take(at).filter(|item| item.is_execution()).count()
     }
 
+    /// The portal that item `at` binds, where the group has no Execute of it.
+    pub fn bound_only(&self, at: usize) -> Option<&[u8]> {
+        let Some(Item::Bind { bind, .. }) = self.items.get(at) else { return None };
+        let runs = |item: &Item<'_>| matches!(item, Item::Execute(execute) if execute.portal == bind.portal);
+        (!self.items[at..].iter().any(runs)).then_some(bind.portal)
+    }
+
     /// The first FETCH from the cursor that item `at` declares, and its limit.
     pub fn fetch_of(&self, at: usize) -> Option<(usize, Option<usize>)> {
         let Some(Item::Cursor(CursorStatement::Declare { name: declared, .. }, _)) = self.items.get(at) else {

@@ -196,6 +196,16 @@ struct Watch {
     end: WatchEnd,
     /// Executions whose replies come before what is watched.
     skip: usize,
+    /// The portal whose execution is watched, where that is not in the same unit.
+    portal: Option<WatchedPortal>,
+}
+
+/// A portal that was bound, and is executed later if at all.
+#[derive(Debug)]
+struct WatchedPortal {
+    name: Box<[u8]>,
+    /// Its Execute was sent.
+    is_executed: bool,
 }
 
 /// Where the reply ends that is watched.

@@ -110,7 +110,9 @@ impl Machine {
                     at += count;
                     self.forward(&input[run..at]);
                     run = at;
-                    self.unit_is_answered();
+                    if !self.awaits_execution() {
+                        self.unit_is_answered();
+                    }
                 }
                 Fate::ForwardAsPart => {
                     at += count;
@@ -537,6 +539,15 @@ impl Machine {
             reply.status = self.state.status;
             self.events.push(Event::Observed(Observed { observer, reply }));
         }
+    }
+
+    /// The portal that is watched lives on, and may be executed in the next unit.
+    fn awaits_execution(&self) -> bool {
+        self.state.status == TransactionStatus::InTransaction
+            && self
+                .watch
+                .as_ref()
+                .is_some_and(|watch| watch.portal.is_some() && watch.skip == 0 && !watch.reply.has_error)
     }
 
     fn watches_part(&self) -> bool {
