@@ -166,7 +166,12 @@ impl Binder<'_> {
         known: &'static [&'static Aggregate],
     ) -> Bound<(AggregateCall, CollationStrength)> {
         if let Some(extreme) = self.enum_extreme(call, &arguments) {
-            return extreme;
+            if call.is_distinct && !order.is_empty() {
+                return Err(unsupported("DISTINCT aggregate of an enum in an order"));
+            }
+            let (aggregate, strength) = extreme?;
+            let order = order.into_iter().map(|(_, key)| key).collect();
+            return Ok((AggregateCall { order, ..aggregate }, strength));
         }
         let chosen =
             self.chosen_aggregate(call, &arguments, known).ok_or_else(|| unknown_function(call, &arguments))?;
@@ -199,11 +204,12 @@ impl Binder<'_> {
             if call.is_distinct && chosen.function == AggregateFunction::RegrCount {
                 return Err(unsupported("DISTINCT over several arguments"));
             }
-            if call.is_distinct && depends_on_order(chosen) {
+            if call.is_distinct && (depends_on_order(chosen) || !keys.is_empty()) {
                 self.order_distinct(argument, &extra, &mut keys)?;
             }
         }
-        if !depends_on_order(chosen) {
+        // These are what is taken in.
+        if call.is_distinct && !depends_on_order(chosen) {
             keys.clear();
         }
         let expr_type = ExprType { pg_type: chosen.result, typmod: -1, collation };
@@ -379,29 +385,8 @@ impl Binder<'_> {
     }
 }
 
-/// Whether the result, to the last bit, depends on the order in which values are taken in.
 fn depends_on_order(aggregate: &Aggregate) -> bool {
-    let is_float = matches!(aggregate.argument, Some(PgType::Float4 | PgType::Float8));
-    match aggregate.function {
-        AggregateFunction::CountStar
-        | AggregateFunction::Count
-        | AggregateFunction::Min
-        | AggregateFunction::Max
-        | AggregateFunction::BoolAnd
-        | AggregateFunction::BoolOr
-        | AggregateFunction::BitAnd
-        | AggregateFunction::BitOr
-        | AggregateFunction::BitXor
-        | AggregateFunction::RegrCount => false,
-        AggregateFunction::Sum | AggregateFunction::Avg => is_float,
-        AggregateFunction::Spread(_) => is_float,
-        AggregateFunction::StringAgg
-        | AggregateFunction::ArrayAgg
-        | AggregateFunction::PercentileCont
-        | AggregateFunction::PercentileDisc
-        | AggregateFunction::Mode
-        | AggregateFunction::Regression(_) => true,
-    }
+    aggregate.function.depends_on_order(aggregate.argument)
 }
 
 fn is_same_aggregate(left: &AggregateCall, right: &AggregateCall) -> bool {

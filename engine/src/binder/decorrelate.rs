@@ -7,6 +7,7 @@
 mod pull;
 
 use crate::binder::dependent::Independent;
+use crate::binder::harmless::are_sure;
 use crate::binder::query::RowLimits;
 use crate::binder::relation::{AGGREGATE_BASE, RIGHT_BASE, SCALAR_BASE, any_column, as_outer, map_columns};
 use crate::binder::subquery::{Asked, Subquery, all_of, conjuncts, placed};
@@ -368,10 +369,11 @@ pub(super) fn reordered(relation: BoundRelation, order: &[usize]) -> BoundRelati
     BoundRelation::Project { input: Box::new(relation), expressions }
 }
 
-/// The relation where only a row's being there, or being equal to something, counts.
+/// The relation where only a row's being there, or being equal to something, counts. What a sort is by has its errors, though.
 fn unordered(relation: BoundRelation) -> BoundRelation {
     match relation {
-        BoundRelation::Sort { input, .. } | BoundRelation::Distinct { input, .. } => unordered(*input),
+        BoundRelation::Sort { input, keys } if are_sure(&input, &keys) => unordered(*input),
+        BoundRelation::Distinct { input, .. } => unordered(*input),
         BoundRelation::Project { input, expressions } => {
             let is_ordered = matches!(*input, BoundRelation::Sort { .. });
             let input = if is_ordered { unordered(*input) } else { *input };
@@ -437,9 +439,8 @@ fn one_row_aggregate(relation: BoundRelation) -> Result<(BoundRelation, Vec<Aggr
 
 fn is_aggregate(relation: &BoundRelation) -> bool {
     match relation {
-        BoundRelation::Project { input, .. }
-        | BoundRelation::Filter { input, .. }
-        | BoundRelation::Sort { input, .. } => is_aggregate(input),
+        BoundRelation::Project { input, .. } | BoundRelation::Filter { input, .. } => is_aggregate(input),
+        BoundRelation::Sort { input, keys } => are_sure(input, keys) && is_aggregate(input),
         BoundRelation::Limit {
             input,
             limit: Some(BoundExpr::Literal { value: Value::Int8(1..), .. }),

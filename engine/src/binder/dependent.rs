@@ -8,6 +8,7 @@
 use crate::binder::choice::takes_order;
 use crate::binder::coerce::check_groupable;
 use crate::binder::decorrelate::{INT8, counts, first_of_each, is_count, mentions, placeholder, reordered, row_number};
+use crate::binder::harmless::are_sure;
 use crate::binder::query::RowLimits;
 use crate::binder::relation::{AGGREGATE_BASE, any_column, as_outer, is_own_column, map_columns};
 use crate::binder::subquery::{all_of, conjuncts};
@@ -218,8 +219,9 @@ impl Binder<'_> {
             BoundRelation::Sort { input, mut keys } => {
                 keys.iter_mut().for_each(|key| domain.put(&mut key.expr, width));
                 let input = self.for_each(*input, domain)?;
-                // Else nobody sees it.
-                Ok(if self.order_shows { BoundRelation::Sort { input: Box::new(input), keys } } else { input })
+                // Else nobody sees it, but its errors.
+                let stays = self.order_shows || !are_sure(&input, &keys);
+                Ok(if stays { BoundRelation::Sort { input: Box::new(input), keys } } else { input })
             }
             BoundRelation::Limit { input, limit, offset, with_ties } => {
                 self.limit_for_each(*input, RowLimits { limit, offset, with_ties }, domain)

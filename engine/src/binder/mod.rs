@@ -21,6 +21,7 @@ mod folded;
 mod from;
 mod function;
 mod grouping;
+mod harmless;
 mod inherited;
 mod json;
 mod notation;
@@ -44,6 +45,7 @@ use std::sync::Arc;
 
 pub(crate) use self::choice::Choice;
 pub use self::choice::OpenColumns;
+pub(crate) use self::harmless::cannot_raise;
 pub use self::used::Used;
 
 use crate::catalog::functions::{

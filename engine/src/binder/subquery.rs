@@ -5,6 +5,7 @@ use crate::binder::array::array_value;
 use crate::binder::dependent::{filtered_early, has_dependent, is_plain};
 use crate::binder::expression::Level;
 use crate::binder::function::has_stand_in;
+use crate::binder::harmless::hides_errors;
 use crate::binder::relation::{
     AGGREGATE_BASE, GROUPING_BASE, RIGHT_BASE, SCALAR_BASE, SUBQUERY_BASE, any_column, as_outer, has_outer, map_columns,
 };
@@ -90,6 +91,9 @@ impl Binder<'_> {
         let mut selected = self.inner(level, query)?;
         let expr = match selected.relation.is_correlated() {
             false => self.scalar(selected.relation, ScalarKind::Exists, ExprType::BOOL),
+            true if hides_errors(&selected.relation) => {
+                return Err(unsupported("EXISTS of what is computed, with errors, but not asked for"));
+            }
             true => self.pending(level, selected.relation, Asked::Exists, ExprType::BOOL),
         };
         Ok(Typed::bool(expr))

@@ -12,9 +12,9 @@ use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 
 use super::Run;
 use super::order::{Direction, absolute, directed, signed};
-use crate::binder::{BoundExpr, SortKey};
+use crate::binder::{BoundExpr, SortKey, cannot_raise};
 use crate::catalog::functions::EvalError;
-use crate::planner::expression::{cannot_raise, type_of};
+use crate::planner::expression::type_of;
 use crate::planner::node::{Equality, PlanNode, Scan, SideKind};
 use crate::table::{Chunk, ChunkVersion};
 use crate::types::PgType;

@@ -8,10 +8,10 @@
 use super::batch::Batch;
 use super::eval::{Environment, constant};
 use super::scan::{Range, as_column_type, ranges};
-use crate::binder::BoundExpr;
+use crate::binder::{BoundExpr, cannot_raise};
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::change_log::RowChanges;
-use crate::planner::expression::{cannot_raise, type_of};
+use crate::planner::expression::type_of;
 use crate::planner::node::Scan;
 use crate::planted::{Bug, is_planted};
 use crate::table::Chunk;

@@ -6,9 +6,8 @@ use arrow::buffer::BooleanBuffer;
 use super::Run;
 use super::batch::Batch;
 use super::eval::{Environment, is_bool};
-use crate::binder::BoundExpr;
+use crate::binder::{BoundExpr, cannot_raise};
 use crate::catalog::functions::EvalError;
-use crate::planner::expression::cannot_raise;
 
 /// While more than one row in this many is left, computing a further predicate on all rows costs less than gathering.
 const SPARSE: usize = 8;

@@ -16,10 +16,10 @@ use super::join::BuildSide;
 use super::key_table::{KeyTable, Purpose, first_rows};
 use super::scan::{FOUND_PER_ROWS, INDEX_ROWS_MIN, as_column_type, chosen_look_ups};
 use super::{Flow, Run, Sink};
-use crate::binder::BoundExpr;
+use crate::binder::{BoundExpr, cannot_raise};
 use crate::catalog::functions::{EQUALS_ANY, EvalError};
 use crate::planner::Plan;
-use crate::planner::expression::{cannot_raise, column_equals, is_indexable, is_row_independent, is_same, type_of};
+use crate::planner::expression::{column_equals, is_indexable, is_row_independent, is_same, type_of};
 use crate::planner::node::{Aggregate, Equality, Join, PlanNode, Scan, SideJoin, SideKind};
 use crate::table::TableVersion;
 use crate::types::access::value_at;
@@ -432,6 +432,9 @@ fn is_harmless(aggregate: &Aggregate) -> bool {
     use crate::catalog::functions::AggregateFunction as F;
     let is_sure = |function: F| matches!(function, F::CountStar | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr);
     aggregate.arguments.iter().all(cannot_raise)
-        && aggregate.calls.iter().all(|call| is_sure(call.function) && call.filter.iter().all(cannot_raise))
+        && aggregate
+            .calls
+            .iter()
+            .all(|call| is_sure(call.function) && call.order.is_empty() && call.filter.iter().all(cannot_raise))
         && is_plain(&aggregate.input)
 }

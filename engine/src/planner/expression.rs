@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::binder::{BoundExpr, ExprType};
 use crate::catalog::Collation;
-use crate::catalog::functions::Function;
-use crate::types::{PgType, Value};
+use crate::types::PgType;
 
 /// Calls `visit` on each direct operand.
 pub fn for_each_operand<'e>(expr: &'e BoundExpr, visit: &mut dyn FnMut(&'e BoundExpr)) {
@@ -183,57 +182,6 @@ pub fn column_equals(predicate: &BoundExpr) -> Option<(&BoundExpr, &BoundExpr)> 
 /// Whether the value depends on the table's rows and the parameters only, not on settings or time.
 pub fn is_immutable(expr: &BoundExpr) -> bool {
     !any(expr, &|part| matches!(part, BoundExpr::Call { function, .. } if !function.is_fixed()))
-}
-
-/// Whether the expression certainly raises no error, whatever its columns hold: reads, comparisons of one type with itself, and
-/// [`is_harmless`] calls.
-pub fn cannot_raise(expr: &BoundExpr) -> bool {
-    let mut operands_cannot = true;
-    for_each_operand(expr, &mut |operand| operands_cannot = operands_cannot && cannot_raise(operand));
-    operands_cannot
-        && match expr {
-            BoundExpr::Call { function, arguments, .. } => {
-                let is_compared_alike = is_comparison(function.name)
-                    && function.arguments.len() == 2
-                    && function.arguments[0] == function.arguments[1];
-                is_compared_alike || is_harmless(function, arguments)
-            }
-            _ => true,
-        }
-}
-
-/// Padding so far is no error; much further it is one (54000).
-const PADDED_MAX: i32 = 1 << 20;
-
-/// Calls that PostgreSQL has no error for, but out of memory: they have a value for each value of their arguments' types.
-fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
-    let is_text = |of: &PgType| matches!(of, PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name);
-    let begins_with_text = function.arguments.first().is_some_and(is_text);
-    match function.name {
-        "||" | "md5" | "length" | "char_length" | "character_length" | "octet_length" | "lower" | "upper"
-        | "initcap" | "reverse" | "strpos" | "position" | "starts_with" | "btrim" | "ltrim" | "rtrim" | "replace"
-        | "translate" | "ascii" | "collation_lower" | "collation_upper" | "ascii_lower" | "ascii_upper" | "left"
-        | "right" | "concat" | "concat_ws" => begins_with_text,
-        "lpad" | "rpad" => {
-            matches!(arguments.get(1), Some(BoundExpr::Literal { value: Value::Int4(..=PADDED_MAX), .. }))
-        }
-        // A json is read anew, and may have what no text can: \u0000, half a surrogate pair.
-        "->" | "->>" | "#>" | "#>>" => function.arguments.first() == Some(&PgType::Jsonb),
-        // What the output functions print (CoerceViaIO), and casts between strings.
-        "" | "text" | "varchar" => function.arguments.len() == 1 && is_text(&function.result),
-        "to_char" => matches!(function.arguments.first(), Some(PgType::Timestamp | PgType::Timestamptz)),
-        "to_json" | "json_build_array" | "row_to_json" => true,
-        // A key is given for each value, and may not be NULL nor have parts.
-        "json_build_object" => arguments.iter().step_by(2).all(|key| {
-            let has_parts = matches!(type_of(key), PgType::Json | PgType::Jsonb | PgType::Array(_));
-            !has_parts && matches!(key, BoundExpr::Literal { value, .. } if !value.is_null())
-        }),
-        _ => false,
-    }
-}
-
-fn is_comparison(name: &str) -> bool {
-    matches!(name, "=" | "<>" | "<" | "<=" | ">" | ">=")
 }
 
 /// What PostgreSQL takes the evaluation of a qual to cost, in calls; quals of one node run in this order, the

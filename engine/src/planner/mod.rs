@@ -224,6 +224,15 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
         BoundRelation::Aggregate { input, groups, aggregates } => {
             let input = Box::new(translate(*input)?);
             let mut arguments = Vec::new();
+            let unseen = |call: &AggregateCall| {
+                let argument = call.argument.as_ref().map(|argument| argument.expr_type().pg_type);
+                !call.function.depends_on_order(argument)
+            };
+            let mut aggregates = aggregates;
+            for call in aggregates.iter_mut().filter(|call| unseen(call)) {
+                // But their errors.
+                call.order.retain(|key| rules::prune::may_raise_over(&input, &key.expr));
+            }
             let calls = aggregates.into_iter().map(|call| translate_call(call, &mut arguments)).collect();
             PlanNode::Aggregate(Aggregate { input, groups, calls, arguments })
         }

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::binder::choice::takes_order;
 use crate::binder::coerce::check_groupable;
+use crate::binder::harmless::are_sure;
 use crate::binder::query::RowLimits;
 use crate::binder::relation::{AGGREGATE_BASE, map_columns};
 use crate::binder::subquery::{all_of, conjuncts};
@@ -63,8 +64,8 @@ impl Binder<'_> {
                     return refused("order by outer columns");
                 }
                 let mut pulled = self.pull(*input, level)?;
-                // Else nobody sees it.
-                if self.order_shows {
+                // Else nobody sees it, but its errors.
+                if self.order_shows || !are_sure(&pulled.relation, &keys) {
                     pulled.relation = BoundRelation::Sort { input: Box::new(pulled.relation), keys };
                 }
                 Ok(pulled)

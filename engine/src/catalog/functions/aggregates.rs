@@ -30,6 +30,32 @@ pub enum AggregateFunction {
     Regression(Regression),
 }
 
+impl AggregateFunction {
+    /// Whether the result over arguments of that type, to the last bit, depends on the order in which values are taken in.
+    pub fn depends_on_order(self, argument: Option<PgType>) -> bool {
+        let is_float = matches!(argument, Some(PgType::Float4 | PgType::Float8));
+        match self {
+            Self::CountStar
+            | Self::Count
+            | Self::Min
+            | Self::Max
+            | Self::BoolAnd
+            | Self::BoolOr
+            | Self::BitAnd
+            | Self::BitOr
+            | Self::BitXor
+            | Self::RegrCount => false,
+            Self::Sum | Self::Avg | Self::Spread(_) => is_float,
+            Self::StringAgg
+            | Self::ArrayAgg
+            | Self::PercentileCont
+            | Self::PercentileDisc
+            | Self::Mode
+            | Self::Regression(_) => true,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Spread {
     VarSamp,

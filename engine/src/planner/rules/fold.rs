@@ -4,12 +4,12 @@
 //! (PostgreSQL: clauses.c eval_const_expressions). A custom plan folds the parameters' values likewise, so that what is made of
 //! them is computed before any row is.
 
-use crate::binder::BoundExpr;
+use crate::binder::{BoundExpr, cannot_raise};
 use crate::catalog::functions::EvalContext;
 use crate::planner::Abilities;
 use crate::planner::expression::{
-    any, cannot_raise, for_each_operand, for_each_operand_mut, is_immutable, is_immutable_constant, is_row_independent,
-    is_same, type_of,
+    any, for_each_operand, for_each_operand_mut, is_immutable, is_immutable_constant, is_row_independent, is_same,
+    type_of,
 };
 use crate::planner::node::PlanNode;
 use crate::planner::rules::{for_each_expression_mut, for_each_input_mut};

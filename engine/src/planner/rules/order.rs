@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::binder::BoundExpr;
-use crate::planner::expression::{cannot_raise, columns_of, expr_type_of, for_each_operand_mut, renumber, substitute};
+use crate::binder::{BoundExpr, cannot_raise};
+use crate::planner::expression::{columns_of, expr_type_of, for_each_operand_mut, renumber, substitute};
 use crate::planner::node::{Aggregate, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::for_each_input_mut;
 use crate::reason::UpstreamReason;

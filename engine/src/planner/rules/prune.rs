@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::binder::{BoundExpr, WindowCall};
-use crate::planner::expression::{cannot_raise, collect_columns, columns_of, renumber};
+use crate::binder::{BoundExpr, WindowCall, cannot_raise};
+use crate::planner::expression::{collect_columns, columns_of, renumber};
 use crate::planner::node::{Aggregate, Expand, PlanNode, Scan, SideJoin, SideKind};
 use crate::planner::rules::for_each_input_mut;
 use crate::planner::rules::merge::placeholder;
@@ -171,7 +171,13 @@ fn prune_expand(expand: &mut Expand, needed: &BTreeSet<usize>) -> Positions {
 
 fn prune_window(input: &mut PlanNode, calls: &mut Vec<WindowCall>, needed: &BTreeSet<usize>) -> Positions {
     let width = input.width();
-    let wanted = needed.iter().filter_map(|column| column.checked_sub(width)).collect();
+    let mut wanted: BTreeSet<usize> = needed.iter().filter_map(|column| column.checked_sub(width)).collect();
+    // PostgreSQL computes what the windows of a subquery are by, whoever reads their calls (subselects keep what is sorted by).
+    let raises = |call: &WindowCall| {
+        let keys = call.partition.iter().chain(call.order.iter().map(|key| &key.expr));
+        keys.into_iter().any(|expr| may_raise_over(input, expr))
+    };
+    wanted.extend(calls.iter().enumerate().filter(|(_, call)| raises(call)).map(|(at, _)| at));
     let call_positions = keep(calls, &wanted);
     let mut below: BTreeSet<usize> = needed.range(..width).copied().collect();
     for expr in calls.iter_mut().flat_map(WindowCall::expressions_mut) {
@@ -213,13 +219,17 @@ pub(in crate::planner) fn prune_common(index: usize, common: &mut PlanNode, read
     }
 }
 
+/// Whether an error may be raised by computing the expression over the node's rows.
+pub(in crate::planner) fn may_raise_over(node: &PlanNode, expr: &BoundExpr) -> bool {
+    !cannot_raise(expr) || columns_of(expr).into_iter().any(|column| may_raise(node, column))
+}
+
 /// Whether an error may be raised by computing that column.
 fn may_raise(node: &PlanNode, column: usize) -> bool {
-    let of = |input: &PlanNode, expr: &BoundExpr| {
-        !cannot_raise(expr) || columns_of(expr).into_iter().any(|column| may_raise(input, column))
-    };
+    let of = may_raise_over;
     match node {
-        PlanNode::Scan(_) | PlanNode::Values { .. } | PlanNode::Common { .. } | PlanNode::OneRow => false,
+        PlanNode::Scan(_) | PlanNode::Common { .. } | PlanNode::OneRow => false,
+        PlanNode::Values { rows, .. } => !rows.iter().filter_map(|row| row.get(column)).all(cannot_raise),
         PlanNode::Project { input, expressions } => expressions.get(column).is_some_and(|expr| of(input, expr)),
         PlanNode::Filter { input, .. }
         | PlanNode::Sort { input, .. }

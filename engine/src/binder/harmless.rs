@@ -1,0 +1,182 @@
+//! Which expressions raise no error, whatever the rows hold: what may be left out where nobody reads it.
+
+use crate::binder::relation::{as_outer, is_own_column};
+use crate::binder::typed::children;
+use crate::binder::{AggregateCall, BoundExpr, BoundRelation, FrameBound, MatchKind, SortKey, WindowCall, WindowKind};
+use crate::catalog::functions::{AggregateFunction, Function, WindowFunction};
+use crate::types::{PgType, Value};
+
+/// Whether the expression certainly raises no error, whatever its columns hold: reads, comparisons of one type with itself, and
+/// [`is_harmless`] calls.
+pub(crate) fn cannot_raise(expr: &BoundExpr) -> bool {
+    children(expr).into_iter().all(cannot_raise)
+        && match expr {
+            BoundExpr::Call { function, arguments, .. } => {
+                let is_compared_alike = is_comparison(function.name)
+                    && function.arguments.len() == 2
+                    && function.arguments[0] == function.arguments[1];
+                is_compared_alike || is_harmless(function, arguments)
+            }
+            _ => true,
+        }
+}
+
+/// Padding so far is no error; much further it is one (54000).
+const PADDED_MAX: i32 = 1 << 20;
+
+/// Calls that PostgreSQL has no error for, but out of memory: they have a value for each value of their arguments' types.
+fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
+    let is_text = |of: &PgType| matches!(of, PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name);
+    let begins_with_text = function.arguments.first().is_some_and(is_text);
+    match function.name {
+        "||" | "md5" | "length" | "char_length" | "character_length" | "octet_length" | "lower" | "upper"
+        | "initcap" | "reverse" | "strpos" | "position" | "starts_with" | "btrim" | "ltrim" | "rtrim" | "replace"
+        | "translate" | "ascii" | "collation_lower" | "collation_upper" | "ascii_lower" | "ascii_upper" | "left"
+        | "right" | "concat" | "concat_ws" => begins_with_text,
+        "lpad" | "rpad" => {
+            matches!(arguments.get(1), Some(BoundExpr::Literal { value: Value::Int4(..=PADDED_MAX), .. }))
+        }
+        // A json is read anew, and may have what no text can: \u0000, half a surrogate pair.
+        "->" | "->>" | "#>" | "#>>" => function.arguments.first() == Some(&PgType::Jsonb),
+        // What the output functions print (CoerceViaIO), and casts between strings.
+        "" | "text" | "varchar" => function.arguments.len() == 1 && is_text(&function.result),
+        "to_char" => matches!(function.arguments.first(), Some(PgType::Timestamp | PgType::Timestamptz)),
+        "to_json" | "json_build_array" | "row_to_json" => true,
+        // A key is given for each value, and may not be NULL nor have parts.
+        "json_build_object" => arguments.iter().step_by(2).all(|key| {
+            let has_parts = matches!(key.expr_type().pg_type, PgType::Json | PgType::Jsonb | PgType::Array(_));
+            !has_parts && matches!(key, BoundExpr::Literal { value, .. } if !value.is_null())
+        }),
+        _ => false,
+    }
+}
+
+fn is_comparison(name: &str) -> bool {
+    matches!(name, "=" | "<>" | "<" | "<=" | ">" | ">=")
+}
+
+/// Whether nothing that the keys are made of, as far down as it is computed for them alone, raises an error.
+pub(super) fn are_sure(relation: &BoundRelation, keys: &[SortKey]) -> bool {
+    keys.iter().all(|key| is_sure(relation, &key.expr))
+}
+
+/// Likewise, of an expression over the relation's rows.
+fn is_sure(relation: &BoundRelation, expr: &BoundExpr) -> bool {
+    match expr {
+        BoundExpr::Column { index, .. } => {
+            as_outer(*index).is_some() || (is_own_column(*index) && is_sure_column(relation, *index))
+        }
+        _ => cannot_raise(expr) && children(expr).into_iter().all(|child| is_sure(relation, child)),
+    }
+}
+
+fn is_sure_column(relation: &BoundRelation, column: usize) -> bool {
+    let of_pair = |left: &BoundRelation, right: &BoundRelation| match column.checked_sub(left.width()) {
+        None => is_sure_column(left, column),
+        Some(column) => column < right.width() && is_sure_column(right, column),
+    };
+    match relation {
+        // Computed in any case, whoever reads it.
+        BoundRelation::OneRow
+        | BoundRelation::Scan { .. }
+        | BoundRelation::Distinct { .. }
+        | BoundRelation::SetOperation { .. }
+        | BoundRelation::Common { .. }
+        | BoundRelation::Series { .. }
+        | BoundRelation::Recursive { .. }
+        | BoundRelation::Working { .. } => true,
+        BoundRelation::Values { rows, .. } => rows.iter().all(|row| row.get(column).is_some_and(cannot_raise)),
+        BoundRelation::Project { input, expressions } => {
+            expressions.get(column).is_some_and(|expr| is_sure(input, expr))
+        }
+        BoundRelation::Filter { input, .. }
+        | BoundRelation::Sort { input, .. }
+        | BoundRelation::Limit { input, .. }
+        | BoundRelation::DistinctOn { input, .. } => is_sure_column(input, column),
+        BoundRelation::Append { inputs, .. } => inputs.iter().all(|input| is_sure_column(input, column)),
+        BoundRelation::Aggregate { input, groups, aggregates } => match column.checked_sub(groups.len()) {
+            None => true,
+            Some(call) => aggregates.get(call).is_some_and(|call| is_sure_call(input, call)),
+        },
+        BoundRelation::Window { input, .. } => column < input.width() && is_sure_column(input, column),
+        BoundRelation::Expand { input, .. } => column >= input.width() || is_sure_column(input, column),
+        BoundRelation::Join { left, right, .. } | BoundRelation::Dependent { left, right, .. } => of_pair(left, right),
+        BoundRelation::Match { kind, left, right, .. } => match kind {
+            MatchKind::Single => of_pair(left, right),
+            MatchKind::Semi | MatchKind::Anti | MatchKind::Mark => {
+                column < left.width() && is_sure_column(left, column)
+            }
+        },
+    }
+}
+
+/// Whether the aggregate has a value for any rows, and what it takes in does, too.
+fn is_sure_call(input: &BoundRelation, call: &AggregateCall) -> bool {
+    let mut expressions = call.argument.iter().chain(&call.extra).chain(&call.filter);
+    has_value(call.function, call.argument.as_ref())
+        && expressions.all(|expr| is_sure(input, expr))
+        && are_sure(input, &call.order)
+}
+
+fn is_sure_window(input: &BoundRelation, call: &WindowCall) -> bool {
+    let is_sure_function = match call.function {
+        WindowKind::Function(function) => !matches!(function, WindowFunction::Ntile | WindowFunction::NthValue),
+        WindowKind::Aggregate(function) => has_value(function, call.arguments.first()),
+    };
+    let has_distance = |bound: &FrameBound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_));
+    let mut expressions = call.arguments.iter().chain(&call.filter).chain(&call.partition);
+    is_sure_function
+        && !has_distance(&call.frame.start)
+        && !has_distance(&call.frame.end)
+        && expressions.all(|expr| is_sure(input, expr))
+        && are_sure(input, &call.order)
+}
+
+fn has_value(function: AggregateFunction, argument: Option<&BoundExpr>) -> bool {
+    use AggregateFunction as F;
+    match function {
+        F::CountStar | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr => true,
+        F::Sum | F::Avg => argument.is_some_and(|argument| {
+            let of = argument.expr_type().pg_type;
+            of.is_integer() || of == PgType::Numeric
+        }),
+        _ => false,
+    }
+}
+
+/// Whether EXISTS, which asks for rows only, would leave out errors that PostgreSQL raises: it computes what is selected
+/// where there are aggregates, windows or set operations (subselect.c, simplify_EXISTS_query).
+pub(super) fn hides_errors(asked: &BoundRelation) -> bool {
+    let (mut is_whole, mut is_sure) = (false, true);
+    look_through(asked, &mut is_whole, &mut is_sure);
+    is_whole && !is_sure
+}
+
+fn look_through(relation: &BoundRelation, is_whole: &mut bool, all_sure: &mut bool) {
+    match relation {
+        BoundRelation::Project { input, expressions } => {
+            *all_sure &= expressions.iter().all(cannot_raise);
+            look_through(input, is_whole, all_sure);
+        }
+        BoundRelation::Sort { input, .. }
+        | BoundRelation::Distinct { input, .. }
+        | BoundRelation::DistinctOn { input, .. }
+        | BoundRelation::Limit { input, .. }
+        | BoundRelation::Filter { input, .. } => look_through(input, is_whole, all_sure),
+        BoundRelation::Append { inputs, .. } => {
+            *is_whole = true;
+            inputs.iter().for_each(|input| look_through(input, is_whole, all_sure));
+        }
+        BoundRelation::Aggregate { input, groups, aggregates } => {
+            *is_whole |= !aggregates.is_empty();
+            *all_sure &= groups.iter().all(cannot_raise) && aggregates.iter().all(|call| is_sure_call(input, call));
+            look_through(input, is_whole, all_sure);
+        }
+        BoundRelation::Window { input, calls } => {
+            *is_whole = true;
+            *all_sure &= calls.iter().all(|call| is_sure_window(input, call));
+            look_through(input, is_whole, all_sure);
+        }
+        _ => {}
+    }
+}
