@@ -116,8 +116,13 @@ fn answers_are_upstreams_whatever_the_rows_have_become() {
     }
     for (by, sql, changes) in CASES {
         // Audited, it is computed here; what is refused may be kept from upstream.
-        let routes: Vec<(String, String)> = (0..4).map(|_| both.routed("nothing", sql)).collect();
-        assert_eq!(routes.iter().any(|(route, _)| route == "local"), *by == Here, "{sql}: {routes:?}");
+        let mut routes: Vec<(String, String)> = Vec::new();
+        let is_here = |routes: &[(String, String)]| routes.iter().any(|(route, _)| route == "local");
+        // The verdict comes from another thread, on a busy machine late.
+        while routes.len() < 4 || *by == Here && !is_here(&routes) && Instant::now() < limit {
+            routes.push(both.routed("nothing", sql));
+        }
+        assert_eq!(is_here(&routes), *by == Here, "{sql}: {routes:?}");
         for change in *changes {
             cluster.psql(&database, change);
             (0..3).for_each(|_| drop(both.compare(change, sql)));
