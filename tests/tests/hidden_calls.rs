@@ -34,6 +34,12 @@ const SCHEMA: &str = "
     CREATE TABLE public.child (id int PRIMARY KEY REFERENCES parent ON DELETE CASCADE);
     CREATE FUNCTION leave_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM turn(); RETURN OLD; END';
     CREATE TRIGGER a AFTER DELETE ON child FOR EACH ROW EXECUTE FUNCTION leave_too();
+    CREATE FUNCTION reverse(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN PERFORM turn(); RETURN 1; END';
+    CREATE FUNCTION by_name() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM reverse(1); RETURN NEW; END';
+    CREATE TABLE public.named (id serial PRIMARY KEY, v int);
+    CREATE TRIGGER a AFTER INSERT ON named FOR EACH ROW EXECUTE FUNCTION by_name();
+    CREATE TABLE public.guarded (id serial PRIMARY KEY, v int);
+    CREATE TRIGGER a AFTER INSERT ON guarded FOR EACH ROW WHEN (turn() = 1) EXECUTE FUNCTION touch();
     INSERT INTO parent VALUES (1), (2); INSERT INTO child VALUES (1), (2);
     CREATE VIEW public.over_triggered AS SELECT id, v FROM triggered;
     CREATE VIEW public.turning AS SELECT turn() AS v;
@@ -90,6 +96,8 @@ fn what_they_do_to_the_session_is_in_force() {
         "SELECT v FROM turning",
         "COPY (SELECT v FROM turning) TO STDOUT",
         "BEGIN; INSERT INTO triggered (v) VALUES (2); COMMIT",
+        "INSERT INTO named (v) VALUES (1)",
+        "INSERT INTO guarded (v) VALUES (1)",
         "INSERT INTO hiding (v) VALUES (1)",
     ] {
         let (mut direct, mut through) = (connect(cluster.address()), connect(freshet.address()));
@@ -156,6 +164,24 @@ fn what_a_read_of_a_view_writes_is_seen_by_other_sessions() {
             assert_eq!(ask(&mut reader, read), expected.to_string(), "{statement}, {round}: {:?}", reader.last());
         }
     }
+}
+
+/// What has come since the catalog was read, on a table that nobody reads.
+#[test]
+fn a_check_on_a_table_that_is_not_read_counts() {
+    let cluster = Cluster::shared();
+    let (database, freshet) = start(cluster, FreshnessMode::Exact);
+    let connect = || RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    let mut other = connect();
+    ask(&mut other, "SET search_path = one, public");
+    until_here(&mut other, READ);
+    cluster.psql(&database, "ALTER TABLE touched ADD CHECK (turn() = 1)");
+    until_here(&mut other, READ);
+    let mut through = connect();
+    ask(&mut through, "SET search_path = one, public");
+    until_here(&mut through, READ);
+    ask(&mut through, "INSERT INTO touched (v) VALUES (1)");
+    assert_eq!(ask(&mut through, READ), "20", "{:?}", through.last());
 }
 
 /// Most triggers leave the session alone.

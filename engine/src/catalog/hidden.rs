@@ -15,6 +15,10 @@ pub struct HiddenCalls {
 }
 
 impl HiddenCalls {
+    pub fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.written.is_empty()
+    }
+
     /// The first of these names whose relation may do something that is not seen.
     pub fn first<N: Borrow<str>>(&self, names: impl IntoIterator<Item = N>, is_write: bool) -> Option<N> {
         if self.read.is_empty() && (self.written.is_empty() || !is_write) {

@@ -1,6 +1,7 @@
 //! What the bodies of users' functions may do to a session: a trigger, a default or a view may call them where no text of a client
 //! shows it.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::statement::classify::{called_names, changes_no_setting, is_harmless};
@@ -15,7 +16,8 @@ pub struct Body {
     pub writes: bool,
     /// Names that look like calls and are none of pg_catalog's that leave the session alone; folded, without schema.
     pub calls: HashSet<String>,
-    /// All other names in it: relations may be among them.
+    /// All names in it: relations may be among them, and calls by `row.function`, or of a user's function that has a name of
+    /// PostgreSQL's.
     pub names: HashSet<String>,
 }
 
@@ -27,7 +29,8 @@ impl Body {
         for (at, name, is_keyword) in called_names(&tokens) {
             // `RETURN (x)`, `IF (x)`, `%ROWTYPE (`.
             let is_language = tokens[at].kind == TokenKind::Word && PLPGSQL_WORDS.contains(&&*fold(tokens[at].text));
-            if is_keyword || is_language || changes_no_setting(&name) || is_harmless(&name) {
+            let is_told = TELLING.contains(&&*name) || name == "set_config" && sets_own(&tokens, at);
+            if is_keyword || is_language || is_told || changes_no_setting(&name) || is_harmless(&name) {
                 continue;
             }
             let plain = name.rsplit_once('.').map_or(&*name, |(_, plain)| plain);
@@ -39,12 +42,47 @@ impl Body {
 }
 
 /// Names in a text, keywords among them.
-pub fn names(tokens: &[Token<'_>]) -> HashSet<String> {
-    tokens.iter().filter_map(Token::name).map(std::borrow::Cow::into_owned).collect()
+fn names(tokens: &[Token<'_>]) -> HashSet<String> {
+    tokens.iter().filter_map(Token::name).map(Cow::into_owned).collect()
 }
 
+/// Names that stand where a statement names a relation, with those of their schemas, and a keyword in its place.
+pub fn relation_names<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = Cow<'a, str>> + 't {
+    const BEFORE: [&str; 8] = ["from", "join", "into", "update", "only", "table", "copy", "truncate"];
+    // The clause at each depth of parentheses.
+    let mut clauses = vec![""];
+    tokens.iter().enumerate().filter_map(move |(at, token)| {
+        if token.is_symbol("(") {
+            clauses.push("");
+        } else if token.is_symbol(")") && clauses.len() > 1 {
+            clauses.pop();
+        } else if let Some(clause) = CLAUSES.iter().find(|word| token.is_word(word))
+            && let Some(last) = clauses.last_mut()
+        {
+            *last = clause;
+        }
+        let mut first = at;
+        while first > 1 && tokens[first - 1].is_symbol(".") {
+            first -= 2;
+        }
+        let before = tokens.get(first.checked_sub(1)?)?;
+        let is_list = |clause: Option<&&str>| clause.is_some_and(|clause| LISTS.contains(clause));
+        let is_listed = before.is_symbol(",") && is_list(clauses.last());
+        // `FROM (t CROSS JOIN u)`.
+        let is_nested = before.is_symbol("(") && is_list(clauses.iter().rev().nth(1));
+        let is_named = is_listed || is_nested || BEFORE.iter().any(|word| before.is_word(word));
+        // `MERGE INTO t USING s`.
+        (is_named || before.is_word("using")).then(|| token.name()).flatten()
+    })
+}
+
+/// Words that begin a part of a statement; in some the commas stand between relations.
+const CLAUSES: [&str; 11] =
+    ["select", "from", "where", "group", "order", "having", "set", "values", "returning", "using", "truncate"];
+const LISTS: [&str; 3] = ["from", "using", "truncate"];
+
 /// PL/pgSQL's own words that may stand before a parenthesis (pl_reserved_kwlist.h, pl_unreserved_kwlist.h).
-const PLPGSQL_WORDS: [&str; 14] = [
+const PLPGSQL_WORDS: [&str; 17] = [
     "if",
     "elsif",
     "elseif",
@@ -59,17 +97,20 @@ const PLPGSQL_WORDS: [&str; 14] = [
     "exception",
     "assert",
     "using",
+    "perform",
+    "default",
+    "strict",
 ];
 
-/// Words by which a body may change more than rows: dynamic SQL, definitions (temporary tables win over others), what belongs to
-/// the session.
+/// Volatile functions of pg_catalog that only tell something, beside those that may be called in a query that is answered here.
+const TELLING: [&str; 2] = ["current_query", "pg_trigger_depth"];
+
+/// Words that begin a statement which may change more than rows: definitions (temporary tables win over others), what belongs to
+/// the session, what is run out of sight.
 const OPEN_WORDS: [&str; 17] = [
-    "execute",
     "create",
     "alter",
     "drop",
-    "temp",
-    "temporary",
     "discard",
     "load",
     "reset",
@@ -81,20 +122,34 @@ const OPEN_WORDS: [&str; 17] = [
     "import",
     "copy",
     "security",
+    "set",
+    "do",
+    "comment",
 ];
 
 fn is_open(tokens: &[Token<'_>]) -> bool {
     let begins = |at: usize| {
         at.checked_sub(1).is_none_or(|before| {
             let before = &tokens[before];
-            before.is_symbol(";") || ["begin", "then", "else", "loop"].iter().any(|word| before.is_word(word))
+            let words = ["begin", "atomic", "then", "else", "loop"];
+            [";", ">>"].iter().any(|end| before.is_symbol(end)) || words.iter().any(|word| before.is_word(word))
         })
     };
     tokens.iter().enumerate().any(|(at, token)| {
-        let is_set = token.is_word("set") && begins(at);
-        let is_nested = token.is_word("do") && begins(at);
-        is_set || is_nested || OPEN_WORDS.iter().any(|word| token.is_word(word))
+        let is_field = at > 0 && tokens[at - 1].is_symbol(".");
+        let makes_temporary = at > 0
+            && ["into", "table"].iter().any(|word| tokens[at - 1].is_word(word))
+            && ["temp", "temporary"].iter().any(|word| token.is_word(word));
+        let is_dynamic = token.is_word("execute") && !is_field;
+        is_dynamic || makes_temporary || begins(at) && OPEN_WORDS.iter().any(|word| token.is_word(word))
     })
+}
+
+/// `set_config('app.user', ...)`: a setting of an application's own, which nothing that is answered here depends on.
+fn sets_own(tokens: &[Token<'_>], at: usize) -> bool {
+    let name = tokens.get(at + 2).filter(|name| name.kind == TokenKind::String);
+    name.is_some_and(|name| name.text.contains('.') && !name.text.to_ascii_lowercase().starts_with("'freshet"))
+        && tokens.get(at + 3).is_some_and(|comma| comma.is_symbol(","))
 }
 
 /// FOR UPDATE among them: a cost, no error.
@@ -125,8 +180,30 @@ mod tests {
             "DECLARE n int := 0; BEGIN FOR n IN 1..3 LOOP UPDATE t SET a = n; END LOOP; RETURN (SELECT max(a) FROM t); END",
             "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING; SELECT 1",
             "BEGIN RAISE EXCEPTION 'no %', NEW.id USING ERRCODE = '23514'; END",
+            "BEGIN NEW.temp := NEW.load; INSERT INTO log (q) VALUES (current_query()); PERFORM (SELECT 1); RETURN NEW; END",
+            "DECLARE n int DEFAULT (1 + 1); BEGIN PERFORM set_config('app.user', 'x', true); RETURN NEW; END",
         ] {
             assert_eq!(calls(text), Some(Vec::new()), "{text}");
+        }
+    }
+
+    #[test]
+    fn relations_are_told_from_columns() {
+        for (text, expected) in [
+            (
+                "SELECT d, e FROM ev, public.f x JOIN ONLY g ON d = 1 WHERE h IN (SELECT i FROM j) ORDER BY k, l",
+                "ev public f only g j",
+            ),
+            ("INSERT INTO t (a, b) SELECT c, d FROM u", "t u"),
+            ("UPDATE s.t SET a = 1, b = 2 FROM u, v", "s t u v"),
+            ("SELECT 1 FROM (a CROSS JOIN b), c JOIN d ON e = f, g", "a b c d g"),
+            ("DELETE FROM t USING u, v WHERE a = 1", "t u v"),
+            ("COPY (SELECT a FROM t) TO STDOUT", "t"),
+            ("TRUNCATE a, b", "a b"),
+            ("TRUNCATE TABLE a", "table a"),
+        ] {
+            let tokens = lexer::tokens(text).unwrap();
+            assert_eq!(relation_names(&tokens).collect::<Vec<_>>().join(" "), expected, "{text}");
         }
     }
 
@@ -140,6 +217,8 @@ mod tests {
             "SET role x",
             "SELECT 1; DISCARD ALL",
             "BEGIN DO $$ $$; END",
+            "BEGIN SELECT 1 AS a INTO TEMP o; END",
+            "BEGIN RETURN QUERY EXECUTE 'x'; END",
             "SELECT 'open",
         ] {
             assert_eq!(calls(text), None, "{text}");

@@ -64,7 +64,7 @@ const RELATION_ROWS: &str = "\
     SELECT r, hashint8extended(w.xmin::text::int8, (r::int8 << 32 | w.oid::int8) # 3689348814741910323), false
       FROM unnest($1::oid[]) r JOIN pg_rewrite w ON w.ev_class = r";
 
-/// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions,
+/// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions with what uses them,
 /// operators, their classes, casts and collations that are not part of a fresh database, labels of enums, and types named like one that the
 /// engine knows, like an enum, or like a function in SQL of one argument, a call of which may mean a cast.
 const COMMON_ROWS: &str = "\
@@ -72,6 +72,9 @@ const COMMON_ROWS: &str = "\
     UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | grantor::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
     UNION ALL SELECT hashtextextended(concat(rolname, rolsuper, rolinherit, rolbypassrls), oid::int8) FROM pg_roles
     UNION ALL SELECT hashint8extended(xmin::text::int8, 1::int8 << 32 | oid::int8) FROM pg_proc WHERE oid >= 16384
+    -- What uses them: triggers, defaults, checks, policies, views, of relations that nobody reads, too.
+    UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | refobjid::int8, (classid::int8 << 32 | objid::int8) # 1234567890123456789)
+      FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid >= 16384 AND deptype = 'n'
     UNION ALL SELECT hashint8extended(xmin::text::int8, 2::int8 << 32 | oid::int8) FROM pg_operator WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 3::int8 << 32 | oid::int8) FROM pg_cast WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 4::int8 << 32 | oid::int8) FROM pg_collation WHERE oid >= 16384

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use freshet_engine::catalog::Catalog;
 use freshet_engine::statement::classify::{self, Classification, SettingScope, StatementKind, classify};
 use freshet_engine::statement::confined::confined;
-use freshet_engine::statement::lexer;
+use freshet_engine::statement::{lexer, quiet};
 
 use crate::replication::written::WrittenTable;
 use crate::session::change::{self, Change, Changes};
@@ -196,8 +196,15 @@ fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catal
         K::Query | K::CopyOut | K::DeclareCursor { .. } => false,
         _ => return None,
     };
-    let names = tokens.iter().filter_map(lexer::Token::name);
-    catalog.hidden_calls.first(names, is_write).map(|name| format!("calls functions of {name}"))
+    if catalog.hidden_calls.is_empty() {
+        return None;
+    }
+    // U&"..." is not interpreted here.
+    if tokens.iter().any(|token| token.kind == lexer::TokenKind::OtherString && token.text.ends_with('"')) {
+        return Some("calls functions of a name that is not read".to_owned());
+    }
+    let found = catalog.hidden_calls.first(quiet::relation_names(tokens), is_write);
+    found.map(|name| format!("calls functions of {name}"))
 }
 
 fn read(sql: &[u8]) -> Option<Vec<lexer::Token<'_>>> {

@@ -20,7 +20,11 @@ const OPEN: Oid = 0;
 /// Relations by name, with the functions that a write of their rows runs, and, second, a read (row security).
 const RUN_BY: &str = "\
     SELECT relname::text, f, is_read
-      FROM (SELECT tgrelid AS r, tgfoid AS f, false AS is_read FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'
+      FROM (SELECT tgrelid AS r, tgfoid AS f, false AS is_read FROM pg_trigger WHERE NOT tgisinternal
+            UNION ALL
+            -- WHEN.
+            SELECT tgrelid, refobjid, false FROM pg_trigger t JOIN pg_depend d
+                ON d.classid = 'pg_trigger'::regclass AND d.objid = t.oid AND d.refclassid = 'pg_proc'::regclass
             UNION ALL
             SELECT adrelid, refobjid, false FROM pg_attrdef a JOIN pg_depend d
                 ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid AND d.refclassid = 'pg_proc'::regclass
@@ -51,11 +55,11 @@ const RUN_BY: &str = "\
       JOIN pg_class c ON c.oid = r
      WHERE c.oid >= 16384 AND (f = 0 OR f >= 16384)";
 
-/// Whose rows a write of the first may write, too.
+/// Whose rows a write of the first may write, too: TRUNCATE CASCADE follows every foreign key.
 const FOLLOWED_BY: &str = "\
     SELECT p.relname::text, c.relname::text
       FROM (SELECT confrelid AS parent, conrelid AS child FROM pg_constraint
-             WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
+             WHERE contype = 'f'
             UNION SELECT inhparent, inhrelid FROM pg_inherits) AS e
       JOIN pg_class p ON p.oid = parent JOIN pg_class c ON c.oid = child
      WHERE p.relname <> c.relname";
@@ -177,7 +181,8 @@ impl<'a> Found<'a> {
 
     /// A function of pg_catalog that is not known to be harmless has none of users' names.
     fn is_called(&self, body: &Body, of_users: &HashSet<&str>) -> bool {
-        body.calls.iter().any(|call| !of_users.contains(&**call) || self.names.contains(&**call))
+        body.calls.iter().any(|call| !of_users.contains(&**call))
+            || body.names.iter().any(|name| self.names.contains(&**name))
     }
 }
 
