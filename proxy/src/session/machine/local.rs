@@ -74,7 +74,8 @@ pub fn view<'a>(
                 unit.describes_portal = true;
                 return Ok(unit);
             }
-            b'P' if parse.is_none() && unit.bind.is_none() => {
+            // What was described before it is another statement.
+            b'P' if parse.is_none() && unit.bind.is_none() && described.is_none() => {
                 parse = Some(Parse::view(frame.body).ok_or("malformed Parse")?);
             }
             b'B' if unit.bind.is_none() => {
