@@ -416,6 +416,9 @@ impl Machine {
             *undo = Some(Undo::Unnamed(Unnamed::Upstream(None)));
         }
         for entry in skipped.into_iter().rev() {
+            if let ExpectedKind::Parse(Some(name)) = &entry.kind {
+                self.never_made(name);
+            }
             let is_of_later = |name: &[u8]| {
                 let is_same =
                     |kind: &ExpectedKind| matches!(kind, ExpectedKind::Parse(Some(later)) if **later == *name);
@@ -439,6 +442,25 @@ impl Machine {
         if is_for_nobody { Fate::Swallow } else { Fate::Forward }
     }
 
+    /// More than Syncs was sent behind what upstream has just answered.
+    fn has_more_behind(&self) -> bool {
+        self.expected.iter().any(|later| !matches!(later.kind, ExpectedKind::Sync(_) | ExpectedKind::QuietSync))
+    }
+
+    /// A statement was not made: a Close of it that was sent behind the Sync, should it be skipped, does not bring it back.
+    fn never_made(&mut self, name: &[u8]) {
+        let is_about = |later: &Expected| match (&later.kind, &later.undo) {
+            (ExpectedKind::Parse(Some(made)), _) => **made == *name,
+            (_, Some(Undo::Named(closed, _))) => **closed == *name,
+            _ => false,
+        };
+        if let Some(later) = self.expected.iter_mut().find(|later| is_about(later))
+            && matches!(later.undo, Some(Undo::Named(..)))
+        {
+            later.undo = None;
+        }
+    }
+
     /// Upstream skipped a message. What was sent behind the Sync took it for done.
     fn undo(&mut self, undo: Undo) {
         for later in &mut self.expected {
@@ -456,8 +478,10 @@ impl Machine {
                 });
                 *later.unwrap_or(&mut self.unnamed) = unnamed;
             }
-            // One more of that name, sent behind, will be refused.
-            Undo::Named(name, _) if self.statements.contains_key(&name) => self.has_unknown_statements = true,
+            // One more of that name, sent behind, will be refused; what else was may drop it.
+            Undo::Named(name, _) if self.statements.contains_key(&name) || self.has_more_behind() => {
+                self.has_unknown_statements = true;
+            }
             Undo::Named(name, named) => self.remember_statement(name, named),
         }
     }
