@@ -1,6 +1,6 @@
 //! Which expressions raise no error, whatever the rows hold: what may be left out where nobody reads it.
 
-use crate::binder::relation::{as_outer, is_own_column};
+use crate::binder::relation::{any_column, as_outer, is_own_column};
 use crate::binder::typed::children;
 use crate::binder::{AggregateCall, BoundExpr, BoundRelation, FrameBound, MatchKind, SortKey, WindowCall, WindowKind};
 use crate::catalog::functions::{AggregateFunction, Function, WindowFunction};
@@ -98,7 +98,10 @@ fn is_sure_column(relation: &BoundRelation, column: usize) -> bool {
             None => true,
             Some(call) => aggregates.get(call).is_some_and(|call| is_sure_call(input, call)),
         },
-        BoundRelation::Window { input, .. } => column < input.width() && is_sure_column(input, column),
+        BoundRelation::Window { input, calls } => match column.checked_sub(input.width()) {
+            None => is_sure_column(input, column),
+            Some(call) => calls.get(call).is_some_and(|call| is_sure_window(input, call)),
+        },
         BoundRelation::Expand { input, .. } => column >= input.width() || is_sure_column(input, column),
         BoundRelation::Join { left, right, .. } | BoundRelation::Dependent { left, right, .. } => of_pair(left, right),
         BoundRelation::Match { kind, left, right, .. } => match kind {
@@ -147,36 +150,60 @@ fn has_value(function: AggregateFunction, argument: Option<&BoundExpr>) -> bool 
 /// Whether EXISTS, which asks for rows only, would leave out errors that PostgreSQL raises: it computes what is selected
 /// where there are aggregates, windows or set operations (subselect.c, simplify_EXISTS_query).
 pub(super) fn hides_errors(asked: &BoundRelation) -> bool {
-    let (mut is_whole, mut is_sure) = (false, true);
-    look_through(asked, &mut is_whole, &mut is_sure);
-    is_whole && !is_sure
+    let mut found = Found { is_whole: false, is_sure: true };
+    found.look_through(asked, false);
+    found.is_whole && !found.is_sure
 }
 
-fn look_through(relation: &BoundRelation, is_whole: &mut bool, all_sure: &mut bool) {
-    match relation {
-        BoundRelation::Project { input, expressions } => {
-            *all_sure &= expressions.iter().all(cannot_raise);
-            look_through(input, is_whole, all_sure);
+struct Found {
+    is_whole: bool,
+    is_sure: bool,
+}
+
+impl Found {
+    /// `is_below`: what is selected has been met; another selection is a subselect in FROM, of which only what is read is computed.
+    fn look_through(&mut self, relation: &BoundRelation, is_below: bool) {
+        match relation {
+            BoundRelation::Project { input, expressions } if !is_below => {
+                self.is_sure &= expressions.iter().all(|expr| is_sure(input, expr));
+                // Else it leaves out what the rows are in order of.
+                let selects = !matches!(
+                    **input,
+                    BoundRelation::Sort { .. } | BoundRelation::Limit { .. } | BoundRelation::DistinctOn { .. }
+                );
+                self.look_through(input, selects);
+            }
+            BoundRelation::Sort { input, .. }
+            | BoundRelation::Distinct { input, .. }
+            | BoundRelation::DistinctOn { input, .. }
+            | BoundRelation::Limit { input, .. }
+                if !is_below =>
+            {
+                self.look_through(input, false);
+            }
+            BoundRelation::Append { inputs, .. } if !is_below => {
+                self.is_whole = true;
+                inputs.iter().for_each(|input| self.look_through(input, false));
+            }
+            // HAVING, which stays with what it reads.
+            BoundRelation::Filter { input, predicate } => {
+                let BoundRelation::Aggregate { input, groups, aggregates } = &**input else { return };
+                self.is_whole = true;
+                let is_read = |call: usize| any_column(predicate, &|column| column == groups.len() + call);
+                let mut calls = aggregates.iter().enumerate();
+                self.is_sure &= calls.all(|(at, call)| is_read(at) || is_sure_call(input, call));
+            }
+            BoundRelation::Aggregate { input, groups, aggregates } => {
+                self.is_whole |= !aggregates.is_empty();
+                self.is_sure &= groups.iter().all(|group| is_sure(input, group));
+                self.is_sure &= aggregates.iter().all(|call| is_sure_call(input, call));
+            }
+            BoundRelation::Window { input, calls } => {
+                self.is_whole = true;
+                self.is_sure &= calls.iter().all(|call| is_sure_window(input, call));
+                self.look_through(input, true);
+            }
+            _ => {}
         }
-        BoundRelation::Sort { input, .. }
-        | BoundRelation::Distinct { input, .. }
-        | BoundRelation::DistinctOn { input, .. }
-        | BoundRelation::Limit { input, .. }
-        | BoundRelation::Filter { input, .. } => look_through(input, is_whole, all_sure),
-        BoundRelation::Append { inputs, .. } => {
-            *is_whole = true;
-            inputs.iter().for_each(|input| look_through(input, is_whole, all_sure));
-        }
-        BoundRelation::Aggregate { input, groups, aggregates } => {
-            *is_whole |= !aggregates.is_empty();
-            *all_sure &= groups.iter().all(cannot_raise) && aggregates.iter().all(|call| is_sure_call(input, call));
-            look_through(input, is_whole, all_sure);
-        }
-        BoundRelation::Window { input, calls } => {
-            *is_whole = true;
-            *all_sure &= calls.iter().all(|call| is_sure_window(input, call));
-            look_through(input, is_whole, all_sure);
-        }
-        _ => {}
     }
 }
