@@ -8,6 +8,8 @@ SELECT c, id FROM words ORDER BY c, id;
 SELECT n, id FROM words ORDER BY n, id;
 SELECT cc, id FROM words ORDER BY cc, id;
 SELECT w, id FROM words ORDER BY w COLLATE "C", id;
+SELECT o.id, rank() OVER (ORDER BY (SELECT i.w || '' FROM words i WHERE i.id = o.id + 1) COLLATE "C") AS r FROM words o ORDER BY o.id;
+SELECT id FROM (SELECT id, coalesce(w, v) AS x FROM words) s ORDER BY x COLLATE "C", id;
 SELECT w, count(*) FROM words GROUP BY w ORDER BY w;
 SELECT w, count(*) FROM words GROUP BY w ORDER BY count(*) DESC, w LIMIT 5;
 SELECT DISTINCT w FROM words ORDER BY w;

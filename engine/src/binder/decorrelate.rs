@@ -514,12 +514,12 @@ fn rewrapped(mut columns: Vec<BoundExpr>, wrappers: Vec<Wrapper>, level: usize) 
     (columns, guards)
 }
 
-/// Replaces columns; a reference that becomes another column keeps the type it was bound with.
+/// Replaces columns; what takes a reference's place has the type that it was bound with.
 fn put_columns(expr: &mut BoundExpr, definition: &dyn Fn(usize) -> Option<BoundExpr>) {
-    if let BoundExpr::Column { index, .. } = expr {
+    if let BoundExpr::Column { index, expr_type } = expr {
         match definition(*index) {
             Some(BoundExpr::Column { index: new, .. }) => *index = new,
-            Some(other) => *expr = other,
+            Some(other) => *expr = other.labelled_as(*expr_type),
             None => {}
         }
         return;

@@ -241,6 +241,14 @@ impl BoundExpr {
         }
     }
 
+    /// What takes a column's place has the type that the reference was bound with. A placeholder has none to give.
+    pub(crate) fn labelled_as(mut self, reference: ExprType) -> Self {
+        if reference.pg_type != PgType::Unknown {
+            self.relabel(reference);
+        }
+        self
+    }
+
     /// The type of its value.
     pub fn expr_type(&self) -> ExprType {
         match self {

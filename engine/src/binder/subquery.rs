@@ -265,11 +265,11 @@ fn collect_asked(expr: &BoundExpr, subqueries: &[Subquery], asked: &mut Vec<usiz
 
 /// Puts the answers in place of the questions.
 fn put(expr: &mut BoundExpr, answers: &[(usize, BoundExpr)]) {
-    if let BoundExpr::Column { index, .. } = expr
+    if let BoundExpr::Column { index, expr_type } = expr
         && let Some(number) = asked_number(*index)
     {
         if let Some((_, answer)) = answers.iter().find(|(known, _)| *known == number) {
-            *expr = answer.clone();
+            *expr = answer.clone().labelled_as(*expr_type);
         }
         return;
     }

@@ -120,13 +120,7 @@ pub fn substitute(expr: &mut BoundExpr, definitions: &[BoundExpr]) {
     if let BoundExpr::Column { index, expr_type } = expr {
         match &definitions[*index] {
             BoundExpr::Column { index: defined, .. } => *index = *defined,
-            definition => {
-                let label = *expr_type;
-                *expr = definition.clone();
-                if label.pg_type != PgType::Unknown {
-                    expr.relabel(label);
-                }
-            }
+            definition => *expr = definition.clone().labelled_as(*expr_type),
         }
         return;
     }
