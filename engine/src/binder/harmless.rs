@@ -148,7 +148,7 @@ fn has_value(function: AggregateFunction, argument: Option<&BoundExpr>) -> bool 
 }
 
 /// Whether EXISTS, which asks for rows only, would leave out errors that PostgreSQL raises: it computes what is selected
-/// where there are aggregates, windows or set operations (subselect.c, simplify_EXISTS_query).
+/// where there are aggregates, windows, set operations or OFFSET (subselect.c, simplify_EXISTS_query).
 pub(super) fn hides_errors(asked: &BoundRelation) -> bool {
     let mut found = Found { is_whole: false, is_sure: true };
     found.look_through(asked, false);
@@ -176,9 +176,13 @@ impl Found {
             BoundRelation::Sort { input, .. }
             | BoundRelation::Distinct { input, .. }
             | BoundRelation::DistinctOn { input, .. }
-            | BoundRelation::Limit { input, .. }
                 if !is_below =>
             {
+                self.look_through(input, false);
+            }
+            BoundRelation::Limit { input, limit, offset, .. } if !is_below => {
+                let has_first = matches!(limit, Some(BoundExpr::Literal { value: Value::Int8(1..), .. }));
+                self.is_whole |= offset.is_some() || !has_first;
                 self.look_through(input, false);
             }
             BoundRelation::Append { inputs, .. } if !is_below => {
