@@ -128,7 +128,11 @@ fn a_block_has_one_moment_and_it_is_upstreams() {
     clocks.through.simple("BEGIN").expect("answers");
     let first = text(&clocks.through.simple("SELECT now()").expect("answers"));
     assert_eq!(clocks.through.last().expect("answers").0, "local");
-    // Upstream was asked for it.
+    // Upstream was asked for it, and for no more.
+    let asked =
+        "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'";
+    let asked = text(&clocks.direct.simple(asked).expect("answers"));
+    assert!(asked.starts_with("SELECT CAST(CAST(EXTRACT(epoch FROM pg_catalog.now())"), "{asked}");
     clocks.through.simple("SET freshet.route = 'relay'").expect("answers");
     let upstreams = text(&clocks.through.simple("SELECT now()").expect("answers"));
     assert_eq!(clocks.through.last().expect("answers").0, "relay");

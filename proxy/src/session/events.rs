@@ -65,17 +65,25 @@ impl<A: Answerer> Session<A> {
                     self.machine.tracker.probed(&probed, &self.context.interner, self.probed_version);
                     self.machine.state.settings = None;
                     self.machine.state.version = Some((probed.version, probed.role));
-                    if self.machine.state.status == TransactionStatus::InTransaction {
-                        self.machine.state.transaction.time = Some(probed.transaction_time);
-                    }
+                    self.note_time(probed.transaction_time);
                     self.note_opaque();
                 }
-                Event::Probed(Err(error)) => self.probe_failed(error),
+                Event::TimeTold(Ok(time)) => {
+                    self.probe_failures = 0;
+                    self.note_time(time);
+                }
+                Event::Probed(Err(error)) | Event::TimeTold(Err(error)) => self.probe_failed(error),
             }
         }
     }
 
-    /// Upstream did not tell the settings. What it says instead is news to the client where a block has failed by it, and
+    fn note_time(&mut self, time: i64) {
+        if self.machine.state.status == TransactionStatus::InTransaction {
+            self.machine.state.transaction.time = Some(time);
+        }
+    }
+
+    /// Upstream did not tell the settings, or the time. What it says instead is news to the client where a block has failed by it, and
     /// where it was asked to cancel: then the request was meant for the statement that waits for the probe.
     fn probe_failed(&mut self, error: Option<Box<[u8]>>) {
         let sqlstate = error.as_deref().and_then(|error| field(error, b'C')).unwrap_or_default();
@@ -92,7 +100,7 @@ impl<A: Answerer> Session<A> {
             // The unit at hand does not wait for another.
             self.probes = PROBES_MAX;
             let sqlstate = String::from_utf8_lossy(sqlstate).into_owned();
-            warn!(client = %self.machine.state.login.client, sqlstate, "upstream did not tell the session's settings");
+            warn!(client = %self.machine.state.login.client, sqlstate, "upstream did not tell the session's settings or its time");
         }
         if is_cancelled || has_failed {
             self.failure = error;

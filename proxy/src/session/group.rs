@@ -27,6 +27,8 @@ enum Decided {
     Relay(Relay),
     /// The settings must be asked first.
     Probe,
+    /// When the block began must be asked first.
+    AskTime,
     /// The client's cancel request came first.
     Cancelled,
 }
@@ -142,6 +144,10 @@ impl<A: Answerer> Session<A> {
                 Decided::Probe => {
                     self.refresh_settings();
                     self.probe();
+                    return Ok(());
+                }
+                Decided::AskTime => {
+                    self.ask_time();
                     return Ok(());
                 }
                 Decided::Relay(relay) if reads() && self.must_refuse(Effect::Neutral, &relay.reason) => {
@@ -263,7 +269,8 @@ impl<A: Answerer> Session<A> {
         }
         match self.ask(&unit, state).await? {
             Some(Outcome::Local(reply)) => Ok(Decided::Answer(Answer::Reply(reply))),
-            Some(Outcome::Relay(relay)) if self.is_outdated(&relay) || self.lacks_time(&relay) => Ok(Decided::Probe),
+            Some(Outcome::Relay(relay)) if self.is_outdated(&relay) => Ok(Decided::Probe),
+            Some(Outcome::Relay(relay)) if self.lacks_time(&relay) => Ok(Decided::AskTime),
             Some(Outcome::Relay(relay)) => Ok(Decided::Relay(relay)),
             None => Ok(Decided::Cancelled),
         }

@@ -63,7 +63,7 @@ use crate::session::machine::group::is_several;
 use crate::session::machine::local::view;
 use crate::session::machine::{Machine, MachineLimits, Step};
 use crate::session::registry::{Entry, Sessions};
-use crate::session::settings::{Interner, TEMPORARY_TABLES};
+use crate::session::settings::{Interner, Question, TEMPORARY_TABLES};
 use crate::session::state::{FirstQuery, Login, RouteSetting, SessionState};
 use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
@@ -343,7 +343,7 @@ impl<A: Answerer> Session<A> {
             }
         }
         if self.must_show_query() {
-            self.probe();
+            self.ask_time();
             return Ok(());
         }
         let Ok(unit) = self.machine.unit() else {
@@ -421,7 +421,7 @@ impl<A: Answerer> Session<A> {
                 Ok(())
             }
             Some(Outcome::Relay(relay)) if self.lacks_time(&relay) => {
-                self.probe();
+                self.ask_time();
                 Ok(())
             }
             Some(Outcome::Relay(relay)) => self.relay_unless_strict(started, effect, relay),
@@ -429,7 +429,7 @@ impl<A: Answerer> Session<A> {
         }
     }
 
-    /// Only the block's now() is missing, which a probe tells: to ask costs less than the statement, once for all of the block.
+    /// Only the block's now() is missing, for which upstream can be asked, once for all of the block.
     fn lacks_time(&self, relay: &Relay) -> bool {
         let Machine { state, tracker, .. } = &self.machine;
         matches!(&relay.reason, UpstreamReason::Volatile(what) if what == local::TRANSACTION_TIME)
@@ -494,6 +494,12 @@ impl<A: Answerer> Session<A> {
         self.probes += 1;
         self.probed_version = self.machine.state.catalog_version;
         self.machine.probe();
+    }
+
+    fn ask_time(&mut self) {
+        self.context.metrics.probes.inc();
+        self.probes += 1;
+        self.machine.ask(Question::Time);
     }
 
     /// Whether the session's state, as far as it is known, allows a local answer.

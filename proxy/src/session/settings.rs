@@ -180,30 +180,49 @@ impl Interner {
 /// The probe's name in the session, gone again when the probe is over.
 pub const PROBE_NAME: &[u8] = b"freshet_probe";
 
+/// What upstream is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Everything: [`Probed`].
+    Settings,
+    /// Only when the open block began: a small part of what everything costs.
+    Time,
+}
+
+/// now(), in microseconds since 1970: text, as JSON's numbers are not exact for every reader.
+const TIME: &str = "CAST(CAST(EXTRACT(epoch FROM pg_catalog.now()) OPERATOR(pg_catalog.*) 1000000 AS pg_catalog.int8) \
+                    AS pg_catalog.text)";
+
 /// Appends the probe: six messages whose replies are five and ReadyForQuery.
-pub fn write_probe(out: &mut Vec<u8>) {
-    let settings: Vec<String> = NAMES.iter().map(|name| format!("pg_catalog.current_setting('{name}')")).collect();
-    // To ask for the schemas of a path that begins with pg_temp would create it, which shows: PREPARE TRANSACTION no
-    // longer fails in the transaction that would else have done so. Such a path counts as having temporary objects.
-    let would_create = "(pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 AND \
-                        pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.~) 'pg_temp')";
-    let sql = format!(
-        "SELECT pg_catalog.json_build_array(current_user, session_user, pg_catalog.version(), \
-         CASE WHEN {would_create} THEN '{{}}'::pg_catalog.name[] ELSE pg_catalog.current_schemas(true) END, \
-         CASE WHEN {would_create} THEN true \
-         WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
-         pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) OR EXISTS \
-         (SELECT 1 FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
-         END, EXISTS (SELECT 1 FROM pg_catalog.pg_listening_channels()), \
-         CAST(CAST(EXTRACT(epoch FROM pg_catalog.now()) OPERATOR(pg_catalog.*) 1000000 AS pg_catalog.int8) AS pg_catalog.text), {})",
-        settings.join(", ")
-    );
+pub fn write_probe(out: &mut Vec<u8>, question: Question) {
+    let sql = match question {
+        Question::Settings => settings_query(),
+        Question::Time => format!("SELECT {TIME}"),
+    };
     write_parse(out, PROBE_NAME, sql.as_bytes());
     write_bind(out, PROBE_NAME, PROBE_NAME);
     write_execute(out, PROBE_NAME);
     write_close(out, Target::Portal(PROBE_NAME));
     write_close(out, Target::Statement(PROBE_NAME));
     out.extend_from_slice(SYNC);
+}
+
+fn settings_query() -> String {
+    let settings: Vec<String> = NAMES.iter().map(|name| format!("pg_catalog.current_setting('{name}')")).collect();
+    // To ask for the schemas of a path that begins with pg_temp would create it, which shows: PREPARE TRANSACTION no
+    // longer fails in the transaction that would else have done so. Such a path counts as having temporary objects.
+    let would_create = "(pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 AND \
+                        pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.~) 'pg_temp')";
+    format!(
+        "SELECT pg_catalog.json_build_array(current_user, session_user, pg_catalog.version(), \
+         CASE WHEN {would_create} THEN '{{}}'::pg_catalog.name[] ELSE pg_catalog.current_schemas(true) END, \
+         CASE WHEN {would_create} THEN true \
+         WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
+         pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) OR EXISTS \
+         (SELECT 1 FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
+         END, EXISTS (SELECT 1 FROM pg_catalog.pg_listening_channels()), {TIME}, {})",
+        settings.join(", ")
+    )
 }
 
 /// Reads the probe's reply; None if it failed or is not what was asked for.
@@ -226,9 +245,19 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
         search_path: path.into_iter().filter(|schema| !schema.starts_with("pg_temp_")).collect(),
         has_temporary_objects: has_temporary.as_bool()?,
         listens: listens.as_bool()?,
-        transaction_time: time.as_str()?.parse::<i64>().ok()? - UNIX_TO_2000_US,
+        transaction_time: since_2000(time.as_str()?)?,
         values,
     })
+}
+
+/// Reads the reply to [`Question::Time`], in microseconds since 2000 UTC; None if it failed or is not what was asked for.
+pub fn read_time(reply: &[u8]) -> Option<i64> {
+    let row = Frames::new(reply).find(|frame| frame.tag == b'D')?;
+    since_2000(std::str::from_utf8(data_row(row.body).next()??).ok()?)
+}
+
+fn since_2000(time: &str) -> Option<i64> {
+    time.parse::<i64>().ok()?.checked_sub(UNIX_TO_2000_US)
 }
 
 /// Between the beginnings of 1970 and of 2000.
@@ -369,6 +398,17 @@ pub(crate) mod tests {
         assert_eq!(interner.path(&key, 2), Some(path("new")));
         assert_eq!(interner.path(&key, 3), None);
         assert_eq!(interner.path(&PathKey { role: "bob".into(), ..key }, 2), None);
+    }
+
+    #[test]
+    fn a_time_is_read() {
+        let of = |text: &[u8]| {
+            let mut out = Vec::new();
+            write_data_row(&mut out, 1, |out| write_value(out, Some(text)));
+            read_time(&out)
+        };
+        assert_eq!(of(b"946684800000001"), Some(1));
+        assert_eq!((of(b"-9223372036854775808"), of(b"1.5"), of(b"\xff"), read_time(b"")), (None, None, None, None));
     }
 
     #[test]

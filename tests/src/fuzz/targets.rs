@@ -4,7 +4,7 @@ use freshet::session::control;
 use freshet::session::effect::judge;
 use freshet::session::intercept;
 use freshet::session::machine::{Machine, MachineLimits, Step};
-use freshet::session::settings::read_probe;
+use freshet::session::settings::{Question, read_probe, read_time};
 use freshet::session::state::{Login, SessionState};
 use freshet::startup::cancel::key_of;
 use freshet::wire::error::{field, is_fatal};
@@ -77,7 +77,11 @@ pub fn views(input: &[u8]) -> u64 {
     seen.push(parameter_description(input).map_or(0, |types| types.len() as u64 + 1));
     seen.push(field(input, b'C').map_or(0, |text| text.len() as u64 + 1) << 1 | u64::from(is_fatal(input)));
     seen.push(command_tag(input).map_or(0, |tag| tag.len() as u64 + 1));
-    seen.push(u64::from(TransactionStatus::view(input).is_some()) | u64::from(read_probe(input).is_some()) << 1);
+    seen.push(
+        u64::from(TransactionStatus::view(input).is_some())
+            | u64::from(read_probe(input).is_some()) << 1
+            | u64::from(read_time(input).is_some()) << 2,
+    );
     fold(seen.into_iter())
 }
 
@@ -127,7 +131,7 @@ pub fn machine(mut input: &[u8]) -> u64 {
                 }
                 1 => {
                     is_altered = true;
-                    machine.probe();
+                    machine.ask([Question::Settings, Question::Time][usize::from(side / 64 % 2)]);
                 }
                 _ => machine.relay_unit(None),
             }

@@ -6,7 +6,7 @@ use freshet::session::control::{self, Control, Decision};
 use freshet::session::effect::{Effect, effects, worst};
 use freshet::session::machine::group::{Answer, Group, Item, is_several};
 use freshet::session::machine::{Event, Machine, MachineLimits, Step, WatchEnd};
-use freshet::session::settings::Interner;
+use freshet::session::settings::{Interner, Question};
 use freshet::session::state::{Login, SessionState};
 use freshet::wire::extended::write_parameter_description;
 use freshet::wire::frame::{Frames, write_frame};
@@ -213,6 +213,9 @@ impl Play {
                         self.machine.state.settings = None;
                     }
                 }
+                Event::TimeTold(told) => {
+                    assert!(told.is_ok() || self.machine.state.status == TransactionStatus::Failed)
+                }
                 Event::BlockFailed(_) => unreachable!("nobody cancels"),
                 Event::WriteAcknowledged(effect, _) => self.is_write_announced |= effect.may_write(),
                 Event::Relayed(_) => self.has_probed = false,
@@ -317,7 +320,10 @@ impl Play {
 
     fn probe(&mut self) {
         self.has_probed = true;
-        self.machine.probe();
+        match self.machine.state.settings.is_some() {
+            true => self.machine.ask(Question::Time),
+            false => self.machine.probe(),
+        }
     }
 
     fn relay(&mut self) {

@@ -101,6 +101,9 @@ impl Statement {
             ["SELECT", probe, ..] if probe.starts_with("pg_catalog.json_build_array") => {
                 Self::Rows(Rows { text: Some(SETTINGS), ..rows(&["json_build_array"], vec![vec![0]]) })
             }
+            ["SELECT", time, ..] if time.starts_with("CAST(CAST(EXTRACT(epoch") => {
+                Self::Rows(Rows { text: Some("946684800000001"), ..rows(&["text"], vec![vec![0]]) })
+            }
             ["SELECT", ..] => Self::Invalid("42703"),
             // By which a block is made to fail: like any statement that fails when it is run.
             ["DO", ..] => Self::Rows(Rows { fails: true, ..rows(&[], Vec::new()) }),

@@ -10,7 +10,7 @@ use crate::session::answer::{Arrival, Form, PreparedStatement, Reply, Unit};
 use crate::session::buffer::OutBuffer;
 use crate::session::effect::{Effect, Written};
 use crate::session::machine::{CopyIn, ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal};
-use crate::session::settings::{PROBE_NAME, write_probe};
+use crate::session::settings::{PROBE_NAME, Question, write_probe};
 use crate::session::state::FirstQuery;
 use crate::wire::error::{ErrorFields, write_error};
 use crate::wire::extended::{
@@ -390,9 +390,14 @@ impl Machine {
     /// Asks upstream for the settings; the answer is [`super::Event::Probed`]. Only where [`Machine::is_settled`]; when in a
     /// transaction block, tells [`crate::session::settings`].
     pub fn probe(&mut self) {
+        self.ask(Question::Settings);
+    }
+
+    /// As [`Machine::probe`]; the answer is [`super::Event::TimeTold`].
+    pub fn ask(&mut self, question: Question) {
         self.state.note_query(FirstQuery::Upstream);
-        self.to_upstream.write(write_probe);
-        self.probe_reply = Some(Vec::new());
+        self.to_upstream.write(|out| write_probe(out, question));
+        self.probe_reply = Some((question, Vec::new()));
         for kind in [
             ExpectedKind::Parse(None),
             ExpectedKind::Bind,

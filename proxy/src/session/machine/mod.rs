@@ -34,7 +34,7 @@ use crate::session::change::Change;
 use crate::session::effect::{Effect, Judged, Written};
 use crate::session::machine::cursor::Cursors;
 use crate::session::machine::portal::Portals;
-use crate::session::settings::Probed;
+use crate::session::settings::{Probed, Question};
 use crate::session::state::SessionState;
 use crate::session::tracker::Tracker;
 use crate::wire::query::TransactionStatus;
@@ -76,6 +76,8 @@ pub enum Event {
     Observed(Observed),
     /// The probe's result, or the error that upstream gave instead (the body of its ErrorResponse); None: neither.
     Probed(Result<Box<Probed>, Option<Box<[u8]>>>),
+    /// When the open block began, in microseconds since 2000 UTC; or else as with `Probed`.
+    TimeTold(Result<i64, Option<Box<[u8]>>>),
     /// The block has failed at a statement that the client has been answered, by this error: it is news to the client.
     BlockFailed(Box<[u8]>),
 }
@@ -302,7 +304,7 @@ pub struct Machine {
     /// It had the tag of a COMMIT that was one.
     has_committed: bool,
     watch: Option<Watch>,
-    probe_reply: Option<Vec<u8>>,
+    probe_reply: Option<(Question, Vec<u8>)>,
     /// The messages of the last [`ExpectedKind::Answered`].
     answered: Vec<u8>,
     /// Upstream's error to one of those.

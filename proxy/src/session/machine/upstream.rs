@@ -6,7 +6,7 @@ use crate::session::effect::{Effect, Written, worst};
 use crate::session::machine::{
     CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
 };
-use crate::session::settings::read_probe;
+use crate::session::settings::{Question, read_probe, read_time};
 use crate::session::state::FirstQuery;
 use crate::wire::error::{field, is_fatal};
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
@@ -151,7 +151,7 @@ impl Machine {
     }
 
     fn keep_own(&mut self, bytes: &[u8]) {
-        if let Some(reply) = &mut self.probe_reply
+        if let Some((_, reply)) = &mut self.probe_reply
             && reply.len() < PROBE_LENGTH_MAX
         {
             reply.extend_from_slice(bytes);
@@ -606,13 +606,16 @@ impl Machine {
     }
 
     fn probe_is_answered(&mut self) {
-        if let Some(reply) = self.probe_reply.take() {
+        if let Some((question, reply)) = self.probe_reply.take() {
             self.has_error = false;
             // The block may have failed behind an answer, and the probe for that.
             let before = self.answered_error.take();
             let found = || Frames::new(&reply).find(|frame| frame.tag == b'E').map(|frame| frame.body.into());
             let error = || before.or_else(found);
-            self.events.push(Event::Probed(read_probe(&reply).map(Box::new).ok_or_else(error)));
+            self.events.push(match question {
+                Question::Settings => Event::Probed(read_probe(&reply).map(Box::new).ok_or_else(error)),
+                Question::Time => Event::TimeTold(read_time(&reply).ok_or_else(error)),
+            });
         }
     }
 
