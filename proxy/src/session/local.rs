@@ -199,10 +199,10 @@ struct Request<'a> {
     configuration: u64,
 }
 
-/// What `SHOW freshet.last` gives as the freshness of an answer from a pinned snapshot.
 /// Why a statement goes upstream that needs the now() of its block.
 pub(super) const TRANSACTION_TIME: &str = "the time of a transaction that began upstream";
 
+/// What `SHOW freshet.last` gives as the freshness of an answer from a pinned snapshot.
 const PINNED: &str = "snapshot";
 
 impl<'a> Request<'a> {
@@ -230,6 +230,11 @@ impl<'a> Request<'a> {
 
     fn ends_at(&self, end: u64) -> bool {
         !self.unit.bytes.is_empty() && self.unit.arrival.is_some_and(|arrival| arrival.end == end)
+    }
+
+    /// The moment must have a clock: that of the block, if there is one, is not known.
+    fn needs_clock(&self, plan: &Plan) -> bool {
+        plan.uses_time && (self.choice.is_some() || self.transaction_time.is_none())
     }
 
     fn freshness(&self) -> &'static str {
@@ -317,9 +322,10 @@ impl LocalAnswerer {
         self.check_state(request, &prepared, &statistics)?;
         let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         let uses_time = prepared.plan.uses_time;
-        // The clock is upstream's, and only a barrier that is sent after the statement arrived tells it.
-        // A pinned snapshot's clock stands still.
-        let mode = if uses_time && request.choice.is_none() { FreshnessMode::Exact } else { request.mode };
+        // The clock is upstream's, and only a barrier that is sent after the statement arrived tells it, unless the block's
+        // time is known. A pinned snapshot's clock stands still.
+        let is_clocked = request.choice.is_none() && request.needs_clock(&prepared.plan);
+        let mode = if is_clocked { FreshnessMode::Exact } else { request.mode };
         let parameters = parameters(&prepared.plan, shared.as_ref(), request);
         let parameters: Arc<[Value]> = parameters.map_err(refuse)?.into();
         let is_keepable = !uses_time || request.choice.is_some();
@@ -414,7 +420,7 @@ impl LocalAnswerer {
         at_hand: Option<Served>,
     ) -> Result<Served, UpstreamReason> {
         let Needed { prepared, mode, relations, keys } = *needed;
-        let uses_time = prepared.plan.uses_time;
+        let needs_clock = request.needs_clock(&prepared.plan);
         // It may have been found for the keys of a kept reply, which by another catalog are others.
         let is_new_enough = |served: &Served| {
             mode != FreshnessMode::Session
@@ -423,19 +429,21 @@ impl LocalAnswerer {
         };
         let has_all = |served: &Served| {
             let mut tables = prepared.plan.tables.iter();
-            !uses_time && tables.all(|table| served.snapshot.tables.contains_key(&table.table)) && is_new_enough(served)
+            !needs_clock
+                && tables.all(|table| served.snapshot.tables.contains_key(&table.table))
+                && is_new_enough(served)
         };
         let served = match at_hand.filter(has_all) {
             Some(served) => served,
             // The time of a statement is its own.
-            None if uses_time => self.acquire(request, mode, relations, None).await?,
+            None if needs_clock => self.acquire(request, mode, relations, None).await?,
             None => self.acquire_for_keys(request, mode, relations, keys).await?,
         };
         let is_of_plan = served.snapshot.catalog.version == prepared.catalog_version;
         if !is_of_plan {
             return Err(UpstreamReason::CatalogChanged);
         }
-        Ok(match request.transaction_time.filter(|_| uses_time && request.choice.is_none()) {
+        Ok(match request.transaction_time.filter(|_| prepared.plan.uses_time && request.choice.is_none()) {
             Some(time) => Served { statement_time: Some(time), ..served },
             None => served,
         })
