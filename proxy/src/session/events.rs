@@ -83,8 +83,8 @@ impl<A: Answerer> Session<A> {
         }
     }
 
-    /// Upstream did not tell the settings, or the time. What it says instead is news to the client where a block has failed by it, and
-    /// where it was asked to cancel: then the request was meant for the statement that waits for the probe.
+    /// Upstream did not tell the settings, or the time. What it says instead is news to the client where a block has failed
+    /// by it, and where it was asked to cancel: then the request was meant for the statement that waits for the probe.
     fn probe_failed(&mut self, error: Option<Box<[u8]>>) {
         let sqlstate = error.as_deref().and_then(|error| field(error, b'C')).unwrap_or_default();
         let is_cancelled = sqlstate == b"57014" && {

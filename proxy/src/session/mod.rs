@@ -490,16 +490,18 @@ impl<A: Answerer> Session<A> {
     }
 
     fn probe(&mut self) {
-        self.context.metrics.probes.inc();
-        self.probes += 1;
         self.probed_version = self.machine.state.catalog_version;
-        self.machine.probe();
+        self.ask_upstream(Question::Settings);
     }
 
     fn ask_time(&mut self) {
+        self.ask_upstream(Question::Time);
+    }
+
+    fn ask_upstream(&mut self, question: Question) {
         self.context.metrics.probes.inc();
         self.probes += 1;
-        self.machine.ask(Question::Time);
+        self.machine.ask(question);
     }
 
     /// Whether the session's state, as far as it is known, allows a local answer.

@@ -15,6 +15,9 @@
 //! SELECT in `pg_stat_activity` and AccessShareLocks on `pg_class` and `pg_type` until the block's end. Those make the
 //! backend take note of schemas that were made meanwhile, which reading `current_schemas` alone would not.
 //!
+//! Where the settings are known and only the block's now() is not, that alone is asked ([`Question::Time`]), under the same
+//! conditions: no lock remains, and it costs upstream a small part.
+//!
 //! # What it cannot see
 //!
 //! Settings that are not asked for: custom ones (`a.b`) and those that change no answer (see

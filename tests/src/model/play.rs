@@ -214,7 +214,7 @@ impl Play {
                     }
                 }
                 Event::TimeTold(told) => {
-                    assert!(told.is_ok() || self.machine.state.status == TransactionStatus::Failed)
+                    assert!(told.is_ok() || self.machine.state.status == TransactionStatus::Failed);
                 }
                 Event::BlockFailed(_) => unreachable!("nobody cancels"),
                 Event::WriteAcknowledged(effect, _) => self.is_write_announced |= effect.may_write(),
@@ -274,6 +274,12 @@ impl Play {
             && may_answer(state)
             && let Some(reply) = answer(&unit)
         {
+            // As if it needed the block's now().
+            let is_in_block = state.status == TransactionStatus::InTransaction;
+            if is_in_block && self.may_probe() && self.chance.below(4) == 1 {
+                self.has_probed = true;
+                return self.machine.ask(Question::Time);
+            }
             self.answered += 1;
             return self.machine.answer_locally(&reply);
         }
@@ -320,10 +326,7 @@ impl Play {
 
     fn probe(&mut self) {
         self.has_probed = true;
-        match self.machine.state.settings.is_some() {
-            true => self.machine.ask(Question::Time),
-            false => self.machine.probe(),
-        }
+        self.machine.probe();
     }
 
     fn relay(&mut self) {
