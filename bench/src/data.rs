@@ -218,8 +218,8 @@ impl Table {
                     Cell::Text(value) => cell.extend_from_slice(value.as_bytes()),
                 }
             }
-            let row: Vec<Option<&[u8]>> = cells.iter().map(|cell| Some(cell.as_slice())).collect();
-            builder.append_copy_row(&row).expect("a workload's cells are well-formed");
+            let row = cells.iter().map(|cell| Some(cell.as_slice()));
+            builder.append_copy_row(row).expect("a workload's cells are well-formed");
             if n % 65_536 == 0 {
                 bar.set_position(n as u64);
             }

@@ -159,8 +159,8 @@ fn copy(schema: &Arc<TableSchema>, rows: &[Row]) -> TableVersion {
     let mut builder = TableBuilder::new(Arc::clone(schema));
     for row in rows {
         let wire = Wire::of(row);
-        let note = wire.note.as_ref().map(String::as_bytes);
-        builder.append_copy_row(&[Some(&wire.id), Some(&wire.kind), note]).expect("a row");
+        let note = wire.note.as_deref().map(str::as_bytes);
+        builder.append_copy_row([Some(&wire.id[..]), Some(&wire.kind[..]), note]).expect("a row");
     }
     TableVersion::of_ranges(Arc::clone(schema), [builder])
 }

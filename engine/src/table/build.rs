@@ -7,6 +7,7 @@ use arrow::array::{Array, ArrayRef, NullArray};
 use super::{CHUNK_ROWS, Chunk, Generation, TableVersion, mirrored_columns};
 use crate::catalog::{ColumnSchema, TableSchema};
 use crate::types::build::ColumnBuilder;
+use crate::types::text::ParseError;
 use crate::types::{FormatSettings, PgType, Value};
 
 /// A chunk is ended early at this many bytes of values: string offsets are 32 bits wide, and merging chunks copies them.
@@ -27,24 +28,31 @@ pub struct TableBuilder {
     columns: Vec<usize>,
     rows: ChunkBuilder,
     chunks: Vec<Arc<Chunk>>,
+    /// Of the chunks; both are asked for again and again while a copy runs.
+    chunk_rows: usize,
+    chunk_bytes: usize,
 }
 
 impl TableBuilder {
     pub fn new(schema: Arc<TableSchema>) -> Self {
         let columns = mirrored_columns(&schema);
         let rows = ChunkBuilder::new(Arc::clone(&schema));
-        Self { schema, columns, rows, chunks: Vec::new() }
+        Self { schema, columns, rows, chunks: Vec::new(), chunk_rows: 0, chunk_bytes: 0 }
     }
 
     /// Appends one row of `COPY ... (FORMAT binary)`: one cell per column of [`mirrored_columns`], in that order, None
     /// for NULL. After an error the builder is of no more use.
-    pub fn append_copy_row(&mut self, cells: &[Option<&[u8]>]) -> Result<(), RowError> {
+    pub fn append_copy_row<'a>(
+        &mut self,
+        cells: impl IntoIterator<Item = Option<&'a [u8]>, IntoIter: ExactSizeIterator>,
+    ) -> Result<(), RowError> {
+        let cells = cells.into_iter();
         if cells.len() != self.columns.len() {
             let problem = format!("{} cells for {} columns", cells.len(), self.columns.len());
             return Err(RowError { column: Arc::clone(&self.schema.name), problem });
         }
         for (column, cell) in self.columns.iter().zip(cells) {
-            self.rows.append(*column, cell.map_or(CellValue::Null, CellValue::Binary))?;
+            self.rows.append_binary(*column, cell)?;
         }
         if self.rows.end_row() {
             self.end_chunk();
@@ -54,11 +62,11 @@ impl TableBuilder {
 
     /// Resident estimate, for the memory cap while the copy runs.
     pub fn bytes(&self) -> usize {
-        self.rows.bytes + self.chunks.iter().map(|chunk| chunk.bytes()).sum::<usize>()
+        self.rows.bytes + self.chunk_bytes
     }
 
     pub fn rows(&self) -> usize {
-        self.rows.rows + self.chunks.iter().map(|chunk| chunk.rows).sum::<usize>()
+        self.rows.rows + self.chunk_rows
     }
 
     pub fn finish(mut self) -> Vec<Arc<Chunk>> {
@@ -71,6 +79,8 @@ impl TableBuilder {
     fn end_chunk(&mut self) {
         let full = std::mem::replace(&mut self.rows, ChunkBuilder::new(Arc::clone(&self.schema))).finish();
         self.rows = ChunkBuilder::following(Arc::clone(&self.schema), &full);
+        self.chunk_rows += full.rows;
+        self.chunk_bytes += full.bytes();
         self.chunks.push(Arc::new(full));
     }
 }
@@ -108,10 +118,10 @@ impl ChunkBuilder {
         Self::with_builders(schema, |_, column, pg_type| ColumnBuilder::new(pg_type, column.typmod))
     }
 
-    /// For the rows after a full chunk: their dictionaries are shared where they can be.
+    /// For the rows after a full chunk, about as many: their dictionaries are shared where they can be.
     fn following(schema: Arc<TableSchema>, previous: &Chunk) -> Self {
         Self::with_builders(schema, |number, column, pg_type| {
-            ColumnBuilder::following(pg_type, column.typmod, 0, &previous.columns[number])
+            ColumnBuilder::following(pg_type, column.typmod, previous.rows, &previous.columns[number])
         })
     }
 
@@ -128,27 +138,35 @@ impl ChunkBuilder {
     pub(crate) fn append(&mut self, column: usize, cell: CellValue<'_>) -> Result<(), RowError> {
         let Some(builder) = &mut self.builders[column] else { return Ok(()) };
         let appended = match cell {
-            CellValue::Null => {
-                builder.append_null();
-                Ok(())
-            }
+            CellValue::Null => return self.append_binary(column, None),
             CellValue::Text(bytes) => {
                 self.bytes += bytes.len();
                 builder.append_text(bytes, &self.settings)
             }
-            CellValue::Binary(bytes) => {
-                self.bytes += bytes.len();
-                builder.append_binary(bytes)
-            }
+            CellValue::Binary(bytes) => return self.append_binary(column, Some(bytes)),
             CellValue::Value(value) => {
                 builder.append_value(&value);
                 Ok(())
             }
         };
-        appended.map_err(|error| RowError {
-            column: Arc::clone(&self.schema.columns[column].name),
-            problem: format!("{error:?}"),
-        })
+        appended.map_err(|error| self.row_error(column, &error))
+    }
+
+    /// As [`ChunkBuilder::append`]; None is NULL.
+    #[inline]
+    fn append_binary(&mut self, column: usize, cell: Option<&[u8]>) -> Result<(), RowError> {
+        let Some(builder) = &mut self.builders[column] else { return Ok(()) };
+        let Some(bytes) = cell else {
+            builder.append_null();
+            return Ok(());
+        };
+        self.bytes += bytes.len();
+        builder.append_binary(bytes).map_err(|error| self.row_error(column, &error))
+    }
+
+    #[cold]
+    fn row_error(&self, column: usize, error: &ParseError) -> RowError {
+        RowError { column: Arc::clone(&self.schema.columns[column].name), problem: format!("{error:?}") }
     }
 
     /// Counts a row whose cells have all been appended; true if the chunk is full.

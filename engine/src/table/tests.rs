@@ -203,11 +203,11 @@ fn copied_rows_come_back_range_by_range() {
     let schema = schema(&[Some(PgType::Int4), None, Some(PgType::Text)]);
     let mut first = TableBuilder::new(Arc::clone(&schema));
     let mut second = TableBuilder::new(Arc::clone(&schema));
-    second.append_copy_row(&[Some(&3i32.to_be_bytes()), None]).expect("a row");
-    first.append_copy_row(&[Some(&1i32.to_be_bytes()), Some(b"one")]).expect("a row");
-    first.append_copy_row(&[Some(&2i32.to_be_bytes()), Some(b"two")]).expect("a row");
-    assert!(second.append_copy_row(&[None]).is_err(), "too few cells");
-    assert!(TableBuilder::new(Arc::clone(&schema)).append_copy_row(&[Some(b"abc"), None]).is_err(), "no int4");
+    second.append_copy_row([Some(&3i32.to_be_bytes()[..]), None]).expect("a row");
+    first.append_copy_row([Some(&1i32.to_be_bytes()[..]), Some(&b"one"[..])]).expect("a row");
+    first.append_copy_row([Some(&2i32.to_be_bytes()[..]), Some(&b"two"[..])]).expect("a row");
+    assert!(second.append_copy_row([None]).is_err(), "too few cells");
+    assert!(TableBuilder::new(Arc::clone(&schema)).append_copy_row([Some(&b"abc"[..]), None]).is_err(), "no int4");
     assert_eq!((first.rows(), second.rows()), (2, 1));
     let version = TableVersion::of_ranges(schema, [first, second]);
     let row = |key, word: Option<&str>| vec![int(key), Value::Null, word.map_or(Value::Null, text)];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Buf;
 use freshet_engine::catalog::TableSchema;
 use freshet_engine::table::{TableBuilder, mirrored_columns};
 
@@ -123,7 +123,8 @@ pub async fn copy_range(
         let frame = connection.read_frame().await?;
         match frame.tag {
             b'd' => {
-                rows.read(frame.body, &mut builder)?;
+                rows.read(&frame.body, &mut builder)?;
+                connection.drain_copy_data(|body| rows.read(body, &mut builder))?;
                 if builder.rows() - accounted >= ROWS_PER_ACCOUNT {
                     rows_copied.fetch_add((builder.rows() - accounted) as u64, Ordering::Relaxed);
                     accounted = builder.rows();
@@ -145,7 +146,7 @@ pub async fn copy_range(
 /// promise to, so what is cut short waits for the next message.
 #[derive(Default)]
 struct RowReader {
-    rest: BytesMut,
+    rest: Vec<u8>,
     has_header: bool,
     is_done: bool,
 }
@@ -154,35 +155,37 @@ const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 const TORN: UpstreamError = UpstreamError::Protocol("torn COPY data");
 
 impl RowReader {
-    fn read(&mut self, message: Bytes, builder: &mut TableBuilder) -> Result<(), CopyError> {
-        let mut bytes = if self.rest.is_empty() {
-            message
+    fn read(&mut self, message: &[u8], builder: &mut TableBuilder) -> Result<(), CopyError> {
+        if self.rest.is_empty() {
+            let left = self.read_rows(message, builder)?;
+            self.rest.extend_from_slice(left);
         } else {
-            self.rest.extend_from_slice(&message);
-            std::mem::take(&mut self.rest).freeze()
-        };
+            self.rest.extend_from_slice(message);
+            let bytes = std::mem::take(&mut self.rest);
+            let left = self.read_rows(&bytes, builder)?;
+            self.rest.extend_from_slice(left);
+        }
+        Ok(())
+    }
+
+    /// What is left is the beginning of a row, or of the header.
+    fn read_rows<'a>(&mut self, mut bytes: &'a [u8], builder: &mut TableBuilder) -> Result<&'a [u8], CopyError> {
         if !self.has_header {
-            let Some(header) = header_bytes(&bytes)? else {
-                self.rest.extend_from_slice(&bytes);
-                return Ok(());
-            };
-            bytes.advance(header);
+            let Some(header) = header_bytes(bytes)? else { return Ok(bytes) };
+            bytes = &bytes[header..];
             self.has_header = true;
         }
         while !bytes.is_empty() && !self.is_done {
-            match split_row(&bytes)? {
-                SplitRow::Row(cells, length) => {
-                    builder.append_copy_row(&cells).map_err(|error| CopyError::NotHeld(error.to_string()))?;
-                    bytes.advance(length);
+            match split_row(bytes)? {
+                SplitRow::Row(cells, after) => {
+                    builder.append_copy_row(cells).map_err(|error| CopyError::NotHeld(error.to_string()))?;
+                    bytes = after;
                 }
                 SplitRow::End => self.is_done = true,
-                SplitRow::CutShort => {
-                    self.rest.extend_from_slice(&bytes);
-                    return Ok(());
-                }
+                SplitRow::CutShort => return Ok(bytes),
             }
         }
-        Ok(())
+        Ok(&[])
     }
 }
 
@@ -201,7 +204,8 @@ fn header_bytes(bytes: &[u8]) -> Result<Option<usize>, UpstreamError> {
 }
 
 enum SplitRow<'a> {
-    Row(Vec<Option<&'a [u8]>>, usize),
+    /// And what follows it.
+    Row(Cells<'a>, &'a [u8]),
     End,
     CutShort,
 }
@@ -212,19 +216,41 @@ fn split_row(bytes: &[u8]) -> Result<SplitRow<'_>, UpstreamError> {
     if count == -1 {
         return Ok(SplitRow::End);
     }
-    let mut cells = Vec::with_capacity(usize::try_from(count).map_err(|_| TORN)?);
+    let cells = Cells { rest, left: usize::try_from(count).map_err(|_| TORN)? };
     for _ in 0..count {
         let Ok(length) = rest.try_get_i32() else { return Ok(SplitRow::CutShort) };
-        let Ok(length) = usize::try_from(length) else {
-            cells.push(None);
-            continue;
-        };
-        let Some((cell, after)) = rest.split_at_checked(length) else { return Ok(SplitRow::CutShort) };
-        cells.push(Some(cell));
+        let Some(after) = rest.get(usize::try_from(length).unwrap_or(0)..) else { return Ok(SplitRow::CutShort) };
         rest = after;
     }
-    Ok(SplitRow::Row(cells, bytes.len() - rest.len()))
+    Ok(SplitRow::Row(cells, rest))
 }
+
+/// The cells of a row that is all there; None is NULL.
+#[derive(Clone)]
+struct Cells<'a> {
+    rest: &'a [u8],
+    left: usize,
+}
+
+impl<'a> Iterator for Cells<'a> {
+    type Item = Option<&'a [u8]>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let length = self.rest.get_i32();
+        Some(usize::try_from(length).ok().map(|length| {
+            let (cell, after) = self.rest.split_at(length);
+            self.rest = after;
+            cell
+        }))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Cells<'_> {}
 
 #[cfg(test)]
 mod tests {
@@ -243,8 +269,9 @@ mod tests {
     #[test]
     fn rows_are_split_and_torn_ones_wait() {
         let row = b"\0\x02\0\0\0\x01a\xff\xff\xff\xff\xff\xff";
-        let SplitRow::Row(cells, length) = split_row(row).unwrap() else { panic!("a row") };
-        assert_eq!((cells, length), (vec![Some(&b"a"[..]), None], 11));
+        let SplitRow::Row(cells, after) = split_row(row).unwrap() else { panic!("a row") };
+        assert_eq!(cells.len(), 2);
+        assert_eq!((cells.collect::<Vec<_>>(), after), (vec![Some(&b"a"[..]), None], &row[11..]));
         assert!(matches!(split_row(&row[11..]).unwrap(), SplitRow::End));
         for end in 0..11 {
             assert!(matches!(split_row(&row[..end]).unwrap(), SplitRow::CutShort), "cut at {end}");
