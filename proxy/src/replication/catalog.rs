@@ -92,6 +92,23 @@ const COMMON_ROWS: &str = "\
       FROM pg_proc p JOIN pg_type t ON t.typname = p.proname JOIN pg_namespace n ON n.oid = typnamespace
       WHERE p.oid >= 16384 AND prolang = 14 AND pronargs = 1 AND nspname !~ '^pg_(toast_)?temp_'";
 
+/// SQL for whether UPDATE and DELETE of table `pg_class c` fail as long as it is published (PostgreSQL: execReplication.c,
+/// CheckCmdReplicaIdentity): it has no identity or, since PostgreSQL 18, one with a generated column in it, which freshet's publication
+/// leaves out (publicationcmds.c, pub_contains_invalid_column). Before 18 a key of a generated column is of no use to the mirror.
+pub const UNFIT_IDENTITY: &str = "\
+    CASE c.relreplident WHEN 'f' THEN
+        current_setting('server_version_num')::int >= 180000
+        AND EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = c.oid AND g.attgenerated <> '')
+    ELSE NOT EXISTS (
+        SELECT FROM pg_index i
+         WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
+           AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END
+           AND NOT EXISTS (
+               SELECT FROM pg_attribute g
+                WHERE g.attrelid = c.oid AND g.attgenerated <> ''
+                  AND g.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])))
+    END";
+
 /// SQL for one int8: the digest of the relations `$1`, equal to the exclusive or of [`TableFacts::digest`] over them.
 pub fn relations_digest_sql() -> String {
     format!("(SELECT coalesce(bit_xor(h), 0) FROM ({RELATION_ROWS}) AS rows)")
@@ -549,6 +566,7 @@ async fn load_relations(
                     -- NULL for a table that was dropped since the snapshot.
                     relkind = 'r' AND coalesce(has_table_privilege(c.oid, 'SELECT'), false) AS is_readable,
                     greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes,
+                    EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attgenerated <> '') AS has_generated,
                     relkind IN ('r', 'p') AND NOT EXISTS (
                         SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid
                          WHERE tgrelid = c.oid AND NOT (tgisinternal AND proname IN (
@@ -624,7 +642,7 @@ async fn load_relations(
             None => {
                 let columns = columns.remove(&id).unwrap_or_default();
                 let table = table_schema(id, &schema, &name, columns, indexes.get(&id), row.get("relreplident"));
-                let refusal = refusal(&table, &row);
+                let refusal = refusal(&table, &row, catalog.server_version);
                 let table = Arc::new(table);
                 catalog.tables.insert(id, Arc::clone(&table));
                 let heap_bytes = row.get::<_, Option<i64>>("heap_bytes").unwrap_or(0);
@@ -697,7 +715,7 @@ fn table_schema(
 
 /// Whether publishing the table would be useless or do harm. Publishing a table without a usable identity makes the
 /// application's UPDATE and DELETE fail (PostgreSQL: Logical Replication, Publication).
-fn refusal(table: &TableSchema, row: &Row) -> Option<Refusal> {
+fn refusal(table: &TableSchema, row: &Row, server_version: u32) -> Option<Refusal> {
     let (quoted, owner, me): (&str, &str, &str) = (row.get("quoted"), row.get("owner"), row.get("me"));
     let refuse = |why: String, remedy| Some(Refusal { why, remedy, wants_full_identity: false });
     if !row.get::<_, bool>("is_owned") {
@@ -712,16 +730,30 @@ fn refusal(table: &TableSchema, row: &Row) -> Option<Refusal> {
     if !row.get::<_, bool>("is_readable") {
         return refuse("no SELECT privilege".into(), Some(format!("GRANT SELECT ON {quoted} TO {me};")));
     }
-    let remedy = Some(format!("ALTER TABLE {quoted} REPLICA IDENTITY FULL;"));
+    // See [`UNFIT_IDENTITY`].
+    let forbids_full = server_version >= 180_000 && row.get::<_, bool>("has_generated");
     let why = match &table.identity {
         ReplicaIdentity::Nothing => "no usable replica identity (a primary key, valid and not deferrable)".to_string(),
         ReplicaIdentity::Key(key) => {
             let unknown = key.iter().map(|column| &table.columns[*column]).find(|column| column.pg_type.is_none())?;
             format!("column {} of its identity has a type that is not mirrored", unknown.name)
         }
+        ReplicaIdentity::Full if forbids_full => {
+            "REPLICA IDENTITY FULL and a generated column: published, it could not be updated in PostgreSQL 18"
+                .to_string()
+        }
         ReplicaIdentity::Full => return None,
     };
-    Some(Refusal { why, remedy, wants_full_identity: true })
+    let has_held_key =
+        !table.primary_key.is_empty() && table.primary_key.iter().all(|key| table.columns[*key].pg_type.is_some());
+    let remedy = match forbids_full {
+        false => format!("ALTER TABLE {quoted} REPLICA IDENTITY FULL;"),
+        true if has_held_key => format!("ALTER TABLE {quoted} REPLICA IDENTITY DEFAULT;"),
+        true => format!(
+            "ALTER TABLE {quoted} REPLICA IDENTITY DEFAULT; -- once it has a primary key of columns that are mirrored"
+        ),
+    };
+    Some(Refusal { why, remedy: Some(remedy), wants_full_identity: !forbids_full })
 }
 
 async fn load_digests(

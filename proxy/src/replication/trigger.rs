@@ -5,6 +5,7 @@
 //! What it does not fire for (roles and their membership, settings of roles and databases; its own removal) the fingerprint
 //! finds as ever. It has a schema of its own, named like the process's publication, and goes with it.
 
+use crate::replication::catalog::UNFIT_IDENTITY;
 use crate::upstream::UpstreamError;
 use crate::upstream::service::ServicePool;
 
@@ -22,10 +23,7 @@ const CREATE: &str = "
             SELECT format('%I.%I', nspname, relname)
               FROM pg_publication p JOIN pg_publication_rel r ON prpubid = p.oid
               JOIN pg_class c ON c.oid = prrelid JOIN pg_namespace n ON n.oid = relnamespace
-             WHERE pubname = 'NAME' AND relreplident <> 'f' AND NOT EXISTS (
-                   SELECT FROM pg_index
-                    WHERE indrelid = c.oid AND indisvalid AND indimmediate
-                      AND CASE relreplident WHEN 'd' THEN indisprimary WHEN 'i' THEN indisreplident ELSE false END)
+             WHERE pubname = 'NAME' AND UNFIT_IDENTITY
         LOOP
             EXECUTE format('ALTER PUBLICATION NAME DROP TABLE ONLY %s', lost);
         END LOOP;
@@ -38,7 +36,8 @@ const CREATE: &str = "
 pub(super) async fn create(pool: &ServicePool, name: &str) -> Result<(), UpstreamError> {
     drop_trigger(pool, name).await?;
     let client = pool.connection().await?;
-    Ok(client.batch_execute(&CREATE.replace("NAME", name).replace("PREFIX", PREFIX)).await?)
+    let create = CREATE.replace("NAME", name).replace("PREFIX", PREFIX).replace("UNFIT_IDENTITY", UNFIT_IDENTITY);
+    Ok(client.batch_execute(&create).await?)
 }
 
 /// Nothing is left of it.
