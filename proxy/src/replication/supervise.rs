@@ -59,6 +59,8 @@ const SLOT_WAIT_MAX: Duration = Duration::from_secs(600);
 const TICK: Duration = Duration::from_millis(250);
 /// A table that could not be taken out of the publication is tried again after this long.
 const UNPUBLISH_AGAIN: Duration = Duration::from_secs(1);
+/// Between two lives of the stream the publication is dropped, if that takes no longer.
+const DROP_MAX: Duration = Duration::from_secs(5);
 /// Reloads of the catalog follow each other no faster.
 const RELOAD_PAUSE: Duration = Duration::from_millis(20);
 
@@ -261,6 +263,10 @@ impl Replication {
             if !is_first_life {
                 // While it pauses, too; a namesake would only be asked about again.
                 let _ = self.free_writers(&mut freeing, &mut is_first_life).await;
+            }
+            // Nobody watches any more whether its tables have an identity, without which UPDATE and DELETE of them fail.
+            if let Ok(Err(error)) = timeout(DROP_MAX, drop_publication(&shared.pool, &shared.name)).await {
+                tracing::debug!(%error, publication = %shared.name, "the publication was not dropped (yet)");
             }
             if lived.elapsed() > STEADY {
                 pause = RETRY_MIN;
