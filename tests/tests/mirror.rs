@@ -514,6 +514,40 @@ async fn losses_are_noticed_at_once_and_mended_and_nothing_is_left_behind() {
     assert_eq!(dropped, ["freshet_0123456789ab"]);
 }
 
+/// Who vacuumed a table that had lost its key, or made an index of it concurrently, kept it in the publication: it could not be updated
+/// for as long as that took.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_lost_its_key_can_be_written_also_while_it_cannot_be_unpublished() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE loses (id int PRIMARY KEY); INSERT INTO loses VALUES (1)");
+    let mirror = Mirrored::start(cluster, &database, TableChoice::List(vec!["loses".into()])).await;
+    mirror.mirrored("loses").await;
+    let (owner, vacuum, client) = (mirror.client().await, mirror.client().await, mirror.client().await);
+    owner.batch_execute("BEGIN; ALTER TABLE loses DROP CONSTRAINT loses_pkey").await.unwrap();
+    let locking = tokio::spawn(async move {
+        vacuum.batch_execute("BEGIN; LOCK TABLE loses IN SHARE UPDATE EXCLUSIVE MODE").await.unwrap();
+        vacuum
+    });
+    let is_in_line =
+        "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'loses'::regclass AND mode = 'ShareUpdateExclusiveLock'
+                                                         AND granted = $1)";
+    let is_held = async |granted: bool| client.query_one(is_in_line, &[&granted]).await.unwrap().get::<_, bool>(0);
+    while !is_held(false).await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    owner.batch_execute("COMMIT").await.unwrap();
+    let vacuum = locking.await.unwrap();
+    let started = Instant::now();
+    while client.batch_execute("UPDATE loses SET id = 2").await.is_err() {
+        assert!(started.elapsed() < Duration::from_secs(5), "it is still published");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(is_held(true).await, "there was nobody in the way");
+    drop(vacuum);
+    mirror.stop().await;
+}
+
 /// While no stream could be begun, the tables of the one before stayed published: one that lost its key could not be written any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_table_is_published_while_no_stream_runs() {

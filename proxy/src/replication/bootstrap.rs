@@ -17,7 +17,7 @@ use freshet_engine::types::{Lsn, Oid};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::replication::catalog::{TableFacts, membership_digest_sql, relations_digest_sql};
+use crate::replication::catalog::{TableFacts, UNFIT_IDENTITY, membership_digest_sql, relations_digest_sql};
 use crate::replication::copy::{CopyBudget, CopyError, copy_range, page_ranges, qualified_name};
 use crate::replication::trigger;
 use crate::upstream::UpstreamError;
@@ -85,13 +85,24 @@ pub async fn create_publication(pool: &ServicePool, prefix: &str, name: &str) ->
 }
 
 /// Takes a table out, whatever it is called by now, so that nothing about it can trouble those who write it. One that is gone is out.
+/// VACUUM, ANALYZE and CREATE INDEX CONCURRENTLY hold the lock that this needs (publicationcmds.c, OpenTableList), for hours maybe:
+/// who meets them gets 55P03 at once.
 pub async fn unpublish(pool: &ServicePool, publication: &str, table: RelationId) -> Result<(), UpstreamError> {
     const NAME: &str = "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_publication_rel r ON r.prrelid = c.oid
                           JOIN pg_publication p ON p.oid = r.prpubid WHERE c.oid = $1 AND p.pubname = $2";
-    let client = pool.connection().await?;
-    let Some(row) = client.query_opt(NAME, &[&table.0, &publication]).await? else { return Ok(()) };
+    let mut client = pool.connection().await?;
+    let transaction = client.transaction().await?;
+    let Some(row) = transaction.query_opt(NAME, &[&table.0, &publication]).await? else { return Ok(()) };
     let name: String = row.get(0);
-    Ok(client.batch_execute(&format!("ALTER PUBLICATION {publication} DROP TABLE ONLY {name}")).await?)
+    let drop = format!("SET LOCAL lock_timeout = '200ms'; ALTER PUBLICATION {publication} DROP TABLE ONLY {name}");
+    transaction.batch_execute(&drop).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Whether UPDATE and DELETE of the table fail as long as it is published.
+pub async fn is_harmed(pool: &ServicePool, table: RelationId) -> Result<bool, UpstreamError> {
+    let is_harmed = format!("SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = $1 AND {UNFIT_IDENTITY})");
+    Ok(pool.connection().await?.query_one(&is_harmed, &[&table.0]).await?.get(0))
 }
 
 /// The digest of the publication's own row (None: it is gone) and that of each member's.

@@ -464,16 +464,27 @@ impl Replication {
         if let StreamState::Running(running) = &**shared.stream.load() {
             for table in self.check_membership(&running.publication).await? {
                 if let Err(error) = bootstrap::unpublish(&shared.pool, &running.publication.name, table).await {
-                    tracing::warn!(%error, table = table.0, "not taken out of the publication (yet)");
-                    let replication = self.clone();
-                    tokio::spawn(async move {
-                        sleep(UNPUBLISH_AGAIN).await;
-                        replication.request_reload();
-                    });
+                    self.note_still_published(table, &error).await;
                 }
             }
         }
         Ok(())
+    }
+
+    /// A table could not be taken out of the publication. If its UPDATE and DELETE fail meanwhile, it cannot wait for whoever holds a
+    /// lock: the stream starts over, and the publication, which is dropped without a lock on any table, goes with it.
+    async fn note_still_published(&self, table: RelationId, error: &UpstreamError) {
+        let shared = &self.shared;
+        tracing::warn!(%error, table = table.0, "not taken out of the publication (yet)");
+        // lock_not_available.
+        if error.code() == Some("55P03") && matches!(bootstrap::is_harmed(&shared.pool, table).await, Ok(true)) {
+            return self.request_restart();
+        }
+        let replication = self.clone();
+        tokio::spawn(async move {
+            sleep(UNPUBLISH_AGAIN).await;
+            replication.request_reload();
+        });
     }
 
     /// Puts a catalog in force.
