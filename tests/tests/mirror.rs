@@ -548,6 +548,43 @@ async fn a_table_that_lost_its_key_can_be_written_also_while_it_cannot_be_unpubl
     mirror.stop().await;
 }
 
+/// A table is published before it is copied. One that lost its identity meanwhile was noticed when it was to be copied at last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_loses_its_identity_before_its_copy_can_be_written() {
+    // Of its own: a slot waits for the writer.
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE TABLE t (id int NOT NULL, n int); CREATE UNIQUE INDEX t_id ON t (id); INSERT INTO t VALUES (1, 1), (2, 2);
+         ALTER TABLE t REPLICA IDENTITY USING INDEX t_id",
+    );
+    let mirror = Mirrored::start(&cluster, &database, TableChoice::Auto).await;
+    mirror.ready().await;
+    mirror.until("the table is in the catalog", |_| mirror.relation("t").is_some()).await;
+    let (writer, owner, client) = (mirror.client().await, mirror.client().await, mirror.client().await);
+    writer.batch_execute("BEGIN; INSERT INTO t VALUES (3, 3)").await.unwrap();
+    mirror.freshness.want_table(mirror.relation("t").unwrap());
+    let is_so = async |sql: &str| client.query_one(sql, &[]).await.unwrap().get::<_, bool>(0);
+    while !is_so("SELECT EXISTS (SELECT FROM pg_publication_rel)").await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // It waits for the writer, as the copy does, with the index already of no use.
+    let dropping = tokio::spawn(async move { owner.batch_execute("DROP INDEX CONCURRENTLY t_id").await });
+    while is_so("SELECT indisvalid FROM pg_index WHERE indexrelid = 't_id'::regclass").await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let started = Instant::now();
+    while client.batch_execute("UPDATE t SET n = 5 WHERE id = 1").await.is_err() {
+        assert!(started.elapsed() < Duration::from_secs(5), "it is still published");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(!dropping.is_finished(), "the writer was not waited for");
+    writer.batch_execute("COMMIT").await.unwrap();
+    dropping.await.unwrap().unwrap();
+    mirror.stop().await;
+}
+
 /// While no stream could be begun, the tables of the one before stayed published: one that lost its key could not be written any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_table_is_published_while_no_stream_runs() {

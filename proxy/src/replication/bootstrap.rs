@@ -205,7 +205,7 @@ impl HandOver {
         let (leader, anchor) = self.begin().await?;
         let copied = tokio::select! {
             copied = self.copy(leader, &anchor) => copied?,
-            () = self.someone_waits() => return Err(HandOverError::InTheWay),
+            why = self.disturbed() => return Err(why),
         };
         Ok(anchor.handed_over(Ok(TableVersion::of_ranges(Arc::clone(&self.facts.schema), copied))))
     }
@@ -274,6 +274,10 @@ impl HandOver {
                 return Err(HandOverError::LockersStayed);
             }
             sleep(Duration::from_millis(20)).await;
+            // Until it is copied or mirrored, nobody else watches that.
+            if is_harmed(&self.pool, self.facts.schema.id).await? {
+                return Err(HandOverError::CatalogMoved);
+            }
             lockers = texts(self.pool.connection().await?.query(REMAINING, &[&lockers]).await?);
         }
         Ok(())
@@ -344,15 +348,22 @@ impl HandOver {
     }
 
     /// Returns when another session waits for a lock on the table: DDL queues behind the copy's ACCESS SHARE lock, and
-    /// all readers and writers behind the DDL.
-    async fn someone_waits(&self) {
+    /// all readers and writers behind the DDL. Or when it has lost its identity: DROP INDEX CONCURRENTLY needs no lock for that that
+    /// the copy would hold up (index.c, index_drop).
+    async fn disturbed(&self) -> HandOverError {
         const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = $1 AND NOT granted)";
+        let table = self.facts.schema.id;
         loop {
             sleep(Duration::from_millis(200)).await;
             let Ok(client) = self.pool.connection().await else { continue };
-            match client.query_one(WAITS, &[&self.facts.schema.id.0]).await {
-                Ok(row) if row.get(0) => return,
-                Ok(_) | Err(_) => {}
+            if let Ok(row) = client.query_one(WAITS, &[&table.0]).await
+                && row.get(0)
+            {
+                return HandOverError::InTheWay;
+            }
+            drop(client);
+            if matches!(is_harmed(&self.pool, table).await, Ok(true)) {
+                return HandOverError::CatalogMoved;
             }
         }
     }

@@ -463,6 +463,10 @@ impl Replication {
         self.adopt(loaded);
         if let StreamState::Running(running) = &**shared.stream.load() {
             for table in self.check_membership(&running.publication).await? {
+                if self.is_watched(table) {
+                    // It has been picked since.
+                    continue;
+                }
                 if let Err(error) = bootstrap::unpublish(&shared.pool, &running.publication.name, table).await {
                     self.note_still_published(table, &error).await;
                 }
@@ -530,7 +534,8 @@ impl Replication {
     }
 
     /// Tables that were taken out of the publication have lost changes; a publication that was altered, all of them. The members that
-    /// are followed no more: nobody watches whether they have an identity, without which UPDATE and DELETE of a member fail.
+    /// are followed no more, or wait to be copied: nobody watches whether they have an identity, without which UPDATE and DELETE of a
+    /// member fail.
     async fn check_membership(&self, publication: &Publication) -> Result<Vec<RelationId>, UpstreamError> {
         let shared = &self.shared;
         let (own, members) = bootstrap::membership(&shared.pool, publication.oid).await?;
@@ -549,15 +554,16 @@ impl Replication {
                 entry.state = Wanted::Due(Instant::now(), "it was taken out of the publication".into());
             }
         }
-        let is_followed = |relation: &RelationId| {
-            let state = tables.get(relation).map(|entry| &entry.state);
-            matches!(state, Some(Wanted::Due(..) | Wanted::Copying { .. } | Wanted::Mirrored { .. }))
-        };
-        let strays = members.into_keys().filter(|relation| !is_followed(relation)).collect();
+        let is_watched = |relation: &RelationId| tables.get(relation).is_some_and(Entry::is_watched);
+        let strays = members.into_keys().filter(|relation| !is_watched(relation)).collect();
         drop(tables);
         self.free(shared.mirror.forget(&forgotten));
         shared.wanted.notify_one();
         Ok(strays)
+    }
+
+    fn is_watched(&self, relation: RelationId) -> bool {
+        self.shared.tables.lock().get(&relation).is_some_and(Entry::is_watched)
     }
 
     async fn reload_on_demand(self) {
@@ -631,6 +637,14 @@ impl Sink for Replication {
 impl Entry {
     fn due(why: &'static str) -> Self {
         Self { state: Wanted::Due(Instant::now(), why.into()), attempt: 0, failures: 0, outgrew: 0, unfit: None }
+    }
+
+    /// Somebody would notice that it loses its identity: the barrier's heartbeat, or its hand-over.
+    fn is_watched(&self) -> bool {
+        match self.state {
+            Wanted::Copying { .. } | Wanted::Mirrored { .. } => true,
+            Wanted::Due(..) | Wanted::Refused(_) | Wanted::Unfit { .. } => false,
+        }
     }
 
     /// To be tried again, after a pause that doubles.

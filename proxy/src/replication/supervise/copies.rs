@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::replication::bootstrap::{HandOver, HandOverError, HandedOver};
+use crate::replication::bootstrap::{self, HandOver, HandOverError, HandedOver};
 use crate::replication::catalog::TableFacts;
 use crate::replication::copy::{CopyError, qualified_name};
 use crate::replication::status::StreamState;
@@ -209,6 +209,7 @@ impl Replication {
         };
         if let (Err(_), Some(copy)) = (&outcome, copy) {
             self.free(shared.mirror.give_up(copy));
+            self.withdraw(relation, attempt).await;
         }
         // Whoever changes the entry of a table that is being copied forgets the copy, finished or not: if it is still this one's, so is
         // what the mirror has.
@@ -247,6 +248,16 @@ impl Replication {
         }
         drop(tables);
         shared.wanted.notify_one();
+    }
+
+    /// A table that is to wait for another try leaves the publication meanwhile: nobody would notice that it loses its identity.
+    async fn withdraw(&self, relation: RelationId, attempt: u64) {
+        let is_current = self.shared.tables.lock().get(&relation).is_some_and(|entry| entry.attempt == attempt);
+        let (true, Ok(running)) = (is_current, self.running()) else { return };
+        if let Err(error) = bootstrap::unpublish(&self.shared.pool, &running.publication.name, relation).await {
+            tracing::debug!(%error, table = relation.0, "to be taken out of the publication with the next reload");
+            self.request_reload();
+        }
     }
 
     /// Puts what was copied into the mirror, with all that the stream has brought meanwhile: on a thread that may be busy for long.
