@@ -641,6 +641,58 @@ async fn walsender(client: &Client) -> (i32, bool) {
     (row.get(0), row.get(1))
 }
 
+/// Who waited for a row of a table made its copy be given up, again and again where somebody always waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_goes_on_while_others_wait_for_rows() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE TABLE t (id int PRIMARY KEY, n int, filler text);
+         INSERT INTO t SELECT n, 0, repeat('x', 200) FROM generate_series(1, 300000) n",
+    );
+    let mirror = Mirrored::with_options(&cluster, &database, |options| options.copy_workers = 1).await;
+    mirror.ready().await;
+    mirror.until("the table is in the catalog", |_| mirror.relation("t").is_some()).await;
+    let (client, first) = (mirror.client().await, mirror.client().await);
+    mirror.freshness.want_table(mirror.relation("t").unwrap());
+    let copying = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY (SELECT%' AND state = 'active'";
+    let started = Instant::now();
+    let stopped = loop {
+        assert!(started.elapsed() < Duration::from_secs(30), "it is never found copying");
+        if let Some(row) = client.query_opt(copying, &[]).await.unwrap() {
+            let process = row.get(0);
+            signal("-STOP", process);
+            break Stopped(process);
+        }
+    };
+    let change = "UPDATE t SET n = n + 1 WHERE id = 1";
+    first.batch_execute(&format!("BEGIN; {change}")).await.unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let other = mirror.client().await;
+        waiting.push(tokio::spawn(async move { other.batch_execute(change).await }));
+    }
+    // The second of them waits for the first to have the row.
+    let is_waited_for = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 't'::regclass AND NOT granted)";
+    while !client.query_one(is_waited_for, &[]).await.unwrap().get::<_, bool>(0) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let until = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < until {
+        assert_eq!(mirror.state("t"), "copying");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(stopped);
+    first.batch_execute("COMMIT").await.unwrap();
+    for waiting in waiting {
+        waiting.await.unwrap().unwrap();
+    }
+    let t = mirror.mirrored("t").await;
+    assert_eq!(mirror.exact(&[t]).await.snapshot.tables[&t].rows, 300_000);
+    mirror.stop().await;
+}
+
 /// A walsender that decodes what nobody here has asked for says nothing for long: it is not taken for dead, nothing is copied again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_walsender_that_is_busy_is_waited_for_and_one_that_is_stopped_is_not() {

@@ -510,6 +510,15 @@ impl Mirror {
         freed
     }
 
+    /// Why this copy can no longer be finished. None: it can, its changes are kept.
+    pub fn given_up_because(&self, copy: CopyId) -> Option<UpstreamReason> {
+        match self.published.read().tables.get(&copy.relation).filter(|table| table.copy == copy) {
+            Some(table) if table.state == TableState::Copying => None,
+            Some(table) => Some(table.reason()),
+            None => Some(UpstreamReason::TableNotMirrored("forgotten".into())),
+        }
+    }
+
     /// The stream is lost, and with it everything built on it.
     pub fn clear(&self) -> Freed {
         let mut writer = self.writer.lock();

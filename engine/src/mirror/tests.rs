@@ -728,6 +728,7 @@ fn too_many_changes_during_a_copy_give_it_up() {
     let mut assembler = Assembler::new(1 << 20);
     assembler.push_bytes(&describe(&schema)).expect("a relation");
     let id = mirror.start_copy(Arc::clone(&schema)).expect("admitted");
+    assert_eq!(mirror.given_up_because(id), None);
     for number in 0..20 {
         let mut changes = stream(&schema);
         changes.insert(&row(number, "new"));
@@ -735,6 +736,7 @@ fn too_many_changes_during_a_copy_give_it_up() {
     }
     assert_eq!(mirror.bytes(), 0);
     let why = UpstreamReason::TableNotMirrored("too many changes while it was copied".into());
+    assert_eq!(mirror.given_up_because(id), Some(why.clone()));
     assert_eq!(mirror.finish_copy(id, copy(&schema, &[]), seen(100, &[]), Lsn(1000)), Err(why));
 }
 

@@ -347,11 +347,16 @@ impl HandOver {
         Ok(copied.into_iter().map(|(_, builder)| builder).collect())
     }
 
-    /// Returns when another session waits for a lock on the table: DDL queues behind the copy's ACCESS SHARE lock, and
-    /// all readers and writers behind the DDL. Or when it has lost its identity: DROP INDEX CONCURRENTLY needs no lock for that that
-    /// the copy would hold up (index.c, index_drop).
+    /// Returns when another session waits for a lock that the copy's ACCESS SHARE holds up, on the table or on one of its indexes (which
+    /// planning the copy locks, too): DDL, behind which all readers and writers queue. Or when the table has lost its identity: DROP INDEX
+    /// CONCURRENTLY takes that away with a lock that the copy does not hold up (index.c, index_drop).
     async fn disturbed(&self) -> HandOverError {
-        const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = $1 AND NOT granted)";
+        // The locktype: one that waits for a row, or to add a page, names the table as well.
+        const WAITS: &str = "SELECT EXISTS (
+            SELECT FROM pg_locks
+             WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock' AND NOT granted
+               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+               AND (relation = $1 OR relation IN (SELECT indexrelid FROM pg_index WHERE indrelid = $1)))";
         let table = self.facts.schema.id;
         loop {
             sleep(Duration::from_millis(200)).await;

@@ -25,6 +25,9 @@ use crate::upstream::UpstreamError;
 /// A table that could not be held is tried again after these times, if it has changed.
 const UNFIT_MIN: Duration = Duration::from_secs(30);
 const UNFIT_MAX: Duration = Duration::from_secs(3_600);
+/// A copy that came to nothing is tried again no sooner than after as long as it took, at most this: upstream is read for nothing for half
+/// of the time.
+const COPY_PAUSE_MAX: Duration = Duration::from_secs(300);
 
 impl Entry {
     /// Of one with a value that cannot be held: that may be gone by now.
@@ -202,11 +205,14 @@ impl Replication {
         let started = Instant::now();
         let name = qualified_name(&facts.schema);
         let panicked = |_| Err(UpstreamError::Protocol("its copy panicked").into());
-        let outcome = AssertUnwindSafe(self.hand_over(&facts, rows)).catch_unwind().await.unwrap_or_else(panicked);
-        let outcome = match outcome {
-            Ok(copied) => self.finish_copy(copy, copied).await.map_err(NotFollowed::Finish),
-            Err(error) => Err(NotFollowed::HandOver(error)),
+        let outcome = tokio::select! {
+            outcome = AssertUnwindSafe(self.hand_over(&facts, rows)).catch_unwind() => match outcome.unwrap_or_else(panicked) {
+                Ok(copied) => self.finish_copy(copy, copied).await.map_err(NotFollowed::Finish),
+                Err(error) => Err(NotFollowed::HandOver(error)),
+            },
+            reason = self.given_up(copy) => Err(NotFollowed::Finish(reason)),
         };
+        let pause_min = started.elapsed().min(COPY_PAUSE_MAX);
         if let (Err(_), Some(copy)) = (&outcome, copy) {
             self.free(shared.mirror.give_up(copy));
             self.withdraw(relation, attempt).await;
@@ -228,7 +234,7 @@ impl Replication {
                     Err(why) => tracing::info!(table = %name, %why, "tracked: its rows stay upstream"),
                 }
             }
-            Err(NotFollowed::Finish(reason)) => entry.fail(reason.to_string()),
+            Err(NotFollowed::Finish(reason)) => entry.put_off(reason.to_string(), pause_min),
             Err(NotFollowed::HandOver(error)) => {
                 match error {
                     // Definitions come and go.
@@ -239,11 +245,15 @@ impl Replication {
                         tracing::info!(table = %name, %error, "not mirrored");
                     }
                 }
-                if matches!(error, HandOverError::CatalogMoved) {
-                    shared.reload.notify_one();
+                match error {
+                    HandOverError::CatalogMoved => {
+                        shared.reload.notify_one();
+                        entry.fail(error.to_string());
+                    }
+                    // To look again costs nothing, and others may be gone by then.
+                    HandOverError::LockersStayed => entry.fail(error.to_string()),
+                    HandOverError::InTheWay | HandOverError::Copy(_) => entry.put_off(error.to_string(), pause_min),
                 }
-                // To look again costs nothing, and others may be gone by then.
-                entry.fail(error.to_string());
             }
         }
         drop(tables);
@@ -257,6 +267,17 @@ impl Replication {
         if let Err(error) = bootstrap::unpublish(&self.shared.pool, &running.publication.name, relation).await {
             tracing::debug!(%error, table = relation.0, "to be taken out of the publication with the next reload");
             self.request_reload();
+        }
+    }
+
+    /// Returns when the mirror has given the copy up (too much has changed meanwhile): the rest of the rows would be read for nothing.
+    async fn given_up(&self, copy: Option<CopyId>) -> UpstreamReason {
+        let Some(copy) = copy else { return std::future::pending().await };
+        loop {
+            sleep(TICK).await;
+            if let Some(reason) = self.shared.mirror.given_up_because(copy) {
+                return reason;
+            }
         }
     }
 
