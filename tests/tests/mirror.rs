@@ -641,6 +641,31 @@ async fn walsender(client: &Client) -> (i32, bool) {
     (row.get(0), row.get(1))
 }
 
+/// What sets the replica identity of a table in use asked for its lock for 3 s, over and over: all others queued behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn setting_the_identity_of_a_table_in_use_holds_nobody_up() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE keyless (id int); INSERT INTO keyless VALUES (1)");
+    let mirror = Mirrored::with_options(cluster, &database, |options| options.set_replica_identity_full = true).await;
+    mirror.ready().await;
+    mirror.until("the table is in the catalog", |_| mirror.relation("keyless").is_some()).await;
+    let (reader, other) = (mirror.client().await, mirror.client().await);
+    reader.batch_execute("BEGIN; LOCK TABLE keyless IN ACCESS SHARE MODE").await.unwrap();
+    mirror.freshness.want_table(mirror.relation("keyless").unwrap());
+    let until = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < until {
+        let asked = Instant::now();
+        other.batch_execute("SELECT FROM keyless").await.unwrap();
+        assert!(asked.elapsed() < Duration::from_millis(1_500), "it waited for {:?}", asked.elapsed());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    reader.batch_execute("COMMIT").await.unwrap();
+    let keyless = mirror.mirrored("keyless").await;
+    assert_eq!(mirror.exact(&[keyless]).await.snapshot.tables[&keyless].rows, 1);
+    mirror.stop().await;
+}
+
 /// Who waited for a row of a table made its copy be given up, again and again where somebody always waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_goes_on_while_others_wait_for_rows() {

@@ -159,6 +159,9 @@ pub enum HandOverError {
     InTheWay,
     #[error("transactions that wrote the table went on for too long")]
     LockersStayed,
+    /// Its replica identity cannot be set without making others wait.
+    #[error("its replica identity is to be set when nobody uses the table")]
+    Locked,
     #[error(transparent)]
     Copy(#[from] CopyError),
 }

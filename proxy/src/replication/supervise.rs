@@ -649,15 +649,15 @@ impl Entry {
 
     /// To be tried again, after a pause that doubles.
     fn fail(&mut self, why: String) {
-        self.put_off(why, Duration::ZERO);
+        self.put_off(why, Duration::ZERO, RETRY_MAX);
     }
 
-    /// Likewise, and no sooner than after this long.
-    fn put_off(&mut self, why: String, pause_min: Duration) {
-        let pause = RETRY_MIN * (1 << self.failures.min(9));
+    /// Likewise, the pause being at least and at most this long.
+    fn put_off(&mut self, why: String, pause_min: Duration, pause_max: Duration) {
+        let pause = RETRY_MIN * (1 << self.failures.min(16));
         self.failures += 1;
         self.attempt += 1;
-        self.state = Wanted::Due(Instant::now() + pause.min(RETRY_MAX).max(pause_min), why.into());
+        self.state = Wanted::Due(Instant::now() + pause.min(pause_max).max(pause_min), why.into());
     }
 
     /// Not to be tried again until its columns change.

@@ -13,13 +13,14 @@ use freshet_engine::table::Generation;
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
+use tokio_postgres::error::SqlState;
 
 use crate::replication::bootstrap::{self, HandOver, HandOverError, HandedOver};
 use crate::replication::catalog::TableFacts;
 use crate::replication::copy::{CopyError, qualified_name};
 use crate::replication::status::StreamState;
 use crate::replication::supervise::admission::{self, Footprint};
-use crate::replication::supervise::{COPIES_MAX, Entry, Replication, TICK, Unfit, Wanted};
+use crate::replication::supervise::{COPIES_MAX, Entry, RETRY_MAX, Replication, TICK, Unfit, Wanted};
 use crate::upstream::UpstreamError;
 
 /// A table that could not be held is tried again after these times, if it has changed.
@@ -28,6 +29,8 @@ const UNFIT_MAX: Duration = Duration::from_secs(3_600);
 /// A copy that came to nothing is tried again no sooner than after as long as it took, at most this: upstream is read for nothing for half
 /// of the time.
 const COPY_PAUSE_MAX: Duration = Duration::from_secs(300);
+/// A table that was in use when its replica identity was to be set is tried again after pauses that grow up to this.
+const LOCKED_PAUSE_MAX: Duration = Duration::from_secs(300);
 
 impl Entry {
     /// Of one with a value that cannot be held: that may be gone by now.
@@ -234,11 +237,11 @@ impl Replication {
                     Err(why) => tracing::info!(table = %name, %why, "tracked: its rows stay upstream"),
                 }
             }
-            Err(NotFollowed::Finish(reason)) => entry.put_off(reason.to_string(), pause_min),
+            Err(NotFollowed::Finish(reason)) => entry.put_off(reason.to_string(), pause_min, RETRY_MAX),
             Err(NotFollowed::HandOver(error)) => {
                 match error {
                     // Definitions come and go.
-                    HandOverError::CatalogMoved | HandOverError::InTheWay => {
+                    HandOverError::CatalogMoved | HandOverError::InTheWay | HandOverError::Locked => {
                         tracing::debug!(table = %name, why = %error, "its copy is put off");
                     }
                     HandOverError::LockersStayed | HandOverError::Copy(_) => {
@@ -252,7 +255,10 @@ impl Replication {
                     }
                     // To look again costs nothing, and others may be gone by then.
                     HandOverError::LockersStayed => entry.fail(error.to_string()),
-                    HandOverError::InTheWay | HandOverError::Copy(_) => entry.put_off(error.to_string(), pause_min),
+                    HandOverError::InTheWay | HandOverError::Copy(_) => {
+                        entry.put_off(error.to_string(), pause_min, RETRY_MAX);
+                    }
+                    HandOverError::Locked => entry.put_off(error.to_string(), Duration::ZERO, LOCKED_PAUSE_MAX),
                 }
             }
         }
@@ -296,12 +302,25 @@ impl Replication {
         Ok(Followed { rows, membership })
     }
 
+    /// All others queue behind the ACCESS EXCLUSIVE lock that this asks for: it waits for a moment only.
+    async fn set_full_identity(&self, facts: &TableFacts) -> Result<(), HandOverError> {
+        let mut client = self.shared.pool.connection().await?;
+        let transaction = client.transaction().await?;
+        let name = qualified_name(&facts.schema);
+        let set = format!("SET LOCAL lock_timeout = '50ms'; ALTER TABLE ONLY {name} REPLICA IDENTITY FULL");
+        match transaction.batch_execute(&set).await {
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => return Err(HandOverError::Locked),
+            set => set?,
+        }
+        transaction.commit().await?;
+        tracing::info!(table = %facts.schema.name, "set REPLICA IDENTITY FULL");
+        Ok(())
+    }
+
     async fn hand_over(&self, facts: &TableFacts, rows_copied: Arc<AtomicU64>) -> Result<HandedOver, HandOverError> {
         let shared = &self.shared;
         if facts.refusal.is_some() {
-            let full = format!("ALTER TABLE ONLY {} REPLICA IDENTITY FULL", qualified_name(&facts.schema));
-            shared.pool.connection().await?.batch_execute(&full).await?;
-            tracing::info!(table = %facts.schema.name, "set REPLICA IDENTITY FULL");
+            self.set_full_identity(facts).await?;
             return Err(HandOverError::CatalogMoved);
         }
         let StreamState::Running(running) = &**shared.stream.load() else {
@@ -341,6 +360,23 @@ mod tests {
     use freshet_engine::types::Lsn;
 
     use super::*;
+
+    #[test]
+    fn pauses_grow_within_their_bounds() {
+        let mut entry = Entry::due("new");
+        let mut pauses = |count: usize, pause_min: u64, pause_max: u64| {
+            let put_off = |_| {
+                let now = Instant::now();
+                entry.put_off("busy".into(), Duration::from_secs(pause_min), Duration::from_secs(pause_max));
+                let Wanted::Due(at, _) = entry.state else { panic!("it is due") };
+                (at - now).as_secs()
+            };
+            (0..count).map(put_off).collect::<Vec<u64>>()
+        };
+        assert_eq!(pauses(14, 0, 300), [0, 0, 0, 0, 1, 3, 6, 12, 25, 51, 102, 204, 300, 300]);
+        assert_eq!(pauses(2, 0, 10), [10, 10]);
+        assert_eq!(pauses(2, 60, 10), [60, 60], "a copy took that long");
+    }
 
     #[test]
     fn what_could_not_be_held_is_tried_again_after_changes_and_less_and_less_often() {
