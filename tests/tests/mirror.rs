@@ -585,6 +585,44 @@ async fn a_table_that_loses_its_identity_before_its_copy_can_be_written() {
     mirror.stop().await;
 }
 
+/// A walsender that is to send an aclitem[] in binary ends: everything was copied again at every change of such a table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_cannot_be_sent_in_binary_does_not_end_the_stream() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    let odd = ["acls", "rights", "over_domain"];
+    cluster.psql(
+        &database,
+        "CREATE TYPE owned AS (a int, acl aclitem); CREATE DOMAIN acls_of AS aclitem[];
+         CREATE TABLE acls (id int PRIMARY KEY, c aclitem[]); CREATE TABLE rights (id int PRIMARY KEY, c owned);
+         CREATE TABLE over_domain (id int PRIMARY KEY, c acls_of); CREATE TABLE plain (id int PRIMARY KEY, c aclitem)",
+    );
+    let tables = odd.iter().chain(&["plain"]).map(|table| table.to_string()).collect();
+    let mirror = Mirrored::start(cluster, &database, TableChoice::List(tables)).await;
+    let plain = mirror.mirrored("plain").await;
+    let why = |name: &str| {
+        let statuses = mirror.freshness.statuses();
+        statuses
+            .iter()
+            .find(|status| &*status.schema.name == name)
+            .map_or(String::new(), |status| status.reason.clone())
+    };
+    for table in odd {
+        mirror.until("it is refused", |_| why(table).ends_with("cannot send in binary")).await;
+    }
+    let client = mirror.client().await;
+    client
+        .batch_execute(
+            "INSERT INTO acls VALUES (1, '{postgres=r/postgres}'), (2, '{}'); INSERT INTO rights VALUES (1, '(1,postgres=r/postgres)');
+             INSERT INTO over_domain VALUES (1, '{postgres=r/postgres}'); INSERT INTO plain VALUES (1, 'postgres=r/postgres')",
+        )
+        .await
+        .unwrap();
+    assert_eq!(mirror.exact(&[plain]).await.snapshot.tables[&plain].rows, 1);
+    assert_eq!(mirror.freshness.report().stream.restarts, 0);
+    mirror.stop().await;
+}
+
 /// While no stream could be begun, the tables of the one before stayed published: one that lost its key could not be written any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_table_is_published_while_no_stream_runs() {

@@ -477,6 +477,26 @@ async fn load_columns(
     Ok(columns)
 }
 
+/// Types with a function to send them in binary that fails, because something in them has none (42883: array_send, record_send,
+/// range_send), as aclitem[]. One of them in a published table ends the stream at every change of it. A type without the function
+/// itself is streamed as text (proto.c, logicalrep_write_tuple).
+const UNSENT: &str = "\
+    WITH RECURSIVE parts (whole, part) AS (
+        SELECT oid, typelem FROM pg_type WHERE typelem <> 0
+        UNION ALL SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'
+        UNION ALL SELECT rngtypid, rngsubtype FROM pg_range
+        UNION ALL SELECT rngmultitypid, rngsubtype FROM pg_range
+        UNION ALL SELECT reltype, atttypid FROM pg_class c JOIN pg_attribute ON attrelid = c.oid
+                   WHERE reltype <> 0 AND attnum > 0 AND NOT attisdropped),
+    unsent (oid) AS (
+        SELECT oid FROM pg_type WHERE typsend = 0
+        UNION SELECT whole FROM unsent JOIN parts ON part = unsent.oid)
+    SELECT t.oid FROM unsent JOIN pg_type t ON t.oid = unsent.oid WHERE typsend <> 0";
+
+async fn load_unsent(transaction: &Transaction<'_>) -> Result<HashSet<Oid>, UpstreamError> {
+    Ok(transaction.query(UNSENT, &[]).await?.iter().map(|row| row.get(0)).collect())
+}
+
 /// The key columns (`attnum`) of a table's primary key and of its replica identity index.
 #[derive(Default)]
 struct Indexes {
@@ -597,6 +617,7 @@ async fn load_relations(
             &[],
         )
         .await?;
+    let unsent = load_unsent(transaction).await?;
     let mut tables = HashMap::new();
     let (mut roots, mut quiet_roots, mut others) = (Roots::new(), HashSet::new(), Vec::new());
     for row in rows {
@@ -642,7 +663,7 @@ async fn load_relations(
             None => {
                 let columns = columns.remove(&id).unwrap_or_default();
                 let table = table_schema(id, &schema, &name, columns, indexes.get(&id), row.get("relreplident"));
-                let refusal = refusal(&table, &row, catalog.server_version);
+                let refusal = refusal(&table, &row, &unsent, catalog.server_version);
                 let table = Arc::new(table);
                 catalog.tables.insert(id, Arc::clone(&table));
                 let heap_bytes = row.get::<_, Option<i64>>("heap_bytes").unwrap_or(0);
@@ -715,7 +736,7 @@ fn table_schema(
 
 /// Whether publishing the table would be useless or do harm. Publishing a table without a usable identity makes the
 /// application's UPDATE and DELETE fail (PostgreSQL: Logical Replication, Publication).
-fn refusal(table: &TableSchema, row: &Row, server_version: u32) -> Option<Refusal> {
+fn refusal(table: &TableSchema, row: &Row, unsent: &HashSet<Oid>, server_version: u32) -> Option<Refusal> {
     let (quoted, owner, me): (&str, &str, &str) = (row.get("quoted"), row.get("owner"), row.get("me"));
     let refuse = |why: String, remedy| Some(Refusal { why, remedy, wants_full_identity: false });
     if !row.get::<_, bool>("is_owned") {
@@ -729,6 +750,9 @@ fn refusal(table: &TableSchema, row: &Row, server_version: u32) -> Option<Refusa
     }
     if !row.get::<_, bool>("is_readable") {
         return refuse("no SELECT privilege".into(), Some(format!("GRANT SELECT ON {quoted} TO {me};")));
+    }
+    if let Some(column) = table.columns.iter().find(|column| unsent.contains(&column.type_oid)) {
+        return refuse(format!("column {} has a type that PostgreSQL cannot send in binary", column.name), None);
     }
     // See [`UNFIT_IDENTITY`].
     let forbids_full = server_version >= 180_000 && row.get::<_, bool>("has_generated");
