@@ -99,7 +99,9 @@ pub async fn gather(client: &Client, needs: Needs<'_>) -> Result<ServerFacts, Up
     })
 }
 
-/// The first release of each major version without the known losses of logical decoding.
+/// The first release of each major version without the known losses of logical decoding. Before PostgreSQL's commit 4909b38af0 (the
+/// release before each of these, which could use up the memory instead), ALTER PUBLICATION ... ADD TABLE did not reach transactions that were
+/// running, and changes of later ones were lost with theirs.
 const FLOORS: [(i32, i32); 4] = [(14, 19), (15, 14), (16, 10), (17, 6)];
 
 /// Everything that is wrong, what blocks first.
@@ -113,6 +115,11 @@ pub fn assess(facts: &ServerFacts, needs: Needs<'_>) -> Vec<Finding> {
         let why =
             "changes made while a table is being published can be lost, and snapshots cannot be copied in parallel";
         find(Severity::Blocks, format!("PostgreSQL {major}.{minor}"), why, "upgrade to 15.14 or later".into());
+    }
+    if let Some((_, floor)) = FLOORS.iter().find(|(floor_major, floor)| *floor_major == major && minor < *floor) {
+        let why = "earlier minor releases can lose changes of transactions that run while a table is published";
+        let remedy = format!("upgrade to {major}.{floor} or later");
+        find(Severity::Blocks, format!("PostgreSQL {major}.{minor}"), why, remedy);
     }
     if facts.in_recovery {
         let why = "a standby's snapshots do not show which transactions are running";
@@ -153,15 +160,6 @@ pub fn assess(facts: &ServerFacts, needs: Needs<'_>) -> Vec<Finding> {
             None => "the mirror needs one",
         };
         find(Severity::Blocks, what, why, remedy);
-    }
-    if let Some((_, floor)) = FLOORS.iter().find(|(floor_major, floor)| *floor_major == major && minor < *floor) {
-        let why = "earlier minor releases can lose changes of transactions that run while a table is published";
-        find(
-            Severity::Warns,
-            format!("PostgreSQL {major}.{minor}"),
-            why,
-            format!("upgrade to {major}.{floor} or later"),
-        );
     }
     findings
 }
@@ -219,9 +217,19 @@ mod tests {
     }
 
     #[test]
-    fn old_minor_releases_warn_and_old_major_releases_block() {
-        assert_eq!(assess(&ServerFacts { version: 150_013, ..ready() }, PLAIN)[0].severity, Severity::Warns);
-        assert_eq!(assess(&ServerFacts { version: 130_022, ..ready() }, PLAIN)[0].severity, Severity::Blocks);
-        assert_eq!(assess(&ServerFacts { version: 180_001, ..ready() }, PLAIN), []);
+    fn old_releases_block() {
+        for (version, remedy) in [
+            (130_022, "upgrade to 15.14 or later"),
+            (140_018, "upgrade to 14.19 or later"),
+            (150_013, "upgrade to 15.14 or later"),
+            (160_009, "upgrade to 16.10 or later"),
+            (170_005, "upgrade to 17.6 or later"),
+        ] {
+            let findings = assess(&ServerFacts { version, ..ready() }, PLAIN);
+            assert_eq!((findings[0].severity, &*findings[0].remedy), (Severity::Blocks, remedy), "{version}");
+        }
+        for version in [140_019, 150_014, 160_010, 170_006, 180_000] {
+            assert_eq!(assess(&ServerFacts { version, ..ready() }, PLAIN), [], "{version}");
+        }
     }
 }
