@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::replication::catalog::{TableFacts, UNFIT_IDENTITY, membership_digest_sql, relations_digest_sql};
-use crate::replication::copy::{CopyBudget, CopyError, copy_range, page_ranges, qualified_name};
+use crate::replication::copy::{CopyBudget, CopyError, Held, copy_range, page_ranges, qualified_name};
 use crate::replication::trigger;
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
@@ -186,6 +186,8 @@ pub struct HandedOver {
     pub insert_lsn: Lsn,
     /// Of the table's row in pg_publication_rel.
     pub membership: i64,
+    /// The memory of the copy, until the mirror counts it.
+    pub held: Vec<Held>,
 }
 
 /// What a hand-over works with.
@@ -210,7 +212,9 @@ impl HandOver {
             copied = self.copy(leader, &anchor) => copied?,
             why = self.disturbed() => return Err(why),
         };
-        Ok(anchor.handed_over(Ok(TableVersion::of_ranges(Arc::clone(&self.facts.schema), copied))))
+        let (ranges, held): (Vec<TableBuilder>, Vec<Held>) = copied.into_iter().unzip();
+        let table = TableVersion::of_ranges(Arc::clone(&self.facts.schema), ranges);
+        Ok(HandedOver { held, ..anchor.handed_over(Ok(table)) })
     }
 
     /// Likewise without its rows, for the reason given.
@@ -320,7 +324,7 @@ impl HandOver {
     }
 
     /// Copies all ranges at once; the leader's transaction stays open until the others are done, as it owns the snapshot.
-    async fn copy(&self, mut leader: Connection, anchor: &Anchor) -> Result<Vec<TableBuilder>, HandOverError> {
+    async fn copy(&self, mut leader: Connection, anchor: &Anchor) -> Result<Vec<(TableBuilder, Held)>, HandOverError> {
         let ranges = page_ranges(anchor.pages, self.workers);
         let mut others = JoinSet::new();
         for (index, range) in ranges.iter().copied().enumerate().skip(1) {
@@ -347,7 +351,7 @@ impl HandOver {
         }
         leader.terminate().await;
         copied.sort_by_key(|(index, _)| *index);
-        Ok(copied.into_iter().map(|(_, builder)| builder).collect())
+        Ok(copied.into_iter().map(|(_, range)| range).collect())
     }
 
     /// Returns when another session waits for a lock that the copy's ACCESS SHARE holds up, on the table or on one of its indexes (which
@@ -388,7 +392,8 @@ struct Anchor {
 
 impl Anchor {
     fn handed_over(self, table: Result<TableVersion, TrackedBecause>) -> HandedOver {
-        HandedOver { table, copied_at: self.snapshot, insert_lsn: self.insert_lsn, membership: self.membership }
+        let Self { snapshot: copied_at, insert_lsn, membership, .. } = self;
+        HandedOver { table, copied_at, insert_lsn, membership, held: Vec::new() }
     }
 }
 

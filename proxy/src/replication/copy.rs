@@ -22,7 +22,7 @@ pub enum CopyError {
     OverMemory,
 }
 
-/// Memory of all copies that run at the moment, against what the mirror may still take.
+/// Memory of all copies that are not in the mirror yet, against what the mirror may still take.
 #[derive(Debug, Default)]
 pub struct CopyBudget {
     used: AtomicUsize,
@@ -39,8 +39,9 @@ impl CopyBudget {
     }
 }
 
-/// One range's share of the budget; given back when dropped.
-struct Held {
+/// One range's share of the budget; given back when dropped: once its rows count as the mirror's, or are gone.
+#[derive(Debug)]
+pub struct Held {
     budget: Arc<CopyBudget>,
     bytes: usize,
 }
@@ -102,14 +103,14 @@ fn quote(identifier: &str) -> String {
     format!("\"{}\"", identifier.replace('"', "\"\""))
 }
 
-/// Runs the copy of one range on a connection that is already in the exported snapshot.
+/// Runs the copy of one range on a connection that is already in the exported snapshot. Its rows, with their share of the budget.
 pub async fn copy_range(
     connection: &mut Connection,
     schema: Arc<TableSchema>,
     range: PageRange,
     budget: &Arc<CopyBudget>,
     rows_copied: &AtomicU64,
-) -> Result<TableBuilder, CopyError> {
+) -> Result<(TableBuilder, Held), CopyError> {
     /// How often memory and progress are accounted for.
     const ROWS_PER_ACCOUNT: usize = 4096;
     let mut held = budget.hold();
@@ -139,7 +140,7 @@ pub async fn copy_range(
     }
     rows_copied.fetch_add((builder.rows() - accounted) as u64, Ordering::Relaxed);
     held.resize(builder.bytes())?;
-    Ok(builder)
+    Ok((builder, held))
 }
 
 /// Cuts the binary format into rows (PostgreSQL: COPY, Binary Format). PostgreSQL sends a row per message but does not

@@ -89,6 +89,8 @@ impl Replication {
     fn requeue(&self) {
         let shared = &self.shared;
         self.free(shared.mirror.recount());
+        // Others have been finished, or grown, since a copy began that still runs.
+        shared.budget.set_bytes_max(shared.mirror.room());
         let mut tables = shared.tables.lock();
         let statuses = shared.mirror.statuses();
         let mut forgotten = Vec::new();
@@ -289,7 +291,7 @@ impl Replication {
 
     /// Puts what was copied into the mirror, with all that the stream has brought meanwhile: on a thread that may be busy for long.
     async fn finish_copy(&self, copy: Option<CopyId>, copied: HandedOver) -> Result<Followed, UpstreamReason> {
-        let HandedOver { table, copied_at, insert_lsn, membership } = copied;
+        let HandedOver { table, copied_at, insert_lsn, membership, held } = copied;
         let given_up = || UpstreamReason::TableNotMirrored("its copy was given up".into());
         let copy = copy.ok_or_else(given_up)?;
         let rows = table.as_ref().map(|table| table.rows).map_err(TrackedBecause::clone);
@@ -299,6 +301,7 @@ impl Replication {
             Err(why) => shared.mirror.finish_tracked(copy, why, copied_at, insert_lsn),
         });
         finished.await.map_err(|_| given_up())??;
+        drop(held);
         Ok(Followed { rows, membership })
     }
 
