@@ -340,11 +340,17 @@ impl RelationLayout {
     /// altered. (Columns that are not mirrored may be missing: generated columns are not in the stream.)
     pub fn bind(&self, schema: &TableSchema) -> Result<Binding, String> {
         let mut columns = Vec::with_capacity(self.columns.len());
+        let mut last = None;
         for column in &self.columns {
             let number = schema.column(&column.name).ok_or_else(|| format!("new column \"{}\"", column.name))?;
             let known = &schema.columns[number];
             if (known.type_oid, known.own_typmod()) != (column.type_oid, column.typmod) {
                 return Err(format!("column \"{}\" has another type", column.name));
+            }
+            // Schema and layout (proto.c, logicalrep_write_attrs) are in the order of attnum: another one means that names have changed
+            // places.
+            if last.replace(number).is_some_and(|last| last >= number) {
+                return Err(format!("column \"{}\" is in another place", column.name));
             }
             columns.push(known.pg_type.map(|_| number));
         }

@@ -26,8 +26,8 @@ struct Row {
     note: Option<String>,
 }
 
-/// Layout of the tuples in the stream: another order than the schema's.
-const STREAM_COLUMNS: [(&str, u32); 4] = [("note", 25), ("secret", 9_999), ("id", 23), ("kind", 23)];
+/// Layout of the tuples in the stream: without a generated column, so that places are not the schema's.
+const STREAM_COLUMNS: [(&str, u32); 4] = [("id", 23), ("kind", 23), ("note", 25), ("secret", 9_999)];
 
 fn schema(oid: u32, identity: ReplicaIdentity) -> Arc<TableSchema> {
     let column = |number: usize, name: &str, type_oid: u32| ColumnSchema {
@@ -39,7 +39,8 @@ fn schema(oid: u32, identity: ReplicaIdentity) -> Arc<TableSchema> {
         not_null: false,
         collation: Collation::None,
     };
-    let columns = vec![column(1, "id", 23), column(2, "kind", 23), column(3, "secret", 9_999), column(4, "note", 25)];
+    let (id, kind, generated) = (column(1, "id", 23), column(2, "kind", 23), column(3, "generated", 9_998));
+    let columns = vec![id, kind, generated, column(4, "note", 25), column(5, "secret", 9_999)];
     let primary_key = match &identity {
         ReplicaIdentity::Key(key) => key.clone(),
         ReplicaIdentity::Full | ReplicaIdentity::Nothing => Vec::new(),
@@ -86,7 +87,7 @@ impl Wire {
 
     fn cells(&self) -> [Cell<'_>; 4] {
         let note = self.note.as_ref().map_or(Cell::Null, |note| Cell::Binary(note.as_bytes()));
-        [note, Cell::Text(b"hidden"), Cell::Binary(&self.id), Cell::Binary(&self.kind)]
+        [Cell::Binary(&self.id), Cell::Binary(&self.kind), note, Cell::Text(b"hidden")]
     }
 
     fn key_cells(&self, schema: &TableSchema) -> [Cell<'_>; 4] {
@@ -116,8 +117,8 @@ impl Stream<'_> {
         let (old_wire, new_wire) = (Wire::of(old), Wire::of(new));
         let mut cells = new_wire.cells();
         if note_is_unchanged {
-            cells[0] = Cell::Unchanged;
-            cells[1] = Cell::Unchanged;
+            cells[2] = Cell::Unchanged;
+            cells[3] = Cell::Unchanged;
         }
         let old_cells = match self.schema.identity {
             ReplicaIdentity::Full => Some((b'O', old_wire.cells())),
@@ -642,7 +643,7 @@ fn what_contradicts_the_mirror_poisons_the_table() {
         poisoned(missing)
     );
     let malformed = after(&schema, &one, |stream| {
-        let cells = [Cell::Null, Cell::Null, Cell::Binary(b"abc"), Cell::Binary(b"\0\0\0\0")];
+        let cells = [Cell::Binary(b"abc"), Cell::Binary(b"\0\0\0\0"), Cell::Null, Cell::Null];
         stream.messages.push(encoder::insert(7, &cells));
     });
     assert!(matches!(malformed, Err(TableState::Poisoned(_))), "{malformed:?}");
@@ -677,9 +678,10 @@ fn a_poisoned_table_says_why_and_is_mirrored_again_after_a_new_copy() {
 #[test]
 fn a_changed_layout_poisons_the_table() {
     let schema = schema(7, by_id());
-    let altered: [(&str, &[(bool, &str, u32, i32)], u8); 5] = [
+    let altered: [(&str, &[(bool, &str, u32, i32)], u8); 6] = [
         ("new column \"extra\"", &[(true, "id", 23, -1), (false, "extra", 23, -1)], b'd'),
         ("column \"id\" has another type", &[(true, "id", 20, -1)], b'd'),
+        ("column \"id\" is in another place", &[(false, "kind", 23, -1), (true, "id", 23, -1)], b'd'),
         ("column \"note\" is gone", &[(true, "id", 23, -1), (false, "kind", 23, -1)], b'd'),
         ("another replica identity", &[(true, "id", 23, -1), (true, "kind", 23, -1), (false, "note", 25, -1)], b'd'),
         ("another replica identity", &[(true, "id", 23, -1), (true, "kind", 23, -1), (true, "note", 25, -1)], b'f'),
