@@ -36,6 +36,8 @@ SELECT id, t ~ '(?:a|b)+c', v !~ '(?:a|b)+c' FROM lines ORDER BY id;
 SELECT id, t ~ '^\^caret\$$', v !~ '^\^caret\$$' FROM lines ORDER BY id;
 SELECT id, t ~ '\(30\)', v !~ '\(30\)' FROM lines ORDER BY id;
 SELECT id, t ~ '[[:upper:]][[:digit:]]', v !~ '[[:upper:]][[:digit:]]' FROM lines ORDER BY id;
+SELECT id, t ~ '[[:punct:]]', v !~ '[[:punct:]]' FROM lines WHERE t || v !~ '[$+<=>^`|~]' ORDER BY id;
+-- relay: by some collations only
 SELECT id, t ~ '[[:punct:]]', v !~ '[[:punct:]]' FROM lines ORDER BY id;
 SELECT id, t ~ '\D{3}', v !~ '\D{3}' FROM lines ORDER BY id;
 SELECT id, t ~ '\S+\s\S+', v !~ '\S+\s\S+' FROM lines ORDER BY id;
@@ -119,3 +121,7 @@ SELECT u ~ '\w$' FROM lines ORDER BY id;
 SELECT regexp_replace(t, 'HELLO', 'x', 'gi') FROM lines ORDER BY id;
 -- relay: matches of nothing
 SELECT regexp_replace(t, 'x*', '-', 'g') FROM lines ORDER BY id;
+-- relay
+SELECT id, t ~ '[\w-.]+' FROM lines ORDER BY id;
+-- relay
+SELECT id FROM lines WHERE t ~ '[[:alpha:]-z]' ORDER BY id;

@@ -53,7 +53,7 @@ SELECT {d}::date::timestamp, {d}::date::timestamptz, {d}::date::text;
 SELECT {ts}::timestamp::date, {ts}::timestamp::time, {ts}::timestamp::timestamptz, {ts}::timestamp::text, {ts}::timestamp(0), {ts}::timestamp::timestamp(3);
 SELECT {tz}::timestamptz::date, {tz}::timestamptz::time, {tz}::timestamptz::timestamp, {tz}::timestamptz::text, {tz}::timestamptz(2);
 SELECT {t}::time::text, {t}::time::interval, {t}::time(1), {i}::interval::time, {i}::interval::text;
-let pattern = YYYY-MM-DD HH24:MI:SS ;; Mon DD, YYYY ;; FMMonth FMDD ;; Day Dy D ID ;; IYYY-IW ;; Q ;; HH12 AM ;; MS US ;; DDD J ;; WW W ;; CC ;; YY Y ;; TZ OF ;; "text" YYYY ;; DDth ;; SSSS ;; month MON ;; RM
+let pattern = YYYY-MM-DD HH24:MI:SS ;; FM ;; "" ;; TZHTH TZMth ;; OFth ;; Mon DD, YYYY ;; FMMonth FMDD ;; Day Dy D ID ;; IYYY-IW ;; Q ;; HH12 AM ;; MS US ;; DDD J ;; WW W ;; CC ;; YY Y ;; TZ OF ;; "text" YYYY ;; DDth ;; SSSS ;; month MON ;; RM
 SELECT to_char({ts}::timestamp, '{pattern}');
 SELECT to_char({tz}::timestamptz, '{pattern}');
 SELECT to_char({d}::date, '{pattern}');
@@ -120,7 +120,7 @@ SELECT ('10:00'::time, {clock}::time) OVERLAPS ({clock}::time, '12:00'::time);
 SELECT overlaps('10:00'::time, '11:00', '10:30', '12:00');
 SELECT ('2024-01-01'::timestamp, '1 day'::interval) OVERLAPS ('2024-01-01 12:00'::timestamp, '1 hour'::interval);
 let length = '1 day 02:03:04.567891' ;; '-25:06:07.5' ;; '100 hours' ;; '-1 year -2 mons +3 days -00:00:00.25' ;; '13 months 40 days 12:00' ;; '0' ;; '-00:30' ;; '-12:00' ;; NULL
-let pieces = HH24:MI:SS ;; HH12:MI:SS.MS AM ;; FMHH24"h "FMMI"m "SS"s" ;; DD HH24 ;; YYYY MM DD ;; FMYYYY-FMMM-FMDD ;; DDD SSSS ;; US FF1 FF3 ms ;; hh:mi p.m. ;; text ;; Mon ;; Q ;; TZ ;; DDth ;; Day ;; J
+let pieces = HH24:MI:SS ;; "" ;; fm ;; HH12:MI:SS.MS AM ;; FMHH24"h "FMMI"m "SS"s" ;; DD HH24 ;; YYYY MM DD ;; FMYYYY-FMMM-FMDD ;; DDD SSSS ;; US FF1 FF3 ms ;; hh:mi p.m. ;; text ;; Mon ;; Q ;; TZ ;; DDth ;; Day ;; J
 SELECT to_char({length}::interval, '{pieces}');
 SELECT to_char({length}::interval, ''), to_char({length}::interval, NULL);
 SELECT to_char(tz - '2024-01-01', 'HH24:MI'), to_char(i, 'DD "days" HH24:MI:SS') FROM times WHERE id IN (1, 2, 3) ORDER BY id;

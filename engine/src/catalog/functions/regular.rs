@@ -38,13 +38,21 @@ const COLOURS_MIN: usize = 8;
 struct Compiled {
     regex: Regex,
     needs_ascii: bool,
+    /// See [`Reader::disputed`].
+    disputed: &'static [u8],
     /// What is matched is what PostgreSQL would match.
     is_determined: bool,
 }
 
 impl Compiled {
     fn check(&self, text: &str) -> Result<(), EvalError> {
-        if self.needs_ascii && !text.is_ascii() { Err(beyond("class or case of letters beyond ASCII")) } else { Ok(()) }
+        if self.needs_ascii && !text.is_ascii() {
+            return Err(beyond("class or case of letters beyond ASCII"));
+        }
+        if !self.disputed.is_empty() && text.bytes().any(|byte| self.disputed.contains(&byte)) {
+            return Err(beyond("a character that is in a class by some collations only"));
+        }
+        Ok(())
     }
 }
 
@@ -92,6 +100,7 @@ fn compile(pattern: &str, ignores_case: bool) -> Result<Compiled, EvalError> {
     Ok(Compiled {
         regex,
         needs_ascii: reader.needs_ascii || ignores_case,
+        disputed: reader.disputed,
         is_determined: reader.quantifiers <= 1
             && !reader.has_alternatives
             && !reader.repeats_group
@@ -105,6 +114,8 @@ struct Reader<'p> {
     /// For the crate.
     written: String,
     needs_ascii: bool,
+    /// ASCII characters that ICU puts into other classes than C libraries do (regc_pg_locale.c: pg_wc_isspace, pg_wc_ispunct).
+    disputed: &'static [u8],
     has_alternatives: bool,
     repeats_group: bool,
     quantifiers: usize,
@@ -278,6 +289,9 @@ impl Reader<'_> {
             _ => return None,
         };
         self.needs_ascii = true;
+        if matches!(name, 's' | 'S') {
+            self.dispute(DISPUTED_SPACES);
+        }
         Some(class)
     }
 
@@ -293,6 +307,7 @@ impl Reader<'_> {
                 ']' if !is_first => break,
                 '[' if self.rest.starts_with([':', '.', '=']) => {
                     set.push_str(self.named_class()?);
+                    self.no_range_from_class()?;
                     is_first = false;
                     continue;
                 }
@@ -300,6 +315,7 @@ impl Reader<'_> {
                     let escaped = self.next().ok_or_else(|| beyond("end in a backslash"))?;
                     if matches!(escaped, 'd' | 's' | 'w') {
                         set.push_str(self.class(escaped).unwrap_or_default());
+                        self.no_range_from_class()?;
                         is_first = false;
                         continue;
                     }
@@ -327,6 +343,15 @@ impl Reader<'_> {
         Ok(set)
     }
 
+    /// A class begins no range: a hyphen behind it is literal only at the end (regc_lex.c, regcomp.c brackpart).
+    fn no_range_from_class(&self) -> Result<(), EvalError> {
+        if self.rest.starts_with('-') && !self.rest.starts_with("-]") { Err(beyond("range")) } else { Ok(()) }
+    }
+
+    fn dispute(&mut self, characters: &'static [u8]) {
+        self.disputed = if self.disputed.is_empty() || self.disputed == characters { characters } else { DISPUTED };
+    }
+
     /// After `[`: `:name:]`.
     fn named_class(&mut self) -> Result<&'static str, EvalError> {
         let known = [
@@ -340,9 +365,20 @@ impl Reader<'_> {
         ];
         self.needs_ascii = true;
         let found = known.into_iter().find(|(name, _)| self.accept(name));
+        match found {
+            Some((":space:]", _)) => self.dispute(DISPUTED_SPACES),
+            Some((":punct:]", _)) => self.dispute(DISPUTED_SYMBOLS),
+            _ => {}
+        }
         found.map(|(_, set)| set).ok_or_else(|| beyond("class of characters"))
     }
 }
+
+/// ICU: white space.
+const DISPUTED_SPACES: &[u8] = b"\x1c\x1d\x1e\x1f";
+/// ICU: symbols, not punctuation.
+const DISPUTED_SYMBOLS: &[u8] = b"$+<=>^`|~";
+const DISPUTED: &[u8] = b"\x1c\x1d\x1e\x1f$+<=>^`|~";
 
 /// The character that an escape stands for; letters and digits have meanings of their own.
 fn escape(escaped: char) -> Result<char, EvalError> {
@@ -480,6 +516,21 @@ mod tests {
             assert!(compile(pattern, false).is_err(), "{pattern}");
         }
         assert!(compile("é", true).is_err());
+        for pattern in ["[\\w-.]", "[[:alpha:]-z]", "[^\\d-x]"] {
+            assert!(compile(pattern, false).is_err(), "{pattern}");
+        }
+        assert!(compile("[\\w-]", false).is_ok());
+    }
+
+    #[test]
+    fn what_collations_class_otherwise_is_refused() {
+        let cases = [("\\s", "a\x1c"), ("[^[:space:]]", "\x1f"), ("[[:punct:]]", "a$b"), ("[[:punct:]\\s]", "a^")];
+        for (pattern, text) in cases {
+            let compiled = compile(pattern, false).unwrap();
+            assert!(compiled.check(text).is_err(), "{pattern}");
+            assert!(compiled.check("a. b").is_ok(), "{pattern}");
+        }
+        assert!(compile("\\w", false).unwrap().check("a$b\x1c").is_ok());
     }
 
     #[test]

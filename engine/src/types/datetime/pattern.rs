@@ -16,6 +16,7 @@ use crate::types::Interval;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     nodes: Vec<Node>,
+    is_empty: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,11 +248,12 @@ impl Pattern {
         if !literal.is_empty() {
             nodes.push(Node::Literal(literal));
         }
-        Ok(Self { nodes })
+        Ok(Self { nodes, is_empty: text.is_empty() })
     }
 
+    /// Of no characters at all; one that writes nothing (`FM`, `""`) is another (formatting.c, timestamp_to_char).
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.is_empty
     }
 
     /// to_char of a finite local time; its zone is written as nothing.
@@ -304,6 +306,10 @@ impl Pattern {
                     let start = out.len();
                     moment.write(*field, *is_filled, out);
                     if let Some(case) = ordinal {
+                        // Zones have no ordinals, but a digit at the end.
+                        if matches!(field, Field::ZoneHour | Field::ZoneMinute | Field::ZoneOffset) {
+                            return Err(REFUSED);
+                        }
                         if !out.last().is_some_and(u8::is_ascii_digit) {
                             return Err(REFUSED);
                         }
