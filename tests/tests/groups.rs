@@ -434,6 +434,30 @@ fn a_changed_table_makes_upstream_judge_a_prepared_statement() {
     }
 }
 
+/// Made while a temporary table had the name, a statement was executed here, on the table behind it, once that one was gone.
+#[test]
+fn a_statement_of_a_temporary_table_stays_upstreams() {
+    const TEXT: &str = "SELECT * FROM t WHERE id = $1";
+    let mut pair = Pair::start();
+    let plain = [parse("", TEXT), bind("", "", &[Some("1")], 0), describe('P', ""), execute("", 0), sync()];
+    pair.agree("the table itself", &[burst(6, &plain)]);
+    let script = [
+        burst(2, &[query("CREATE TEMP TABLE t (id int, v text, extra int)")]),
+        burst(4, &[parse("s", TEXT), describe('S', "s"), sync()]),
+        burst(2, &[query("DROP TABLE pg_temp.t")]),
+    ];
+    // Each session has a table of its own, with a number of its own.
+    let expected = tags(&play(&mut pair.upstream, &script));
+    assert_eq!(tags(&play(&mut pair.freshet, &script)), expected);
+    let run = [burst(2, &[bind("", "s", &[Some("1")], 0), execute("", 0), sync()])];
+    for _ in 0..5 {
+        let expected = play(&mut pair.upstream, &run);
+        assert_eq!(tags(&expected), "EZ", "cached plan must not change result type");
+        assert_same(&play(&mut pair.freshet, &run), &expected);
+        pair.agree("the table itself", &[burst(6, &plain)]);
+    }
+}
+
 /// PostgreSQL analyses a statement again where the search path is another one, and keeps its parameters' types.
 #[test]
 fn another_search_path_makes_upstream_judge_a_prepared_statement() {

@@ -264,7 +264,7 @@ pub struct PreparedStatement {
     /// The settings at its Parse, which folded its literals; None: not certain then.
     pub settings: Option<SettingsId>,
     /// The version of the catalog that its description is of. Under another one, upstream must be asked whether it still is
-    /// (PostgreSQL: "cached plan must not change result type").
+    /// (PostgreSQL: "cached plan must not change result type"). 0: a name in it may have been a temporary table's.
     pub catalog: AtomicU64,
     /// Likewise [`SessionSettings::path`]; 0: not certain. PostgreSQL analyses a statement anew under another search path.
     pub path: AtomicU64,

@@ -9,11 +9,11 @@ use crate::session::control;
 use crate::session::effect::{Effect, Judged, Written, drops_all_statements, makes_statement, worst};
 use crate::session::intercept;
 use crate::session::machine::{
-    CopyIn, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
-    WatchedPortal,
+    CopyIn, Expected, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch,
+    WatchEnd, WatchedPortal,
 };
 use crate::session::state::{Isolation, Transaction};
-use crate::wire::extended::{Bind, Execute, Parse, Target};
+use crate::wire::extended::{Bind, Execute, Parse, Target, oids};
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
 use crate::wire::query::{TransactionStatus, query};
 
@@ -549,16 +549,17 @@ impl Machine {
         written: Written,
     ) -> Arc<PreparedStatement> {
         self.next_statement += 1;
-        let is_plain = !self.tracker.may_have_temporary_objects()
-            && worst(&[self.transaction_effect, self.unit_effect]) != Effect::Opaque;
+        let is_plain = self.means_what_is_mirrored();
+        let path = self.state.settings.as_ref().map_or(0, |settings| settings.path);
         Arc::new(PreparedStatement {
             id: self.next_statement,
             sql: parse.sql.into(),
             parameter_types: parse.parameter_types.into(),
             settings: self.state.settings.as_ref().map(|settings| settings.id),
-            catalog: AtomicU64::new(self.state.catalog_version),
-            path: AtomicU64::new(self.state.settings.as_ref().map_or(0, |settings| settings.path)),
-            inferred: OnceLock::new(),
+            catalog: AtomicU64::new(if is_plain { self.state.catalog_version } else { 0 }),
+            path: AtomicU64::new(if is_plain { path } else { 0 }),
+            // What upstream has inferred from a temporary table is not known here.
+            inferred: if is_plain { OnceLock::new() } else { OnceLock::from(declared_types(parse)) },
             typed_under: if is_plain { self.state.catalog_version } else { 0 },
             judged_under: self.judging_catalog(),
             effect,
@@ -566,6 +567,18 @@ impl Machine {
             written,
             text_number: AtomicU64::new(0),
         })
+    }
+
+    /// Names in a text that upstream reads now are not those of temporary objects.
+    fn means_what_is_mirrored(&self) -> bool {
+        let is_opaque = |entry: &Expected| {
+            matches!(entry.kind, ExpectedKind::Query(Effect::Opaque) | ExpectedKind::Sync(Effect::Opaque))
+        };
+        // What is under way has made the settings uncertain.
+        let may_come = self.state.settings.is_none() && self.expected.iter().any(is_opaque);
+        !may_come
+            && !self.tracker.may_have_temporary_objects()
+            && worst(&[self.transaction_effect, self.unit_effect]) != Effect::Opaque
     }
 
     fn note_bind(&mut self, body: &[u8], is_whole: bool) {
@@ -731,6 +744,11 @@ impl Machine {
         self.scanned -= self.taken;
         self.taken = 0;
     }
+}
+
+/// The parameters' types as far as the client has declared them, 0 for others.
+fn declared_types(parse: &Parse<'_>) -> Box<[u32]> {
+    oids(parse.parameter_types).collect()
 }
 
 /// Whether a Parse or Bind is well-formed as far as it takes effect before upstream may refuse it.

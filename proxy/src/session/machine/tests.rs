@@ -397,6 +397,29 @@ fn probed(interner: &Interner) -> Machine {
     machine
 }
 
+/// A statement made while a temporary table had one of its names was executed by the mirrored table of that name later.
+#[test]
+fn a_statement_made_beside_temporary_objects_is_of_no_catalog() {
+    let mut machine = probed(&Interner::default());
+    machine.state.catalog_version = 7;
+    let catalog = |machine: &Machine, name: &[u8]| {
+        let statement = machine.prepared(name).expect("prepared");
+        statement.catalog.load(std::sync::atomic::Ordering::Relaxed)
+    };
+    relayed(&mut machine, &[parse("before", "SELECT * FROM t WHERE a = $1"), SYNC.to_vec()].concat());
+    upstream_says(&mut machine, &[PARSE_COMPLETE, &ready(b'I')]);
+    assert_eq!(catalog(&machine, b"before"), 7);
+    relayed(&mut machine, &sql("CREATE TEMP TABLE t (a int)"));
+    relayed(&mut machine, &[parse("behind", "SELECT * FROM t WHERE a = $1"), SYNC.to_vec()].concat());
+    assert_eq!(catalog(&machine, b"behind"), 0, "it may be there already");
+    upstream_says(&mut machine, &[&complete(), &ready(b'I'), PARSE_COMPLETE, &ready(b'I')]);
+    relayed(&mut machine, &[parse("after", "SELECT * FROM t WHERE a = $1"), SYNC.to_vec()].concat());
+    upstream_says(&mut machine, &[PARSE_COMPLETE, &ready(b'I')]);
+    assert_eq!(catalog(&machine, b"after"), 0);
+    let after = machine.prepared(b"after").expect("prepared");
+    assert!(after.inferred.get().is_some_and(|types| types.is_empty()), "no plan with a parameter has these types");
+}
+
 #[test]
 fn settings_are_uncertain_after_what_may_change_them() {
     let interner = Interner::default();
