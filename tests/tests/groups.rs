@@ -458,6 +458,39 @@ fn a_statement_of_a_temporary_table_stays_upstreams() {
     }
 }
 
+/// PostgreSQL analyses a statement again when its table has changed, and reads its literals by the settings of then: here they
+/// were taken to be read as at first.
+#[test]
+fn a_statement_is_read_by_the_settings_of_its_last_analysis() {
+    const TEXT: &str = "SELECT count(*) FROM u WHERE d = '01/02/2024'";
+    let mut pair = Pair::start();
+    pair.upstream.query("CREATE TABLE u (id int PRIMARY KEY, d date)");
+    pair.upstream.query("INSERT INTO u VALUES (1, '2024-01-02'), (2, '2024-02-01'), (3, '2024-02-01')");
+    let set = |pair: &mut Pair, order: &str| {
+        let text = format!("SET DateStyle = 'ISO, {order}'");
+        assert_eq!(tags(&pair.freshet.query(&text)), tags(&pair.upstream.query(&text)));
+    };
+    let prepare = [burst(2, &[parse("s", TEXT), sync()])];
+    let run = [burst(4, &[bind("", "s", &[], 0), execute("", 0), sync()])];
+    let count = |messages: &[Message]| rows(messages)[0][0].clone();
+    set(&mut pair, "MDY");
+    pair.agree("the text", &[burst(4, &[query(TEXT)])]);
+    assert_eq!(play(&mut pair.freshet, &prepare), play(&mut pair.upstream, &prepare));
+    pair.agree("as it was parsed", &run);
+    set(&mut pair, "DMY");
+    pair.upstream.query("ALTER TABLE u ADD COLUMN x int");
+    let expected = play(&mut pair.upstream, &run);
+    assert_eq!(count(&expected).as_deref(), Some("2"), "the first of February");
+    assert_eq!(play(&mut pair.freshet, &run), expected);
+    set(&mut pair, "MDY");
+    let expected = play(&mut pair.upstream, &run);
+    assert_eq!(count(&expected).as_deref(), Some("2"), "still");
+    for _ in 0..10 {
+        assert_eq!(play(&mut pair.freshet, &run), expected);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// PostgreSQL analyses a statement again where the search path is another one, and keeps its parameters' types.
 #[test]
 fn another_search_path_makes_upstream_judge_a_prepared_statement() {

@@ -762,7 +762,11 @@ fn keeps_types(statement: &PreparedStatement, plan: &Plan) -> bool {
 
 /// PostgreSQL folds literals when it parses: whether that happened under today's settings.
 fn is_parsed_under(unit: &Unit<'_>, settings: &SessionSettings) -> bool {
-    unit.prepared.is_none_or(|prepared| prepared.settings == Some(settings.id))
+    unit.prepared.is_none_or(|prepared| is_read_by(prepared, settings))
+}
+
+fn is_read_by(statement: &PreparedStatement, settings: &SessionSettings) -> bool {
+    statement.settings.load(Relaxed) == settings.id.0
 }
 
 pub(super) fn local_error(error: EvalError) -> UpstreamReason {

@@ -18,7 +18,7 @@ use crate::session::buffer::OutBuffer;
 use crate::session::local::kept::is_confirmed;
 use crate::session::local::moment::Moments;
 use crate::session::local::recent::{FRAMES_BYTES_MAX, Place, Recents, Table, Wanted};
-use crate::session::local::{Local, LocalAnswerer, is_described};
+use crate::session::local::{Local, LocalAnswerer, is_described, is_read_by};
 use crate::session::machine::local::write_reply;
 use crate::session::settings::SessionSettings;
 use crate::statistics::{Answered, ShapeStatistics};
@@ -147,7 +147,7 @@ fn find<'a>(
     // As for any kept reply (`kept::is_of_use`); that it has the columns asked for was seen when it was found first.
     let is_of_use = unit.statement.is_none_or(|statement| {
         is_described(statement, kept.catalog_version, settings)
-            && (!kept.folds_settings || statement.settings == Some(settings.id))
+            && (!kept.folds_settings || is_read_by(statement, settings))
     });
     is_of_use.then_some(place)
 }

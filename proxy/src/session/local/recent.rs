@@ -338,7 +338,7 @@ mod tests {
             id: 1,
             sql: sql.into(),
             parameter_types: types.into(),
-            settings: None,
+            settings: AtomicU64::new(0),
             catalog: AtomicU64::new(0),
             path: AtomicU64::new(0),
             inferred: std::sync::OnceLock::new(),

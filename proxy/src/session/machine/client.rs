@@ -1,6 +1,7 @@
 //! The client's messages: held while they may become a unit that is answered locally, else forwarded as they come.
 
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
@@ -466,6 +467,9 @@ impl Machine {
                     Some(Target::Statement(name)) => self.restore_statement(name),
                     Some(Target::Portal(_)) | None => {}
                 }
+                if let Some(Target::Statement(name)) = Target::view(body) {
+                    self.note_analysis(name);
+                }
                 self.expect(ExpectedKind::Describe);
             }
             b'E' => {
@@ -555,7 +559,7 @@ impl Machine {
             id: self.next_statement,
             sql: parse.sql.into(),
             parameter_types: parse.parameter_types.into(),
-            settings: self.state.settings.as_ref().map(|settings| settings.id),
+            settings: AtomicU64::new(self.settings_number()),
             catalog: AtomicU64::new(if is_plain { self.state.catalog_version } else { 0 }),
             path: AtomicU64::new(if is_plain { path } else { 0 }),
             // What upstream has inferred from a temporary table is not known here.
@@ -599,6 +603,7 @@ impl Machine {
             self.restore_statement(statement);
             self.statements.get(statement).map(|named| Arc::clone(&named.statement))
         };
+        self.note_analysis(statement);
         let known = known.filter(|statement| self.is_as_judged(statement));
         let effect = known.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
         let bind = if is_whole { Bind::view(body) } else { None };
@@ -622,6 +627,19 @@ impl Machine {
         self.apply_effect(effect, sql, false);
         self.unit_effect = worst(&[self.unit_effect, effect]);
         self.expect(ExpectedKind::Bind);
+    }
+
+    /// Upstream may analyse the statement again, and by the settings of now.
+    fn note_analysis(&self, name: &[u8]) {
+        let now = self.settings_number();
+        if let Some(statement) = self.prepared(name).filter(|statement| statement.settings.load(Relaxed) != now) {
+            statement.settings.store(0, Relaxed);
+        }
+    }
+
+    /// 0: not certain.
+    pub(super) fn settings_number(&self) -> u64 {
+        self.state.settings.as_ref().map_or(0, |settings| settings.id.0)
     }
 
     /// Remembers what executing the portal will change.

@@ -273,7 +273,7 @@ impl Machine {
     fn is_unnamed_already(&self, frame: &[u8]) -> bool {
         let Unnamed::Local { statement, parse } = &self.unnamed else { return false };
         *parse == frame
-            && statement.settings == self.state.settings.as_ref().map(|settings| settings.id)
+            && statement.settings.load(Relaxed) == self.settings_number()
             && statement.catalog.load(Relaxed) == self.state.catalog_version
     }
 

@@ -420,6 +420,28 @@ fn a_statement_made_beside_temporary_objects_is_of_no_catalog() {
     assert!(after.inferred.get().is_some_and(|types| types.is_empty()), "no plan with a parameter has these types");
 }
 
+/// Upstream analyses a statement again when a table has changed, by the settings of then, and keeps that.
+#[test]
+fn a_statement_that_was_bound_under_other_settings_is_of_none() {
+    let settings = |machine: &Machine, name: &[u8]| {
+        machine.prepared(name).map(|statement| statement.settings.load(std::sync::atomic::Ordering::Relaxed))
+    };
+    for use_of_it in [bind("a"), message(b'D', b"Sa\0")] {
+        let interner = Interner::default();
+        let mut machine = probed(&interner);
+        let first = machine.settings_number();
+        relayed(&mut machine, &[parse("a", "SELECT 1"), parse("b", "SELECT 1"), bind("a"), SYNC.to_vec()].concat());
+        upstream_says(&mut machine, &[PARSE_COMPLETE, PARSE_COMPLETE, BIND_COMPLETE, &ready(b'I')]);
+        assert_eq!(settings(&machine, b"a"), Some(first));
+        relayed(&mut machine, &sql("SET extra_float_digits = 0"));
+        upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
+        machine.state.settings = machine.tracker.settings(&interner, 0);
+        relayed(&mut machine, &[use_of_it, SYNC.to_vec()].concat());
+        assert_ne!(machine.settings_number(), first);
+        assert_eq!((settings(&machine, b"a"), settings(&machine, b"b")), (Some(0), Some(first)));
+    }
+}
+
 #[test]
 fn settings_are_uncertain_after_what_may_change_them() {
     let interner = Interner::default();
