@@ -229,6 +229,47 @@ fn statements_name_portals_and_notifications_come_before_the_end_of_a_unit() {
     pair.agree("no longer listening", &[burst(4, &[query("SELECT count(*) FROM t")])]);
 }
 
+/// A loop as pgjdbc's with a fetch size, that writes what it has read: any text that was not known made upstream run the query again,
+/// over what was written, and skip as many rows as had been fetched.
+#[test]
+fn a_fetch_loop_that_writes_sees_what_was_there_at_bind() {
+    let mut pair = Pair::start();
+    let open = [parse("", ORDERED), bind("C_1", "", &[], 0), describe('P', "C_1"), execute("C_1", 2), sync()];
+    pair.agree("a portal", &[burst(7, &open)]);
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        burst(7, &open),
+        burst(2, &[query("DELETE FROM t WHERE id <= 2")]),
+        burst(2, &[query("DO $$ BEGIN END $$")]),
+        burst(4, &[execute("C_1", 2), sync()]),
+        burst(2, &[query("DELETE FROM t WHERE id <= 4")]),
+        burst(2, &[query("CREATE TABLE other (a int)")]),
+        burst(4, &[execute("C_1", 2), sync()]),
+        // Refused while a portal reads it.
+        burst(2, &[query("ALTER TABLE t ADD COLUMN w int")]),
+        burst(2, &[execute("C_1", 2), sync()]),
+        burst(2, &[query("ROLLBACK")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
+    // psqlODBC: the next cursor does not move the one before.
+    let declare = |name: &str| format!("declare \"{name}\" cursor for {ORDERED};fetch 2 in \"{name}\"");
+    pair.agree(
+        "a cursor",
+        &[burst(7, &[query(&format!("BEGIN;{}", declare("SQL_CUR1")))]), burst(2, &[query("ROLLBACK")])],
+    );
+    let script = [
+        burst(7, &[query(&format!("BEGIN;{}", declare("SQL_CUR1")))]),
+        burst(2, &[query("DELETE FROM t WHERE id <= 2")]),
+        burst(6, &[query(&declare("SQL_CUR2"))]),
+        burst(5, &[query("fetch 2 in \"SQL_CUR1\"")]),
+        burst(5, &[query("fetch 2 in \"SQL_CUR2\"")]),
+        burst(2, &[query("ROLLBACK")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
+}
+
 /// Equal, errors by their code: what PostgreSQL says beside it names its source files.
 fn assert_same(got: &[Message], expected: &[Message]) {
     assert_eq!(tags(got), tags(expected));

@@ -33,6 +33,33 @@ pub(super) fn is_mentioned(sql: &[u8]) -> bool {
     sql.windows(PREFIX.len()).any(|window| window == PREFIX.as_bytes())
 }
 
+/// Whether a text has this name as a word, in a literal or not. A name that may be written in several ways is taken to be there.
+pub(super) fn names(text: &[u8], name: &[u8]) -> bool {
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+    if name.is_empty() {
+        return false;
+    }
+    if name.len() > lexer::NAME_BYTES_MAX || !name.iter().all(is_of_word) {
+        return true;
+    }
+    let is_alone = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        !before.is_some_and(is_of_word) && !text.get(at + name.len()).is_some_and(is_of_word)
+    };
+    text.windows(name.len()).enumerate().any(|(at, window)| window.eq_ignore_ascii_case(name) && is_alone(at))
+}
+
+/// Whether a text closes every cursor, whatever its name.
+pub(super) fn closes_all(sql: &[u8]) -> bool {
+    let has = |word: &[u8]| sql.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    if !has(b"close") && !has(b"discard") {
+        return false;
+    }
+    let tokens = std::str::from_utf8(sql).ok().and_then(|sql| lexer::tokens(sql).ok()).unwrap_or_default();
+    let closes = |token: &Token<'_>| token.is_word("close") || token.is_word("discard");
+    tokens.windows(2).any(|pair| closes(&pair[0]) && pair[1].is_word("all"))
+}
+
 /// Reads one statement; None if it is none of these forms exactly.
 pub(super) fn read(sql: &[u8]) -> Option<CursorStatement<'_>> {
     if !is_mentioned(sql) {
@@ -113,6 +140,28 @@ impl StripWord for &[Token<'_>] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_words() {
+        for text in ["fetch 1 in C_1", "C_1", "select f('c_1')", "close \"C_1\";"] {
+            assert!(names(text.as_bytes(), b"C_1"), "{text}");
+        }
+        for text in ["", "C_", "fetch 1 in C_11", "fetch 1 in aC_1", "fetch 1 in C_1_", "fetch 1 in éC_1"] {
+            assert!(!names(text.as_bytes(), b"C_1"), "{text}");
+        }
+        assert!(names(b"fetch 1 in x", b"a name"), "it may be written with escapes");
+        assert!(!names(b"fetch 1 in x", b""));
+    }
+
+    #[test]
+    fn all_cursors_are_closed_by_few_texts() {
+        for text in ["close all", "SELECT 1; CLOSE /* */ ALL;", "discard all"] {
+            assert!(closes_all(text.as_bytes()), "{text}");
+        }
+        for text in ["close a", "select closed from small", "select 'close all'", "discard plans", "select all"] {
+            assert!(!closes_all(text.as_bytes()), "{text}");
+        }
+    }
 
     #[test]
     fn only_the_drivers_own_forms_are_read() {

@@ -301,13 +301,14 @@ impl Machine {
     /// failed, or they would be neither here nor there.
     fn wants_portals(&self, tag: u8, frame: &[u8]) -> bool {
         let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
-        let sql = match tag {
-            _ if self.portals.is_empty() || self.is_skipping => return false,
-            b'Q' => query(body),
-            b'P' => Parse::view(body).map(|parse| parse.sql),
+        let text = match tag {
+            _ if self.is_skipping || !self.may_restore_portals() => return false,
+            b'Q' => query(body).unwrap_or(body),
+            b'P' => Parse::view(body).map_or(body, |parse| parse.sql),
             _ => return false,
         };
-        sql.is_none_or(|sql| self.restores_portals(sql, worst(&self.judge(sql).effects)))
+        let effect = worst(&self.judge(text).effects);
+        self.portals.any(|name, portal| portal.is_meant(name, text, effect))
     }
 
     /// Forwards what is held, without waiting for the rest of the unit.
@@ -438,7 +439,8 @@ impl Machine {
                 effects.iter().for_each(|effect| self.apply_effect(*effect, sql, true));
                 // Extended messages without a Sync are of the same transaction: it ends them, too.
                 let effect = worst(&[worst(&effects), self.unit_effect]);
-                self.restore_portals(body, worst(&effects), true);
+                let (text, own) = (query(body).unwrap_or(body), worst(&effects));
+                self.restore_portals(|name, portal| portal.is_meant(name, text, own), true);
                 let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
                 self.unit_effect = Effect::Neutral;
                 self.is_unsynced = false;
@@ -514,7 +516,9 @@ impl Machine {
             // Refused before it has any effect.
             return self.expect(ExpectedKind::Parse(Some(Box::default())));
         }
-        self.restore_portals(body, statement.as_ref().map_or(Effect::Opaque, |statement| statement.effect), false);
+        let text = Parse::view(body).map_or(body, |parse| parse.sql);
+        let effect = statement.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
+        self.restore_portals(|name, portal| portal.is_meant(name, text, effect), false);
         if name.is_empty() {
             let before = std::mem::replace(&mut self.unnamed, Unnamed::Upstream(statement));
             return self.expect_with(ExpectedKind::Parse(None), None, Some(Undo::Unnamed(before)));

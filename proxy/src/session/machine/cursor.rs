@@ -6,7 +6,10 @@ use crate::session::answer::Reply;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{ExpectedKind, Machine};
 use crate::session::{control, cursor};
-use crate::wire::query::{TransactionStatus, write_command_complete, write_query};
+use crate::wire::query::{TransactionStatus, query, write_command_complete, write_query};
+
+/// The view of them all.
+const SHOWS_ALL: &[u8] = b"pg_cursors";
 
 /// One cursor.
 #[derive(Debug)]
@@ -43,6 +46,13 @@ impl Cursors {
 
     pub(super) fn clear(&mut self) {
         self.by_name.clear();
+    }
+
+    /// Forgets those that upstream is to have instead.
+    fn take(&mut self, is_wanted: impl Fn(&str, &Cursor) -> bool) -> Vec<(Box<str>, Cursor)> {
+        let wanted = self.by_name.iter().filter(|(name, cursor)| is_wanted(name, cursor));
+        let names: Vec<Box<str>> = wanted.map(|(name, _)| name.clone()).collect();
+        names.iter().filter_map(|name| self.by_name.remove_entry(name)).collect()
     }
 
     /// The transaction is over (PostgreSQL: PreCommit_Portals, AtAbort_Portals): those WITH HOLD outlive their commit.
@@ -96,24 +106,26 @@ impl Machine {
         self.to_client.write(|out| write_command_complete(out, "CLOSE CURSOR"));
     }
 
-    /// Before a text goes upstream: it may name cursors that live here, or close them all.
-    pub(super) fn mind_cursors(&mut self, text: &[u8]) {
+    /// Before a Query goes upstream: it may name cursors that live here, or close them all.
+    pub(super) fn mind_cursors(&mut self, body: &[u8]) {
         // A failed block takes nothing but its end.
         if self.cursors.is_empty() || self.state.status == TransactionStatus::Failed {
             return;
         }
-        let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
-        if cursor::is_mentioned(text) || has(b"pg_cursors") {
-            self.restore_cursors();
-        } else if has(b"discard") || (has(b"close") && has(b"all")) {
+        let text = query(body).unwrap_or(body);
+        let shows_all = text.windows(SHOWS_ALL.len()).any(|window| window.eq_ignore_ascii_case(SHOWS_ALL));
+        if shows_all || cursor::is_mentioned(text) {
+            self.restore_cursors(|name, _| shows_all || cursor::names(text, name.as_bytes()));
+        }
+        if cursor::closes_all(text) {
             self.cursors.clear();
         }
     }
 
-    /// Something that goes upstream may name a cursor that lives here: upstream gets them all, each where it stands. Its rows
-    /// are of upstream's present from there on.
-    fn restore_cursors(&mut self) {
-        for (name, cursor) in std::mem::take(&mut self.cursors.by_name) {
+    /// Upstream gets these cursors, each where it stands. Its rows are of upstream's present from there on, and what its block has
+    /// written since DECLARE is in them, which is why those alone are moved that upstream must have.
+    fn restore_cursors(&mut self, is_wanted: impl Fn(&str, &Cursor) -> bool) {
+        for (name, cursor) in self.cursors.take(is_wanted) {
             let moved = format!(";move forward {} in \"{name}\"", cursor.fetched);
             let sql = [&cursor.declaration, moved.as_bytes()].concat();
             self.answered.clear();

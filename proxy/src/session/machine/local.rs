@@ -9,6 +9,7 @@ use ahash::HashMap;
 use crate::session::answer::{Arrival, Form, PreparedStatement, Reply, Unit};
 use crate::session::buffer::OutBuffer;
 use crate::session::effect::{Effect, Written};
+use crate::session::machine::portal::Portal;
 use crate::session::machine::{CopyIn, ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal};
 use crate::session::settings::{PROBE_NAME, Question, write_probe};
 use crate::session::state::FirstQuery;
@@ -38,12 +39,6 @@ pub(super) fn write_own_execution(out: &mut Vec<u8>, sql: &[u8]) {
     write_close(out, Target::Portal(OWN_NAME));
     write_close(out, Target::Statement(OWN_NAME));
     out.extend_from_slice(SYNC);
-}
-
-/// A statement about a cursor has one of these words; a function that does something to one is not known at all.
-fn may_name_cursors(text: &[u8]) -> bool {
-    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
-    [&b"fetch"[..], b"move", b"close", b"current of", b"declare", b"pg_cursors"].into_iter().any(has)
 }
 
 /// A complete unit as an answerer sees it, or the form that is not answered locally. `prepared` finds the statement that
@@ -527,13 +522,13 @@ impl Machine {
         self.expect_own(ExpectedKind::Close);
     }
 
-    /// Before a text goes upstream that may name cursors, which to PostgreSQL portals are: upstream gets those that live here,
-    /// each where it stands. Their further rows are of upstream's present.
-    pub(super) fn restore_portals(&mut self, text: &[u8], effect: Effect, is_query: bool) {
-        if self.portals.is_empty() || !self.restores_portals(text, effect) {
+    /// Before something goes upstream that needs portals which live here: upstream gets these, each where it stands. Their further
+    /// rows are of upstream's present, and what the block has written since Bind is in them: those that are not needed there stay.
+    pub(super) fn restore_portals(&mut self, is_wanted: impl Fn(&[u8], &Portal) -> bool, is_query: bool) {
+        if !self.may_restore_portals() {
             return;
         }
-        let origins = self.portals.take_origins();
+        let origins = self.portals.take_origins(is_wanted);
         if origins.is_empty() {
             return;
         }
@@ -548,9 +543,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn restores_portals(&self, text: &[u8], effect: Effect) -> bool {
-        let is_open = self.state.status == TransactionStatus::InTransaction;
-        is_open && (effect == Effect::Opaque || may_name_cursors(text))
+    pub(super) fn may_restore_portals(&self) -> bool {
+        !self.portals.is_empty() && self.state.status == TransactionStatus::InTransaction
     }
 
     /// Likewise the unnamed portal: bound again and run to its end, where the client left it.

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use ahash::HashMap;
 use bytes::{Buf, Bytes};
+use freshet_engine::statement::{lexer, quiet};
 
 use crate::session::answer::{PreparedStatement, Reply};
 use crate::session::buffer::OutBuffer;
 use crate::session::control::Control;
+use crate::session::cursor;
+use crate::session::effect::Effect;
 use crate::wire::extended::{NO_DATA, PORTAL_SUSPENDED};
 use crate::wire::frame::{Head, head};
 use crate::wire::query::write_command_complete;
@@ -123,11 +126,41 @@ impl Portal {
         rows
     }
 
+    /// Upstream can have it instead.
+    fn is_movable(&self, name: &[u8]) -> bool {
+        self.origin.is_some() && !name.is_empty() && !self.is_occupied
+    }
+
+    /// Whether a text may be about the portal, which to PostgreSQL is a cursor of that name, or a definition is refused because the
+    /// portal has one of its tables open (PostgreSQL: CheckTableNotInUse).
+    pub(super) fn is_meant(&self, name: &[u8], text: &[u8], effect: Effect) -> bool {
+        let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+        let is_opaque = effect == Effect::Opaque;
+        let may_name = is_opaque || CURSOR_WORDS.iter().any(|word| has(word));
+        let may_define = is_opaque && DEFINITION_WORDS.iter().any(|word| has(word));
+        has(b"pg_cursors")
+            || cursor::closes_all(text)
+            || may_name && cursor::names(text, name)
+            || may_define && self.tables().iter().any(|table| cursor::names(text, table.as_bytes()))
+    }
+
+    /// By name, and their schemas.
+    fn tables(&self) -> Vec<String> {
+        let sql = self.origin.as_ref().and_then(|origin| std::str::from_utf8(&origin.statement.sql).ok());
+        let tokens = sql.and_then(|sql| lexer::tokens(sql).ok()).unwrap_or_default();
+        quiet::relation_names(&tokens).map(|name| name.into_owned()).collect()
+    }
+
     /// Of the rows it began with, and of where it comes from.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 }
+
+/// A statement about a cursor has one of these words.
+const CURSOR_WORDS: [&[u8]; 5] = [b"fetch", b"move", b"close", b"current", b"declare"];
+/// What is refused for a table in use has one of these.
+const DEFINITION_WORDS: [&[u8]; 5] = [b"alter", b"drop", b"truncate", b"index", b"refresh"];
 
 /// The length and number of the DataRow frames at the head of `piece`, and whether CommandComplete follows them.
 fn take_rows(piece: &[u8], limit: Option<usize>) -> (usize, usize, bool) {
@@ -199,11 +232,19 @@ impl Portals {
         }
     }
 
-    /// Forgets the named portals that upstream can have instead; returns what it needs.
-    pub(super) fn take_origins(&mut self) -> Vec<(Box<[u8]>, Origin)> {
+    /// One of the named portals that upstream can have instead is wanted there.
+    pub(super) fn any(&self, is_wanted: impl Fn(&[u8], &Portal) -> bool) -> bool {
+        self.by_name.iter().any(|(name, portal)| portal.is_movable(name) && is_wanted(name, portal))
+    }
+
+    /// Forgets those; returns what upstream needs to have them.
+    pub(super) fn take_origins(&mut self, is_wanted: impl Fn(&[u8], &Portal) -> bool) -> Vec<(Box<[u8]>, Origin)> {
         let mut taken = Vec::new();
         for (name, portal) in &mut self.by_name {
-            if let Some(origin) = portal.origin.take_if(|_| !name.is_empty() && !portal.is_occupied) {
+            if portal.is_movable(name)
+                && is_wanted(name, portal)
+                && let Some(origin) = portal.origin.take()
+            {
                 taken.push((name.clone(), origin));
             }
         }

@@ -388,6 +388,102 @@ fn a_block_that_failed_behind_an_answer_has_failed_for_the_client() {
     assert!(!machine.receive_upstream(&[message(b'E', b"SERROR\0C42601\0\0"), ready(b'I')].concat()));
 }
 
+/// DataRows of one column of this type, and their description.
+fn rows_of(type_oid: u32, count: usize) -> Reply {
+    let mut columns = Vec::new();
+    let field = Field { name: b"v", table_oid: 0, attnum: 0, type_oid, type_length: 4, typmod: -1, format: 0 };
+    write_row_description(&mut columns, [field].into_iter());
+    let mut rows = Vec::new();
+    for row in 0..count {
+        write_data_row(&mut rows, 1, |out| write_value(out, Some(row.to_string().as_bytes())));
+    }
+    rows.extend(complete());
+    Reply { columns: columns.into(), rows: vec![rows.into()], ..Reply::default() }
+}
+
+const INT4: u32 = 23;
+
+/// In a block, with a portal `C_1` that two rows were fetched from.
+fn fetching(type_oid: u32) -> Machine {
+    let mut machine = probed(&Interner::default());
+    controlled(&mut machine, "BEGIN");
+    upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    let unit = [
+        parse("", "SELECT v FROM q WHERE NOT done ORDER BY v"),
+        message(b'B', b"C_1\0\0\0\0\0\0\0\0"),
+        message(b'E', b"C_1\0\0\0\0\x02"),
+        SYNC.to_vec(),
+    ];
+    let answers = vec![group::Answer::None, group::Answer::Reply(rows_of(type_oid, 5)), group::Answer::None];
+    assert_eq!(group(&mut machine, &unit.concat(), answers), b"");
+    machine
+}
+
+/// A fetch loop that wrote between its fetches lost rows: any text that was not known made upstream run the query again, over what
+/// the block had written, and skip as many rows as had been fetched.
+#[test]
+fn a_portal_stays_as_it_was_bound_unless_a_text_needs_it_upstream() {
+    let mut machine = fetching(INT4);
+    for text in [
+        "UPDATE q SET done = true WHERE v < 2",
+        "DO $$ BEGIN END $$",
+        "SELECT f(1)",
+        "CREATE TABLE other (a int)",
+        "DROP TABLE other",
+        "SELECT closed FROM small",
+    ] {
+        assert_eq!(relayed(&mut machine, &sql(text)), sql(text), "{text}");
+        upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    }
+    let next = [message(b'E', b"C_1\0\0\0\0\x02"), SYNC.to_vec()].concat();
+    assert_eq!(relayed(&mut machine, &next), b"");
+    let got = machine.to_client.take();
+    assert_eq!(tags(&got), "DDsZ");
+    let values: Vec<Vec<u8>> = Frames::new(&got)
+        .filter(|frame| frame.tag == b'D')
+        .flat_map(|frame| data_row(frame.body).flatten().map(<[u8]>::to_vec).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(values, [b"2", b"3"]);
+    for text in [
+        "FETCH 1 FROM \"C_1\"",
+        "SELECT f('C_1')",
+        "CLOSE ALL",
+        "SELECT * FROM pg_cursors",
+        "ALTER TABLE q ADD COLUMN x int",
+        "DO $$ BEGIN EXECUTE 'TRUNCATE q'; END $$",
+    ] {
+        let sent = relayed(&mut fetching(INT4), &sql(text));
+        assert_eq!(tags(&sent), "PBECSQ", "{text}");
+        assert!(sent.ends_with(&sql(text)));
+    }
+    // By extended messages.
+    let unit = [parse("", "FETCH 1 FROM \"C_1\""), bind(""), execute(), SYNC.to_vec()].concat();
+    assert_eq!(tags(&relayed(&mut fetching(INT4), &unit)), "PBECPBES");
+}
+
+/// The driver's next cursor moved all that were open.
+#[test]
+fn a_cursor_stays_as_it_was_declared_unless_it_is_named() {
+    let mut machine = probed(&Interner::default());
+    controlled(&mut machine, "BEGIN");
+    upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    let first = "declare \"SQL_CUR1\" cursor for SELECT v FROM q;fetch 2 in \"SQL_CUR1\"";
+    let answers = vec![group::Answer::Reply(rows_of(INT4, 5)), group::Answer::None];
+    assert_eq!(group(&mut machine, &sql(first), answers), b"");
+    for text in [
+        "UPDATE q SET done = true",
+        "declare \"SQL_CUR2\" cursor for SELECT v FROM q WHERE is_closed OR small",
+        "fetch 4 in \"SQL_CUR2\"",
+        "fetch 4 in \"SQL_CUR11\"",
+    ] {
+        assert_eq!(relayed(&mut machine, &sql(text)), sql(text), "{text}");
+        upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+    }
+    assert!(machine.has_cursor("SQL_CUR1"));
+    assert_eq!(tags(&relayed(&mut machine, &sql("move 1 in \"SQL_CUR1\""))), "QQ");
+    assert!(!machine.has_cursor("SQL_CUR1"));
+}
+
 /// A machine whose settings are known.
 fn probed(interner: &Interner) -> Machine {
     let mut machine = machine();
