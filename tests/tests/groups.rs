@@ -270,6 +270,43 @@ fn a_fetch_loop_that_writes_sees_what_was_there_at_bind() {
     assert_same(&play(&mut pair.freshet, &script), &expected);
 }
 
+/// PostgreSQL prints values as it sends them; rows that waited here kept the form of their Bind or DECLARE.
+#[test]
+fn rows_are_printed_by_the_settings_of_their_fetch() {
+    const TEXT: &str = "SELECT d FROM u ORDER BY id";
+    let mut pair = Pair::start();
+    pair.upstream.query("CREATE TABLE u (id int PRIMARY KEY, d date)");
+    pair.upstream.query("INSERT INTO u VALUES (1, '2024-01-02'), (2, '2024-01-03'), (3, '2024-01-04')");
+    let open = [parse("", TEXT), bind("p", "", &[], 0), describe('P', "p"), execute("p", 1), sync()];
+    pair.agree("a portal", &[burst(6, &open)]);
+    let set = "SET LOCAL DateStyle = 'German'";
+    // With what is reported of the setting.
+    let by_query = burst(3, &[query(set)]);
+    let by_messages = burst(5, &[parse("", set), bind("", "", &[], 0), execute("", 0), sync()]);
+    for set in [by_query.clone(), by_messages] {
+        let script = [
+            burst(2, &[query("BEGIN")]),
+            burst(6, &open),
+            set,
+            burst(3, &[execute("p", 1), sync()]),
+            burst(3, &[query("ROLLBACK")]),
+        ];
+        let expected = play(&mut pair.upstream, &script);
+        assert_eq!(rows(&expected), [[Some("2024-01-02".to_owned())], [Some("03.01.2024".to_owned())]]);
+        assert_same(&play(&mut pair.freshet, &script), &expected);
+    }
+    let declare = format!("BEGIN;declare \"SQL_CUR1\" cursor for {TEXT};fetch 1 in \"SQL_CUR1\"");
+    pair.agree("a cursor", &[burst(6, &[query(&declare)]), burst(2, &[query("ROLLBACK")])]);
+    let script = [
+        burst(6, &[query(&declare)]),
+        by_query,
+        burst(4, &[query("fetch 1 in \"SQL_CUR1\"")]),
+        burst(3, &[query("ROLLBACK")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
+}
+
 /// Equal, errors by their code: what PostgreSQL says beside it names its source files.
 fn assert_same(got: &[Message], expected: &[Message]) {
     assert_eq!(tags(got), tags(expected));

@@ -11,7 +11,7 @@ use freshet_engine::statement::classify::{
 use freshet_engine::statement::lexer::{NAME_BYTES_MAX, Token};
 
 use crate::session::state::Isolation;
-use crate::session::variables::{CLIENT_ENCODING, CONFORMING_STRINGS, Given, Meaning, ROLE, canonical, meaning};
+use crate::session::variables::{CLIENT_ENCODING, CONFORMING_STRINGS, Given, Meaning, NAMES, ROLE, canonical, meaning};
 use crate::wire::extended::{Bind, format_at, oids};
 
 /// A savepoint's name as upstream keeps it.
@@ -69,7 +69,53 @@ pub enum Change {
     Unread,
 }
 
+/// What of the values in rows upstream prints otherwise after a change: it does so as it sends them (printtup.c), rows of open portals
+/// among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reprinted {
+    #[default]
+    Nothing,
+    /// Texts of times, floats and the like.
+    SomeTypes,
+    All,
+}
+
+/// The settings that [`Reprinted::SomeTypes`] depend on.
+const PRINTING: [&str; 6] =
+    ["TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "lc_monetary"];
+
 impl Change {
+    /// What runs anything unknown hardly changes how values are printed; it is taken not to.
+    pub fn reprints(&self) -> Reprinted {
+        match self {
+            Self::ResetAll => Reprinted::All,
+            Self::Set { slot, .. } if *slot == CLIENT_ENCODING => Reprinted::All,
+            Self::Set { slot, .. } if NAMES.get(*slot).is_some_and(|name| PRINTING.contains(name)) => {
+                Reprinted::SomeTypes
+            }
+            Self::Set { .. }
+            | Self::Begin(_)
+            | Self::Commit { .. }
+            | Self::Rollback { .. }
+            | Self::RollbackTo(_)
+            | Self::Savepoint(_)
+            | Self::Release(_)
+            | Self::Isolation(_)
+            | Self::SetUnlisted { .. }
+            | Self::SetOwn { .. }
+            | Self::DiscardAll
+            | Self::DiscardTemporary
+            | Self::SessionAuthorization
+            | Self::Temporary
+            | Self::Listen
+            | Self::Unlisten
+            | Self::UnlistenAll
+            | Self::Call(_)
+            | Self::Opaque(_)
+            | Self::Unread => Reprinted::Nothing,
+        }
+    }
+
     /// Whether quotes and bytes beyond ASCII may be read otherwise after it, beside what the end of a transaction takes back.
     pub fn may_change_reading(&self) -> bool {
         match self {

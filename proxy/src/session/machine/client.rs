@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
-use crate::session::change::{Change, Changes, Parameters, of_call};
+use crate::session::change::{Change, Changes, Parameters, Reprinted, of_call};
 use crate::session::control;
 use crate::session::effect::{Effect, Judged, Written, drops_all_statements, makes_statement, worst};
 use crate::session::intercept;
+use crate::session::machine::portal::Portal;
 use crate::session::machine::{
     CopyIn, Expected, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch,
     WatchEnd, WatchedPortal,
@@ -305,10 +306,32 @@ impl Machine {
             _ if self.is_skipping || !self.may_restore_portals() => return false,
             b'Q' => query(body).unwrap_or(body),
             b'P' => Parse::view(body).map_or(body, |parse| parse.sql),
+            b'B' => {
+                let reprinted = self.reprinted_by_bind(body);
+                return self.portals.any(|_, portal| portal.is_reprinted(reprinted));
+            }
             _ => return false,
         };
-        let effect = worst(&self.judge(text).effects);
-        self.portals.any(|name, portal| portal.is_meant(name, text, effect))
+        let judged = self.judge(text);
+        let effect = worst(&judged.effects);
+        let reprinted = if tag == b'Q' { self.reprinted(&judged.changes, None) } else { Reprinted::Nothing };
+        self.portals.any(|name, portal| portal.is_meant(name, text, effect) || portal.is_reprinted(reprinted))
+    }
+
+    /// What of the rows that are not sent yet is printed otherwise once these changes are made.
+    fn reprinted(&self, changes: &Changes, parameters: Option<&Parameters<'_>>) -> Reprinted {
+        let changes = changes.iter().flat_map(|changes| changes.iter());
+        let bound = changes.flat_map(|changes| self.bound(changes, parameters));
+        bound.map(|change| change.reprints()).max().unwrap_or_default()
+    }
+
+    /// Nothing where no rows wait.
+    fn reprinted_by_bind(&self, body: &[u8]) -> Reprinted {
+        let bind = if self.may_restore_portals() { Bind::view(body) } else { None };
+        let Some(bind) = bind else { return Reprinted::Nothing };
+        let Some(statement) = self.prepared(bind.statement) else { return Reprinted::Nothing };
+        let parameters = Parameters::new(Some(bind), &statement.parameter_types);
+        self.reprinted(&statement.changes, Some(&parameters))
     }
 
     /// Forwards what is held, without waiting for the rest of the unit.
@@ -440,7 +463,11 @@ impl Machine {
                 // Extended messages without a Sync are of the same transaction: it ends them, too.
                 let effect = worst(&[worst(&effects), self.unit_effect]);
                 let (text, own) = (query(body).unwrap_or(body), worst(&effects));
-                self.restore_portals(|name, portal| portal.is_meant(name, text, own), true);
+                let reprinted = self.reprinted(&changes, None);
+                self.reprint_cursors(reprinted);
+                let is_wanted =
+                    |name: &[u8], portal: &Portal| portal.is_meant(name, text, own) || portal.is_reprinted(reprinted);
+                self.restore_portals(is_wanted, true);
                 let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
                 self.unit_effect = Effect::Neutral;
                 self.is_unsynced = false;
@@ -618,6 +645,9 @@ impl Machine {
             }
             None => self.written = Written::Anything,
         }
+        // Its Execute names a portal alone.
+        let reprinted = self.reprinted_by_bind(body);
+        self.restore_portals(|_, portal| portal.is_reprinted(reprinted), false);
         self.note_portal(portal, bind, known.as_deref());
         if portal.is_empty() || !is_whole {
             self.replace_unnamed_portal();

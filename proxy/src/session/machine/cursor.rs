@@ -3,6 +3,7 @@
 use ahash::HashMap;
 
 use crate::session::answer::Reply;
+use crate::session::change::Reprinted;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{ExpectedKind, Machine};
 use crate::session::{control, cursor};
@@ -119,6 +120,13 @@ impl Machine {
         }
         if cursor::closes_all(text) {
             self.cursors.clear();
+        }
+    }
+
+    /// Likewise where it makes upstream print values otherwise.
+    pub(super) fn reprint_cursors(&mut self, reprinted: Reprinted) {
+        if self.state.status != TransactionStatus::Failed {
+            self.restore_cursors(|_, cursor| cursor.portal.is_reprinted(reprinted));
         }
     }
 

@@ -9,12 +9,13 @@ use freshet_engine::statement::{lexer, quiet};
 
 use crate::session::answer::{PreparedStatement, Reply};
 use crate::session::buffer::OutBuffer;
+use crate::session::change::Reprinted;
 use crate::session::control::Control;
 use crate::session::cursor;
 use crate::session::effect::Effect;
 use crate::wire::extended::{NO_DATA, PORTAL_SUSPENDED};
-use crate::wire::frame::{Head, head};
-use crate::wire::query::write_command_complete;
+use crate::wire::frame::{HEADER_LENGTH, Head, head};
+use crate::wire::query::{Field, row_description, write_command_complete};
 
 /// What a portal runs.
 #[derive(Debug)]
@@ -144,6 +145,23 @@ impl Portal {
             || may_define && self.tables().iter().any(|table| cursor::names(text, table.as_bytes()))
     }
 
+    /// Rows wait in it that upstream would print otherwise: here they are printed already.
+    pub(super) fn is_reprinted(&self, reprinted: Reprinted) -> bool {
+        let has_rows = matches!(self.content, Content::Rows(_));
+        match reprinted {
+            Reprinted::Nothing => false,
+            Reprinted::SomeTypes => has_rows && !self.is_plain(),
+            Reprinted::All => has_rows,
+        }
+    }
+
+    /// As far as is known: in text, it has columns of [`PLAIN_TYPES`] alone.
+    fn is_plain(&self) -> bool {
+        let fields = self.columns.get(HEADER_LENGTH..).and_then(row_description);
+        let is_plain = |field: &Field<'_>| field.format != 0 || PLAIN_TYPES.contains(&field.type_oid);
+        fields.is_some_and(|fields| fields.iter().all(is_plain))
+    }
+
     /// By name, and their schemas.
     fn tables(&self) -> Vec<String> {
         let sql = self.origin.as_ref().and_then(|origin| std::str::from_utf8(&origin.statement.sql).ok());
@@ -156,6 +174,9 @@ impl Portal {
         self.bytes
     }
 }
+
+/// Types (OIDs) whose texts depend on no setting: bool, name, the integers, text, oid, bpchar, varchar, numeric, uuid.
+const PLAIN_TYPES: [u32; 11] = [16, 19, 20, 21, 23, 25, 26, 1042, 1043, 1700, 2950];
 
 /// A statement about a cursor has one of these words.
 const CURSOR_WORDS: [&[u8]; 5] = [b"fetch", b"move", b"close", b"current", b"declare"];

@@ -461,6 +461,27 @@ fn a_portal_stays_as_it_was_bound_unless_a_text_needs_it_upstream() {
     assert_eq!(tags(&relayed(&mut fetching(INT4), &unit)), "PBECPBES");
 }
 
+/// PostgreSQL prints values as it sends them; rows that waited here kept the form of their Bind.
+#[test]
+fn rows_that_are_printed_otherwise_are_upstreams() {
+    const DATE: u32 = 1082;
+    for (text, of_dates, of_integers) in [
+        ("SET LOCAL DateStyle = 'German'", "PBECSQ", "Q"),
+        ("SET TIME ZONE 'UTC'", "PBECSQ", "Q"),
+        ("SELECT set_config('extra_float_digits', '0', true)", "PBECSQ", "Q"),
+        ("SET client_encoding = 'LATIN1'", "PBECSQ", "PBECSQ"),
+        ("SET work_mem = '4MB'", "Q", "Q"),
+        ("SELECT set_config('app.tenant', '7', true)", "Q", "Q"),
+        ("SAVEPOINT a", "Q", "Q"),
+    ] {
+        assert_eq!(tags(&relayed(&mut fetching(DATE), &sql(text))), of_dates, "{text}");
+        assert_eq!(tags(&relayed(&mut fetching(INT4), &sql(text))), of_integers, "{text}");
+    }
+    let unit = [parse("", "SET LOCAL DateStyle = 'German'"), bind(""), execute(), SYNC.to_vec()].concat();
+    assert_eq!(tags(&relayed(&mut fetching(DATE), &unit)), "PPBECBES");
+    assert_eq!(tags(&relayed(&mut fetching(INT4), &unit)), "PBES");
+}
+
 /// The driver's next cursor moved all that were open.
 #[test]
 fn a_cursor_stays_as_it_was_declared_unless_it_is_named() {
