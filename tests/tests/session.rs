@@ -277,6 +277,13 @@ fn transactions_are_served_until_they_write() {
     );
     assert_eq!(after(&["BEGIN", "DO $$ BEGIN END $$"]), "relay opaque_session: DO");
     assert_eq!(after(&["BEGIN", "SAVEPOINT a", "INSERT INTO t VALUES (1)", "ROLLBACK TO a"]), "local");
+    // In one unit the write may stand before the savepoint, and stays.
+    let wrote = "relay transaction_wrote";
+    assert_eq!(after(&["BEGIN", "INSERT INTO t VALUES (1); SAVEPOINT a", "ROLLBACK TO a"]), wrote);
+    assert_eq!(after(&["BEGIN; INSERT INTO t VALUES (1); SAVEPOINT a; SELECT 1", "ROLLBACK TO a"]), wrote);
+    assert_eq!(after(&["BEGIN", "SAVEPOINT a", "INSERT INTO t VALUES (1); SAVEPOINT b", "ROLLBACK TO b"]), wrote);
+    assert_eq!(after(&["BEGIN", "SAVEPOINT a", "INSERT INTO t VALUES (1); SAVEPOINT b", "ROLLBACK TO a"]), "local");
+    assert_eq!(after(&["BEGIN; SAVEPOINT a", "INSERT INTO t VALUES (1)", "ROLLBACK TO a"]), "local");
     assert_eq!(after(&["BEGIN", "SET LOCAL work_mem = '8MB'"]), "local");
     assert_eq!(after(&["BEGIN", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"]), "relay isolation_level");
     server.take_notes();

@@ -71,6 +71,8 @@ struct Savepoint {
     after: Arc<Values>,
     local: Slots,
     is_tainted: bool,
+    /// Made since the last ReadyForQuery.
+    is_of_unit: bool,
 }
 
 /// A transaction: a block, or a unit of messages outside of one.
@@ -221,6 +223,12 @@ impl Tracker {
                 self.has_failed = status == TransactionStatus::Failed;
                 if let Some(open) = &mut self.open {
                     open.is_tainted |= taints;
+                    // What wrote may stand before a savepoint of the same unit, which does not take it back then.
+                    let of_unit = open.savepoints.iter_mut().rev().take_while(|savepoint| savepoint.is_of_unit);
+                    for savepoint in of_unit {
+                        savepoint.is_tainted |= taints;
+                        savepoint.is_of_unit = false;
+                    }
                 }
             }
         }
@@ -431,7 +439,7 @@ impl Tracker {
             open.savepoints.clear();
         }
         let (after, local, is_tainted) = (Arc::clone(&open.after), open.local, open.is_tainted);
-        open.savepoints.push(Savepoint { name: name.clone(), current, after, local, is_tainted });
+        open.savepoints.push(Savepoint { name: name.clone(), current, after, local, is_tainted, is_of_unit: true });
     }
 
     fn find(&self, name: &Name) -> Option<usize> {

@@ -589,6 +589,8 @@ impl Machine {
                 if let Some(name) = control::savepoint_name(sql) {
                     let is_release = control == Control::Release;
                     self.apply_change(&if is_release { Change::Release(name) } else { Change::Savepoint(name) });
+                    // It is complete: what writes next comes behind it.
+                    self.tracker.ready(TransactionStatus::InTransaction, false, false);
                 }
                 TransactionStatus::InTransaction
             }
