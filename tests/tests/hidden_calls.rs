@@ -157,6 +157,10 @@ fn what_a_read_of_a_view_writes_is_seen_by_other_sessions() {
             "SELECT v FROM public.over_bumping",
             "COPY (SELECT * FROM bumping) TO STDOUT",
             "BEGIN; SELECT * FROM bumping; COMMIT",
+            // Behind a WITH, whose end may be any name.
+            "COPY (WITH x AS (SELECT 1 AS n) UPDATE counter SET v = v + n FROM x WHERE id = n RETURNING v) TO STDOUT",
+            "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SEARCH DEPTH FIRST BY n SET o
+             UPDATE counter SET v = v + 1 WHERE id = 1",
         ] {
             let reply = writer.simple(statement).expect("answers");
             assert_eq!(reply.error(), None, "{statement}");

@@ -261,13 +261,9 @@ fn chains(tokens: &[Token<'_>]) -> bool {
     tokens.windows(2).any(|pair| pair[0].is_word("and") && pair[1].is_word("chain"))
 }
 
-/// Tells queries from data-modifying WITH and SELECT INTO. INTO is reserved; the names of the writing statements are not,
-/// so that a column `(update ...)` is taken for one: a cost, no error.
+/// Tells queries from data-modifying WITH and SELECT INTO. INTO is reserved.
 fn query_kind(tokens: &[Token<'_>]) -> StatementKind {
-    let is_write = |token: &Token<'_>| WRITES.iter().any(|word| token.is_word(word));
-    let starts_with = tokens.first().is_some_and(|token| token.is_word("with"));
-    let follows = |token: &Token<'_>| token.is_symbol("(") || (starts_with && token.is_symbol(")"));
-    if tokens.windows(2).any(|pair| follows(&pair[0]) && is_write(&pair[1])) {
+    if tokens.iter().any(|token| token.is_word("with")) && may_write(tokens) {
         return StatementKind::Write;
     }
     if tokens.iter().any(|token| token.is_word("into")) {
@@ -277,6 +273,19 @@ fn query_kind(tokens: &[Token<'_>]) -> StatementKind {
 }
 
 const WRITES: [&str; 4] = ["insert", "update", "delete", "merge"];
+
+/// Whether a writing statement may begin within these tokens. What stands before it may be any name (SEARCH ... SET name, CYCLE ...
+/// USING name); its words are not reserved, so that a column of such a name is taken for one: a cost, no error.
+fn may_write(tokens: &[Token<'_>]) -> bool {
+    tokens.iter().enumerate().any(|(at, token)| {
+        let is_something_else = match &tokens[..at] {
+            [.., before] if before.is_symbol(".") || before.is_word("for") => true,
+            [.., first, second, third] => first.is_word("for") && second.is_word("no") && third.is_word("key"),
+            _ => false,
+        };
+        WRITES.iter().any(|word| token.is_word(word)) && !is_something_else
+    })
+}
 
 fn explain_kind(tokens: &[Token<'_>]) -> StatementKind {
     let mut at = 1;
@@ -316,9 +325,8 @@ fn copy_kind(tokens: &[Token<'_>]) -> StatementKind {
         } else if depth == 0 && token.is_word("from") {
             return StatementKind::CopyIn;
         } else if depth == 0 && token.is_word("to") {
-            let writes =
-                tokens.windows(2).any(|pair| pair[0].is_symbol("(") && WRITES.iter().any(|w| pair[1].is_word(w)));
-            return if writes { StatementKind::Write } else { StatementKind::CopyOut };
+            let is_query = tokens.get(1).is_some_and(|token| token.is_symbol("("));
+            return if is_query && may_write(tokens) { StatementKind::Write } else { StatementKind::CopyOut };
         }
     }
     StatementKind::Unknown

@@ -24,6 +24,24 @@ fn kinds() {
         ("WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a", K::Write),
         ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", K::Write),
         ("WITH a AS MATERIALIZED (UPDATE t SET x = 1 RETURNING x) SELECT 1", K::Write),
+        // Behind names.
+        (
+            "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n FROM r) SEARCH DEPTH FIRST BY n SET o UPDATE t SET v = 0",
+            K::Write,
+        ),
+        (
+            "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n FROM r) CYCLE n SET c USING path DELETE FROM t",
+            K::Write,
+        ),
+        (
+            "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n FROM r) CYCLE n SET c USING key MERGE INTO t USING r \
+             ON true WHEN MATCHED THEN DELETE",
+            K::Write,
+        ),
+        ("WITH a AS (SELECT 1 AS update) SELECT a.update, \"delete\" FROM a, t FOR UPDATE", K::Write),
+        ("WITH a AS (SELECT 1) SELECT a.update, \"delete\", 'insert' FROM a, t FOR UPDATE", K::Query),
+        ("WITH a AS (SELECT 1) SELECT 1 FROM a, t FOR NO KEY UPDATE SKIP LOCKED", K::Query),
+        ("SELECT (update) FROM t", K::Query),
         ("SELECT 1 INTO t", K::Ddl),
         ("BEGIN", K::Begin(TransactionModes::default())),
         (
@@ -77,6 +95,9 @@ fn kinds() {
         ("COPY t FROM STDIN", K::CopyIn),
         ("COPY (SELECT a FROM t) TO STDOUT", K::CopyOut),
         ("COPY (DELETE FROM t RETURNING *) TO STDOUT", K::Write),
+        ("COPY (WITH x AS (SELECT 1 AS n) UPDATE t SET v = 0 FROM x WHERE id = x.n RETURNING id) TO STDOUT", K::Write),
+        ("COPY (WITH x AS (SELECT 1) SELECT * FROM t FOR UPDATE) TO STDOUT", K::CopyOut),
+        ("COPY t (a, update) TO STDOUT", K::CopyOut),
         ("EXPLAIN (ANALYZE) SELECT 1", K::Explain { analyze: true, query: 18..26 }),
         (
             "declare \"SQL_CUR1\" cursor with hold for SELECT 1",
