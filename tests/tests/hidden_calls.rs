@@ -22,6 +22,7 @@ const SCHEMA: &str = "
     CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.v = coalesce(NEW.v, 0) + 1; RETURN NEW; END';
     CREATE FUNCTION bump() RETURNS int LANGUAGE plpgsql AS
         'BEGIN UPDATE public.counter SET v = v + 1 WHERE id = 1; RETURN 1; END';
+    CREATE FUNCTION bumped(counter) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN bump(); END';
     CREATE TABLE public.triggered (id serial PRIMARY KEY, v int);
     CREATE TRIGGER a AFTER INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION leave();
     CREATE TABLE public.hiding (id serial PRIMARY KEY, v int);
@@ -161,6 +162,8 @@ fn what_a_read_of_a_view_writes_is_seen_by_other_sessions() {
             "COPY (WITH x AS (SELECT 1 AS n) UPDATE counter SET v = v + n FROM x WHERE id = n RETURNING v) TO STDOUT",
             "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SEARCH DEPTH FIRST BY n SET o
              UPDATE counter SET v = v + 1 WHERE id = 1",
+            // Written as a column of the row that it takes.
+            "SELECT c.bumped FROM counter c",
         ] {
             let reply = writer.simple(statement).expect("answers");
             assert_eq!(reply.error(), None, "{statement}");

@@ -69,6 +69,13 @@ impl Overloads {
         self.of(name).iter().all(|overload| overload.is_pure)
     }
 
+    /// Whether `value.name` may call one whose result, or effect, is not decided by the value alone (parse_func.c,
+    /// ParseFuncOrColumn: what is no column of it is a function of one argument).
+    pub fn may_be_column(&self, name: &str) -> bool {
+        let takes_one = |overload: &Overload| overload.takes.as_ref().is_none_or(|takes| takes.len() == 1);
+        self.of(name).iter().any(|overload| !overload.is_pure && takes_one(overload))
+    }
+
     fn of(&self, name: &str) -> &[Overload] {
         self.names.get(name).map_or(&[], Vec::as_slice)
     }
@@ -105,5 +112,8 @@ mod tests {
         overloads.add("sum", Overload { takes: None, is_pure: true });
         assert!(overloads.may_take("sum", &[Int4]) && overloads.may_take("sum", &[]));
         assert!(overloads.are_pure("sum") && overloads.are_pure("<") && !overloads.are_pure("="));
+        overloads.add("of_row", Overload { takes: Some(vec![own()]), is_pure: false });
+        assert!(overloads.may_be_column("of_row") && !overloads.may_be_column("="), "= takes two");
+        assert!(!overloads.may_be_column("sum") && !overloads.may_be_column("id"));
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! What is not recognised is [`Effect::Opaque`], which costs a probe before the next local answer, never correctness.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use freshet_engine::catalog::Catalog;
@@ -196,6 +197,11 @@ fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catal
         K::Query | K::CopyOut | K::DeclareCursor { .. } => false,
         _ => return None,
     };
+    if classification.kind != K::Ddl
+        && let Some(name) = attributes(tokens).find(|name| catalog.user_functions.may_be_column(name))
+    {
+        return Some(format!("calls {name}"));
+    }
     if catalog.hidden_calls.is_empty() {
         return None;
     }
@@ -205,6 +211,14 @@ fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catal
     }
     let found = catalog.hidden_calls.first(quiet::relation_names(tokens), is_write);
     found.map(|name| format!("calls functions of {name}"))
+}
+
+/// Names behind a point that are not called like functions.
+fn attributes<'t, 'a>(tokens: &'t [lexer::Token<'a>]) -> impl Iterator<Item = Cow<'a, str>> + 't {
+    tokens.windows(2).enumerate().filter_map(move |(at, pair)| {
+        let is_called = tokens.get(at + 2).is_some_and(|next| next.is_symbol("("));
+        if pair[0].is_symbol(".") && !is_called { pair[1].name() } else { None }
+    })
 }
 
 fn read(sql: &[u8]) -> Option<Vec<lexer::Token<'_>>> {
@@ -346,6 +360,18 @@ mod tests {
             assert_eq!(effects(sql.as_bytes()), *expected, "{sql}");
         }
         assert_eq!(effects(b"select '\xff'"), [Effect::Opaque]);
+    }
+
+    #[test]
+    fn a_function_may_be_written_as_a_column() {
+        let catalog = Catalog { user_functions: ["touch".into()].into_iter().collect(), ..Catalog::default() };
+        let of = |sql: &str| worst(&judge(sql.as_bytes(), "freshet", true, Some(&catalog)).effects);
+        for sql in ["SELECT t.touch FROM t", "SELECT (x).\"touch\" FROM x", "COPY (SELECT t.Touch FROM t) TO STDOUT"] {
+            assert_eq!(of(sql), Effect::Opaque, "{sql}");
+        }
+        for sql in ["SELECT t.id FROM t", "SELECT touch FROM t", "SELECT t.\"Touch\" FROM t", "SELECT 't.touch'"] {
+            assert_eq!(of(sql), Effect::Neutral, "{sql}");
+        }
     }
 
     #[test]
