@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
-use freshet_tests::raw::{RawClient, RawReply};
+use freshet_tests::raw::{RawClient, RawReply, frame};
 use freshet_tests::world::World;
 
 const WAIT: Duration = Duration::from_secs(30);
@@ -131,6 +131,33 @@ fn captured_replies_of_prepared_statements_and_parameters_are_told_apart() {
     assert_eq!(ask("-", "1").0, "-1");
     assert_eq!(ask("+", "2").0, "+2");
     assert_eq!(ask("+", "1").1, "hit");
+}
+
+/// PostgreSQL reads a literal when it parses the statement; a SET behind that changes nothing about it.
+#[test]
+fn what_was_parsed_under_other_settings_is_not_kept_for_others() {
+    let mut stand = Stand::start(FreshnessMode::Exact, SETUP);
+    stand.until(RINGS, "hit");
+    let sql = "SELECT '2024-01-01 00:00'::timestamptz, radius(ring) FROM t WHERE id = 1";
+    let converse = |stand: &mut Stand, messages: &[Vec<u8>]| {
+        stand.client.send(&messages.concat()).expect("sent");
+        let reply = stand.client.read_reply().expect("answers");
+        assert_eq!(reply.error(), None);
+        first_column(&reply)
+    };
+    let parse = |name: &str| frame(b'P', format!("{name}\0{sql}\0\0\0").as_bytes());
+    let bind = |name: &str| frame(b'B', format!("\0{name}\0\0\0\0\0\0\0").as_bytes());
+    let (execute, sync) = (frame(b'E', b"\0\0\0\0\0"), frame(b'S', b""));
+    stand.ask("SET TimeZone = 'UTC'");
+    converse(&mut stand, &[parse("s"), sync.clone()]);
+    stand.ask("SET TimeZone = 'Asia/Tokyo'");
+    for _ in 0..6 {
+        let by_name = converse(&mut stand, &[bind("s"), execute.clone(), sync.clone()]);
+        assert_eq!(by_name, "2024-01-01 09:00:00+09");
+        let anew = converse(&mut stand, &[parse(""), bind(""), execute.clone(), sync.clone()]);
+        assert_eq!(anew, "2024-01-01 00:00:00+09", "{:?}", stand.client.last());
+        std::thread::sleep(Duration::from_millis(25));
+    }
 }
 
 #[test]

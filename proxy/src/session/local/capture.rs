@@ -26,7 +26,7 @@ use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::answer::{Answerer, ObservedReply, Observer, Relay, Reply};
 use crate::session::local::flight::{Boarding, Flight, Outcome};
-use crate::session::local::{Local, LocalAnswerer, Request, is_described_by};
+use crate::session::local::{Local, LocalAnswerer, Request, is_described_by, is_parsed_under};
 use crate::session::state::RouteSetting;
 use crate::statistics::ShapeStatistics;
 use crate::wire::frame::Frames;
@@ -269,6 +269,8 @@ fn may_keep(request: &Request<'_>) -> bool {
         && !request.has_upstreams_clock
         && !unit.describes_statement
         && is_described_by(unit, request.catalog_version, request.settings)
+        // Upstream has read its literals by the settings of its Parse.
+        && is_parsed_under(unit, request.settings)
         && !unit.bind.as_ref().is_some_and(|bind| may_mean_the_time(bind.parameters))
 }
 
