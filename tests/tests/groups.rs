@@ -952,6 +952,17 @@ fn settings_are_shown() {
         pair.agree(&sql, &[burst(6, &unit)]);
         pair.agree(&sql, &[burst(4, &[parse("", &sql), describe('S', ""), sync()]), burst(4, &[query(&sql)])]);
     }
+    // In groups and by named portals, too, each with its own tag.
+    let show = |name: &str| [parse("", &format!("SHOW {name}")), bind("", "", &[], 0), execute("", 0)].concat();
+    pair.agree("two at once", &[burst(9, &[show("TimeZone"), show("DateStyle"), sync()])]);
+    let unit = [parse("", "SHOW TimeZone"), bind("p", "", &[], 0), execute("p", 1), execute("p", 1), sync()];
+    pair.agree("by a portal with a limit", &[burst(6, &unit)]);
+    // A type that was declared wants a value.
+    for sql in ["SHOW TimeZone", "SELECT version()", "SELECT current_schema()"] {
+        let declared = message(b'P', format!("\0{sql}\0\0\x01\0\0\0\x17").as_bytes());
+        let unit = [burst(3, &[declared, bind("", "", &[], 0), execute("", 0), sync()])];
+        assert_eq!(play(&mut pair.freshet, &unit), play(&mut pair.upstream, &unit), "{sql}");
+    }
     // SQLAlchemy, and with it Superset, asks on each new connection.
     pair.agree("version", &[burst(4, &[query("select pg_catalog.version()")])]);
     let unit = [parse("", "SELECT version()"), describe('S', ""), bind("", "", &[], 0), execute("", 0), sync()];
@@ -1043,10 +1054,13 @@ fn freshets_own_statements_in_groups() {
     ];
     let got = play(&mut pair.freshet, &script);
     assert_eq!(tags(&got), "1tT2DCZ");
+    assert_eq!(got[5].body, b"SHOW\0");
     let script = [burst(3, &[parse("", "SET freshet.route = 'relay'"), describe('S', ""), flush()])];
     assert_eq!(tags(&play(&mut pair.freshet, &script)), "1tn");
-    let script = [burst(3, &[bind("", "", &[], 0), execute("", 0), sync()])];
-    assert_eq!(tags(&play(&mut pair.freshet, &script)), "2CZ");
+    let script = [burst(3, &[bind("own", "", &[], 0), execute("own", 0), sync()])];
+    let got = play(&mut pair.freshet, &script);
+    assert_eq!(tags(&got), "2CZ");
+    assert_eq!(got[1].body, b"SET\0");
     assert_eq!(rows(&pair.freshet.query("SHOW freshet.route")), [[Some("relay".to_string())]]);
     // A named one that sets something is upstream's, too: among others it is run there.
     let route = |pair: &mut Pair| rows(&pair.freshet.query("SHOW freshet.route"))[0][0].clone().expect("a route");

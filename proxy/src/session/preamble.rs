@@ -19,9 +19,12 @@ type ColumnType = (u32, i16);
 const TEXT: ColumnType = (25, -1);
 const NAME: ColumnType = (19, 64);
 
-/// Without parameters, for one column.
-fn is_plain(bind: &Bind<'_>) -> bool {
-    bind.parameter_count == 0 && are_formats(bind.parameter_formats, 0) && are_formats(bind.result_formats, 1)
+/// Without parameters, neither given nor declared, for one column.
+fn is_plain(unit: &Unit<'_>) -> bool {
+    let is_plain_bind = |bind: &Bind<'_>| {
+        bind.parameter_count == 0 && are_formats(bind.parameter_formats, 0) && are_formats(bind.result_formats, 1)
+    };
+    unit.parameter_types.is_empty() && unit.bind.as_ref().is_none_or(is_plain_bind)
 }
 
 /// The reply to a statement that the session's state answers. None: it is none of these, or not certain.
@@ -29,7 +32,7 @@ pub(super) fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
     let settings = state.settings.as_ref()?;
     // A value is text; in binary it is the same bytes under UTF8, which `format` being known implies.
     settings.format.as_ref().ok()?;
-    if unit.bind.as_ref().is_some_and(|bind| !is_plain(bind)) {
+    if !is_plain(unit) {
         return None;
     }
     let format = unit.bind.map_or(0, |bind| format_at(bind.result_formats, 0));
@@ -59,11 +62,10 @@ pub(super) fn answer_schema(unit: &Unit<'_>, settings: &SessionSettings) -> Opti
         return None;
     }
     let schema = rest.first()?;
-    let bind = unit.bind.as_ref();
-    if unit.prepared.is_some() || bind.is_some_and(|bind| !is_plain(bind)) {
+    if unit.prepared.is_some() || !is_plain(unit) {
         return None;
     }
-    let format = bind.map_or(0, |bind| format_at(bind.result_formats, 0));
+    let format = unit.bind.map_or(0, |bind| format_at(bind.result_formats, 0));
     Some(reply(unit, ("current_schema", NAME), schema, format, "SELECT 1"))
 }
 

@@ -14,7 +14,7 @@ use crate::session::control::Control;
 use crate::session::cursor;
 use crate::session::effect::Effect;
 use crate::wire::extended::{NO_DATA, PORTAL_SUSPENDED};
-use crate::wire::frame::{HEADER_LENGTH, Head, head};
+use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
 use crate::wire::query::{Field, row_description, write_command_complete};
 
 /// What a portal runs.
@@ -36,6 +36,8 @@ pub(super) struct Portal {
     /// RowDescription in the portal's formats; empty for NoData.
     columns: Bytes,
     content: Content,
+    /// What ends its executions once its rows are handed out, where the tag has no number of rows: that of SHOW, or SET.
+    end: Bytes,
     bytes: usize,
     /// Savepoints of the block when it was bound.
     depth: usize,
@@ -66,12 +68,13 @@ impl Portal {
     pub(super) fn of_reply(reply: Reply) -> Self {
         let bytes = reply.rows.iter().map(Bytes::len).sum();
         let content = Content::Rows(reply.rows.into());
-        Self { columns: reply.columns, content, bytes, depth: 0, origin: None, is_occupied: false }
+        Self { columns: reply.columns, content, end: Bytes::new(), bytes, depth: 0, origin: None, is_occupied: false }
     }
 
     pub(super) fn of_control(control: Control, sql: &[u8]) -> Self {
         let content = Content::Control(control, sql.into());
-        Self { columns: Bytes::new(), content, bytes: sql.len(), depth: 0, origin: None, is_occupied: false }
+        let (columns, end) = (Bytes::new(), Bytes::new());
+        Self { columns, content, end, bytes: sql.len(), depth: 0, origin: None, is_occupied: false }
     }
 
     pub(super) fn from(mut self, statement: &Arc<PreparedStatement>, values: &[u8]) -> Self {
@@ -99,6 +102,7 @@ impl Portal {
         }
         match &self.content {
             Content::Rows(_) if limit == Some(rows) => out.push(PORTAL_SUSPENDED),
+            _ if !self.end.is_empty() => out.push(&self.end),
             _ => out.write(|out| write_command_complete(out, &format!("SELECT {rows}"))),
         }
         Executed::Rows
@@ -113,6 +117,9 @@ impl Portal {
             out.push_shared(&piece.split_to(taken));
             rows += found;
             if is_end {
+                if !Frames::new(piece).any(|frame| frame.tag == b'C' && frame.body.starts_with(b"SELECT ")) {
+                    self.end = piece.clone();
+                }
                 break;
             }
             if limit == Some(rows) {
@@ -295,10 +302,13 @@ impl Portals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::frame::Frames;
     use crate::wire::query::{write_data_row, write_value};
 
     fn portal(rows: usize, per_piece: usize) -> Portal {
+        portal_of(&format!("SELECT {rows}"), rows, per_piece)
+    }
+
+    fn portal_of(tag: &str, rows: usize, per_piece: usize) -> Portal {
         let mut frames = Vec::new();
         for row in 0..rows {
             let mut out = Vec::new();
@@ -306,7 +316,7 @@ mod tests {
             frames.push(out);
         }
         let mut end = Vec::new();
-        write_command_complete(&mut end, &format!("SELECT {rows}"));
+        write_command_complete(&mut end, tag);
         frames.push(end);
         let pieces = frames.chunks(per_piece).map(|chunk| Bytes::from(chunk.concat())).collect();
         Portal::of_reply(Reply { rows: pieces, ..Reply::default() })
@@ -340,6 +350,18 @@ mod tests {
             assert_eq!(run(&mut portal(3, per_piece), 0), "D D D SELECT 3");
             assert_eq!(run(&mut portal(3, per_piece), -1), "D D D SELECT 3");
             assert_eq!(run(&mut portal(0, per_piece), 10), "SELECT 0");
+        }
+    }
+
+    #[test]
+    fn a_tag_without_a_number_stays_as_it_is() {
+        for per_piece in [1, 2] {
+            assert_eq!(run(&mut portal_of("SET", 0, per_piece), 0), "SET");
+            assert_eq!(run(&mut portal_of("SHOW", 1, per_piece), 0), "D SHOW");
+            let mut limited = portal_of("SHOW", 1, per_piece);
+            assert_eq!(run(&mut limited, 1), "D s");
+            assert_eq!(run(&mut limited, 1), "SHOW");
+            assert_eq!(run(&mut limited, 0), "SHOW");
         }
     }
 }
