@@ -706,6 +706,22 @@ fn a_portal_that_is_fetched_from_in_part_verifies_its_statement() {
     assert_eq!(rows(&wrong), [[Some("0".to_owned())]]);
 }
 
+/// PostgreSQL compares 63 bytes of a name: who has one may have it by a longer one.
+#[test]
+fn names_that_are_cut_off_are_upstreams_affair() {
+    let mut pair = Pair::start();
+    let (name, longer) = ("n".repeat(63), "n".repeat(64));
+    let made = |name: &str| burst(2, &[parse(name, "SELECT count(*) FROM t"), sync()]);
+    let run = |name: &str, replies| burst(replies, &[bind("", name, &[], 0), execute("", 0), sync()]);
+    let closed = |name: &str| burst(2, &[close('S', name), sync()]);
+    let script = [made(&longer), made(&name), run(&name, 4), run(&longer, 4), closed(&longer)];
+    let again = [run(&name, 2), made(&name), run(&longer, 4), closed(&longer), run(&name, 2)];
+    for _ in 0..3 {
+        assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+        assert_eq!(play(&mut pair.freshet, &again), play(&mut pair.upstream, &again));
+    }
+}
+
 /// Some drivers send a whole batch of executions with one Sync.
 #[test]
 fn a_group_longer_than_a_statement_may_be_is_answered() {

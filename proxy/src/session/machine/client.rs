@@ -11,8 +11,8 @@ use crate::session::effect::{Effect, Judged, Written, drops_all_statements, make
 use crate::session::intercept;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
-    CopyIn, Expected, ExpectedKind, Machine, Named, STATEMENT_BYTES_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch,
-    WatchEnd, WatchedPortal,
+    CopyIn, Expected, ExpectedKind, Machine, Named, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd, WatchedPortal,
+    compared, is_too_long, kept_bytes,
 };
 use crate::session::state::{Isolation, Transaction};
 use crate::wire::extended::{Bind, Execute, Parse, Target, oids};
@@ -507,7 +507,10 @@ impl Machine {
                 if Execute::view(body).is_some_and(|execute| execute.portal.is_empty()) {
                     self.restore_unnamed_portal();
                 }
-                let changes = self.portal_changes.get(portal).cloned();
+                let changes = match is_too_long(portal) {
+                    true => Some(Box::new([Change::Unread]) as Box<[Change]>),
+                    false => self.portal_changes.get(portal).cloned(),
+                };
                 self.expect_with(ExpectedKind::Execute, changes.map(|changes| Box::new([changes].into())), None);
             }
             b'C' => {
@@ -518,8 +521,10 @@ impl Machine {
                         undo = Some(Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
                     }
                     Some(Target::Statement(name)) => {
+                        self.has_unknown_statements |= is_too_long(name);
+                        let name = compared(name);
                         undo = self.forget_statement(name).map(|named| Undo::Named(name.into(), named));
-                        self.virtual_statements.remove(name);
+                        self.forget_virtual(name);
                     }
                     Some(Target::Portal(b"")) => self.replace_unnamed_portal(),
                     Some(Target::Portal(name)) => self.portals.remove(name),
@@ -553,18 +558,15 @@ impl Machine {
         // Upstream refuses a name that is taken; the entry there is still the right one.
         let is_known = self.statements.contains_key(name);
         if !is_known {
-            self.virtual_statements.remove(name);
+            self.forget_virtual(name);
         }
-        let is_new = !is_known
-            && self.statements.len() < self.limits.prepared_statements_max
-            && self.statement_bytes < STATEMENT_BYTES_MAX;
+        let is_new = !is_known && !is_too_long(name) && self.has_room();
         let statement = statement.filter(|_| is_new);
         if statement.is_none() && !is_known {
             (self.has_unknown_statements, self.drops_statements) = (true, false);
         }
         let made: Option<Box<[u8]>> = statement.map(|statement| {
-            self.statement_bytes += statement.sql.len();
-            self.statements.insert(name.into(), Named { statement, parse: None });
+            self.remember_statement(name.into(), Named { statement, parse: None });
             name.into()
         });
         self.expect(ExpectedKind::Parse(Some(made.unwrap_or_default())));
@@ -655,7 +657,7 @@ impl Machine {
             self.occupy_portal(portal);
         }
         if !portal.is_empty() && self.upstream_portals.len() < self.limits.prepared_statements_max {
-            self.upstream_portals.insert(portal.into());
+            self.upstream_portals.insert(compared(portal).into());
         }
         let sql = known.as_ref().map_or(&b""[..], |statement| &statement.sql);
         self.apply_effect(effect, sql, false);
@@ -686,6 +688,7 @@ impl Machine {
                 changes.flat_map(|changes| self.bound(changes, Some(&parameters))).collect()
             }
         };
+        let portal = compared(portal);
         if changes.is_empty() {
             self.portal_changes.remove(portal);
         } else if self.portal_changes.len() < self.limits.prepared_statements_max {
@@ -717,7 +720,7 @@ impl Machine {
                         false => self.has_unknown_statements |= is_known,
                     }
                     if self.state.status != TransactionStatus::Failed {
-                        self.virtual_statements.remove(name.as_bytes());
+                        self.forget_virtual(name.as_bytes());
                     }
                 }
                 // What is there keeps its name: PostgreSQL refuses another of it (prepare.c, StorePreparedStatement).
@@ -771,8 +774,14 @@ impl Machine {
 
     pub(super) fn forget_statement(&mut self, name: &[u8]) -> Option<Named> {
         let named = self.statements.remove(name)?;
-        self.statement_bytes -= named.statement.sql.len();
+        self.statement_bytes -= kept_bytes(name, &named.statement);
         Some(named)
+    }
+
+    pub(super) fn forget_virtual(&mut self, name: &[u8]) {
+        if let Some(statement) = self.virtual_statements.remove(name) {
+            self.virtual_bytes -= kept_bytes(name, &statement);
+        }
     }
 
     /// Some of them are dropped upstream, or all, or one is made; or the statement that would fails.

@@ -13,7 +13,7 @@ use crate::session::cursor::{self, CursorStatement};
 use crate::session::intercept;
 use crate::session::machine::local::write_own_execution;
 use crate::session::machine::portal::{Executed, Portal};
-use crate::session::machine::{ExpectedKind, Machine, Named, Unnamed, UnnamedPortal};
+use crate::session::machine::{ExpectedKind, Machine, Named, Unnamed, UnnamedPortal, is_too_long};
 use crate::wire::error::{FAILED_TRANSACTION, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_close,
@@ -22,6 +22,9 @@ use crate::wire::frame::{Frames, HEADER_LENGTH};
 use crate::wire::query::{
     EMPTY_QUERY_RESPONSE, TransactionStatus, query, write_command_complete, write_query, write_ready_for_query,
 };
+
+/// Why upstream answers what has such a name.
+const TOO_LONG: &str = "a name that PostgreSQL cuts off";
 
 /// One message of a group, or one statement of a simple Query's text.
 #[derive(Debug)]
@@ -279,7 +282,10 @@ impl Machine {
                     }
                     Item::Execute(execute)
                 }
-                b'C' => Item::Close(Target::view(frame.body).ok_or("malformed Close")?),
+                b'C' => match Target::view(frame.body).ok_or("malformed Close")? {
+                    Target::Statement(name) | Target::Portal(name) if is_too_long(name) => return Err(TOO_LONG),
+                    target => Item::Close(target),
+                },
                 b'S' => break,
                 b'H' => {
                     end = GroupEnd::Flush;
@@ -303,6 +309,9 @@ impl Machine {
 
     fn parse_item<'a>(&mut self, frame: &'a [u8], body: &'a [u8], made: &Made<'a>) -> Result<Item<'a>, &'static str> {
         let parse = Parse::view(body).ok_or("malformed Parse")?;
+        if is_too_long(parse.name) {
+            return Err(TOO_LONG);
+        }
         if !parse.name.is_empty() {
             if self.known(parse.name, made).is_some() {
                 return Err("a statement of that name exists");
@@ -317,6 +326,9 @@ impl Machine {
 
     fn bind_item<'a>(&self, frame: &'a [u8], body: &'a [u8], made: &Made<'a>) -> Result<Item<'a>, &'static str> {
         let bind = Bind::view(body).ok_or("malformed Bind")?;
+        if is_too_long(bind.portal) {
+            return Err(TOO_LONG);
+        }
         let may_be_upstream = self.upstream_portals.contains(bind.portal)
             || self.upstream_portals.len() >= self.limits.prepared_statements_max;
         if !bind.portal.is_empty() && (may_be_upstream || self.has_portal(bind.portal, made)) {
@@ -527,7 +539,7 @@ impl Machine {
             return;
         }
         if let Some(request) = intercept::read_if_addressed(parse.sql, self.limits.schema) {
-            self.virtual_statements.insert(parse.name.into(), Arc::clone(&statement));
+            self.remember_virtual(parse.name, Arc::clone(&statement));
             if !request.is_ok_and(|(request, _)| request.sets()) {
                 return;
             }
@@ -537,8 +549,7 @@ impl Machine {
         self.to_upstream.push(SYNC);
         self.expect_quiet(ExpectedKind::QuietParse { name: parse.name.into(), frame: frame.into() });
         self.expect_quiet(ExpectedKind::QuietSync);
-        self.statement_bytes += statement.sql.len();
-        self.statements.insert(parse.name.into(), Named { statement, parse: None });
+        self.remember_statement(parse.name.into(), Named { statement, parse: None });
     }
 
     fn close_locally(&mut self, target: Target<'_>) {
@@ -551,7 +562,7 @@ impl Machine {
             }
             Target::Statement(b"") => self.unnamed = Unnamed::Destroyed,
             Target::Statement(name) => {
-                self.virtual_statements.remove(name);
+                self.forget_virtual(name);
                 self.forget_statement(name);
                 // Closing what does not exist is no error.
                 self.to_upstream.write(|out| write_close(out, target));

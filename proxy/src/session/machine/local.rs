@@ -10,7 +10,9 @@ use crate::session::answer::{Arrival, Form, PreparedStatement, Reply, Unit};
 use crate::session::buffer::OutBuffer;
 use crate::session::effect::{Effect, Written};
 use crate::session::machine::portal::Portal;
-use crate::session::machine::{CopyIn, ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal};
+use crate::session::machine::{
+    CopyIn, ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal, is_too_long, kept_bytes,
+};
 use crate::session::settings::{PROBE_NAME, Question, write_probe};
 use crate::session::state::FirstQuery;
 use crate::wire::error::{ErrorFields, write_error};
@@ -259,8 +261,8 @@ impl Machine {
         let statement = self.prepare_with(&parse, Effect::Neutral, None, Written::NOTHING);
         if parse.name.is_empty() {
             self.unnamed = Unnamed::Local { statement, parse: frame.to_vec() };
-        } else if self.virtual_statements.len() < self.limits.prepared_statements_max {
-            self.virtual_statements.insert(parse.name.into(), statement);
+        } else if self.has_room() && !is_too_long(parse.name) {
+            self.remember_virtual(parse.name, statement);
         }
     }
 
@@ -300,7 +302,8 @@ impl Machine {
             match frame.tag {
                 b'P' => {
                     let Some(parse) = Parse::view(frame.body) else { break };
-                    let is_new = self.knows_all_statements() && self.prepared(parse.name).is_none();
+                    let may_be_new = self.knows_all_statements() && !is_too_long(parse.name);
+                    let is_new = may_be_new && self.prepared(parse.name).is_none();
                     if !parse.name.is_empty() && !is_new {
                         break;
                     }
@@ -416,8 +419,15 @@ impl Machine {
     }
 
     pub(super) fn remember_statement(&mut self, name: Box<[u8]>, named: Named) {
-        self.statement_bytes += named.statement.sql.len();
+        self.forget_statement(&name);
+        self.statement_bytes += kept_bytes(&name, &named.statement);
         self.statements.insert(name, named);
+    }
+
+    pub(super) fn remember_virtual(&mut self, name: &[u8], statement: Arc<PreparedStatement>) {
+        self.forget_virtual(name);
+        self.virtual_bytes += kept_bytes(name, &statement);
+        self.virtual_statements.insert(name.into(), statement);
     }
 
     /// Makes upstream's unnamed statement what the client believes it to be, before a message that uses it.

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use ahash::{HashMap, HashSet};
 use freshet_engine::catalog::Catalog;
+use freshet_engine::statement::lexer::NAME_BYTES_MAX;
 use freshet_engine::statement::skeleton::Skeleton;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
@@ -65,8 +66,23 @@ pub struct MachineLimits {
     pub schema: &'static str,
 }
 
-/// Texts of prepared statements that one session may keep in mind, whatever their number; further ones are relayed.
+/// What prepared statements that one session keeps in mind may take, whatever their number; further ones are relayed.
 const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Of one: all that a client can make long.
+fn kept_bytes(name: &[u8], statement: &PreparedStatement) -> usize {
+    name.len() + statement.parameter_types.len() + statement.sql.len()
+}
+
+/// What PostgreSQL compares of a statement's or portal's name (dynahash.c, string_compare; NAMEDATALEN).
+fn compared(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(NAME_BYTES_MAX)]
+}
+
+/// It may name the same as another: what has such a name is upstream's, and not kept in mind.
+fn is_too_long(name: &[u8]) -> bool {
+    name.len() > NAME_BYTES_MAX
+}
 
 /// What the rest of the program must hear of before the client does.
 #[derive(Debug)]
@@ -267,14 +283,16 @@ pub struct Machine {
     drops_statements: bool,
     /// Upstream was sent what drops one of `statements`: if there is an error, it may have it still.
     may_keep_statement: bool,
-    /// What the texts in `statements` take.
+    /// What `statements` take.
     statement_bytes: usize,
     /// Statements of freshet's own (`SHOW freshet...`) that upstream does not have.
     virtual_statements: HashMap<Box<[u8]>, Arc<PreparedStatement>>,
+    /// What they take.
+    virtual_bytes: usize,
     next_statement: u64,
     unnamed: Unnamed,
     unnamed_portal: UnnamedPortal,
-    /// Names of portals that upstream has, or had, in this transaction.
+    /// Names of portals that upstream has, or had, in this transaction, as far as they are compared.
     upstream_portals: HashSet<Box<[u8]>>,
     /// Portals that live here.
     portals: Portals,
@@ -347,6 +365,7 @@ impl Machine {
             may_keep_statement: false,
             statement_bytes: 0,
             virtual_statements: HashMap::default(),
+            virtual_bytes: 0,
             next_statement: 1,
             unnamed: Unnamed::Upstream(None),
             unnamed_portal: UnnamedPortal::Upstream,
@@ -490,9 +509,13 @@ impl Machine {
 
     /// A name that is not in `statements` is not prepared upstream, as far as Parse goes.
     fn knows_all_statements(&self) -> bool {
-        !self.has_unknown_statements
-            && self.statements.len() < self.limits.prepared_statements_max
+        !self.has_unknown_statements && self.has_room()
+    }
+
+    /// One more statement may be kept in mind.
+    fn has_room(&self) -> bool {
+        self.statements.len() < self.limits.prepared_statements_max
             && self.virtual_statements.len() < self.limits.prepared_statements_max
-            && self.statement_bytes < STATEMENT_BYTES_MAX
+            && self.statement_bytes + self.virtual_bytes < STATEMENT_BYTES_MAX
     }
 }

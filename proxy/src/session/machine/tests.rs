@@ -648,6 +648,55 @@ fn transactions_are_followed() {
     assert_eq!(machine.state.transaction.isolation, Some(Isolation::Serializable));
 }
 
+/// Whatever a client makes long of its statements counts.
+#[test]
+fn prepared_statements_are_kept_within_bounds() {
+    let limits = MachineLimits { prepared_statements_max: 10_000, ..LIMITS };
+    let mut machine = Machine::new(SessionState::new(Login::default(), FreshnessMode::Exact), limits, None);
+    for n in 0..2_000_u16 {
+        let types = [&900_u16.to_be_bytes()[..], &[0; 3_600]].concat();
+        let made = message(b'P', &[format!("{n}\0SELECT 1\0").as_bytes(), &types].concat());
+        relayed(&mut machine, &[made, SYNC.to_vec()].concat());
+        upstream_says(&mut machine, &[PARSE_COMPLETE, &ready(b'I')]);
+    }
+    assert!(machine.statement_bytes <= STATEMENT_BYTES_MAX + 4_096, "{}", machine.statement_bytes);
+    assert!(machine.prepared(b"0").is_some() && machine.prepared(b"1999").is_none());
+    for n in 0..2_000_u16 {
+        relayed(&mut machine, &[message(b'C', format!("S{n}\0").as_bytes()), SYNC.to_vec()].concat());
+        upstream_says(&mut machine, &[CLOSE_COMPLETE, &ready(b'I')]);
+    }
+    assert_eq!((machine.statement_bytes, machine.statements.len()), (0, 0));
+    // Those of freshet's own have the same bound, and are given back likewise.
+    let mut machine = Machine::new(SessionState::new(Login::default(), FreshnessMode::Exact), limits, None);
+    let show = [parse("own", "SHOW freshet.route"), SYNC.to_vec()].concat();
+    group(&mut machine, &show, vec![group::Answer::None]);
+    assert_eq!((machine.virtual_bytes, machine.statement_bytes), ("own".len() + "SHOW freshet.route".len(), 0));
+    relayed(&mut machine, &[message(b'C', b"Sown\0"), SYNC.to_vec()].concat());
+    assert_eq!((machine.virtual_bytes, machine.virtual_statements.len()), (0, 0));
+}
+
+/// PostgreSQL compares 63 bytes of a name.
+#[test]
+fn longer_names_than_postgresql_compares_are_upstreams() {
+    let mut machine = machine();
+    let (name, longer) = ("n".repeat(63), "n".repeat(64));
+    let make = |name: &str| [parse(name, "SELECT 1"), SYNC.to_vec()].concat();
+    relayed(&mut machine, &make(&name));
+    upstream_says(&mut machine, &[PARSE_COMPLETE, &ready(b'I')]);
+    assert!(machine.prepared(name.as_bytes()).is_some());
+    relayed(&mut machine, &[message(b'C', format!("S{longer}\0").as_bytes()), SYNC.to_vec()].concat());
+    upstream_says(&mut machine, &[CLOSE_COMPLETE, &ready(b'I')]);
+    assert!(machine.prepared(name.as_bytes()).is_none());
+    assert!(machine.group(&make(&longer)).is_err());
+    relayed(&mut machine, &make(&longer));
+    upstream_says(&mut machine, &[PARSE_COMPLETE, &ready(b'I')]);
+    assert!(machine.statements.is_empty() && !machine.knows_all_statements());
+    let bound = message(b'B', format!("{longer}\0\0\0\0\0\0\0\0").as_bytes());
+    assert!(machine.group(&[bound.clone(), SYNC.to_vec()].concat()).is_err());
+    relayed(&mut machine, &[bound, SYNC.to_vec()].concat());
+    assert!(machine.upstream_portals.contains(name.as_bytes()), "another Bind by this name is refused");
+}
+
 #[test]
 fn an_observer_gets_the_whole_reply_and_nothing_else() {
     use std::sync::{Arc, Mutex};

@@ -540,6 +540,7 @@ impl Machine {
             if !has_error {
                 self.has_unknown_statements = false;
                 self.virtual_statements.clear();
+                self.virtual_bytes = 0;
             }
         }
         self.has_unknown_statements |= has_error && self.may_keep_statement;
