@@ -224,6 +224,10 @@ fn own_settings_are_undone_with_their_transaction() {
     script("SET freshet.route = 'relay'|DISCARD ALL", "auto");
     // Among others: upstream has it too, and the transaction is upstream's.
     script("SET freshet.route = 'relay'; SELECT 1/0", "auto");
+    script("SET freshet.route = 'relay'; SELECT 1", "relay");
+    script("SELECT 1; RESET freshet.route; SELECT 1", "auto");
+    script("SET freshet.route = 'local'; BEGIN", "local");
+    script("ROLLBACK", "auto");
     script("BEGIN; SET freshet.route = 'local'; COMMIT", "local");
     script("SELECT set_config('freshet.route', 'relay', false), 1", "local");
     script("SELECT set_config('freshet.route', 'relay', false), set_config('a.b', '1', true)", "relay");

@@ -349,7 +349,10 @@ impl<A: Answerer> Session<A> {
         let Ok(unit) = self.machine.unit() else {
             return self.decide_group(started).await;
         };
-        if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema) {
+        // Several in one string are a group.
+        if let Some(request) = intercept::read_if_addressed(unit.sql, self.context.limits.schema)
+            && !(unit.form == Form::Simple && is_several(unit.sql))
+        {
             return self.answer_for_freshet(request).await;
         }
         // Before the text is even looked at: sessions that only relay, and hits, since only harmless queries have a kept
