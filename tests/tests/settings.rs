@@ -253,6 +253,33 @@ fn own_settings_are_undone_with_their_transaction() {
     }
 }
 
+/// An error in a block fails it, whoever says it.
+#[test]
+fn what_freshet_refuses_in_a_block_fails_the_block() {
+    let mut pair = Pair::start(Cluster::shared());
+    for refused in ["SET freshet.route = 'bad'", "SELECT current_setting('freshet.no')", "SELECT a FROM freshet.no"] {
+        for first in ["UPDATE public.n SET f = 7 WHERE id = 1", READ_FORMATS] {
+            for sql in ["BEGIN", first, "SET search_path = two"] {
+                assert_eq!(ask(&mut pair.through, sql).error(), None, "{sql}");
+            }
+            let reply = ask(&mut pair.through, refused);
+            assert!(reply.error().is_some(), "{refused}");
+            assert_eq!(reply.bodies(b'Z'), [b"E"], "{refused}");
+            let next = ask(&mut pair.through, "SELECT 1").error().expect("an error");
+            assert!(next.contains("25P02"), "{next}");
+            assert_eq!(ask(&mut pair.through, "COMMIT").bodies(b'C'), [b"ROLLBACK\0"], "{refused}");
+            // Neither the row nor the setting stays.
+            pair.reads("local");
+        }
+    }
+    ask(&mut pair.through, "BEGIN");
+    let reply = pair.through.extended("SET freshet.route = 'bad'", &[], 0).expect("answers");
+    assert!(reply.error().is_some_and(|error| error.contains("22023")));
+    assert_eq!(reply.bodies(b'Z'), [b"E"]);
+    assert_eq!(ask(&mut pair.through, "COMMIT").bodies(b'C'), [b"ROLLBACK\0"]);
+    pair.reads("local");
+}
+
 #[test]
 fn parameters_of_set_config_are_read() {
     let mut pair = Pair::start(Cluster::shared());

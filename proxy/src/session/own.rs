@@ -35,6 +35,9 @@ impl<A: Answerer> Session<A> {
         };
         match reply {
             Ok(reply) => self.machine.answer_locally(&reply),
+            Err(refused) if self.machine.state.status == TransactionStatus::InTransaction => {
+                self.machine.fail_locally(&refused.fields());
+            }
             Err(refused) => self.machine.refuse_locally(&refused.fields()),
         }
         Ok(())

@@ -274,8 +274,8 @@ impl Machine {
             && statement.catalog.load(Relaxed) == self.state.catalog_version
     }
 
-    /// Answers the unit at hand with an error, as upstream would: in a transaction block the block has failed, which
-    /// upstream must then be told by failing too; so this is only for units outside of one.
+    /// Answers the unit at hand with an error, as upstream would, outside of a block or in one that has failed. In an open one
+    /// the block must fail, upstream's too: [`Machine::fail_locally`].
     pub fn refuse_locally(&mut self, error: &ErrorFields<'_>) {
         let incoming = std::mem::take(&mut self.incoming);
         let status = self.state.status;
@@ -346,6 +346,7 @@ impl Machine {
             self.to_upstream.write(|out| write_own_execution(out, FAIL_BLOCK));
             self.expect_quiet(ExpectedKind::Failing);
             self.state.status = TransactionStatus::Failed;
+            self.tracker.ready(TransactionStatus::Failed, true, false);
         }
         self.end_failed();
     }
