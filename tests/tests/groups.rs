@@ -855,6 +855,26 @@ fn the_modes_of_a_block_are_set_before_its_first_query() {
         assert_eq!(replies[1], replies[0], "{what}");
         assert_eq!(tags(&replies[0]).chars().rev().nth(1), Some('E'), "{what}");
     }
+    // What was read before the block began in the same string, or up to one Sync; and where a question may be cut off.
+    let part = |text| [parse("", text), bind("", "", &[], 0), execute("", 0)].concat();
+    let begun = [
+        vec![query("SELECT count(*) FROM t; BEGIN")],
+        vec![[part("SELECT count(*) FROM t"), part("BEGIN"), sync()].concat()],
+        vec![query("SET statement_timeout = 400"), query("BEGIN"), query("SELECT count(*) FROM t")],
+    ];
+    for begin in &begun {
+        let refused = [&mut pair.upstream, &mut pair.freshet].map(|client| {
+            for message in begin {
+                client.send(message);
+                client.read_until('Z');
+            }
+            let refused = client.query(LEVEL);
+            client.query("ROLLBACK; RESET statement_timeout");
+            refused
+        });
+        assert_eq!(refused[1], refused[0]);
+        assert_eq!(tags(&refused[0]), "EZ");
+    }
     // Neither a name with the word in it, nor what takes no snapshot.
     let accepted = [
         vec![query("BEGIN"), query("SHOW transaction_isolation"), query(LEVEL)],

@@ -12,7 +12,7 @@ use crate::session::effect::{Effect, worst};
 use crate::session::intercept::{self, Request};
 use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, GroupEnd, Item};
-use crate::session::state::{Isolation, RouteSetting, SessionState};
+use crate::session::state::{FirstQuery, Isolation, RouteSetting, SessionState};
 use crate::session::{Session, preamble};
 use crate::statistics::Answered;
 use crate::wire::frame::Frames;
@@ -133,6 +133,9 @@ impl<A: Answerer> Session<A> {
         for (at, item) in group.items.iter().enumerate() {
             match self.decide_item(item, effects[at], &mut state, whole).await? {
                 Decided::Answer(answer) => {
+                    if matches!(&answer, Answer::Reply(reply) if reply.account.is_query) {
+                        state.note_answer();
+                    }
                     made += made_bytes(&answer);
                     answers.push(answer);
                     // They are sent together. Upstream, which sends one by one, waits for who does not read them.
@@ -316,7 +319,9 @@ impl<A: Answerer> Session<A> {
         if unit.form == Form::Prepare {
             return Decided::Answer(Answer::None);
         }
-        if !self.may_answer_beforehand() {
+        // Behind a query of its transaction it may be refused, as SET TRANSACTION is.
+        let names_level = matches!(control, Control::Begin { isolation: Some(_), .. });
+        if names_level && state.transaction.first_query != FirstQuery::None || !self.may_answer_beforehand() {
             return relayed();
         }
         match control::decide(control, state, || self.machine.knows_what_is_named(unit.sql)) {

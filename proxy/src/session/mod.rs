@@ -477,12 +477,11 @@ impl<A: Answerer> Session<A> {
     }
 
     /// The unit at hand may set the transaction's modes after a query that upstream knows nothing of, and must fail as it would
-    /// after one.
+    /// after one. A short time limit may cut the question off: then it fails by that.
     fn must_show_query(&self) -> bool {
-        let Machine { state, tracker, .. } = &self.machine;
+        let state = &self.machine.state;
         state.transaction.first_query == FirstQuery::Here
             && state.status == TransactionStatus::InTransaction
-            && tracker.may_probe_inside()
             && self.may_ask()
             && self.machine.unit_texts().into_iter().any(effect::sets_transaction)
     }

@@ -76,7 +76,7 @@ pub struct Transaction {
     pub time: Option<i64>,
 }
 
-/// Whose the block's first query was. After one, SET TRANSACTION is an error (PostgreSQL: variable.c, whose checks of
+/// Whose the transaction's first query was. After one, SET TRANSACTION is an error (PostgreSQL: variable.c, whose checks of
 /// transaction_isolation, transaction_read_only and transaction_deferrable ask for FirstSnapshotSet).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstQuery {
@@ -193,10 +193,16 @@ impl SessionState {
         self.note_query(FirstQuery::Here);
     }
 
-    /// A query of the block at hand, if there is one.
+    /// A query of the block at hand, or of the implicit transaction that a BEGIN may yet make one: what freshet asks upstream
+    /// outside of a block is not of that.
     pub fn note_query(&mut self, whose: FirstQuery) {
+        let is_of_transaction = match self.status {
+            TransactionStatus::Idle => whose == FirstQuery::Here,
+            TransactionStatus::InTransaction => true,
+            TransactionStatus::Failed => false,
+        };
         let first = &mut self.transaction.first_query;
-        if self.status == TransactionStatus::InTransaction && *first != FirstQuery::Upstream {
+        if is_of_transaction && *first != FirstQuery::Upstream {
             *first = whose;
         }
     }

@@ -742,7 +742,9 @@ impl Machine {
     /// A transaction block is open from here on.
     pub(super) fn begin(&mut self, isolation: Option<Isolation>) {
         let default = self.state.settings.as_ref().and_then(|settings| settings.default_isolation);
-        self.state.transaction = Transaction::new(isolation.or(default));
+        // What was read before it, up to the last Sync, is of the same transaction.
+        let first_query = self.state.transaction.first_query;
+        self.state.transaction = Transaction { first_query, ..Transaction::new(isolation.or(default)) };
         self.tracker.apply(&Change::Begin(isolation));
         self.tracker.ready(TransactionStatus::InTransaction, false, false);
     }

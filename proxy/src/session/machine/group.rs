@@ -521,13 +521,9 @@ impl Machine {
 
     /// ReadyForQuery. Outside of a block the implicit transaction ends, and its portals with it.
     fn finish_group(&mut self) {
-        self.close_group();
         let status = self.state.status;
         self.to_client.write(|out| write_ready_for_query(out, status));
-        if status == TransactionStatus::Idle {
-            self.portals.clear();
-            self.unnamed_portal = UnnamedPortal::Upstream;
-        }
+        self.end_unit();
     }
 
     /// A Parse that was answered: an unnamed statement is virtual, a named one is prepared upstream behind the answer, so

@@ -368,6 +368,7 @@ impl Machine {
         self.taken = self.scanned;
         if self.state.status == TransactionStatus::Idle {
             self.unnamed_portal = UnnamedPortal::Upstream;
+            self.state.transaction.first_query = FirstQuery::None;
         }
     }
 
@@ -383,6 +384,7 @@ impl Machine {
         if self.state.status == TransactionStatus::Idle {
             self.portals.clear();
             self.unnamed_portal = UnnamedPortal::Upstream;
+            self.state.transaction.first_query = FirstQuery::None;
         }
     }
 
