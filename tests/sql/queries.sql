@@ -252,6 +252,22 @@ SELECT p.id, v.k, v.x FROM people p, LATERAL (VALUES ('id', p.id::text), ('name'
 SELECT p.id, d.double, e.more FROM people p CROSS JOIN LATERAL (SELECT p.salary * 2 AS double) d CROSS JOIN LATERAL (SELECT d.double + p.id AS more) e ORDER BY 1;
 SELECT p.id, s.id, s.n FROM people p JOIN LATERAL (SELECT w.id, row_number() OVER (ORDER BY w.took DESC NULLS LAST, w.id) AS n FROM visits w WHERE w.person BETWEEN p.id AND p.id + 1) s ON s.n <= 2 ORDER BY 1, 3;
 SELECT p.id, s.page FROM people p JOIN LATERAL (SELECT DISTINCT w.page FROM visits w WHERE w.person = p.id AND w.took > p.team * 20) s ON true ORDER BY 1, 2;
+-- what stands before a JOIN hides columns of outer queries from LATERAL within it
+SELECT i.id, s.y FROM holes i, teams b CROSS JOIN LATERAL (SELECT budget AS y) s ORDER BY 1, 2;
+SELECT i.id, s.y FROM holes i JOIN (teams b CROSS JOIN LATERAL (SELECT b.budget AS y) s) ON b.id = i.id ORDER BY 1, 2;
+SELECT i.id, s.y FROM holes i, (SELECT b.id AS k, g AS y FROM teams b, generate_series(1, b.id) g) s WHERE s.k = i.id ORDER BY 1, 2;
+-- relay: LATERAL within a JOIN names what stands before that
+SELECT o.id, (SELECT sum(s.y) FROM holes i, teams b CROSS JOIN LATERAL (SELECT v AS y) s) FROM holes o ORDER BY 1;
+-- relay: likewise
+SELECT o.id, (SELECT sum(s.y) FROM holes i JOIN (teams b CROSS JOIN LATERAL (SELECT v AS y) s) ON true) FROM holes o ORDER BY 1;
+-- relay: likewise
+SELECT o.id, (SELECT sum(s.y) FROM holes i JOIN ((teams b CROSS JOIN LATERAL (SELECT i.v AS y) s) CROSS JOIN tags) ON true) FROM holes o ORDER BY 1;
+-- relay: likewise
+SELECT o.id, (SELECT count(*) FROM holes i JOIN (teams b CROSS JOIN generate_series(1, v) g) ON true) FROM holes o ORDER BY 1;
+-- relay: an ambiguous name
+SELECT i.v, s.y FROM holes i, teams b CROSS JOIN LATERAL (SELECT id AS y) s ORDER BY 1, 2;
+-- relay: what a RIGHT JOIN's function must not name
+SELECT o.id, (SELECT count(*) FROM holes i RIGHT JOIN generate_series(1, v) g ON true) FROM holes o ORDER BY 1;
 SELECT d::date, (SELECT count(*) FROM visits v WHERE v.at <= d) AS so_far FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-09', interval '1 day') d ORDER BY 1;
 -- relay: an aggregate of the outer query
 SELECT team, (SELECT count(*) FROM visits w WHERE w.took > max(p.salary) / 10) AS above FROM people p GROUP BY team ORDER BY team;

@@ -29,16 +29,21 @@ pub(super) struct FromItem {
 }
 
 impl Binder<'_> {
-    /// The comma list: cross joins, whose conditions stand in WHERE.
+    /// The FROM clause of a query, which is a level of its own.
     pub(super) fn bind_from(&mut self, list: &[TableRef]) -> Bound<FromItem> {
+        let outer = std::mem::take(&mut self.in_front);
+        let found = self.comma_list(list);
+        self.in_front = outer;
+        found
+    }
+
+    /// Cross joins, whose conditions stand in WHERE.
+    fn comma_list(&mut self, list: &[TableRef]) -> Bound<FromItem> {
         let mut items = list.iter();
         let Some(first) = items.next() else {
             return Ok(FromItem { relation: BoundRelation::OneRow, width: 0, scope: Scope::default() });
         };
-        let outer = std::mem::take(&mut self.is_behind_comma);
-        let first = self.table_ref(first);
-        self.is_behind_comma = outer;
-        let mut left = first?;
+        let mut left = self.table_ref(first)?;
         for table in items {
             left = match table {
                 _ if is_lateral(table) => self.lateral_join(left, table, JoinKind::Cross, &JoinCondition::None)?,
@@ -51,14 +56,29 @@ impl Binder<'_> {
                     }
                 }
                 _ => {
-                    let outer = std::mem::replace(&mut self.is_behind_comma, true);
-                    let right = self.table_ref(table);
-                    self.is_behind_comma = outer;
-                    cross(left, right?)?
+                    let right = self.right_item(&left.scope, table)?;
+                    cross(left, right)?
                 }
             };
         }
         Ok(left)
+    }
+
+    /// What stands to the right of `left`. LATERAL within a JOIN sees that as well (parse_clause.c, transformFromClauseItem).
+    fn right_item(&mut self, left: &Scope, table: &TableRef) -> Bound<FromItem> {
+        match table {
+            TableRef::Join { .. } => self.behind(left, |binder| binder.table_ref(table)),
+            _ => self.table_ref(table),
+        }
+    }
+
+    /// Binds what has the items of `left` in front.
+    fn behind<T>(&mut self, left: &Scope, bind: impl FnOnce(&mut Self) -> Bound<T>) -> Bound<T> {
+        let in_front = self.in_front.clone().joined(left.out_of_reach())?;
+        let outer = std::mem::replace(&mut self.in_front, in_front);
+        let bound = bind(self);
+        self.in_front = outer;
+        bound
     }
 
     fn table_ref(&mut self, table: &TableRef) -> Bound<FromItem> {
@@ -201,7 +221,7 @@ impl Binder<'_> {
         condition: &JoinCondition,
     ) -> Bound<FromItem> {
         let level = self.outer.len();
-        self.outer.push(left.scope.clone());
+        self.outer.push(left.scope.clone().joined(self.in_front.clone())?);
         let right = self.table_ref(right)?;
         self.outer.pop();
         let (relation, width) = (right.relation, left.width);
@@ -246,17 +266,22 @@ impl Binder<'_> {
         }
         let mut right = match right {
             TableRef::Function { call, alias, is_numbered, .. } => {
-                let sees_left = matches!(kind, JoinType::Inner | JoinType::Cross | JoinType::Left);
-                if !sees_left && self.function.is_some() {
-                    return Err(unsupported("a function in FROM behind RIGHT or FULL JOIN"));
-                }
-                let visible = sees_left.then_some(&left.scope);
-                match self.function_rows(call, *is_numbered, alias.as_ref(), visible)? {
+                let (is_numbered, alias) = (*is_numbered, alias.as_ref());
+                let rows = match kind {
+                    JoinType::Inner | JoinType::Cross | JoinType::Left => {
+                        self.function_rows(call, is_numbered, alias, Some(&left.scope))?
+                    }
+                    // It may not name the left side, which hides what is further out all the same.
+                    JoinType::Right | JoinType::Full => {
+                        self.behind(&left.scope, |binder| binder.function_rows(call, is_numbered, alias, None))?
+                    }
+                };
+                match rows {
                     FunctionRows::Own(item) => item,
                     FunctionRows::PerRow(rows) => return self.per_row(left, rows, kind, condition),
                 }
             }
-            other => self.table_ref(other)?,
+            other => self.right_item(&left.scope, other)?,
         };
         let (left_items, left_width) = (left.scope.items.len(), left.width);
         let right_width = right.width;

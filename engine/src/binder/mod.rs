@@ -585,8 +585,8 @@ struct Binder<'a> {
     calls: usize,
     /// The different calls of functions that were replaced, for [`BoundExpr::Coalesce`].
     expansions: Vec<(Oid, Vec<BoundExpr>)>,
-    /// A FROM item stands before the JOIN that is being bound.
-    is_behind_comma: bool,
+    /// Items of FROM before the JOIN that is being bound, out of reach: in PostgreSQL its LATERAL items see them.
+    in_front: scope::Scope,
     /// Items of FROM get a column that tells their rows from those that an outer join makes up.
     marks_rows: bool,
     /// They should.
@@ -631,7 +631,7 @@ impl<'a> Binder<'a> {
             active: Vec::new(),
             calls: 0,
             expansions: Vec::new(),
-            is_behind_comma: false,
+            in_front: scope::Scope::default(),
             marks_rows: false,
             wants_marks: false,
             order_shows: false,

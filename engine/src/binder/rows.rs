@@ -61,8 +61,8 @@ impl Binder<'_> {
         let is_of_targets = alias.is_some_and(|alias| alias.name == target_rows::NAME);
         let is_beside_rows = left.is_some_and(|left| !left.items.is_empty());
         let is_per_row = (is_of_targets && is_beside_rows) || all.any(|argument| any_column(argument, &is_own_column));
-        // What stands before the commas is not to be seen from within a JOIN, but hides what is further out.
-        if self.is_behind_comma && (is_per_row || is_tied || self.function.is_some()) {
+        // What stands in front of a JOIN is not to be seen from within it, but hides what is further out.
+        if !self.in_front.items.is_empty() && (is_per_row || is_tied || self.function.is_some()) {
             return Err(unsupported(format!("function {} in a JOIN behind a comma", call.name)));
         }
         let columns = self.columns_of(call, &functions, is_numbered, alias)?;

@@ -111,6 +111,16 @@ impl Scope {
         }
     }
 
+    /// The same names for nobody to use: found, they send the statement upstream.
+    pub(super) fn out_of_reach(&self) -> Self {
+        let mut hidden = self.clone();
+        for item in &mut hidden.items {
+            (item.whole, item.mark) = (Whole::Unknown, None);
+            item.columns.iter_mut().for_each(|column| column.expr_type = None);
+        }
+        hidden
+    }
+
     /// Of an outer join's side whose rows may be missing.
     pub(super) fn may_be_missing(&mut self) {
         for item in self.items.iter_mut().filter(|item| item.whole == Whole::Record) {
