@@ -252,6 +252,12 @@ SELECT p.id, v.k, v.x FROM people p, LATERAL (VALUES ('id', p.id::text), ('name'
 SELECT p.id, d.double, e.more FROM people p CROSS JOIN LATERAL (SELECT p.salary * 2 AS double) d CROSS JOIN LATERAL (SELECT d.double + p.id AS more) e ORDER BY 1;
 SELECT p.id, s.id, s.n FROM people p JOIN LATERAL (SELECT w.id, row_number() OVER (ORDER BY w.took DESC NULLS LAST, w.id) AS n FROM visits w WHERE w.person BETWEEN p.id AND p.id + 1) s ON s.n <= 2 ORDER BY 1, 3;
 SELECT p.id, s.page FROM people p JOIN LATERAL (SELECT DISTINCT w.page FROM visits w WHERE w.person = p.id AND w.took > p.team * 20) s ON true ORDER BY 1, 2;
+-- what nobody reads of a set operation is computed all the same
+SELECT id FROM (SELECT id, 10 / id AS r FROM people UNION ALL SELECT id, 0.5 FROM teams) q ORDER BY id;
+-- relay: an error that upstream raises
+SELECT count(*) FROM (SELECT 10 / (id - 1) AS r FROM people UNION ALL SELECT id FROM teams LIMIT 50000) q;
+-- relay: an error that upstream raises
+SELECT id FROM (SELECT id, 10 / (id - 1) AS r FROM people UNION ALL SELECT id, 0.5 FROM teams) q ORDER BY id;
 -- what stands before a JOIN hides columns of outer queries from LATERAL within it
 SELECT i.id, s.y FROM holes i, teams b CROSS JOIN LATERAL (SELECT budget AS y) s ORDER BY 1, 2;
 SELECT i.id, s.y FROM holes i JOIN (teams b CROSS JOIN LATERAL (SELECT b.budget AS y) s) ON b.id = i.id ORDER BY 1, 2;

@@ -33,6 +33,7 @@ macro_rules! operator {
 operator!(EQUAL, "=", Bool);
 operator!(GREATER, ">", Bool);
 operator!(TIMES, "*", Int4);
+operator!(DIVIDE, "/", Int4);
 
 fn call(function: &'static Function, left: BoundExpr, right: BoundExpr) -> BoundExpr {
     BoundExpr::Call { function, arguments: vec![left, right], expr_type: of(function.result) }
@@ -197,6 +198,19 @@ fn a_left_join_keeps_its_padding_unless_it_is_filtered_away() {
     assert!(explained(padded_only, 4).starts_with("Filter #2 IS NULL\n  Left join"));
     let never_padded = filter(left(), call(&GREATER, column(3), int(9)));
     assert!(explained(never_padded, 4).starts_with("Join on #0 = #2\n"));
+}
+
+#[test]
+fn what_may_raise_an_error_in_a_set_operation_is_computed_whoever_reads_it() {
+    let side = |second: BoundExpr| *project(scan(1, 2), vec![column(0), second]);
+    let union = |second: BoundExpr| {
+        let inputs = vec![side(second), side(column(1))];
+        Box::new(BoundRelation::Append { inputs, columns: vec![of(PgType::Int4); 2] })
+    };
+    let text = explained(project(union(call(&DIVIDE, int(10), column(1))), vec![column(0)]), 1);
+    assert!(text.contains("(10 / #1)"), "{text}");
+    let text = explained(project(union(int(10)), vec![column(0)]), 1);
+    assert!(!text.contains("10") && !text.contains("[0, 1]"), "{text}");
 }
 
 #[test]
