@@ -252,6 +252,10 @@ SELECT p.id, v.k, v.x FROM people p, LATERAL (VALUES ('id', p.id::text), ('name'
 SELECT p.id, d.double, e.more FROM people p CROSS JOIN LATERAL (SELECT p.salary * 2 AS double) d CROSS JOIN LATERAL (SELECT d.double + p.id AS more) e ORDER BY 1;
 SELECT p.id, s.id, s.n FROM people p JOIN LATERAL (SELECT w.id, row_number() OVER (ORDER BY w.took DESC NULLS LAST, w.id) AS n FROM visits w WHERE w.person BETWEEN p.id AND p.id + 1) s ON s.n <= 2 ORDER BY 1, 3;
 SELECT p.id, s.page FROM people p JOIN LATERAL (SELECT DISTINCT w.page FROM visits w WHERE w.person = p.id AND w.took > p.team * 20) s ON true ORDER BY 1, 2;
+-- a condition on what one side has in another type comes after that side's columns
+SELECT r FROM (SELECT id, 10 / (id - 1) AS r FROM people UNION ALL SELECT id, 2 FROM teams) q WHERE id = 3 ORDER BY r;
+-- relay: an error that upstream raises
+SELECT r FROM (SELECT id, 10 / (id - 1) AS r FROM people UNION ALL SELECT budget, 2 FROM teams) q WHERE id = 3 ORDER BY r;
 -- what nobody reads of a set operation is computed all the same
 SELECT id FROM (SELECT id, 10 / id AS r FROM people UNION ALL SELECT id, 0.5 FROM teams) q ORDER BY id;
 -- relay: an error that upstream raises

@@ -244,8 +244,10 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
         }
         BoundRelation::DistinctOn { input, keys } => PlanNode::DistinctOn { input: Box::new(translate(*input)?), keys },
         BoundRelation::Append { inputs, columns } => {
-            let inputs = inputs.into_iter().map(translate).collect::<Result<_, _>>()?;
-            PlanNode::Append { inputs, types: types(&columns) }
+            let inputs: Vec<PlanNode> = inputs.into_iter().map(translate).collect::<Result<_, _>>()?;
+            let types = types(&columns);
+            let is_converted = rules::pushdown::converted(&inputs, &types);
+            PlanNode::Append { inputs, types, is_converted }
         }
         BoundRelation::SetOperation { operation, is_all, left, right, columns } => PlanNode::SetOperation {
             operation,

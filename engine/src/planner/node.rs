@@ -32,6 +32,8 @@ pub enum PlanNode {
     Append {
         inputs: Vec<Self>,
         types: Vec<PgType>,
+        /// Which columns a side of a set operation had in another type.
+        is_converted: Vec<bool>,
     },
     SetOperation {
         operation: SetOperation,

@@ -214,6 +214,36 @@ fn what_may_raise_an_error_in_a_set_operation_is_computed_whoever_reads_it() {
 }
 
 #[test]
+fn a_side_in_another_type_is_computed_before_it_is_tested() {
+    // SELECT c0, 10 / c1 FROM t1 UNION ALL SELECT c0, 2 FROM t2, where t2.c0 is a bigint
+    static WIDEN: Function = Function::immutable(
+        "int8",
+        &[PgType::Int4],
+        PgType::Int8,
+        |_, _, _| Err(EvalError::Raises("only planned, never run".to_owned())),
+        "test",
+    );
+    let seen_as = |index, pg_type| BoundExpr::Column { index, expr_type: of(pg_type) };
+    let wide = BoundExpr::Call { function: &WIDEN, arguments: vec![column(0)], expr_type: of(PgType::Int8) };
+    let divided = project(scan(1, 2), vec![column(0), call(&DIVIDE, int(10), column(1))]);
+    let plain = project(scan(2, 1), vec![seen_as(0, PgType::Int8), int(2)]);
+    let inputs =
+        vec![*project(divided, vec![wide, column(1)]), *project(plain, vec![seen_as(0, PgType::Int8), column(1)])];
+    let union = Box::new(BoundRelation::Append { inputs, columns: vec![of(PgType::Int8), of(PgType::Int4)] });
+    let text = explained(filter(union.clone(), call(&GREATER, column(0), int(1))), 2);
+    assert!(text.starts_with("Filter (#0 > 1)\n  Append\n"), "{text}");
+    let text = explained(filter(union, call(&GREATER, column(1), int(1))), 2);
+    assert!(text.starts_with("Append\n") && text.contains("where ((10 / #1) > 1)"), "{text}");
+    // Nothing raises an error: which rows are computed does not show.
+    let inputs = [PgType::Varchar, PgType::Text]
+        .map(|own| *project(project(scan(1, 1), vec![seen_as(0, own)]), vec![seen_as(0, PgType::Text)]));
+    let union = Box::new(BoundRelation::Append { inputs: inputs.to_vec(), columns: vec![of(PgType::Text)] });
+    let is_there = BoundExpr::IsNull { operand: Box::new(seen_as(0, PgType::Text)), negated: true };
+    let text = explained(filter(union, is_there), 1);
+    assert!(text.starts_with("Append\n"), "{text}");
+}
+
+#[test]
 fn having_on_a_group_key_filters_before_grouping_and_unread_sums_go() {
     let sum = |index| AggregateCall {
         function: AggregateFunction::Sum,

@@ -24,8 +24,8 @@ pub(in crate::planner) fn merge(node: PlanNode) -> PlanNode {
         }
         PlanNode::DistinctOn { input, keys } => PlanNode::DistinctOn { input: Box::new(merge(*input)), keys },
         PlanNode::Window { input, calls } => PlanNode::Window { input: Box::new(merge(*input)), calls },
-        PlanNode::Append { inputs, types } => {
-            PlanNode::Append { inputs: inputs.into_iter().map(merge).collect(), types }
+        PlanNode::Append { inputs, types, is_converted } => {
+            PlanNode::Append { inputs: inputs.into_iter().map(merge).collect(), types, is_converted }
         }
         PlanNode::SetOperation { operation, is_all, left, right, types } => {
             let (left, right) = (Box::new(merge(*left)), Box::new(merge(*right)));

@@ -63,12 +63,13 @@ fn prune_node(node: &mut PlanNode, needed: &BTreeSet<usize>) -> Positions {
             move_columns(keys, &positions);
             positions
         }
-        PlanNode::Append { inputs, types } => {
+        PlanNode::Append { inputs, types, is_converted } => {
             // PostgreSQL computes all columns of a set operation that it does not pull up (allpaths.c,
             // remove_unused_subquery_outputs), and raises their errors.
             let raising = (0..types.len()).filter(|column| inputs.iter().any(|input| may_raise(input, *column)));
             let needed: BTreeSet<usize> = needed.iter().copied().chain(raising).collect();
             inputs.iter_mut().for_each(|input| prune_exactly(input, &needed));
+            keep(is_converted, &needed);
             keep(types, &needed)
         }
         PlanNode::SetOperation { left, right, types, .. } => {

@@ -2,10 +2,12 @@
 //! joins, down into the scans. PostgreSQL does the same (initsplan.c distribute_qual_to_rels, allpaths.c
 //! subquery_push_qual), so an expression that can raise sees about the rows that it would see there.
 
-use crate::binder::{BoundExpr, WindowCall};
-use crate::planner::expression::{columns_of, rejects_nulls, renumber, substitute};
+use crate::binder::{BoundExpr, WindowCall, cannot_raise};
+use crate::planner::expression::{columns_of, rejects_nulls, renumber, substitute, type_of};
 use crate::planner::node::{Aggregate, Join, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::disjunctions::split;
+use crate::planner::rules::{for_each_expression_mut, for_each_input_mut};
+use crate::types::PgType;
 
 /// Puts `predicates`, over the node's output, as far down as they go.
 pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -> PlanNode {
@@ -34,9 +36,15 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
         PlanNode::Aggregate(aggregate) => push_into_groups(aggregate, predicates),
         PlanNode::Join(join) => push_into_join(join, predicates),
         PlanNode::SideJoin(join) => push_into_side_join(join, predicates),
-        PlanNode::Append { inputs, types } => {
-            let inputs = inputs.into_iter().map(|input| push(input, predicates.clone())).collect();
-            PlanNode::Append { inputs, types }
+        PlanNode::Append { mut inputs, types, is_converted } => {
+            // Without an error nobody sees for which rows the sides are computed.
+            let may_show =
+                is_converted.contains(&true) && (inputs.iter_mut().any(raises) || !predicates.iter().all(cannot_raise));
+            let (above, below): (Vec<_>, Vec<_>) = predicates
+                .into_iter()
+                .partition(|predicate| may_show && columns_of(predicate).iter().any(|column| is_converted[*column]));
+            let inputs = inputs.into_iter().map(|input| push(input, below.clone())).collect();
+            PlanNode::Append { inputs, types, is_converted }.filtered(above)
         }
         PlanNode::Window { input, calls } => push_into_window(*input, calls, predicates),
         PlanNode::DistinctOn { input, keys } => {
@@ -65,6 +73,68 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
             node.filtered(predicates)
         }
     }
+}
+
+/// Which columns of a set operation a side has in another type before it is brought to the common one of `types`: what
+/// tests these stays above the sides (allpaths.c, compare_tlist_datatypes). For simplicity a domain is the type below it,
+/// which PostgreSQL tells apart.
+pub(in crate::planner) fn converted(sides: &[PlanNode], types: &[PgType]) -> Vec<bool> {
+    let is_of_side = |side: &PlanNode, column: usize| {
+        let PlanNode::Project { input, expressions } = side else { return false };
+        match &expressions[column] {
+            BoundExpr::Column { index, .. } => column_type(input, *index).is_some_and(|own| own != types[column]),
+            // It had none of its own (analyze.c, transformSetOperationTree).
+            BoundExpr::Literal { .. } | BoundExpr::Parameter { .. } => false,
+            _ => true,
+        }
+    };
+    (0..types.len()).map(|column| sides.iter().any(|side| is_of_side(side, column))).collect()
+}
+
+/// The type of a node's column, as far as expressions tell it.
+fn column_type(node: &PlanNode, column: usize) -> Option<PgType> {
+    match node {
+        PlanNode::Project { input, expressions } => match expressions.get(column)? {
+            // A column that is passed on as it is.
+            BoundExpr::Column { index, expr_type } if expr_type.pg_type == PgType::Unknown => {
+                column_type(input, *index)
+            }
+            expr => Some(type_of(expr)),
+        },
+        PlanNode::Filter { input, .. }
+        | PlanNode::Sort { input, .. }
+        | PlanNode::Limit { input, .. }
+        | PlanNode::DistinctOn { input, .. } => column_type(input, column),
+        PlanNode::Append { types, .. } | PlanNode::SetOperation { types, .. } | PlanNode::Values { types, .. } => {
+            types.get(column).copied()
+        }
+        PlanNode::Aggregate(aggregate) => aggregate.groups.get(column).map(type_of),
+        _ => None,
+    }
+}
+
+/// Whether computing the node's rows may raise an error.
+fn raises(node: &mut PlanNode) -> bool {
+    let mut found = !matches!(
+        node,
+        PlanNode::OneRow
+            | PlanNode::Scan(_)
+            | PlanNode::Filter { .. }
+            | PlanNode::Project { .. }
+            | PlanNode::Join(_)
+            | PlanNode::Append { .. }
+            | PlanNode::SetOperation { .. }
+            | PlanNode::Values { .. }
+    );
+    let _ = for_each_expression_mut(node, &mut |expr| {
+        found |= !cannot_raise(expr);
+        Ok(())
+    });
+    let _ = for_each_input_mut(node, &mut |input| {
+        found |= raises(input);
+        Ok(())
+    });
+    found
 }
 
 fn push_into_groups(mut aggregate: Aggregate, predicates: Vec<BoundExpr>) -> PlanNode {
