@@ -149,6 +149,11 @@ SELECT count(*) FROM times WHERE ts < now();
 SELECT count(*) FROM times WHERE ts < now() AND ts < statement_timestamp();
 -- relay: a system column
 SELECT ctid IS NOT NULL FROM other;
+-- relay: a system column, which is nearer than the outer query's column
+SELECT b.xmax, (SELECT count(*) FROM other WHERE xmax = 0) FROM (SELECT 5 AS xmax) b;
+-- relay: an ambiguous name
+SELECT count(*) FROM (SELECT 5 AS xmax) b, other WHERE xmax = 5;
+SELECT b.xmin, (SELECT count(*) FROM (SELECT id FROM other) o WHERE o.id = xmin) AS n FROM (SELECT 5 AS xmin) b;
 -- relay: locks
 SELECT id FROM other ORDER BY id FOR SHARE;
 -- relay: an error

@@ -209,7 +209,8 @@ impl Binder<'_> {
         rename(&mut columns, renamed)?;
         // Its row type has the table's own names.
         let whole = if renamed.is_empty() { Whole::Record } else { Whole::Unknown };
-        Ok((scanned, ScopeItem { name: Some(name), schema, columns_visible: true, whole, columns, mark: None }))
+        let (columns_visible, is_table, mark) = (true, true, None);
+        Ok((scanned, ScopeItem { name: Some(name), schema, columns_visible, is_table, whole, columns, mark }))
     }
 
     /// `left [LEFT | CROSS | INNER] JOIN LATERAL (...)`.
@@ -430,6 +431,7 @@ impl Binder<'_> {
             name: None,
             schema: None,
             columns_visible: true,
+            is_table: false,
             whole: Whole::Record,
             columns: merged,
             mark: None,
@@ -530,6 +532,7 @@ pub(super) fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias:
         name: Some(alias.name.clone()),
         schema: None,
         columns_visible: true,
+        is_table: false,
         whole: Whole::Record,
         columns,
         mark: None,

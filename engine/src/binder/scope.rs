@@ -48,6 +48,8 @@ pub(super) struct ScopeItem {
     pub(super) schema: Option<Arc<str>>,
     /// Whether its columns answer to unqualified names and `*`; not so inside a join with USING.
     pub(super) columns_visible: bool,
+    /// A table, which has system columns besides; a view has none.
+    pub(super) is_table: bool,
     /// What its name stands for where no column has it.
     pub(super) whole: Whole,
     pub(super) columns: Vec<ScopeColumn>,
@@ -81,8 +83,14 @@ impl Scope {
         self.items.iter().filter(|item| item.columns_visible).flat_map(|item| &item.columns)
     }
 
-    /// colNameToVar: None if there is no such column; more than one is an error.
+    /// colNameToVar: None if there is no such column; more than one is an error. A table's system columns are found like any
+    /// other (scanNSItemForColumn), and are upstream's.
     pub(super) fn unqualified(&self, name: &str) -> Bound<Option<&ScopeColumn>> {
+        // Since PostgreSQL 12 no table has an oid of its own.
+        let is_system = name != "oid" && SYSTEM.contains(&name);
+        if is_system && self.items.iter().any(|item| item.is_table && item.columns_visible) {
+            return Err(unknown(&[name.to_owned()]));
+        }
         unique(self.visible_columns(), name)
     }
 

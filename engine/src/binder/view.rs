@@ -71,7 +71,8 @@ impl Binder<'_> {
         rename(&mut columns, renamed)?;
         let whole = if renamed.is_empty() { Whole::Record } else { Whole::Unknown };
         let width = columns.len();
-        let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible: true, whole, columns, mark: None };
+        let (columns_visible, is_table, mark) = (true, false, None);
+        let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible, is_table, whole, columns, mark };
         Ok(FromItem { relation: selected.relation, width, scope: Scope { items: vec![item] } })
     }
 }
