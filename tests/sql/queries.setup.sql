@@ -13,3 +13,5 @@ INSERT INTO tags VALUES (1, 'x', 1), (1, 'y', 2), (2, 'x', 3), (3, 'z', NULL), (
 CREATE TABLE holes (id int PRIMARY KEY, v int);
 INSERT INTO holes VALUES (1, 1), (2, NULL), (3, 3), (4, 4);
 CREATE TABLE nothing (id int PRIMARY KEY, v int, t text);
+CREATE TABLE codes (code varchar(3) PRIMARY KEY, label text);
+INSERT INTO codes VALUES ('a', 'first'), ('b', 'second');

@@ -48,6 +48,16 @@ SELECT id, (SELECT v.id FROM visits v WHERE v.person = p.id ORDER BY v.id OFFSET
 SELECT t.id, (SELECT count(*) FROM people p WHERE p.team = t.id AND EXISTS (SELECT 1 FROM tags g WHERE g.person = p.id)) AS tagged FROM teams t ORDER BY t.id;
 SELECT t.id FROM teams t WHERE EXISTS (SELECT 1 FROM people p WHERE p.team = t.id AND p.salary = (SELECT max(q.salary) FROM people q WHERE q.team = p.team)) ORDER BY t.id;
 SELECT team, count(*) FROM people p GROUP BY team HAVING count(*) > (SELECT count(*) FROM tags WHERE person = team) ORDER BY team;
+-- what a grouped primary key determines
+SELECT label, count(*) AS n FROM codes GROUP BY code ORDER BY code;
+SELECT t.title, count(p.name) AS n FROM people p RIGHT JOIN teams t USING (id) GROUP BY id ORDER BY id;
+SELECT p.name, count(t.title) AS n FROM people p LEFT JOIN teams t USING (id) GROUP BY id ORDER BY id;
+-- relay: an error that upstream raises
+SELECT label FROM codes GROUP BY code::text;
+-- relay: an error that upstream raises
+SELECT p.name FROM people p RIGHT JOIN teams t USING (id) GROUP BY id;
+-- relay: an error that upstream raises
+SELECT p.name FROM (SELECT id FROM teams) t JOIN people p USING (id) GROUP BY id;
 SELECT team, (SELECT title FROM teams t WHERE t.id = p.team) AS title, count(*) FROM people p GROUP BY team ORDER BY team;
 SELECT (SELECT title FROM teams t WHERE t.id = p.team) AS title, count(*), sum(salary) FROM people p GROUP BY title ORDER BY title NULLS FIRST;
 SELECT sum((SELECT count(*) FROM tags t WHERE t.person = p.id)) FROM people p;

@@ -26,12 +26,11 @@ pub(super) struct Grouping {
 
 impl Grouping {
     pub(super) fn new(groups: Vec<BoundExpr>, aggregates: usize, scope: &Scope) -> Self {
-        let columns = || {
-            let all = scope.items.iter().flat_map(|item| &item.columns);
-            all.filter(|column| column.merged.is_none())
-        };
-        let table_columns = columns().filter_map(|column| Some((column.index, *column.uses.first()?))).collect();
-        let own_types = columns().filter_map(|column| Some((column.index, column.expr_type?))).collect();
+        // A merged column of USING stands for one of a side's and is named by both.
+        let of_tables = scope.items.iter().filter(|item| item.is_table).flat_map(|item| &item.columns);
+        let table_columns = of_tables.filter_map(|column| Some((column.index, *column.uses.first()?))).collect();
+        let own = scope.columns().filter(|column| column.merged.is_none());
+        let own_types = own.filter_map(|column| Some((column.index, column.expr_type?))).collect();
         Self { groups, aggregates, table_columns, own_types }
     }
 
@@ -60,7 +59,11 @@ impl Grouping {
         let Some(table) = table.filter(|table| !binder.catalog.heirs.contains_key(&table.id)) else { return false };
         let is_grouped = |key: &usize| {
             self.groups.iter().any(|group| match group {
-                BoundExpr::Column { index, .. } => self.table_columns.get(index) == Some(&(*table_use, *key)),
+                // Seen as of another type it is no column (pg_constraint.c, check_functional_grouping).
+                BoundExpr::Column { index, expr_type } => {
+                    self.table_columns.get(index) == Some(&(*table_use, *key))
+                        && self.own_types.get(index) == Some(expr_type)
+                }
                 _ => false,
             })
         };
