@@ -1,6 +1,6 @@
 //! [`Reads`]: how a statement depends on its tables, as far as a change of them can be held against it.
 
-use crate::binder::BoundExpr;
+use crate::binder::{BoundExpr, cannot_raise};
 use crate::planner::Plan;
 use crate::planner::expression::{any, for_each_operand};
 use crate::planner::node::Scan;
@@ -23,14 +23,17 @@ impl Reads {
     }
 }
 
-/// The scan without the predicates that read the value of a subquery, which nobody keeps: more rows pass, with all columns that
-/// were read, so that more changes count.
+/// The scan without the predicates that read the value of a subquery, which nobody keeps: more rows pass, with all columns
+/// that were read, so that more changes count. Where such a predicate may raise an error, those behind it go, too: it is
+/// computed for rows that they would drop.
 fn reduced(scan: &Scan, parameters: usize) -> Scan {
     let is_kept = |filter: &BoundExpr| {
         !any(filter, &|part| matches!(part, BoundExpr::Parameter { index, .. } if *index >= parameters))
     };
     let mut reduced = Scan { filters: Vec::new(), look_ups: Vec::new(), fingerprint: None, ..scan.clone() };
-    for (at, filter) in scan.filters.iter().enumerate().filter(|(_, filter)| is_kept(filter)) {
+    let is_passed = |filter: &&BoundExpr| is_kept(filter) || cannot_raise(filter);
+    let passed = scan.filters.iter().take_while(is_passed).enumerate();
+    for (at, filter) in passed.filter(|(_, filter)| is_kept(filter)) {
         let look_up = scan.look_ups.iter().find(|look_up| look_up.filter == at);
         reduced.look_ups.extend(
             look_up.cloned().map(|look_up| crate::planner::node::LookUp { filter: reduced.filters.len(), ..look_up }),
