@@ -1,6 +1,6 @@
 //! [`Keys`]: of which keys alone a statement reads rows, where its scans say so.
 
-use crate::binder::BoundExpr;
+use crate::binder::{BoundExpr, cannot_raise};
 use crate::catalog::{Catalog, RelationId};
 use crate::executor::scan::as_column_type;
 use crate::planner::expression::{is_indexable, type_of};
@@ -39,13 +39,14 @@ impl Keys {
             let is_wanted = is_first && !leaves.contains(&scan.table);
             let Some(schema) = catalog.tables.get(&scan.table).filter(|_| is_wanted) else { continue };
             let of_table: Vec<&Scan> = scans.iter().filter(|other| other.table == scan.table).collect();
-            let mut columns: Vec<usize> = columns_of(scan).collect();
+            let primary_key = &schema.primary_key[..];
+            let mut columns: Vec<usize> = columns_of(scan, primary_key).collect();
             columns.sort_by_key(|column| (!schema.primary_key.contains(column), *column));
             columns.dedup();
             let confined = columns.into_iter().filter_map(|column| {
                 let mut keys = Vec::new();
                 for scan in &of_table {
-                    keys.extend(keys_in(scan, column, parameters)?);
+                    keys.extend(keys_in(scan, primary_key, column, parameters)?);
                 }
                 keys.sort_unstable();
                 keys.dedup();
@@ -73,23 +74,41 @@ impl Keys {
 }
 
 /// Schema columns that a filter of the scan may confine.
-fn columns_of(scan: &Scan) -> impl Iterator<Item = usize> {
-    let listed = scan.filters.iter().filter_map(|filter| Some(listed(scan, filter)?.0));
-    scan.look_ups.iter().map(|look_up| look_up.column).chain(listed)
+fn columns_of(scan: &Scan, primary_key: &[usize]) -> impl Iterator<Item = usize> {
+    look_ups(scan, primary_key).map(|look_up| look_up.column).chain(lists(scan).map(|(column, ..)| column))
 }
 
 /// The keys that a row that passes the scan has in this column. None: it may have any.
-fn keys_in(scan: &Scan, column: usize, parameters: &[Value]) -> Option<Vec<KeyHash>> {
+fn keys_in(scan: &Scan, primary_key: &[usize], column: usize, parameters: &[Value]) -> Option<Vec<KeyHash>> {
     let of_look_up = |look_up: &LookUp| {
         (look_up.column == column).then(|| key(&look_up.value, look_up.column_type, parameters)).flatten()
     };
-    if let Some(key) = scan.look_ups.iter().find_map(of_look_up) {
+    if let Some(key) = look_ups(scan, primary_key).find_map(of_look_up) {
         return Some(vec![key]);
     }
-    scan.filters.iter().find_map(|filter| {
-        let (_, pg_type, list) = listed(scan, filter).filter(|(of, ..)| *of == column)?;
-        list.iter().map(|item| key(item, pg_type, parameters)).collect()
-    })
+    lists(scan)
+        .filter(|(of, ..)| *of == column)
+        .find_map(|(_, pg_type, list)| list.iter().map(|item| key(item, pg_type, parameters)).collect())
+}
+
+/// The number of the first filter that may raise an error, for rows that filters behind it would drop.
+fn reached(scan: &Scan) -> usize {
+    scan.filters.iter().position(|filter| !cannot_raise(filter)).unwrap_or(scan.filters.len())
+}
+
+/// Those that decide on a row before it may raise an error, and those of a whole primary key, by whose index PostgreSQL reads.
+fn look_ups<'s>(scan: &'s Scan, primary_key: &'s [usize]) -> impl Iterator<Item = &'s LookUp> {
+    let reached = reached(scan);
+    let is_named = |column: &usize| scan.look_ups.iter().any(|look_up| look_up.column == *column);
+    let is_by_key = !primary_key.is_empty() && primary_key.iter().all(is_named);
+    let decides =
+        move |look_up: &&LookUp| look_up.filter <= reached || (is_by_key && primary_key.contains(&look_up.column));
+    scan.look_ups.iter().filter(decides)
+}
+
+/// Likewise the lists: column, type and values.
+fn lists(scan: &Scan) -> impl Iterator<Item = (usize, PgType, &[BoundExpr])> {
+    scan.filters[..reached(scan)].iter().filter_map(move |filter| listed(scan, filter))
 }
 
 /// `column IN (values of its type)`.
