@@ -6,16 +6,17 @@ use crate::binder::{AggregateCall, BoundExpr, BoundRelation, FrameBound, MatchKi
 use crate::catalog::functions::{AggregateFunction, Function, WindowFunction};
 use crate::types::{PgType, Value};
 
-/// Whether the expression certainly raises no error, whatever its columns hold: reads, comparisons of one type with itself, and
-/// [`is_harmless`] calls.
+/// Whether the expression certainly raises no error, whatever its columns hold: reads, comparisons of one type with itself or of
+/// integers, and [`is_harmless`] calls.
 pub(crate) fn cannot_raise(expr: &BoundExpr) -> bool {
     children(expr).into_iter().all(cannot_raise)
         && match expr {
             BoundExpr::Call { function, arguments, .. } => {
-                let is_compared_alike = is_comparison(function.name)
-                    && function.arguments.len() == 2
-                    && function.arguments[0] == function.arguments[1];
-                is_compared_alike || is_harmless(function, arguments)
+                let is_alike = match function.arguments {
+                    [left, right] => left == right || (left.is_integer() && right.is_integer()),
+                    _ => false,
+                };
+                (is_alike && is_comparison(function.name)) || is_harmless(function, arguments)
             }
             _ => true,
         }

@@ -416,6 +416,10 @@ fn a_list_behind_what_may_raise_an_error_names_no_keys() {
     assert_eq!(verdict(sql, |world| world.insert(T, row(9, Some(9), 0, "x", 0))), Err(Outdated::Rows));
     assert!(names_keys("SELECT id FROM t WHERE 10 / n >= 0 AND tenant IN (1, 2)"), "the list comes first");
     assert!(names_keys("SELECT id FROM t WHERE 10 / n >= 0 AND id = 1"));
+    assert!(
+        names_keys("SELECT id FROM t WHERE n > 3::bigint AND tenant = 1"),
+        "integers are compared whatever their width"
+    );
 }
 
 #[test]
