@@ -83,6 +83,15 @@ fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Depe
 
 /// Whether a value given by the client could mean the time, or another thing tomorrow (datetime.c, DecodeSpecial).
 pub fn may_mean_the_time(value: &[u8]) -> bool {
+    let without = |left_out: &[u8]| value.iter().copied().filter(|byte| !left_out.contains(byte)).collect::<Vec<u8>>();
+    // An array or a range takes these out of its elements before they are read (arrayfuncs.c, array_in; rangetypes.c,
+    // range_parse_bound); a quote that was escaped stays in.
+    names_the_time(value)
+        || value.contains(&b'\\') && names_the_time(&without(b"\\"))
+        || (value.contains(&b'\\') || value.contains(&b'"')) && names_the_time(&without(b"\\\""))
+}
+
+fn names_the_time(value: &[u8]) -> bool {
     // A word of its own: letters that follow each other are one field (datetime.c, ParseDateTime).
     let is_letter = |at: Option<usize>| at.and_then(|at| value.get(at)).is_some_and(u8::is_ascii_alphabetic);
     let is_at = |word: &&str, at: usize| {

@@ -156,6 +156,7 @@ fn what_is_in_doubt_is_refused() {
         "SELECT name @@ 'x' FROM t",
         // Texts that mean the time.
         "SELECT id FROM t WHERE at > 'now'",
+        r"SELECT id FROM t WHERE at > ANY ('{n\ow}')",
         "SELECT id FROM t WHERE at > E'n\\x6fw'",
         "SELECT id FROM t WHERE at > U&'n\\006fw'",
         "SELECT id FROM t WHERE at > $$Today$$",
@@ -219,10 +220,11 @@ fn what_is_in_doubt_is_refused() {
 
 #[test]
 fn values_that_mean_the_time() {
-    for value in ["now", "NOW", " Today ", "tomorrow", "x yesterday"] {
+    let of_elements = [r"{n\ow}", r#"{"to\day"}"#, r#"[t"od"ay,)"#, r#"{utc\"n\ow}"#];
+    for value in ["now", "NOW", " Today ", "tomorrow", "x yesterday"].into_iter().chain(of_elements) {
         assert!(may_mean_the_time(value.as_bytes()), "{value}");
     }
-    assert!(!may_mean_the_time(b"2024-01-01") && !may_mean_the_time(b""));
+    assert!(!may_mean_the_time(b"2024-01-01") && !may_mean_the_time(b"") && !may_mean_the_time(br#"{"k\nown"}"#));
 }
 
 #[test]
