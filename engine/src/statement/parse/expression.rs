@@ -690,10 +690,34 @@ impl<'a> Parser<'_, 'a> {
 
     /// select_fetch_first_value: c_expr, or a signed number.
     pub(super) fn fetch_count(&mut self) -> Parsed<Expr> {
-        if self.peek_is_symbol("+") || self.peek_is_symbol("-") {
-            return self.prefix(Form::A);
+        if !self.peek_is_symbol("+") && !self.peek_is_symbol("-") {
+            return self.primary();
         }
-        self.primary()
+        let first = self.at;
+        let count = self.prefix(Form::A)?;
+        if is_count(&self.tokens[first..self.at]) { Ok(count) } else { Err(self.unexpected()) }
+    }
+}
+
+/// Whether the tokens, which are an expression, are a select_fetch_first_value as well. Of c_expr a value and what stands in
+/// parentheses; the rest is upstream's.
+pub(super) fn is_count(tokens: &[Token<'_>]) -> bool {
+    match tokens {
+        [_] => true,
+        [sign, number] if sign.is_symbol("+") || sign.is_symbol("-") => {
+            matches!(number.kind, TokenKind::Integer | TokenKind::Decimal)
+        }
+        [inner @ .., last] => {
+            // The first parenthesis is closed by the last token.
+            let mut open = 0_usize;
+            let stays_open = inner.iter().all(|token| {
+                open += usize::from(token.is_symbol("("));
+                open -= usize::from(token.is_symbol(")") && open > 0);
+                open > 0
+            });
+            stays_open && last.is_symbol(")")
+        }
+        [] => false,
     }
 }
 

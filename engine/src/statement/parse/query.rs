@@ -1,5 +1,6 @@
 //! select_no_parens: WITH, set operations, SELECT, VALUES, and the clauses around them.
 
+use super::expression::is_count;
 use super::{Parsed, Parser, unsupported};
 use crate::statement::ast::{
     Body, CommonTable, Exclusion, Expr, Frame, FrameBound, FrameUnit, GroupItem, OrderItem, Quantifier, Query, Select,
@@ -285,9 +286,12 @@ impl Parser<'_, '_> {
                     return Err(self.unexpected());
                 }
             } else if self.accept_word("offset") {
+                let (tokens, first) = (self.tokens, self.at);
                 let count = self.expression()?;
-                if !self.accept_word("row") {
-                    self.accept_word("rows");
+                let end = self.at;
+                // In front of ROWS it is no a_expr (gram.y, offset_clause).
+                if (self.accept_word("row") || self.accept_word("rows")) && !is_count(&tokens[first..end]) {
+                    return Err(self.unexpected());
                 }
                 if offset.replace(count).is_some() {
                     return Err(self.unexpected());

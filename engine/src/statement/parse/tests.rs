@@ -152,6 +152,9 @@ fn ties_are_of_an_order() {
         "SELECT a FROM t ORDER BY a FETCH NEXT ROW WITH TIES OFFSET 2 ROWS",
         "(SELECT a FROM t ORDER BY a) FETCH FIRST 1 ROW WITH TIES",
         "((SELECT a FROM t ORDER BY a FETCH FIRST 1 ROW WITH TIES)) OFFSET 1",
+        "SELECT a FROM t ORDER BY a OFFSET ((1) + (1)) ROWS FETCH FIRST $1 ROW WITH TIES",
+        "SELECT a FROM t ORDER BY a OFFSET +1 ROW FETCH FIRST ROW WITH TIES",
+        "SELECT a FROM t ORDER BY a OFFSET 1 + 1 FETCH FIRST ROW WITH TIES",
         "SELECT a FROM t UNION SELECT b FROM u ORDER BY 1 FETCH FIRST +3 ROWS WITH TIES",
     ] {
         let query = parse(sql).unwrap_or_else(|reason| panic!("{sql}: {reason}"));
@@ -179,6 +182,11 @@ fn whatever_is_not_known_is_refused() {
         "SELECT a FROM t ORDER BY a FETCH FIRST (NULL) ROWS WITH TIES",
         "SELECT a FROM t ORDER BY a FETCH FIRST 1 + 1 ROWS WITH TIES",
         "SELECT a FROM t ORDER BY a FETCH FIRST 1 ROW WITH TIES LIMIT 1",
+        "SELECT a FROM t ORDER BY a FETCH FIRST -(1) ROWS ONLY",
+        "SELECT a FROM t OFFSET 1 + 1 ROWS",
+        "SELECT a FROM t OFFSET 1::bigint ROW",
+        "SELECT a FROM t OFFSET - (1) ROWS",
+        "SELECT a FROM t OFFSET (1) + (1) ROWS",
         "(SELECT a FROM t ORDER BY a LIMIT 1) FETCH FIRST ROW WITH TIES",
         "SELECT a FROM t ORDER BY a LIMIT 1 WITH TIES",
         "SELECT a FROM t ORDER BY a FETCH FIRST ROW WITH",
