@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
-use freshet_engine::result_cache::{Basis, CachedReply, Found, Keep, KeyParts, Keys, Repeated, ResultCache, ResultKey};
+use freshet_engine::result_cache::{
+    Basis, CachedReply, Found, Keep, KeyParts, Keys, Repeated, ResultCache, ResultKey, Withdrawn,
+};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
@@ -47,6 +49,7 @@ fn reply(bytes: usize) -> Arc<CachedReply> {
         keep: Keep::default(),
         found: Found::default(),
         repeated: Repeated::default(),
+        withdrawn: Withdrawn::default(),
         attachment: Arc::new(()),
     })
 }

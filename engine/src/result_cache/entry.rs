@@ -48,6 +48,8 @@ pub struct CachedReply {
     pub found: Found,
     /// A client has had it that did not compute it.
     pub repeated: Repeated,
+    /// Of the shape that it was computed for.
+    pub withdrawn: Withdrawn,
     /// What the maker keeps with the reply (its statistics); the cache does not look at it.
     pub attachment: Arc<dyn Any + Send + Sync>,
 }
@@ -110,6 +112,21 @@ impl Repeated {
     }
 
     pub fn is_noted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether the replies that were computed for a shape are to be given to nobody any more; shared by all of them, so that none
+/// is missed that is kept only later.
+#[derive(Clone, Debug, Default)]
+pub struct Withdrawn(Arc<AtomicBool>);
+
+impl Withdrawn {
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -32,6 +32,7 @@ fn reply(bytes: usize, dependencies: &[(u32, u64)]) -> Arc<CachedReply> {
         keep: Keep::default(),
         found: Found::default(),
         repeated: Repeated::default(),
+        withdrawn: Withdrawn::default(),
         catalog_version: 1,
         folds_settings: false,
         elapsed_us: 10,

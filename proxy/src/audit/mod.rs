@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ahash::HashMap;
 use freshet_engine::executor::memory::POOL_IS_EMPTY;
 use freshet_engine::reason::UpstreamReason;
+use freshet_engine::result_cache::Withdrawn;
 use parking_lot::RwLock;
 
 /// What is known of one shape (see `Prepared::identity`).
@@ -23,6 +24,8 @@ struct Standing {
     /// Upstream's description of the result agreed.
     columns_verified: std::sync::atomic::AtomicBool,
     is_quarantined: std::sync::atomic::AtomicBool,
+    /// Kept replies of the shape are not served any more.
+    withdrawn: Withdrawn,
     /// Upstream's description of the result is another one.
     is_mismatched: std::sync::atomic::AtomicBool,
     /// An execution is being compared.
@@ -174,9 +177,16 @@ impl Audit {
         self.quarantine(identity);
     }
 
-    /// Never served again; also for a shape whose local run failed where upstream's did not.
+    /// Never served again, nor is what was kept of it; also for a shape whose local run failed where upstream's did not.
     pub fn quarantine(&self, identity: &Arc<str>) {
-        self.standing(identity).is_quarantined.store(true, Relaxed);
+        let standing = self.standing(identity);
+        standing.is_quarantined.store(true, Relaxed);
+        standing.withdrawn.set();
+    }
+
+    /// What a reply of the shape that is kept has to be asked for.
+    pub fn withdrawn(&self, identity: &Arc<str>) -> Withdrawn {
+        self.standing(identity).withdrawn.clone()
     }
 
     fn standing(&self, identity: &Arc<str>) -> Arc<Standing> {
@@ -185,7 +195,14 @@ impl Audit {
         }
         let mut standings = self.standings.write();
         if standings.len() >= STANDINGS_MAX {
-            standings.retain(|_, standing| standing.is_quarantined.load(Relaxed));
+            standings.retain(|_, standing| {
+                let is_kept = standing.is_quarantined.load(Relaxed);
+                // A later verdict on the shape would not find what is kept of it.
+                if !is_kept {
+                    standing.withdrawn.set();
+                }
+                is_kept
+            });
         }
         Arc::clone(standings.entry(Arc::clone(identity)).or_default())
     }
@@ -269,6 +286,22 @@ mod tests {
         audit.agreed(&shape, true);
         assert_eq!(audit.decide(&shape, true), Decision::Relay(UpstreamReason::Quarantined));
         assert_eq!(audit.counters.wrong_answers.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn a_verdict_takes_back_what_is_kept_of_the_shape() {
+        let audit = Audit::new(0);
+        let (wrong, other): (Arc<str>, Arc<str>) = ("select 1".into(), "select 2".into());
+        let before = audit.withdrawn(&wrong);
+        let kept = audit.withdrawn(&other);
+        audit.differed(&wrong);
+        // Also what was being computed meanwhile.
+        assert!(before.is_set() && audit.withdrawn(&wrong).is_set() && !kept.is_set());
+        for shape in 0..STANDINGS_MAX {
+            audit.agreed(&shape.to_string().into(), true);
+        }
+        assert!(kept.is_set(), "nobody would know of it when there is a verdict");
+        assert!(!audit.withdrawn(&other).is_set() && audit.withdrawn(&wrong).is_set());
     }
 
     #[test]

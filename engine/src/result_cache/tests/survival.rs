@@ -212,6 +212,7 @@ impl World {
             keep: Keep::default(),
             found: Found::default(),
             repeated: Repeated::default(),
+            withdrawn: Withdrawn::default(),
             attachment: Arc::new(()),
         }
     }

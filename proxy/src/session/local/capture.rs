@@ -17,7 +17,7 @@ use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, Found, Keep, Keys, Repeated, ResultKey};
+use freshet_engine::result_cache::{Basis, CachedReply, Found, Keep, Keys, Repeated, ResultKey, Withdrawn};
 use freshet_engine::statement::dependencies::{Dependencies as TextDependencies, may_mean_the_time};
 use freshet_engine::statement::fingerprint;
 use parking_lot::Mutex;
@@ -329,6 +329,8 @@ impl Observer for Capture {
             keep: Keep::default(),
             found: Found::default(),
             repeated: Repeated::default(),
+            // Upstream's own.
+            withdrawn: Withdrawn::default(),
             attachment: Arc::clone(&self.statistics) as _,
         };
         let is_kept = self.local.engine.results.insert(&self.key, Arc::new(kept));

@@ -16,6 +16,7 @@ use freshet_engine::types::encode::Format;
 use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Engine, Pace, Prepared};
 
+use crate::audit::Audit;
 use crate::freshness::Served;
 use crate::session::local::{Local, ORDER_QUESTIONS_MAX, ORDER_WAIT_MAX, local_error};
 use crate::session::reply::{Rows, Run, row_description, rows_of_point};
@@ -36,7 +37,13 @@ pub(super) struct Execution<'a> {
 
 impl Execution<'_> {
     /// The rows and what they depend on. What it took, and what is kept beside it, is for whoever knows to say.
-    pub(super) fn reply(&self, frames: Pieces, row_count: u64, statistics: &Arc<ShapeStatistics>) -> CachedReply {
+    pub(super) fn reply(
+        &self,
+        frames: Pieces,
+        row_count: u64,
+        statistics: &Arc<ShapeStatistics>,
+        audit: &Audit,
+    ) -> CachedReply {
         let plan = &self.prepared.plan;
         CachedReply {
             row_description: row_description(plan, self.formats),
@@ -56,6 +63,7 @@ impl Execution<'_> {
             keep: Keep::default(),
             found: Found::default(),
             repeated: Repeated::default(),
+            withdrawn: audit.withdrawn(&self.prepared.identity),
             attachment: Arc::clone(statistics) as _,
         }
     }
@@ -105,7 +113,7 @@ impl Local {
         let Rows { frames, count, groups, done, run_us } = rows;
         let keep = Keep::after(&course, done, groups, &prepared.held_plan(), run_us, rest);
         let elapsed_us = started.elapsed().as_micros() as u64;
-        Ok(CachedReply { elapsed_us, keep, ..execution.reply(frames, count, statistics) })
+        Ok(CachedReply { elapsed_us, keep, ..execution.reply(frames, count, statistics, &self.audit) })
     }
 
     /// Keeps the reply for the next one who asks; without its groups if they make it too large. Whether it has found a place.

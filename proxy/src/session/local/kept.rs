@@ -154,10 +154,13 @@ impl LocalAnswerer {
 }
 
 /// Upstream's own reply shows a moment of its own, which a later barrier has to confirm; and the settings of the moment, which are
-/// those of its key as long as no change of the configuration is seen by then.
+/// those of its key as long as no change of the configuration is seen by then. One that was computed here counts until the
+/// audit finds its shape wrong.
 pub(super) fn is_confirmed(kept: &CachedReply, served: &Served, local: &Local) -> bool {
-    kept.barrier == 0
-        || served.barrier.0 >= kept.barrier && kept.configuration == local.freshness.configuration_changes()
+    if kept.barrier == 0 {
+        return !kept.withdrawn.is_set();
+    }
+    served.barrier.0 >= kept.barrier && kept.configuration == local.freshness.configuration_changes()
 }
 
 fn key_parts<'a>(

@@ -99,7 +99,7 @@ impl LocalAnswerer {
         self.required = self.required.max(served.barrier);
         let results = &self.local.engine.results;
         if results.admits_quick(&self.key) {
-            let kept = execution.reply(rows.frames, rows.count, &statistics);
+            let kept = execution.reply(rows.frames, rows.count, &statistics, &self.local.audit);
             let kept = Arc::new(CachedReply { keys, ..kept });
             results.insert_admitted(&self.key, Arc::clone(&kept));
             return Some(reply(&kept, &served, request.mode.name(), Answered::Local));

@@ -251,7 +251,7 @@ fn first_of(hash: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use freshet_engine::result_cache::{Basis, Found, Keep, Keys, Repeated};
+    use freshet_engine::result_cache::{Basis, Found, Keep, Keys, Repeated, Withdrawn};
 
     use super::*;
     use crate::session::effect::{Effect, Written};
@@ -274,6 +274,7 @@ mod tests {
             keep: Keep::default(),
             found: Found::default(),
             repeated: Repeated::default(),
+            withdrawn: Withdrawn::default(),
             attachment: Arc::new(()),
         })
     }
