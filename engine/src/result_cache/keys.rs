@@ -74,7 +74,7 @@ impl Keys {
 }
 
 /// Schema columns that a filter of the scan may confine.
-fn columns_of(scan: &Scan, primary_key: &[usize]) -> impl Iterator<Item = usize> {
+fn columns_of<'s>(scan: &'s Scan, primary_key: &'s [usize]) -> impl Iterator<Item = usize> + 's {
     look_ups(scan, primary_key).map(|look_up| look_up.column).chain(lists(scan).map(|(column, ..)| column))
 }
 
