@@ -587,6 +587,9 @@ impl Machine {
     ) -> Arc<PreparedStatement> {
         self.next_statement += 1;
         let is_plain = self.means_what_is_mirrored();
+        // What upstream has inferred from a temporary table is not known here. Where nothing tells of one but that much is unknown,
+        // the types are taken to be those of the first plan that upstream executes the statement beside.
+        let may_infer = self.tracker.opaque().is_some();
         let path = self.state.settings.as_ref().map_or(0, |settings| settings.path);
         Arc::new(PreparedStatement {
             id: self.next_statement,
@@ -595,8 +598,7 @@ impl Machine {
             settings: AtomicU64::new(self.settings_number()),
             catalog: AtomicU64::new(if is_plain { self.state.catalog_version } else { 0 }),
             path: AtomicU64::new(if is_plain { path } else { 0 }),
-            // What upstream has inferred from a temporary table is not known here.
-            inferred: if is_plain { OnceLock::new() } else { OnceLock::from(declared_types(parse)) },
+            inferred: if is_plain || may_infer { OnceLock::new() } else { OnceLock::from(declared_types(parse)) },
             typed_under: if is_plain { self.state.catalog_version } else { 0 },
             judged_under: self.judging_catalog(),
             effect,
