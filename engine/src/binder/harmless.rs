@@ -41,6 +41,8 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
         "->" | "->>" | "#>" | "#>>" => function.arguments.first() == Some(&PgType::Jsonb),
         // What the output functions print (CoerceViaIO), and casts between strings.
         "" | "text" | "varchar" => function.arguments.len() == 1 && is_text(&function.result),
+        // An integer has a value in every wider type.
+        "int4" | "int8" | "float8" | "numeric" => widens(function),
         "to_char" => matches!(function.arguments.first(), Some(PgType::Timestamp | PgType::Timestamptz)),
         "to_json" | "json_build_array" | "row_to_json" => true,
         // A key is given for each value, and may not be NULL nor have parts.
@@ -48,6 +50,15 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
             let has_parts = matches!(key.expr_type().pg_type, PgType::Json | PgType::Jsonb | PgType::Array(_));
             !has_parts && matches!(key, BoundExpr::Literal { value, .. } if !value.is_null())
         }),
+        _ => false,
+    }
+}
+
+fn widens(function: &Function) -> bool {
+    match function.arguments {
+        [PgType::Int2] => function.result != PgType::Int2,
+        [PgType::Int4] => matches!(function.result, PgType::Int8 | PgType::Float8 | PgType::Numeric),
+        [PgType::Int8] => matches!(function.result, PgType::Float8 | PgType::Numeric),
         _ => false,
     }
 }

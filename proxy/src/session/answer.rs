@@ -261,8 +261,8 @@ pub struct PreparedStatement {
     pub id: u64,
     pub sql: Box<[u8]>,
     pub parameter_types: Box<[u8]>,
-    /// The number of the settings at its Parse, which folded its literals; 0: not certain then, or upstream may have analysed it
-    /// again under others since, which it does when a table has changed (PostgreSQL: RevalidateCachedQuery).
+    /// [`SessionSettings::reading`] at its Parse, which folded its literals; 0: not certain then, or upstream may have analysed it
+    /// again under another since, which it does when a table has changed (PostgreSQL: RevalidateCachedQuery).
     pub settings: AtomicU64,
     /// The version of the catalog that its description is of. Under another one, upstream must be asked whether it still is
     /// (PostgreSQL: "cached plan must not change result type"). 0: a name in it may have been a temporary table's.

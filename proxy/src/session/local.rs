@@ -766,7 +766,7 @@ fn is_parsed_under(unit: &Unit<'_>, settings: &SessionSettings) -> bool {
 }
 
 fn is_read_by(statement: &PreparedStatement, settings: &SessionSettings) -> bool {
-    statement.settings.load(Relaxed) == settings.id.0
+    statement.settings.load(Relaxed) == settings.reading
 }
 
 pub(super) fn local_error(error: EvalError) -> UpstreamReason {

@@ -16,7 +16,8 @@
 //! backend take note of schemas that were made meanwhile, which reading `current_schemas` alone would not.
 //!
 //! Where the settings are known and only the block's now() is not, that alone is asked ([`Question::Time`]), under the same
-//! conditions: no lock remains, and it costs upstream a small part.
+//! conditions: no lock remains, and it costs upstream a small part. Before what sets the transaction's modes it is asked in any
+//! case: the block fails either way then.
 //!
 //! # What it cannot see
 //!
@@ -36,7 +37,7 @@ use freshet_engine::types::{ByteaOutput, DateOrder, DateStyle, FormatSettings, I
 use parking_lot::Mutex;
 
 use crate::session::state::Isolation;
-use crate::session::variables::{ASKED, KEYED, NAMES};
+use crate::session::variables::{ASKED, KEYED, NAMES, READ_BY};
 use crate::wire::extended::{SYNC, Target, write_bind, write_close, write_execute, write_parse};
 use crate::wire::frame::Frames;
 use crate::wire::query::data_row;
@@ -87,6 +88,8 @@ pub struct SessionSettings {
     pub id: SettingsId,
     /// Equal only for equal search paths in force; never 0.
     pub path: u64,
+    /// Equal only where PostgreSQL reads literals alike; never 0.
+    pub reading: u64,
     pub values: SettingsValues,
     /// What freshet reproduces of them; the reason if it does not reproduce one of the values.
     pub format: Result<FormatSettings, String>,
@@ -116,6 +119,7 @@ impl SettingsValues {
 pub struct Interner {
     known: Mutex<HashMap<SettingsValues, Arc<SessionSettings>>>,
     path_numbers: Mutex<HashMap<Path, u64>>,
+    reading_numbers: Mutex<HashMap<Vec<Arc<str>>, u64>>,
     paths: Mutex<HashMap<PathKey, (u64, Path)>>,
 }
 
@@ -149,9 +153,16 @@ impl Interner {
         }
         let next = || NEXT.fetch_add(1, Relaxed);
         let path = *path_numbers.entry(Arc::clone(&values.search_path)).or_insert_with(next);
+        let mut reading_numbers = self.reading_numbers.lock();
+        if reading_numbers.len() >= STATES_MAX {
+            reading_numbers.clear();
+        }
+        let read_by = values.values.get(..READ_BY).unwrap_or(&values.values).to_vec();
+        let reading = *reading_numbers.entry(read_by).or_insert_with(next);
         let settings = Arc::new(SessionSettings {
             id,
             path,
+            reading,
             format: reproduce(&values),
             default_isolation: values.value("default_transaction_isolation").and_then(Isolation::parse),
             values: values.clone(),

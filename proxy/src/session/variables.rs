@@ -34,6 +34,8 @@ pub const NAMES: [&str; ASKED] = [
 ];
 pub const REPORTED: usize = 5;
 pub const KEYED: usize = 21;
+/// The first so many are all that decides how PostgreSQL reads a literal when it analyses a statement.
+pub const READ_BY: usize = 18;
 pub const ASKED: usize = 22;
 
 // Slots by name, where one is needed by itself.

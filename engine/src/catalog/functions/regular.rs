@@ -39,7 +39,7 @@ struct Compiled {
     regex: Regex,
     needs_ascii: bool,
     /// See [`Reader::disputed`].
-    disputed: &'static [u8],
+    disputed: u128,
     /// What is matched is what PostgreSQL would match.
     is_determined: bool,
 }
@@ -49,7 +49,8 @@ impl Compiled {
         if self.needs_ascii && !text.is_ascii() {
             return Err(beyond("class or case of letters beyond ASCII"));
         }
-        if !self.disputed.is_empty() && text.bytes().any(|byte| self.disputed.contains(&byte)) {
+        // The text is ASCII.
+        if self.disputed != 0 && text.bytes().any(|byte| self.disputed >> byte & 1 == 1) {
             return Err(beyond("a character that is in a class by some collations only"));
         }
         Ok(())
@@ -114,8 +115,9 @@ struct Reader<'p> {
     /// For the crate.
     written: String,
     needs_ascii: bool,
-    /// ASCII characters that ICU puts into other classes than C libraries do (regc_pg_locale.c: pg_wc_isspace, pg_wc_ispunct).
-    disputed: &'static [u8],
+    /// ASCII characters, a bit each, that ICU puts into other classes than C libraries do (regc_pg_locale.c: pg_wc_isspace,
+    /// pg_wc_ispunct).
+    disputed: u128,
     has_alternatives: bool,
     repeats_group: bool,
     quantifiers: usize,
@@ -348,8 +350,8 @@ impl Reader<'_> {
         if self.rest.starts_with('-') && !self.rest.starts_with("-]") { Err(beyond("range")) } else { Ok(()) }
     }
 
-    fn dispute(&mut self, characters: &'static [u8]) {
-        self.disputed = if self.disputed.is_empty() || self.disputed == characters { characters } else { DISPUTED };
+    fn dispute(&mut self, characters: &[u8]) {
+        self.disputed |= characters.iter().fold(0, |bits, byte| bits | 1 << byte);
     }
 
     /// After `[`: `:name:]`.
@@ -378,7 +380,6 @@ impl Reader<'_> {
 const DISPUTED_SPACES: &[u8] = b"\x1c\x1d\x1e\x1f";
 /// ICU: symbols, not punctuation.
 const DISPUTED_SYMBOLS: &[u8] = b"$+<=>^`|~";
-const DISPUTED: &[u8] = b"\x1c\x1d\x1e\x1f$+<=>^`|~";
 
 /// The character that an escape stands for; letters and digits have meanings of their own.
 fn escape(escaped: char) -> Result<char, EvalError> {

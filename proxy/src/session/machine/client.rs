@@ -675,9 +675,9 @@ impl Machine {
         }
     }
 
-    /// 0: not certain.
+    /// By what literals are read now ([`crate::session::settings::SessionSettings::reading`]); 0: not certain.
     pub(super) fn settings_number(&self) -> u64 {
-        self.state.settings.as_ref().map_or(0, |settings| settings.id.0)
+        self.state.settings.as_ref().map_or(0, |settings| settings.reading)
     }
 
     /// Remembers what executing the portal will change.

@@ -271,6 +271,7 @@ impl Machine {
         let Unnamed::Local { statement, parse } = &self.unnamed else { return false };
         *parse == frame
             && statement.settings.load(Relaxed) == self.settings_number()
+            && statement.path.load(Relaxed) == self.state.settings.as_ref().map_or(0, |settings| settings.path)
             && statement.catalog.load(Relaxed) == self.state.catalog_version
     }
 
@@ -295,7 +296,7 @@ impl Machine {
         self.fail_locally(&CANCELLED);
     }
 
-    /// Likewise, with an error of freshet's own.
+    /// Fails the unit at hand with an error of freshet's own, and with it the open block, upstream's too.
     pub fn fail_locally(&mut self, error: &ErrorFields<'_>) {
         let incoming = std::mem::take(&mut self.incoming);
         for frame in Frames::new(&incoming[self.taken..self.scanned]) {
