@@ -270,41 +270,62 @@ fn a_fetch_loop_that_writes_sees_what_was_there_at_bind() {
     assert_same(&play(&mut pair.freshet, &script), &expected);
 }
 
-/// PostgreSQL prints values as it sends them; rows that waited here kept the form of their Bind or DECLARE.
+/// PostgreSQL prints values as it sends them; rows that waited here kept the form of their Bind or DECLARE. Upstream, which got them
+/// instead, may have them in another order, so that some were repeated and others missed.
 #[test]
-fn rows_are_printed_by_the_settings_of_their_fetch() {
+fn rows_are_printed_by_the_settings_of_their_fetch_or_refused() {
     const TEXT: &str = "SELECT d FROM u ORDER BY id";
+    const SET: &str = "SET LOCAL DateStyle = 'German'";
     let mut pair = Pair::start();
     pair.upstream.query("CREATE TABLE u (id int PRIMARY KEY, d date)");
     pair.upstream.query("INSERT INTO u VALUES (1, '2024-01-02'), (2, '2024-01-03'), (3, '2024-01-04')");
-    let open = [parse("", TEXT), bind("p", "", &[], 0), describe('P', "p"), execute("p", 1), sync()];
-    pair.agree("a portal", &[burst(6, &open)]);
-    let set = "SET LOCAL DateStyle = 'German'";
+    let begin = burst(2, &[query("BEGIN")]);
+    let bound = burst(4, &[parse("", TEXT), bind("p", "", &[], 0), describe('P', "p"), sync()]);
+    let next = burst(3, &[execute("p", 1), sync()]);
+    let opened = [begin.clone(), bound.clone(), next.clone()];
+    pair.agree("a portal", &[&opened[..], &[burst(2, &[query("COMMIT")])]].concat());
     // With what is reported of the setting.
-    let by_query = burst(3, &[query(set)]);
-    let by_messages = burst(5, &[parse("", set), bind("", "", &[], 0), execute("", 0), sync()]);
+    let by_query = burst(3, &[query(SET)]);
+    let by_messages = burst(5, &[parse("", SET), bind("", "", &[], 0), execute("", 0), sync()]);
+    let mut agree = |script: &[Burst], dates: &[&str]| {
+        let expected = play(&mut pair.upstream, script);
+        let printed: Vec<String> = rows(&expected).into_iter().flatten().flatten().collect();
+        assert_eq!(printed, dates);
+        assert_same(&play(&mut pair.freshet, script), &expected);
+    };
     for set in [by_query.clone(), by_messages] {
-        let script = [
-            burst(2, &[query("BEGIN")]),
-            burst(6, &open),
-            set,
-            burst(3, &[execute("p", 1), sync()]),
-            burst(3, &[query("ROLLBACK")]),
-        ];
-        let expected = play(&mut pair.upstream, &script);
-        assert_eq!(rows(&expected), [[Some("2024-01-02".to_owned())], [Some("03.01.2024".to_owned())]]);
-        assert_same(&play(&mut pair.freshet, &script), &expected);
+        let rollback = burst(3, &[query("ROLLBACK")]);
+        agree(&[begin.clone(), bound.clone(), set, next.clone(), rollback], &["02.01.2024"]);
     }
-    let declare = format!("BEGIN;declare \"SQL_CUR1\" cursor for {TEXT};fetch 1 in \"SQL_CUR1\"");
-    pair.agree("a cursor", &[burst(6, &[query(&declare)]), burst(2, &[query("ROLLBACK")])]);
+    let savepoint = [burst(2, &[query("SAVEPOINT a")]), by_query.clone(), burst(3, &[query("ROLLBACK TO a")])];
+    let rest = [next, burst(2, &[query("ROLLBACK")])];
+    agree(&[&opened[..], &savepoint, &rest].concat(), &["2024-01-02", "2024-01-03"]);
+    let declare = format!("BEGIN;declare \"SQL_CUR1\" cursor for {TEXT}");
     let script = [
-        burst(6, &[query(&declare)]),
+        burst(3, &[query(&declare)]),
         by_query,
         burst(4, &[query("fetch 1 in \"SQL_CUR1\"")]),
         burst(3, &[query("ROLLBACK")]),
     ];
-    let expected = play(&mut pair.upstream, &script);
-    assert_same(&play(&mut pair.freshet, &script), &expected);
+    agree(&script, &["02.01.2024"]);
+    // Where rows are handed out.
+    let refused = |client: &mut RawClient, messages: &[Vec<u8>]| {
+        client.query(SET);
+        client.send(&messages.concat());
+        let got = client.read_until('Z');
+        let error = got.iter().find(|message| message.tag == 'E').expect("an error");
+        assert_eq!(freshet::wire::error::field(&error.body, b'C'), Some(&b"0A000"[..]));
+        assert!(!got.iter().any(|message| message.tag == 'D'));
+        assert_eq!(got.last().map(|message| message.body.clone()), Some(b"E".to_vec()));
+        client.query("ROLLBACK");
+    };
+    pair.agree("a portal", &[&opened[..], &[burst(2, &[query("COMMIT")])]].concat());
+    play(&mut pair.freshet, &opened);
+    refused(&mut pair.freshet, &[execute("p", 1), sync()]);
+    let declare = format!("{declare};fetch 1 in \"SQL_CUR1\"");
+    pair.agree("a cursor", &[burst(6, &[query(&declare)]), burst(2, &[query("ROLLBACK")])]);
+    play(&mut pair.freshet, &[burst(6, &[query(&declare)])]);
+    refused(&mut pair.freshet, &[query("fetch 1 in \"SQL_CUR1\"")]);
 }
 
 /// Equal, errors by their code: what PostgreSQL says beside it names its source files.

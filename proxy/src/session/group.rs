@@ -93,6 +93,10 @@ impl<A: Answerer> Session<A> {
                 return self.relay_unless_strict(started, Effect::Opaque, relay);
             }
         };
+        if self.machine.fetches_outdated_rows(&group) {
+            self.machine.refuse_outdated_rows();
+            return self.account_here(started);
+        }
         let mut state = self.machine.state.clone();
         let is_several = group.executions() > 1;
         state.shares_transaction |= is_several || group.end == GroupEnd::Flush && group.executions() > 0;

@@ -308,14 +308,14 @@ impl Machine {
             b'P' => Parse::view(body).map_or(body, |parse| parse.sql),
             b'B' => {
                 let reprinted = self.reprinted_by_bind(body);
-                return self.portals.any(|_, portal| portal.is_reprinted(reprinted));
+                return self.portals.any(|_, portal| portal.is_reprinted_whole(reprinted));
             }
             _ => return false,
         };
         let judged = self.judge(text);
         let effect = worst(&judged.effects);
         let reprinted = if tag == b'Q' { self.reprinted(&judged.changes, None) } else { Reprinted::Nothing };
-        self.portals.any(|name, portal| portal.is_meant(name, text, effect) || portal.is_reprinted(reprinted))
+        self.portals.any(|name, portal| portal.is_meant(name, text, effect) || portal.is_reprinted_whole(reprinted))
     }
 
     /// What of the rows that are not sent yet is printed otherwise once these changes are made.
@@ -465,8 +465,9 @@ impl Machine {
                 let (text, own) = (query(body).unwrap_or(body), worst(&effects));
                 let reprinted = self.reprinted(&changes, None);
                 self.reprint_cursors(reprinted);
-                let is_wanted =
-                    |name: &[u8], portal: &Portal| portal.is_meant(name, text, own) || portal.is_reprinted(reprinted);
+                let is_wanted = |name: &[u8], portal: &Portal| {
+                    portal.is_meant(name, text, own) || portal.is_reprinted_whole(reprinted)
+                };
                 self.restore_portals(is_wanted, true);
                 let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
                 self.unit_effect = Effect::Neutral;
@@ -651,7 +652,7 @@ impl Machine {
         }
         // Its Execute names a portal alone.
         let reprinted = self.reprinted_by_bind(body);
-        self.restore_portals(|_, portal| portal.is_reprinted(reprinted), false);
+        self.restore_portals(|_, portal| portal.is_reprinted_whole(reprinted), false);
         self.note_portal(portal, bind, known.as_deref());
         if portal.is_empty() || !is_whole {
             self.replace_unnamed_portal();

@@ -41,6 +41,15 @@ impl Cursors {
         self.by_name.contains_key(name)
     }
 
+    /// See [`Portal::is_outdated`].
+    pub(super) fn is_outdated(&self, name: &str) -> bool {
+        self.by_name.get(name).is_some_and(|cursor| cursor.portal.is_outdated())
+    }
+
+    pub(super) fn note_reprinted(&mut self, reprinted: Reprinted, depth: usize) {
+        self.by_name.values_mut().for_each(|cursor| cursor.portal.note_reprinted(reprinted, depth));
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.by_name.values().map(|cursor| cursor.portal.bytes()).sum()
     }
@@ -59,16 +68,24 @@ impl Cursors {
     /// The transaction is over (PostgreSQL: PreCommit_Portals, AtAbort_Portals): those WITH HOLD outlive their commit.
     pub(super) fn end_of_transaction(&mut self, is_committed: bool) {
         self.by_name.retain(|_, cursor| cursor.with_hold && (is_committed || !cursor.is_of_block));
-        self.by_name.values_mut().for_each(|cursor| cursor.is_of_block = false);
+        for cursor in self.by_name.values_mut() {
+            cursor.is_of_block = false;
+            // Whether the end has taken the setting back is not looked at.
+            cursor.portal.keep_settings(0);
+        }
     }
 
     /// As of portals; those that outlived an earlier block stay.
     pub(super) fn roll_back_to(&mut self, depth: usize) {
         self.by_name.retain(|_, cursor| !cursor.is_of_block || cursor.depth < depth);
+        self.by_name.values_mut().for_each(|cursor| cursor.portal.restore_settings(depth));
     }
 
     pub(super) fn release_to(&mut self, depth: usize) {
-        self.by_name.values_mut().for_each(|cursor| cursor.depth = cursor.depth.min(depth));
+        for cursor in self.by_name.values_mut() {
+            cursor.depth = cursor.depth.min(depth);
+            cursor.portal.keep_settings(depth);
+        }
     }
 }
 
@@ -123,10 +140,10 @@ impl Machine {
         }
     }
 
-    /// Likewise where it makes upstream print values otherwise.
+    /// Likewise where it makes upstream print values otherwise, those that nothing was fetched from.
     pub(super) fn reprint_cursors(&mut self, reprinted: Reprinted) {
         if self.state.status != TransactionStatus::Failed {
-            self.restore_cursors(|_, cursor| cursor.portal.is_reprinted(reprinted));
+            self.restore_cursors(|_, cursor| cursor.fetched == 0 && cursor.portal.is_reprinted(reprinted));
         }
     }
 

@@ -280,6 +280,10 @@ impl Machine {
                     if !self.has_portal(execute.portal, &made) {
                         return Err("Execute of another portal");
                     }
+                    // Message by message it comes to be refused in its turn.
+                    if !made.portals.contains_key(execute.portal) && self.portals.is_outdated(execute.portal) {
+                        return Err("rows that are printed by other settings");
+                    }
                     Item::Execute(execute)
                 }
                 b'C' => match Target::view(frame.body).ok_or("malformed Close")? {
@@ -569,6 +573,19 @@ impl Machine {
         }
     }
 
+    /// Whether rows are fetched that are printed by settings no longer in force: from a cursor that the group does not declare.
+    pub fn fetches_outdated_rows(&self, group: &Group<'_>) -> bool {
+        let fetches = |at: usize| {
+            let Item::Cursor(CursorStatement::Fetch { name, .. }, _) = &group.items[at] else { return false };
+            let declares = |item: &Item<'_>| match item {
+                Item::Cursor(CursorStatement::Declare { name: declared, .. }, _) => declared == name,
+                _ => false,
+            };
+            self.cursors.is_outdated(name) && !group.items[..at].iter().any(declares)
+        };
+        self.state.status != TransactionStatus::Failed && (0..group.items.len()).any(fetches)
+    }
+
     fn execute_portal(&mut self, execute: &Execute<'_>) {
         let Some(portal) = self.portals.get_mut(execute.portal) else { return };
         match portal.execute(execute.rows_max, &mut self.to_client) {
@@ -669,6 +686,10 @@ impl Machine {
                 if self.portals.is_spent(execute.portal) {
                     // Upstream does not have it; to run it again would be an error there, too.
                     return false;
+                }
+                if self.portals.is_outdated(execute.portal) {
+                    self.refuse_execution();
+                    return true;
                 }
                 self.execute_portal(&execute);
             }

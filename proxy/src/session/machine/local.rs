@@ -26,6 +26,17 @@ use crate::wire::query::{TransactionStatus, query, write_ready_for_query};
 /// What PostgreSQL says (ProcessInterrupts).
 const CANCELLED: ErrorFields<'static> = ErrorFields::error("57014", "canceling statement due to user request");
 
+/// Rows that wait here are printed, by settings that have been changed since. Upstream can print them anew, but may have them in
+/// another order: which were handed out already could not be told.
+const OUTDATED_ROWS: ErrorFields<'static> = ErrorFields {
+    hint: Some("Change such settings before the first row is fetched, or behind the last one."),
+    ..ErrorFields::error(
+        "0A000",
+        "the other rows of this portal or cursor were printed before DateStyle, TimeZone, extra_float_digits, \
+         client_encoding or the like was changed",
+    )
+};
+
 /// Its own message is for upstream's log.
 const FAIL_BLOCK: &[u8] = b"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014', \
     MESSAGE = 'canceling statement due to user request, while freshet answered it'; END $$";
@@ -341,6 +352,32 @@ impl Machine {
         }
     }
 
+    /// The unit at hand fetches rows that are printed by settings no longer in force.
+    pub fn refuse_outdated_rows(&mut self) {
+        self.fail_locally(&OUTDATED_ROWS);
+    }
+
+    /// So does an Execute. In its place upstream raises the error, so that whatever the Execute is part of fails there, too.
+    pub(super) fn refuse_execution(&mut self) {
+        let ErrorFields { sqlstate, message, hint, .. } = OUTDATED_ROWS;
+        let hint = hint.unwrap_or_default();
+        let sql = format!(
+            "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{sqlstate}', MESSAGE = '{message}', HINT = '{hint}'; END $$"
+        );
+        self.close_leftover();
+        self.to_upstream.write(|out| {
+            write_parse(out, OWN_NAME, sql.as_bytes());
+            write_bind(out, OWN_NAME, OWN_NAME);
+            write_close(out, Target::Statement(OWN_NAME));
+            write_execute(out, OWN_NAME);
+        });
+        self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
+        self.expect_own(ExpectedKind::Bind);
+        self.expect_own(ExpectedKind::Close);
+        self.is_unsynced = true;
+        self.expect(ExpectedKind::Execute);
+    }
+
     fn end_with(&mut self, error: &ErrorFields<'_>) {
         self.to_client.write(|out| write_error(out, error));
         if self.state.status == TransactionStatus::InTransaction {
@@ -538,6 +575,7 @@ impl Machine {
 
     /// Before something goes upstream that needs portals which live here: upstream gets these, each where it stands. Their further
     /// rows are of upstream's present, and what the block has written since Bind is in them: those that are not needed there stay.
+    /// Where it stands is a number of rows, which are the same only by an order that is total.
     pub(super) fn restore_portals(&mut self, is_wanted: impl Fn(&[u8], &Portal) -> bool, is_query: bool) {
         if !self.may_restore_portals() {
             return;

@@ -45,6 +45,8 @@ pub(super) struct Portal {
     origin: Option<Origin>,
     /// Upstream has one of the same name, that it may refuse another; see [`super::Machine::occupy_portal`].
     is_occupied: bool,
+    /// Savepoints of the block when a setting was changed by which the rows that wait would be printed otherwise.
+    outdated_at: Option<usize>,
 }
 
 /// What upstream needs to have the portal, too.
@@ -67,14 +69,16 @@ pub(super) enum Executed {
 impl Portal {
     pub(super) fn of_reply(reply: Reply) -> Self {
         let bytes = reply.rows.iter().map(Bytes::len).sum();
-        let content = Content::Rows(reply.rows.into());
-        Self { columns: reply.columns, content, end: Bytes::new(), bytes, depth: 0, origin: None, is_occupied: false }
+        Self::new(reply.columns, Content::Rows(reply.rows.into()), bytes)
     }
 
     pub(super) fn of_control(control: Control, sql: &[u8]) -> Self {
-        let content = Content::Control(control, sql.into());
-        let (columns, end) = (Bytes::new(), Bytes::new());
-        Self { columns, content, end, bytes: sql.len(), depth: 0, origin: None, is_occupied: false }
+        Self::new(Bytes::new(), Content::Control(control, sql.into()), sql.len())
+    }
+
+    fn new(columns: Bytes, content: Content, bytes: usize) -> Self {
+        let end = Bytes::new();
+        Self { columns, content, end, bytes, depth: 0, origin: None, is_occupied: false, outdated_at: None }
     }
 
     pub(super) fn from(mut self, statement: &Arc<PreparedStatement>, values: &[u8]) -> Self {
@@ -154,12 +158,44 @@ impl Portal {
 
     /// Rows wait in it that upstream would print otherwise: here they are printed already.
     pub(super) fn is_reprinted(&self, reprinted: Reprinted) -> bool {
-        let has_rows = matches!(self.content, Content::Rows(_));
         match reprinted {
             Reprinted::Nothing => false,
-            Reprinted::SomeTypes => has_rows && !self.is_plain(),
-            Reprinted::All => has_rows,
+            Reprinted::SomeTypes => self.has_rows() && !self.is_plain(),
+            Reprinted::All => self.has_rows(),
         }
+    }
+
+    /// Likewise, and none is handed out yet, so that upstream may begin anew, in whatever order.
+    pub(super) fn is_reprinted_whole(&self, reprinted: Reprinted) -> bool {
+        self.origin.as_ref().is_some_and(|origin| origin.fetched == 0) && self.is_reprinted(reprinted)
+    }
+
+    /// A piece begins with a row or with the end.
+    fn has_rows(&self) -> bool {
+        let Content::Rows(pieces) = &self.content else { return false };
+        pieces.iter().any(|piece| piece.first() == Some(&b'D'))
+    }
+
+    /// Such a setting has been changed, with so many savepoints open.
+    pub(super) fn note_reprinted(&mut self, reprinted: Reprinted, depth: usize) {
+        if self.is_reprinted(reprinted) {
+            self.outdated_at = self.outdated_at.or(Some(depth));
+        }
+    }
+
+    /// The rows that wait are printed by settings that are no longer in force.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.outdated_at.is_some() && self.has_rows()
+    }
+
+    /// ROLLBACK TO has left `depth` savepoints: the settings that were changed after the last of them are what they were.
+    pub(super) fn restore_settings(&mut self, depth: usize) {
+        self.outdated_at = self.outdated_at.filter(|at| *at < depth);
+    }
+
+    /// RELEASE has left `depth` savepoints, or the end of the block none: what was changed since belongs to what is around.
+    pub(super) fn keep_settings(&mut self, depth: usize) {
+        self.outdated_at = self.outdated_at.map(|at| at.min(depth));
     }
 
     /// As far as is known: in text, it has columns of [`PLAIN_TYPES`] alone.
@@ -237,6 +273,10 @@ impl Portals {
         self.by_name.get_mut(name)
     }
 
+    pub(super) fn is_outdated(&self, name: &[u8]) -> bool {
+        self.get(name).is_some_and(Portal::is_outdated)
+    }
+
     /// Transaction control that was carried out.
     pub(super) fn is_spent(&self, name: &[u8]) -> bool {
         self.get(name).is_some_and(|portal| matches!(portal.content, Content::Spent))
@@ -283,13 +323,23 @@ impl Portals {
     /// ROLLBACK TO has left `depth` savepoints: what was bound after the last of them goes (PostgreSQL: AtSubAbort_Portals).
     pub(super) fn roll_back_to(&mut self, depth: usize) {
         self.by_name.retain(|_, portal| portal.depth < depth);
-        self.by_name.values_mut().for_each(|portal| portal.is_occupied = false);
+        for portal in self.by_name.values_mut() {
+            portal.is_occupied = false;
+            portal.restore_settings(depth);
+        }
         self.bytes = self.by_name.values().map(|portal| portal.bytes).sum();
     }
 
     /// RELEASE has left `depth` savepoints: what was bound since belongs to the block around (AtSubCommit_Portals).
     pub(super) fn release_to(&mut self, depth: usize) {
-        self.by_name.values_mut().for_each(|portal| portal.depth = portal.depth.min(depth));
+        for portal in self.by_name.values_mut() {
+            portal.depth = portal.depth.min(depth);
+            portal.keep_settings(depth);
+        }
+    }
+
+    pub(super) fn note_reprinted(&mut self, reprinted: Reprinted, depth: usize) {
+        self.by_name.values_mut().for_each(|portal| portal.note_reprinted(reprinted, depth));
     }
 
     pub(super) fn clear(&mut self) {

@@ -1,5 +1,7 @@
 //! The state machine by itself: scripts of both sides' bytes, in legal and random orders.
 
+mod portals;
+
 use freshet_config::FreshnessMode;
 use proptest::prelude::*;
 
@@ -405,16 +407,22 @@ const INT4: u32 = 23;
 
 /// In a block, with a portal `C_1` that two rows were fetched from.
 fn fetching(type_oid: u32) -> Machine {
+    bound(type_oid, &[message(b'E', b"C_1\0\0\0\0\x02")])
+}
+
+/// In a block, with a portal `C_1` and these messages behind its Bind.
+fn bound(type_oid: u32, behind: &[Vec<u8>]) -> Machine {
     let mut machine = probed(&Interner::default());
     controlled(&mut machine, "BEGIN");
     upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
     let unit = [
         parse("", "SELECT v FROM q WHERE NOT done ORDER BY v"),
         message(b'B', b"C_1\0\0\0\0\0\0\0\0"),
-        message(b'E', b"C_1\0\0\0\0\x02"),
+        behind.concat(),
         SYNC.to_vec(),
     ];
-    let answers = vec![group::Answer::None, group::Answer::Reply(rows_of(type_oid, 5)), group::Answer::None];
+    let mut answers = vec![group::Answer::None, group::Answer::Reply(rows_of(type_oid, 5))];
+    answers.extend(behind.iter().map(|_| group::Answer::None));
     assert_eq!(group(&mut machine, &unit.concat(), answers), b"");
     machine
 }
@@ -459,27 +467,6 @@ fn a_portal_stays_as_it_was_bound_unless_a_text_needs_it_upstream() {
     // By extended messages.
     let unit = [parse("", "FETCH 1 FROM \"C_1\""), bind(""), execute(), SYNC.to_vec()].concat();
     assert_eq!(tags(&relayed(&mut fetching(INT4), &unit)), "PBECPBES");
-}
-
-/// PostgreSQL prints values as it sends them; rows that waited here kept the form of their Bind.
-#[test]
-fn rows_that_are_printed_otherwise_are_upstreams() {
-    const DATE: u32 = 1082;
-    for (text, of_dates, of_integers) in [
-        ("SET LOCAL DateStyle = 'German'", "PBECSQ", "Q"),
-        ("SET TIME ZONE 'UTC'", "PBECSQ", "Q"),
-        ("SELECT set_config('extra_float_digits', '0', true)", "PBECSQ", "Q"),
-        ("SET client_encoding = 'LATIN1'", "PBECSQ", "PBECSQ"),
-        ("SET work_mem = '4MB'", "Q", "Q"),
-        ("SELECT set_config('app.tenant', '7', true)", "Q", "Q"),
-        ("SAVEPOINT a", "Q", "Q"),
-    ] {
-        assert_eq!(tags(&relayed(&mut fetching(DATE), &sql(text))), of_dates, "{text}");
-        assert_eq!(tags(&relayed(&mut fetching(INT4), &sql(text))), of_integers, "{text}");
-    }
-    let unit = [parse("", "SET LOCAL DateStyle = 'German'"), bind(""), execute(), SYNC.to_vec()].concat();
-    assert_eq!(tags(&relayed(&mut fetching(DATE), &unit)), "PPBECBES");
-    assert_eq!(tags(&relayed(&mut fetching(INT4), &unit)), "PBES");
 }
 
 /// The driver's next cursor moved all that were open.

@@ -361,7 +361,10 @@ impl Machine {
                     *savepoints = depth.min(*savepoints);
                 }
             }
-            _ => {}
+            _ => {
+                self.portals.note_reprinted(change.reprints(), depth);
+                self.cursors.note_reprinted(change.reprints(), depth);
+            }
         }
     }
 
