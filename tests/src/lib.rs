@@ -11,5 +11,6 @@ pub mod marks;
 pub mod model;
 pub mod programs;
 pub mod raw;
+pub mod scripted;
 pub mod tls;
 pub mod world;

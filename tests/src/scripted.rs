@@ -1,0 +1,124 @@
+//! Scripts of bursts of messages, the same to PostgreSQL and to freshet: what comes back has to be equal, and answered here.
+
+use std::time::{Duration, Instant};
+
+use crate::client::{Message, RawClient, rows, tags};
+use crate::cluster::Cluster;
+use crate::freshet::Freshet;
+
+pub const WAIT: Duration = Duration::from_secs(30);
+
+/// A burst, and how many messages answer it.
+#[derive(Clone)]
+pub struct Burst {
+    bytes: Vec<u8>,
+    replies: usize,
+}
+
+/// `replies`: how many messages come back.
+pub fn burst(replies: usize, messages: &[Vec<u8>]) -> Burst {
+    Burst { bytes: messages.concat(), replies }
+}
+
+/// Sends the script and reads all that answers it.
+pub fn play(client: &mut RawClient, script: &[Burst]) -> Vec<Message> {
+    let mut all = Vec::new();
+    for burst in script {
+        client.send(&burst.bytes);
+        for at in 0..burst.replies {
+            match client.read_message() {
+                Some(message) => all.push(message),
+                None => panic!("{at} of {} replies, then the end: {}", burst.replies, tags(&all)),
+            }
+        }
+    }
+    all
+}
+
+/// A session at PostgreSQL and one at freshet before it.
+pub struct Pair {
+    pub upstream: RawClient,
+    pub freshet: RawClient,
+    _server: Freshet,
+}
+
+impl Pair {
+    /// In a database of its own with a table `t` of ten rows.
+    pub fn start() -> Self {
+        let cluster = Cluster::shared();
+        let database = cluster.database();
+        cluster.psql(
+            &database,
+            "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 10) i",
+        );
+        let server = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+        let port = cluster.port();
+        let (upstream, freshet) = (RawClient::log_in(port, &database), RawClient::log_in(server.port(), &database));
+        Self { upstream, freshet, _server: server }
+    }
+
+    /// Route and reason of the last statement.
+    pub fn last(&mut self) -> (String, String) {
+        let reply = self.freshet.query("SHOW freshet.last");
+        let row = rows(&reply).into_iter().next().expect("a row");
+        (row[0].clone().unwrap_or_default(), row[1].clone().unwrap_or_default())
+    }
+
+    /// Plays the script on both sides until freshet answers it by itself; the frames must be equal each time.
+    pub fn agree(&mut self, what: &str, script: &[Burst]) {
+        let expected = play(&mut self.upstream, script);
+        let limit = Instant::now() + WAIT;
+        loop {
+            let got = play(&mut self.freshet, script);
+            assert_eq!(tags(&got), tags(&expected), "{what}");
+            assert_eq!(got, expected, "{what}");
+            let last = self.last();
+            if matches!(last.0.as_str(), "local" | "hit") {
+                // Once more, with everything verified: this time no part may have been relayed.
+                let before = self.relayed();
+                assert_eq!(play(&mut self.freshet, script), expected, "{what}, again");
+                assert_eq!(self.relayed(), before, "{what}: a part was relayed");
+                return;
+            }
+            assert!(Instant::now() < limit, "{what}: not answered here but {last:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The same in a transaction block, which may end upstream.
+    pub fn agree_in_block(&mut self, what: &str, script: &[Burst]) {
+        self.upstream.query("BEGIN");
+        let expected = play(&mut self.upstream, script);
+        self.upstream.query("COMMIT");
+        let limit = Instant::now() + WAIT;
+        loop {
+            self.freshet.query("BEGIN");
+            let got = play(&mut self.freshet, script);
+            let last = self.last();
+            self.freshet.query("COMMIT");
+            self.freshet.query("DEALLOCATE ALL");
+            assert_eq!(got, expected, "{what}");
+            if matches!(last.0.as_str(), "local" | "hit") {
+                return;
+            }
+            assert!(Instant::now() < limit, "{what}: not answered here but {last:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Statements that went upstream, in all sessions.
+    pub fn relayed(&mut self) -> String {
+        let reply = self.freshet.query("SELECT value FROM freshet.status WHERE name = 'statements_relay'");
+        rows(&reply).into_iter().next().and_then(|row| row[0].clone()).expect("a counter")
+    }
+}
+
+/// Equal, errors by their code: what PostgreSQL says beside it names its source files.
+pub fn assert_same(got: &[Message], expected: &[Message]) {
+    assert_eq!(tags(got), tags(expected));
+    let comparable = |message: &Message| match message.tag {
+        'E' => ::freshet::wire::error::field(&message.body, b'C').map(<[u8]>::to_vec),
+        _ => Some(message.body.clone()),
+    };
+    assert!(got.iter().map(comparable).eq(expected.iter().map(comparable)), "{got:?}\n{expected:?}");
+}

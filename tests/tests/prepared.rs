@@ -1,0 +1,239 @@
+//! Prepared statements, by the same messages to PostgreSQL and to freshet: made, dropped, judged anew.
+
+use std::time::{Duration, Instant};
+
+use freshet_tests::client::{Message, bind, close, describe, execute, flush, parse, query, rows, sync, tags};
+use freshet_tests::scripted::{Burst, Pair, WAIT, assert_same, burst, play};
+
+#[test]
+fn statements_are_prepared_here() {
+    let mut pair = Pair::start();
+    let sql = "SELECT id, v FROM t WHERE id = $1";
+    // asyncpg: described with Flush, executed with Sync.
+    let script = [
+        burst(3, &[parse("", sql), describe('S', ""), flush()]),
+        burst(4, &[bind("", "", &[Some("3")], 1), execute("", 0), sync()]),
+    ];
+    pair.agree("unnamed, by Flush", &script);
+    let script = [
+        burst(3, &[parse("stmt_1", sql), describe('S', "stmt_1"), flush()]),
+        burst(4, &[bind("", "stmt_1", &[Some("3")], 0), execute("", 0), sync()]),
+        burst(2, &[close('S', "stmt_1"), sync()]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_eq!(play(&mut pair.freshet, &script), expected);
+    // pgx, tokio-postgres: described with Sync; then executed many times.
+    let prepare = [burst(4, &[parse("s", sql), describe('S', "s"), sync()])];
+    let expected = play(&mut pair.upstream, &prepare);
+    assert_eq!(play(&mut pair.freshet, &prepare), expected);
+    pair.agree("by name", &[burst(4, &[bind("", "s", &[Some("4")], 1), execute("", 0), sync()])]);
+    // It exists upstream, too: SQL can name it, and its name is taken.
+    let script = [burst(4, &[query("EXECUTE s(5)")]), burst(2, &[parse("s", sql), sync()])];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    // Several in one unit.
+    let many = [
+        bind("", "s", &[Some("1")], 0),
+        describe('P', ""),
+        execute("", 0),
+        bind("", "s", &[Some("2")], 0),
+        describe('P', ""),
+        execute("", 0),
+        bind("", "s", &[Some("30")], 0),
+        describe('P', ""),
+        execute("", 0),
+        sync(),
+    ];
+    pair.agree("a pipeline", &[burst(12, &many)]);
+}
+
+/// PDO drops each statement by SQL once it is done with it; psycopg and Rails do when they keep too many.
+#[test]
+fn statements_are_deallocated_here() {
+    let mut pair = Pair::start();
+    let sql = "SELECT id, v FROM t WHERE id = $1";
+    let run = |name: &str| burst(5, &[bind("", name, &[Some("3")], 0), describe('P', ""), execute("", 0), sync()]);
+    let made = |name: &str| burst(2, &[parse(name, sql), sync()]);
+    let pdo = [made("pdo_stmt_00000001"), run("pdo_stmt_00000001"), burst(2, &[query("DEALLOCATE pdo_stmt_00000001")])];
+    pair.agree("PDO", &pdo);
+    let block = [
+        burst(2, &[query("BEGIN")]),
+        made("a"),
+        run("a"),
+        burst(2, &[query("deallocate prepare \"a\";")]),
+        burst(2, &[query("COMMIT")]),
+    ];
+    // COMMIT is upstream's there, which has the statement.
+    assert_eq!(play(&mut pair.freshet, &block), play(&mut pair.upstream, &block));
+    let own = [made("a"), burst(4, &[parse("", "DEALLOCATE a"), bind("", "", &[], 0), execute("", 0), sync()])];
+    let own = own.into_iter().chain([made("a"), run("a"), burst(2, &[query("DEALLOCATE a")])]).collect::<Vec<_>>();
+    pair.agree("as an extended query", &own);
+    // The others are there still, and so are names.
+    let others =
+        [made("a"), made("b"), burst(2, &[query("DEALLOCATE a")]), run("b"), burst(2, &[query("DEALLOCATE b")])];
+    pair.agree("one of two", &others);
+    let gone = burst(2, &[bind("", "a", &[Some("3")], 0), execute("", 0), sync()]);
+    let script = [
+        made("a"),
+        burst(2, &[query("DEALLOCATE a")]),
+        gone,
+        burst(2, &[query("DEALLOCATE a")]),
+        burst(2, &[query("DEALLOCATE A; ")]),
+        // In a failed block it fails, and the statement stays.
+        made("a"),
+        burst(2, &[query("BEGIN")]),
+        burst(2, &[query("SELECT 1/0")]),
+        burst(2, &[query("DEALLOCATE a")]),
+        burst(2, &[query("ROLLBACK")]),
+        run("a"),
+        burst(2, &[parse("a", sql), sync()]),
+        // Behind one that drops it, in one group.
+        burst(
+            5,
+            &[
+                parse("", "DEALLOCATE a"),
+                bind("", "", &[], 0),
+                execute("", 0),
+                bind("", "a", &[Some("3")], 0),
+                execute("", 0),
+                sync(),
+            ],
+        ),
+    ];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    // Bound and not run it stays; closed before in the group it is gone.
+    let script = [
+        made("a"),
+        burst(3, &[parse("", "DEALLOCATE a"), bind("", "", &[], 0), sync()]),
+        burst(2, &[parse("a", "SELECT 1"), sync()]),
+        run("a"),
+        burst(5, &[parse("", "DEALLOCATE a"), close('S', "a"), bind("", "", &[], 0), execute("", 0), sync()]),
+        burst(2, &[bind("", "a", &[Some("3")], 0), execute("", 0), sync()]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    // Statements that SQL makes have names that are not known here; those that are known stay so.
+    let script = [made("kept"), burst(2, &[query("PREPARE by_sql AS SELECT 1")])];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    pair.agree("beside one that SQL has made", &[run("kept")]);
+    let script = [
+        burst(2, &[parse("by_sql", sql), sync()]),
+        burst(4, &[query("EXECUTE by_sql")]),
+        burst(2, &[query("DEALLOCATE ALL")]),
+        burst(2, &[bind("", "kept", &[Some("3")], 0), execute("", 0), sync()]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script));
+    pair.agree("after all of them went", &pdo);
+}
+
+#[test]
+fn a_changed_table_makes_upstream_judge_a_prepared_statement() {
+    let mut pair = Pair::start();
+    let prepare = [burst(4, &[parse("s", "SELECT * FROM t WHERE id = 1"), describe('S', "s"), sync()])];
+    assert_eq!(play(&mut pair.freshet, &prepare), play(&mut pair.upstream, &prepare));
+    let run = || vec![burst(4, &[bind("", "s", &[], 0), execute("", 0), sync()])];
+    pair.agree("before", &run());
+    pair.upstream.query("CREATE TABLE unrelated (a int)");
+    pair.agree("another table", &run());
+    pair.upstream.query("ALTER TABLE t ADD COLUMN w int");
+    let failing = [burst(2, &[bind("", "s", &[], 0), execute("", 0), sync()])];
+    for _ in 0..3 {
+        let (expected, got) = (play(&mut pair.upstream, &failing), play(&mut pair.freshet, &failing));
+        assert_eq!(tags(&expected), "EZ", "cached plan must not change result type");
+        assert_eq!(got, expected);
+    }
+}
+
+/// Made while a temporary table had the name, a statement was executed here, on the table behind it, once that one was gone.
+#[test]
+fn a_statement_of_a_temporary_table_stays_upstreams() {
+    const TEXT: &str = "SELECT * FROM t WHERE id = $1";
+    let mut pair = Pair::start();
+    let plain = [parse("", TEXT), bind("", "", &[Some("1")], 0), describe('P', ""), execute("", 0), sync()];
+    pair.agree("the table itself", &[burst(6, &plain)]);
+    let script = [
+        burst(2, &[query("CREATE TEMP TABLE t (id int, v text, extra int)")]),
+        burst(4, &[parse("s", TEXT), describe('S', "s"), sync()]),
+        burst(2, &[query("DROP TABLE pg_temp.t")]),
+    ];
+    // Each session has a table of its own, with a number of its own.
+    let expected = tags(&play(&mut pair.upstream, &script));
+    assert_eq!(tags(&play(&mut pair.freshet, &script)), expected);
+    let run = [burst(2, &[bind("", "s", &[Some("1")], 0), execute("", 0), sync()])];
+    for _ in 0..5 {
+        let expected = play(&mut pair.upstream, &run);
+        assert_eq!(tags(&expected), "EZ", "cached plan must not change result type");
+        assert_same(&play(&mut pair.freshet, &run), &expected);
+        pair.agree("the table itself", &[burst(6, &plain)]);
+    }
+}
+
+/// PostgreSQL analyses a statement again when its table has changed, and reads its literals by the settings of then: here they
+/// were taken to be read as at first.
+#[test]
+fn a_statement_is_read_by_the_settings_of_its_last_analysis() {
+    const TEXT: &str = "SELECT count(*) FROM u WHERE d = '01/02/2024'";
+    let mut pair = Pair::start();
+    pair.upstream.query("CREATE TABLE u (id int PRIMARY KEY, d date)");
+    pair.upstream.query("INSERT INTO u VALUES (1, '2024-01-02'), (2, '2024-02-01'), (3, '2024-02-01')");
+    let set = |pair: &mut Pair, order: &str| {
+        let text = format!("SET DateStyle = 'ISO, {order}'");
+        assert_eq!(tags(&pair.freshet.query(&text)), tags(&pair.upstream.query(&text)));
+    };
+    let prepare = [burst(2, &[parse("s", TEXT), sync()])];
+    let run = [burst(4, &[bind("", "s", &[], 0), execute("", 0), sync()])];
+    let count = |messages: &[Message]| rows(messages)[0][0].clone();
+    set(&mut pair, "MDY");
+    pair.agree("the text", &[burst(4, &[query(TEXT)])]);
+    assert_eq!(play(&mut pair.freshet, &prepare), play(&mut pair.upstream, &prepare));
+    pair.agree("as it was parsed", &run);
+    set(&mut pair, "DMY");
+    pair.upstream.query("ALTER TABLE u ADD COLUMN x int");
+    let expected = play(&mut pair.upstream, &run);
+    assert_eq!(count(&expected).as_deref(), Some("2"), "the first of February");
+    assert_eq!(play(&mut pair.freshet, &run), expected);
+    set(&mut pair, "MDY");
+    let expected = play(&mut pair.upstream, &run);
+    assert_eq!(count(&expected).as_deref(), Some("2"), "still");
+    for _ in 0..10 {
+        assert_eq!(play(&mut pair.freshet, &run), expected);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// PostgreSQL analyses a statement again where the search path is another one, and keeps its parameters' types.
+#[test]
+fn another_search_path_makes_upstream_judge_a_prepared_statement() {
+    let mut pair = Pair::start();
+    pair.upstream.query(
+        "CREATE SCHEMA a; CREATE TABLE a.o (id int PRIMARY KEY, v text); INSERT INTO a.o VALUES (1, 'of a');
+         CREATE SCHEMA b; CREATE TABLE b.o (id int PRIMARY KEY, v int, w int); INSERT INTO b.o VALUES (1, 2, 3);
+         CREATE TABLE a.p (id int PRIMARY KEY, v text); INSERT INTO a.p VALUES (1, 'of a');
+         CREATE TABLE b.p (id int PRIMARY KEY, v text); INSERT INTO b.p VALUES (1, 'of b');
+         CREATE TABLE a.q (id text PRIMARY KEY); INSERT INTO a.q VALUES ('1');
+         CREATE TABLE b.q (id int PRIMARY KEY); INSERT INTO b.q VALUES (1)",
+    );
+    let path = |schema: &str| burst(2, &[query(&format!("SET search_path = {schema}"))]);
+    let run = |name: &str, replies: usize, parameters: &[Option<&str>]| {
+        burst(replies, &[bind("", name, parameters, 0), describe('P', ""), execute("", 0), sync()])
+    };
+    for schema in ["a", "b"] {
+        assert_eq!(play(&mut pair.freshet, &[path(schema)]), play(&mut pair.upstream, &[path(schema)]));
+        pair.agree("under its own path", &[burst(4, &[query("SELECT * FROM o WHERE id = 1")])]);
+        pair.agree("under its own path", &[burst(4, &[query("SELECT * FROM p WHERE id = 1")])]);
+    }
+    let made = [
+        path("a"),
+        burst(2, &[parse("o", "SELECT * FROM o WHERE id = 1"), sync()]),
+        burst(2, &[parse("p", "SELECT * FROM p WHERE id = 1"), sync()]),
+        burst(2, &[parse("q", "SELECT count(*) FROM q WHERE id = $1"), sync()]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &made), play(&mut pair.upstream, &made));
+    pair.agree("under the path it was made under", &[run("o", 5, &[]), run("p", 5, &[])]);
+    pair.agree("a text", &[run("q", 5, &[Some("1")])]);
+    let other = [path("b"), run("o", 2, &[]), run("q", 2, &[Some("1")]), run("p", 5, &[])];
+    for _ in 0..3 {
+        assert_eq!(play(&mut pair.freshet, &other), play(&mut pair.upstream, &other));
+    }
+    pair.agree("with the same columns under another", &[run("p", 5, &[])]);
+    assert_eq!(play(&mut pair.freshet, &[path("a")]), play(&mut pair.upstream, &[path("a")]));
+    pair.agree("back again", &[run("o", 5, &[]), run("p", 5, &[])]);
+}
