@@ -137,6 +137,9 @@ struct Shared {
     tables: Mutex<HashMap<RelationId, Entry>>,
     /// Relations made of others that answers were asked from.
     watched: Mutex<BTreeSet<RelationId>>,
+    /// Members of the publication that could not be taken out of it yet. One that is not there any more, or belongs there again, does no
+    /// harm here.
+    strays: Mutex<BTreeSet<RelationId>>,
     budget: Arc<CopyBudget>,
     counters: StreamCounters,
     ping: Notify,
@@ -218,6 +221,7 @@ impl Replication {
                 loaded: ArcSwap::default(),
                 tables: Mutex::default(),
                 watched: Mutex::default(),
+                strays: Mutex::default(),
                 budget: Arc::default(),
                 counters: StreamCounters::default(),
                 ping: Notify::new(),
@@ -339,6 +343,7 @@ impl Replication {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.clone().copy_tables());
         tasks.spawn(self.clone().reload_on_demand());
+        tasks.spawn(self.clone().unpublish_strays());
         tasks.spawn(self.clone().look_on_demand());
         tasks.spawn(self.clone().watch_standby(walsender.process_id()));
         let ended = tokio::select! {
@@ -463,8 +468,8 @@ impl Replication {
         self.adopt(loaded);
         if let StreamState::Running(running) = &**shared.stream.load() {
             for table in self.check_membership(&running.publication).await? {
-                if self.is_watched(table) {
-                    // It has been picked since.
+                // It has been picked since, or is tried again anyway.
+                if self.is_watched(table) || shared.strays.lock().contains(&table) {
                     continue;
                 }
                 if let Err(error) = bootstrap::unpublish(&shared.pool, &running.publication.name, table).await {
@@ -475,20 +480,50 @@ impl Replication {
         Ok(())
     }
 
-    /// A table could not be taken out of the publication. If its UPDATE and DELETE fail meanwhile, it cannot wait for whoever holds a
-    /// lock: the stream starts over, and the publication, which is dropped without a lock on any table, goes with it.
+    /// A table could not be taken out of the publication: it is tried again. If its UPDATE and DELETE fail meanwhile, it cannot wait for
+    /// whoever holds a lock: the stream starts over, and the publication, which is dropped without a lock on any table, goes with it.
     async fn note_still_published(&self, table: RelationId, error: &UpstreamError) {
         let shared = &self.shared;
-        tracing::warn!(%error, table = table.0, "not taken out of the publication (yet)");
+        let is_new = shared.strays.lock().insert(table);
+        if is_new {
+            tracing::warn!(%error, table = table.0, "not taken out of the publication (yet)");
+        }
         // lock_not_available.
         if error.code() == Some("55P03") && matches!(bootstrap::is_harmed(&shared.pool, table).await, Ok(true)) {
-            return self.request_restart();
+            self.request_restart();
         }
-        let replication = self.clone();
-        tokio::spawn(async move {
+    }
+
+    /// Tries again what could not be taken out of the publication, without a load of the catalog: VACUUM may hold the lock for hours.
+    async fn unpublish_strays(self) {
+        let shared = &self.shared;
+        loop {
             sleep(UNPUBLISH_AGAIN).await;
-            replication.request_reload();
-        });
+            let strays = shared.strays.lock().clone();
+            for table in strays {
+                let Ok(running) = self.running() else { break };
+                if !self.is_stray(table) {
+                    continue;
+                }
+                match bootstrap::unpublish(&shared.pool, &running.publication.name, table).await {
+                    Ok(()) => {
+                        shared.strays.lock().remove(&table);
+                    }
+                    Err(error) => self.note_still_published(table, &error).await,
+                }
+            }
+        }
+    }
+
+    /// Whether the table is to be taken out of the publication; not if it has been picked since.
+    fn is_stray(&self, table: RelationId) -> bool {
+        // Held meanwhile: who puts the table back does so after it is no longer watched.
+        let mut strays = self.shared.strays.lock();
+        let is_watched = self.is_watched(table);
+        if is_watched {
+            strays.remove(&table);
+        }
+        !is_watched
     }
 
     /// Puts a catalog in force.
