@@ -205,23 +205,32 @@ impl Replication {
     }
 
     async fn copy_table(self, begun: BegunCopy) {
-        let BegunCopy { relation, attempt, copy, facts, rows } = begun;
         let shared = &self.shared;
+        let (relation, copy) = (begun.relation, begun.copy);
         let started = Instant::now();
-        let name = qualified_name(&facts.schema);
         let panicked = |_| Err(UpstreamError::Protocol("its copy panicked").into());
+        let handed_over = AssertUnwindSafe(self.hand_over(&begun.facts, Arc::clone(&begun.rows))).catch_unwind();
         let outcome = tokio::select! {
-            outcome = AssertUnwindSafe(self.hand_over(&facts, rows)).catch_unwind() => match outcome.unwrap_or_else(panicked) {
+            outcome = handed_over => match outcome.unwrap_or_else(panicked) {
                 Ok(copied) => self.finish_copy(copy, copied).await.map_err(NotFollowed::Finish),
                 Err(error) => Err(NotFollowed::HandOver(error)),
             },
             reason = self.given_up(copy) => Err(NotFollowed::Finish(reason)),
         };
-        let pause_min = started.elapsed().min(COPY_PAUSE_MAX);
+        let elapsed = started.elapsed();
         if let (Err(_), Some(copy)) = (&outcome, copy) {
             self.free(shared.mirror.give_up(copy));
-            self.withdraw(relation, attempt).await;
+            self.withdraw(relation, begun.attempt).await;
         }
+        self.settle(begun, outcome, elapsed);
+    }
+
+    /// What becomes of a table whose copy has come to its end.
+    fn settle(&self, begun: BegunCopy, outcome: Result<Followed, NotFollowed>, elapsed: Duration) {
+        let shared = &self.shared;
+        let BegunCopy { relation, attempt, facts, .. } = begun;
+        let name = qualified_name(&facts.schema);
+        let pause_min = elapsed.min(COPY_PAUSE_MAX);
         // Whoever changes the entry of a table that is being copied forgets the copy, finished or not: if it is still this one's, so is
         // what the mirror has.
         let mut tables = shared.tables.lock();
@@ -235,7 +244,7 @@ impl Replication {
                 entry.state = Wanted::Mirrored { facts, membership };
                 shared.counters.copies.fetch_add(1, Ordering::Relaxed);
                 match rows {
-                    Ok(rows) => tracing::info!(table = %name, rows, elapsed = ?started.elapsed(), "mirrored"),
+                    Ok(rows) => tracing::info!(table = %name, rows, ?elapsed, "mirrored"),
                     Err(why) => tracing::info!(table = %name, %why, "tracked: its rows stay upstream"),
                 }
             }
