@@ -218,11 +218,16 @@ impl Replication {
             reason = self.given_up(copy) => Err(NotFollowed::Finish(reason)),
         };
         let elapsed = started.elapsed();
+        let mut withdrawn = Ok(());
         if let (Err(_), Some(copy)) = (&outcome, copy) {
             self.free(shared.mirror.give_up(copy));
-            self.withdraw(relation, begun.attempt).await;
+            withdrawn = self.withdraw(relation, begun.attempt).await;
         }
         self.settle(begun, outcome, elapsed);
+        // Not before: as long as it is being copied it belongs in the publication.
+        if let Err(error) = withdrawn {
+            self.note_still_published(relation, &error).await;
+        }
     }
 
     /// What becomes of a table whose copy has come to its end.
@@ -278,13 +283,10 @@ impl Replication {
     }
 
     /// A table that is to wait for another try leaves the publication meanwhile: nobody would notice that it loses its identity.
-    async fn withdraw(&self, relation: RelationId, attempt: u64) {
+    async fn withdraw(&self, relation: RelationId, attempt: u64) -> Result<(), UpstreamError> {
         let is_current = self.shared.tables.lock().get(&relation).is_some_and(|entry| entry.attempt == attempt);
-        let (true, Ok(running)) = (is_current, self.running()) else { return };
-        if let Err(error) = bootstrap::unpublish(&self.shared.pool, &running.publication.name, relation).await {
-            tracing::debug!(%error, table = relation.0, "to be taken out of the publication with the next reload");
-            self.request_reload();
-        }
+        let (true, Ok(running)) = (is_current, self.running()) else { return Ok(()) };
+        bootstrap::unpublish(&self.shared.pool, &running.publication.name, relation).await
     }
 
     /// Returns when the mirror has given the copy up (too much has changed meanwhile): the rest of the rows would be read for nothing.
