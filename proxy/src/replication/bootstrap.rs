@@ -143,9 +143,14 @@ pub async fn drop_abandoned(pool: &ServicePool, prefix: &str) -> Result<Vec<Stri
     Ok(names)
 }
 
-pub async fn drop_publication(pool: &ServicePool, name: &str) -> Result<(), UpstreamError> {
+/// Whether it is gone: a standby keeps what its primary has, and logs who would change it.
+pub async fn drop_publication(pool: &ServicePool, name: &str) -> Result<bool, UpstreamError> {
     let client = pool.connection().await?;
-    Ok(client.batch_execute(&format!("DROP PUBLICATION IF EXISTS {name}")).await?)
+    if client.query_one("SELECT pg_is_in_recovery()", &[]).await?.get::<_, bool>(0) {
+        return Ok(false);
+    }
+    client.batch_execute(&format!("DROP PUBLICATION IF EXISTS {name}")).await?;
+    Ok(true)
 }
 
 /// Why a hand-over was not finished, by what comes next.

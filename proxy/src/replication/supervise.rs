@@ -12,7 +12,7 @@ mod report;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -124,6 +124,8 @@ struct Shared {
     options: MirrorOptions,
     /// Publication, slot and application name of this process.
     name: String,
+    /// The publication may be there: a life of the stream has begun to make it, and it has not been dropped since.
+    is_published: AtomicBool,
     pool: ServicePool,
     /// For looks at single commits, which must not wait behind the catalog's loads.
     samples: ServicePool,
@@ -213,6 +215,7 @@ impl Replication {
         Ok(Self {
             shared: Arc::new(Shared {
                 name: fresh_name(&options.publication),
+                is_published: AtomicBool::new(false),
                 pool,
                 samples,
                 mirror: Mirror::new(limits),
@@ -268,10 +271,6 @@ impl Replication {
                 // While it pauses, too; a namesake would only be asked about again.
                 let _ = self.free_writers(&mut freeing, &mut is_first_life).await;
             }
-            // Nobody watches any more whether its tables have an identity, without which UPDATE and DELETE of them fail.
-            if let Ok(Err(error)) = timeout(DROP_MAX, drop_publication(&shared.pool, &shared.name)).await {
-                tracing::debug!(%error, publication = %shared.name, "the publication was not dropped (yet)");
-            }
             if lived.elapsed() > STEADY {
                 pause = RETRY_MIN;
             }
@@ -282,7 +281,7 @@ impl Replication {
             }
             shared.counters.restarts.fetch_add(1, Ordering::Relaxed);
             tokio::select! {
-                () = sleep(pause) => {}
+                _ = async { tokio::join!(sleep(pause), self.end_publication()) } => {}
                 () = shutdown.cancelled() => {}
             }
             pause = (pause * 2).min(RETRY_MAX);
@@ -305,6 +304,23 @@ impl Replication {
         // Sessions may hold on to the mirror for longer than it runs.
         shared.tables.lock().clear();
         shared.loaded.store(Arc::default());
+    }
+
+    /// After a life of the stream nobody watches any more whether the tables of its publication have an identity, without which UPDATE and
+    /// DELETE of them fail.
+    async fn end_publication(&self) {
+        let shared = &self.shared;
+        if !shared.is_published.load(Ordering::Relaxed) {
+            return;
+        }
+        match timeout(DROP_MAX, drop_publication(&shared.pool, &shared.name)).await {
+            Ok(Ok(is_gone)) => shared.is_published.store(!is_gone, Ordering::Relaxed),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, publication = %shared.name, "the publication was not dropped (yet)");
+            }
+            // Upstream does not answer: after the next try.
+            Err(_) => {}
+        }
     }
 
     /// Everything is relayed from here on, and what was mirrored is forgotten.
@@ -394,6 +410,7 @@ impl Replication {
         }
         let name = shared.standby.as_ref().map_or(&shared.name, |standby| &standby.name);
         let mut walsender = Walsender::connect(&shared.options.address, name).await?;
+        shared.is_published.store(true, Ordering::Relaxed);
         let publication = create_publication(&shared.pool, &shared.options.publication, &shared.name).await?;
         if shared.options.event_trigger
             && let Err(error) = trigger::create(&shared.pool, &publication.name).await
