@@ -276,21 +276,25 @@ impl HandOver {
               AND l.granted
               AND l.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
               AND x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock' AND x.granted";
-        const REMAINING: &str = "SELECT transactionid::text FROM pg_locks
-            WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted AND transactionid::text = ANY ($1)";
-        let started = Instant::now();
-        let texts = |rows: Vec<tokio_postgres::Row>| rows.iter().map(|row| row.get(0)).collect::<Vec<String>>();
-        let mut lockers = texts(self.pool.connection().await?.query(LOCKERS, &[&self.facts.schema.id.0]).await?);
+        // And whether the table is harmed: until it is copied or mirrored, nobody else watches that.
+        let remaining = format!(
+            "SELECT transactionid::text, EXISTS (SELECT FROM pg_class c WHERE c.oid = $2 AND {UNFIT_IDENTITY})
+               FROM pg_locks
+              WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted AND transactionid::text = ANY ($1)"
+        );
+        let (table, started) = (self.facts.schema.id.0, Instant::now());
+        let texts = |rows: &[tokio_postgres::Row]| rows.iter().map(|row| row.get(0)).collect::<Vec<String>>();
+        let mut lockers = texts(&self.pool.connection().await?.query(LOCKERS, &[&table]).await?);
         while !lockers.is_empty() {
             if started.elapsed() > LOCKERS_WAIT_MAX {
                 return Err(HandOverError::LockersStayed);
             }
             sleep(Duration::from_millis(20)).await;
-            // Until it is copied or mirrored, nobody else watches that.
-            if is_harmed(&self.pool, self.facts.schema.id).await? {
+            let rows = self.pool.connection().await?.query(&remaining, &[&lockers, &table]).await?;
+            if rows.first().is_some_and(|row| row.get(1)) {
                 return Err(HandOverError::CatalogMoved);
             }
-            lockers = texts(self.pool.connection().await?.query(REMAINING, &[&lockers]).await?);
+            lockers = texts(&rows);
         }
         Ok(())
     }

@@ -269,7 +269,7 @@ impl Replication {
                         shared.reload.notify_one();
                         entry.fail(error.to_string());
                     }
-                    // To look again costs nothing, and others may be gone by then.
+                    // A short pause will do, as nothing was read. The next try waits anew for all who write the table by then.
                     HandOverError::LockersStayed => entry.fail(error.to_string()),
                     HandOverError::InTheWay | HandOverError::Copy(_) => {
                         entry.put_off(error.to_string(), pause_min, RETRY_MAX);
