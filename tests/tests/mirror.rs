@@ -590,12 +590,13 @@ async fn a_table_that_loses_its_identity_before_its_copy_can_be_written() {
 async fn a_table_that_cannot_be_sent_in_binary_does_not_end_the_stream() {
     let cluster = Cluster::shared();
     let database = cluster.database();
-    let odd = ["acls", "rights", "over_domain"];
+    let odd = ["acls", "rights", "over_domain", "of_catalog"];
     cluster.psql(
         &database,
         "CREATE TYPE owned AS (a int, acl aclitem); CREATE DOMAIN acls_of AS aclitem[];
          CREATE TABLE acls (id int PRIMARY KEY, c aclitem[]); CREATE TABLE rights (id int PRIMARY KEY, c owned);
-         CREATE TABLE over_domain (id int PRIMARY KEY, c acls_of); CREATE TABLE plain (id int PRIMARY KEY, c aclitem)",
+         CREATE TABLE over_domain (id int PRIMARY KEY, c acls_of); CREATE TABLE plain (id int PRIMARY KEY, c aclitem);
+         CREATE TABLE of_catalog (id int PRIMARY KEY, c pg_namespace)",
     );
     let tables = odd.iter().chain(&["plain"]).map(|table| table.to_string()).collect();
     let mirror = Mirrored::start(cluster, &database, TableChoice::List(tables)).await;
@@ -614,7 +615,8 @@ async fn a_table_that_cannot_be_sent_in_binary_does_not_end_the_stream() {
     client
         .batch_execute(
             "INSERT INTO acls VALUES (1, '{postgres=r/postgres}'), (2, '{}'); INSERT INTO rights VALUES (1, '(1,postgres=r/postgres)');
-             INSERT INTO over_domain VALUES (1, '{postgres=r/postgres}'); INSERT INTO plain VALUES (1, 'postgres=r/postgres')",
+             INSERT INTO over_domain VALUES (1, '{postgres=r/postgres}'); INSERT INTO plain VALUES (1, 'postgres=r/postgres');
+             INSERT INTO of_catalog SELECT 1, n FROM pg_namespace n WHERE nspname = 'public'",
         )
         .await
         .unwrap();

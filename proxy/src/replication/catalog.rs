@@ -479,9 +479,10 @@ async fn load_columns(
 
 /// Types with a function to send them in binary that fails, because something in them has none (42883: array_send, record_send,
 /// range_send), as aclitem[]. One of them in a published table ends the stream at every change of it. A type without the function
-/// itself is streamed as text (proto.c, logicalrep_write_tuple).
+/// itself is streamed as text (proto.c, logicalrep_write_tuple). Row types of PostgreSQL's own relations count: a column may have one. All
+/// parts are found once, not in each round of the recursion.
 const UNSENT: &str = "\
-    WITH RECURSIVE parts (whole, part) AS (
+    WITH RECURSIVE parts (whole, part) AS MATERIALIZED (
         SELECT oid, typelem FROM pg_type WHERE typelem <> 0
         UNION ALL SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'
         UNION ALL SELECT rngtypid, rngsubtype FROM pg_range
