@@ -104,6 +104,15 @@ impl Mirrored {
     }
 }
 
+/// Waits until upstream is as it should be.
+async fn wait_until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let started = Instant::now();
+    while !is_so().await {
+        assert!(started.elapsed() < Duration::from_secs(30), "{what}: not so after 30 s");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -445,11 +454,7 @@ async fn a_table_whose_writes_would_break_is_not_published() {
 
     // It loses its key: within a heartbeat it is taken out of the publication, and can be written again.
     client.batch_execute("ALTER TABLE loses DROP CONSTRAINT loses_pkey").await.unwrap();
-    let started = Instant::now();
-    while client.batch_execute("UPDATE loses SET id = 2").await.is_err() {
-        assert!(started.elapsed() < Duration::from_secs(5), "it is still published");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    wait_until("it can be written", async || client.batch_execute("UPDATE loses SET id = 2").await.is_ok()).await;
     assert_eq!(mirror.state("loses"), "relayed");
     mirror.stop().await;
 }
@@ -533,16 +538,10 @@ async fn a_table_that_lost_its_key_can_be_written_also_while_it_cannot_be_unpubl
         "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'loses'::regclass AND mode = 'ShareUpdateExclusiveLock'
                                                          AND granted = $1)";
     let is_held = async |granted: bool| client.query_one(is_in_line, &[&granted]).await.unwrap().get::<_, bool>(0);
-    while !is_held(false).await {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until("somebody waits for the lock", async || is_held(false).await).await;
     owner.batch_execute("COMMIT").await.unwrap();
     let vacuum = locking.await.unwrap();
-    let started = Instant::now();
-    while client.batch_execute("UPDATE loses SET id = 2").await.is_err() {
-        assert!(started.elapsed() < Duration::from_secs(5), "it is still published");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    wait_until("it can be written", async || client.batch_execute("UPDATE loses SET id = 2").await.is_ok()).await;
     assert!(is_held(true).await, "there was nobody in the way");
     drop(vacuum);
     mirror.stop().await;
@@ -566,19 +565,14 @@ async fn a_table_that_loses_its_identity_before_its_copy_can_be_written() {
     writer.batch_execute("BEGIN; INSERT INTO t VALUES (3, 3)").await.unwrap();
     mirror.freshness.want_table(mirror.relation("t").unwrap());
     let is_so = async |sql: &str| client.query_one(sql, &[]).await.unwrap().get::<_, bool>(0);
-    while !is_so("SELECT EXISTS (SELECT FROM pg_publication_rel)").await {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let is_published = "SELECT EXISTS (SELECT FROM pg_publication_rel)";
+    wait_until("it is published", async || is_so(is_published).await).await;
     // It waits for the writer, as the copy does, with the index already of no use.
     let dropping = tokio::spawn(async move { owner.batch_execute("DROP INDEX CONCURRENTLY t_id").await });
-    while is_so("SELECT indisvalid FROM pg_index WHERE indexrelid = 't_id'::regclass").await {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let started = Instant::now();
-    while client.batch_execute("UPDATE t SET n = 5 WHERE id = 1").await.is_err() {
-        assert!(started.elapsed() < Duration::from_secs(5), "it is still published");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let is_valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 't_id'::regclass";
+    wait_until("the index is of no use", async || !is_so(is_valid).await).await;
+    wait_until("it can be written", async || client.batch_execute("UPDATE t SET n = 5 WHERE id = 1").await.is_ok())
+        .await;
     assert!(!dropping.is_finished(), "the writer was not waited for");
     writer.batch_execute("COMMIT").await.unwrap();
     dropping.await.unwrap().unwrap();
@@ -652,11 +646,7 @@ async fn no_table_is_published_while_no_stream_runs() {
         |freshness: &Freshness| matches!(freshness.replication().running(), Err(UpstreamReason::RelayOnly(_)));
     mirror.until("the next life is refused", is_refused).await;
     client.batch_execute("ALTER TABLE t DROP CONSTRAINT t_pkey").await.unwrap();
-    let started = Instant::now();
-    while client.batch_execute("UPDATE t SET id = id + 1").await.is_err() {
-        assert!(started.elapsed() < Duration::from_secs(5), "it is still published");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    wait_until("it can be written", async || client.batch_execute("UPDATE t SET id = id + 1").await.is_ok()).await;
     mirror.stop().await;
 }
 
@@ -711,10 +701,14 @@ async fn setting_the_identity_of_a_table_in_use_holds_nobody_up() {
 async fn a_copy_goes_on_while_others_wait_for_rows() {
     let cluster = Cluster::start(&[]);
     let database = cluster.database();
+    // So many cells that the copy takes long enough to be met while it runs.
+    let cells: String = (1..60).map(|n| format!(", c{n} int NOT NULL DEFAULT {n}")).collect();
     cluster.psql(
         &database,
-        "CREATE TABLE t (id int PRIMARY KEY, n int, filler text);
-         INSERT INTO t SELECT n, 0, repeat('x', 200) FROM generate_series(1, 300000) n",
+        &format!(
+            "CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL DEFAULT 0{cells});
+             INSERT INTO t SELECT n FROM generate_series(1, 300000) n"
+        ),
     );
     let mirror = Mirrored::with_options(&cluster, &database, |options| options.copy_workers = 1).await;
     mirror.ready().await;
@@ -722,10 +716,11 @@ async fn a_copy_goes_on_while_others_wait_for_rows() {
     let (client, first) = (mirror.client().await, mirror.client().await);
     mirror.freshness.want_table(mirror.relation("t").unwrap());
     let copying = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY (SELECT%' AND state = 'active'";
+    let copying = client.prepare(copying).await.unwrap();
     let started = Instant::now();
     let stopped = loop {
         assert!(started.elapsed() < Duration::from_secs(30), "it is never found copying");
-        if let Some(row) = client.query_opt(copying, &[]).await.unwrap() {
+        if let Some(row) = client.query_opt(&copying, &[]).await.unwrap() {
             let process = row.get(0);
             signal("-STOP", process);
             break Stopped(process);
@@ -740,9 +735,8 @@ async fn a_copy_goes_on_while_others_wait_for_rows() {
     }
     // The second of them waits for the first to have the row.
     let is_waited_for = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 't'::regclass AND NOT granted)";
-    while !client.query_one(is_waited_for, &[]).await.unwrap().get::<_, bool>(0) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let is_waited_for = async || client.query_one(is_waited_for, &[]).await.unwrap().get::<_, bool>(0);
+    wait_until("the row is waited for", is_waited_for).await;
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {
         assert_eq!(mirror.state("t"), "copying");
