@@ -5,8 +5,10 @@
 //! it: [`privileges`] as PostgreSQL checks them, and moments that sessions keep ([`pins`]). The mirror itself is
 //! [`crate::replication`]'s.
 //!
-//! Stream and barrier run on a thread of their own: a session that computes on a runtime worker must not delay them,
-//! and on one thread nothing comes between "the stream still lives" and the snapshot that is cut on that ground.
+//! The stream has a thread of its own, which sessions must not delay; the barrier runs beside sessions. So the stream may end, or
+//! apply more, between "it still lives" and the snapshot that is cut on that ground. That does no harm: a snapshot is cut only where
+//! what it requires has been applied, a table of a later life refuses moments that do not see all of its copy, and what is exposed
+//! says of which life it is ([`exposure::Exposed::epoch`]).
 
 pub mod barrier;
 pub mod exposure;
