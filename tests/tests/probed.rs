@@ -240,6 +240,35 @@ fn a_reloaded_configuration_counts_for_the_next_statement() {
     assert_eq!(freshet.status(&database, "wrong_answers"), "0");
 }
 
+/// The barrier's connection was lost and the configuration loaded before there was another: the new one took it for what it had been,
+/// and sessions went on with the settings that they knew.
+#[test]
+fn a_configuration_that_is_reloaded_while_no_barrier_stands_counts_too() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(&database, r"CREATE TABLE t (id int PRIMARY KEY, v bytea); INSERT INTO t VALUES (1, '\x01ff')");
+    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
+    let (mut direct, mut client) = (connect(cluster.address()), connect(freshet.address()));
+    let text = "SELECT v FROM t WHERE id = 1";
+    for output in ["escape", "hex"] {
+        settle(&mut client, text);
+        cluster.psql("postgres", &format!("ALTER SYSTEM SET bytea_output = '{output}'"));
+        cluster.psql(
+            "postgres",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'freshet%'
+                AND query LIKE '%pg_current_snapshot%' AND backend_type = 'client backend' AND pid <> pg_backend_pid();
+             SELECT pg_reload_conf()",
+        );
+        until("upstream's own session has it", || shown(&mut direct, "SHOW bytea_output") == output);
+        let expected = shown(&mut direct, text);
+        until("it is answered here again", || {
+            assert_eq!(shown(&mut client, text), expected, "{output}");
+            client.last().expect("answers").0 != "relay"
+        });
+    }
+}
+
 #[test]
 fn a_session_that_is_in_use_is_not_idle() {
     let world = World::start(FreshnessMode::Session, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");

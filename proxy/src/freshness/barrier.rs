@@ -223,6 +223,7 @@ struct Barrier {
     session_read_at: Option<Instant>,
     /// The count of applied transactions at the last exposure.
     exposed_transactions: u64,
+    /// When upstream's configuration was loaded that the last moment saw.
     configured_at: Option<i64>,
     /// No statement is sent before.
     not_before: Instant,
@@ -526,7 +527,9 @@ impl Barrier {
         }
         let target = self.geometry.record_end(moment.insert_lsn);
         counters.insert_lsn.store(target.0, Ordering::Relaxed);
-        if self.configured_at.replace(moment.configured_at).is_some_and(|before| before != moment.configured_at) {
+        // Each backend tells when it has loaded the configuration itself; what was loaded while none stood is not known: the first
+        // moment of a life counts.
+        if self.configured_at.replace(moment.configured_at).is_none_or(|before| before != moment.configured_at) {
             counters.configurations.fetch_add(1, Ordering::Relaxed);
         }
         self.note_snapshot(&moment.visible);
