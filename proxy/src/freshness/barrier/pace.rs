@@ -79,7 +79,7 @@ impl Barrier {
         let mut at = match &self.flight {
             // An answer must come; the heartbeat waits for it.
             Some(flight) => flight.sent_at + ANSWER_MAX,
-            None => self.heartbeat.max(self.not_before),
+            None => next_statement(self.heartbeat, self.not_before, !self.collecting.is_empty()),
         };
         let flying = self.flight.iter().flat_map(|flight| &flight.readers);
         let landed = self.landed.iter().flat_map(|landed| &landed.flight.readers);
@@ -103,5 +103,25 @@ impl Barrier {
             }
         }
         at
+    }
+}
+
+/// When to look again whether a statement is due, where none is under way: `is_awaited` by readers, or by the heartbeat alone.
+fn next_statement(heartbeat: Instant, not_before: Instant, is_awaited: bool) -> Instant {
+    if is_awaited { not_before } else { heartbeat.max(not_before) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Readers whose statement had been put off for half a millisecond waited for the heartbeat, or until their patience ended.
+    #[test]
+    fn readers_wait_for_no_heartbeat() {
+        let now = Instant::now();
+        let (heartbeat, not_before) = (now + HEARTBEAT, now + BACKGROUND_PAUSE_MIN);
+        assert_eq!(next_statement(heartbeat, not_before, true), not_before);
+        assert_eq!(next_statement(heartbeat, not_before, false), heartbeat);
+        assert_eq!(next_statement(now, not_before, false), not_before);
     }
 }
