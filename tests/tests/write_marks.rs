@@ -101,6 +101,10 @@ fn only_readers_of_what_may_have_been_written_wait() {
     assert_eq!(bench.unmarked_after("UPDATE plain SET n = n + 1 WHERE id = 1"), all_but("plain"));
     assert_eq!(bench.unmarked_after("INSERT INTO public.plain VALUES (3, 3)"), all_but("plain"));
     assert_eq!(bench.unmarked_after("BEGIN; DELETE FROM plain WHERE id = 3; COMMIT"), all_but("plain"));
+    // The session is in a block again when its unit ends.
+    bench.write("BEGIN; UPDATE plain SET n = n + 1 WHERE id = 1");
+    assert_eq!(bench.unmarked_after("COMMIT; BEGIN"), all_but("plain"));
+    bench.write("COMMIT");
     // Checking a foreign key writes nothing.
     assert_eq!(bench.unmarked_after("UPDATE checked SET n = n + 1"), all_but("checked"));
     assert_eq!(bench.unmarked_after("UPDATE child SET n = n + 1"), all_but("child"));

@@ -77,6 +77,12 @@ impl<A: Answerer> Session<A> {
         }
     }
 
+    /// Nothing will come from upstream any more, and the client is about to learn that.
+    pub(super) fn note_end(&mut self) {
+        self.machine.note_end_of_session();
+        self.note_events();
+    }
+
     fn note_time(&mut self, time: i64) {
         if self.machine.state.status == TransactionStatus::InTransaction {
             self.machine.state.transaction.time = Some(time);

@@ -258,11 +258,12 @@ impl<A: Answerer> Session<A> {
                 turn = turn => match turn? {
                     Turn::Received => {}
                     Turn::Over => {
-                        self.note_events();
+                        self.note_end();
                         self.lines.finish(&mut self.machine).await;
                         return Ok(Departure::Over);
                     }
                     Turn::Broken => {
+                        self.note_end();
                         self.machine.to_client.write(|out| write_error(out, &Refusal::UpstreamLost.fields()));
                         self.lines.finish(&mut self.machine).await;
                         return Err(io::ErrorKind::InvalidData.into());
@@ -733,7 +734,8 @@ impl<A: Answerer> Session<A> {
         let _ = tokio::time::timeout(LEAVING, self.lines.ignore_client()).await;
     }
 
-    fn end(self, ended: io::Result<Departure>) {
+    fn end(mut self, ended: io::Result<Departure>) {
+        self.note_end();
         if let Err(error) = ended {
             debug!(client = %self.machine.state.login.client, %error, "session ended");
         }

@@ -1,5 +1,6 @@
 //! The state machine by itself: scripts of both sides' bytes, in legal and random orders.
 
+mod commits;
 mod portals;
 
 use freshet_config::FreshnessMode;

@@ -85,14 +85,11 @@ impl Machine {
                     return None;
                 }
             };
-            let may_end_part = matches!(tag, b'C' | b'I' | b's' | b'T' | b'n') && self.watches_part();
-            let may_commit = tag == b'C' && !self.cursors.is_empty();
-            let may_be_own = tag == b'E' && self.own_expected > 0;
+            let may_end_part = matches!(tag, b'I' | b's' | b'T' | b'n') && self.watches_part();
             // A local answer may be written at any moment, and not into the middle of a frame.
             let may_be_in_between = matches!(tag, b'N' | b'A') && !self.owes();
-            let is_short = matches!(tag, b'Z' | b'S');
-            let must_be_whole = may_commit
-                || (is_short || may_end_part || may_be_own || may_be_in_between) && length <= WHOLE_LENGTH_MAX;
+            let is_read = matches!(tag, b'Z' | b'S' | b'C' | b'E');
+            let must_be_whole = (is_read || may_end_part || may_be_in_between) && length <= WHOLE_LENGTH_MAX;
             if must_be_whole && rest.len() < length {
                 break;
             }
@@ -158,9 +155,11 @@ impl Machine {
         }
     }
 
-    /// Finds out which request a message answers (PostgreSQL: Message Flow). `body` may be incomplete but for Z and S, and E
-    /// where freshet itself has asked.
+    /// Finds out which request a message answers (PostgreSQL: Message Flow). `body` may be incomplete but for Z, S, C and E.
     fn match_reply(&mut self, tag: u8, body: &[u8]) -> Fate {
+        if tag == b'E' && is_fatal(body) {
+            self.note_end_of_session();
+        }
         match tag {
             b'A' => {
                 // It comes after the commit, often before the writer has its acknowledgement: who is told may tell others to read.
@@ -184,6 +183,9 @@ impl Machine {
         while self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::CopyEnd)) {
             self.pop_expected();
         }
+        if tag == b'C' && body == b"COMMIT\0" {
+            self.note_commit();
+        }
         let Some(front) = self.expected.front() else {
             // With nothing asked only a FATAL can come (PostgreSQL: terminated by the administrator).
             if tag != b'E' {
@@ -191,7 +193,6 @@ impl Machine {
             }
             return Fate::Forward;
         };
-        self.has_committed |= tag == b'C' && body == b"COMMIT\0";
         if tag == b'C'
             && matches!(body, b"COMMIT\0" | b"ROLLBACK\0" | b"PREPARE TRANSACTION\0")
             && matches!(front.kind, ExpectedKind::Query(_) | ExpectedKind::Execute)
@@ -312,6 +313,40 @@ impl Machine {
         }
     }
 
+    /// Upstream has committed. ReadyForQuery may not tell of it: the next block may be open by then, or the Sync not be sent yet.
+    fn note_commit(&mut self) {
+        let Some(front) = self.expected.front() else { return };
+        let is_own = front.is_own;
+        self.has_committed = true;
+        if is_own {
+            return;
+        }
+        let of_unit = self.expected.iter().find_map(|entry| match entry.kind {
+            ExpectedKind::Query(effect) | ExpectedKind::Sync(effect) => Some(effect),
+            _ => None,
+        });
+        let effect = worst(&[self.transaction_effect, of_unit.unwrap_or(self.unit_effect)]);
+        if effect.may_write() {
+            self.events.push(Event::WriteAcknowledged(effect, self.written.clone()));
+        }
+        // What follows is of another transaction.
+        self.transaction_effect = Effect::Neutral;
+    }
+
+    /// Upstream ends the session, or is gone. What it was asked to do last it may have done, and only the answer is missing: who
+    /// comes back to look must see it.
+    pub fn note_end_of_session(&mut self) {
+        let of_units = self.expected.iter().map(|entry| match entry.kind {
+            ExpectedKind::Query(effect) | ExpectedKind::Sync(effect) => effect,
+            _ => Effect::Neutral,
+        });
+        let may_have_written = of_units.chain([self.transaction_effect, self.unit_effect]).any(Effect::may_write);
+        // A block that nobody has asked to end is rolled back.
+        if may_have_written && self.owes() {
+            self.events.push(Event::WriteAcknowledged(Effect::Opaque, Written::Anything));
+        }
+    }
+
     fn note_asynchronous(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.reply.has_asynchronous = true;
@@ -321,17 +356,6 @@ impl Machine {
     /// A statement is acknowledged: what it changes is so.
     fn apply_due(&mut self, due: &mut Due) {
         for change in due.as_mut().and_then(|due| due.pop_front()).unwrap_or_default() {
-            match change {
-                // No ReadyForQuery tells of the commit: the next block is open.
-                Change::Commit { chain: true } => {
-                    self.events.push(Event::WriteAcknowledged(Effect::Opaque, Written::Anything));
-                }
-                // ReadyForQuery may come later, after a Sync that the client has not sent yet.
-                Change::Commit { chain: false } if self.is_unsynced && self.written != Written::NOTHING => {
-                    self.events.push(Event::WriteAcknowledged(Effect::Opaque, self.written.clone()));
-                }
-                _ => {}
-            }
             self.apply_change(&change);
         }
     }
