@@ -16,6 +16,8 @@ pub enum UpstreamReason {
     RelayOnly(Cow<'static, str>),
     /// The session is connected to a database that is not mirrored.
     OtherDatabase,
+    /// The session's line ends at another server than the mirror's: an address was given to another while the old one lives.
+    OtherServer,
     /// Something in this session may have changed state that freshet cannot see.
     OpaqueSession(Cow<'static, str>),
     /// The transaction has written, locked, or runs an unknown statement.
@@ -95,6 +97,7 @@ impl UpstreamReason {
             Self::RouteSetting => "route_setting",
             Self::RelayOnly(_) => "relay_only",
             Self::OtherDatabase => "other_database",
+            Self::OtherServer => "other_server",
             Self::OpaqueSession(_) => "opaque_session",
             Self::TransactionWrote => "transaction_wrote",
             Self::IsolationLevel => "isolation_level",
@@ -169,6 +172,7 @@ impl UpstreamReason {
             Self::UnitForm(d) | Self::NotAQuery(d) | Self::OverBudget(d) => Some(d),
             Self::RouteSetting
             | Self::OtherDatabase
+            | Self::OtherServer
             | Self::TransactionWrote
             | Self::IsolationLevel
             | Self::FailedTransaction

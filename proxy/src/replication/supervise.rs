@@ -151,6 +151,8 @@ struct Shared {
     newcomers: Mutex<HashSet<String>>,
     named: Notify,
     restart: Notify,
+    /// When the stream was last made to look where upstream's address leads.
+    looked: Mutex<Option<Instant>>,
     /// In mode `standby`.
     standby: Option<Standby>,
     /// Transactions that said by the event trigger that they change the catalog, until a barrier has shown them; and how many
@@ -233,6 +235,7 @@ impl Replication {
                 newcomers: Mutex::default(),
                 named: Notify::new(),
                 restart: Notify::new(),
+                looked: Mutex::default(),
                 copiers: Handle::current(),
                 standby: options.standby.clone().map(Standby::new),
                 announced: Mutex::default(),

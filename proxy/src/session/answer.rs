@@ -117,6 +117,12 @@ pub trait Answerer: Send + 'static {
     /// Whether there may be local answers at all, so that the session's settings are worth knowing.
     fn wants_settings(&self) -> bool;
 
+    /// Whether a session at a server that was started then (microseconds since 2000 UTC) is at the one that answers come from. No
+    /// wait; asked for each unit.
+    fn is_at_server(&self, _started_at: i64) -> bool {
+        true
+    }
+
     /// Whether calls of a function of that name may be answered here.
     fn knows(&self, function: &str) -> bool;
 

@@ -65,6 +65,7 @@ impl<A: Answerer> Session<A> {
                     self.machine.tracker.probed(&probed, &self.context.interner, self.probed_version);
                     self.machine.state.settings = None;
                     self.machine.state.version = Some((probed.version, probed.role));
+                    self.machine.state.started_at = Some(probed.started_at);
                     self.note_time(probed.transaction_time);
                     self.note_opaque();
                 }

@@ -516,6 +516,7 @@ impl<A: Answerer> Session<A> {
         self.machine.answers_locally()
             && !state.listens
             && state.settings.as_ref().is_some_and(|settings| settings.format.is_ok())
+            && state.started_at.is_some_and(|started_at| self.answerer.is_at_server(started_at))
             && match state.status {
                 TransactionStatus::Idle => true,
                 TransactionStatus::InTransaction => state.transaction.allows_answers(),
@@ -571,6 +572,9 @@ impl<A: Answerer> Session<A> {
                 }
             }
             TransactionStatus::Idle => {}
+        }
+        if state.started_at.is_some_and(|started_at| !self.answerer.is_at_server(started_at)) {
+            return Some(UpstreamReason::OtherServer);
         }
         match &state.settings {
             Some(settings) => match &settings.format {

@@ -78,6 +78,8 @@ pub struct Probed {
     pub listens: bool,
     /// now(), in microseconds since 2000 UTC.
     pub transaction_time: i64,
+    /// `pg_postmaster_start_time()`, likewise: which server it is.
+    pub started_at: i64,
     /// In the order of [`NAMES`].
     pub values: Vec<Arc<str>>,
 }
@@ -206,6 +208,9 @@ pub enum Question {
 /// now(), in microseconds since 1970: text, as JSON's numbers are not exact for every reader.
 const TIME: &str = "CAST(CAST(EXTRACT(epoch FROM pg_catalog.now()) OPERATOR(pg_catalog.*) 1000000 AS pg_catalog.int8) \
                     AS pg_catalog.text)";
+/// When the server was started, likewise.
+const STARTED_AT: &str = "CAST(CAST(EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000 \
+                          AS pg_catalog.int8) AS pg_catalog.text)";
 
 /// Appends the probe: six messages whose replies are five and ReadyForQuery.
 pub fn write_probe(out: &mut Vec<u8>, question: Question) {
@@ -234,7 +239,7 @@ fn settings_query() -> String {
          WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
          pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) OR EXISTS \
          (SELECT 1 FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
-         END, EXISTS (SELECT 1 FROM pg_catalog.pg_listening_channels()), {TIME}, {})",
+         END, EXISTS (SELECT 1 FROM pg_catalog.pg_listening_channels()), {TIME}, {STARTED_AT}, {})",
         settings.join(", ")
     )
 }
@@ -244,7 +249,8 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
     let row = Frames::new(reply).find(|frame| frame.tag == b'D')?;
     let json = data_row(row.body).next()??;
     let items: Vec<serde_json::Value> = serde_json::from_slice(json).ok()?;
-    let [role, session_user, version, path, has_temporary, listens, time, values @ ..] = items.as_slice() else {
+    let [role, session_user, version, path, has_temporary, listens, time, started, values @ ..] = items.as_slice()
+    else {
         return None;
     };
     let text = |value: &serde_json::Value| value.as_str().map(Arc::<str>::from);
@@ -260,6 +266,7 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
         has_temporary_objects: has_temporary.as_bool()?,
         listens: listens.as_bool()?,
         transaction_time: since_2000(time.as_str()?)?,
+        started_at: since_2000(started.as_str()?)?,
         values,
     })
 }
@@ -360,7 +367,7 @@ pub(crate) mod tests {
 
     fn reply(time_zone: &str, temporary: bool) -> Vec<u8> {
         let json = format!(
-            r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "946684800000001", "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
+            r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "946684800000001", "946684800000002", "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
             "1", "hex", "on", "off", "Default", "on", "safe_encoding", "content", "C", "C", "C", "UTF8", "150018", "notice", "read committed",
             "\"$user\", public", "0"]"#
         );
@@ -378,6 +385,13 @@ pub(crate) mod tests {
             unlisted: "".into(),
             values: probed.values[..KEYED].to_vec(),
         })
+    }
+
+    #[test]
+    fn the_probe_tells_times_and_which_server_it_was() {
+        let probed = some_probed("UTC");
+        assert_eq!((probed.transaction_time, probed.started_at), (1, 2));
+        assert_eq!(&*probed.values[0], "UTC");
     }
 
     #[test]

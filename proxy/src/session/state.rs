@@ -147,6 +147,9 @@ pub struct SessionState {
     pub listens: bool,
     /// What `version()` is, and the role that was told: it may execute it.
     pub version: Option<(Arc<str>, Arc<str>)>,
+    /// When the server was started that its line ends at, in microseconds since 2000 UTC, once upstream has been asked: the same as
+    /// long as the session lasts.
+    pub started_at: Option<i64>,
     /// Of upstream's catalog, as far as the session has asked: what the search path and the role's name in `settings` are
     /// as of; see also [`super::answer::PreparedStatement::catalog`].
     pub catalog_version: u64,
@@ -170,6 +173,7 @@ impl SessionState {
             snapshot_strict: false,
             listens: false,
             version: None,
+            started_at: None,
             catalog_version: 0,
             configuration: 0,
         }

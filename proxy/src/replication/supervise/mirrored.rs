@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use freshet_config::TableChoice;
 use freshet_engine::catalog::{Catalog, RelationEntry, RelationId};
@@ -13,6 +14,7 @@ use freshet_engine::snapshot::{Snapshot, VisibilitySnapshot};
 use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::replication::applied::Attention;
 use crate::replication::catalog::LoadedCatalog;
@@ -22,6 +24,9 @@ use crate::replication::supervise::{Entry, Replication, Wanted};
 use crate::replication::written::{Touched, WrittenTable};
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::service::ServicePool;
+
+/// The stream looks for another server no more often than this: where an address leads now here, now there, it would never run.
+const LOOK_PAUSE: Duration = Duration::from_secs(10);
 
 impl Replication {
     pub fn stream_state(&self) -> Arc<StreamState> {
@@ -98,6 +103,28 @@ impl Replication {
     /// The server is not the one that streams: everything is discarded.
     pub fn request_restart(&self) {
         self.shared.restart.notify_one();
+    }
+
+    /// Whether a session's line, to a server that was started then, ends where the stream does: while an old server lives, its
+    /// address may be given to another, and new lines get there. Who is at a later one makes the stream look where it gets to now.
+    pub fn is_at_server(&self, started_at: i64) -> bool {
+        let stream = self.shared.stream.load();
+        // Without a stream nothing is answered.
+        let StreamState::Running(running) = &**stream else { return true };
+        if running.server.started_at < started_at {
+            self.look_elsewhere();
+        }
+        running.server.started_at == started_at
+    }
+
+    fn look_elsewhere(&self) {
+        let mut looked = self.shared.looked.lock();
+        if looked.is_some_and(|at| at.elapsed() < LOOK_PAUSE) {
+            return;
+        }
+        *looked = Some(Instant::now());
+        tracing::warn!("sessions get to another server than the stream, which starts over");
+        self.request_restart();
     }
 
     /// The tables that are followed, mirrored and tracked ones, ascending.

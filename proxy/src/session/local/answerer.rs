@@ -199,6 +199,10 @@ impl Answerer for LocalAnswerer {
         self.is_mirrored_database
     }
 
+    fn is_at_server(&self, started_at: i64) -> bool {
+        self.local.freshness.replication().is_at_server(started_at)
+    }
+
     fn knows(&self, function: &str) -> bool {
         self.local.freshness.catalog().sql_functions.contains_key(function)
     }
