@@ -34,6 +34,7 @@ use crate::replication::applied::Attention;
 use crate::replication::catalog::LoadedCatalog;
 use crate::replication::status::Running;
 use crate::replication::supervise::Replication;
+use crate::replication::uptime::Uptime;
 use crate::upstream::connection::{Connection, Frame, Row, parse_row};
 use crate::upstream::{ServerError, UpstreamError};
 
@@ -265,6 +266,8 @@ struct Known {
 struct Flight {
     number: BarrierNumber,
     sent_at: Instant,
+    /// Likewise, for how old the moment is.
+    as_of: Uptime,
     readers: Vec<Reader>,
     catalog: Arc<LoadedCatalog>,
     /// What the digests must be. None: they are not wanted, or what is `known` says so.
@@ -449,7 +452,8 @@ impl Barrier {
                 }
             },
         };
-        // The number is taken before the statement can start: whoever asks from now on needs the next one.
+        // Number and time are taken before the statement can start: whoever asks from now on needs the next one.
+        let as_of = Uptime::now();
         let number = self.shared.exposure.send();
         let known = expected.as_ref().and_then(|expected| self.known(&relations, expected));
         if known.is_some() {
@@ -470,6 +474,7 @@ impl Barrier {
         self.flight = Some(Flight {
             number,
             sent_at: self.last_sent,
+            as_of,
             readers: std::mem::take(&mut self.collecting),
             catalog: expected.as_ref().map_or_else(|| replication.loaded(), |expected| Arc::clone(&expected.catalog)),
             expected: if known.is_some() { None } else { expected },
@@ -653,7 +658,7 @@ impl Barrier {
                 self.exposed_transactions = transactions;
                 self.shared.exposure.expose(Exposed {
                     number: flight.number,
-                    sent_at: flight.sent_at.into_std(),
+                    sent_at: flight.as_of,
                     epoch: self.running.epoch,
                     snapshot: Arc::new(snapshot),
                 });

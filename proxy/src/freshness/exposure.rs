@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use freshet_engine::catalog::RelationId;
@@ -16,6 +16,7 @@ use freshet_engine::snapshot::Snapshot;
 use tokio::sync::Notify;
 
 use crate::freshness::marks::Marks;
+use crate::replication::uptime::Uptime;
 use crate::replication::written::Touched;
 
 /// Counts the barriers sent. 0: none is required.
@@ -26,7 +27,7 @@ pub struct BarrierNumber(pub u64);
 #[derive(Debug)]
 pub struct Exposed {
     pub number: BarrierNumber,
-    pub sent_at: Instant,
+    pub sent_at: Uptime,
     /// The life of the stream it belongs to.
     pub epoch: u64,
     /// Every mirrored table whose state at that moment is known.
@@ -130,7 +131,7 @@ impl Exposure {
         &self,
         epoch: u64,
         relations: &[RelationId],
-        since: Instant,
+        since: Uptime,
         lag_max: Duration,
     ) -> Option<Shown> {
         self.readers.fetch_add(1, Ordering::Relaxed);
@@ -201,7 +202,7 @@ mod tests {
 
     fn expose(exposure: &Exposure, number: BarrierNumber) {
         let snapshot = Arc::new(Snapshot::default());
-        exposure.expose(Exposed { number, sent_at: Instant::now(), epoch: 1, snapshot });
+        exposure.expose(Exposed { number, sent_at: Uptime::now(), epoch: 1, snapshot });
     }
 
     fn empty(id: RelationId) -> TableVersion {
@@ -232,7 +233,7 @@ mod tests {
         let number = exposure.send();
         let tables = [written, other].map(|id| (id, Arc::new(empty(id)))).into();
         let snapshot = Arc::new(Snapshot { tables, ..Snapshot::default() });
-        exposure.expose(Exposed { number, sent_at: Instant::now(), epoch: 1, snapshot });
+        exposure.expose(Exposed { number, sent_at: Uptime::now(), epoch: 1, snapshot });
         exposure.note_tables_written(&[Touched::whole(written)]);
         assert!(exposure.wants_barrier());
         assert!(exposure.look(1, &[other], &Keys::default(), BarrierNumber(0), LAG).is_some());

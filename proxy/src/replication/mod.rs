@@ -16,4 +16,5 @@ pub mod status;
 pub mod stream;
 pub mod supervise;
 pub mod trigger;
+pub mod uptime;
 pub mod written;

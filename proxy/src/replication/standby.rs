@@ -18,6 +18,7 @@ use freshet_engine::snapshot::VisibilitySnapshot;
 use parking_lot::Mutex;
 
 use crate::replication::supervise::Replication;
+use crate::replication::uptime::Uptime;
 use crate::upstream::UpstreamError;
 use crate::upstream::connection::{Connection, Row};
 
@@ -42,7 +43,7 @@ pub enum StandbyState {
     /// No, or not all of them; why.
     Exact(Cow<'static, str>),
     /// Upstream has said so without a break since then, and last when it was asked at `confirmed`.
-    Synchronous { since: Instant, confirmed: Instant },
+    Synchronous { since: Uptime, confirmed: Uptime },
 }
 
 /// The synchronous standby that freshet is.
@@ -80,7 +81,7 @@ impl Standby {
 
     /// From when on what a barrier shows is all that was acknowledged, but for what has been received since. None: commits
     /// do not wait for freshet, or it is not known any more that they do.
-    pub fn synchronous_since(&self, lease: Duration) -> Option<Instant> {
+    pub fn synchronous_since(&self, lease: Duration) -> Option<Uptime> {
         match **self.state.load() {
             StandbyState::Synchronous { since, confirmed } if confirmed.elapsed() <= lease => Some(since + SETTLE),
             StandbyState::Synchronous { .. } | StandbyState::Exact(_) => None,
@@ -102,7 +103,7 @@ impl Standby {
         matches!(**self.state.load(), StandbyState::Synchronous { .. })
     }
 
-    fn confirm(&self, asked_at: Instant) {
+    fn confirm(&self, asked_at: Uptime) {
         let since = match **self.state.load() {
             StandbyState::Synchronous { since, .. } => since,
             StandbyState::Exact(_) => {
@@ -273,7 +274,7 @@ impl Replication {
                 loop {
                     // A look at a commit has no time for opening one.
                     drop(self.samples().connection().await?);
-                    let asked_at = Instant::now();
+                    let asked_at = Uptime::now();
                     let sql = FACTS.replace("PROCESS", &process.to_string()).replace("NAME", &standby.name);
                     let rows = tokio::time::timeout(ANSWER_MAX, connection.simple_query(&sql)).await;
                     let facts = facts(&rows.map_err(|_| UpstreamError::Timeout("synchronous standby"))??)?;
@@ -369,7 +370,7 @@ mod tests {
     fn what_was_confirmed_ends_and_counts_after_a_while_only() {
         let standby = Standby::new("freshet".into());
         assert!(standby.synchronous_since(SETTLE).is_none());
-        let asked_at = Instant::now();
+        let asked_at = Uptime::now();
         standby.confirm(asked_at);
         assert_eq!(standby.synchronous_since(SETTLE), Some(asked_at + SETTLE));
         assert!(standby.synchronous_since(Duration::ZERO).is_none(), "the lease is over");
