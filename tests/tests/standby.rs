@@ -205,6 +205,31 @@ fn a_commit_that_does_not_wait_ends_the_mode() {
     }
 }
 
+/// With the writer's session behind freshet nobody has to find out: it was shown the state before its own commit.
+#[test]
+fn a_session_whose_commits_do_not_wait_sees_them() {
+    let world = World::start();
+    let freshet = world.freshet();
+    world.configure("FIRST 1 (freshet)");
+    world.wait_for(&freshet, "synchronous");
+    let (mut writer, mut reader) = (world.through(&freshet), world.through(&freshet));
+    let sql = "SELECT n FROM quiet";
+    settle(&mut writer, sql);
+    settle(&mut reader, sql);
+    // In the session, in one transaction, and where nobody knows.
+    for (value, write) in [
+        (2, "SET synchronous_commit = off; UPDATE quiet SET n = 2"),
+        (3, "UPDATE quiet SET n = 3"),
+        (4, "RESET synchronous_commit; BEGIN; SET LOCAL synchronous_commit = local; UPDATE quiet SET n = 4; COMMIT"),
+        (5, "DO $$ BEGIN PERFORM set_config('synchronous_commit', 'off', true); UPDATE quiet SET n = 5; END $$"),
+    ] {
+        assert_eq!(writer.simple(write).expect("answers").error(), None, "{write}");
+        assert_eq!(number(&mut writer, sql), value, "{write}");
+        assert_eq!(number(&mut reader, sql), value, "{write}, read by another session");
+    }
+    world.configure("");
+}
+
 #[test]
 fn a_commit_that_was_acknowledged_unseen_is_no_escape() {
     let world = World::start();

@@ -44,6 +44,8 @@ pub struct Exposure {
     marks: Marks,
     /// Likewise since the last statement that may have changed the catalog; only full barriers count.
     catalog_mark: AtomicU64,
+    /// Likewise since the last write through this freshet that may not have waited for it as a synchronous standby.
+    not_awaited: AtomicU64,
     /// The number of the last barrier that found the catalog unchanged for all mirrored tables.
     verified: AtomicU64,
     /// Session-mode readers, counted; the barrier task looks whether there are new ones.
@@ -81,6 +83,11 @@ impl Exposure {
     pub fn note_catalog_changed(&self) {
         self.catalog_mark.fetch_max(self.required_now().0, Ordering::SeqCst);
         self.note_rows_written();
+    }
+
+    /// What is acknowledged next may not have waited for freshet: that it is not received yet does not mean that nobody knows of it.
+    pub fn note_not_awaited(&self) {
+        self.not_awaited.fetch_max(self.required_now().0, Ordering::SeqCst);
     }
 
     /// The number of a barrier that is not sent yet.
@@ -125,7 +132,8 @@ impl Exposure {
         self.marks.required(relations, keys, number.0).0 <= number.0
     }
 
-    /// Likewise where commits wait for freshet: what was shown since `since`; the caller knows what was received after it.
+    /// Likewise where commits wait for freshet, but for those that are known not to have: what was shown since `since`; the caller
+    /// knows what was received after it.
     /// `lag_max` bounds how long a change of the catalog goes unnoticed.
     pub fn look_synchronous(
         &self,
@@ -139,6 +147,7 @@ impl Exposure {
         let exposed = exposed.as_ref()?;
         let snapshot = &exposed.snapshot;
         let is_usable = self.verified.load(Ordering::SeqCst) >= self.catalog_mark.load(Ordering::SeqCst)
+            && exposed.number.0 >= self.not_awaited.load(Ordering::SeqCst)
             && exposed.epoch == epoch
             && exposed.sent_at > since
             && exposed.sent_at.elapsed() <= lag_max;
@@ -224,6 +233,20 @@ mod tests {
         expose(&exposure, after);
         assert!(exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG).is_some());
         assert!(!exposure.wants_barrier());
+    }
+
+    #[test]
+    fn a_commit_that_did_not_wait_is_covered_only_by_a_barrier_sent_after_it() {
+        let exposure = Exposure::default();
+        let since = Uptime::now();
+        std::thread::sleep(Duration::from_millis(1));
+        let before = exposure.send();
+        exposure.note_not_awaited();
+        expose(&exposure, before);
+        assert!(exposure.look_synchronous(1, &[], since, LAG).is_none(), "sent before it");
+        let after = exposure.send();
+        expose(&exposure, after);
+        assert!(exposure.look_synchronous(1, &[], since, LAG).is_some());
     }
 
     #[test]

@@ -389,6 +389,11 @@ impl Freshness {
         touched.is_some()
     }
 
+    /// A session of this freshet is about to get an acknowledgement that may not have waited for freshet as a synchronous standby.
+    pub fn note_not_awaited(&self) {
+        self.shared.exposure.note_not_awaited();
+    }
+
     /// The changes of a table after one generation, up to another; None if they are not all known.
     pub fn changes_between(
         &self,

@@ -107,6 +107,9 @@ pub trait Answerer: Send + 'static {
     /// effect since the last call; for [`Effect::Write`], `written` has at least what was written.
     fn write_acknowledged(&mut self, what: Effect, written: &Written);
 
+    /// Before [`Self::write_acknowledged`]: the commit may not have waited for synchronous standbys, of which freshet may be one.
+    fn note_not_awaited(&mut self) {}
+
     /// A unit that upstream answered is complete and the client has not been told yet: the session has now seen
     /// upstream's state of this moment, and must not see older later.
     fn relayed(&mut self, unit: &Relayed);

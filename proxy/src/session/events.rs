@@ -39,6 +39,7 @@ impl<A: Answerer> Session<A> {
                     let written = if may_have_any { Written::Anything } else { written };
                     self.answerer.write_acknowledged(effect, &written);
                 }
+                Event::NotAwaited => self.answerer.note_not_awaited(),
                 Event::Relayed(relayed) => {
                     self.answerer.relayed(&relayed);
                     if matches!(relayed.effect, Effect::Settings | Effect::Discard) {

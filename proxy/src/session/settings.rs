@@ -369,7 +369,7 @@ pub(crate) mod tests {
         let json = format!(
             r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "946684800000001", "946684800000002", "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
             "1", "hex", "on", "off", "Default", "on", "safe_encoding", "content", "C", "C", "C", "UTF8", "150018", "notice", "read committed",
-            "\"$user\", public", "0"]"#
+            "\"$user\", public", "0", "on"]"#
         );
         let mut out = Vec::new();
         write_data_row(&mut out, 1, |out| write_value(out, Some(json.as_bytes())));

@@ -18,7 +18,7 @@ use crate::session::settings::{Interner, PathKey, Probed, SessionSettings, Setti
 use crate::session::state::{Isolation, RouteSetting, Transaction};
 use crate::session::variables::{
     ASKED, CLIENT_ENCODING, CONFORMING_STRINGS, COUNT, DEFAULT_ISOLATION, KEYED, LISTENS, NAMES, REPORTED, ROLE,
-    SEARCH_PATH, SESSION_USER, STATEMENT_TIMEOUT, TEMPORARY, UNLISTED, timeout_ms,
+    SEARCH_PATH, SESSION_USER, STATEMENT_TIMEOUT, SYNCHRONOUS_COMMIT, TEMPORARY, UNLISTED, timeout_ms,
 };
 use crate::wire::query::TransactionStatus;
 
@@ -381,6 +381,11 @@ impl Tracker {
     pub fn statement_timeout(&self) -> Option<Duration> {
         let limit = timeout_ms(&self.value(STATEMENT_TIMEOUT)?)?;
         (limit > 0).then(|| Duration::from_millis(limit))
+    }
+
+    /// Its commits wait for synchronous standbys; false where that is not known.
+    pub fn waits_for_standbys(&self) -> bool {
+        self.value(SYNCHRONOUS_COMMIT).is_some_and(|value| matches!(&*value, "on" | "remote_write" | "remote_apply"))
     }
 
     /// Whether quotes in this text may end elsewhere than the lexer takes them to.

@@ -31,12 +31,13 @@ pub const NAMES: [&str; ASKED] = [
     "default_transaction_isolation",
     "search_path",
     "statement_timeout",
+    "synchronous_commit",
 ];
 pub const REPORTED: usize = 5;
 pub const KEYED: usize = 21;
 /// The first so many are all that decides how PostgreSQL reads a literal when it analyses a statement.
 pub const READ_BY: usize = 18;
-pub const ASKED: usize = 22;
+pub const ASKED: usize = 23;
 
 // Slots by name, where one is needed by itself.
 pub const CLIENT_ENCODING: usize = 3;
@@ -45,18 +46,20 @@ pub const DEFAULT_ISOLATION: usize = 19;
 /// As written; the path in force depends on the role and on which schemas there are.
 pub const SEARCH_PATH: usize = 20;
 pub const STATEMENT_TIMEOUT: usize = 21;
+/// Changes no answer, but says whether the session's commits wait for a synchronous freshet.
+pub const SYNCHRONOUS_COMMIT: usize = 22;
 /// `current_user`.
-pub const ROLE: usize = 22;
+pub const ROLE: usize = 23;
 /// `session_user`.
-pub const SESSION_USER: usize = 23;
+pub const SESSION_USER: usize = 24;
 /// `t` if there are temporary tables or types.
-pub const TEMPORARY: usize = 24;
+pub const TEMPORARY: usize = 25;
 /// The names of settings that the session changed and that are not known here; empty if there are none.
-pub const UNLISTED: usize = 25;
+pub const UNLISTED: usize = 26;
 /// `t` if notifications are listened for.
-pub const LISTENS: usize = 26;
+pub const LISTENS: usize = 27;
 /// All of them.
-pub const COUNT: usize = 27;
+pub const COUNT: usize = 28;
 
 /// The slot of a setting, case-insensitively.
 pub fn slot(name: &str) -> Option<usize> {
@@ -105,6 +108,11 @@ pub fn canonical(slot: usize, given: Given<'_>) -> Option<Arc<str>> {
             "on" | "true" | "yes" | "1" => Some("on".into()),
             "off" | "false" | "no" | "0" => Some("off".into()),
             _ => None,
+        },
+        Some("synchronous_commit") => match lower().as_str() {
+            "on" | "true" | "yes" | "1" => Some("on".into()),
+            "off" | "false" | "no" | "0" => Some("off".into()),
+            _ => one_of(&["local", "remote_write", "remote_apply"]),
         },
         // Of two names for each value it shows one.
         Some("backslash_quote") => one_of(&["on", "off", "safe_encoding"]),
@@ -266,7 +274,6 @@ fn is_harmless(name: &str) -> bool {
         "lo_compat_privileges",
         "password_encryption",
         "session_replication_role",
-        "synchronous_commit",
         "temp_tablespaces",
         "transaction_deferrable",
         "transaction_read_only",
@@ -298,6 +305,7 @@ mod tests {
         assert_eq!(slot("standard_conforming_strings"), Some(CONFORMING_STRINGS));
         assert_eq!(slot("default_transaction_isolation"), Some(DEFAULT_ISOLATION));
         assert_eq!(slot("STATEMENT_TIMEOUT"), Some(STATEMENT_TIMEOUT));
+        assert_eq!(slot("synchronous_commit"), Some(SYNCHRONOUS_COMMIT));
         assert_eq!(slot("search_path"), Some(SEARCH_PATH));
         assert_eq!(slot("work_mem"), None);
     }
@@ -314,6 +322,8 @@ mod tests {
         assert_eq!(by_set("bytea_output", &["Escape"]), text("escape"));
         assert_eq!(by_set("row_security", &["TRUE"]), text("on"));
         assert_eq!(by_set("row_security", &["tr"]), None);
+        assert_eq!(by_set("synchronous_commit", &["FALSE"]), text("off"));
+        assert_eq!(by_set("synchronous_commit", &["Remote_Write"]), text("remote_write"));
         assert_eq!(by_set("timezone", &["UTC"]), None, "upstream reports it");
         assert_eq!(by_set("role", &["none"]), None);
         assert_eq!(by_set("role", &["Ann"]), text("Ann"));

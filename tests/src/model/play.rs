@@ -218,6 +218,7 @@ impl Play {
                 }
                 Event::BlockFailed(_) => unreachable!("nobody cancels"),
                 Event::WriteAcknowledged(effect, _) => self.is_write_announced |= effect.may_write(),
+                Event::NotAwaited => {}
                 Event::Relayed(_) => self.has_probed = false,
                 Event::Observed(observed) => observed.observer.observe(observed.reply),
             }

@@ -182,6 +182,10 @@ impl Answerer for LocalAnswerer {
         }
     }
 
+    fn note_not_awaited(&mut self) {
+        self.local.freshness.note_not_awaited();
+    }
+
     fn relayed(&mut self, _unit: &Relayed) {
         self.required = self.local.freshness.required_now();
     }

@@ -88,6 +88,8 @@ fn is_too_long(name: &[u8]) -> bool {
 #[derive(Debug)]
 pub enum Event {
     WriteAcknowledged(Effect, Written),
+    /// What is acknowledged next may not have waited for synchronous standbys.
+    NotAwaited,
     Relayed(Relayed),
     Observed(Observed),
     /// The probe's result, or the error that upstream gave instead (the body of its ErrorResponse); None: neither.
@@ -321,6 +323,8 @@ pub struct Machine {
     has_error: bool,
     /// It had the tag of a COMMIT that was one.
     has_committed: bool,
+    /// A notice or warning came, perhaps of a commit that was kept from waiting for standbys (syncrep.c).
+    has_notice: bool,
     watch: Option<Watch>,
     probe_reply: Option<(Question, Vec<u8>)>,
     /// The messages of the last [`ExpectedKind::Answered`].
@@ -383,6 +387,7 @@ impl Machine {
             written: Written::NOTHING,
             has_error: false,
             has_committed: false,
+            has_notice: false,
             watch: None,
             probe_reply: None,
             answered: Vec::new(),

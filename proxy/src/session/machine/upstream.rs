@@ -71,7 +71,7 @@ impl Machine {
             if self.lost.is_some() && self.own_expected == 0 {
                 // Whatever this says, it may acknowledge anything.
                 if at < input.len() && self.limits.answers_locally {
-                    self.events.push(Event::WriteAcknowledged(Effect::Opaque, Written::Anything));
+                    self.acknowledge(Effect::Opaque, Written::Anything);
                 }
                 at = input.len();
                 break;
@@ -168,6 +168,7 @@ impl Machine {
                 return Fate::Forward;
             }
             b'N' | b'K' | b'v' => {
+                self.has_notice |= tag == b'N';
                 self.note_asynchronous();
                 return Fate::Forward;
             }
@@ -256,9 +257,10 @@ impl Machine {
                 if is_own { fate } else { part(self) }
             }
             (b'C', ExpectedKind::Query(effect)) => {
+                let effect = *effect;
                 if effect.may_write() {
                     // Within a multi-statement string it may not be committed yet; one barrier more does no harm.
-                    self.events.push(Event::WriteAcknowledged(*effect, self.written.clone()));
+                    self.acknowledge(effect, self.written.clone());
                 }
                 if let Some(mut due) = self.expected.front_mut().map(|front| front.due.take()) {
                     self.apply_due(&mut due);
@@ -327,7 +329,7 @@ impl Machine {
         });
         let effect = worst(&[self.transaction_effect, of_unit.unwrap_or(self.unit_effect)]);
         if effect.may_write() {
-            self.events.push(Event::WriteAcknowledged(effect, self.written.clone()));
+            self.acknowledge(effect, self.written.clone());
         }
         // What follows is of another transaction.
         self.transaction_effect = Effect::Neutral;
@@ -343,8 +345,16 @@ impl Machine {
         let may_have_written = of_units.chain([self.transaction_effect, self.unit_effect]).any(Effect::may_write);
         // A block that nobody has asked to end is rolled back.
         if may_have_written && self.owes() {
-            self.events.push(Event::WriteAcknowledged(Effect::Opaque, Written::Anything));
+            self.acknowledge(Effect::Opaque, Written::Anything);
         }
+    }
+
+    /// The session has written, and the client is about to learn that.
+    fn acknowledge(&mut self, effect: Effect, written: Written) {
+        if effect == Effect::Opaque || self.has_notice || !self.tracker.waits_for_standbys() {
+            self.events.push(Event::NotAwaited);
+        }
+        self.events.push(Event::WriteAcknowledged(effect, written));
     }
 
     fn note_asynchronous(&mut self) {
@@ -548,7 +558,7 @@ impl Machine {
         if status == TransactionStatus::Idle {
             let committed = std::mem::replace(&mut self.transaction_effect, Effect::Neutral);
             if committed.may_write() {
-                self.events.push(Event::WriteAcknowledged(committed, self.written.clone()));
+                self.acknowledge(committed, self.written.clone());
             }
             // What was sent behind may write, too.
             if self.expected.is_empty() {
@@ -558,6 +568,7 @@ impl Machine {
             self.end_of_transaction(is_committed);
             self.portal_changes.clear();
         }
+        self.has_notice = false;
         let has_error = std::mem::take(&mut self.has_error);
         self.tracker.ready(status, has_error, effect.may_write());
         self.take_tracked();
