@@ -368,7 +368,8 @@ fn block_on(server: impl Future<Output = std::io::Result<()>>) -> std::io::Resul
 async fn serve_freshet(flags: impl Iterator<Item = (&'static str, String)>) -> std::io::Result<()> {
     let flags = flags.collect();
     // FRESHET_... of the environment, as freshet itself takes them, but for those that the tests have.
-    let variables = std::env::vars().filter(|(name, _)| !name.starts_with("FRESHET_TEST_")).collect();
+    let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let variables = variables.filter(|(name, _)| !name.starts_with("FRESHET_TEST_")).collect();
     let settings = Settings::load(&Sources { file: None, variables, flags }).map_err(std::io::Error::other)?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     canned::announce(listener.local_addr()?);

@@ -1,5 +1,6 @@
 //! The table of keys: name, what it takes, how it is applied, when a change takes effect.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use crate::error::{Problem, Problems, nearest};
@@ -240,7 +241,7 @@ fn shown(key: &Key, given: &Given) -> String {
 }
 
 /// `FRESHET_SECTION_NAME` for each key; an unknown `FRESHET_` variable is a problem, as it is most likely a typing error.
-pub(crate) fn read_variables(settings: &mut Settings, variables: &[(String, String)], problems: &mut Problems) {
+pub(crate) fn read_variables(settings: &mut Settings, variables: &[(String, OsString)], problems: &mut Problems) {
     let named: Vec<(String, &Key)> = KEYS.iter().map(|key| (variable_name(key.path), key)).collect();
     for (name, value) in variables {
         // The tests' harness has variables of its own; FRESHET_CONFIG names the file.
@@ -248,17 +249,39 @@ pub(crate) fn read_variables(settings: &mut Settings, variables: &[(String, Stri
             continue;
         }
         let Some((_, key)) = named.iter().find(|(known, _)| known == name) else {
+            if is_service_link(name, value) {
+                continue;
+            }
             let remedy = nearest(name, named.iter().map(|(known, _)| known.as_str()));
             let remedy = remedy.map(|near| format!("did you mean {near}?")).unwrap_or_default();
             problems.push(Problem::new("", format!("{name} is no setting"), remedy).at("environment"));
             continue;
         };
         let place = format!("environment: {name}");
+        let Some(value) = value.to_str() else {
+            problems.push(Problem::new(key.path, "is not UTF-8", "").at(place));
+            continue;
+        };
         match apply(settings, key.path, &from_text(key, value)) {
             Ok(key) => problems.set_at(key, &place),
             Err(problem) => problems.push(problem.at(place)),
         }
     }
+}
+
+/// What Kubernetes puts into pods beside a Service of freshet's name (Kubernetes: Service, environment variables):
+/// `*_SERVICE_HOST`, `*_SERVICE_PORT`, `*_SERVICE_PORT_NAME`, `*_PORT=tcp://...`, `*_PORT_5433_TCP`, `*_PORT_5433_TCP_ADDR`.
+fn is_service_link(name: &str, value: &OsStr) -> bool {
+    let is_of_port = |port: &str| {
+        let mut words = port.split('_');
+        words.next().is_some_and(|number| number.parse::<u16>().is_ok())
+            && matches!(words.next(), Some("TCP" | "UDP" | "SCTP"))
+    };
+    name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+        || name.ends_with("_PORT") && value.to_str().is_some_and(|value| value.contains("://"))
+        || name.split_once("_PORT_").is_some_and(|(_, port)| is_of_port(port))
 }
 
 fn variable_name(path: &str) -> String {

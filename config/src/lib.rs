@@ -7,6 +7,7 @@ pub mod error;
 mod file;
 mod keys;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use error::Problems;
@@ -303,7 +304,7 @@ impl Default for Log {
 pub struct Sources<'a> {
     pub file: Option<&'a Path>,
     /// The environment; only `FRESHET_*` is looked at.
-    pub variables: Vec<(String, String)>,
+    pub variables: Vec<(String, OsString)>,
     /// Flags as `(key path, value)`, e.g. `("upstream.url", "postgres://...")`; a repeated one makes a list.
     pub flags: Vec<(&'static str, String)>,
 }
@@ -426,9 +427,9 @@ mod tests {
         let settings = Settings::load(&Sources {
             file: Some(file.path()),
             variables: vec![
-                ("FRESHET_FRESHNESS_WAIT_BUDGET_MS".to_string(), "2".to_string()),
-                ("FRESHET_FRESHNESS_MAX_LAG_MS".to_string(), "2".to_string()),
-                ("HOME".to_string(), "/".to_string()),
+                ("FRESHET_FRESHNESS_WAIT_BUDGET_MS".to_string(), "2".into()),
+                ("FRESHET_FRESHNESS_MAX_LAG_MS".to_string(), "2".into()),
+                ("HOME".to_string(), "/".into()),
             ],
             flags: vec![("freshness.max_lag_ms", "3".to_string())],
         })
@@ -505,13 +506,47 @@ mod tests {
     fn a_misspelt_variable_is_an_error_too() {
         let errors = Settings::load(&Sources {
             variables: vec![
-                ("FRESHET_UPSTREAM_URL".to_string(), "postgres://u@h/d".to_string()),
-                ("FRESHET_FRESHNESS_MOD".to_string(), "exact".to_string()),
+                ("FRESHET_UPSTREAM_URL".to_string(), "postgres://u@h/d".into()),
+                ("FRESHET_FRESHNESS_MOD".to_string(), "exact".into()),
             ],
             ..Sources::default()
         })
         .expect_err("a typing error");
         assert!(errors.to_string().contains("did you mean FRESHET_FRESHNESS_MODE?"), "{errors}");
+    }
+
+    #[test]
+    fn what_kubernetes_sets_beside_a_service_named_freshet_is_no_setting() {
+        let load = |links: &[(&str, &str)]| {
+            let variable = |(name, value): &(&str, &str)| (name.to_string(), OsString::from(value));
+            let mut variables = vec![("FRESHET_UPSTREAM_URL".to_string(), OsString::from("postgres://u@h/d"))];
+            variables.extend(links.iter().map(variable));
+            Settings::load(&Sources { variables, ..Sources::default() }).map(drop).map_err(|errors| errors.to_string())
+        };
+        let links = [
+            ("FRESHET_SERVICE_HOST", "10.0.0.1"),
+            ("FRESHET_SERVICE_PORT", "5433"),
+            ("FRESHET_SERVICE_PORT_POSTGRES", "5433"),
+            ("FRESHET_PORT", "tcp://10.0.0.1:5433"),
+            ("FRESHET_PORT_5433_TCP", "tcp://10.0.0.1:5433"),
+            ("FRESHET_PORT_5433_TCP_PROTO", "tcp"),
+            ("FRESHET_PORT_5433_TCP_PORT", "5433"),
+            ("FRESHET_PORT_5433_TCP_ADDR", "10.0.0.1"),
+            ("FRESHET_ADMIN_PORT_9433_TCP_ADDR", "10.0.0.1"),
+        ];
+        assert_eq!(load(&links), Ok(()));
+        for wrong in [("FRESHET_PORT", "5433"), ("FRESHET_LISTEN_PORT", "5433"), ("FRESHET_PORT_TCP", "5433")] {
+            assert!(load(&[wrong]).is_err_and(|told| told.contains("is no setting")), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_no_text_is_told_by_its_name() {
+        use std::os::unix::ffi::OsStringExt;
+        let variables = vec![("FRESHET_UPSTREAM_URL".to_string(), OsString::from_vec(vec![b'p', 0xff]))];
+        let errors = Settings::load(&Sources { variables, ..Sources::default() }).expect_err("no text").to_string();
+        assert!(errors.contains("environment: FRESHET_UPSTREAM_URL: upstream.url is not UTF-8"), "{errors}");
+        assert!(!errors.contains("is not set"), "{errors}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The command line: sub-commands and the flags of `serve`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -83,9 +84,17 @@ impl ServeFlags {
         flags.extend(self.admin.clone().map(|address| ("admin.address", address)));
         flags.extend(self.freshness.clone().map(|mode| ("freshness.mode", mode)));
         flags.extend(self.tables.clone().map(|choice| ("mirror.tables", choice)));
-        let sources = Sources { file: self.config.as_deref(), variables: std::env::vars().collect(), flags };
+        let sources = Sources { file: self.config.as_deref(), variables: variables(), flags };
         Settings::load_checked(&sources, server::check_settings)
     }
+}
+
+/// freshet's own. Others need not even be UTF-8.
+fn variables() -> Vec<(String, OsString)> {
+    std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
+        .filter(|(name, _)| name.starts_with("FRESHET_"))
+        .collect()
 }
 
 #[cfg(test)]
