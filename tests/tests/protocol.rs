@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use freshet_tests::client::{RawClient, message, sync};
+use freshet_tests::client::{RawClient, message, query, sync};
 use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
 use freshet_tests::model::Backend;
 use freshet_tests::model::compare::{alone, differ, essence, readable};
 use freshet_tests::model::script::{self, STEP_LENGTH};
@@ -70,4 +71,22 @@ fn a_machine_in_between_changes_nothing() {
         panic!("{error}\nas bytes: {bytes:?}")
     });
     assert!(answered.get() > 500, "local answers take part: {}", answered.get());
+}
+
+/// More than may be owed, in one group, by a client that reads nothing before it has sent all of it.
+#[test]
+fn a_client_far_ahead_gets_every_reply() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    let freshet = Freshet::relay(&cluster.url(&database));
+    let execution = [message(b'B', b"\0\0\0\0\0\0\0\0"), message(b'E', b"\0\0\0\0\0")].concat();
+    let prepared = message(b'P', b"\0SELECT 1 WHERE false\0\0\0");
+    let mut client = RawClient::log_in(freshet.port(), &database);
+    client.send(&[prepared, execution.repeat(20_000), sync()].concat());
+    let replies = client.read_until('Z');
+    assert_eq!(replies.iter().filter(|reply| reply.tag == 'C').count(), 20_000);
+    // Each of these is answered, behind a statement that takes its time.
+    client.send(&[query("SELECT pg_sleep(0.2)"), sync().repeat(30_000)].concat());
+    let readies = (0..30_001).filter(|_| client.read_until('Z').last().is_some_and(|last| last.tag == 'Z'));
+    assert_eq!(readies.count(), 30_001);
 }

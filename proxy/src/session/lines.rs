@@ -123,10 +123,11 @@ impl Lines {
     fn poll_read(&mut self, cx: &mut Context<'_>, machine: &mut Machine, space: &mut [u8]) -> Poll<io::Result<Turn>> {
         let mut turn = Poll::Pending;
         // Who does not read its replies is not read from either (PostgreSQL blocks in send); else answers made here would
-        // pile up.
+        // pile up. Nor is who is too far ahead of upstream.
         let has_room = machine.to_upstream.len() < self.buffer_max
             && machine.to_client.len() < self.buffer_max
-            && machine.held_bytes() < self.held_max(machine);
+            && machine.held_bytes() < self.held_max(machine)
+            && !machine.owes_too_much();
         if !self.client_is_closed && has_room {
             let mut buffer = ReadBuf::new(space);
             if Pin::new(&mut self.client).poll_read(cx, &mut buffer)?.is_ready() {

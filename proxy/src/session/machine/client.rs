@@ -11,8 +11,8 @@ use crate::session::effect::{Effect, Judged, Written, drops_all_statements, make
 use crate::session::intercept;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
-    CopyIn, Expected, ExpectedKind, Machine, Named, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd, WatchedPortal,
-    compared, is_too_long, kept_bytes,
+    CopyIn, Expected, ExpectedKind, Machine, Named, OWED_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
+    WatchedPortal, compared, is_too_long, kept_bytes,
 };
 use crate::session::state::{Isolation, Transaction};
 use crate::wire::extended::{Bind, Execute, Parse, Target, oids};
@@ -60,7 +60,7 @@ impl Machine {
             self.release_over(&incoming);
             step = self.advance_over(&incoming);
         }
-        if self.is_client_closed && step == Step::Wait && self.probe_reply.is_none() {
+        if self.is_client_closed && step == Step::Wait && self.probe_reply.is_none() && !self.owes_too_much() {
             self.end_over(&incoming);
         }
         self.incoming = incoming;
@@ -116,6 +116,9 @@ impl Machine {
                 if self.client_ignoring > 0 {
                     return Step::Wait;
                 }
+            }
+            if self.owes_too_much() {
+                return Step::Wait;
             }
             let is_holding = self.scanned > self.taken;
             let rest = &incoming[self.scanned..];
@@ -440,7 +443,11 @@ impl Machine {
             b'c' | b'f' => {
                 match self.copy_in {
                     CopyIn::Running { .. } => self.copy_in = CopyIn::No,
-                    CopyIn::No if self.owes() => self.expect(ExpectedKind::CopyEnd),
+                    CopyIn::No if self.copy_ends >= OWED_MAX => self.lose("too many ends of COPY"),
+                    CopyIn::No if self.owes() => {
+                        self.copy_ends += 1;
+                        self.expect(ExpectedKind::CopyEnd);
+                    }
                     CopyIn::No => {}
                 }
                 return;

@@ -38,6 +38,7 @@ use crate::session::machine::portal::Portals;
 use crate::session::settings::{Probed, Question};
 use crate::session::state::SessionState;
 use crate::session::tracker::Tracker;
+use crate::wire::frame::HEADER_LENGTH;
 use crate::wire::query::TransactionStatus;
 
 /// What to do after the client's bytes were looked at.
@@ -68,6 +69,17 @@ pub struct MachineLimits {
 
 /// What prepared statements that one session keeps in mind may take, whatever their number; further ones are relayed.
 const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Replies that upstream may owe before nothing more is read from the client.
+///
+/// It sends them without being asked to by a Sync: what it has is on its way once it fills its buffer of 8 kB (pqcomm.c,
+/// PQ_SEND_BUFFER_SIZE), and so many replies are 40 kB at least. An error, the request for the data of a COPY, and
+/// ReadyForQuery it sends at once, and nothing is owed that it skips for an error. So whoever waits here is read from again.
+const OWED_MAX: usize = 8 * 1024;
+const _: () = assert!(OWED_MAX * HEADER_LENGTH >= 2 * 8192);
+
+/// Entries that there is room for while nothing is owed.
+const OWED_KEPT: usize = 64;
 
 /// Of one: all that a client can make long.
 fn kept_bytes(name: &[u8], statement: &PreparedStatement) -> usize {
@@ -263,6 +275,8 @@ pub struct Machine {
     upstream_passing: usize,
     passing_is_own: bool,
     expected: VecDeque<Expected>,
+    /// Of those, the ends of COPYs: they are answered by nothing.
+    copy_ends: usize,
     /// Own entries in `expected`.
     own_expected: usize,
     /// Of those, the quiet ones.
@@ -355,6 +369,7 @@ impl Machine {
             upstream_passing: 0,
             passing_is_own: false,
             expected: VecDeque::new(),
+            copy_ends: 0,
             own_expected: 0,
             quiet_expected: 0,
             is_unsynced: false,
@@ -411,6 +426,11 @@ impl Machine {
     /// Upstream owes replies that somebody waits for.
     fn owes(&self) -> bool {
         self.expected.len() > self.quiet_expected
+    }
+
+    /// Upstream owes so much that the client's next message has to wait.
+    pub fn owes_too_much(&self) -> bool {
+        self.lost.is_none() && self.expected.len() - self.copy_ends >= OWED_MAX
     }
 
     /// Upstream is yet to carry out something of which the client need not hear.
@@ -498,11 +518,14 @@ impl Machine {
         // The end of a COPY that can no longer begin is answered by nothing.
         while self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::CopyEnd)) {
             self.expected.pop_front();
+            self.copy_ends -= 1;
         }
+        self.copy_ends -= usize::from(matches!(entry.kind, ExpectedKind::CopyEnd));
         self.own_expected -= usize::from(entry.is_own);
         self.quiet_expected -= usize::from(entry.is_quiet);
         if self.expected.is_empty() {
             self.flush_is_sent = false;
+            self.expected.shrink_to(OWED_KEPT);
         }
         Some(entry)
     }

@@ -206,6 +206,69 @@ fn an_error_before_the_sync_is_sent_ignores_a_query_too() {
     assert!(machine.is_settled(), "one ReadyForQuery is all that comes");
 }
 
+/// Feeds bytes while what is owed allows it, and has upstream answer each time with as many of `reply` as are owed.
+fn sent_by_turns(machine: &mut Machine, reply: &[u8]) -> usize {
+    let mut sent = 0;
+    while !machine.expected.is_empty() {
+        assert!(machine.expected.len() <= OWED_MAX, "{}", machine.expected.len());
+        let owed = machine.expected.len();
+        upstream_says(machine, &[&reply.repeat(owed)]);
+        sent += relayed(machine, b"").len();
+    }
+    sent
+}
+
+#[test]
+fn who_is_too_far_ahead_of_upstream_waits_for_it() {
+    let mut machine = machine();
+    relayed(&mut machine, &sql("SELECT pg_sleep(60)"));
+    let syncs = SYNC.repeat(3 * OWED_MAX);
+    assert_eq!(relayed(&mut machine, &syncs).len(), (OWED_MAX - 1) * SYNC.len());
+    assert!(machine.owes_too_much());
+    // Nor is the rest sent unread at the end of the client's stream.
+    machine.client_closed();
+    assert_eq!(relayed(&mut machine, b""), b"");
+    upstream_says(&mut machine, &[&message(b'T', b"\0\0"), &complete(), &ready(b'I')]);
+    assert_eq!(relayed(&mut machine, b""), SYNC);
+    let rest = sent_by_turns(&mut machine, &ready(b'I'));
+    assert_eq!(rest + OWED_MAX * SYNC.len(), syncs.len());
+    assert!(machine.is_settled() && machine.lost().is_none());
+    assert!(machine.expected.capacity() < OWED_MAX, "what room there was is given back");
+}
+
+#[test]
+fn replies_without_a_sync_let_more_be_sent() {
+    let mut machine = machine();
+    let pair = [bind("s"), execute()].concat();
+    let pairs = pair.repeat(OWED_MAX);
+    assert_eq!(relayed(&mut machine, &pairs).len(), pairs.len() / 2);
+    let answers = [BIND_COMPLETE, &complete()].concat();
+    upstream_says(&mut machine, &[&answers.repeat(100)]);
+    assert_eq!(relayed(&mut machine, b"").len(), pair.len() * 100);
+    // Upstream skips the rest, and owes nothing for it.
+    upstream_says(&mut machine, &[&message(b'E', b"\0")]);
+    assert_eq!(relayed(&mut machine, b"").len(), pair.len() * (OWED_MAX / 2 - 100));
+    assert!(machine.expected.is_empty());
+    relayed(&mut machine, SYNC);
+    upstream_says(&mut machine, &[&ready(b'I')]);
+    assert!(machine.is_settled() && machine.lost().is_none());
+}
+
+#[test]
+fn ends_of_copies_are_not_waited_for() {
+    let mut machine = machine();
+    relayed(&mut machine, &sql("COPY t FROM STDIN"));
+    let ends = message(b'c', b"").repeat(OWED_MAX);
+    assert_eq!(relayed(&mut machine, &ends), ends);
+    assert!(!machine.owes_too_much() && machine.lost().is_none());
+    upstream_says(&mut machine, &[&message(b'G', b"\0\0\0"), &complete(), &ready(b'I')]);
+    assert!(machine.is_settled());
+    relayed(&mut machine, &sql("COPY t FROM STDIN"));
+    assert_eq!(relayed(&mut machine, &[&ends[..], &ends].concat()).len(), 2 * ends.len());
+    assert_eq!(machine.lost(), Some("too many ends of COPY"));
+    assert!(machine.expected.len() <= OWED_MAX + 1);
+}
+
 #[test]
 fn syncs_during_copy_in_are_not_answered() {
     let mut machine = machine();

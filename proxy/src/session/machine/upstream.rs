@@ -1,5 +1,7 @@
 //! Upstream's replies: matched with what was asked, forwarded as they come, swallowed where freshet itself asked.
 
+use ahash::HashSet;
+
 use crate::session::answer::Relayed;
 use crate::session::change::Change;
 use crate::session::effect::{Effect, Written, worst};
@@ -29,6 +31,19 @@ enum Fate {
     Swallow,
     /// The end of a swallowed unit.
     SwallowAsLast,
+}
+
+/// What was sent behind a Sync up to which messages were skipped.
+#[derive(Default)]
+struct Behind {
+    /// Statements that those would have made, and that are made there.
+    made: HashSet<Box<[u8]>>,
+    /// A Parse that made no entry.
+    has_nameless: bool,
+    /// More than Syncs.
+    has_more: bool,
+    /// The first that takes the unnamed statement's place.
+    unnamed: Option<usize>,
 }
 
 impl Machine {
@@ -452,75 +467,76 @@ impl Machine {
         if let Some(Expected { kind: ExpectedKind::Parse(None), is_own: false, undo, .. }) = skipped.first_mut() {
             *undo = Some(Undo::Unnamed(Unnamed::Upstream(None)));
         }
-        for entry in skipped.into_iter().rev() {
-            if let ExpectedKind::Parse(Some(name)) = &entry.kind {
-                self.never_made(name);
-            }
-            let is_of_later = |name: &[u8]| {
-                let is_same =
-                    |kind: &ExpectedKind| matches!(kind, ExpectedKind::Parse(Some(later)) if **later == *name);
-                !name.is_empty() && self.expected.iter().any(|later| is_same(&later.kind))
-            };
-            if let ExpectedKind::Parse(Some(name)) = &entry.kind
-                && !is_of_later(name)
-                && self.forget_statement(name).is_some()
-            {
-                // One more of that name, sent behind, was taken for a second.
-                let is_nameless =
-                    |kind: &ExpectedKind| matches!(kind, ExpectedKind::Parse(Some(name)) if name.is_empty());
-                self.has_unknown_statements |= self.expected.iter().any(|later| is_nameless(&later.kind));
-            }
-            if let Some(undo) = entry.undo {
-                self.undo(undo);
-            }
-        }
+        self.take_back(skipped);
         self.is_skipping = self.expected.is_empty();
         self.has_leftovers |= has_own;
         if is_for_nobody { Fate::Swallow } else { Fate::Forward }
     }
 
-    /// More than Syncs was sent behind what upstream has just answered.
-    fn has_more_behind(&self) -> bool {
-        self.expected.iter().any(|later| !matches!(later.kind, ExpectedKind::Sync(_) | ExpectedKind::QuietSync))
-    }
-
-    /// A statement was not made: a Close of it that was sent behind the Sync, should it be skipped, does not bring it back.
-    fn never_made(&mut self, name: &[u8]) {
-        let is_about = |later: &Expected| match (&later.kind, &later.undo) {
-            (ExpectedKind::Parse(Some(made)), _) => **made == *name,
-            (_, Some(Undo::Named(closed, _))) => **closed == *name,
-            _ => false,
-        };
-        if let Some(later) = self.expected.iter_mut().find(|later| is_about(later))
-            && matches!(later.undo, Some(Undo::Named(..)))
-        {
-            later.undo = None;
+    /// Upstream skipped these messages. What was sent behind the Sync took them for done, and is looked at once for all of them:
+    /// there may be thousands on either side.
+    fn take_back(&mut self, skipped: Vec<Expected>) {
+        let behind = self.tell_behind(&skipped);
+        for entry in skipped.into_iter().rev() {
+            if let ExpectedKind::Parse(Some(name)) = &entry.kind
+                && !behind.made.contains(name)
+                && self.forget_statement(name).is_some()
+            {
+                // One more of that name, sent behind, was taken for a second.
+                self.has_unknown_statements |= behind.has_nameless;
+            }
+            match entry.undo {
+                Some(Undo::Unnamed(unnamed)) => {
+                    let later = behind.unnamed.and_then(|at| self.expected.get_mut(at));
+                    match later.and_then(|later| later.undo.as_mut()) {
+                        Some(Undo::Unnamed(before)) => *before = unnamed,
+                        Some(Undo::Named(..)) | None => self.unnamed = unnamed,
+                    }
+                }
+                // One more of that name, sent behind, will be refused; what else was may drop it.
+                Some(Undo::Named(name, _)) if self.statements.contains_key(&name) || behind.has_more => {
+                    self.has_unknown_statements = true;
+                }
+                Some(Undo::Named(name, named)) => self.remember_statement(name, named),
+                None => {}
+            }
         }
     }
 
-    /// Upstream skipped a message. What was sent behind the Sync took it for done.
-    fn undo(&mut self, undo: Undo) {
-        for later in &mut self.expected {
+    /// Tells what was sent behind the Sync that these messages were not done: what it does is uncertain where one of them is undone,
+    /// and a Close of a statement that was not made, should it be skipped, does not bring that back.
+    fn tell_behind(&mut self, skipped: &[Expected]) -> Behind {
+        let has_undo = skipped.iter().any(|entry| entry.undo.is_some());
+        let names = skipped.iter().filter_map(|entry| match &entry.kind {
+            ExpectedKind::Parse(Some(name)) if !name.is_empty() => Some(&**name),
+            _ => None,
+        });
+        let not_made: HashSet<&[u8]> = names.collect();
+        let mut untold = not_made.clone();
+        let mut behind = Behind::default();
+        for (at, later) in self.expected.iter_mut().enumerate() {
+            behind.has_more |= !matches!(later.kind, ExpectedKind::Sync(_) | ExpectedKind::QuietSync);
             match &mut later.kind {
-                ExpectedKind::Sync(effect) | ExpectedKind::Query(effect) => *effect = Effect::Opaque,
-                ExpectedKind::Execute => later.due = Some(Box::new([Box::new([Change::Unread]) as Box<_>].into())),
+                ExpectedKind::Parse(Some(name)) if name.is_empty() => behind.has_nameless = true,
+                ExpectedKind::Parse(Some(name)) if not_made.contains(&**name) => {
+                    untold.remove(&**name);
+                    behind.made.insert(name.clone());
+                }
+                ExpectedKind::Sync(effect) | ExpectedKind::Query(effect) if has_undo => *effect = Effect::Opaque,
+                ExpectedKind::Execute if has_undo => {
+                    later.due = Some(Box::new([Box::new([Change::Unread]) as Box<_>].into()));
+                }
                 _ => {}
             }
-        }
-        match undo {
-            Undo::Unnamed(unnamed) => {
-                let later = self.expected.iter_mut().find_map(|later| match &mut later.undo {
-                    Some(Undo::Unnamed(before)) => Some(before),
-                    Some(Undo::Named(..)) | None => None,
-                });
-                *later.unwrap_or(&mut self.unnamed) = unnamed;
+            if matches!(later.undo, Some(Undo::Unnamed(_))) {
+                behind.unnamed.get_or_insert(at);
             }
-            // One more of that name, sent behind, will be refused; what else was may drop it.
-            Undo::Named(name, _) if self.statements.contains_key(&name) || self.has_more_behind() => {
-                self.has_unknown_statements = true;
+            // The first that is about the name.
+            if matches!(&later.undo, Some(Undo::Named(closed, _)) if untold.remove(&**closed)) {
+                later.undo = None;
             }
-            Undo::Named(name, named) => self.remember_statement(name, named),
         }
+        behind
     }
 
     /// ReadyForQuery: everything up to the next Query or Sync is answered.
@@ -669,6 +685,7 @@ impl Machine {
                 }
                 ExpectedKind::CopyEnd => {
                     self.expected.remove(1);
+                    self.copy_ends -= 1;
                     self.copy_in = CopyIn::No;
                     return;
                 }
