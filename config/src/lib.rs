@@ -56,6 +56,13 @@ pub struct Listen {
     pub tls_required: bool,
 }
 
+impl Listen {
+    /// Whether clients over TCP must use TLS. In the clear they could not show the certificate that is asked of them.
+    pub fn requires_tls(&self) -> bool {
+        self.tls_required || self.tls_client_ca.is_some()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// `host:port`.
@@ -367,7 +374,7 @@ impl Settings {
                 "is not set although listen.tls_key is",
                 "name the file with the certificate",
             )),
-            (None, None) if listen.tls_required || listen.tls_client_ca.is_some() => problems.add_to_key(tls(
+            (None, None) if listen.requires_tls() => problems.add_to_key(tls(
                 "listen.tls_certificate",
                 "is not set although listen.tls_required or listen.tls_client_ca is",
                 "without a certificate there is no TLS with clients: set listen.tls_certificate and listen.tls_key",

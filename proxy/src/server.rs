@@ -408,7 +408,7 @@ const ASK_UPSTREAM_AGAIN: Duration = Duration::from_secs(5);
 
 /// The clients' leg by the settings.
 pub fn client_leg(tls: Option<&ServerTls>, settings: &Settings) -> ClientLeg {
-    ClientLeg { certificate: tls.map(ServerTls::certificate), is_required: settings.listen.tls_required }
+    ClientLeg { certificate: tls.map(ServerTls::certificate), is_required: settings.listen.requires_tls() }
 }
 
 /// Says once upstream can be reached how the two legs fit.
@@ -504,7 +504,7 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> R
             return sent.map_err(StartupError::Io);
         }
     };
-    if front.settings.listen.tls_required && !client.is_encrypted() && !client.is_unix() {
+    if front.settings.listen.requires_tls() && !client.is_encrypted() && !client.is_unix() {
         return Err(refuse(client, Refusal::TlsRequired).await);
     }
     let Some(place) = front.places.take() else {

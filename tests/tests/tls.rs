@@ -313,6 +313,8 @@ fn clients_can_be_made_to_use_tls_and_to_show_a_certificate() {
     assert_eq!(shown("client").as_deref(), Ok("1"));
     assert!(shown("alone").is_err());
     assert!(at(&known, "sslmode=require").is_err());
+    let error = at(&known, "sslmode=disable").expect_err("no certificate can be shown in the clear");
+    assert!(error.contains("admits clients with TLS only"), "{error}");
 }
 
 #[test]
