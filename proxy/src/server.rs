@@ -122,6 +122,7 @@ pub async fn run_on(
         databases.clone(),
         UpstreamAddress::parse(&settings.upstream.url)?.to_string(),
         settings.freshness.mode.name(),
+        trigger.listen(),
     ));
     let mut of_admin = trigger.listen();
     let token = Some(settings.admin.token.clone()).filter(|token| !token.is_empty());

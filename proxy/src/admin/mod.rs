@@ -6,7 +6,9 @@
 //! | `/status.json` | what the page shows |
 //! | `/metrics` | Prometheus text |
 //! | `/healthz` | 200 while the process runs |
-//! | `/readyz` | 200 once sessions are accepted and the mirror's stream runs (or mirroring is off); else 503 and why |
+//! | `/readyz` | 200 while sessions are accepted and the mirror's stream runs (or mirroring is off); else 503 and why |
+//!
+//! The last two are for whoever supervises the process, who has no token: they answer without one, but do not say why.
 
 pub mod observe;
 
@@ -89,11 +91,11 @@ pub trait Source: Send + Sync + 'static {
     fn status(&self) -> Status;
     /// Prometheus text format.
     fn metrics(&self) -> String;
-    /// Ok once sessions are accepted and the mirror's stream runs; else why not.
+    /// Ok while sessions are accepted and the mirror's stream runs; else why not.
     fn readiness(&self) -> Result<(), String>;
 }
 
-/// Serves the endpoints until `shutdown` completes. With a token every request needs it, as
+/// Serves the endpoints until `shutdown` completes. With a token whatever tells more than a status needs it, as
 /// `Authorization: Bearer TOKEN` or `?token=TOKEN`.
 pub async fn serve(
     listener: tokio::net::TcpListener,
@@ -101,24 +103,43 @@ pub async fn serve(
     token: Option<String>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let token: Option<Arc<str>> = token.map(Into::into);
-    let router = Router::new()
+    let guard = Guard { token: token.map(Into::into) };
+    let of_readyz = guard.clone();
+    let guarded: Router<Arc<dyn Source>> = Router::new()
         .route("/", get(|| async { Html(include_str!("page.html")) }))
         .route("/status.json", get(status))
         .route("/metrics", get(metrics))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(readyz))
         .layer(middleware::from_fn(move |request: Request, next: Next| {
-            let token = token.clone();
+            let refusal = guard.refusal(&request);
             async move {
-                match token {
-                    Some(token) if !carries(&request, &token) => StatusCode::UNAUTHORIZED.into_response(),
-                    _ => next.run(request).await,
+                match refusal {
+                    Some(refusal) => refusal.into_response(),
+                    None => next.run(request).await,
                 }
             }
-        }))
+        }));
+    let readyz = move |State(source): State<Arc<dyn Source>>, request: Request| async move {
+        readiness(source.readiness(), of_readyz.refusal(&request).is_none())
+    };
+    let router = Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
+        .merge(guarded)
         .with_state(source);
     axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+}
+
+/// Who may see more than a status.
+#[derive(Clone)]
+struct Guard {
+    token: Option<Arc<str>>,
+}
+
+impl Guard {
+    fn refusal(&self, request: &Request) -> Option<StatusCode> {
+        let token = self.token.as_ref()?;
+        (!carries(request, token)).then_some(StatusCode::UNAUTHORIZED)
+    }
 }
 
 async fn status(State(source): State<Arc<dyn Source>>) -> Response {
@@ -133,10 +154,12 @@ async fn metrics(State(source): State<Arc<dyn Source>>) -> Response {
     (content_type, source.metrics()).into_response()
 }
 
-async fn readyz(State(source): State<Arc<dyn Source>>) -> Response {
-    match source.readiness() {
+/// What is said of it where the reason may be seen, or may not.
+fn readiness(told: Result<(), String>, may_see: bool) -> Response {
+    match told {
         Ok(()) => "ready\n".into_response(),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+        Err(why) if may_see => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
     }
 }
 
@@ -150,4 +173,63 @@ fn carries(request: &Request, token: &str) -> bool {
     let in_header = bearer.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(equals);
     let query = request.uri().query().unwrap_or_default();
     in_header || query.split('&').filter_map(|pair| pair.strip_prefix("token=")).any(equals)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// What never gets ready.
+    struct Unready;
+
+    impl Source for Unready {
+        fn status(&self) -> Status {
+            panic!("not asked for here")
+        }
+
+        fn metrics(&self) -> String {
+            "metrics\n".into()
+        }
+
+        fn readiness(&self) -> Result<(), String> {
+            Err("the mirror is not running".into())
+        }
+    }
+
+    async fn serving(token: Option<&str>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(serve(listener, Arc::new(Unready), token.map(Into::into), std::future::pending()));
+        address
+    }
+
+    /// The whole reply.
+    async fn ask(at: SocketAddr, path: &str, headers: &str) -> String {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        reply
+    }
+
+    #[tokio::test]
+    async fn a_token_guards_all_but_the_status() {
+        let at = serving(Some("secret")).await;
+        let host = "Host: localhost\r\n";
+        let with_token = format!("{host}Authorization: Bearer secret\r\n");
+        assert!(ask(at, "/metrics", host).await.starts_with("HTTP/1.1 401"));
+        assert!(ask(at, "/metrics", &with_token).await.ends_with("metrics\n"));
+        assert!(ask(at, "/metrics?token=secret", host).await.starts_with("HTTP/1.1 200"));
+        assert!(ask(at, "/healthz", host).await.starts_with("HTTP/1.1 200"));
+        let bare = ask(at, "/readyz", host).await;
+        assert!(bare.starts_with("HTTP/1.1 503") && bare.ends_with("\r\n\r\nnot ready\n"), "{bare}");
+        let told = ask(at, "/readyz", &with_token).await;
+        assert!(told.starts_with("HTTP/1.1 503") && told.ends_with("the mirror is not running\n"), "{told}");
+    }
 }

@@ -12,6 +12,7 @@ use crate::metrics::{DatabaseLabel, Metrics};
 use crate::session::answer::{TextColumn, TextKind, TextTable};
 use crate::session::local::Local;
 use crate::session::local::databases::Databases;
+use crate::shutdown::{Phase, Shutdown};
 use crate::statistics::ShapeReport;
 
 /// Statements on the page.
@@ -24,6 +25,7 @@ pub struct Observed {
     databases: Option<Arc<Databases>>,
     upstream: String,
     freshness: &'static str,
+    shutdown: Shutdown,
     /// The databases that the metrics have lines of.
     shown: Mutex<BTreeSet<String>>,
 }
@@ -65,6 +67,9 @@ impl Source for Observed {
     }
 
     fn readiness(&self) -> Result<(), String> {
+        if self.shutdown.phase() != Phase::Running {
+            return Err("freshet is shutting down".into());
+        }
         let Some(databases) = &self.databases else { return Ok(()) };
         let report = databases.first().freshness.report();
         if report.is_ready { Ok(()) } else { Err(format!("the mirror is not running: {}", report.stream.state)) }
@@ -72,8 +77,14 @@ impl Source for Observed {
 }
 
 impl Observed {
-    pub fn new(metrics: Metrics, databases: Option<Arc<Databases>>, upstream: String, freshness: &'static str) -> Self {
-        Self { metrics, databases, upstream, freshness, shown: Mutex::default() }
+    pub fn new(
+        metrics: Metrics,
+        databases: Option<Arc<Databases>>,
+        upstream: String,
+        freshness: &'static str,
+        shutdown: Shutdown,
+    ) -> Self {
+        Self { metrics, databases, upstream, freshness, shutdown, shown: Mutex::default() }
     }
 
     fn totals(&self) -> RouteTotals {
