@@ -9,19 +9,25 @@
 //! | `/readyz` | 200 while sessions are accepted and the mirror's stream runs (or mirroring is off); else 503 and why |
 //!
 //! The last two are for whoever supervises the process, who has no token: they answer without one, but do not say why.
+//! Without a token the address is a loopback one, but any page in a browser on this machine can have its own name lead
+//! here (DNS rebinding): requests for a name other than localhost are refused.
 
+mod door;
 pub mod observe;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
 
+use crate::admin::door::Door;
 use crate::statistics::ShapeReport;
 
 /// What the endpoints show; made afresh for each request by [`Source::status`].
@@ -126,7 +132,7 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .merge(guarded)
         .with_state(source);
-    axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+    axum::serve(Door::new(listener), router).with_graceful_shutdown(shutdown).await
 }
 
 /// Who may see more than a status.
@@ -137,8 +143,12 @@ struct Guard {
 
 impl Guard {
     fn refusal(&self, request: &Request) -> Option<StatusCode> {
-        let token = self.token.as_ref()?;
-        (!carries(request, token)).then_some(StatusCode::UNAUTHORIZED)
+        match &self.token {
+            Some(token) if carries(request, token) => None,
+            Some(_) => Some(StatusCode::UNAUTHORIZED),
+            None if is_for_this_machine(request) => None,
+            None => Some(StatusCode::MISDIRECTED_REQUEST),
+        }
     }
 }
 
@@ -163,6 +173,16 @@ fn readiness(told: Result<(), String>, may_see: bool) -> Response {
     }
 }
 
+/// By its Host header, which every browser sends: an address is nobody's name.
+fn is_for_this_machine(request: &Request) -> bool {
+    let Some(host) = request.headers().get(header::HOST) else { return true };
+    let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+    authority.is_some_and(|authority| {
+        let host = authority.host().trim_matches(['[', ']']);
+        host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok()
+    })
+}
+
 /// Compares in time that does not depend on where the two differ.
 fn carries(request: &Request, token: &str) -> bool {
     let equals = |given: &str| {
@@ -183,6 +203,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::admin::door::CONNECTIONS_MAX;
 
     /// What never gets ready.
     struct Unready;
@@ -231,5 +252,41 @@ mod tests {
         assert!(bare.starts_with("HTTP/1.1 503") && bare.ends_with("\r\n\r\nnot ready\n"), "{bare}");
         let told = ask(at, "/readyz", &with_token).await;
         assert!(told.starts_with("HTTP/1.1 503") && told.ends_with("the mirror is not running\n"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn without_a_token_requests_by_another_name_are_refused() {
+        let at = serving(None).await;
+        for host in ["localhost", "LOCALHOST:9433", "127.0.0.1", "127.0.0.1:9433", "[::1]:9433", "[::1]"] {
+            let reply = ask(at, "/metrics", &format!("Host: {host}\r\n")).await;
+            assert!(reply.starts_with("HTTP/1.1 200"), "{host}: {reply}");
+        }
+        for host in ["rebound.example", "rebound.example:9433", "localhost.rebound.example", "127.0.0.1.example"] {
+            let headers = format!("Host: {host}\r\n");
+            let reply = ask(at, "/metrics", &headers).await;
+            assert!(reply.starts_with("HTTP/1.1 421"), "{host}: {reply}");
+            let reply = ask(at, "/readyz", &headers).await;
+            assert!(reply.starts_with("HTTP/1.1 503") && reply.ends_with("not ready\n"), "{host}: {reply}");
+        }
+        let reply = ask(at, "/readyz", "Host: localhost\r\n").await;
+        assert!(reply.ends_with("the mirror is not running\n"), "{reply}");
+        // The token is what counts where there is one.
+        let at = serving(Some("secret")).await;
+        let headers = "Host: freshet.example\r\nAuthorization: Bearer secret\r\n";
+        assert!(ask(at, "/metrics", headers).await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn one_connection_too_many_waits_for_another_to_end() {
+        let at = serving(None).await;
+        let mut idle = Vec::new();
+        for _ in 0..CONNECTIONS_MAX {
+            idle.push(TcpStream::connect(at).await.unwrap());
+        }
+        let host = "Host: localhost\r\n";
+        let early = tokio::time::timeout(std::time::Duration::from_millis(200), ask(at, "/healthz", host)).await;
+        assert!(early.is_err(), "{early:?}");
+        drop(idle);
+        assert!(ask(at, "/healthz", host).await.starts_with("HTTP/1.1 200"));
     }
 }
