@@ -112,15 +112,18 @@ pub async fn run_on(
     trigger: Arc<Trigger>,
 ) -> Result<(), ServerError> {
     let metrics = Metrics::new();
+    let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let workers = Arc::new(Workers::start(settings.limits.worker_threads).map_err(ServerError::Threads)?);
     let databases = match settings.mirror.tables {
         TableChoice::None => None,
-        TableChoice::Auto | TableChoice::List(_) => Some(begin_databases(&settings, &metrics, &workers)?),
+        TableChoice::Auto | TableChoice::List(_) => {
+            Some(begin_databases(&settings, address.clone(), &metrics, &workers)?)
+        }
     };
     let observed = Arc::new(Observed::new(
         metrics.clone(),
         databases.clone(),
-        UpstreamAddress::parse(&settings.upstream.url)?.to_string(),
+        address.to_string(),
         settings.freshness.mode.name(),
         trigger.listen(),
     ));
@@ -132,7 +135,7 @@ pub async fn run_on(
     });
     let stopping = Arc::clone(&trigger);
     let served = match databases {
-        None => serve(settings, listeners, trigger, RelayOnly, metrics, workers).await,
+        None => serve(settings, address, listeners, trigger, RelayOnly, metrics, workers).await,
         Some(databases) => {
             let mirroring = CancellationToken::new();
             let until = mirroring.clone();
@@ -142,7 +145,7 @@ pub async fn run_on(
                 tokio::spawn(tidy_up(Arc::clone(&databases), settings.clone(), mirroring.clone()));
             }
             let answerers = LocalAnswerers(databases);
-            let served = serve(settings, listeners, trigger, answerers, metrics, Arc::clone(&workers)).await;
+            let served = serve(settings, address, listeners, trigger, answerers, metrics, Arc::clone(&workers)).await;
             mirroring.cancel();
             let _ = running.await;
             served
@@ -159,10 +162,10 @@ pub async fn run_on(
 /// The database of the URL, and the way to others.
 fn begin_databases(
     settings: &Settings,
+    address: UpstreamAddress,
     metrics: &Metrics,
     workers: &Arc<Workers>,
 ) -> Result<Arc<Databases>, ServerError> {
-    let address = UpstreamAddress::parse(&settings.upstream.url)?;
     let waits = metrics.barrier_wait_seconds.clone();
     let pool = MemoryPool::new(usize::try_from(settings.limits.queries_memory_bytes_max).unwrap_or(usize::MAX));
     let first = begin_local(settings, address.clone(), &pool, waits.clone(), workers.first())?;
@@ -304,6 +307,7 @@ struct Front<A> {
 /// The part of [`run`] that serves clients, with any answerers.
 pub async fn serve<A: Answerers>(
     settings: Settings,
+    address: UpstreamAddress,
     listeners: Vec<Listener>,
     trigger: Arc<Trigger>,
     answerers: A,
@@ -313,7 +317,7 @@ pub async fn serve<A: Answerers>(
     let keepalive = TcpKeepalive::new().with_time(Duration::from_millis(settings.listen.keepalive_idle_ms));
     let tls = ServerTls::load(&settings).map_err(|problems| ConfigErrors { problems })?;
     let front = Arc::new(Front {
-        upstream: UpstreamAddress::parse(&settings.upstream.url)?.with_keepalive(keepalive.clone()),
+        upstream: address.with_keepalive(keepalive.clone()),
         tls,
         keepalive,
         answerers,
@@ -424,25 +428,31 @@ async fn tell_binding_at_start<A: Answerers>(front: Arc<Front<A>>) {
     }
 }
 
-/// A renewed certificate is taken into use without a restart. Without TLS the signal ends the program.
+/// Renewed certificates are taken into use without a restart. Where there are none the signal changes nothing; without a handler it
+/// would end the program.
 async fn reload_on_hangup<A: Answerers>(front: Arc<Front<A>>) {
-    let Some(tls) = &front.tls else { return };
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     while hangup.recv().await.is_some() {
-        match tls.reload() {
-            Ok(()) => {
-                info!("certificate and key are read again");
-                if let Err(error) = tell_binding(&front).await {
-                    warn!(upstream = %front.upstream.endpoint, %error, "upstream cannot be reached");
-                }
-            }
-            Err(problems) => {
-                for problem in problems {
-                    error!("{problem}; the one in use stays");
-                }
+        let problems = reload(&front);
+        for problem in &problems {
+            error!("{problem}; what is in use stays");
+        }
+        if problems.is_empty() {
+            info!("the files of the TLS settings, if there are any, are read again");
+            if let Err(error) = tell_binding(&front).await {
+                warn!(upstream = %front.upstream.endpoint, %error, "upstream cannot be reached");
             }
         }
     }
+}
+
+/// Reads the files of both legs again; each leg goes on with what it has where its own cannot be used.
+fn reload<A>(front: &Front<A>) -> Vec<Problem> {
+    let mut problems = front.tls.as_ref().and_then(|tls| tls.reload().err()).unwrap_or_default();
+    if let Err(error) = front.upstream.reload(&front.settings.upstream.url) {
+        problems.push(Problem::new("upstream.url", "cannot be used", error.to_string()));
+    }
+    problems
 }
 
 /// Accepts until the drain begins; the sessions it started.

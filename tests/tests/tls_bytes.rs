@@ -8,7 +8,8 @@ use freshet_tests::certificates::{Certificates, ssl_answer};
 use freshet_tests::client::{RawClient, message, query, rows, tags};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
-use freshet_tests::tls::{cluster, dial, over_tls, read_until, relay, show, start_up};
+use freshet_tests::programs::psql;
+use freshet_tests::tls::{cluster, connection, dial, over_tls, read_until, relay, show, start_up};
 
 /// The certificate that freshet shows at this moment.
 fn shown_by(port: u16) -> Vec<u8> {
@@ -218,6 +219,32 @@ fn a_renewed_certificate_is_taken_on_sighup() {
     while shown_by(freshet.port()) != certificates.der("renewed") {
         assert!(Instant::now() < limit, "the certificate stays the same");
         hang_up();
+    }
+}
+
+#[test]
+fn what_the_url_names_is_read_again_on_hangup() {
+    // Without TLS for clients: the signal must not end freshet there.
+    let certificates = Certificates::shared();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (crt, key) = (folder.path().join("crt"), folder.path().join("key"));
+    let put = |name: &str| {
+        std::fs::copy(certificates.certificate(name), &crt).expect("copied");
+        std::fs::copy(certificates.key(name), &key).expect("copied");
+    };
+    put("alone");
+    let query = format!("sslmode=require&sslcert={}&sslkey={}", crt.display(), key.display());
+    let freshet = relay(&query, |settings| settings.listen.allow_passwordless_upstream = true);
+    let local = connection(freshet.port(), "login_cert", "");
+    assert!(psql(&local, "SELECT 1").is_err(), "a certificate of nobody's");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let _own = runtime.block_on(async { tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) });
+    put("client");
+    let limit = Instant::now() + Duration::from_secs(20);
+    while psql(&local, "SELECT 1").is_err() {
+        assert!(Instant::now() < limit, "the certificate stays the same");
+        let sent = std::process::Command::new("kill").args(["-HUP", &std::process::id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use freshet_config::{Settings, Sources};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_postgres::{Client, NoTls};
 
 use crate::listener::Listener;
@@ -77,6 +78,8 @@ pub async fn run(options: DemoOptions) -> Result<(), DemoError> {
     let address = listener.local_addr().map_err(|e| DemoError::Freshet(e.to_string()))?;
     let admin_address = admin.local_addr().map_err(|e| DemoError::Freshet(e.to_string()))?;
     let settings = settings(&cluster)?;
+    // To freshet it only says that files are to be read again; the demo ends with its terminal.
+    let mut hangup = signal(SignalKind::hangup()).map_err(|e| DemoError::Freshet(e.to_string()))?;
     let (trigger, _) = shutdown::channel();
     let trigger = Arc::new(trigger);
     let running =
@@ -91,7 +94,7 @@ pub async fn run(options: DemoOptions) -> Result<(), DemoError> {
             "\nUpstream:  {}\nConnect:   psql {url}\nLook:      http://{admin_address}/\nStop:      Ctrl-C\n",
             cluster.url()
         ));
-        let _ = tokio::signal::ctrl_c().await;
+        tokio::select! { _ = tokio::signal::ctrl_c() => {}, _ = hangup.recv() => {} }
     }
     drop(through);
     trigger.advance(Phase::Draining);

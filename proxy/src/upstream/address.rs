@@ -74,6 +74,13 @@ impl UpstreamAddress {
         })
     }
 
+    /// Reads the files that `url`, of which the address was made, names again: for this one and all that were cloned from it.
+    /// After an error everything stays as it was.
+    pub fn reload(&self, url: &str) -> Result<(), UpstreamError> {
+        self.security.renew(&Self::parse(url)?.security);
+        Ok(())
+    }
+
     /// The ways to open a line, in the order to try them.
     pub fn attempts(&self) -> &'static [Attempt] {
         self.security.attempts(&self.endpoint)

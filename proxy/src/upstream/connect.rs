@@ -65,7 +65,7 @@ async fn encrypt(address: &UpstreamAddress, mut line: Line) -> io::Result<Line> 
             _ => return Err(io::Error::other("upstream does not understand the request for TLS")),
         }
     }
-    let line = line.connect_tls(security.tls.clone(), security.server_name.clone()).await;
+    let line = line.connect_tls(security.tls(), security.server_name.clone()).await;
     let line = line.map_err(|error| io::Error::new(error.kind(), format!("TLS with upstream: {error}")))?;
     if security.is_direct && line.alpn() != Some(ALPN) {
         return Err(io::Error::other("TLS with upstream: it does not confirm that it speaks PostgreSQL (ALPN)"));

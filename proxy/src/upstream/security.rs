@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use rustls::client::ResolvesClientCert;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::sign::SingleCertAndKey;
@@ -52,11 +53,21 @@ pub struct Security {
     pub channel_binding: ChannelBinding,
     /// TLS from the first byte on, without SSLRequest.
     pub is_direct: bool,
-    pub tls: Arc<ClientConfig>,
+    /// With the files as they were last read, for all clones alike.
+    tls: Arc<ArcSwap<ClientConfig>>,
     pub server_name: ServerName<'static>,
 }
 
 impl Security {
+    pub fn tls(&self) -> Arc<ClientConfig> {
+        self.tls.load_full()
+    }
+
+    /// Takes what another reading of the same URL has found in its files; lines that are open stay as they are.
+    pub(super) fn renew(&self, read: &Self) {
+        self.tls.store(read.tls());
+    }
+
     /// The ways to try, in this order. A later one is for when upstream refuses the log-in (pg_hba.conf).
     pub fn attempts(&self, endpoint: &Endpoint) -> &'static [Attempt] {
         match (endpoint, self.mode) {
@@ -165,7 +176,7 @@ pub(super) fn read(found: &[(&str, String)], endpoint: &Endpoint) -> Result<Secu
     // A name that is no name of DNS is not sent; whether the certificate is for it is judged by its text.
     let name = ServerName::try_from(host.to_string());
     let server_name = name.unwrap_or_else(|_| ServerName::from(IpAddr::from([0, 0, 0, 0])));
-    Ok(Security { mode, channel_binding, is_direct, tls: Arc::new(tls), server_name })
+    Ok(Security { mode, channel_binding, is_direct, tls: Arc::new(ArcSwap::from_pointee(tls)), server_name })
 }
 
 fn ssl_mode(text: &str) -> Result<SslMode, UpstreamError> {
