@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use socket2::TcpKeepalive;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 
 use crate::upstream::UpstreamError;
 use crate::upstream::security::{self, Attempt, Security};
@@ -41,11 +41,12 @@ pub struct UpstreamAddress {
 }
 
 impl UpstreamAddress {
-    /// Reads a URL and the files it names. The first host counts.
+    /// Reads a URL and the files it names.
     pub fn parse(url: &str) -> Result<Self, UpstreamError> {
         let (rest, of_security) = security::split(url);
         let parsed: tokio_postgres::Config =
             rest.parse().map_err(|error: tokio_postgres::Error| UpstreamError::Address(error.to_string()))?;
+        is_one_server(&parsed)?;
         let port = parsed.get_ports().first().copied().unwrap_or(5432);
         let host_address = parsed.get_hostaddrs().first().copied();
         let endpoint = match parsed.get_hosts().first() {
@@ -108,6 +109,21 @@ impl UpstreamAddress {
     }
 }
 
+/// libpq would choose among several; a mirror is of one.
+fn is_one_server(parsed: &tokio_postgres::Config) -> Result<(), UpstreamError> {
+    let places = [parsed.get_hosts().len(), parsed.get_hostaddrs().len(), parsed.get_ports().len()];
+    if places.into_iter().any(|count| count > 1) {
+        return Err(UpstreamError::Address("upstream is one server: give one host and one port".into()));
+    }
+    if parsed.get_target_session_attrs() != TargetSessionAttrs::Any
+        || parsed.get_load_balance_hosts() != LoadBalanceHosts::Disable
+    {
+        let what = "upstream is one server: target_session_attrs and load_balance_hosts have nothing to choose from";
+        return Err(UpstreamError::Address(what.into()));
+    }
+    Ok(())
+}
+
 /// Never shows the password.
 impl std::fmt::Debug for UpstreamAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -154,6 +170,23 @@ mod tests {
         assert_eq!(both.host_address, Some("10.0.0.7".parse().unwrap()));
         let alone = UpstreamAddress::parse("postgresql:///shop?hostaddr=10.0.0.7&user=ann").unwrap();
         assert_eq!(alone.endpoint, Endpoint::Tcp { host: "10.0.0.7".into(), port: 5432 });
+    }
+
+    #[test]
+    fn several_servers_are_refused() {
+        for (rest, word) in [
+            ("a,b/d", "one host"),
+            ("a:1,b:2/d", "one host"),
+            ("a/d?host=/run/postgresql", "one host"),
+            ("a/d?port=6000", "one port"),
+            ("a/d?hostaddr=10.0.0.1,10.0.0.2", "one host"),
+            ("a/d?target_session_attrs=read-write", "target_session_attrs"),
+            ("a/d?load_balance_hosts=random", "load_balance_hosts"),
+        ] {
+            let error = UpstreamAddress::parse(&format!("postgres://u@{rest}")).expect_err(rest).to_string();
+            assert!(error.contains(word), "{rest}: {error}");
+        }
+        assert!(UpstreamAddress::parse("postgres://u@a/d?target_session_attrs=any&load_balance_hosts=disable").is_ok());
     }
 
     #[test]
