@@ -43,6 +43,10 @@ pub struct UpstreamAddress {
 impl UpstreamAddress {
     /// Reads a URL and the files it names.
     pub fn parse(url: &str) -> Result<Self, UpstreamError> {
+        if security::is_ambiguous(url) {
+            let what = "an @ behind the host, or a / and a ? in the password, are written %40, %2F, %3F";
+            return Err(UpstreamError::Address(what.into()));
+        }
         let (rest, of_security) = security::split(url);
         let parsed: tokio_postgres::Config =
             rest.parse().map_err(|error: tokio_postgres::Error| UpstreamError::Address(error.to_string()))?;
@@ -170,6 +174,16 @@ mod tests {
         assert_eq!(both.host_address, Some("10.0.0.7".parse().unwrap()));
         let alone = UpstreamAddress::parse("postgresql:///shop?hostaddr=10.0.0.7&user=ann").unwrap();
         assert_eq!(alone.endpoint, Endpoint::Tcp { host: "10.0.0.7".into(), port: 5432 });
+    }
+
+    #[test]
+    fn a_question_mark_in_the_password_is_not_the_querys() {
+        let address = UpstreamAddress::parse("postgres://ann:a?b@db.example/shop?sslmode=require").unwrap();
+        assert_eq!(address.password.as_deref(), Some(&b"a?b"[..]));
+        assert_eq!(address.security.mode, security::SslMode::Require);
+        assert!(UpstreamAddress::parse("postgres://db.example/shop?sslmode=require&user=ann@corp").is_err());
+        assert!(UpstreamAddress::parse("postgres://db.example/shop?sslmode=require&user=ann%40corp").is_ok());
+        assert_eq!(UpstreamAddress::parse("postgres://ann:a/b@h/d").unwrap().password.as_deref(), Some(&b"a/b"[..]));
     }
 
     #[test]

@@ -96,7 +96,7 @@ const KEYS: &[&str] = &[
 
 /// The URL without the keys of this module, and what they were set to.
 pub(super) fn split(url: &str) -> (String, Vec<(&str, String)>) {
-    let Some((base, query)) = url.split_once('?') else { return (url.to_string(), Vec::new()) };
+    let Some((base, query)) = split_query(url) else { return (url.to_string(), Vec::new()) };
     let mut rest = Vec::new();
     let mut found = Vec::new();
     for pair in query.split('&') {
@@ -107,6 +107,21 @@ pub(super) fn split(url: &str) -> (String, Vec<(&str, String)>) {
     }
     let url = if rest.is_empty() { base.to_string() } else { format!("{base}?{}", rest.join("&")) };
     (url, found)
+}
+
+/// At the first `?` behind the credentials, which may hold one and end with the first `@` (tokio-postgres, config.rs).
+fn split_query(url: &str) -> Option<(&str, &str)> {
+    let host = url.find('@').map_or(0, |at| at + 1);
+    let query = host + url[host..].find('?')?;
+    Some((&url[..query], &url[query + 1..]))
+}
+
+/// Whether an `@` may be one of the credentials or one behind them: libpq takes none behind a `/` for their end, tokio-postgres
+/// takes the first. Then what looks like a query may be a password, and what it asks of TLS would be lost.
+pub(super) fn is_ambiguous(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let before = rest.split_once('@').map(|(before, _)| before);
+    before.and_then(|before| before.split_once('/')).is_some_and(|(_, behind)| behind.contains('?'))
 }
 
 /// As libpq: `+` is a plus sign.
@@ -279,6 +294,9 @@ mod tests {
         assert_eq!(found, [("sslmode", "require".to_string()), ("sslkey", "/a b+c/%zz".to_string())]);
         assert_eq!(split("postgres://u@h/d?sslmode=allow").0, "postgres://u@h/d");
         assert_eq!(split("postgres://u@h/d").0, "postgres://u@h/d");
+        let (rest, found) = split("postgres://u:a?b@h/d?sslmode=require&user=x");
+        assert_eq!((rest.as_str(), found.len()), ("postgres://u:a?b@h/d?user=x", 1));
+        assert_eq!(split("postgres://u:a?sslmode=b@h/d").0, "postgres://u:a?sslmode=b@h/d");
     }
 
     #[test]
