@@ -167,7 +167,7 @@ pub const KEYS: &[Key] = &[
     key!("log.format", Takes::OneOf(&["text", "json"]), |s, v| {
         s.log.format = if v.text() == "json" { LogFormat::Json } else { LogFormat::Text }
     }),
-    key!("log.level", Takes::Text, |s, v| s.log.level = v.text()),
+    key!("log.level", Takes::Text, try |s, v| log_level(v.text()).map(|level| s.log.level = level)),
 ];
 
 /// The names of the sections, in the order of the file.
@@ -391,6 +391,23 @@ fn database_choice(list: Vec<String>) -> Result<DatabaseChoice, String> {
             Ok(DatabaseChoice::List(list))
         }
     }
+}
+
+const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// A level, or `target=level`, as often as wanted. The log takes a word that is no level for a target, and is silent otherwise.
+fn log_level(text: String) -> Result<String, String> {
+    let level_of = |part: &str| match part.rsplit_once('=') {
+        Some((target, level)) if !target.trim().is_empty() => level.trim().to_ascii_lowercase(),
+        Some(_) | None => part.trim().to_ascii_lowercase(),
+    };
+    let Some(wrong) = text.split(',').map(level_of).find(|level| !LOG_LEVELS.contains(&level.as_str())) else {
+        return Ok(text);
+    };
+    let is_kin = |level: &&str| !wrong.is_empty() && (wrong.starts_with(level) || level.starts_with(&wrong));
+    let near = LOG_LEVELS.into_iter().find(is_kin).or_else(|| nearest(&wrong, LOG_LEVELS));
+    let near = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+    Err(format!("{near}It takes levels ({}), or target=level, separated by commas", LOG_LEVELS.join(", ")))
 }
 
 /// A name that needs no quoting, so that it reads the same in SQL, logs and files.

@@ -510,6 +510,30 @@ mod tests {
     }
 
     #[test]
+    fn a_word_that_is_no_level_does_not_silence_the_log() {
+        let load = |level: &str| {
+            let url = ("upstream.url", "postgres://u@h/d".to_string());
+            let loaded = Settings::load(&sources(vec![url, ("log.level", level.to_string())]));
+            loaded.map(|settings| settings.log.level).map_err(|errors| errors.to_string())
+        };
+        for right in ["warn", "INFO", "off", "info,freshet::session=debug", "freshet=trace, tokio_postgres=off"] {
+            assert_eq!(load(right).as_deref(), Ok(right));
+        }
+        for (wrong, near) in [
+            ("warning", "did you mean warn?"),
+            ("inof", "did you mean info?"),
+            ("err", "did you mean error?"),
+            ("freshet::session", "It takes levels"),
+            ("info,freshet=loud", "It takes levels"),
+            ("info,=debug", "It takes levels"),
+            ("", "It takes levels"),
+        ] {
+            let told = load(wrong).expect_err(wrong);
+            assert!(told.contains("log.level cannot be") && told.contains(near), "{told}");
+        }
+    }
+
+    #[test]
     fn a_misspelt_variable_is_an_error_too() {
         let errors = Settings::load(&Sources {
             variables: vec![
