@@ -217,7 +217,7 @@ impl Default for Listen {
             addresses: vec![ListenAddress::Tcp("127.0.0.1:5433".to_string())],
             sessions_max: 2_000,
             login_timeout_ms: 60_000,
-            drain_timeout_ms: 10_000,
+            drain_timeout_ms: 5_000,
             keepalive_idle_ms: 60_000,
             allow_passwordless_upstream: false,
             tls_certificate: None,

@@ -500,9 +500,9 @@ async fn handle<A: Answerers>(front: Arc<Front<A>>, client: Line) {
 async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> Result<(), StartupError> {
     let deadline = tokio::time::Instant::now() + Duration::from_millis(front.settings.listen.login_timeout_ms);
     let connect_limit = Duration::from_millis(front.settings.upstream.connect_timeout_ms);
+    let mut shutdown = front.shutdown.clone();
     let tls = front.tls.as_ref().map(ServerTls::config);
-    let negotiated = tokio::time::timeout_at(deadline, negotiate(client, tls)).await;
-    let (client, packet, rest) = match negotiated.map_err(|_| StartupError::Timeout)?? {
+    let (client, packet, rest) = match before_log_in(deadline, &mut shutdown, negotiate(client, tls)).await?? {
         Negotiated::Startup { client, packet, rest } => (client, packet, rest),
         Negotiated::Cancel { mut client, packet } => {
             front.context.metrics.cancel_requests.inc();
@@ -521,8 +521,8 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> R
     let Some(place) = front.places.take() else {
         return Err(refuse(client, Refusal::SessionsMax).await);
     };
-    let opened = tokio::time::timeout_at(deadline, relay::open(&front.upstream, &packet, connect_limit)).await;
-    let upstream = match opened.map_err(|_| StartupError::Timeout)? {
+    let opened = relay::open(&front.upstream, &packet, connect_limit);
+    let upstream = match before_log_in(deadline, &mut shutdown, opened).await? {
         Ok(upstream) => upstream,
         Err(error) => {
             warn!(upstream = %front.upstream.endpoint, %error, "upstream cannot be reached");
@@ -534,7 +534,7 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> R
         false => Passwordless::ForLocalClients,
     };
     let relayed = authenticate((client, rest), upstream, &packet, passwordless);
-    let logged_in = tokio::time::timeout_at(deadline, relayed).await.map_err(|_| StartupError::Timeout)??;
+    let logged_in = before_log_in(deadline, &mut shutdown, relayed).await??;
     let login = Login {
         user: logged_in.user.clone(),
         database: logged_in.database.clone(),
@@ -547,4 +547,16 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> R
     session::run(logged_in, login, answerer, Arc::clone(&front.context), front.shutdown.clone()).await;
     drop(place);
     Ok(())
+}
+
+/// A step of the start-up: there is a limit for all of it, and who is not logged in is not waited for at shutdown.
+async fn before_log_in<T>(
+    deadline: tokio::time::Instant,
+    shutdown: &mut Shutdown,
+    step: impl Future<Output = T>,
+) -> Result<T, StartupError> {
+    tokio::select! {
+        done = tokio::time::timeout_at(deadline, step) => done.map_err(|_| StartupError::Timeout),
+        () = shutdown.reached(Phase::Draining) => Err(StartupError::ShuttingDown),
+    }
 }

@@ -301,6 +301,20 @@ fn connections_that_say_nothing_are_bounded() {
 }
 
 #[test]
+fn who_is_not_logged_in_is_not_waited_for_at_shutdown() {
+    let cluster = Cluster::shared();
+    let freshet = Freshet::start(&cluster.url("postgres"), |settings| settings.listen.drain_timeout_ms = 60_000);
+    let mut silent = RawClient::connect(freshet.port());
+    let mut asked = RawClient::connect(freshet.port());
+    asked.start_up(&[("user", "login_scram"), ("database", "postgres")]);
+    assert_eq!(asked.read_message().map(|message| message.tag), Some('R'));
+    freshet.drain();
+    // Reading has a limit of its own, which is shorter than the drain.
+    assert!(silent.read_to_end().is_empty());
+    assert!(asked.read_to_end().is_empty());
+}
+
+#[test]
 fn a_password_is_in_no_text_that_leaves_freshet() {
     // A server that cannot be reached, one that refuses, and a wrong URL: what is told never has the password.
     use freshet::upstream::{address::UpstreamAddress, connection::Connection, service::ServicePool};

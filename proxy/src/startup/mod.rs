@@ -35,6 +35,9 @@ pub enum StartupError {
     UpstreamEnded,
     #[error("log-in took too long")]
     Timeout,
+    /// Nothing has begun that a drain would wait for.
+    #[error("freshet is shutting down")]
+    ShuttingDown,
 }
 
 /// Tells the client and closes; errors on the way do not matter any more.
