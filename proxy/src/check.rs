@@ -18,7 +18,7 @@ use crate::replication::catalog::{self, LoadedCatalog};
 use crate::replication::preflight::{self, Finding, Needs, ServerFacts, Severity};
 use crate::replication::release::{self, Releaser};
 use crate::replication::supervise;
-use crate::server::client_leg;
+use crate::server::{LET_NOBODY_ELSE, client_leg, exposed_keys};
 use crate::startup::binding;
 use crate::tls::serve::ServerTls;
 use crate::upstream::UpstreamError;
@@ -59,6 +59,9 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
         if let Some(remedy) = binding.remedy() {
             let _ = writeln!(text, "           mend: {remedy}");
         }
+    }
+    for exposed in exposed_keys(settings, &address) {
+        let _ = writeln!(text, "note       {exposed}\n           mend: {LET_NOBODY_ELSE}");
     }
     if findings.is_empty() {
         let _ = writeln!(text, "ready      wal_level, REPLICATION, slots, walsenders, publication: fine");

@@ -51,6 +51,7 @@ use crate::startup::cancel::{CancelRegistry, Cancelled, key_of};
 use crate::startup::negotiate::{Negotiated, negotiate};
 use crate::startup::{StartupError, refuse};
 use crate::statistics::Statistics;
+use crate::tls::files;
 use crate::tls::serve::ServerTls;
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::{UpstreamError, cancel, relay};
@@ -316,6 +317,9 @@ pub async fn serve<A: Answerers>(
 ) -> Result<(), ServerError> {
     let keepalive = TcpKeepalive::new().with_time(Duration::from_millis(settings.listen.keepalive_idle_ms));
     let tls = ServerTls::load(&settings).map_err(|problems| ConfigErrors { problems })?;
+    for exposed in exposed_keys(&settings, &address) {
+        warn!("{exposed}; {LET_NOBODY_ELSE}");
+    }
     let front = Arc::new(Front {
         upstream: address.with_keepalive(keepalive.clone()),
         tls,
@@ -414,6 +418,15 @@ const ASK_UPSTREAM_AGAIN: Duration = Duration::from_secs(5);
 /// The clients' leg by the settings.
 pub fn client_leg(tls: Option<&ServerTls>, settings: &Settings) -> ClientLeg {
     ClientLeg { certificate: tls.map(ServerTls::certificate), is_required: settings.listen.requires_tls() }
+}
+
+/// What mends [`exposed_keys`].
+pub const LET_NOBODY_ELSE: &str = "let nobody but freshet's user read it (chmod 600)";
+
+/// Private keys of both legs that others can get at, in words.
+pub fn exposed_keys(settings: &Settings, upstream: &UpstreamAddress) -> Vec<String> {
+    let keys = [settings.listen.tls_key.as_deref(), upstream.security.key_file.as_deref()];
+    keys.into_iter().flatten().filter_map(files::exposure).collect()
 }
 
 /// Says once upstream can be reached how the two legs fit.

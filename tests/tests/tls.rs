@@ -138,6 +138,26 @@ fn check_tells_the_row_of_the_matrix() {
 }
 
 #[test]
+fn check_tells_of_keys_that_others_can_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key");
+    std::fs::copy(Certificates::shared().key("server"), &key).expect("copied");
+    let mut settings = Settings::default();
+    settings.upstream.url = cluster().url("postgres");
+    show(&mut settings, "server");
+    settings.listen.tls_key = Some(key.clone());
+    let told = |mode: u32| {
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).expect("our file");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(freshet::check::check(&settings)).expect("upstream answers").text
+    };
+    assert!(!told(0o600).contains("private key"));
+    let text = told(0o644);
+    assert!(text.contains("private key that others can get at (mode 0644)") && text.contains("chmod 600"), "{text}");
+}
+
+#[test]
 fn upstreams_certificate_is_judged_as_libpq_judges_it() {
     // Each cluster shows one certificate; direct psql is the reference.
     for (name, cases) in [

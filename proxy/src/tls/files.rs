@@ -1,6 +1,7 @@
 //! Reads certificates and keys from PEM files; what is wrong is said as the rest of a sentence that begins with the
 //! file's name. Contents of keys never get into a text.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustls::RootCertStore;
@@ -57,6 +58,37 @@ pub fn roots(certificates: &[CertificateDer<'static>], path: &Path) -> Result<Ro
     Ok(store)
 }
 
+/// Said of a file with a private key that others may read or change; PostgreSQL would not start with it. A key of root's may be
+/// readable for a group (be-secure-common.c, check_ssl_key_file_permissions).
+pub fn exposure(key: &Path) -> Option<String> {
+    let file = std::fs::metadata(key).ok()?;
+    let forbidden = if file.uid() == 0 { 0o037 } else { 0o077 };
+    let mode = file.mode() & 0o777;
+    let is_exposed = mode & forbidden != 0;
+    is_exposed.then(|| format!("{} holds a private key that others can get at (mode {mode:04o})", key.display()))
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_key_that_others_can_read_is_told() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let told = |mode: u32| {
+            std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            exposure(file.path())
+        };
+        assert_eq!(told(0o600), None);
+        assert!(told(0o644).is_some_and(|told| told.contains("mode 0644")));
+        let is_of_root = file.path().metadata().unwrap().uid() == 0;
+        assert_eq!(told(0o640).is_none(), is_of_root);
+        assert_eq!(exposure(Path::new("/nowhere/key")), None);
+    }
 }

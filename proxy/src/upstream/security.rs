@@ -56,6 +56,8 @@ pub struct Security {
     /// With the files as they were last read, for all clones alike.
     tls: Arc<ArcSwap<ClientConfig>>,
     pub server_name: ServerName<'static>,
+    /// `sslkey`.
+    pub key_file: Option<PathBuf>,
 }
 
 impl Security {
@@ -191,7 +193,9 @@ pub(super) fn read(found: &[(&str, String)], endpoint: &Endpoint) -> Result<Secu
     // A name that is no name of DNS is not sent; whether the certificate is for it is judged by its text.
     let name = ServerName::try_from(host.to_string());
     let server_name = name.unwrap_or_else(|_| ServerName::from(IpAddr::from([0, 0, 0, 0])));
-    Ok(Security { mode, channel_binding, is_direct, tls: Arc::new(ArcSwap::from_pointee(tls)), server_name })
+    let tls = Arc::new(ArcSwap::from_pointee(tls));
+    let key_file = value("sslkey").map(PathBuf::from);
+    Ok(Security { mode, channel_binding, is_direct, tls, server_name, key_file })
 }
 
 fn ssl_mode(text: &str) -> Result<SslMode, UpstreamError> {
