@@ -41,6 +41,33 @@ fn rights_that_were_taken_back_before_anybody_looked_do_not_last() {
     world.past(&format!("DROP ROLE {role}"));
 }
 
+/// Whoever owns the database is a member of pg_database_owner, and no row of pg_auth_members says so (acl.c, roles_is_member_of).
+#[test]
+fn another_owner_of_the_database_has_its_rights_at_once() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2); GRANT SELECT ON t TO pg_database_owner",
+    );
+    let database = &world.database;
+    let [joe, bob] = ["joe", "bob"].map(|name| format!("{name}_{database}"));
+    world.past(&format!("CREATE ROLE {joe} LOGIN; CREATE ROLE {bob} LOGIN; ALTER DATABASE {database} OWNER TO {joe}"));
+    let connect = |role: &str| RawClient::connect(world.freshet.address(), role, database).expect("connects");
+    let (mut of_joe, mut of_bob) = (connect(&joe), connect(&bob));
+    for round in 0..5 {
+        // What was refused is not asked about again soon.
+        let sql = &format!("SELECT count(*) AS n{round} FROM t");
+        let (may, may_not, next) =
+            if round % 2 == 0 { (&mut of_joe, &mut of_bob, &bob) } else { (&mut of_bob, &mut of_joe, &joe) };
+        let error = may_not.simple(sql).expect("answers").error();
+        assert!(error.is_some_and(|error| error.contains("42501")), "round {round}: {:?}", may_not.last());
+        settle(may, sql);
+        world.past(&format!("ALTER DATABASE {database} OWNER TO {next}"));
+        let error = may.simple(sql).expect("answers").error();
+        assert!(error.is_some_and(|error| error.contains("42501")), "round {round}: {:?}", may.last());
+    }
+    world.past(&format!("ALTER DATABASE {database} OWNER TO postgres; DROP ROLE {joe}, {bob}"));
+}
+
 /// A table that is copied anew counts for nobody before a look at the catalog that covers it.
 #[test]
 fn a_table_that_was_just_copied_means_what_the_catalog_says_now() {

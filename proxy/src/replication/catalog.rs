@@ -64,13 +64,15 @@ const RELATION_ROWS: &str = "\
     SELECT r, hashint8extended(w.xmin::text::int8, (r::int8 << 32 | w.oid::int8) # 3689348814741910323), false
       FROM unnest($1::oid[]) r JOIN pg_rewrite w ON w.ev_class = r";
 
-/// The rows that count for every statement: schemas and their privileges, role membership and attributes, all functions with what uses them,
+/// The rows that count for every statement: schemas and their privileges, role membership and attributes, the database's owner (a member of
+/// pg_database_owner, of whom no row says so: acl.c, roles_is_member_of), all functions with what uses them,
 /// operators, their classes, casts and collations that are not part of a fresh database, labels of enums, and types named like one that the
 /// engine knows, like an enum, or like a function in SQL of one argument, a call of which may mean a cast.
 const COMMON_ROWS: &str = "\
     SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
     UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | grantor::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
     UNION ALL SELECT hashtextextended(concat(rolname, rolsuper, rolinherit, rolbypassrls), oid::int8) FROM pg_roles
+    UNION ALL SELECT hashint8extended(datdba::int8, 9::int8 << 32 | oid::int8) FROM pg_database WHERE datname = current_database()
     UNION ALL SELECT hashint8extended(xmin::text::int8, 1::int8 << 32 | oid::int8) FROM pg_proc WHERE oid >= 16384
     -- What uses them: triggers, defaults, checks, policies, views, of relations that nobody reads, too.
     UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | refobjid::int8, (classid::int8 << 32 | objid::int8) # 1234567890123456789)
