@@ -201,6 +201,37 @@ fn what_depends_on_more_than_tables_is_never_kept() {
     }
 }
 
+/// LIKE is ~~, and IN is =, wherever in the path these are: one of users' may be volatile, or read other tables.
+#[test]
+fn what_words_of_the_grammar_mean_is_never_kept_if_it_may_be_a_users_operator() {
+    let mut stand = Stand::start(FreshnessMode::Exact, SETUP);
+    let texts = [
+        "SELECT radius(ring) FROM t WHERE name LIKE 'o%' ORDER BY id",
+        "SELECT radius(ring) FROM t WHERE name IN ('one', 'three') ORDER BY id",
+    ];
+    for sql in texts {
+        stand.until(sql, "hit");
+    }
+    stand.past(
+        "CREATE TABLE alike (a text, b text); INSERT INTO alike VALUES ('two', 'o%'), ('two', 'one');
+         CREATE FUNCTION alike(text, text) RETURNS bool LANGUAGE sql AS
+             'SELECT EXISTS (SELECT FROM public.alike WHERE a OPERATOR(pg_catalog.=) $1 AND b OPERATOR(pg_catalog.=) $2)';
+         CREATE OPERATOR public.~~ (LEFTARG = text, RIGHTARG = text, FUNCTION = alike);
+         CREATE OPERATOR public.= (LEFTARG = text, RIGHTARG = text, FUNCTION = alike)",
+    );
+    assert_eq!(stand.ask("SET search_path = public, pg_catalog").error(), None);
+    for expected in ["2", ""] {
+        for sql in texts {
+            for _ in 0..4 {
+                let (answer, route) = stand.routed(sql);
+                assert_eq!((answer.as_str(), route.as_str()), (expected, "relay"), "{sql}");
+                std::thread::sleep(Duration::from_millis(25));
+            }
+        }
+        stand.past("TRUNCATE alike");
+    }
+}
+
 #[test]
 fn a_captured_reply_belongs_to_its_role_and_dies_with_the_catalog() {
     let mut stand = Stand::start(FreshnessMode::Exact, SETUP);

@@ -337,7 +337,8 @@ impl Words<'_> {
                     if name == "timetz" || is_word && name == "time" && is_zoned(&tokens[at + 1..]) {
                         return Err(doubt());
                     }
-                    if is_word && REFUSED.contains(&&*name) || self.is_doubtful(&name) {
+                    let is_refused = is_word && (REFUSED.contains(&&*name) || !self.are_pure(operators_of(tokens, at)));
+                    if is_refused || self.is_doubtful(&name) {
                         return Err(doubt());
                     }
                     let is_count = at.checked_sub(1).is_some_and(|before| begins_count(&tokens[before], token));
@@ -366,6 +367,10 @@ impl Words<'_> {
             || name.starts_with("reg") && name.len() > 6 && is_reg_type(name)
             || !self.catalog.user_functions.are_pure(name)
             || self.catalog.user_types.contains(name)
+    }
+
+    fn are_pure(&self, operators: &[&str]) -> bool {
+        operators.iter().all(|operator| self.catalog.user_operators.are_pure(operator))
     }
 
     fn may_be_called(&self, name: &str) -> bool {
@@ -405,6 +410,31 @@ impl Words<'_> {
             }
             RelationEntry::Other { .. } => Err(format!("relation {name}")),
         }
+    }
+}
+
+/// The operators that a word stands for: they are looked for by these names in the whole search path (gram.y; parse_clause.c,
+/// transformJoinUsingClause).
+fn operators_of(tokens: &[Token<'_>], at: usize) -> &'static [&'static str] {
+    let is = |word: &str| tokens[at].is_word(word);
+    let is_near = |near: Option<&Token<'_>>, word: &str| near.is_some_and(|near| near.is_word(word));
+    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+    let compares_case = is("case") && !is_near(tokens.get(at + 1), "when");
+    let is_distinct_from = is("distinct") && (is_near(before, "is") || is_near(before, "not"));
+    if is("like") {
+        &["~~", "!~~"]
+    } else if is("ilike") {
+        &["~~*", "!~~*"]
+    } else if is("similar") {
+        &["~", "!~"]
+    } else if is("in") {
+        &["=", "<>"]
+    } else if is("between") {
+        &["<", "<=", ">", ">="]
+    } else if is("nullif") || is("using") || is("natural") || compares_case || is_distinct_from {
+        &["="]
+    } else {
+        &[]
     }
 }
 

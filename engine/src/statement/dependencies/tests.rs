@@ -218,6 +218,36 @@ fn what_is_in_doubt_is_refused() {
     assert!(dependencies("SELECT id FROM t", &casts, &["public".into()]).is_err());
 }
 
+/// Words of the grammar are operators, too.
+#[test]
+fn operators_without_a_symbol_are_looked_for() {
+    for (operator, condition) in [
+        ("~~", "name LIKE 'a%'"),
+        ("!~~", "name NOT LIKE 'a%'"),
+        ("~~*", "name ILIKE 'a%'"),
+        ("!~~*", "name NOT ILIKE 'a%'"),
+        ("~", "name SIMILAR TO 'a'"),
+        ("=", "name IN ('a', 'b')"),
+        ("<>", "name NOT IN ('a', 'b')"),
+        (">=", "name BETWEEN 'a' AND 'b'"),
+        ("<", "name NOT BETWEEN 'a' AND 'b'"),
+        ("=", "CASE name WHEN 'a' THEN true END"),
+        ("=", "nullif(name, 'a') > ''"),
+        ("=", "name IS DISTINCT FROM 'a'"),
+        ("=", "name IS NOT DISTINCT FROM 'a'"),
+        ("=", "EXISTS (SELECT FROM u JOIN t AS x USING (id))"),
+        ("=", "EXISTS (SELECT FROM u NATURAL JOIN t AS x)"),
+    ] {
+        let sql = format!("SELECT lower(name) FROM t WHERE {condition}");
+        assert!(read(&sql).is_ok(), "{sql}: {:?}", read(&sql));
+        let catalog = Catalog { user_operators: [Arc::from(operator)].into_iter().collect(), ..catalog() };
+        assert!(dependencies(&sql, &catalog, &["public".into()]).is_err(), "{sql}");
+        for other in ["SELECT DISTINCT lower(name) FROM t", "SELECT CASE WHEN name IS NULL THEN 1 END FROM t"] {
+            assert!(dependencies(other, &catalog, &["public".into()]).is_ok(), "{operator}: {other}");
+        }
+    }
+}
+
 #[test]
 fn values_that_mean_the_time() {
     let of_elements = [r"{n\ow}", r#"{"to\day"}"#, r#"[t"od"ay,)"#, r#"{utc\"n\ow}"#];
