@@ -395,6 +395,50 @@ fn a_schema_that_comes_to_be_counts_at_once() {
     assert_eq!(ask(&mut other, READ_PATH).rows(), [[Some(b"two".to_vec())]]);
 }
 
+/// Up to PostgreSQL 16 a session goes on by the path that it has found when a membership shows it another schema; one that comes later
+/// looks for itself.
+#[test]
+fn a_path_that_a_session_has_kept_is_not_that_of_others() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE ROLE joe LOGIN; CREATE ROLE readers; CREATE SCHEMA a; CREATE SCHEMA b;
+         CREATE TABLE a.t (v text PRIMARY KEY); INSERT INTO a.t VALUES ('a');
+         CREATE TABLE b.t (v text PRIMARY KEY); INSERT INTO b.t VALUES ('b');
+         GRANT SELECT ON a.t, b.t TO joe; GRANT USAGE ON SCHEMA b TO joe; GRANT USAGE ON SCHEMA a TO readers",
+    );
+    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let sql = "SELECT v FROM t";
+    let connect = || {
+        [freshet.address(), cluster.address()].map(|address| {
+            let mut client = RawClient::connect(address, "joe", &database).expect("connects");
+            ask(&mut client, "SET search_path = a, b");
+            client
+        })
+    };
+    let compare = |[through, direct]: &mut [RawClient; 2], expected: &str| {
+        until_local(through, sql);
+        let (here, upstream) = (ask(through, sql).text(), ask(direct, sql).text());
+        assert_eq!((here.as_str(), upstream.as_str()), (expected, expected), "{:?}", through.last());
+    };
+    let mut early = connect();
+    compare(&mut early, "b");
+    cluster.psql(&database, "GRANT readers TO joe");
+    compare(&mut early, if cluster.major() < 17 { "b" } else { "a" });
+    let mut later = connect();
+    assert_eq!(later.each_mut().map(|client| ask(client, sql).text()), ["a", "a"]);
+    compare(&mut later, "a");
+    // A session that sets its path looks again.
+    for path in ["b", "a, b"] {
+        for client in &mut early {
+            ask(client, &format!("SET search_path = {path}"));
+        }
+        compare(&mut early, &path[..1]);
+    }
+    assert_eq!(freshet.status(&database, "wrong_answers"), "0");
+}
+
 #[test]
 fn sessions_are_listed_with_what_became_of_their_statements() {
     let mut pair = Pair::start(Cluster::shared());

@@ -14,11 +14,11 @@ use freshet_config::FreshnessMode;
 
 use crate::freshness::pins::Choice;
 use crate::session::change::{Change, Name, NewValue, UNREAD};
-use crate::session::settings::{Interner, PathKey, Probed, SessionSettings, SettingsValues};
+use crate::session::settings::{Interner, Path, PathKey, Probed, SessionSettings, SettingsValues};
 use crate::session::state::{Isolation, RouteSetting, Transaction};
 use crate::session::variables::{
     ASKED, CLIENT_ENCODING, CONFORMING_STRINGS, COUNT, DEFAULT_ISOLATION, KEYED, LISTENS, NAMES, REPORTED, ROLE,
-    SEARCH_PATH, SESSION_USER, STATEMENT_TIMEOUT, SYNCHRONOUS_COMMIT, TEMPORARY, UNLISTED, timeout_ms,
+    SEARCH_PATH, SERVER_VERSION, SESSION_USER, STATEMENT_TIMEOUT, SYNCHRONOUS_COMMIT, TEMPORARY, UNLISTED, timeout_ms,
 };
 use crate::wire::query::TransactionStatus;
 
@@ -87,6 +87,17 @@ struct Open {
     savepoints: Vec<Savepoint>,
 }
 
+/// When upstream's session has last looked which schemas of its path count. Up to PostgreSQL 16 it looks again when the path is
+/// set, when it has become another role, and when a schema changes, but not when memberships do (namespace.c,
+/// recomputeNamespacePath).
+#[derive(Debug)]
+enum PathFound {
+    /// Under the catalog in use: what was found is the same for every session.
+    Now,
+    /// Maybe before it: what a probe tells, for one version of the catalog, holds for this session alone.
+    Before(Option<(PathKey, u64, Path)>),
+}
+
 /// See the head of the module.
 #[derive(Debug)]
 pub struct Tracker {
@@ -102,6 +113,7 @@ pub struct Tracker {
     /// What made settings unknown.
     opaque: Option<Arc<str>>,
     opaque_is_new: bool,
+    path_found: PathFound,
     /// What was made of `current`, and for which state of the catalog.
     resolved: Option<(Arc<Values>, u64, Arc<SessionSettings>)>,
 }
@@ -122,6 +134,7 @@ impl Tracker {
             reported: [const { None }; REPORTED],
             opaque: None,
             opaque_is_new: false,
+            path_found: PathFound::Now,
             resolved: None,
         }
     }
@@ -153,6 +166,9 @@ impl Tracker {
                     NewValue::Unknown => Value::Unknown,
                 };
                 self.set(*slot, &value, *is_local);
+                if *slot == SEARCH_PATH {
+                    self.path_found = PathFound::Now;
+                }
             }
             Change::SetUnlisted { name, is_reset, is_local } => self.set_unlisted(name, *is_reset, *is_local),
             Change::SetOwn { name, value, is_local } => {
@@ -258,8 +274,7 @@ impl Tracker {
 
     /// The probe's answer; `catalog_version` as of when it was sent.
     pub fn probed(&mut self, probed: &Probed, interner: &Interner, catalog_version: u64) {
-        let key = self.path_key(&probed.role, &probed.values[SEARCH_PATH]);
-        interner.learn_path(key, catalog_version, Arc::clone(&probed.search_path));
+        self.learn_path(probed, interner, catalog_version);
         for (slot, value) in probed.values.iter().enumerate() {
             self.learn(slot, Arc::clone(value));
         }
@@ -274,6 +289,22 @@ impl Tracker {
         self.opaque = None;
     }
 
+    fn learn_path(&mut self, probed: &Probed, interner: &Interner, catalog_version: u64) {
+        let key = self.path_key(&probed.role, &probed.values[SEARCH_PATH]);
+        let path = Arc::clone(&probed.search_path);
+        let keeps_path = keeps_path(&probed.values[SERVER_VERSION]);
+        match &mut self.path_found {
+            // Asked as another role than the last time, it has looked again.
+            PathFound::Before(told) if keeps_path && told.as_ref().is_none_or(|(of, ..)| of.role == key.role) => {
+                *told = Some((key, catalog_version, path));
+            }
+            found => {
+                *found = PathFound::Now;
+                interner.learn_path(key, catalog_version, path);
+            }
+        }
+    }
+
     /// Upstream's configuration changed: defaults may have. A value that a probe told may be one, too.
     pub fn forget_defaults(&mut self) {
         for slot in 0..ASKED {
@@ -283,10 +314,11 @@ impl Tracker {
         }
         self.defaults = [const { None }; COUNT];
         self.reported = [const { None }; REPORTED];
+        self.path_found = PathFound::Before(None);
         self.resolved = None;
     }
 
-    /// The catalog changed: a role may have another name.
+    /// The catalog changed: a role may have another name, or see other schemas.
     pub fn forget_roles(&mut self) {
         for slot in [ROLE, SESSION_USER] {
             self.defaults[slot] = None;
@@ -294,6 +326,7 @@ impl Tracker {
                 self.forget(slot);
             }
         }
+        self.path_found = PathFound::Before(None);
         self.resolved = None;
     }
 
@@ -308,7 +341,14 @@ impl Tracker {
         let role = self.value(ROLE)?;
         let asked: Vec<Arc<str>> = (0..ASKED).map(|slot| self.value(slot)).collect::<Option<_>>()?;
         let has_temporary_objects = &*self.value(TEMPORARY)? != "f";
-        let search_path = interner.path(&self.path_key(&role, &asked[SEARCH_PATH]), catalog_version)?;
+        let key = self.path_key(&role, &asked[SEARCH_PATH]);
+        let search_path = match &self.path_found {
+            PathFound::Before(told) if keeps_path(&asked[SERVER_VERSION]) => {
+                let told = told.as_ref().filter(|(of, version, _)| *of == key && *version == catalog_version);
+                Arc::clone(&told?.2)
+            }
+            PathFound::Before(_) | PathFound::Now => interner.path(&key, catalog_version)?,
+        };
         let unlisted = self.value(UNLISTED)?;
         self.value(LISTENS)?;
         let values =
@@ -579,6 +619,11 @@ impl Tracker {
             Arc::make_mut(&mut open.after).slots[slot] = value;
         }
     }
+}
+
+/// See [`PathFound`].
+fn keeps_path(server_version: &str) -> bool {
+    !server_version.parse::<u32>().is_ok_and(|version| version >= 170_000)
 }
 
 impl Own {

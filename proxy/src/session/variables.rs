@@ -42,6 +42,7 @@ pub const ASKED: usize = 23;
 // Slots by name, where one is needed by itself.
 pub const CLIENT_ENCODING: usize = 3;
 pub const CONFORMING_STRINGS: usize = 4;
+pub const SERVER_VERSION: usize = 17;
 pub const DEFAULT_ISOLATION: usize = 19;
 /// As written; the path in force depends on the role and on which schemas there are.
 pub const SEARCH_PATH: usize = 20;
@@ -303,6 +304,7 @@ mod tests {
         assert_eq!(slot("timezone"), Some(0));
         assert_eq!(slot("client_encoding"), Some(CLIENT_ENCODING));
         assert_eq!(slot("standard_conforming_strings"), Some(CONFORMING_STRINGS));
+        assert_eq!(slot("server_version_num"), Some(SERVER_VERSION));
         assert_eq!(slot("default_transaction_isolation"), Some(DEFAULT_ISOLATION));
         assert_eq!(slot("STATEMENT_TIMEOUT"), Some(STATEMENT_TIMEOUT));
         assert_eq!(slot("synchronous_commit"), Some(SYNCHRONOUS_COMMIT));
