@@ -95,3 +95,26 @@ fn what_may_be_meant_is_upstreams() {
     both.settle("all is as it was", |_| false);
     both.assert_computed(|_| false);
 }
+
+/// `sign(id)` is then a cast to the domain, so id itself (parse_func.c, func_get_detail).
+#[test]
+fn a_type_of_a_functions_name_makes_a_cast_of_a_call() {
+    const QUERIES: &[&str] = &[
+        "SELECT sign(id), sign(big * 1.5), count(*) FROM people GROUP BY id ORDER BY id",
+        "SELECT max(name), max(id) FROM people",
+        "SELECT to_json(id), upper(name) FROM people ORDER BY id",
+        "SELECT count(id) FROM people",
+    ];
+    let (cluster, database, freshet) = start("");
+    let mut both = Both::open(&freshet, cluster, "postgres", &database, QUERIES);
+    both.settle("the first copy", |_| false);
+    for (name, base) in [("sign", "int"), ("max", "text"), ("to_json", "int"), ("count", "bigint")] {
+        for change in [format!("CREATE DOMAIN {name} AS {base}"), format!("DROP DOMAIN {name}")] {
+            cluster.psql(&database, &change);
+            both.compare_all(&change);
+            both.compare_all(&change);
+            both.settle(&change, |sql| change.starts_with("CREATE") && sql.contains(&format!("{name}(")));
+        }
+    }
+    both.assert_computed(|_| false);
+}

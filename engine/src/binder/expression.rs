@@ -705,7 +705,7 @@ impl Binder<'_> {
             Some(exact) => exact,
             None if is_contested => return Err(unknown_function(call, &arguments)),
             None => {
-                if let Some(to) = self.cast_by_name(call, &arguments) {
+                if let Some(to) = cast_by_name(call, &arguments) {
                     let argument = arguments.into_iter().next().ok_or_else(|| unsupported("cast"))?;
                     return self.coerce(argument, to, CastContext::Explicit);
                 }
@@ -727,30 +727,25 @@ impl Binder<'_> {
         self.call(function, arguments, -1)
     }
 
-    /// Whether a function outside pg_catalog may be meant unless pg_catalog's matches exactly.
+    /// Whether a function outside pg_catalog, or a cast, may be meant unless pg_catalog's function matches exactly.
     pub(super) fn is_contested(&self, call: &Call) -> bool {
         call.schema == CallSchema::SearchPath
-            && (self.catalog.user_functions.contains(call.name.as_str()) || !self.is_pg_catalog_first())
+            && (self.catalog.user_functions.contains(call.name.as_str())
+                || self.may_be_cast(call)
+                || !self.is_pg_catalog_first())
     }
 
     /// Likewise where the arguments' types are known.
     pub(super) fn is_contested_for(&self, call: &Call, arguments: &[PgType]) -> bool {
         call.schema == CallSchema::SearchPath
-            && (self.catalog.user_functions.may_take(&call.name, arguments) || !self.is_pg_catalog_first())
+            && (self.catalog.user_functions.may_take(&call.name, arguments)
+                || self.may_be_cast(call)
+                || !self.is_pg_catalog_first())
     }
 
-    /// `text(x)`, `date('...')`: a call by a type's name that is a cast (func_get_detail).
-    fn cast_by_name(&self, call: &Call, arguments: &[Typed]) -> Option<PgType> {
-        let [argument] = arguments else { return None };
-        if call.schema == CallSchema::SearchPath && self.catalog.user_types.contains(call.name.as_str()) {
-            return None;
-        }
-        let to = PgType::ALL.into_iter().find(|to| to.typname() == call.name && *to != PgType::Unknown)?;
-        if argument.is_unknown() {
-            return Some(to);
-        }
-        let cast = functions::cast(argument.pg_type(), to)?;
-        matches!(cast.method, CastMethod::BinaryCompatible | CastMethod::ViaText(_)).then_some(to)
+    /// A cast to a type of users' that has the function's name (func_get_detail).
+    fn may_be_cast(&self, call: &Call) -> bool {
+        call.arguments.len() == 1 && self.catalog.user_types.contains(call.name.as_str())
     }
 
     /// Arguments of `VARIADIC "any"`: as their output functions print them.
@@ -775,6 +770,17 @@ impl Binder<'_> {
             })
             .collect()
     }
+}
+
+/// `text(x)`, `date('...')`: a call by the name of a type in pg_catalog that is a cast (func_get_detail).
+fn cast_by_name(call: &Call, arguments: &[Typed]) -> Option<PgType> {
+    let [argument] = arguments else { return None };
+    let to = PgType::ALL.into_iter().find(|to| to.typname() == call.name && *to != PgType::Unknown)?;
+    if argument.is_unknown() {
+        return Some(to);
+    }
+    let cast = functions::cast(argument.pg_type(), to)?;
+    matches!(cast.method, CastMethod::BinaryCompatible | CastMethod::ViaText(_)).then_some(to)
 }
 
 fn unknown(value: Value) -> Typed {

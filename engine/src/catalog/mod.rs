@@ -225,7 +225,7 @@ pub struct Catalog {
     pub hidden_calls: HiddenCalls,
     /// All functions of the names that functions in SQL have, in any schema.
     pub sql_functions: HashMap<Arc<str>, Vec<FunctionEntry>>,
-    /// Names of types defined outside pg_catalog that equal a built-in's name.
+    /// Names of types defined outside pg_catalog that are those of built-in types or, but for composite types, built-in functions.
     pub user_types: HashSet<Arc<str>>,
     /// Names of which every function in pg_catalog is immutable.
     pub immutable_functions: HashSet<Arc<str>>,

@@ -16,6 +16,7 @@ mod partitioned;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use freshet_engine::catalog::functions::called_with_one_argument;
 use freshet_engine::catalog::order::Orders;
 use freshet_engine::catalog::overloads::{Overload, Overloads, Taken};
 use freshet_engine::catalog::{
@@ -67,7 +68,7 @@ const RELATION_ROWS: &str = "\
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, the database's owner (a member of
 /// pg_database_owner, of whom no row says so: acl.c, roles_is_member_of), all functions with what uses them,
 /// operators, their classes, casts and collations that are not part of a fresh database, labels of enums, and types named like one that the
-/// engine knows, like an enum, or like a function in SQL of one argument, a call of which may mean a cast.
+/// engine knows, like an enum, or like a function of one argument, built in or in SQL, a call of which may mean a cast.
 const COMMON_ROWS: &str = "\
     SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
     UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | grantor::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
@@ -118,8 +119,10 @@ pub fn relations_digest_sql() -> String {
 
 /// SQL for one int8: [`Catalog::digest`].
 pub fn common_digest_sql() -> String {
-    let known = PgType::ALL.map(PgType::typname).join(",");
-    let rows = COMMON_ROWS.replace("KNOWN_TYPES", &known);
+    let mut known = called_with_one_argument();
+    known.extend(PgType::ALL.map(PgType::typname));
+    let known: Vec<&str> = known.into_iter().collect();
+    let rows = COMMON_ROWS.replace("KNOWN_TYPES", &known.join(","));
     format!("(SELECT coalesce(bit_xor(h), 0) FROM ({rows}) AS rows)")
 }
 
@@ -344,9 +347,11 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     let (functions, operators) = (transaction.query(&functions, &[]).await?, transaction.query(&operators, &[]).await?);
     let types = transaction
         .query(
-            "SELECT DISTINCT typname FROM pg_type
-              WHERE typnamespace <> 'pg_catalog'::regnamespace AND typname IN
-                    (SELECT typname FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace)",
+            "SELECT DISTINCT typname FROM pg_type t
+              WHERE typnamespace <> 'pg_catalog'::regnamespace AND (
+                    typname IN (SELECT typname FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace)
+                    OR typrelid = 0 AND EXISTS (SELECT FROM pg_proc WHERE proname = t.typname
+                                                                      AND pronamespace = 'pg_catalog'::regnamespace))",
             &[],
         )
         .await?;

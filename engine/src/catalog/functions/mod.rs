@@ -51,8 +51,8 @@ pub use json_output::{
     JSON_ARRAY, JSON_LIST, JSON_MEMBER, JSON_OBJECT, JSON_OBJECT_OF, JSON_RECORD, JSON_VALUE, JSONB_OF,
 };
 pub use registry::{
-    ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, all_functions, cast, function_candidates,
-    functions, length_coercion, operator_candidates, operators, output_function,
+    ArgumentType, Candidate, Cast, CastContext, CastMethod, OtherType, all_functions, called_with_one_argument, cast,
+    function_candidates, functions, length_coercion, operator_candidates, operators, output_function,
 };
 pub use returning_rows::{ENTRIES as ROWS_FUNCTIONS, RowsFunction, RowsKernel, SERIES, UNNEST, fields};
 

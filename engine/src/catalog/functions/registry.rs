@@ -6,13 +6,13 @@
 //! Lines are `name(argument,argument)result`, then ` s`/` v` if stable or volatile, ` null` if not strict; `*` marks
 //! the variadic argument.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use super::{
-    Function, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime, float, format, json, json_output,
-    network, number_pattern, numeric_arithmetic, numeric_powers, overlap, pattern, plain_json, regular, text,
-    text_comparison,
+    Function, ROWS_FUNCTIONS, all_aggregates, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime,
+    float, format, json, json_output, network, number_pattern, numeric_arithmetic, numeric_powers, overlap, pattern,
+    plain_json, regular, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -122,6 +122,38 @@ pub struct Cast {
 /// Every implemented operator and function, for reports.
 pub fn all_functions() -> impl Iterator<Item = &'static Function> {
     ENTRIES.iter().flat_map(|entries| entries.iter())
+}
+
+/// Names by which something is called with one argument. A type of such a name outside pg_catalog makes a cast of a call that no
+/// function takes exactly (parse_func.c, func_get_detail).
+pub fn called_with_one_argument() -> BTreeSet<&'static str> {
+    const BY_THE_BINDER: [&str; 16] = [
+        "array_ndims",
+        "array_to_json",
+        "cardinality",
+        "first_value",
+        "json_agg",
+        "json_build_array",
+        "jsonb_agg",
+        "jsonb_build_array",
+        "lag",
+        "last_value",
+        "lead",
+        "ntile",
+        "row_to_json",
+        "to_json",
+        "to_jsonb",
+        "unnest",
+    ];
+    let takes_one = |candidate: &Candidate| {
+        let given = candidate.arguments.len();
+        candidate.function.is_some() && given > 0 && given - candidate.defaults <= 1
+    };
+    let named = REGISTRY.functions.iter().filter(|(_, named)| named.candidates.iter().any(takes_one));
+    let aggregates = all_aggregates().filter(|aggregate| aggregate.extra.is_empty());
+    let of_rows = ROWS_FUNCTIONS.iter().filter(|function| function.arguments.len() - function.optional <= 1);
+    let others = aggregates.map(|aggregate| aggregate.name).chain(of_rows.map(|function| function.name));
+    named.map(|(name, _)| *name).chain(others).chain(BY_THE_BINDER).collect()
 }
 
 /// The implemented operators with that symbol, unary ones with one argument.
