@@ -333,6 +333,43 @@ fn pooled_sessions_begin_anew() {
     pair.reads("local");
 }
 
+/// A role's and a database's settings, and a client's in PGOPTIONS, are in force without a SET.
+#[test]
+fn what_changes_answers_is_asked_for_wherever_it_was_set() {
+    let cluster = Cluster::shared();
+    let mut pair = Pair::start(cluster);
+    let connect_anew = |pair: &mut Pair| {
+        let connect = |address| RawClient::connect(address, "postgres", &pair.database).expect("connects");
+        (pair.direct, pair.through) = (connect(cluster.address()), connect(pair.freshet.address()));
+    };
+    cluster.psql(&pair.database, &format!("ALTER DATABASE {} SET enable_indexscan = off", pair.database));
+    pair.reads("local");
+    connect_anew(&mut pair);
+    for sql in ["SELECT 1", "SET enable_indexscan = on", "RESET enable_indexscan", "RESET ALL"] {
+        pair.run(sql);
+        pair.reads("relay session_setting: enable_indexscan was changed");
+    }
+    cluster.psql(&pair.database, &format!("ALTER DATABASE {} RESET enable_indexscan", pair.database));
+    connect_anew(&mut pair);
+    pair.reads("local");
+    for (set, reset) in [
+        ("SET hnsw.ef_search = 100", "RESET hnsw.ef_search"),
+        ("BEGIN; SET LOCAL ivfflat.probes = 10", "COMMIT"),
+        ("DO $$ BEGIN PERFORM set_config('quote_all_identifiers', 'on', false); END $$", "RESET ALL"),
+        (
+            "DO $$ BEGIN PERFORM set_config('gin_fuzzy_search_limit', '5', false); END $$",
+            "RESET gin_fuzzy_search_limit",
+        ),
+    ] {
+        pair.run(set);
+        let name = ["hnsw.ef_search", "ivfflat.probes", "quote_all_identifiers", "gin_fuzzy_search_limit"];
+        let name = name.into_iter().find(|name| set.contains(name)).expect("named");
+        pair.reads(&format!("relay session_setting: {name} was changed"));
+        pair.run(reset);
+        pair.reads("local");
+    }
+}
+
 #[test]
 fn roles_are_followed_with_their_privileges() {
     let cluster = Cluster::shared();

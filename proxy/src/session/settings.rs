@@ -22,7 +22,7 @@
 //! # What it cannot see
 //!
 //! Settings that are not asked for: custom ones (`a.b`) and those that change no answer (see
-//! [`crate::session::variables`]); one that is not known there keeps the session's reads upstream until RESET. Statements
+//! [`crate::session::variables`]); one that is not known there keeps the session's reads upstream from SET until RESET. Statements
 //! that SQL's PREPARE made: EXECUTE counts as unknown each time. Functions in the temporary schema: PostgreSQL never
 //! finds those by an unqualified name. A temporary schema without relations and types captures no name, so that a session
 //! that has dropped its temporary tables is answered again.
@@ -37,7 +37,7 @@ use freshet_engine::types::{ByteaOutput, DateOrder, DateStyle, FormatSettings, I
 use parking_lot::Mutex;
 
 use crate::session::state::Isolation;
-use crate::session::variables::{ASKED, KEYED, NAMES, READ_BY};
+use crate::session::variables::{ASKED, KEYED, NAMES, READ_BY, UNUSUAL};
 use crate::wire::extended::{SYNC, Target, write_bind, write_close, write_execute, write_parse};
 use crate::wire::frame::Frames;
 use crate::wire::query::data_row;
@@ -59,7 +59,7 @@ pub struct SettingsValues {
     pub search_path: Path,
     /// There are temporary tables or types, which win every look-up.
     pub has_temporary_objects: bool,
-    /// Settings that are not known here and that the session has changed.
+    /// Settings that are not reproduced here and that the session has changed, or that are unusual from its beginning.
     pub unlisted: Arc<str>,
     pub values: Vec<Arc<str>>,
 }
@@ -76,6 +76,8 @@ pub struct Probed {
     pub has_temporary_objects: bool,
     /// It listens on some channel.
     pub listens: bool,
+    /// Names of [`UNUSUAL`] settings that have other values.
+    pub unusually_set: Arc<str>,
     /// now(), in microseconds since 2000 UTC.
     pub transaction_time: i64,
     /// `pg_postmaster_start_time()`, likewise: which server it is.
@@ -228,6 +230,11 @@ pub fn write_probe(out: &mut Vec<u8>, question: Question) {
 
 fn settings_query() -> String {
     let settings: Vec<String> = NAMES.iter().map(|name| format!("pg_catalog.current_setting('{name}')")).collect();
+    // One by one: pg_settings would make rows of all that there are. NULL or empty where upstream does not know it.
+    let unusual = UNUSUAL.map(|(name, usual)| {
+        let value = format!("pg_catalog.current_setting('{name}', true)");
+        format!("CASE WHEN {value} OPERATOR(pg_catalog.<>) ALL (ARRAY['', '{usual}']) THEN '{name}' END")
+    });
     // To ask for the schemas of a path that begins with pg_temp would create it, which shows: PREPARE TRANSACTION no
     // longer fails in the transaction that would else have done so. Such a path counts as having temporary objects.
     let would_create = "(pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 AND \
@@ -239,7 +246,8 @@ fn settings_query() -> String {
          WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS (SELECT 1 FROM \
          pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) OR EXISTS \
          (SELECT 1 FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
-         END, EXISTS (SELECT 1 FROM pg_catalog.pg_listening_channels()), {TIME}, {STARTED_AT}, {})",
+         END, EXISTS (SELECT 1 FROM pg_catalog.pg_listening_channels()), pg_catalog.concat_ws(', ', {}), {TIME}, {STARTED_AT}, {})",
+        unusual.join(", "),
         settings.join(", ")
     )
 }
@@ -249,7 +257,7 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
     let row = Frames::new(reply).find(|frame| frame.tag == b'D')?;
     let json = data_row(row.body).next()??;
     let items: Vec<serde_json::Value> = serde_json::from_slice(json).ok()?;
-    let [role, session_user, version, path, has_temporary, listens, time, started, values @ ..] = items.as_slice()
+    let [role, session_user, version, path, has_temporary, listens, unusual, time, started, values @ ..] = items.as_slice()
     else {
         return None;
     };
@@ -265,6 +273,7 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
         search_path: path.into_iter().filter(|schema| !schema.starts_with("pg_temp_")).collect(),
         has_temporary_objects: has_temporary.as_bool()?,
         listens: listens.as_bool()?,
+        unusually_set: text(unusual)?,
         transaction_time: since_2000(time.as_str()?)?,
         started_at: since_2000(started.as_str()?)?,
         values,
@@ -367,7 +376,7 @@ pub(crate) mod tests {
 
     fn reply(time_zone: &str, temporary: bool) -> Vec<u8> {
         let json = format!(
-            r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "946684800000001", "946684800000002", "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
+            r#"["ann", "ann", "PostgreSQL 15.1 on x", ["pg_temp_3", "pg_catalog", "public"], {temporary}, false, "", "946684800000001", "946684800000002", "{time_zone}", "ISO, MDY", "postgres", "UTF8", "on",
             "1", "hex", "on", "off", "Default", "on", "safe_encoding", "content", "C", "C", "C", "UTF8", "150018", "notice", "read committed",
             "\"$user\", public", "0", "on"]"#
         );

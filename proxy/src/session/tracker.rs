@@ -18,7 +18,8 @@ use crate::session::settings::{Interner, Path, PathKey, Probed, SessionSettings,
 use crate::session::state::{Isolation, RouteSetting, Transaction};
 use crate::session::variables::{
     ASKED, CLIENT_ENCODING, CONFORMING_STRINGS, COUNT, DEFAULT_ISOLATION, KEYED, LISTENS, NAMES, REPORTED, ROLE,
-    SEARCH_PATH, SERVER_VERSION, SESSION_USER, STATEMENT_TIMEOUT, SYNCHRONOUS_COMMIT, TEMPORARY, UNLISTED, timeout_ms,
+    SEARCH_PATH, SERVER_VERSION, SESSION_USER, STATEMENT_TIMEOUT, SYNCHRONOUS_COMMIT, TEMPORARY, UNLISTED, UNUSUALLY_SET,
+    is_unusual, timeout_ms,
 };
 use crate::wire::query::TransactionStatus;
 
@@ -170,7 +171,14 @@ impl Tracker {
                     self.path_found = PathFound::Now;
                 }
             }
-            Change::SetUnlisted { name, is_reset, is_local } => self.set_unlisted(name, *is_reset, *is_local),
+            Change::SetUnlisted { name, is_reset, is_local } => {
+                self.set_unlisted(name, *is_reset, *is_local);
+                // What a probe says from now on is not the default; after a RESET it may be.
+                if is_unusual(name) {
+                    let value = if *is_reset { Value::Unknown } else { Value::Known(Arc::clone(name)) };
+                    self.set(UNUSUALLY_SET, &value, *is_local);
+                }
+            }
             Change::SetOwn { name, value, is_local } => {
                 if let Some(change) = OwnChange::read(name, value.as_deref()) {
                     self.set_own(change, *is_local);
@@ -286,6 +294,7 @@ impl Tracker {
         let flag = |is_set: bool| -> Arc<str> { if is_set { "t".into() } else { "f".into() } };
         self.learn(TEMPORARY, flag(probed.has_temporary_objects));
         self.learn(LISTENS, flag(probed.listens));
+        self.learn(UNUSUALLY_SET, Arc::clone(&probed.unusually_set));
         self.opaque = None;
     }
 
@@ -307,7 +316,7 @@ impl Tracker {
 
     /// Upstream's configuration changed: defaults may have. A value that a probe told may be one, too.
     pub fn forget_defaults(&mut self) {
-        for slot in 0..ASKED {
+        for slot in (0..ASKED).chain([UNUSUALLY_SET]) {
             if matches!(self.current.slots[slot], Value::Known(_)) {
                 self.forget(slot);
             }
@@ -349,7 +358,8 @@ impl Tracker {
             }
             PathFound::Before(_) | PathFound::Now => interner.path(&key, catalog_version)?,
         };
-        let unlisted = self.value(UNLISTED)?;
+        let (unlisted, unusual) = (self.value(UNLISTED)?, self.value(UNUSUALLY_SET)?);
+        let unlisted = if unlisted.is_empty() { unusual } else { unlisted };
         self.value(LISTENS)?;
         let values =
             SettingsValues { role, search_path, has_temporary_objects, unlisted, values: asked[..KEYED].to_vec() };
@@ -542,7 +552,7 @@ impl Tracker {
     /// comes back with the end of the transaction.
     fn reset_all(&mut self) {
         let local = self.open().local;
-        for slot in 0..ASKED {
+        for slot in (0..ASKED).chain([UNUSUALLY_SET]) {
             if self.current.slots[slot] == Value::Default {
                 continue;
             }

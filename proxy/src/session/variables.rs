@@ -59,8 +59,10 @@ pub const TEMPORARY: usize = 25;
 pub const UNLISTED: usize = 26;
 /// `t` if notifications are listened for.
 pub const LISTENS: usize = 27;
+/// Which of [`UNUSUAL`] are not as usual, in whatever way they were set.
+pub const UNUSUALLY_SET: usize = 28;
 /// All of them.
-pub const COUNT: usize = 28;
+pub const COUNT: usize = 29;
 
 /// The slot of a setting, case-insensitively.
 pub fn slot(name: &str) -> Option<usize> {
@@ -189,6 +191,27 @@ pub fn meaning(name: &str, schema: &str) -> Meaning {
         _ if is_harmless(name) => Meaning::Harmless,
         _ => Meaning::Unlisted,
     }
+}
+
+/// Settings that change answers where they are not as a fresh cluster has them, with what they are there; asked for by each probe, since a
+/// role's, a database's and a client's (PGOPTIONS) are in force without a SET.
+pub const UNUSUAL: [(&str, &str); 11] = [
+    ("enable_indexscan", "on"),
+    ("gin_fuzzy_search_limit", "0"),
+    ("quote_all_identifiers", "off"),
+    ("restrict_nonsystem_relation_kind", ""),
+    ("hnsw.ef_search", "40"),
+    ("hnsw.iterative_scan", "off"),
+    ("hnsw.max_scan_tuples", "20000"),
+    ("hnsw.scan_mem_multiplier", "1"),
+    ("ivfflat.iterative_scan", "off"),
+    ("ivfflat.max_probes", "32768"),
+    ("ivfflat.probes", "1"),
+];
+
+/// Whether the setting is among those, by its name in lower case.
+pub fn is_unusual(name: &str) -> bool {
+    UNUSUAL.iter().any(|(known, _)| *known == name)
 }
 
 /// Settings by which an approximate index (pgvector's) gives other rows, or is not used.
@@ -358,6 +381,7 @@ mod tests {
         assert_eq!(of("request.jwt.claims"), Meaning::Harmless);
         assert_eq!(of("freshet.route"), Meaning::Own);
         assert_eq!(of("hnsw.ef_search"), Meaning::Unlisted);
+        assert!(UNUSUAL.iter().all(|(name, _)| of(name) == Meaning::Unlisted));
         assert_eq!(of("auto_explain.log_level"), Meaning::Unlisted);
         assert_eq!(of("zero_damaged_pages"), Meaning::Unlisted);
         assert_eq!(of("transaction_isolation"), Meaning::Isolation);
