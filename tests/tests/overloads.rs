@@ -118,3 +118,28 @@ fn a_type_of_a_functions_name_makes_a_cast_of_a_call() {
     }
     both.assert_computed(|_| false);
 }
+
+/// TRIM is pg_catalog.btrim, of whoever's making (gram.y, SystemFuncName).
+#[test]
+fn what_is_put_into_pg_catalog_is_meant_by_sqls_own_forms() {
+    const QUERIES: &[&str] = &[
+        "SELECT trim(name), trim(note) FROM people ORDER BY id",
+        "SELECT pg_catalog.btrim(name) FROM people ORDER BY id",
+    ];
+    let (cluster, database, freshet) = start("");
+    let mut both = Both::open(&freshet, cluster, "postgres", &database, QUERIES);
+    both.settle("the first copy", |_| false);
+    let made =
+        "CREATE FUNCTION pg_catalog.btrim(varchar) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'trimmed' $$";
+    cluster.psql(&database, made);
+    both.compare_all(made);
+    both.settle(made, |_| true);
+    for sql in QUERIES {
+        let reason = both.compare(made, sql);
+        assert!(reason.is_some(), "{sql}");
+    }
+    cluster.psql(&database, "DROP FUNCTION pg_catalog.btrim(varchar)");
+    both.compare_all("DROP FUNCTION");
+    both.settle("DROP FUNCTION", |_| false);
+    both.assert_computed(|_| false);
+}

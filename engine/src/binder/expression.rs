@@ -727,20 +727,22 @@ impl Binder<'_> {
         self.call(function, arguments, -1)
     }
 
-    /// Whether a function outside pg_catalog, or a cast, may be meant unless pg_catalog's function matches exactly.
+    /// Whether a function of users', or a cast, may be meant unless PostgreSQL's own function matches exactly.
     pub(super) fn is_contested(&self, call: &Call) -> bool {
-        call.schema == CallSchema::SearchPath
-            && (self.catalog.user_functions.contains(call.name.as_str())
-                || self.may_be_cast(call)
-                || !self.is_pg_catalog_first())
+        self.catalog.added_functions.contains(call.name.as_str())
+            || call.schema == CallSchema::SearchPath
+                && (self.catalog.user_functions.contains(call.name.as_str())
+                    || self.may_be_cast(call)
+                    || !self.is_pg_catalog_first())
     }
 
     /// Likewise where the arguments' types are known.
     pub(super) fn is_contested_for(&self, call: &Call, arguments: &[PgType]) -> bool {
-        call.schema == CallSchema::SearchPath
-            && (self.catalog.user_functions.may_take(&call.name, arguments)
-                || self.may_be_cast(call)
-                || !self.is_pg_catalog_first())
+        self.catalog.added_functions.may_take(&call.name, arguments)
+            || call.schema == CallSchema::SearchPath
+                && (self.catalog.user_functions.may_take(&call.name, arguments)
+                    || self.may_be_cast(call)
+                    || !self.is_pg_catalog_first())
     }
 
     /// A cast to a type of users' that has the function's name (func_get_detail).

@@ -244,6 +244,15 @@ fn an_exact_built_in_match_wins_over_user_objects_and_nothing_else_does() {
     ] {
         assert_eq!(bind_with(sql, &catalog, &[]).is_ok(), is_bound, "{sql}");
     }
+    // What is in pg_catalog is found there, too.
+    catalog.added_functions.add("btrim", Overload { takes: Some(vec![Taken::Any]), is_pure: false });
+    for (sql, is_bound) in [
+        ("SELECT trim('a') FROM edge", false),
+        ("SELECT pg_catalog.btrim('a') FROM edge", false),
+        ("SELECT trim(t), trim('b' FROM t) FROM edge", true),
+    ] {
+        assert_eq!(bind_with(sql, &catalog, &[]).is_ok(), is_bound, "{sql}");
+    }
     catalog.changes_builtin_types = true;
     assert!(bind_with("SELECT 1", &catalog, &[]).is_err());
 }

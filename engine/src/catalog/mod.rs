@@ -219,7 +219,9 @@ pub struct Catalog {
     /// Functions defined outside pg_catalog, in any schema. A call that may mean one goes upstream: a better match there would
     /// win (PostgreSQL: Type Conversion, Functions).
     pub user_functions: Overloads,
-    /// Likewise operators.
+    /// Those that users and extensions have put into pg_catalog itself: what names that schema, as SQL's own forms do, may mean them.
+    pub added_functions: Overloads,
+    /// Likewise operators, in any schema.
     pub user_operators: Overloads,
     /// Relations whose use runs functions of users that no text shows.
     pub hidden_calls: HiddenCalls,
@@ -314,6 +316,7 @@ impl Catalog {
             views,
             materialized: _,
             user_functions,
+            added_functions,
             user_operators,
             hidden_calls,
             sql_functions,
@@ -336,6 +339,7 @@ impl Catalog {
             && *heirs == other.heirs
             && *views == other.views
             && *user_functions == other.user_functions
+            && *added_functions == other.added_functions
             && *user_operators == other.user_operators
             && *hidden_calls == other.hidden_calls
             && *sql_functions == other.sql_functions

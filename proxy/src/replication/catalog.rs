@@ -303,7 +303,7 @@ const TAKEN: &str = "SELECT CASE WHEN EXISTS (SELECT FROM pg_type y WHERE y.oid 
     ELSE '*' END";
 
 /// Rows of a name, what each argument takes, and whether the result depends on them alone.
-fn overloads(rows: &[Row]) -> Overloads {
+fn overloads<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Overloads {
     let mut overloads = Overloads::default();
     for row in rows {
         let takes: Option<Vec<String>> = row.get(1);
@@ -331,7 +331,8 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
                     SELECT FROM pg_depend d JOIN pg_extension x ON x.oid = d.refobjid
                      WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
                        AND extname IN ('btree_gin', 'btree_gist', 'citext', 'cube', 'fuzzystrmatch', 'hstore', 'intarray', 'ltree',
-                                       'pg_trgm', 'pgcrypto', 'seg'))
+                                       'pg_trgm', 'pgcrypto', 'seg')),
+                pronamespace = 'pg_catalog'::regnamespace AND p.oid >= 16384
            FROM pg_proc p
           WHERE pronamespace <> 'pg_catalog'::regnamespace OR oid >= 16384
              OR (proacl IS NOT NULL
@@ -408,6 +409,7 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     let names = |rows: Vec<Row>| rows.into_iter().map(|row| Arc::from(row.get::<_, &str>(0)));
     Ok(Catalog {
         user_functions: overloads(&functions),
+        added_functions: overloads(functions.iter().filter(|row| row.get(3))),
         user_operators: overloads(&operators),
         user_types: names(types).collect(),
         immutable_functions: names(immutable).collect(),
