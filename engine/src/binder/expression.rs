@@ -668,6 +668,7 @@ impl Binder<'_> {
 
     /// ParseFuncOrColumn.
     fn function_call(&mut self, level: &mut Level, call: &Call) -> Bound<Typed> {
+        self.check_execute(call)?;
         if let Some(typed) = self.sql_function(level, call)? {
             return Ok(typed);
         }
@@ -725,6 +726,14 @@ impl Binder<'_> {
         };
         let arguments = self.coerce_arguments(function, arguments)?;
         self.call(function, arguments, -1)
+    }
+
+    /// Anybody may execute the function, if it is one of PostgreSQL's own.
+    pub(super) fn check_execute(&self, call: &Call) -> Bound<()> {
+        match self.catalog.restricted.names.contains(call.name.as_str()) {
+            true => Err(UpstreamReason::Privilege(format!("function {}", call.name).into())),
+            false => Ok(()),
+        }
     }
 
     /// Whether a function of users', or a cast, may be meant unless PostgreSQL's own function matches exactly.

@@ -77,6 +77,9 @@ pub fn bind(statement: &Statement, catalog: &Catalog, context: &BindContext<'_>)
             "a cast between built-in types, or an operator class of one, was added".into(),
         ));
     }
+    if catalog.restricted.is_behind_operators {
+        return Err(UpstreamReason::Privilege("an operator or cast that not everybody may use".into()));
+    }
     let mut binder = Binder::new(catalog, context)?;
     let bound = binder.bind(query);
     if !binder.wants_marks {

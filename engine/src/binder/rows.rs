@@ -38,6 +38,7 @@ impl Binder<'_> {
         alias: Option<&Alias>,
         left: Option<&Scope>,
     ) -> Bound<FunctionRows> {
+        self.check_execute(call)?;
         let is_plain = !call.is_star && !call.is_distinct && call.order_by.is_empty() && call.filter.is_none();
         let is_named = matches!(call.schema, CallSchema::Named(_));
         if !is_plain || is_named || !call.within_group.is_empty() || call.over.is_some() || self.is_contested(call) {

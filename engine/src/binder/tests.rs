@@ -258,6 +258,30 @@ fn an_exact_built_in_match_wins_over_user_objects_and_nothing_else_does() {
 }
 
 #[test]
+fn what_not_everybody_may_execute_is_upstreams() {
+    let mut catalog = catalog(Collation::C);
+    let calls = [
+        "md5(t)",
+        "pg_catalog.md5(t)",
+        "max(i2)",
+        "max(i2) OVER ()",
+        "trim(t)",
+        "(SELECT count(*) FROM unnest(ARRAY[1]))",
+    ];
+    let bind_call = |call: &str, catalog: &Catalog| bind_with(&format!("SELECT {call} FROM edge"), catalog, &[]);
+    for call in calls {
+        assert!(bind_call(call, &catalog).is_ok(), "{call}: {:?}", bind_call(call, &catalog).err());
+    }
+    catalog.restricted.names = ["md5".into(), "max".into(), "btrim".into(), "unnest".into()].into();
+    for call in calls {
+        assert!(matches!(bind_call(call, &catalog), Err(UpstreamReason::Privilege(_))), "{call}");
+    }
+    assert!(bind_call("min(i2)", &catalog).is_ok());
+    catalog.restricted.is_behind_operators = true;
+    assert!(bind_call("min(i2)", &catalog).is_err());
+}
+
+#[test]
 fn another_schema_before_pg_catalog_may_hide_everything() {
     let catalog = catalog(Collation::C);
     let search_path = ["public".into(), "pg_catalog".into()];

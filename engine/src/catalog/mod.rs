@@ -176,6 +176,14 @@ pub struct SqlFunction {
     pub is_strict: bool,
 }
 
+/// Built-in functions that not everybody may execute: whoever calls one, upstream judges it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restricted {
+    pub names: HashSet<Arc<str>>,
+    /// One of them is behind an operator or a cast, where no name shows it.
+    pub is_behind_operators: bool,
+}
+
 /// What a relation name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelationEntry {
@@ -223,6 +231,7 @@ pub struct Catalog {
     pub added_functions: Overloads,
     /// Likewise operators, in any schema.
     pub user_operators: Overloads,
+    pub restricted: Restricted,
     /// Relations whose use runs functions of users that no text shows.
     pub hidden_calls: HiddenCalls,
     /// All functions of the names that functions in SQL have, in any schema.
@@ -318,6 +327,7 @@ impl Catalog {
             user_functions,
             added_functions,
             user_operators,
+            restricted,
             hidden_calls,
             sql_functions,
             user_types,
@@ -341,6 +351,7 @@ impl Catalog {
             && *user_functions == other.user_functions
             && *added_functions == other.added_functions
             && *user_operators == other.user_operators
+            && *restricted == other.restricted
             && *hidden_calls == other.hidden_calls
             && *sql_functions == other.sql_functions
             && *user_types == other.user_types

@@ -51,6 +51,9 @@ pub fn dependencies(sql: &str, catalog: &Catalog, search_path: &[Arc<str>]) -> R
     if catalog.changes_builtin_types {
         return Err("casts or operator classes of the database's own".to_owned());
     }
+    if catalog.restricted.is_behind_operators {
+        return Err("an operator or cast that not everybody may use".to_owned());
+    }
     let mut found = Dependencies::default();
     read(sql, catalog, search_path, &mut found)?;
     Ok(found)

@@ -20,7 +20,8 @@ use freshet_engine::catalog::functions::called_with_one_argument;
 use freshet_engine::catalog::order::Orders;
 use freshet_engine::catalog::overloads::{Overload, Overloads, Taken};
 use freshet_engine::catalog::{
-    Catalog, ColumnSchema, EnumEntry, Materialized, RelationEntry, RelationId, ReplicaIdentity, TableSchema, View,
+    Catalog, ColumnSchema, EnumEntry, Materialized, RelationEntry, RelationId, ReplicaIdentity, Restricted,
+    TableSchema, View,
 };
 use freshet_engine::types::{EnumType, Oid, PgType};
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
@@ -319,6 +320,21 @@ fn taken(types: &str) -> Taken {
     types.map_or(Taken::Any, Taken::Of)
 }
 
+/// SQL for what [`restricted`] reads. initdb restricts some, none of which is computed here.
+pub const RESTRICTED: &str = "\
+    SELECT proname, oid IN (SELECT oprcode::oid FROM pg_operator) OR oid IN (SELECT castfunc FROM pg_cast)
+      FROM pg_proc
+     WHERE oid < 16384 AND proacl IS NOT NULL
+       AND NOT EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0 AND privilege_type = 'EXECUTE')";
+
+/// Built-in functions that not everybody may execute.
+pub fn restricted(rows: &[Row]) -> Restricted {
+    Restricted {
+        names: rows.iter().map(|row| row.get::<_, &str>(0).into()).collect(),
+        is_behind_operators: rows.iter().any(|row| row.get(1)),
+    }
+}
+
 /// Names that could win over a built-in function, operator or type.
 async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamError> {
     // Beside functions outside pg_catalog: those that an extension put into it, and built-ins that not everyone
@@ -411,6 +427,7 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
         user_functions: overloads(&functions),
         added_functions: overloads(functions.iter().filter(|row| row.get(3))),
         user_operators: overloads(&operators),
+        restricted: restricted(&transaction.query(RESTRICTED, &[]).await?),
         user_types: names(types).collect(),
         immutable_functions: names(immutable).collect(),
         plain_types: plain.iter().map(|row| row.get::<_, Oid>(0)).collect(),

@@ -8,6 +8,7 @@ mod copies;
 mod mirrored;
 mod newcomers;
 mod report;
+mod restricted;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -364,6 +365,7 @@ impl Replication {
         tasks.spawn(self.clone().reload_on_demand());
         tasks.spawn(self.clone().unpublish_strays());
         tasks.spawn(self.clone().look_on_demand());
+        tasks.spawn(self.clone().look_at_built_ins());
         tasks.spawn(self.clone().watch_standby(walsender.process_id()));
         let ended = tokio::select! {
             error = walsender.stream(self, &shared.ping, shared.options.transaction_bytes_max) => error.into(),
