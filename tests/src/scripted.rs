@@ -11,8 +11,8 @@ pub const WAIT: Duration = Duration::from_secs(30);
 /// A burst, and how many messages answer it.
 #[derive(Clone)]
 pub struct Burst {
-    bytes: Vec<u8>,
-    replies: usize,
+    pub bytes: Vec<u8>,
+    pub replies: usize,
 }
 
 /// `replies`: how many messages come back.
@@ -39,7 +39,7 @@ pub fn play(client: &mut RawClient, script: &[Burst]) -> Vec<Message> {
 pub struct Pair {
     pub upstream: RawClient,
     pub freshet: RawClient,
-    _server: Freshet,
+    pub server: Freshet,
 }
 
 impl Pair {
@@ -54,7 +54,7 @@ impl Pair {
         let server = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
         let port = cluster.port();
         let (upstream, freshet) = (RawClient::log_in(port, &database), RawClient::log_in(server.port(), &database));
-        Self { upstream, freshet, _server: server }
+        Self { upstream, freshet, server }
     }
 
     /// Route and reason of the last statement.

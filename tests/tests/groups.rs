@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use freshet_tests::client::{
     Message, RawClient, bind, close, describe, execute, flush, message, parse, query, rows, sync, tags,
 };
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
 use freshet_tests::scripted::{Burst, Pair, WAIT, assert_same, burst, play};
 
 const ORDERED: &str = "SELECT id, v FROM t ORDER BY id";

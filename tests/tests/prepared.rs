@@ -1,9 +1,9 @@
 //! Prepared statements, by the same messages to PostgreSQL and to freshet: made, dropped, judged anew.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use freshet_tests::client::{Message, bind, close, describe, execute, flush, parse, query, rows, sync, tags};
-use freshet_tests::scripted::{Burst, Pair, WAIT, assert_same, burst, play};
+use freshet_tests::scripted::{Pair, assert_same, burst, play};
 
 #[test]
 fn statements_are_prepared_here() {

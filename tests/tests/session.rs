@@ -13,6 +13,7 @@ use freshet::session::effect::{Effect, Written};
 use freshet::session::state::{Login, SessionState};
 use freshet::shutdown::{self, Phase, Trigger};
 use freshet::statistics::Answered;
+use freshet::upstream::address::UpstreamAddress;
 use freshet::wire::extended::{format_at, write_parameter_description};
 use freshet::wire::query::{Field, write_command_complete, write_data_row, write_row_description, write_value};
 use freshet::workers::Workers;
@@ -146,6 +147,7 @@ impl Server {
         let trigger = Arc::new(trigger);
         let of_thread = Arc::clone(&trigger);
         let (report, port) = std::sync::mpsc::channel();
+        let upstream = UpstreamAddress::parse(url).expect("an address");
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async move {
@@ -153,7 +155,8 @@ impl Server {
                 let address = listeners[0].address();
                 report.send(address.rsplit_once(':').and_then(|(_, port)| port.parse().ok())).expect("awaited");
                 let workers = Arc::new(Workers::start(1).expect("a thread"));
-                server::serve(settings, listeners, of_thread, canned, Metrics::new(), workers).await.expect("serves");
+                let serving = server::serve(settings, upstream, listeners, of_thread, canned, Metrics::new(), workers);
+                serving.await.expect("serves");
             });
         });
         let port = port.recv().expect("starts").expect("a port");

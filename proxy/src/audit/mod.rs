@@ -305,9 +305,15 @@ mod tests {
         let others: Vec<Arc<str>> = (0..STANDINGS_MAX).map(|shape| shape.to_string().into()).collect();
         let flags: Vec<Withdrawn> = others.iter().map(|shape| audit.withdrawn(shape)).collect();
         let withdrawn = flags.iter().filter(|flag| flag.is_set()).count();
-        assert!((STANDINGS_MAX / 3..STANDINGS_MAX * 2 / 3).contains(&withdrawn), "{withdrawn} of them, not all at once");
+        assert!(
+            (STANDINGS_MAX / 3..STANDINGS_MAX * 2 / 3).contains(&withdrawn),
+            "{withdrawn} of them, not all at once"
+        );
         for (shape, flag) in others.iter().zip(&flags).filter(|(_, flag)| flag.is_set()).take(100) {
-            assert!(!audit.withdrawn(shape).is_set() && flag.is_set(), "nobody would know of it when there is a verdict");
+            assert!(
+                !audit.withdrawn(shape).is_set() && flag.is_set(),
+                "nobody would know of it when there is a verdict"
+            );
         }
         assert!(audit.withdrawn(&wrong).is_set());
     }

@@ -69,7 +69,8 @@ const RELATION_ROWS: &str = "\
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, the database's owner (a member of
 /// pg_database_owner, of whom no row says so: acl.c, roles_is_member_of), all functions with what uses them,
 /// operators, their classes, casts and collations that are not part of a fresh database, labels of enums, and types named like one that the
-/// engine knows, like an enum, or like a function of one argument, built in or in SQL, a call of which may mean a cast.
+/// engine knows, like an enum, or like a function of one argument in SQL, a call of which may mean a cast. Of built-in functions see
+/// [`namesakes_digest_sql`].
 const COMMON_ROWS: &str = "\
     SELECT hashint8extended(xmin::text::int8, oid::int8) AS h FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'
     UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | grantor::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
@@ -120,11 +121,20 @@ pub fn relations_digest_sql() -> String {
 
 /// SQL for one int8: [`Catalog::digest`].
 pub fn common_digest_sql() -> String {
-    let mut known = called_with_one_argument();
-    known.extend(PgType::ALL.map(PgType::typname));
-    let known: Vec<&str> = known.into_iter().collect();
-    let rows = COMMON_ROWS.replace("KNOWN_TYPES", &known.join(","));
+    let rows = COMMON_ROWS.replace("KNOWN_TYPES", &PgType::ALL.map(PgType::typname).join(","));
     format!("(SELECT coalesce(bit_xor(h), 0) FROM ({rows}) AS rows)")
+}
+
+/// SQL for one int8: the digest of types named like a function of one argument, a call of which may mean a cast to the type
+/// (parse_func.c, func_get_detail: FuncNameAsType). Too dear for every barrier.
+pub fn namesakes_digest_sql() -> String {
+    let names: Vec<&str> = called_with_one_argument().into_iter().collect();
+    format!(
+        "SELECT coalesce(bit_xor(hashint8extended(t.xmin::text::int8, t.oid::int8)), 0)
+           FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
+          WHERE t.oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_' AND typrelid = 0 AND typname = ANY ('{{{}}}'::name[])",
+        names.join(",")
+    )
 }
 
 /// SQL for one int8: the digest of the publication `$2` and its membership of the relations `$1`. A table that was

@@ -257,7 +257,8 @@ pub fn read_probe(reply: &[u8]) -> Option<Probed> {
     let row = Frames::new(reply).find(|frame| frame.tag == b'D')?;
     let json = data_row(row.body).next()??;
     let items: Vec<serde_json::Value> = serde_json::from_slice(json).ok()?;
-    let [role, session_user, version, path, has_temporary, listens, unusual, time, started, values @ ..] = items.as_slice()
+    let [role, session_user, version, path, has_temporary, listens, unusual, time, started, values @ ..] =
+        items.as_slice()
     else {
         return None;
     };

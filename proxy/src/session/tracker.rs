@@ -18,8 +18,8 @@ use crate::session::settings::{Interner, Path, PathKey, Probed, SessionSettings,
 use crate::session::state::{Isolation, RouteSetting, Transaction};
 use crate::session::variables::{
     ASKED, CLIENT_ENCODING, CONFORMING_STRINGS, COUNT, DEFAULT_ISOLATION, KEYED, LISTENS, NAMES, REPORTED, ROLE,
-    SEARCH_PATH, SERVER_VERSION, SESSION_USER, STATEMENT_TIMEOUT, SYNCHRONOUS_COMMIT, TEMPORARY, UNLISTED, UNUSUALLY_SET,
-    is_unusual, timeout_ms,
+    SEARCH_PATH, SERVER_VERSION, SESSION_USER, STATEMENT_TIMEOUT, SYNCHRONOUS_COMMIT, TEMPORARY, UNLISTED,
+    UNUSUALLY_SET, is_unusual, timeout_ms,
 };
 use crate::wire::query::TransactionStatus;
 

@@ -1,11 +1,11 @@
-//! Who may execute PostgreSQL's own functions. There are thousands, so that no barrier looks at them: a REVOKE of EXECUTE from
-//! everybody, and a GRANT, count from the next look on, half a second later at most.
+//! Who may execute PostgreSQL's own functions, and which types have their names. There are thousands, so that no barrier looks at
+//! them: a REVOKE of EXECUTE from everybody, a GRANT, and such a type count from the next look on, half a second later at most.
 
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::replication::catalog::{RESTRICTED, restricted};
+use crate::replication::catalog::{RESTRICTED, namesakes_digest_sql, restricted};
 use crate::replication::supervise::Replication;
 use crate::upstream::UpstreamError;
 
@@ -14,14 +14,24 @@ const LOOK_PAUSE: Duration = Duration::from_millis(400);
 
 impl Replication {
     pub(super) async fn look_at_built_ins(self) {
+        // What the catalog in use was read beside is not known at first: one reload too many where there are any.
+        let mut namesakes = 0;
         loop {
             sleep(LOOK_PAUSE).await;
-            match self.restricts_others().await {
+            let looked = async {
+                let before = std::mem::replace(&mut namesakes, self.namesakes().await?);
+                Ok::<_, UpstreamError>(self.restricts_others().await? || before != namesakes)
+            };
+            match looked.await {
                 Ok(true) => self.request_reload(),
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, "PostgreSQL's own functions were not looked at"),
             }
         }
+    }
+
+    async fn namesakes(&self) -> Result<i64, UpstreamError> {
+        Ok(self.shared.pool.connection().await?.query_one(&namesakes_digest_sql(), &[]).await?.get(0))
     }
 
     /// Whether others are restricted than the catalog in use says.
