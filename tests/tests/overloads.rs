@@ -117,8 +117,8 @@ fn a_type_of_a_functions_name_makes_a_cast_of_a_call() {
             // Found by a look now and then, unless it has a name that barriers know.
             let named = QUERIES.iter().find(|sql| sql.contains(&format!("{name}("))).expect("it is asked for");
             let limit = Instant::now() + Duration::from_secs(30);
-            let rows = |client: &mut RawClient| client.simple(named).expect("answers").rows();
-            while rows(&mut both.through) != rows(&mut both.direct) {
+            let ask = |client: &mut RawClient| client.simple(named).expect("answers");
+            while ask(&mut both.through) != ask(&mut both.direct) {
                 assert!(Instant::now() < limit, "{change} was not noticed");
                 std::thread::sleep(Duration::from_millis(10));
             }
