@@ -121,7 +121,7 @@ SELECT u ~ '\w$' FROM lines ORDER BY id;
 SELECT regexp_replace(t, 'HELLO', 'x', 'gi') FROM lines ORDER BY id;
 -- relay: matches of nothing
 SELECT regexp_replace(t, 'x*', '-', 'g') FROM lines ORDER BY id;
--- relay
+-- relay: an error
 SELECT id, t ~ '[\w-.]+' FROM lines ORDER BY id;
--- relay
+-- relay: an error
 SELECT id FROM lines WHERE t ~ '[[:alpha:]-z]' ORDER BY id;
