@@ -229,6 +229,9 @@ pub struct Catalog {
     pub user_functions: Overloads,
     /// Those that users and extensions have put into pg_catalog itself: what names that schema, as SQL's own forms do, may mean them.
     pub added_functions: Overloads,
+    /// Names of users' functions that may be written as a column of a row that they take (`t.name`: parse_func.c,
+    /// ParseFuncOrColumn), and whose result or effect is not decided by the row alone.
+    pub row_functions: HashSet<Arc<str>>,
     /// Likewise operators, in any schema.
     pub user_operators: Overloads,
     pub restricted: Restricted,
@@ -326,6 +329,7 @@ impl Catalog {
             materialized: _,
             user_functions,
             added_functions,
+            row_functions,
             user_operators,
             restricted,
             hidden_calls,
@@ -350,6 +354,7 @@ impl Catalog {
             && *views == other.views
             && *user_functions == other.user_functions
             && *added_functions == other.added_functions
+            && *row_functions == other.row_functions
             && *user_operators == other.user_operators
             && *restricted == other.restricted
             && *hidden_calls == other.hidden_calls

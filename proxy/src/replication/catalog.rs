@@ -358,7 +358,11 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
                      WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
                        AND extname IN ('btree_gin', 'btree_gist', 'citext', 'cube', 'fuzzystrmatch', 'hstore', 'intarray', 'ltree',
                                        'pg_trgm', 'pgcrypto', 'seg')),
-                pronamespace = 'pg_catalog'::regnamespace AND p.oid >= 16384
+                pronamespace = 'pg_catalog'::regnamespace AND p.oid >= 16384,
+                prokind <> 'p' AND pronargs > 0 AND pronargs - pronargdefaults <= 1 AND EXISTS (
+                    SELECT FROM pg_type y WHERE y.oid = proargtypes[0]
+                       AND (typtype IN ('c', 'p')
+                            OR typtype = 'd' AND EXISTS (SELECT FROM pg_type b WHERE b.oid = y.typbasetype AND b.typtype IN ('c', 'd'))))
            FROM pg_proc p
           WHERE pronamespace <> 'pg_catalog'::regnamespace OR oid >= 16384
              OR (proacl IS NOT NULL
@@ -436,6 +440,11 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     Ok(Catalog {
         user_functions: overloads(&functions),
         added_functions: overloads(functions.iter().filter(|row| row.get(3))),
+        row_functions: functions
+            .iter()
+            .filter(|row| !row.get::<_, bool>(2) && row.get(4))
+            .map(|row| row.get::<_, &str>(0).into())
+            .collect(),
         user_operators: overloads(&operators),
         restricted: restricted(&transaction.query(RESTRICTED, &[]).await?),
         user_types: names(types).collect(),

@@ -197,8 +197,12 @@ fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catal
         K::Query | K::CopyOut | K::DeclareCursor { .. } => false,
         _ => return None,
     };
+    // Behind a name it is one of a row; behind an expression, of any value.
+    let is_call = |(name, is_of_name): &(Cow<'_, str>, bool)| {
+        if *is_of_name { catalog.row_functions.contains(&**name) } else { catalog.user_functions.may_be_column(name) }
+    };
     if classification.kind != K::Ddl
-        && let Some(name) = attributes(tokens).find(|name| catalog.user_functions.may_be_column(name))
+        && let Some((name, _)) = attributes(tokens).find(is_call)
     {
         return Some(format!("calls {name}"));
     }
@@ -213,11 +217,12 @@ fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catal
     found.map(|name| format!("calls functions of {name}"))
 }
 
-/// Names behind a point that are not called like functions.
-fn attributes<'t, 'a>(tokens: &'t [lexer::Token<'a>]) -> impl Iterator<Item = Cow<'a, str>> + 't {
+/// Names behind a point that are not called like functions; whether the point is behind a name.
+fn attributes<'t, 'a>(tokens: &'t [lexer::Token<'a>]) -> impl Iterator<Item = (Cow<'a, str>, bool)> + 't {
     tokens.windows(2).enumerate().filter_map(move |(at, pair)| {
         let is_called = tokens.get(at + 2).is_some_and(|next| next.is_symbol("("));
-        if pair[0].is_symbol(".") && !is_called { pair[1].name() } else { None }
+        let is_of_name = at > 0 && tokens[at - 1].name().is_some();
+        if pair[0].is_symbol(".") && !is_called { Some((pair[1].name()?, is_of_name)) } else { None }
     })
 }
 
@@ -364,7 +369,10 @@ mod tests {
 
     #[test]
     fn a_function_may_be_written_as_a_column() {
-        let catalog = Catalog { user_functions: ["touch".into()].into_iter().collect(), ..Catalog::default() };
+        let names = || ["touch".into()].into_iter();
+        let catalog =
+            Catalog { user_functions: names().collect(), row_functions: names().collect(), ..Catalog::default() };
+        let of_value = Catalog { user_functions: names().collect(), ..Catalog::default() };
         let of = |sql: &str| worst(&judge(sql.as_bytes(), "freshet", true, Some(&catalog)).effects);
         for sql in ["SELECT t.touch FROM t", "SELECT (x).\"touch\" FROM x", "COPY (SELECT t.Touch FROM t) TO STDOUT"] {
             assert_eq!(of(sql), Effect::Opaque, "{sql}");
@@ -372,6 +380,10 @@ mod tests {
         for sql in ["SELECT t.id FROM t", "SELECT touch FROM t", "SELECT t.\"Touch\" FROM t", "SELECT 't.touch'"] {
             assert_eq!(of(sql), Effect::Neutral, "{sql}");
         }
+        // One that takes no row.
+        let of = |sql: &str| worst(&judge(sql.as_bytes(), "freshet", true, Some(&of_value)).effects);
+        assert_eq!(of("SELECT t.touch FROM t"), Effect::Neutral);
+        assert_eq!(of("SELECT (t.a).touch FROM t"), Effect::Opaque);
     }
 
     #[test]
