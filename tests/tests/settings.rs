@@ -345,11 +345,20 @@ fn what_changes_answers_is_asked_for_wherever_it_was_set() {
     cluster.psql(&pair.database, &format!("ALTER DATABASE {} SET enable_indexscan = off", pair.database));
     pair.reads("local");
     connect_anew(&mut pair);
-    for sql in ["SELECT 1", "SET enable_indexscan = on", "RESET enable_indexscan", "RESET ALL"] {
-        pair.run(sql);
-        pair.reads("relay session_setting: enable_indexscan was changed");
-    }
+    // It has no part in what is computed here.
+    pair.reads("local");
+    pair.run("SET enable_indexscan = on");
+    pair.reads("relay session_setting: enable_indexscan was changed");
+    pair.run("RESET enable_indexscan");
+    pair.reads("local");
     cluster.psql(&pair.database, &format!("ALTER DATABASE {} RESET enable_indexscan", pair.database));
+    cluster.psql(&pair.database, &format!("ALTER DATABASE {} SET quote_all_identifiers = on", pair.database));
+    connect_anew(&mut pair);
+    for sql in ["SELECT 1", "SET quote_all_identifiers = off", "RESET quote_all_identifiers", "RESET ALL"] {
+        pair.run(sql);
+        pair.reads("relay session_setting: quote_all_identifiers was changed");
+    }
+    cluster.psql(&pair.database, &format!("ALTER DATABASE {} RESET quote_all_identifiers", pair.database));
     connect_anew(&mut pair);
     pair.reads("local");
     for (set, reset) in [

@@ -756,7 +756,7 @@ impl Binder<'_> {
 
     /// A cast to a type of users' that has the function's name (func_get_detail).
     fn may_be_cast(&self, call: &Call) -> bool {
-        call.arguments.len() == 1 && self.catalog.user_types.contains(call.name.as_str())
+        call.arguments.len() == 1 && self.catalog.user_casts.contains(call.name.as_str())
     }
 
     /// Arguments of `VARIADIC "any"`: as their output functions print them.

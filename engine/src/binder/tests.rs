@@ -235,7 +235,7 @@ fn an_exact_built_in_match_wins_over_user_objects_and_nothing_else_does() {
         assert_eq!(bind_with(sql, &catalog, &[]).is_ok(), is_bound, "{sql}");
     }
     // A domain of the name makes a cast of what is not taken exactly.
-    catalog.user_types = ["abs".into(), "sign".into(), "unnest".into()].into();
+    catalog.user_casts = ["abs".into(), "sign".into(), "unnest".into()].into();
     for (sql, is_bound) in [
         ("SELECT abs(a) FROM edge", true),
         ("SELECT sign(a) FROM edge", false),

@@ -241,6 +241,8 @@ pub struct Catalog {
     pub sql_functions: HashMap<Arc<str>, Vec<FunctionEntry>>,
     /// Names of types defined outside pg_catalog that are those of built-in types or, but for composite types, built-in functions.
     pub user_types: HashSet<Arc<str>>,
+    /// Those and types named like a built-in function: a call of one argument may mean a cast (parse_func.c, FuncNameAsType).
+    pub user_casts: HashSet<Arc<str>>,
     /// Names of which every function in pg_catalog is immutable.
     pub immutable_functions: HashSet<Arc<str>>,
     /// Types of well-known extensions, and arrays of them, whose text hangs on the value alone.
@@ -335,6 +337,7 @@ impl Catalog {
             hidden_calls,
             sql_functions,
             user_types,
+            user_casts,
             immutable_functions,
             plain_types,
             changes_builtin_types,
@@ -360,6 +363,7 @@ impl Catalog {
             && *hidden_calls == other.hidden_calls
             && *sql_functions == other.sql_functions
             && *user_types == other.user_types
+            && *user_casts == other.user_casts
             && *immutable_functions == other.immutable_functions
             && *plain_types == other.plain_types
             && *changes_builtin_types == other.changes_builtin_types

@@ -377,8 +377,9 @@ impl Words<'_> {
     }
 
     fn may_be_called(&self, name: &str) -> bool {
-        BY_SETTINGS.contains(&name)
-            || self.catalog.immutable_functions.contains(name) && !NOT_QUITE_IMMUTABLE.contains(&name)
+        let is_known = BY_SETTINGS.contains(&name)
+            || self.catalog.immutable_functions.contains(name) && !NOT_QUITE_IMMUTABLE.contains(&name);
+        is_known && !self.catalog.user_casts.contains(name)
     }
 
     /// Everything that the name could be of relations.

@@ -15,6 +15,8 @@ use tokio::time::{Instant, Sleep};
 
 /// Connections at a time; one more waits in the socket's queue.
 pub(super) const CONNECTIONS_MAX: usize = 64;
+/// Until the first bytes.
+const FIRST_SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Between two reads. Whoever asks once a minute may keep its connection.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
 
@@ -37,7 +39,7 @@ impl Listener for Door {
         // The semaphore is never closed.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, peer) = Listener::accept(&mut self.listener).await;
-        (Visit { stream, silence: Box::pin(tokio::time::sleep(SILENCE_MAX)), _place: place }, peer)
+        (Visit { stream, silence: Box::pin(tokio::time::sleep(FIRST_SILENCE_MAX)), _place: place }, peer)
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {

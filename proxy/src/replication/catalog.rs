@@ -359,10 +359,10 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
                        AND extname IN ('btree_gin', 'btree_gist', 'citext', 'cube', 'fuzzystrmatch', 'hstore', 'intarray', 'ltree',
                                        'pg_trgm', 'pgcrypto', 'seg')),
                 pronamespace = 'pg_catalog'::regnamespace AND p.oid >= 16384,
-                prokind <> 'p' AND pronargs > 0 AND pronargs - pronargdefaults <= 1 AND EXISTS (
+                prokind <> 'p' AND pronargs > 0 AND pronargs - pronargdefaults <= 1 AND (provariadic <> 0 OR EXISTS (
                     SELECT FROM pg_type y WHERE y.oid = proargtypes[0]
                        AND (typtype IN ('c', 'p')
-                            OR typtype = 'd' AND EXISTS (SELECT FROM pg_type b WHERE b.oid = y.typbasetype AND b.typtype IN ('c', 'd'))))
+                            OR typtype = 'd' AND EXISTS (SELECT FROM pg_type b WHERE b.oid = y.typbasetype AND b.typtype IN ('c', 'd')))))
            FROM pg_proc p
           WHERE pronamespace <> 'pg_catalog'::regnamespace OR oid >= 16384
              OR (proacl IS NOT NULL
@@ -378,7 +378,8 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     let (functions, operators) = (transaction.query(&functions, &[]).await?, transaction.query(&operators, &[]).await?);
     let types = transaction
         .query(
-            "SELECT DISTINCT typname FROM pg_type t
+            "SELECT DISTINCT typname, typname IN (SELECT typname FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace)
+               FROM pg_type t
               WHERE typnamespace <> 'pg_catalog'::regnamespace AND (
                     typname IN (SELECT typname FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace)
                     OR typrelid = 0 AND EXISTS (SELECT FROM pg_proc WHERE proname = t.typname
@@ -447,7 +448,8 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
             .collect(),
         user_operators: overloads(&operators),
         restricted: restricted(&transaction.query(RESTRICTED, &[]).await?),
-        user_types: names(types).collect(),
+        user_types: types.iter().filter(|row| row.get(1)).map(|row| row.get::<_, &str>(0).into()).collect(),
+        user_casts: names(types).collect(),
         immutable_functions: names(immutable).collect(),
         plain_types: plain.iter().map(|row| row.get::<_, Oid>(0)).collect(),
         changes_builtin_types: changes.get(0),

@@ -154,6 +154,8 @@ struct Shared {
     restart: Notify,
     /// When the stream was last made to look where upstream's address leads.
     looked: Mutex<Option<Instant>>,
+    /// A session is at another server than the stream.
+    elsewhere: Notify,
     /// In mode `standby`.
     standby: Option<Standby>,
     /// Transactions that said by the event trigger that they change the catalog, until a barrier has shown them; and how many
@@ -237,6 +239,7 @@ impl Replication {
                 named: Notify::new(),
                 restart: Notify::new(),
                 looked: Mutex::default(),
+                elsewhere: Notify::new(),
                 copiers: Handle::current(),
                 standby: options.standby.clone().map(Standby::new),
                 announced: Mutex::default(),
@@ -366,6 +369,7 @@ impl Replication {
         tasks.spawn(self.clone().unpublish_strays());
         tasks.spawn(self.clone().look_on_demand());
         tasks.spawn(self.clone().look_at_built_ins());
+        tasks.spawn(self.clone().look_where_the_address_leads());
         tasks.spawn(self.clone().watch_standby(walsender.process_id()));
         let ended = tokio::select! {
             error = walsender.stream(self, &shared.ping, shared.options.transaction_bytes_max) => error.into(),

@@ -81,7 +81,7 @@ pub enum Reprinted {
 }
 
 /// The settings that [`Reprinted::SomeTypes`] depend on.
-const PRINTING: [&str; 6] =
+pub const PRINTING: [&str; 6] =
     ["TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "lc_monetary"];
 
 impl Change {

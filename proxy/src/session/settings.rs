@@ -37,7 +37,7 @@ use freshet_engine::types::{ByteaOutput, DateOrder, DateStyle, FormatSettings, I
 use parking_lot::Mutex;
 
 use crate::session::state::Isolation;
-use crate::session::variables::{ASKED, KEYED, NAMES, READ_BY, UNUSUAL};
+use crate::session::variables::{ASKED, KEYED, NAMES, READ_BY, UNUSUAL, chooses_rows};
 use crate::wire::extended::{SYNC, Target, write_bind, write_close, write_execute, write_parse};
 use crate::wire::frame::Frames;
 use crate::wire::query::data_row;
@@ -233,7 +233,11 @@ fn settings_query() -> String {
     // One by one: pg_settings would make rows of all that there are. NULL or empty where upstream does not know it.
     let unusual = UNUSUAL.map(|(name, usual)| {
         let value = format!("pg_catalog.current_setting('{name}', true)");
-        format!("CASE WHEN {value} OPERATOR(pg_catalog.<>) ALL (ARRAY['', '{usual}']) THEN '{name}' END")
+        let told = match chooses_rows(name) {
+            true => format!("'{name}=' OPERATOR(pg_catalog.||) {value}"),
+            false => format!("'{name}'"),
+        };
+        format!("CASE WHEN {value} OPERATOR(pg_catalog.<>) ALL (ARRAY['', '{usual}']) THEN {told} END")
     });
     // To ask for the schemas of a path that begins with pg_temp would create it, which shows: PREPARE TRANSACTION no
     // longer fails in the transaction that would else have done so. Such a path counts as having temporary objects.
@@ -325,8 +329,9 @@ fn reproduce(values: &SettingsValues) -> Result<FormatSettings, String> {
     if values.has_temporary_objects {
         return Err(TEMPORARY_TABLES.to_string());
     }
-    if !values.unlisted.is_empty() {
-        return Err(format!("{} was changed", values.unlisted));
+    // What comes with its value is of no matter here: it is part of the key, for replies of upstream's own.
+    if let Some(unlisted) = values.unlisted.split(", ").find(|one| !one.is_empty() && !one.contains('=')) {
+        return Err(format!("{unlisted} was changed"));
     }
     let (style, order) = value("DateStyle").split_once(", ").ok_or_else(|| refuse("DateStyle"))?;
     Ok(FormatSettings {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use freshet_config::FreshnessMode;
 
 use crate::freshness::pins::Choice;
-use crate::session::change::{Change, Name, NewValue, UNREAD};
+use crate::session::change::{Change, Name, NewValue, PRINTING, UNREAD};
 use crate::session::settings::{Interner, Path, PathKey, Probed, SessionSettings, SettingsValues};
 use crate::session::state::{Isolation, RouteSetting, Transaction};
 use crate::session::variables::{
@@ -385,6 +385,12 @@ impl Tracker {
             }
             Some(_) | None => Transaction::default(),
         }
+    }
+
+    /// The values by which results are printed; None: one is not known.
+    pub fn printed_by(&self) -> Option<Vec<Arc<str>>> {
+        let prints = |slot: &usize| *slot == CLIENT_ENCODING || PRINTING.contains(&NAMES[*slot]);
+        (0..ASKED).filter(prints).map(|slot| self.value(slot)).collect()
     }
 
     /// The session listens for notifications, as far as is known.

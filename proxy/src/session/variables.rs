@@ -214,8 +214,9 @@ pub fn is_unusual(name: &str) -> bool {
     UNUSUAL.iter().any(|(known, _)| *known == name)
 }
 
-/// Settings by which an approximate index (pgvector's) gives other rows, or is not used.
-fn chooses_rows(name: &str) -> bool {
+/// Settings by which an approximate index (pgvector's) gives other rows, or is not used. No operator that has such an index is
+/// computed here.
+pub fn chooses_rows(name: &str) -> bool {
     ["hnsw.", "ivfflat."].iter().any(|prefix| name.starts_with(prefix)) || name == "enable_indexscan"
 }
 

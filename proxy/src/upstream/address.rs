@@ -119,10 +119,11 @@ fn is_one_server(parsed: &tokio_postgres::Config) -> Result<(), UpstreamError> {
     if places.into_iter().any(|count| count > 1) {
         return Err(UpstreamError::Address("upstream is one server: give one host and one port".into()));
     }
-    if parsed.get_target_session_attrs() != TargetSessionAttrs::Any
-        || parsed.get_load_balance_hosts() != LoadBalanceHosts::Disable
-    {
-        let what = "upstream is one server: target_session_attrs and load_balance_hosts have nothing to choose from";
+    // What a primary is asked for may stand there: with one server it chooses nothing.
+    let wants_primary =
+        matches!(parsed.get_target_session_attrs(), TargetSessionAttrs::Any | TargetSessionAttrs::ReadWrite);
+    if !wants_primary || parsed.get_load_balance_hosts() != LoadBalanceHosts::Disable {
+        let what = "upstream is one server, a primary: target_session_attrs and load_balance_hosts have nothing to choose from";
         return Err(UpstreamError::Address(what.into()));
     }
     Ok(())
@@ -194,13 +195,17 @@ mod tests {
             ("a/d?host=/run/postgresql", "one host"),
             ("a/d?port=6000", "one port"),
             ("a/d?hostaddr=10.0.0.1,10.0.0.2", "one host"),
-            ("a/d?target_session_attrs=read-write", "target_session_attrs"),
+            ("a/d?target_session_attrs=read-only", "target_session_attrs"),
             ("a/d?load_balance_hosts=random", "load_balance_hosts"),
         ] {
             let error = UpstreamAddress::parse(&format!("postgres://u@{rest}")).expect_err(rest).to_string();
             assert!(error.contains(word), "{rest}: {error}");
         }
         assert!(UpstreamAddress::parse("postgres://u@a/d?target_session_attrs=any&load_balance_hosts=disable").is_ok());
+        assert!(
+            UpstreamAddress::parse("postgres://u@a/d?target_session_attrs=read-write").is_ok(),
+            "one is enough for that"
+        );
     }
 
     #[test]

@@ -20,12 +20,13 @@ use crate::replication::applied::Attention;
 use crate::replication::catalog::LoadedCatalog;
 use crate::replication::standby::Standby;
 use crate::replication::status::{Running, StreamState};
+use crate::replication::stream;
 use crate::replication::supervise::{Entry, Replication, Wanted};
 use crate::replication::written::{Touched, WrittenTable};
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::service::ServicePool;
 
-/// The stream looks for another server no more often than this: where an address leads now here, now there, it would never run.
+/// Where upstream's address leads is looked at no more often than this, for sessions that are at another server than the stream.
 const LOOK_PAUSE: Duration = Duration::from_secs(10);
 
 impl Replication {
@@ -106,25 +107,43 @@ impl Replication {
     }
 
     /// Whether a session's line, to a server that was started then, ends where the stream does: while an old server lives, its
-    /// address may be given to another, and new lines get there. Who is at a later one makes the stream look where it gets to now.
+    /// address may be given to another, and new lines get there. Who is elsewhere has it looked at where the address leads now.
     pub fn is_at_server(&self, started_at: i64) -> bool {
         let stream = self.shared.stream.load();
         // Without a stream nothing is answered.
         let StreamState::Running(running) = &**stream else { return true };
-        if running.server.started_at < started_at {
+        let is_there = running.server.started_at == started_at;
+        if !is_there {
             self.look_elsewhere();
         }
-        running.server.started_at == started_at
+        is_there
     }
 
+    /// A name may have several addresses: that one session is elsewhere does not say that the stream would get there.
     fn look_elsewhere(&self) {
         let mut looked = self.shared.looked.lock();
         if looked.is_some_and(|at| at.elapsed() < LOOK_PAUSE) {
             return;
         }
         *looked = Some(Instant::now());
-        tracing::warn!("sessions get to another server than the stream, which starts over");
-        self.request_restart();
+        self.shared.elsewhere.notify_one();
+    }
+
+    pub(super) async fn look_where_the_address_leads(self) {
+        loop {
+            self.shared.elsewhere.notified().await;
+            let StreamState::Running(running) = &**self.shared.stream.load() else { continue };
+            match stream::server_started_at(&self.shared.options.address).await {
+                Ok(started_at) if started_at != running.server.started_at => {
+                    tracing::warn!(
+                        "upstream's address leads to another server than the stream's, which starts over there"
+                    );
+                    self.request_restart();
+                }
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "upstream's address was not looked at"),
+            }
+        }
     }
 
     /// The tables that are followed, mirrored and tracked ones, ascending.

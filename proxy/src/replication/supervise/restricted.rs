@@ -19,8 +19,11 @@ impl Replication {
         loop {
             sleep(LOOK_PAUSE).await;
             let looked = async {
-                let before = std::mem::replace(&mut namesakes, self.namesakes().await?);
-                Ok::<_, UpstreamError>(self.restricts_others().await? || before != namesakes)
+                let restricts_others = self.restricts_others().await?;
+                // Noted once nothing can fail any more.
+                let now = self.namesakes().await?;
+                let before = std::mem::replace(&mut namesakes, now);
+                Ok::<_, UpstreamError>(restricts_others || before != now)
             };
             match looked.await {
                 Ok(true) => self.request_reload(),

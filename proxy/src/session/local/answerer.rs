@@ -183,7 +183,10 @@ impl Answerer for LocalAnswerer {
     }
 
     fn note_not_awaited(&mut self) {
-        self.local.freshness.note_not_awaited();
+        // A session elsewhere is not asked how its commits wait.
+        if self.is_mirrored_database {
+            self.local.freshness.note_not_awaited();
+        }
     }
 
     fn relayed(&mut self, _unit: &Relayed) {

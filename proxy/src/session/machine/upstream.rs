@@ -3,7 +3,7 @@
 use ahash::HashSet;
 
 use crate::session::answer::Relayed;
-use crate::session::change::Change;
+use crate::session::change::{Change, Reprinted};
 use crate::session::effect::{Effect, Written, worst};
 use crate::session::machine::{
     CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
@@ -387,6 +387,8 @@ impl Machine {
 
     /// A change is in force; portals and cursors follow transactions and savepoints (PostgreSQL: portalmem.c).
     pub(super) fn apply_change(&mut self, change: &Change) {
+        let reprinted = change.reprints();
+        let printed_by = (reprinted != Reprinted::Nothing).then(|| self.tracker.printed_by()).flatten();
         self.tracker.apply(change);
         let depth = self.tracker.savepoints();
         match change {
@@ -410,9 +412,11 @@ impl Machine {
                     *savepoints = depth.min(*savepoints);
                 }
             }
+            // A SET to what is in force already.
+            _ if printed_by.is_some() && printed_by == self.tracker.printed_by() => {}
             _ => {
-                self.portals.note_reprinted(change.reprints(), depth);
-                self.cursors.note_reprinted(change.reprints(), depth);
+                self.portals.note_reprinted(reprinted, depth);
+                self.cursors.note_reprinted(reprinted, depth);
             }
         }
     }
