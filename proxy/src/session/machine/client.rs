@@ -486,7 +486,7 @@ impl Machine {
                 self.drops_statements = is_whole && query(body).is_some_and(drops_all_statements);
                 // Only a statement takes the unnamed portal's place.
                 if !effects.is_empty() {
-                    self.replace_unnamed_portal();
+                    drop(self.replace_unnamed_portal());
                 }
                 self.expect_with(ExpectedKind::Query(effect), due, undo);
             }
@@ -534,7 +534,7 @@ impl Machine {
                         undo = self.forget_statement(name).map(|named| Undo::Named(name.into(), named));
                         self.forget_virtual(name);
                     }
-                    Some(Target::Portal(b"")) => self.replace_unnamed_portal(),
+                    Some(Target::Portal(b"")) => undo = self.replace_unnamed_portal(),
                     Some(Target::Portal(name)) => self.portals.remove(name),
                     // Malformed: upstream refuses it.
                     None if is_whole => return self.expect(ExpectedKind::Bind),
@@ -661,8 +661,10 @@ impl Machine {
         let reprinted = self.reprinted_by_bind(body);
         self.restore_portals(|_, portal| portal.is_reprinted_whole(reprinted), false);
         self.note_portal(portal, bind, known.as_deref());
+        let mut undo = None;
         if portal.is_empty() || !is_whole {
-            self.replace_unnamed_portal();
+            // A Bind that fails leaves the portal before it.
+            undo = self.replace_unnamed_portal();
         } else if self.portals.contains(portal) {
             self.occupy_portal(portal);
         }
@@ -672,7 +674,7 @@ impl Machine {
         let sql = known.as_ref().map_or(&b""[..], |statement| &statement.sql);
         self.apply_effect(effect, sql, false);
         self.unit_effect = worst(&[self.unit_effect, effect]);
-        self.expect(ExpectedKind::Bind);
+        self.expect_with(ExpectedKind::Bind, None, undo);
     }
 
     /// Upstream may analyse the statement again, and by the settings of now.
@@ -779,9 +781,11 @@ impl Machine {
     }
 
     /// Upstream has, or will have, the unnamed portal that counts.
-    fn replace_unnamed_portal(&mut self) {
-        self.portals.remove(b"");
-        self.unnamed_portal = UnnamedPortal::Upstream;
+    fn replace_unnamed_portal(&mut self) -> Option<Undo> {
+        let portal = self.portals.take(b"");
+        let before = std::mem::replace(&mut self.unnamed_portal, UnnamedPortal::Upstream);
+        let is_of_block = self.state.status == TransactionStatus::InTransaction;
+        (is_of_block && !matches!(before, UnnamedPortal::Upstream)).then(|| Undo::Portal(Box::new((before, portal))))
     }
 
     pub(super) fn forget_statement(&mut self, name: &[u8]) -> Option<Named> {

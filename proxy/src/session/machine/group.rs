@@ -685,6 +685,11 @@ impl Machine {
                 let Some(execute) = Execute::view(body) else { return false };
                 if self.portals.is_spent(execute.portal) {
                     // Upstream does not have it; to run it again would be an error there, too.
+                    if execute.portal.is_empty() {
+                        // It may have one that was bound before.
+                        self.portals.remove(b"");
+                        self.unnamed_portal = UnnamedPortal::Destroyed;
+                    }
                     return false;
                 }
                 if self.portals.is_outdated(execute.portal) {

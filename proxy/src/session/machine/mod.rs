@@ -34,7 +34,7 @@ use crate::session::buffer::OutBuffer;
 use crate::session::change::Change;
 use crate::session::effect::{Effect, Judged, Written};
 use crate::session::machine::cursor::Cursors;
-use crate::session::machine::portal::Portals;
+use crate::session::machine::portal::{Portal, Portals};
 use crate::session::settings::{Probed, Question};
 use crate::session::state::SessionState;
 use crate::session::tracker::Tracker;
@@ -141,6 +141,8 @@ struct Expected {
 enum Undo {
     Unnamed(Unnamed),
     Named(Box<[u8]>, Named),
+    /// Of an open block: the unnamed portal's place, and what lived here in it.
+    Portal(Box<(UnnamedPortal, Option<Portal>)>),
 }
 
 /// What statements change once they are acknowledged, in their order; None: nothing.

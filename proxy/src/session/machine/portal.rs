@@ -295,9 +295,19 @@ impl Portals {
     }
 
     pub(super) fn remove(&mut self, name: &[u8]) {
-        if let Some(portal) = self.by_name.remove(name) {
-            self.bytes -= portal.bytes;
-        }
+        drop(self.take(name));
+    }
+
+    pub(super) fn take(&mut self, name: &[u8]) -> Option<Portal> {
+        let portal = self.by_name.remove(name)?;
+        self.bytes -= portal.bytes;
+        Some(portal)
+    }
+
+    /// As it was when it was taken.
+    pub(super) fn put_back(&mut self, name: &[u8], portal: Portal) {
+        let depth = portal.depth;
+        self.insert(name, portal, depth);
     }
 
     /// One of the named portals that upstream can have instead is wanted there.

@@ -494,7 +494,7 @@ impl Machine {
                     let later = behind.unnamed.and_then(|at| self.expected.get_mut(at));
                     match later.and_then(|later| later.undo.as_mut()) {
                         Some(Undo::Unnamed(before)) => *before = unnamed,
-                        Some(Undo::Named(..)) | None => self.unnamed = unnamed,
+                        Some(Undo::Named(..) | Undo::Portal(_)) | None => self.unnamed = unnamed,
                     }
                 }
                 // One more of that name, sent behind, will be refused; what else was may drop it.
@@ -502,7 +502,15 @@ impl Machine {
                     self.has_unknown_statements = true;
                 }
                 Some(Undo::Named(name, named)) => self.remember_statement(name, named),
-                None => {}
+                // What was sent behind may have replaced it.
+                Some(Undo::Portal(before)) if !behind.has_more => {
+                    let (place, portal) = *before;
+                    self.unnamed_portal = place;
+                    if let Some(portal) = portal {
+                        self.portals.put_back(b"", portal);
+                    }
+                }
+                Some(Undo::Portal(_)) | None => {}
             }
         }
     }
@@ -510,7 +518,7 @@ impl Machine {
     /// Tells what was sent behind the Sync that these messages were not done: what it does is uncertain where one of them is undone,
     /// and a Close of a statement that was not made, should it be skipped, does not bring that back.
     fn tell_behind(&mut self, skipped: &[Expected]) -> Behind {
-        let has_undo = skipped.iter().any(|entry| entry.undo.is_some());
+        let has_undo = skipped.iter().any(|entry| matches!(entry.undo, Some(Undo::Unnamed(_) | Undo::Named(..))));
         let names = skipped.iter().filter_map(|entry| match &entry.kind {
             ExpectedKind::Parse(Some(name)) if !name.is_empty() => Some(&**name),
             _ => None,
