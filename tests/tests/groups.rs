@@ -134,6 +134,11 @@ fn a_fetch_loop_that_writes_sees_what_was_there_at_bind() {
     let mut pair = Pair::start();
     let open = [parse("", ORDERED), bind("C_1", "", &[], 0), describe('P', "C_1"), execute("C_1", 2), sync()];
     pair.agree("a portal", &[burst(7, &open)]);
+    // The portal lives here, not upstream.
+    let before = pair.relayed();
+    play(&mut pair.freshet, &[burst(2, &[query("BEGIN")]), burst(7, &open)]);
+    assert_eq!(pair.relayed(), before, "a portal of this side");
+    pair.freshet.query("ROLLBACK");
     let script = [
         burst(2, &[query("BEGIN")]),
         burst(7, &open),
