@@ -13,7 +13,7 @@ mod restricted;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -154,6 +154,8 @@ struct Shared {
     restart: Notify,
     /// When the stream was last made to look where upstream's address leads.
     looked: Mutex<Option<Instant>>,
+    /// Of the stream's server ([`stream::ServerIdentity::started_at`]), for who asks at every statement; 0: none runs.
+    started_at: AtomicI64,
     /// A session is at another server than the stream.
     elsewhere: Notify,
     /// In mode `standby`.
@@ -239,6 +241,7 @@ impl Replication {
                 named: Notify::new(),
                 restart: Notify::new(),
                 looked: Mutex::default(),
+                started_at: AtomicI64::new(0),
                 elsewhere: Notify::new(),
                 copiers: Handle::current(),
                 standby: options.standby.clone().map(Standby::new),
@@ -439,6 +442,7 @@ impl Replication {
             freeing.end().await;
         }
         tracing::info!(database = %facts.database, publication = %publication.name, "the mirror's stream runs");
+        shared.started_at.store(server.started_at, Ordering::Relaxed);
         shared.stream.store(Arc::new(StreamState::Running(Arc::new(Running { epoch, server, publication }))));
         Ok(walsender)
     }
@@ -460,6 +464,7 @@ impl Replication {
         if let Some(standby) = &shared.standby {
             standby.downgrade("the stream does not run".into());
         }
+        shared.started_at.store(0, Ordering::Relaxed);
         shared.stream.store(Arc::new(match ended {
             Ended::RelayOnly(why) => StreamState::RelayOnly(why.clone()),
             Ended::Lost(why) => StreamState::Down(why.clone()),

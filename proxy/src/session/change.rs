@@ -80,39 +80,24 @@ pub enum Reprinted {
     All,
 }
 
-/// The settings that [`Reprinted::SomeTypes`] depend on.
-pub const PRINTING: [&str; 6] =
-    ["TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "lc_monetary"];
+/// What values are printed by this setting.
+pub fn printed_by(slot: usize) -> Reprinted {
+    const SOME: [&str; 6] =
+        ["TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "lc_monetary"];
+    match NAMES.get(slot) {
+        _ if slot == CLIENT_ENCODING => Reprinted::All,
+        Some(name) if SOME.contains(name) => Reprinted::SomeTypes,
+        _ => Reprinted::Nothing,
+    }
+}
 
 impl Change {
     /// What runs anything unknown hardly changes how values are printed; it is taken not to.
     pub fn reprints(&self) -> Reprinted {
         match self {
             Self::ResetAll => Reprinted::All,
-            Self::Set { slot, .. } if *slot == CLIENT_ENCODING => Reprinted::All,
-            Self::Set { slot, .. } if NAMES.get(*slot).is_some_and(|name| PRINTING.contains(name)) => {
-                Reprinted::SomeTypes
-            }
-            Self::Set { .. }
-            | Self::Begin(_)
-            | Self::Commit { .. }
-            | Self::Rollback { .. }
-            | Self::RollbackTo(_)
-            | Self::Savepoint(_)
-            | Self::Release(_)
-            | Self::Isolation(_)
-            | Self::SetUnlisted { .. }
-            | Self::SetOwn { .. }
-            | Self::DiscardAll
-            | Self::DiscardTemporary
-            | Self::SessionAuthorization
-            | Self::Temporary
-            | Self::Listen
-            | Self::Unlisten
-            | Self::UnlistenAll
-            | Self::Call(_)
-            | Self::Opaque(_)
-            | Self::Unread => Reprinted::Nothing,
+            Self::Set { slot, .. } => printed_by(*slot),
+            _ => Reprinted::Nothing,
         }
     }
 

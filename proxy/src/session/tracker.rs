@@ -13,7 +13,7 @@ use std::time::Duration;
 use freshet_config::FreshnessMode;
 
 use crate::freshness::pins::Choice;
-use crate::session::change::{Change, Name, NewValue, PRINTING, UNREAD};
+use crate::session::change::{self, Change, Name, NewValue, Reprinted, UNREAD};
 use crate::session::settings::{Interner, Path, PathKey, Probed, SessionSettings, SettingsValues};
 use crate::session::state::{Isolation, RouteSetting, Transaction};
 use crate::session::variables::{
@@ -389,7 +389,7 @@ impl Tracker {
 
     /// The values by which results are printed; None: one is not known.
     pub fn printed_by(&self) -> Option<Vec<Arc<str>>> {
-        let prints = |slot: &usize| *slot == CLIENT_ENCODING || PRINTING.contains(&NAMES[*slot]);
+        let prints = |slot: &usize| change::printed_by(*slot) != Reprinted::Nothing;
         (0..ASKED).filter(prints).map(|slot| self.value(slot)).collect()
     }
 

@@ -109,10 +109,9 @@ impl Replication {
     /// Whether a session's line, to a server that was started then, ends where the stream does: while an old server lives, its
     /// address may be given to another, and new lines get there. Who is elsewhere has it looked at where the address leads now.
     pub fn is_at_server(&self, started_at: i64) -> bool {
-        let stream = self.shared.stream.load();
+        let streams = self.shared.started_at.load(Ordering::Relaxed);
         // Without a stream nothing is answered.
-        let StreamState::Running(running) = &**stream else { return true };
-        let is_there = running.server.started_at == started_at;
+        let is_there = streams == started_at || streams == 0;
         if !is_there {
             self.look_elsewhere();
         }

@@ -16,16 +16,10 @@ impl Replication {
     pub(super) async fn look_at_built_ins(self) {
         // What the catalog in use was read beside is not known at first: one reload too many where there are any.
         let mut namesakes = 0;
+        let digest = namesakes_digest_sql();
         loop {
             sleep(LOOK_PAUSE).await;
-            let looked = async {
-                let restricts_others = self.restricts_others().await?;
-                // Noted once nothing can fail any more.
-                let now = self.namesakes().await?;
-                let before = std::mem::replace(&mut namesakes, now);
-                Ok::<_, UpstreamError>(restricts_others || before != now)
-            };
-            match looked.await {
+            match self.look_once(&digest, &mut namesakes).await {
                 Ok(true) => self.request_reload(),
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, "PostgreSQL's own functions were not looked at"),
@@ -33,13 +27,13 @@ impl Replication {
         }
     }
 
-    async fn namesakes(&self) -> Result<i64, UpstreamError> {
-        Ok(self.shared.pool.connection().await?.query_one(&namesakes_digest_sql(), &[]).await?.get(0))
-    }
-
-    /// Whether others are restricted than the catalog in use says.
-    async fn restricts_others(&self) -> Result<bool, UpstreamError> {
-        let rows = self.shared.pool.connection().await?.query(RESTRICTED, &[]).await?;
-        Ok(restricted(&rows) != self.loaded().catalog.restricted)
+    /// Whether others are restricted than the catalog in use says, or there are other namesakes than at the last look.
+    async fn look_once(&self, digest: &str, namesakes: &mut i64) -> Result<bool, UpstreamError> {
+        let client = self.shared.pool.connection().await?;
+        let rows = client.query(&client.prepare_cached(RESTRICTED).await?, &[]).await?;
+        // Noted once nothing can fail any more.
+        let now = client.query_one(&client.prepare_cached(digest).await?, &[]).await?.get(0);
+        let before = std::mem::replace(namesakes, now);
+        Ok(before != now || restricted(&rows) != self.loaded().catalog.restricted)
     }
 }

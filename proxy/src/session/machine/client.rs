@@ -460,92 +460,103 @@ impl Machine {
         }
         self.state.transaction.has_relayed = true;
         match tag {
-            b'Q' => {
-                self.mind_cursors(body);
-                let judged = if is_whole { query(body).map(|sql| self.judge(sql)) } else { None };
-                let Judged { effects, changes, written } = judged.unwrap_or_else(Judged::unread);
-                self.written.add(&written);
-                let sql = if is_whole { query(body).unwrap_or_default() } else { b"" };
-                effects.iter().for_each(|effect| self.apply_effect(*effect, sql, true));
-                // Extended messages without a Sync are of the same transaction: it ends them, too.
-                let effect = worst(&[worst(&effects), self.unit_effect]);
-                let (text, own) = (query(body).unwrap_or(body), worst(&effects));
-                let reprinted = self.reprinted(&changes, None);
-                self.reprint_cursors(reprinted);
-                let is_wanted = |name: &[u8], portal: &Portal| {
-                    portal.is_meant(name, text, own) || portal.is_reprinted_whole(reprinted)
-                };
-                self.restore_portals(is_wanted, true);
-                let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
-                self.unit_effect = Effect::Neutral;
-                self.is_unsynced = false;
-                self.close_group();
-                // Malformed, it is refused before it has any effect.
-                let undo = (!is_whole || query(body).is_some())
-                    .then(|| Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
-                self.drops_statements = is_whole && query(body).is_some_and(drops_all_statements);
-                // Only a statement takes the unnamed portal's place.
-                if !effects.is_empty() {
-                    drop(self.replace_unnamed_portal());
-                }
-                self.expect_with(ExpectedKind::Query(effect), due, undo);
-            }
+            b'Q' => self.note_query(body, is_whole),
             b'F' => {
                 let due = [Box::new([Change::Opaque("a function call".into())]) as Box<[Change]>];
                 self.expect_with(ExpectedKind::Query(Effect::Opaque), Some(Box::new(due.into())), None);
             }
             b'P' => self.note_parse(body, is_whole),
             b'B' => self.note_bind(body, is_whole),
-            b'D' => {
-                self.is_unsynced = true;
-                match Target::view(body) {
-                    Some(Target::Statement(b"")) => self.restore_unnamed_statement(),
-                    Some(Target::Portal(b"")) => self.restore_unnamed_portal(),
-                    Some(Target::Statement(name)) => self.restore_statement(name),
-                    Some(Target::Portal(_)) | None => {}
-                }
-                if let Some(Target::Statement(name)) = Target::view(body) {
-                    self.note_analysis(name);
-                }
-                self.expect(ExpectedKind::Describe);
-            }
-            b'E' => {
-                self.is_unsynced = true;
-                let portal = body.split(|byte| *byte == 0).next().unwrap_or_default();
-                if Execute::view(body).is_some_and(|execute| execute.portal.is_empty()) {
-                    self.restore_unnamed_portal();
-                }
-                let changes = match is_too_long(portal) {
-                    true => Some(Box::new([Change::Unread]) as Box<[Change]>),
-                    false => self.portal_changes.get(portal).cloned(),
-                };
-                self.expect_with(ExpectedKind::Execute, changes.map(|changes| Box::new([changes].into())), None);
-            }
-            b'C' => {
-                self.is_unsynced = true;
-                let mut undo = None;
-                match Target::view(body) {
-                    Some(Target::Statement(b"")) => {
-                        undo = Some(Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
-                    }
-                    Some(Target::Statement(name)) => {
-                        self.has_unknown_statements |= is_too_long(name);
-                        let name = compared(name);
-                        undo = self.forget_statement(name).map(|named| Undo::Named(name.into(), named));
-                        self.forget_virtual(name);
-                    }
-                    Some(Target::Portal(b"")) => undo = self.replace_unnamed_portal(),
-                    Some(Target::Portal(name)) => self.portals.remove(name),
-                    // Malformed: upstream refuses it.
-                    None if is_whole => return self.expect(ExpectedKind::Bind),
-                    None => {}
-                }
-                self.expect_with(ExpectedKind::Close, None, undo);
-            }
+            b'D' => self.note_describe(body),
+            b'E' => self.note_execute(body),
+            b'C' => self.note_close(body, is_whole),
             // Flush asks for what is owed anyway, but leaves the transaction open.
             b'H' | b'd' | b'X' => {}
             _ => self.lose("unknown message from the client"),
         }
+    }
+
+    fn note_query(&mut self, body: &[u8], is_whole: bool) {
+        self.mind_cursors(body);
+        let text = query(body);
+        let sql = text.filter(|_| is_whole);
+        let Judged { effects, changes, written } = sql.map_or_else(Judged::unread, |sql| self.judge(sql));
+        self.written.add(&written);
+        effects.iter().for_each(|effect| self.apply_effect(*effect, sql.unwrap_or_default(), true));
+        let own = worst(&effects);
+        // Extended messages without a Sync are of the same transaction: it ends them, too.
+        let effect = worst(&[own, self.unit_effect]);
+        let reprinted = self.reprinted(&changes, None);
+        self.reprint_cursors(reprinted);
+        let is_wanted = |name: &[u8], portal: &Portal| {
+            portal.is_meant(name, text.unwrap_or(body), own) || portal.is_reprinted_whole(reprinted)
+        };
+        self.restore_portals(is_wanted, true);
+        let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
+        self.unit_effect = Effect::Neutral;
+        self.is_unsynced = false;
+        self.close_group();
+        // Malformed, it is refused before it has any effect.
+        let undo = (!is_whole || text.is_some())
+            .then(|| Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
+        self.drops_statements = sql.is_some_and(drops_all_statements);
+        // Only a statement takes the unnamed portal's place.
+        if !effects.is_empty() {
+            drop(self.replace_unnamed_portal());
+        }
+        self.expect_with(ExpectedKind::Query(effect), due, undo);
+    }
+
+    fn note_describe(&mut self, body: &[u8]) {
+        self.is_unsynced = true;
+        match Target::view(body) {
+            Some(Target::Statement(name)) => {
+                if name.is_empty() {
+                    self.restore_unnamed_statement();
+                } else {
+                    self.restore_statement(name);
+                }
+                self.note_analysis(name);
+            }
+            Some(Target::Portal(b"")) => self.restore_unnamed_portal(),
+            Some(Target::Portal(_)) | None => {}
+        }
+        self.expect(ExpectedKind::Describe);
+    }
+
+    fn note_execute(&mut self, body: &[u8]) {
+        self.is_unsynced = true;
+        let portal = body.split(|byte| *byte == 0).next().unwrap_or_default();
+        if Execute::view(body).is_some_and(|execute| execute.portal.is_empty()) {
+            self.restore_unnamed_portal();
+        }
+        let changes = match is_too_long(portal) {
+            true => Some(Box::new([Change::Unread]) as Box<[Change]>),
+            false => self.portal_changes.get(portal).cloned(),
+        };
+        self.expect_with(ExpectedKind::Execute, changes.map(|changes| Box::new([changes].into())), None);
+    }
+
+    fn note_close(&mut self, body: &[u8], is_whole: bool) {
+        self.is_unsynced = true;
+        let mut undo = None;
+        match Target::view(body) {
+            Some(Target::Statement(b"")) => {
+                undo = Some(Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
+            }
+            Some(Target::Statement(name)) => {
+                self.has_unknown_statements |= is_too_long(name);
+                let name = compared(name);
+                undo = self.forget_statement(name).map(|named| Undo::Named(name.into(), named));
+                self.forget_virtual(name);
+            }
+            Some(Target::Portal(b"")) => undo = self.replace_unnamed_portal(),
+            Some(Target::Portal(name)) => self.portals.remove(name),
+            // Malformed: upstream refuses it.
+            None if is_whole => return self.expect(ExpectedKind::Bind),
+            None => {}
+        }
+        self.expect_with(ExpectedKind::Close, None, undo);
     }
 
     fn note_parse(&mut self, body: &[u8], is_whole: bool) {

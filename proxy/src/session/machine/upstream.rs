@@ -172,29 +172,8 @@ impl Machine {
 
     /// Finds out which request a message answers (PostgreSQL: Message Flow). `body` may be incomplete but for Z, S, C and E.
     fn match_reply(&mut self, tag: u8, body: &[u8]) -> Fate {
-        if tag == b'E' && is_fatal(body) {
-            self.note_end_of_session();
-        }
-        match tag {
-            b'A' => {
-                // It comes after the commit, often before the writer has its acknowledgement: who is told may tell others to read.
-                self.events.push(Event::WriteAcknowledged(Effect::Write, Written::Anything));
-                self.note_asynchronous();
-                return Fate::Forward;
-            }
-            b'N' | b'K' | b'v' => {
-                self.has_notice |= tag == b'N';
-                self.note_asynchronous();
-                return Fate::Forward;
-            }
-            b'S' => {
-                self.note_asynchronous();
-                self.note_parameter(body);
-                return Fate::Forward;
-            }
-            // Whatever it was that upstream was doing, the client must know that the session ends.
-            b'E' if self.own_expected > 0 && is_fatal(body) => return Fate::Forward,
-            _ => {}
+        if self.answers_nothing(tag, body) {
+            return Fate::Forward;
         }
         while self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::CopyEnd)) {
             self.pop_expected();
@@ -298,6 +277,25 @@ impl Machine {
                 Fate::Forward
             }
         }
+    }
+
+    /// Takes note of what upstream says unasked; false: it answers a request.
+    fn answers_nothing(&mut self, tag: u8, body: &[u8]) -> bool {
+        match tag {
+            // It comes after the commit, often before the writer has its acknowledgement: who is told may tell others to read.
+            b'A' => self.events.push(Event::WriteAcknowledged(Effect::Write, Written::Anything)),
+            b'N' => self.has_notice = true,
+            b'K' | b'v' => {}
+            b'S' => self.note_parameter(body),
+            b'E' if is_fatal(body) => {
+                self.note_end_of_session();
+                // Whatever it was that upstream was doing, the client must know that the session ends.
+                return self.own_expected > 0;
+            }
+            _ => return false,
+        }
+        self.note_asynchronous();
+        true
     }
 
     /// Upstream has come to the end of a statement that the client has been answered. A cancel request may have hit it there:
