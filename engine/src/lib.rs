@@ -241,6 +241,7 @@ impl Engine {
             join_cache: &self.joins,
             cancelled,
             changed: None,
+            builds: None,
         };
         let result = run(&context);
         match orders.into_missing() {

@@ -1,11 +1,12 @@
 //! How many rows a node will give: a guess from the tables' sizes, or, where the order of joins hangs on it, one from
 //! rows that are looked at.
 
+use super::join_order::origin;
 use super::scan::{chosen_look_ups, ranges, rows_per_value};
 use super::{Batch, Run};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
-use crate::planner::node::{PlanNode, Scan, SideKind};
+use crate::planner::node::{Equality, PlanNode, Scan, SideJoin, SideKind};
 use crate::table::sketch::Sketch;
 use crate::table::{ChunkVersion, TableVersion};
 
@@ -15,26 +16,34 @@ const SAMPLE_SLICES: usize = 4;
 /// Of a table with more partitions none is sampled.
 const SAMPLED_INPUTS: usize = 8;
 
+/// What a guess is made from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    AtSizes,
+    AtRows,
+}
+
 impl Run<'_> {
     /// A guess at the number of rows, from the tables' sizes.
     pub(super) fn estimate(&self, node: &PlanNode) -> usize {
-        self.guess(node, &|scan| {
-            let rows = self.snapshot.tables.get(&scan.table).map_or(0, |table| table.rows);
-            // An equality keeps less than another comparison.
-            kept_by(rows, scan.filters.len() + scan.look_ups.len())
-        })
+        self.guess(node, Look::AtSizes)
     }
 
-    /// As [`Run::estimate`], but scans' filters are tried on some rows.
+    /// As [`Run::estimate`], but scans' filters are tried on some rows, and keys of joins are counted.
     pub(super) fn estimate_closely(&self, node: &PlanNode) -> usize {
-        self.guess(node, &|scan| self.sampled_rows(scan))
+        self.guess(node, Look::AtRows)
     }
 
-    fn guess(&self, node: &PlanNode, of_scan: &dyn Fn(&Scan) -> usize) -> usize {
-        let guess = |node: &PlanNode| self.guess(node, of_scan);
+    fn guess(&self, node: &PlanNode, look: Look) -> usize {
+        let guess = |node: &PlanNode| self.guess(node, look);
         match node {
             PlanNode::OneRow => 1,
-            PlanNode::Scan(scan) => of_scan(scan),
+            PlanNode::Scan(scan) if look == Look::AtRows => self.sampled_rows(scan),
+            PlanNode::Scan(scan) => {
+                let rows = self.snapshot.tables.get(&scan.table).map_or(0, |table| table.rows);
+                // An equality keeps less than another comparison.
+                kept_by(rows, scan.filters.len() + scan.look_ups.len())
+            }
             PlanNode::Filter { input, predicates } => kept_by(guess(input), predicates.len()),
             PlanNode::Project { input, .. } | PlanNode::DistinctOn { input, .. } | PlanNode::Window { input, .. } => {
                 guess(input)
@@ -57,15 +66,29 @@ impl Run<'_> {
             PlanNode::Working { number, .. } => {
                 self.state.rounds.borrow().get(number).map_or(1_000, |working| working.rows)
             }
-            PlanNode::Join(join) => join.inputs.iter().map(guess).max().unwrap_or(0),
+            PlanNode::Join(join) => {
+                let joined = if look == Look::AtRows { self.joined_rows(join).ok() } else { None };
+                joined.unwrap_or_else(|| join.inputs.iter().map(guess).max().unwrap_or(0))
+            }
             PlanNode::SideJoin(join) => match join.kind {
                 SideKind::Left | SideKind::Full => guess(&join.left).max(guess(&join.right)),
+                SideKind::Semi if look == Look::AtRows => self.semi_joined_rows(join),
                 SideKind::Semi | SideKind::Anti => guess(&join.left) / 2,
                 SideKind::Mark | SideKind::Single => guess(&join.left),
             },
             PlanNode::Aggregate(aggregate) if aggregate.groups.is_empty() => 1,
             PlanNode::Aggregate(aggregate) => guess(&aggregate.input) / 8,
         }
+    }
+
+    /// The left side's rows by how many of the values of a key the right side has at most.
+    fn semi_joined_rows(&self, join: &SideJoin) -> usize {
+        let [left, right] = [&join.left, &join.right].map(|side| self.estimate_closely(side) as f64);
+        let share = |equality: &Equality| {
+            let (table, column) = origin(self, &join.left, &equality.left, 0)?;
+            Some(right / self.distinct(table, column).ok()?.max(1.0))
+        };
+        (left * join.equalities.iter().filter_map(share).fold(0.5, f64::min)).ceil() as usize
     }
 
     fn rows_limit(&self, limit: Option<&BoundExpr>) -> usize {

@@ -4,9 +4,11 @@
 //! A build side is its rows, a [`KeyTable`] over the join keys and, per key, the rows that have it. Build sides over a
 //! plain scan come from the join cache if the table version is the same. Joined columns stay row numbers until read.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt32Array};
+use parking_lot::Mutex;
 
 use super::batch::Batch;
 use super::key_table::{KeyTable, Purpose};
@@ -119,6 +121,24 @@ impl Run<'_> {
         base: usize,
         width: usize,
     ) -> Result<Arc<BuildSide>, EvalError> {
+        let Some(builds) = self.builds else { return self.own_build_side(input, keys, base, width) };
+        let place = builds.place(input, keys);
+        let mut shared = place.lock();
+        if let Some(side) = &*shared {
+            return Ok(Arc::clone(side));
+        }
+        let side = self.own_build_side(input, keys, base, width)?;
+        *shared = Some(Arc::clone(&side));
+        Ok(side)
+    }
+
+    fn own_build_side(
+        &self,
+        input: &PlanNode,
+        keys: &[Key<'_>],
+        base: usize,
+        width: usize,
+    ) -> Result<Arc<BuildSide>, EvalError> {
         let Some(identity) = self.identity(input, keys, base) else {
             return Ok(Arc::new(self.build(input, keys, base, width)?));
         };
@@ -185,6 +205,23 @@ impl Run<'_> {
         let side = BuildSide::new(gathered.columns, rows, &types, &keys.collect::<Result<Vec<_>, _>>()?)?;
         self.charge(side.index_bytes())?;
         Ok(side)
+    }
+}
+
+/// Build sides that the threads of one statement share: who comes first builds one, and the others wait for it.
+///
+/// None waits for another in a circle: what is built within a build lies below it in the plan, which is the same for all.
+#[derive(Debug, Default)]
+pub struct Builds(Mutex<HashMap<BuildPlace, SharedSide>>);
+
+/// Where a plan has what is built and the keys it is built by; a plan's nodes stay where they are.
+type BuildPlace = (usize, Vec<usize>);
+type SharedSide = Arc<Mutex<Option<Arc<BuildSide>>>>;
+
+impl Builds {
+    fn place(&self, input: &PlanNode, keys: &[Key<'_>]) -> SharedSide {
+        let keys = keys.iter().map(|key| std::ptr::from_ref(key.expr).addr()).collect();
+        Arc::clone(self.0.lock().entry((std::ptr::from_ref(input).addr(), keys)).or_default())
     }
 }
 

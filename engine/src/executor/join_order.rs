@@ -4,8 +4,10 @@
 //! Sizes come from [`super::estimate`], the rows of a step from the distinct values of its keys (PostgreSQL:
 //! selfuncs.c eqjoinsel), where keys together have at most as many values as their table has rows.
 
+use std::ops::Range;
+
 use super::Run;
-use super::ranged::Range;
+use super::ranged;
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::is_same;
@@ -47,9 +49,28 @@ impl Run<'_> {
         }
         let sizing = Sizing::new(self, join, known)?;
         let firsts = working.map_or(0..join.inputs.len(), |first| first..first + 1);
-        let orders = firsts.map(|first| sizing.order_from(first));
-        let best = orders.min_by(|(a, _), (b, _)| a.total_cmp(b)).expect("a join has inputs");
-        Ok(best.1)
+        Ok(sizing.cheapest(firsts).order)
+    }
+
+    /// Whether joins take the scan's rows as they are read, rather than build them. False: it does not lie below.
+    pub(super) fn is_probe(&self, node: &PlanNode, scan: &Scan) -> Result<bool, EvalError> {
+        match node {
+            PlanNode::Scan(own) => Ok(std::ptr::eq(own, scan)),
+            PlanNode::Join(join) => {
+                let order = self.join_order(join, &vec![None; join.inputs.len()])?;
+                self.is_probe(&join.inputs[order[0]], scan)
+            }
+            PlanNode::SideJoin(join) => self.is_probe(&join.left, scan),
+            PlanNode::Filter { input, .. } | PlanNode::Project { input, .. } => self.is_probe(input, scan),
+            PlanNode::Expand(expand) => self.is_probe(&expand.input, scan),
+            _ => Ok(false),
+        }
+    }
+
+    /// How many rows the join gives, as its order is chosen by.
+    pub(super) fn joined_rows(&self, join: &Join) -> Result<usize, EvalError> {
+        let sizing = Sizing::new(self, join, &vec![None; join.inputs.len()])?;
+        Ok(sizing.cheapest(0..join.inputs.len()).rows.ceil() as usize)
     }
 }
 
@@ -62,7 +83,7 @@ impl Run<'_> {
     fn is_better_built(&self, join: &Join, larger: usize, sizes: &[usize]) -> bool {
         let bases = join.bases();
         let is_closed = |input: usize| {
-            Range::of(&join.filters, bases[input], bases[input + 1]).is_some_and(|range| range.is_closed())
+            ranged::Range::of(&join.filters, bases[input], bases[input + 1]).is_some_and(|range| range.is_closed())
         };
         join.equalities.is_empty() && sizes[larger] <= RANGED_ROWS_MAX && is_closed(larger) && !is_closed(1 - larger)
     }
@@ -76,6 +97,14 @@ struct Sizing<'j> {
     unfiltered: Vec<f64>,
     /// Of each equality's left and right side, before filters: they leave fewer rows for a row to meet, not another chance.
     distinct: Vec<[f64; 2]>,
+}
+
+/// One way to join the inputs.
+struct Order {
+    order: Vec<usize>,
+    cost: f64,
+    /// Of the last step.
+    rows: f64,
 }
 
 impl<'j> Sizing<'j> {
@@ -105,8 +134,12 @@ impl<'j> Sizing<'j> {
         Ok(Self { join, rows, unfiltered, distinct })
     }
 
-    /// The order that begins with `first`, and its cost.
-    fn order_from(&self, first: usize) -> (f64, Vec<usize>) {
+    fn cheapest(&self, firsts: Range<usize>) -> Order {
+        let orders = firsts.map(|first| self.order_from(first));
+        orders.min_by(|a, b| a.cost.total_cmp(&b.cost)).expect("a join has inputs")
+    }
+
+    fn order_from(&self, first: usize) -> Order {
         let inputs = self.join.inputs.len();
         let mut order = vec![first];
         let mut rows = self.rows[first];
@@ -127,7 +160,7 @@ impl<'j> Sizing<'j> {
             rows = joined;
             order.push(input);
         }
-        (cost, order)
+        Order { order, cost, rows }
     }
 
     /// Whether any equality leads from `attached`, of so many rows, to `input`, and which share of the pairs it keeps.
@@ -158,7 +191,12 @@ fn has_node(node: &PlanNode, is_it: &dyn Fn(&PlanNode) -> bool) -> bool {
 }
 
 /// The table's column that a key is, if it is one.
-fn origin<'r>(run: &'r Run<'_>, node: &PlanNode, key: &BoundExpr, base: usize) -> Option<(&'r TableVersion, usize)> {
+pub(super) fn origin<'r>(
+    run: &'r Run<'_>,
+    node: &PlanNode,
+    key: &BoundExpr,
+    base: usize,
+) -> Option<(&'r TableVersion, usize)> {
     let BoundExpr::Column { index, .. } = key else { return None };
     let (scan, column) = scanned(node, index - base)?;
     Some((run.snapshot.tables.get(&scan.table)?, scan.columns[column]))

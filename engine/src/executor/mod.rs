@@ -44,6 +44,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::ArrayRef;
 
+pub use self::join::Builds;
 pub use self::scan::rows_looked_at;
 
 use self::batch::Batch;
@@ -110,6 +111,8 @@ pub struct RunContext<'a> {
     pub cancelled: &'a AtomicBool,
     /// A table that has the rows of some changes alone: what it is joined with is built, for the join cache.
     pub changed: Option<RelationId>,
+    /// Build sides that the threads of one statement share.
+    pub builds: Option<&'a Builds>,
 }
 
 const ABILITIES: Abilities = Abilities { constant: eval::constant, check };
@@ -283,6 +286,7 @@ struct Run<'a> {
     commons: &'a [PlanNode],
     state: &'a State,
     changed: Option<RelationId>,
+    builds: Option<&'a Builds>,
 }
 
 impl<'a> Run<'a> {
@@ -297,6 +301,7 @@ impl<'a> Run<'a> {
             commons: &plan.commons,
             state,
             changed: context.changed,
+            builds: context.builds,
         }
     }
 }

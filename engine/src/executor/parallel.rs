@@ -9,9 +9,8 @@ use std::thread;
 
 use super::scan::chosen_look_ups;
 use super::upkeep::{GROUPS_MAX, KeptGroups};
-use super::{Limits, RowBatch, Run, RunContext, State};
+use super::{Builds, Limits, RowBatch, Run, RunContext, State};
 use crate::STACK_BYTES;
-use crate::catalog::RelationId;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::planner::Plan;
 use crate::planner::node::Scan;
@@ -21,9 +20,6 @@ use crate::table::{ChunkVersion, TableVersion};
 
 /// Smaller tables are done before a thread has begun.
 const ROWS_MIN: usize = if cfg!(test) { 100 } else { 262_144 };
-/// What the rows are joined with is built by each thread: so many times fewer rows.
-const ROWS_PER_OTHER: usize = 8;
-
 /// Threads that help others at the moment, in the whole process.
 static HELPERS: AtomicUsize = AtomicUsize::new(0);
 
@@ -76,7 +72,7 @@ pub(crate) fn execute(plan: &Plan, context: &RunContext<'_>) -> Result<Option<Ve
 
 /// The groups of an aggregate. None: they are not computed by several threads now, or cannot be kept.
 pub(super) fn groups(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'_>) -> Result<Option<KeptGroups>, EvalError> {
-    let Some(table) = worth_sharing(upkeep, context) else { return Ok(None) };
+    let Some(table) = worth_sharing(plan, upkeep, context) else { return Ok(None) };
     let helpers =
         Helpers::take((context.limits.threads_max - 1).min(table.chunks.len() - 1), context.limits.threads_max - 1);
     let shares: Vec<TableVersion> = shares(table, helpers.0 + 1).filter(|share| share.rows > 0).collect();
@@ -96,11 +92,13 @@ pub(super) fn groups(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'_>) -> 
     let settings = context.eval.settings;
     let (parameters, transaction_time) = (context.parameters, context.eval.transaction_time);
     let (join_cache, cancelled) = (context.join_cache, context.cancelled);
+    let builds = Builds::default();
     let compute = |snapshot: &Snapshot| {
         // Nothing below the aggregate asks for a learnt order.
         let eval = EvalContext { settings, transaction_time, orders: None };
-        let changed = Some(upkeep.table);
-        let context = RunContext { snapshot, parameters, eval, limits: &limits, join_cache, cancelled, changed };
+        let (changed, builds) = (Some(upkeep.table), Some(&builds));
+        let context =
+            RunContext { snapshot, parameters, eval, limits: &limits, join_cache, cancelled, changed, builds };
         KeptGroups::compute(plan, upkeep, &context, GROUPS_MAX)
     };
     let parts = thread::scope(|scope| {
@@ -123,19 +121,21 @@ pub(super) fn groups(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'_>) -> 
     }
 }
 
-/// The table whose chunks are shared, if that is worth it.
-fn worth_sharing<'c>(upkeep: &Upkeep, context: &RunContext<'c>) -> Option<&'c TableVersion> {
+/// The table whose chunks are shared, if that is worth it: its rows are read through, and by one thread they would be, too.
+fn worth_sharing<'c>(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'c>) -> Option<&'c TableVersion> {
     if context.limits.threads_max < 2 || context.changed.is_some() {
         return None;
     }
-    let version = |id: &RelationId| context.snapshot.tables.get(id);
-    let table = version(&upkeep.table)?;
-    let is_other = |other: &&RelationId| **other != upkeep.table;
-    let is_alone = upkeep.tables.len() - upkeep.tables.iter().filter(is_other).count() == 1;
-    let others: usize = upkeep.tables.iter().filter(is_other).map(|other| version(other).map_or(0, |of| of.rows)).sum();
-    let is_read_through = upkeep.scan().is_some_and(|scan| chosen_look_ups(scan, table).is_none());
-    let is_large = table.rows >= ROWS_MIN && table.chunks.len() > 1 && is_read_through;
-    (is_large && is_alone && others <= table.rows / ROWS_PER_OTHER).then_some(table)
+    let table = context.snapshot.tables.get(&upkeep.table)?;
+    let scan = upkeep.scan()?;
+    let is_alone = upkeep.tables.iter().filter(|other| **other == upkeep.table).count() == 1;
+    let is_large = table.rows >= ROWS_MIN && table.chunks.len() > 1 && chosen_look_ups(scan, table).is_none();
+    if !is_large || !is_alone {
+        return None;
+    }
+    let state = State::new(plan, context.limits);
+    let run = Run::new(plan, context, context.parameters, &state);
+    run.is_probe(&upkeep.base.input, scan).ok().filter(|is_probe| *is_probe).map(|_| &**table)
 }
 
 /// The table's chunks in so many parts of about as many rows.

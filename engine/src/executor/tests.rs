@@ -250,6 +250,7 @@ fn run_as(
         join_cache: &JoinCache::new(1 << 20),
         cancelled: &AtomicBool::new(false),
         changed: None,
+        builds: None,
     };
     let mut lines = Vec::new();
     for batch in execute(&plan, &context)? {
@@ -625,6 +626,7 @@ fn memory_is_limited_and_cancelling_stops() {
         join_cache: &JoinCache::new(0),
         cancelled: &AtomicBool::new(true),
         changed: None,
+        builds: None,
     };
     assert!(matches!(execute(&plan(query).expect("planned"), &context), Err(EvalError::OverBudget(_))));
 }
@@ -656,6 +658,7 @@ fn build_sides_are_reused_for_the_same_version_only() {
             join_cache: &cache,
             cancelled: &AtomicBool::new(false),
             changed: None,
+            builds: None,
         };
         let batches = execute(&plan(query()).expect("planned"), &context).expect("answered");
         batches.iter().map(|batch| batch.rows).sum::<usize>()

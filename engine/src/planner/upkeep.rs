@@ -91,6 +91,7 @@ impl Upkeep {
         let is_plain = |group: &BoundExpr| match type_of(group) {
             PgType::Bool => true,
             PgType::Numeric => fixed_scale(group, &aggregate.input).is_some(),
+            PgType::Bpchar => is_padded(group, &aggregate.input),
             pg_type => pg_type.is_plainly_equal(),
         };
         if !aggregate.groups.iter().all(is_plain) {
@@ -299,22 +300,47 @@ fn fixed_scale(expr: &BoundExpr, input: &PlanNode) -> Option<u16> {
     }
 }
 
-/// A table's own column has the scale that it is declared with.
-fn scale_of_column(node: &PlanNode, column: usize, typmod: i32) -> Option<u16> {
+/// Where a column of a node comes from.
+enum Origin<'n> {
+    /// A table's own.
+    Table,
+    /// Computed, from the rows of that node.
+    Computed(&'n BoundExpr, &'n PlanNode),
+}
+
+fn origin(node: &PlanNode, column: usize) -> Option<Origin<'_>> {
     match node {
-        PlanNode::Scan(_) => u16::try_from(precision_and_scale(typmod)?.1.max(0)).ok(),
-        PlanNode::Filter { input, .. } => scale_of_column(input, column, typmod),
-        PlanNode::Project { input, expressions } => fixed_scale(&expressions[column], input),
+        PlanNode::Scan(_) => Some(Origin::Table),
+        PlanNode::Filter { input, .. } => origin(input, column),
+        PlanNode::Project { input, expressions } => Some(Origin::Computed(expressions.get(column)?, input)),
         PlanNode::Join(join) => {
             let (input, column) = join.input_at(column);
-            scale_of_column(input, column, typmod)
+            origin(input, column)
         }
         PlanNode::SideJoin(join) => match column.checked_sub(join.left.width()) {
-            None => scale_of_column(&join.left, column, typmod),
-            Some(column) if join.kind != SideKind::Mark => scale_of_column(&join.right, column, typmod),
+            None => origin(&join.left, column),
+            Some(column) if join.kind != SideKind::Mark => origin(&join.right, column),
             Some(_) => None,
         },
-        PlanNode::Expand(expand) if column < expand.input.width() => scale_of_column(&expand.input, column, typmod),
+        PlanNode::Expand(expand) if column < expand.input.width() => origin(&expand.input, column),
         _ => None,
+    }
+}
+
+/// A table's own column has the scale that it is declared with.
+fn scale_of_column(node: &PlanNode, column: usize, typmod: i32) -> Option<u16> {
+    match origin(node, column)? {
+        Origin::Table => u16::try_from(precision_and_scale(typmod)?.1.max(0)).ok(),
+        Origin::Computed(expr, input) => fixed_scale(expr, input),
+    }
+}
+
+/// Whether equal values of a char(n) are the same bytes, as a table's own are: padded to the declared length (varchar.c: bpchar).
+fn is_padded(expr: &BoundExpr, input: &PlanNode) -> bool {
+    let BoundExpr::Column { index, expr_type } = expr else { return false };
+    match origin(input, *index) {
+        Some(Origin::Table) => expr_type.typmod >= 0,
+        Some(Origin::Computed(expr, input)) => is_padded(expr, input),
+        None => false,
     }
 }

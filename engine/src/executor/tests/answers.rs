@@ -119,6 +119,7 @@ fn run(plan: &Plan, parameters: &[Value], snapshot: &Snapshot, join_cache: &Join
         join_cache,
         cancelled: &AtomicBool::new(false),
         changed: None,
+        builds: None,
     };
     let mut lines = Vec::new();
     for batch in execute(plan, &context).map_err(|error| error.to_string())? {
@@ -153,6 +154,7 @@ fn within<T>(sql: &str, snapshot: &Snapshot, look: impl FnOnce(&Plan, &Run<'_>, 
         join_cache: &joins,
         cancelled: &never,
         changed: None,
+        builds: None,
     };
     let plan = planned(sql, snapshot).expect("known");
     let state = State::new(&plan, &limits);

@@ -251,6 +251,7 @@ impl World {
             join_cache: &JoinCache::new(0),
             cancelled: &AtomicBool::new(false),
             changed: None,
+            builds: None,
         };
         run(&context).map_err(|error| error.to_string())
     }
