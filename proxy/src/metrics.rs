@@ -66,7 +66,6 @@ pub struct Metrics {
     pub barrier_wait_seconds: Histogram,
     pub audits: Counter,
     pub wrong_answers: Counter,
-    pub stale_reads: Counter,
     pub lag_seconds: Gauge<f64, AtomicU64>,
     pub lag_bytes: Gauge,
     pub mirrored_tables: Gauge,
@@ -167,8 +166,6 @@ impl Metrics {
             "Audits that found a difference; the statement's shape is relayed since",
             wrong_answers.clone(),
         );
-        let stale_reads = Counter::default();
-        r.register("stale_reads", "Audits that found an answer older than promised", stale_reads.clone());
         let lag_seconds = Gauge::default();
         r.register("lag_seconds", "How far the mirror is behind upstream", lag_seconds.clone());
         let lag_bytes = Gauge::default();
@@ -221,7 +218,6 @@ impl Metrics {
             barrier_wait_seconds,
             audits,
             wrong_answers,
-            stale_reads,
             lag_seconds,
             lag_bytes,
             mirrored_tables,

@@ -286,6 +286,12 @@ impl Reply {
     }
 }
 
+/// The same bytes without the room that short pieces have beyond them: what is kept is weighed by its length.
+pub(super) fn without_room(rows: &Pieces) -> Pieces {
+    let cut = |piece: &Bytes| if piece.len() < CUT_FROM { Bytes::copy_from_slice(piece) } else { piece.clone() };
+    rows.iter().map(cut).collect()
+}
+
 struct Counted {
     bytes: Vec<u8>,
     _share: Share,
@@ -347,5 +353,20 @@ mod tests {
         assert_eq!(cut(4), [vec![(0, 4)], vec![(4, 5), (0, 1), (0, 2)], vec![(2, 6)], vec![(6, 7)]]);
         let of_none = shares(&[], 0, 3);
         assert!(of_none.len() == 1 && of_none[0].is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_has_no_room_beyond_its_bytes() {
+        let roomy = |bytes: &[u8]| {
+            let mut made = Vec::with_capacity(CUT_FROM);
+            made.extend_from_slice(bytes);
+            Bytes::from(made)
+        };
+        let kept = without_room(&[roomy(b"ab"), roomy(b"c")].into_iter().collect());
+        let pieces: Vec<Bytes> = kept.iter().cloned().collect();
+        drop(kept);
+        assert_eq!(pieces, [&b"ab"[..], b"c"]);
+        let capacity = |piece: Bytes| piece.try_into_mut().expect("nobody else has it").capacity();
+        assert_eq!(pieces.into_iter().map(capacity).collect::<Vec<_>>(), [2, 1]);
     }
 }

@@ -184,8 +184,9 @@ impl Local {
         if !kept.repeated.is_noted() {
             return false;
         }
-        // An execution to be compared with upstream's has to be a client's.
-        if self.audit.decide(&job.prepared.identity, false) != Decision::Serve {
+        // An execution to be compared with upstream's has to be a client's: it is not counted, so that the client's next one is it.
+        let identity = &job.prepared.identity;
+        if !self.audit.would_serve(identity, false) || self.audit.decide(identity, false) != Decision::Serve {
             return false;
         }
         // Somebody computes it already.

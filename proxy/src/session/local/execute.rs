@@ -19,7 +19,7 @@ use freshet_engine::{Engine, Pace, Prepared};
 use crate::audit::Audit;
 use crate::freshness::Served;
 use crate::session::local::{Local, ORDER_QUESTIONS_MAX, ORDER_WAIT_MAX, local_error};
-use crate::session::reply::{Rows, Run, row_description, rows_of_point};
+use crate::session::reply::{Rows, Run, row_description, rows_of_point, without_room};
 use crate::statistics::ShapeStatistics;
 
 /// What is run, for whom, and on what.
@@ -119,6 +119,7 @@ impl Local {
     /// Keeps the reply for the next one who asks; without its groups if they make it too large. Whether it has found a place.
     pub(super) fn keep(&self, key: &ResultKey, reply: CachedReply) -> bool {
         let results = &self.engine.results;
+        let reply = CachedReply { rows: without_room(&reply.rows), ..reply };
         let reply = match results.fits(key, &reply) {
             true => reply,
             false => CachedReply { keep: Keep { upkept: None, ..reply.keep }, ..reply },

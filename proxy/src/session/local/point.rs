@@ -18,7 +18,7 @@ use crate::session::local::execute::Execution;
 use crate::session::local::kept::{account, reply};
 use crate::session::local::parameters::parameters;
 use crate::session::local::{AtHand, LocalAnswerer, Request, formats, is_described_by, is_parsed_under, keeps_types};
-use crate::session::reply::row_description;
+use crate::session::reply::{row_description, without_room};
 use crate::session::state::SessionState;
 use crate::statistics::Answered;
 
@@ -100,7 +100,7 @@ impl LocalAnswerer {
         let results = &self.local.engine.results;
         if results.admits_quick(&self.key) {
             let kept = execution.reply(rows.frames, rows.count, &statistics, &self.local.audit);
-            let kept = Arc::new(CachedReply { keys, ..kept });
+            let kept = Arc::new(CachedReply { keys, rows: without_room(&kept.rows), ..kept });
             results.insert_admitted(&self.key, Arc::clone(&kept));
             return Some(reply(&kept, &served, request.mode.name(), Answered::Local));
         }
