@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::statistics::Answered;
 
@@ -105,95 +105,61 @@ impl Default for Metrics {
     }
 }
 
+/// A new metric by that name.
+fn registered<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl Metrics {
     pub fn new() -> Self {
-        let mut r = Registry::with_prefix("freshet");
-        let statements = Family::default();
-        r.register(
-            "statements",
-            "Statements answered, by route and by the reason for going upstream",
-            statements.clone(),
-        );
+        let mut registry = Registry::with_prefix("freshet");
+        let r = &mut registry;
+        let statements =
+            registered(r, "statements", "Statements answered, by route and by the reason for going upstream");
         let statement_seconds = Family::new_with_constructor(statement_histogram as fn() -> Histogram);
         r.register(
             "statement_seconds",
             "From a complete unit of messages to its answer in the client's queue, by route; of hits and relays one in 64",
             statement_seconds.clone(),
         );
-        let sessions = Gauge::default();
-        r.register("sessions", "Sessions that are logged in", sessions.clone());
-        let sessions_total = Counter::default();
-        r.register("sessions_opened", "Sessions that have logged in", sessions_total.clone());
-        let refused = Family::default();
-        r.register("refused", "Connections refused by freshet itself, by cause", refused.clone());
-        let cancel_requests = Counter::default();
-        r.register("cancel_requests", "CancelRequests passed on", cancel_requests.clone());
-        let lost_sessions = Family::default();
-        r.register(
-            "opaque_sessions",
-            "Sessions passed through unread from some point on, by cause",
-            lost_sessions.clone(),
-        );
-        let opaque = Family::default();
-        r.register(
-            "settings_lost",
-            "Statements after which a session's settings were not known, by their kind",
-            opaque.clone(),
-        );
-        let session_bytes = Family::default();
-        r.register("session_bytes", "Bytes received in sessions, by direction", session_bytes.clone());
-        let probes = Counter::default();
-        r.register("probes", "Times a session's settings were asked of upstream", probes.clone());
-        let barriers = Counter::default();
-        r.register("barriers", "Freshness barriers sent upstream", barriers.clone());
-        let full_barriers = Counter::default();
-        r.register("full_barriers", "Barriers that compared the catalog", full_barriers.clone());
-        let nudges = Counter::default();
-        r.register("nudges", "Messages that made upstream flush its log", nudges.clone());
-        let over_budget = Counter::default();
-        r.register("reads_over_budget", "Reads relayed because freshness took too long", over_budget.clone());
-        let not_a_prefix = Counter::default();
-        r.register("reads_between_commits", "Reads relayed while commits were becoming visible", not_a_prefix.clone());
-        let catalog_changes = Counter::default();
-        r.register("catalog_changes", "Times the catalog in use was not the one in force", catalog_changes.clone());
+        let sessions = registered(r, "sessions", "Sessions that are logged in");
+        let sessions_total = registered(r, "sessions_opened", "Sessions that have logged in");
+        let refused = registered(r, "refused", "Connections refused by freshet itself, by cause");
+        let cancel_requests = registered(r, "cancel_requests", "CancelRequests passed on");
+        let lost_sessions =
+            registered(r, "opaque_sessions", "Sessions passed through unread from some point on, by cause");
+        let opaque =
+            registered(r, "settings_lost", "Statements after which a session's settings were not known, by their kind");
+        let session_bytes = registered(r, "session_bytes", "Bytes received in sessions, by direction");
+        let probes = registered(r, "probes", "Times a session's settings were asked of upstream");
+        let barriers = registered(r, "barriers", "Freshness barriers sent upstream");
+        let full_barriers = registered(r, "full_barriers", "Barriers that compared the catalog");
+        let nudges = registered(r, "nudges", "Messages that made upstream flush its log");
+        let over_budget = registered(r, "reads_over_budget", "Reads relayed because freshness took too long");
+        let not_a_prefix = registered(r, "reads_between_commits", "Reads relayed while commits were becoming visible");
+        let catalog_changes = registered(r, "catalog_changes", "Times the catalog in use was not the one in force");
         let barrier_wait_seconds = wait_histogram();
         r.register("barrier_wait_seconds", "How long reads waited for freshness", barrier_wait_seconds.clone());
-        let audits = Counter::default();
-        r.register("audits", "Local answers compared with upstream's", audits.clone());
-        let wrong_answers = Counter::default();
-        r.register(
-            "wrong_answers",
-            "Audits that found a difference; the statement's shape is relayed since",
-            wrong_answers.clone(),
-        );
-        let lag_seconds = Gauge::default();
-        r.register("lag_seconds", "How far the mirror is behind upstream", lag_seconds.clone());
-        let lag_bytes = Gauge::default();
-        r.register("lag_bytes", "The same in bytes of WAL", lag_bytes.clone());
-        let mirrored_tables = Gauge::default();
-        r.register("mirrored_tables", "Tables in memory and ready", mirrored_tables.clone());
-        let mirrored_bytes = Gauge::default();
-        r.register("mirrored_bytes", "Memory that mirrored tables take", mirrored_bytes.clone());
-        let mirrored_databases = Gauge::default();
-        r.register("mirrored_databases", "Databases that have a mirror", mirrored_databases.clone());
-        let database_ready = Family::default();
-        r.register("database_ready", "1: statements that read this database can be answered", database_ready.clone());
-        let database_mirrored_bytes = Family::default();
-        r.register(
-            "database_mirrored_bytes",
-            "Memory that mirrored tables of this database take",
-            database_mirrored_bytes.clone(),
-        );
-        let database_lag_seconds = Family::default();
-        r.register(
+        let audits = registered(r, "audits", "Local answers compared with upstream's");
+        let wrong_answers =
+            registered(r, "wrong_answers", "Audits that found a difference; the statement's shape is relayed since");
+        let lag_seconds = registered(r, "lag_seconds", "How far the mirror is behind upstream");
+        let lag_bytes = registered(r, "lag_bytes", "The same in bytes of WAL");
+        let mirrored_tables = registered(r, "mirrored_tables", "Tables in memory and ready");
+        let mirrored_bytes = registered(r, "mirrored_bytes", "Memory that mirrored tables take");
+        let mirrored_databases = registered(r, "mirrored_databases", "Databases that have a mirror");
+        let database_ready = registered(r, "database_ready", "1: statements that read this database can be answered");
+        let database_mirrored_bytes =
+            registered(r, "database_mirrored_bytes", "Memory that mirrored tables of this database take");
+        let database_lag_seconds = registered(
+            r,
             "database_lag_seconds",
             "Age of what session mode reads of this database; NaN: it reads nothing",
-            database_lag_seconds.clone(),
         );
-        let result_cache_bytes = Gauge::default();
-        r.register("result_cache_bytes", "Memory that cached replies take", result_cache_bytes.clone());
-        let result_cache_entries = Gauge::default();
-        r.register("result_cache_entries", "Cached replies", result_cache_entries.clone());
+        let result_cache_bytes = registered(r, "result_cache_bytes", "Memory that cached replies take");
+        let result_cache_entries = registered(r, "result_cache_entries", "Cached replies");
         let hit = Answered::Hit.name();
         let hits = statements.get_or_create_owned(&RouteLabels { route: hit, reason: "" });
         let hit_seconds = statement_seconds.get_or_create_owned(&RouteLabel { route: hit });
@@ -232,7 +198,7 @@ impl Metrics {
             hits,
             hit_seconds,
             relay_seconds,
-            registry: Arc::new(r),
+            registry: Arc::new(registry),
         }
     }
 

@@ -124,12 +124,7 @@ impl Run<'_> {
         let Some(builds) = self.builds else { return self.own_build_side(input, keys, base, width) };
         let place = builds.place(input, keys);
         let mut shared = place.lock();
-        if let Some(side) = &*shared {
-            return Ok(Arc::clone(side));
-        }
-        let side = self.own_build_side(input, keys, base, width)?;
-        *shared = Some(Arc::clone(&side));
-        Ok(side)
+        shared.get_or_insert_with(|| self.own_build_side(input, keys, base, width)).clone()
     }
 
     fn own_build_side(
@@ -208,7 +203,7 @@ impl Run<'_> {
     }
 }
 
-/// Build sides that the threads of one statement share: who comes first builds one, and the others wait for it.
+/// Build sides that the threads of one statement share: who comes first builds one, and the others wait for it, or for why not.
 ///
 /// None waits for another in a circle: what is built within a build lies below it in the plan, which is the same for all.
 #[derive(Debug, Default)]
@@ -216,7 +211,7 @@ pub struct Builds(Mutex<HashMap<BuildPlace, SharedSide>>);
 
 /// Where a plan has what is built and the keys it is built by; a plan's nodes stay where they are.
 type BuildPlace = (usize, Vec<usize>);
-type SharedSide = Arc<Mutex<Option<Arc<BuildSide>>>>;
+type SharedSide = Arc<Mutex<Option<Result<Arc<BuildSide>, EvalError>>>>;
 
 impl Builds {
     fn place(&self, input: &PlanNode, keys: &[Key<'_>]) -> SharedSide {

@@ -4,10 +4,8 @@
 //! Sizes come from [`super::estimate`], the rows of a step from the distinct values of its keys (PostgreSQL:
 //! selfuncs.c eqjoinsel), where keys together have at most as many values as their table has rows.
 
-use std::ops::Range;
-
 use super::Run;
-use super::ranged;
+use super::ranged::Range;
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::is_same;
@@ -83,7 +81,7 @@ impl Run<'_> {
     fn is_better_built(&self, join: &Join, larger: usize, sizes: &[usize]) -> bool {
         let bases = join.bases();
         let is_closed = |input: usize| {
-            ranged::Range::of(&join.filters, bases[input], bases[input + 1]).is_some_and(|range| range.is_closed())
+            Range::of(&join.filters, bases[input], bases[input + 1]).is_some_and(|range| range.is_closed())
         };
         join.equalities.is_empty() && sizes[larger] <= RANGED_ROWS_MAX && is_closed(larger) && !is_closed(1 - larger)
     }
@@ -134,7 +132,7 @@ impl<'j> Sizing<'j> {
         Ok(Self { join, rows, unfiltered, distinct })
     }
 
-    fn cheapest(&self, firsts: Range<usize>) -> Order {
+    fn cheapest(&self, firsts: std::ops::Range<usize>) -> Order {
         let orders = firsts.map(|first| self.order_from(first));
         orders.min_by(|a, b| a.cost.total_cmp(&b.cost)).expect("a join has inputs")
     }

@@ -60,10 +60,6 @@ pub(crate) fn execute(plan: &Plan, context: &RunContext<'_>) -> Result<Option<Ve
         return Ok(None);
     }
     let Some(upkeep) = Upkeep::of(plan, &|other| std::ptr::eq(other, scan)) else { return Ok(None) };
-    let state = State::new(plan, context.limits);
-    if Run::new(plan, context, context.parameters, &state).reads_by_keys(plan, scan) {
-        return Ok(None);
-    }
     match groups(plan, &upkeep, context)? {
         Some(groups) => groups.finish(plan, &upkeep, context).map(Some),
         None => Ok(None),
@@ -135,6 +131,10 @@ fn worth_sharing<'c>(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'c>) -> 
     }
     let state = State::new(plan, context.limits);
     let run = Run::new(plan, context, context.parameters, &state);
+    let mut of_table = plan.scans().into_iter().filter(|own| own.table == upkeep.table);
+    if of_table.any(|own| run.reads_by_keys(plan, own)) {
+        return None;
+    }
     run.is_probe(&upkeep.base.input, scan).ok().filter(|is_probe| *is_probe).map(|_| &**table)
 }
 

@@ -110,6 +110,12 @@ impl Audit {
         Decision::Serve
     }
 
+    /// Whether an execution that no client waits for may be done; then it is counted. One that is to be compared is left, uncounted,
+    /// to the next client.
+    pub fn serves_ahead(&self, identity: &Arc<str>) -> bool {
+        self.would_serve(identity, false) && self.decide(identity, false) == Decision::Serve
+    }
+
     /// To compare one execution of a shape. None: another one is being compared, which is soon to tell as much. Several at once would
     /// only take the time and the memory that the first needs.
     pub fn begin(&self, identity: &Arc<str>) -> Option<Judging> {
@@ -281,6 +287,17 @@ mod tests {
         let _judging = audit.begin(&shape).expect("none is compared");
         audit.agreed(&shape, false);
         assert_eq!(audit.decide(&shape, false), Decision::Serve);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_leaves_the_sample_to_a_client() {
+        let audit = Audit::new(3);
+        let shape: Arc<str> = "select".into();
+        assert!(!audit.serves_ahead(&shape), "nobody has compared it");
+        audit.agreed(&shape, false);
+        assert_eq!([(); 4].map(|()| audit.serves_ahead(&shape)), [true, true, false, false]);
+        assert_eq!(audit.decide(&shape, false), Decision::Audit(UpstreamReason::AuditSample));
+        assert!(audit.serves_ahead(&shape));
     }
 
     #[test]

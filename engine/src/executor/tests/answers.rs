@@ -12,10 +12,11 @@ use crate::catalog::functions::EvalContext;
 use crate::catalog::{Catalog, Collation, ColumnSchema, RelationEntry, RelationId, ReplicaIdentity, TableSchema};
 use crate::executor::plan;
 use crate::executor::point::PointRow;
-use crate::executor::{Limits, Run, RunContext, State, execute};
+use crate::executor::{Builds, Limits, Run, RunContext, State, execute};
 use crate::join_cache::JoinCache;
 use crate::planner::Plan;
 use crate::planner::node::{PlanNode, SideKind};
+use crate::planner::upkeep::Upkeep;
 use crate::snapshot::Snapshot;
 use crate::statement;
 use crate::table::{Chunk, Generation, TableVersion};
@@ -261,8 +262,45 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     assert!(theirs > 0 && theirs < rows("SELECT id FROM emp") / 2);
     assert_eq!(read("SELECT d.title, e.name FROM dept d JOIN emp e ON e.dept = d.id WHERE d.id + 0 = 3"), 1 + theirs);
     assert_eq!(read("SELECT d.title, (SELECT count(*) FROM emp e WHERE e.dept = d.id) FROM dept d WHERE d.id = 3"), 1);
+    let of_join = "(SELECT count(*) FROM emp e WHERE e.dept = d.id) FROM dept d JOIN emp f ON f.dept = d.id";
+    assert_eq!(read(&format!("SELECT f.name, {of_join} WHERE d.id + 0 = 3")), theirs, "as few as the join gives");
     assert_eq!(read("SELECT name FROM emp WHERE dept IN (SELECT id FROM dept WHERE id + 0 = 3)"), theirs);
     assert_eq!(read("SELECT e.name, f.id FROM emp e JOIN emp f ON f.dept = e.dept"), 0, "all of them lead to all");
+}
+
+#[test]
+fn a_semi_join_gives_as_few_rows_as_the_other_side_has_keys() {
+    let snapshot = snapshot();
+    let rows = answer("SELECT id FROM emp", &snapshot, &JoinCache::new(0)).expect("runs").len();
+    let estimate = |sql: &str| within(sql, &snapshot, |plan, run, _| run.estimate_closely(&plan.root));
+    assert_eq!(estimate("SELECT id FROM emp WHERE id IN (SELECT id FROM dept WHERE id + 0 = 3)"), 1);
+    assert_eq!(estimate("SELECT id FROM emp WHERE id IN (SELECT id FROM emp)"), rows.div_ceil(2), "no more is known");
+}
+
+/// Nothing is kept for other statements here: what is the same was built once.
+#[test]
+fn threads_of_a_statement_share_what_they_build() {
+    let sql = "SELECT e.name, d.title FROM emp e LEFT JOIN dept d ON d.id = e.dept";
+    within(sql, &snapshot(), |plan, run, _| {
+        let PlanNode::Project { input, .. } = &plan.root else { panic!("{plan:?}") };
+        let PlanNode::SideJoin(join) = &**input else { panic!("{input:?}") };
+        let keys: Vec<_> = join.equalities.iter().map(|equality| equality.key(1)).collect();
+        let (base, width) = (join.left.width(), join.left.width() + join.right.width());
+        let build = |run: &Run<'_>| run.build_side(&join.right, &keys, base, width).expect("built");
+        assert!(!Arc::ptr_eq(&build(run), &build(run)));
+        let builds = Builds::default();
+        let [one, other] = [(); 2].map(|()| Run { builds: Some(&builds), ..*run });
+        assert!(Arc::ptr_eq(&build(&one), &build(&other)));
+    });
+}
+
+#[test]
+fn groups_by_padded_text_are_kept_where_the_padding_is_the_tables() {
+    let snapshot = snapshot();
+    let is_kept = |sql: &str| Upkeep::of(&planned(sql, &snapshot).expect("known"), &|_| true).is_some();
+    assert!(is_kept("SELECT code, count(*) FROM dept GROUP BY code"));
+    assert!(is_kept("SELECT c, sum(n) FROM (SELECT code AS c, budget::int4 AS n FROM dept) d GROUP BY c"));
+    assert!(!is_kept("SELECT title::char(5), count(*) FROM dept GROUP BY 1"));
 }
 
 #[test]

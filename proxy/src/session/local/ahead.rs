@@ -20,7 +20,6 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use crate::audit::Decision;
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::local::execute::Execution;
@@ -184,9 +183,8 @@ impl Local {
         if !kept.repeated.is_noted() {
             return false;
         }
-        // An execution to be compared with upstream's has to be a client's: it is not counted, so that the client's next one is it.
-        let identity = &job.prepared.identity;
-        if !self.audit.would_serve(identity, false) || self.audit.decide(identity, false) != Decision::Serve {
+        // An execution to be compared with upstream's has to be a client's.
+        if !self.audit.serves_ahead(&job.prepared.identity) {
             return false;
         }
         // Somebody computes it already.
