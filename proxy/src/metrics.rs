@@ -116,7 +116,7 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("freshet");
         let r = &mut registry;
-        let statements =
+        let statements: Family<RouteLabels, Counter> =
             registered(r, "statements", "Statements answered, by route and by the reason for going upstream");
         let statement_seconds = Family::new_with_constructor(statement_histogram as fn() -> Histogram);
         r.register(
