@@ -156,7 +156,7 @@ impl Run<'_> {
     }
 
     /// What names the build side in the join cache; None if it depends on more than the table version.
-    fn identity<'n>(&self, input: &'n PlanNode, keys: &[Key<'_>], base: usize) -> Option<Identity<'n>> {
+    pub(super) fn identity<'n>(&self, input: &'n PlanNode, keys: &[Key<'_>], base: usize) -> Option<Identity<'n>> {
         let PlanNode::Scan(scan) = input else { return None };
         if self.wanted(scan).is_some() {
             return None;
@@ -220,7 +220,7 @@ impl Builds {
     }
 }
 
-struct Identity<'n> {
+pub(super) struct Identity<'n> {
     key_columns: Vec<usize>,
     filters: &'n str,
     parameters: Vec<Value>,

@@ -20,7 +20,7 @@ use crate::binder::{BoundExpr, cannot_raise};
 use crate::catalog::functions::{EQUALS_ANY, EvalError};
 use crate::planner::Plan;
 use crate::planner::expression::{column_equals, is_indexable, is_row_independent, is_same, type_of};
-use crate::planner::node::{Aggregate, Equality, Join, PlanNode, Scan, SideJoin, SideKind};
+use crate::planner::node::{Aggregate, Equality, Join, Key, PlanNode, Scan, SideJoin, SideKind};
 use crate::table::TableVersion;
 use crate::types::access::value_at;
 use crate::types::array::ArrayView;
@@ -34,6 +34,8 @@ const ROWS_PER_KEY: usize = if cfg!(debug_assertions) { 2 } else { 16 };
 const LARGE: usize = if cfg!(debug_assertions) { 8 } else { 4_096 };
 /// A longer list is not worth sorting out.
 const LIST_MAX: usize = 4_096;
+/// More rows are not read before the others for the keys that they have, which may be fewer.
+const FIRST_MAX: usize = 4 * LIST_MAX;
 
 /// What is wanted of a table's column.
 #[derive(Debug)]
@@ -156,6 +158,11 @@ impl Run<'_> {
         keys as f64 * (table.rows as f64 / distinct).max(1.0) * ROWS_PER_FOUND <= table.rows as f64
     }
 
+    /// Whether the keys of so many rows may be worth looking up.
+    fn may_find(&self, table: &TableVersion, column: usize, rows: usize) -> bool {
+        rows <= FIRST_MAX && self.is_worth_finding(table, column, rows.clamp(1, LIST_MAX))
+    }
+
     /// Of a side join whose left side is small beside a table on the right: the rows of the left, read first, and what is wanted of
     /// the table since. None: the right is built first, as ever.
     pub(super) fn left_first(&self, join: &SideJoin) -> Result<Option<LeftFirst<'_>>, EvalError> {
@@ -171,7 +178,10 @@ impl Run<'_> {
         let width = join.left.width() + join.right.width();
         let placed = batches.iter().map(|batch| batch.clone().placed(0, width)).collect::<Vec<_>>();
         let wanted = self.keys_of(&placed, &equality.left, scan, column)?;
-        let guard = wanted.map(|wanted| self.want(scan, wanted));
+        // What the join cache keeps is there for the next statement as a whole.
+        let keys: Vec<Key<'_>> = join.equalities.iter().map(|equality| equality.key(1)).collect();
+        let is_kept = self.identity(&join.right, &keys, join.left.width()).is_some();
+        let guard = wanted.filter(|wanted| wanted.values.is_some() || !is_kept).map(|wanted| self.want(scan, wanted));
         Ok(Some(LeftFirst { batches, _wanted: guard }))
     }
 
@@ -223,13 +233,13 @@ impl Run<'_> {
         loop {
             let is_open = |at: &usize| {
                 let KeyStep { from, input, .. } = steps[*at];
-                !is_tried[*at] && sizes[from] <= LIST_MAX && sizes[input] > LARGE && known[input].is_none()
+                !is_tried[*at] && sizes[from] <= FIRST_MAX && sizes[input] > LARGE && known[input].is_none()
             };
             let Some(at) = (0..steps.len()).filter(is_open).min_by_key(|at| sizes[steps[*at].from]) else { break };
             is_tried[at] = true;
             let KeyStep { from, key, input, scan, column } = steps[at];
             // By as many keys as there seem to be, before they are read.
-            if !self.is_worth_finding(self.table(scan.table)?, column, sizes[from].max(1)) {
+            if !self.may_find(self.table(scan.table)?, column, sizes[from]) {
                 continue;
             }
             if known[from].is_none() {
@@ -252,7 +262,7 @@ impl Run<'_> {
         let ends = join.equalities.iter().chain(&join.implied).flat_map(|equality| [(equality, 0), (equality, 1)]);
         let step = |(equality, end): (&'j Equality, usize)| {
             let (input, (from, key)) = (equality.ends()[end].0, equality.ends()[1 - end]);
-            let (column, scan) = self.target(equality, end, &join.inputs[input], bases[input], false)?;
+            let (column, scan) = self.target(equality, end, &join.inputs[input], bases[input], join.per_row[input])?;
             Some(KeyStep { from, key, input, scan, column })
         };
         ends.filter_map(step).collect()
@@ -270,9 +280,8 @@ impl Run<'_> {
 
     fn leads_to(&self, node: &PlanNode, scan: &Scan) -> bool {
         let is_quick = |from: &PlanNode, found: &Scan, column: usize| {
-            let keys = || self.estimate_closely(from).max(1);
             std::ptr::eq(found, scan)
-                && self.table(scan.table).is_ok_and(|table| self.is_worth_finding(table, column, keys()))
+                && self.table(scan.table).is_ok_and(|table| self.may_find(table, column, self.estimate_closely(from)))
         };
         let mut leads = match node {
             PlanNode::Join(join) => {

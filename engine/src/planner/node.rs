@@ -145,6 +145,8 @@ pub struct Join {
     pub implied: Vec<Equality>,
     /// What is left of the condition, over the output.
     pub filters: Vec<BoundExpr>,
+    /// By input: PostgreSQL computes it for each row of the others by itself, as [`SideJoin::is_per_row`].
+    pub per_row: Vec<bool>,
 }
 
 /// `left = right`, each side over the columns of one input (numbered as in the join's output).
@@ -363,7 +365,8 @@ impl Expand {
 impl Join {
     /// Before any equality is known as such.
     pub fn new(inputs: Vec<PlanNode>, filters: Vec<BoundExpr>) -> Self {
-        Self { inputs, equalities: Vec::new(), implied: Vec::new(), filters }
+        let per_row = vec![false; inputs.len()];
+        Self { inputs, equalities: Vec::new(), implied: Vec::new(), filters, per_row }
     }
 
     /// The input that a column of the output is of, and which of the input's columns it is.

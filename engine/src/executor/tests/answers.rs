@@ -266,6 +266,32 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     assert_eq!(read(&format!("SELECT f.name, {of_join} WHERE d.id + 0 = 3")), theirs, "as few as the join gives");
     assert_eq!(read("SELECT name FROM emp WHERE dept IN (SELECT id FROM dept WHERE id + 0 = 3)"), theirs);
     assert_eq!(read("SELECT e.name, f.id FROM emp e JOIN emp f ON f.dept = e.dept"), 0, "all of them lead to all");
+    // The condition makes the subquery's outer join an inner one; what a row that nobody has would raise is not computed still.
+    let per_row = "SELECT e.name FROM dept d JOIN emp e ON e.dept = d.id
+        WHERE d.id + 0 = 3 AND e.salary >= (SELECT max(f.salary / f.id) FROM emp f, dept x WHERE f.id = e.id)";
+    assert_eq!(read(per_row), 1 + 2 * theirs);
+    let derived = "SELECT e.name FROM dept d JOIN emp e ON e.dept = d.id
+        JOIN (SELECT f.id, max(f.salary / f.id) AS most FROM emp f, dept x GROUP BY f.id) f ON f.id = e.id AND e.salary >= f.most WHERE d.id + 0 = 3";
+    assert_eq!(read(derived), 1 + theirs, "PostgreSQL computes this one for all rows");
+}
+
+/// A table that is not found by keys is read through either way.
+#[test]
+fn what_the_join_cache_keeps_is_built_as_a_whole() {
+    let snapshot = snapshot();
+    let wanted = |sql: &str| {
+        within(sql, &snapshot, |plan, run, state| {
+            let PlanNode::Project { input, .. } = &plan.root else { panic!("{plan:?}") };
+            let PlanNode::SideJoin(join) = &**input else { panic!("{input:?}") };
+            let _left = run.left_first(join).expect("read").expect("the left side is small");
+            state.wanted.borrow().len()
+        })
+    };
+    // Too many of the departments to be looked up.
+    let left = "SELECT d.id, e.name FROM (SELECT * FROM emp WHERE id + 0 < 15) d LEFT JOIN";
+    assert_eq!(wanted(&format!("{left} emp e ON e.dept = d.dept")), 0);
+    let grouped = "(SELECT dept, max(name) AS name FROM emp GROUP BY dept)";
+    assert_eq!(wanted(&format!("{left} {grouped} e ON e.dept = d.dept")), 1);
 }
 
 #[test]

@@ -87,13 +87,13 @@ fn is_identity(expressions: &[BoundExpr], width: usize) -> bool {
 }
 
 fn merge_join(join: Join) -> PlanNode {
-    let mut inputs = Vec::new();
+    let (mut inputs, mut per_row) = (Vec::new(), Vec::new());
     // The definition of each column of the old output over the new one.
     let mut definitions: Vec<BoundExpr> = Vec::new();
     let mut filters = Vec::new();
     let mut base = 0;
     let mut has_moved = false;
-    for input in join.inputs {
+    for (input, is_per_row) in join.inputs.into_iter().zip(join.per_row) {
         let mut input = merge(input);
         let mut columns = None;
         if let PlanNode::Project { input: inner, expressions } = input {
@@ -116,8 +116,12 @@ fn merge_join(join: Join) -> PlanNode {
                     filters.push(filter);
                 }
                 inputs.extend(inner.inputs);
+                per_row.extend(inner.per_row);
             }
-            other => inputs.push(other),
+            other => {
+                inputs.push(other);
+                per_row.push(is_per_row);
+            }
         }
         base += width;
     }
@@ -125,7 +129,7 @@ fn merge_join(join: Join) -> PlanNode {
         relocate(&mut filter, &definitions);
         filters.push(filter);
     }
-    let merged = PlanNode::Join(Join::new(inputs, filters));
+    let merged = PlanNode::Join(Join { per_row, ..Join::new(inputs, filters) });
     if !has_moved {
         return merged;
     }

@@ -246,7 +246,8 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
     let pads = join.kind == SideKind::Left;
     if pads && predicates.iter().any(|predicate| rejects_nulls(predicate, &is_right)) {
         // The padded rows would not survive (PostgreSQL: prepjointree.c reduce_outer_joins).
-        return push_into_join(Join::new(vec![*join.left, *join.right], join.filters), predicates);
+        let inner = Join::new(vec![*join.left, *join.right], join.filters);
+        return push_into_join(Join { per_row: vec![false, join.is_per_row], ..inner }, predicates);
     }
     // A full join makes rows of its own on both sides.
     let keeps_left = join.kind != SideKind::Full;
