@@ -627,6 +627,38 @@ fn the_cursors_of_psqlodbc() {
     ];
     let (expected, got) = (play(&mut pair.upstream, &script), play(&mut pair.freshet, &script));
     assert_eq!(got, expected);
+    // Likewise by the extended protocol, prepared before the cursor was, in the middle of a group, and outside of a block.
+    let extended = |sql: &str| [parse("", sql), bind("", "", &[], 0), execute("", 0)].concat();
+    let opened = || burst(9, &[query(&format!("BEGIN;{};{fetch}", declare("with hold")))]);
+    let script = [
+        burst(2, &[parse("next", "fetch 1 in \"SQL_CUR0x5\""), sync()]),
+        opened(),
+        burst(4, &[bind("", "next", &[], 0), execute("", 0), sync()]),
+        burst(4, &[extended("move 1 in \"SQL_CUR0x5\""), sync()]),
+        burst(2, &[query("commit")]),
+        burst(8, &[extended(fetch), sync()]),
+        burst(2, &[query("close \"SQL_CUR0x5\"")]),
+        opened(),
+        burst(12, &[extended("SELECT count(*) FROM pg_class WHERE relname = 't'"), extended(fetch), sync()]),
+        burst(2, &[query("commit")]),
+        burst(4, &[extended("close all"), sync()]),
+        burst(2, &[query(fetch)]),
+        opened(),
+        burst(2, &[query("commit")]),
+        burst(4, &[extended("move 1 in \"SQL_CUR0x5\""), sync()]),
+        burst(7, &[query(fetch)]),
+        burst(4, &[extended("close all"), sync()]),
+        opened(),
+        burst(2, &[query("commit")]),
+        burst(4, &[extended("close all"), sync()]),
+        burst(2, &[query(fetch)]),
+        opened(),
+        burst(2, &[query("commit")]),
+        burst(4, &[extended("discard all"), sync()]),
+        burst(2, &[query(fetch)]),
+    ];
+    let (expected, got) = (play(&mut pair.upstream, &script), play(&mut pair.freshet, &script));
+    assert_eq!(got, expected);
     // Between the two, a statement that goes upstream.
     let script = [
         burst(9, &[query(&format!("BEGIN;{};{fetch}", declare("with hold")))]),

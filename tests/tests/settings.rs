@@ -399,8 +399,28 @@ fn roles_are_followed_with_their_privileges() {
     pair.reads("local");
     pair.run("SET SESSION AUTHORIZATION guest");
     pair.reads("local");
+    // Not the one of the log-in, who may read more.
+    let secret = "SELECT v FROM secret";
+    cluster.psql(
+        &pair.database,
+        "CREATE TABLE public.secret (v text PRIMARY KEY); INSERT INTO public.secret VALUES ('secret')",
+    );
     pair.run("RESET SESSION AUTHORIZATION");
-    pair.reads("local");
+    pair.reads_soon();
+    let limit = Instant::now() + Duration::from_secs(20);
+    while !pair.run(secret).starts_with("hit") {
+        assert!(Instant::now() < limit, "no hit");
+    }
+    for reset in ["RESET ROLE", "SET role TO DEFAULT", "SET ROLE NONE", "SELECT set_config('role', 'none', false)"] {
+        pair.run("SET SESSION AUTHORIZATION guest");
+        pair.run(reset);
+        pair.run("SELECT current_user, session_user");
+        pair.run(secret);
+        pair.run(secret);
+        pair.run("RESET SESSION AUTHORIZATION");
+        pair.run(reset);
+        pair.run(secret);
+    }
     // A schema that comes to be, found first from the next read on.
     cluster.psql(&pair.database, "CREATE SCHEMA \"postgres\"; CREATE TABLE postgres.t (id int PRIMARY KEY, v text)");
     pair.run("RESET search_path");
@@ -577,6 +597,9 @@ fn random_statement(numbers: &mut Numbers) -> String {
                 "UPDATE public.n SET f = f WHERE false",
                 "SET ROLE guest",
                 "RESET ROLE",
+                "SET SESSION AUTHORIZATION guest",
+                "SET LOCAL SESSION AUTHORIZATION guest",
+                "RESET SESSION AUTHORIZATION",
                 "DO $$ BEGIN PERFORM set_config('search_path', 'two', true); END $$",
                 "DO $$ BEGIN PERFORM set_config('bytea_output', 'escape', false); END $$",
                 "PREPARE TRANSACTION 'none'",

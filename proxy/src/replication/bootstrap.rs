@@ -16,6 +16,7 @@ use freshet_engine::table::{TableBuilder, TableVersion};
 use freshet_engine::types::{Lsn, Oid};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
+use tokio_postgres::error::SqlState;
 
 use crate::replication::catalog::{TableFacts, UNFIT_IDENTITY, membership_digest_sql, relations_digest_sql};
 use crate::replication::copy::{CopyBudget, CopyError, Held, copy_range, page_ranges, qualified_name};
@@ -99,6 +100,15 @@ pub async fn unpublish(pool: &ServicePool, publication: &str, table: RelationId)
     Ok(transaction.commit().await?)
 }
 
+/// Whose transactions a process waits for, to be read by people; None: nobody's.
+pub async fn who_holds_up(pool: &ServicePool, process: i32) -> Result<Option<String>, UpstreamError> {
+    const WHO: &str = "SELECT string_agg(CASE WHEN b.pid = 0 THEN 'a prepared one (pg_prepared_xacts)'
+              ELSE format('process %s of %I in %I, %s, open since %s', b.pid, a.usename, a.datname,
+                          coalesce(a.state, 'at work'), coalesce(a.xact_start::text, 'some time')) END, '; ')
+         FROM (SELECT DISTINCT unnest(pg_blocking_pids($1))) b (pid) LEFT JOIN pg_stat_activity a USING (pid)";
+    Ok(pool.connection().await?.query_one(WHO, &[&process]).await?.get(0))
+}
+
 /// Whether UPDATE and DELETE of the table fail as long as it is published.
 pub async fn is_harmed(pool: &ServicePool, table: RelationId) -> Result<bool, UpstreamError> {
     let is_harmed = format!("SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = $1 AND {UNFIT_IDENTITY})");
@@ -164,8 +174,8 @@ pub enum HandOverError {
     InTheWay,
     #[error("transactions that wrote the table went on for too long")]
     LockersStayed,
-    /// Its replica identity cannot be set without making others wait.
-    #[error("its replica identity is to be set when nobody uses the table")]
+    /// What is to be set on it cannot be without waiting for others, or making them wait.
+    #[error("it is to be published, or its replica identity to be set, when no other session's lock is in the way")]
     Locked,
     #[error(transparent)]
     Copy(#[from] CopyError),
@@ -253,8 +263,16 @@ impl HandOver {
         let is_member = "SELECT EXISTS (SELECT FROM pg_publication_rel WHERE prpubid = $1 AND prrelid = $2)";
         if !transaction.query_one(is_member, &[&self.publication.oid, &oids[0]]).await?.get::<_, bool>(0) {
             let name = qualified_name(&self.facts.schema);
-            let added = format!("ALTER PUBLICATION {} ADD TABLE ONLY {name}", self.publication.name);
-            transaction.batch_execute(&added).await?;
+            // Shorter than deadlock_timeout, after which an autovacuum that holds the table is cancelled for who waits (proc.c).
+            let added = format!(
+                "SET LOCAL lock_timeout = '200ms'; ALTER PUBLICATION {} ADD TABLE ONLY {name}",
+                self.publication.name
+            );
+            let is_added = transaction.batch_execute(&added).await;
+            is_added.map_err(|error| match error.code() {
+                Some(&SqlState::LOCK_NOT_AVAILABLE) => HandOverError::Locked,
+                _ => error.into(),
+            })?;
         }
         let digest = format!("SELECT {}", relations_digest_sql());
         if transaction.query_one(&digest, &[&oids]).await?.get::<_, i64>(0) != self.facts.digest {

@@ -56,6 +56,8 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 const STEADY: Duration = Duration::from_secs(2);
 /// A new slot waits for every transaction that writes; after this long it is tried anew.
 const SLOT_WAIT_MAX: Duration = Duration::from_secs(600);
+/// A start that takes longer says what it waits for, and looks again as often.
+const HELD_UP_FOR: Duration = Duration::from_secs(1);
 /// Between looks at tables that wait for a copy or were poisoned.
 const TICK: Duration = Duration::from_millis(250);
 /// A table that could not be taken out of the publication is tried again after this long.
@@ -452,10 +454,27 @@ impl Replication {
         let process = walsender.process_id();
         // Whoever drops this future leaves a process behind that waits for others' transactions: end it.
         let guard = TerminateOnDrop { pool: shared.pool.clone(), process, armed: true };
-        let created = timeout(SLOT_WAIT_MAX, walsender.create_slot(slot)).await;
+        let created = tokio::select! {
+            created = timeout(SLOT_WAIT_MAX, walsender.create_slot(slot)) => created,
+            () = self.tell_who_holds_up(process) => unreachable!("it has no end"),
+        };
         let created = created.map_err(|_| UpstreamError::Timeout("slot creation waits for a long transaction"))?;
         guard.disarm();
         created
+    }
+
+    /// The slot's start waits for every transaction that has written anything, in whatever database (snapbuild.c); says whose.
+    async fn tell_who_holds_up(&self, process: i32) {
+        let mut told = String::new();
+        loop {
+            sleep(HELD_UP_FOR).await;
+            let Ok(whom) = bootstrap::who_holds_up(&self.shared.pool, process).await else { continue };
+            let Some(whom) = whom.filter(|whom| *whom != told) else { continue };
+            tracing::warn!("the mirror's start waits for open transactions: {whom}");
+            let why = format!("starting: it waits for open transactions: {whom}");
+            self.shared.stream.store(Arc::new(StreamState::Down(why.into())));
+            told = whom;
+        }
     }
 
     /// The stream is over: nobody is served any more, and what was mirrored is forgotten.

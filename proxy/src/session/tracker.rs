@@ -161,6 +161,8 @@ impl Tracker {
             Change::Isolation(isolation) => self.open().isolation = *isolation,
             Change::Set { slot, value, is_local } => {
                 let value = match value {
+                    // Of another session user than the log-in's, it is that one's.
+                    NewValue::Default if *slot == ROLE && !self.is_of_login() => Value::Unknown,
                     NewValue::Default => Value::Default,
                     NewValue::Known(value) => Value::Known(Arc::clone(value)),
                     NewValue::SessionUser => self.value(SESSION_USER).map_or(Value::Unknown, Value::Known),
@@ -605,6 +607,12 @@ impl Tracker {
         }
         self.opaque = Some(reason.into());
         self.opaque_is_new = true;
+    }
+
+    /// The session user is certain to be the one of the log-in.
+    fn is_of_login(&self) -> bool {
+        let user = self.value(SESSION_USER);
+        user.is_some() && user == self.defaults[SESSION_USER]
     }
 
     fn value(&self, slot: usize) -> Option<Arc<str>> {

@@ -560,7 +560,7 @@ impl Machine {
     }
 
     fn note_parse(&mut self, body: &[u8], is_whole: bool) {
-        self.is_unsynced = true;
+        let was_unsynced = std::mem::replace(&mut self.is_unsynced, true);
         let name = body.split(|byte| *byte == 0).next().unwrap_or_default();
         let statement = if is_whole { Parse::view(body).map(|parse| self.prepare(&parse)) } else { None };
         if is_whole && !has_two_names(body) {
@@ -568,6 +568,7 @@ impl Machine {
             return self.expect(ExpectedKind::Parse(Some(Box::default())));
         }
         let text = Parse::view(body).map_or(body, |parse| parse.sql);
+        self.mind_cursors_of_statement(Some(text), was_unsynced);
         let effect = statement.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
         self.restore_portals(|name, portal| portal.is_meant(name, text, effect), false);
         if name.is_empty() {
@@ -640,7 +641,7 @@ impl Machine {
     }
 
     fn note_bind(&mut self, body: &[u8], is_whole: bool) {
-        self.is_unsynced = true;
+        let was_unsynced = std::mem::replace(&mut self.is_unsynced, true);
         if is_whole && !has_two_names(body) {
             return self.expect(ExpectedKind::Bind);
         }
@@ -658,6 +659,7 @@ impl Machine {
             self.statements.get(statement).map(|named| Arc::clone(&named.statement))
         };
         self.note_analysis(statement);
+        self.mind_cursors_of_statement(known.as_ref().map(|known| &*known.sql), was_unsynced);
         let known = known.filter(|statement| self.is_as_judged(statement));
         let effect = known.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
         let bind = if is_whole { Bind::view(body) } else { None };

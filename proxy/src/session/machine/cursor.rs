@@ -126,18 +126,36 @@ impl Machine {
 
     /// Before a Query goes upstream: it may name cursors that live here, or close them all.
     pub(super) fn mind_cursors(&mut self, body: &[u8]) {
-        // A failed block takes nothing but its end.
-        if self.cursors.is_empty() || self.state.status == TransactionStatus::Failed {
+        if self.keeps_cursors() {
             return;
         }
         let text = query(body).unwrap_or(body);
-        let shows_all = text.windows(SHOWS_ALL.len()).any(|window| window.eq_ignore_ascii_case(SHOWS_ALL));
-        if shows_all || cursor::is_mentioned(text) {
-            self.restore_cursors(|name, _| shows_all || cursor::names(text, name.as_bytes()));
-        }
+        self.restore_cursors(|name, _| may_concern(text, name));
         if cursor::closes_all(text) {
             self.cursors.clear();
         }
+    }
+
+    /// Before a Parse of this text, or a Bind of a statement that has it; None: of one that is not known. Behind other messages of
+    /// its group if `is_unsynced`. Upstream runs it later, if at all: what closes all cursors gets them all.
+    pub(super) fn mind_cursors_of_statement(&mut self, text: Option<&[u8]>, is_unsynced: bool) {
+        if self.keeps_cursors() {
+            return;
+        }
+        let is_wanted = |name: &str| text.is_none_or(|text| may_concern(text, name) || cursor::closes_all(text));
+        let wanted = self.cursors.take(|name, _| is_wanted(name));
+        for (name, cursor) in &wanted {
+            self.run_own(&cursor.declaration);
+            self.run_own(move_forward(cursor.fetched, name).as_bytes());
+        }
+        if !wanted.is_empty() && !is_unsynced {
+            self.sync_quietly();
+        }
+    }
+
+    /// There is none, or the block takes nothing but its end.
+    fn keeps_cursors(&self) -> bool {
+        self.cursors.is_empty() || self.state.status == TransactionStatus::Failed
     }
 
     /// Likewise where it makes upstream print values otherwise, those that nothing was fetched from.
@@ -151,12 +169,21 @@ impl Machine {
     /// written since DECLARE is in them, which is why those alone are moved that upstream must have.
     fn restore_cursors(&mut self, is_wanted: impl Fn(&str, &Cursor) -> bool) {
         for (name, cursor) in self.cursors.take(is_wanted) {
-            let moved = format!(";move forward {} in \"{name}\"", cursor.fetched);
-            let sql = [&cursor.declaration, moved.as_bytes()].concat();
+            let sql = [&cursor.declaration, &b";"[..], move_forward(cursor.fetched, &name).as_bytes()].concat();
             self.answered.clear();
             write_query(&mut self.answered, &sql);
             self.to_upstream.push(&self.answered);
             self.expect_quiet(ExpectedKind::Answered(self.state.status));
         }
     }
+}
+
+/// Whether a text may read of a cursor by its name, or lists all.
+fn may_concern(text: &[u8], name: &str) -> bool {
+    let shows_all = || text.windows(SHOWS_ALL.len()).any(|window| window.eq_ignore_ascii_case(SHOWS_ALL));
+    cursor::names(text, name.as_bytes()) || shows_all()
+}
+
+fn move_forward(rows: usize, name: &str) -> String {
+    format!("move forward {rows} in \"{name}\"")
 }

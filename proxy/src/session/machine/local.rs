@@ -573,6 +573,28 @@ impl Machine {
         self.expect_own(ExpectedKind::Close);
     }
 
+    /// A statement of freshet's own within the client's messages.
+    pub(super) fn run_own(&mut self, sql: &[u8]) {
+        self.close_leftover();
+        self.to_upstream.write(|out| {
+            write_parse(out, OWN_NAME, sql);
+            write_bind(out, OWN_NAME, OWN_NAME);
+            write_execute(out, OWN_NAME);
+            write_close(out, Target::Portal(OWN_NAME));
+            write_close(out, Target::Statement(OWN_NAME));
+        });
+        self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
+        self.expect_own(ExpectedKind::Bind);
+        self.expect_own(ExpectedKind::Execute);
+        self.expect_own(ExpectedKind::Close);
+        self.expect_own(ExpectedKind::Close);
+    }
+
+    pub(super) fn sync_quietly(&mut self) {
+        self.to_upstream.push(SYNC);
+        self.expect_quiet(ExpectedKind::QuietSync);
+    }
+
     /// Before something goes upstream that needs portals which live here: upstream gets these, each where it stands. Their further
     /// rows are of upstream's present, and what the block has written since Bind is in them: those that are not needed there stay.
     /// Where it stands is a number of rows, which are the same only by an order that is total.
@@ -590,8 +612,7 @@ impl Machine {
         }
         if is_query {
             // An error must not make upstream ignore the Query.
-            self.to_upstream.push(SYNC);
-            self.expect_quiet(ExpectedKind::QuietSync);
+            self.sync_quietly();
         }
     }
 
