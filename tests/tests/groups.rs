@@ -791,6 +791,33 @@ fn a_session_that_is_answered_here_does_not_look_idle_upstream() {
     client.query("BEGIN");
     read_for_long(&mut client);
     assert_eq!(tags(&client.query("SELECT 1/0")), "EZ", "the session and its block live");
+    client.query("ROLLBACK");
+    // Nor does one whose statement is computed here for long.
+    client.query("SET idle_in_transaction_session_timeout = '600ms'");
+    let long = "SELECT count(*) FROM generate_series(1, GENERATED) AS s (n), t WHERE n % 7 = id";
+    let sized = |rows: u64| long.replace("GENERATED", &rows.to_string());
+    let mut rows_of = 500_000;
+    let mut took = Duration::ZERO;
+    while took < Duration::from_millis(1_500) {
+        rows_of *= 2;
+        client.query("BEGIN");
+        let since = Instant::now();
+        assert_eq!(tags(&client.query(&sized(rows_of))), "TDCZ");
+        took = since.elapsed();
+        client.query("COMMIT");
+    }
+    let limit = Instant::now() + WAIT;
+    loop {
+        client.query("BEGIN");
+        assert_eq!(tags(&client.query(&sized(rows_of + 1))), "TDCZ");
+        let last = rows(&client.query("SHOW freshet.last")).remove(0);
+        assert_eq!(tags(&client.query("COMMIT")), "CZ", "the session lives");
+        if last[0].as_deref() == Some("local") {
+            break;
+        }
+        assert!(Instant::now() < limit, "{last:?}");
+        rows_of += 1;
+    }
 }
 
 #[test]

@@ -228,15 +228,20 @@ impl Dice {
             let key = keys[self.roll(keys.len() as u64) as usize].clone();
             targets.push(if self.roll(2) == 0 { key } else { aggregate(self) });
         }
-        let filter =
-            if self.roll(2) == 0 { format!(" WHERE {}", self.predicate(&levels, depth)) } else { String::new() };
+        let filter = match self.roll(8) {
+            0..4 => format!(" WHERE {}", self.predicate(&levels, depth)),
+            // A key that is a constant, which PostgreSQL may take it to be above grouping sets, too.
+            4 => format!(" WHERE {} = {}", keys[0], self.roll(4)),
+            _ => String::new(),
+        };
+        let distinct = self.pick(&["", "", "", "DISTINCT "]);
         let having = if self.roll(3) == 0 { " HAVING count(*) > 1" } else { "" };
         let by = match self.roll(5) {
             0 => format!("ROLLUP ({})", keys.join(", ")),
             1 => format!("GROUPING SETS (({}), ())", keys.join(", ")),
             _ => keys.join(", "),
         };
-        format!("SELECT {} FROM {from}{filter} GROUP BY {by}{having}", targets.join(", "))
+        format!("SELECT {distinct}{} FROM {from}{filter} GROUP BY {by}{having}", targets.join(", "))
     }
 
     /// Over a table, whose key makes every order total.

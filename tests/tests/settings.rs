@@ -430,6 +430,34 @@ fn roles_are_followed_with_their_privileges() {
     pair.run(READ_PATH);
 }
 
+/// FunctionCall, the message: here of set_config(text, text, boolean).
+#[test]
+fn what_a_function_call_sets_is_followed() {
+    let mut pair = Pair::start(Cluster::shared());
+    let mut body = 2078_u32.to_be_bytes().to_vec();
+    body.extend([0, 0, 0, 3]);
+    for argument in ["search_path", "two", "f"] {
+        body.extend((argument.len() as i32).to_be_bytes());
+        body.extend(argument.as_bytes());
+    }
+    body.extend([0, 0]);
+    let call = frame(b'F', &body);
+    pair.run("SET search_path = one");
+    pair.reads("local");
+    for around in [["SELECT 1", "SELECT 1"], ["BEGIN", "COMMIT"], ["BEGIN", "ROLLBACK"]] {
+        pair.run("SET search_path = one");
+        pair.reads("local");
+        pair.run(around[0]);
+        for client in [&mut pair.direct, &mut pair.through] {
+            client.send(&call).expect("sent");
+            assert_eq!(client.read_reply().expect("answers").error(), None);
+        }
+        pair.run(READ_PATH);
+        pair.run(around[1]);
+        pair.reads("local");
+    }
+}
+
 #[test]
 fn a_schema_that_comes_to_be_counts_at_once() {
     let cluster = Cluster::shared();

@@ -340,6 +340,32 @@ fn walsender_left_behind(world: &World) -> TcpStream {
     line
 }
 
+/// It sends nothing that a standby would have to receive.
+#[test]
+fn a_refresh_of_a_materialized_view_counts_at_once() {
+    let world = World::start();
+    world.write("CREATE MATERIALIZED VIEW sums AS SELECT sum(value) AS total FROM registers");
+    world.configure("FIRST 1 (freshet)");
+    let freshet = Freshet::start(&world.cluster.url(&world.database), |settings| {
+        settings.freshness.mode = FreshnessMode::Standby;
+        settings.audit.sample_one_in = 0;
+    });
+    world.wait_for(&freshet, "synchronous");
+    let mut client = world.through(&freshet);
+    let sql = "SELECT total FROM sums";
+    for round in 1..=20 {
+        world.write(&format!("UPDATE registers SET value = {round} WHERE id = 1; REFRESH MATERIALIZED VIEW sums"));
+        // Whatever is kept by now is of the round before.
+        assert_eq!(number(&mut client, sql), round);
+        let limit = Instant::now() + WAIT;
+        while client.last().expect("answers").0 != "hit" {
+            assert_eq!(number(&mut client, sql), round);
+            assert!(Instant::now() < limit, "{:?}", client.last());
+        }
+    }
+    world.configure("");
+}
+
 #[test]
 fn a_walsender_that_is_only_starting_is_no_other_standby() {
     let world = World::start();

@@ -42,6 +42,12 @@ pub(super) struct Common {
     is_correlated: bool,
 }
 
+impl Common {
+    pub(super) fn relation(&self) -> Option<&BoundRelation> {
+        self.relation.as_ref()
+    }
+}
+
 impl Binder<'_> {
     /// Puts the WITH queries of `query` in sight, one by one: each sees those before it. How many there were before.
     pub(super) fn enter_with(&mut self, query: &Query) -> Bound<usize> {

@@ -16,6 +16,7 @@ mod common;
 mod decorrelate;
 mod dependent;
 mod enums;
+mod equated;
 mod expression;
 mod folded;
 mod from;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::binder::coerce::{Needs, check_comparable, check_groupable};
+use crate::binder::equated::is_any_equated;
 use crate::binder::expression::{Clause, Level};
 use crate::binder::folded::{check_modifier, is_of_constants};
 use crate::binder::grouping::{Grouping, has_aggregate};
@@ -282,7 +283,7 @@ impl Binder<'_> {
         let mut has_sets = false;
         for item in items {
             has_sets |= !matches!(item, GroupItem::Expr(_));
-            let sets = self.grouping_sets(level, targets, item, &mut groups.expressions)?;
+            let sets = self.grouping_sets(level, targets, item, &mut groups)?;
             if product.len() * sets.len() > GROUPING_SETS_MAX {
                 return Err(unsupported("too many grouping sets"));
             }
@@ -299,6 +300,9 @@ impl Binder<'_> {
             });
             product = combined.collect();
         }
+        if has_sets && groups.is_named_twice {
+            return Err(unsupported("grouping sets by one expression under two names"));
+        }
         groups.sets = has_sets.then_some(product);
         Ok(groups)
     }
@@ -309,7 +313,7 @@ impl Binder<'_> {
         level: &mut Level,
         targets: &mut Vec<Entry>,
         item: &GroupItem,
-        groups: &mut Vec<BoundExpr>,
+        groups: &mut Groups,
     ) -> Bound<Vec<Vec<usize>>> {
         let mut all = |binder: &mut Self, items: &[Expr]| {
             items.iter().map(|item| binder.group(level, targets, item, groups)).collect::<Bound<Vec<usize>>>()
@@ -344,13 +348,7 @@ impl Binder<'_> {
     }
 
     /// The position of a group expression.
-    fn group(
-        &mut self,
-        level: &mut Level,
-        targets: &mut Vec<Entry>,
-        item: &Expr,
-        groups: &mut Vec<BoundExpr>,
-    ) -> Bound<usize> {
+    fn group(&mut self, level: &mut Level, targets: &mut Vec<Entry>, item: &Expr, groups: &mut Groups) -> Bound<usize> {
         let target = self.target_of(level, targets, item)?;
         self.resolve_unknown(&mut targets[target].typed)?;
         let typed = &targets[target].typed;
@@ -359,6 +357,9 @@ impl Binder<'_> {
             return Err(unsupported("aggregate in GROUP BY"));
         }
         check_groupable(typed.expr_type, "GROUP BY")?;
+        let first = targets.iter().position(|other| is_same(&other.typed.expr, &typed.expr));
+        groups.is_named_twice |= first != Some(target);
+        let groups = &mut groups.expressions;
         let known = groups.iter().position(|earlier| is_same(earlier, &typed.expr));
         Ok(known.unwrap_or_else(|| {
             groups.push(typed.expr.clone());
@@ -448,6 +449,9 @@ impl Binder<'_> {
             }
             None => vec![(0..grouping.len()).collect()],
         };
+        if sets.len() > 1 && is_any_equated(&expressions, &input, &self.commons) {
+            return Err(unsupported("grouping sets by a constant or by what is equated"));
+        }
         let shared = if sets.len() > 1 { self.shared(input)? } else { input };
         let relation =
             grouping.with_definitions(expressions).relation_of_sets(&shared, &aggregates, &sets, &questions)?;
@@ -467,6 +471,8 @@ impl Binder<'_> {
 struct Groups {
     expressions: Vec<BoundExpr>,
     sets: Option<Vec<Vec<usize>>>,
+    /// One of them is the same as an output column before it.
+    is_named_twice: bool,
 }
 
 const GROUPING_SETS_MAX: usize = 4_096;

@@ -196,7 +196,7 @@ impl<'a> TransactionRows<'a> {
         self.hasher.hash_one(identity)
     }
 
-    fn find(&self, identity: &[Source<'a>]) -> Result<Found, PoisonReason> {
+    fn find(&mut self, identity: &[Source<'a>]) -> Result<Found, PoisonReason> {
         if let Some(own) = self.find_own(identity) {
             return Ok(Found::Own(own));
         }
@@ -206,7 +206,7 @@ impl<'a> TransactionRows<'a> {
         }
         let at = match self.by {
             Identity::Key => self.delta.find_one(&self.columns, &values),
-            Identity::Full => self.delta.find_identical(&self.columns, &values),
+            Identity::Full => self.delta.find_identical(&self.columns, values),
         };
         at.map(Found::Base).ok_or_else(|| "a changed row is not in the mirror".into())
     }

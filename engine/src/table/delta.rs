@@ -5,7 +5,7 @@
 //! rows, so that a row is copied at most once per doubling and their number stays logarithmic; a chunk is rewritten
 //! when more than half of its rows are dead, so that each rewrite is paid for by as many deletes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -33,7 +33,12 @@ pub struct TableDelta {
     /// By chunk of the base, what is deleted from it.
     deleted: BTreeMap<u32, Deleted>,
     inserted: Vec<Arc<Chunk>>,
+    /// Where the last of several identical rows were found. In the base rows only die: there is none before.
+    found: HashMap<u64, (Vec<Value>, RowAt), ahash::RandomState>,
 }
+
+/// Of so many kinds of rows it is remembered.
+const FOUND_MAX: usize = 1_024;
 
 struct Deleted {
     alive: BooleanBufferBuilder,
@@ -42,7 +47,7 @@ struct Deleted {
 
 impl TableDelta {
     pub fn new(base: Arc<TableVersion>) -> Self {
-        Self { base, is_truncated: false, deleted: BTreeMap::new(), inserted: Vec::new() }
+        Self { base, is_truncated: false, deleted: BTreeMap::new(), inserted: Vec::new(), found: HashMap::default() }
     }
 
     pub fn base(&self) -> &Arc<TableVersion> {
@@ -78,24 +83,36 @@ impl TableDelta {
 
     /// A row of the base, still alive under the delta, whose `columns` equal `key` by PostgreSQL's `=`.
     pub fn find_one(&self, columns: &[usize], key: &[Value]) -> Option<RowAt> {
-        self.probe(&Probe::new(&self.base.schema, columns, key, Match::Equal))
+        self.probe(&Probe::new(&self.base.schema, columns, key, Match::Equal), RowAt { chunk: 0, row: 0 })
     }
 
-    /// Likewise one that holds the identical values, NULLs included.
-    pub fn find_identical(&self, columns: &[usize], values: &[Value]) -> Option<RowAt> {
-        self.probe(&Probe::new(&self.base.schema, columns, values, Match::Identical))
+    /// Likewise one that holds the identical values, NULLs included; of several the first. `columns` are the same each time: there
+    /// may be as many such rows as the table has, each to be found and deleted.
+    pub fn find_identical(&mut self, columns: &[usize], values: Vec<Value>) -> Option<RowAt> {
+        let probe = Probe::new(&self.base.schema, columns, &values, Match::Identical);
+        let hash = probe.hash();
+        let is_same = |other: &[Value]| values.iter().zip(other).all(|(value, other)| value.is_identical(other));
+        let known = self.found.get(&hash).filter(|(other, _)| is_same(other));
+        let at = self.probe(&probe, known.map_or(RowAt { chunk: 0, row: 0 }, |(_, at)| *at))?;
+        if self.found.len() == FOUND_MAX && !self.found.contains_key(&hash) {
+            self.found.clear();
+        }
+        self.found.insert(hash, (values, at));
+        Some(at)
     }
 
-    fn probe(&self, probe: &Probe<'_>) -> Option<RowAt> {
+    /// The first from `from` on.
+    fn probe(&self, probe: &Probe<'_>, from: RowAt) -> Option<RowAt> {
         if self.is_truncated {
             return None;
         }
         let mut found = None;
-        for (number, version) in self.base.chunks.iter().enumerate() {
+        for (number, version) in self.base.chunks.iter().enumerate().skip(from.chunk as usize) {
             let number = number as u32;
+            let first = if number == from.chunk { from.row as usize } else { 0 };
             let deleted = self.deleted.get(&number);
             let alive = |row| deleted.map_or_else(|| version.is_alive(row), |deleted| deleted.alive.get_bit(row));
-            probe.find_in(&version.chunk, alive, |row| {
+            probe.find_from(&version.chunk, first, alive, |row| {
                 found = Some(RowAt { chunk: number, row: row as u32 });
                 ControlFlow::Break(())
             });

@@ -158,8 +158,12 @@ impl HashIndex {
         has_zero || range.len() > TAGS
     }
 
-    fn candidates(&self, hash: u64) -> impl Iterator<Item = usize> {
-        let range = self.bucket_of(hash);
+    /// Ascending, none before `from`.
+    fn candidates(&self, hash: u64, from: usize) -> impl Iterator<Item = usize> {
+        let mut range = self.bucket_of(hash);
+        if from > 0 {
+            range.start += self.rows[range.clone()].partition_point(|row| usize::from(*row) < from);
+        }
         let tagged = self.rows[range.clone()].iter().zip(&self.tags[range]);
         tagged.filter(move |(_, tag)| **tag == hash as u8).map(|(row, _)| usize::from(*row))
     }
@@ -210,12 +214,13 @@ impl Chunk {
         key::hash_rows(&arrays, self.rows)
     }
 
-    /// Calls `candidate` with every row whose key hash may be `hash`, and some others perhaps.
+    /// Calls `candidate` with every row from `from` on whose key hash may be `hash`, and some others perhaps.
     fn candidates(
         &self,
         columns: &[usize],
         key: &[Value],
         hash: u64,
+        from: usize,
         mut candidate: impl FnMut(usize) -> ControlFlow<()>,
     ) {
         let index = if self.rows <= SCAN_ROWS { None } else { self.indexes.of(self, columns) };
@@ -223,10 +228,11 @@ impl Chunk {
         // Broken off or not, the caller has what it wants.
         let _ = match (index, only) {
             (Some(KeyIndex::Ascending), Some(value)) => {
-                equal_run(self.columns[columns[0]].as_ref(), value).try_for_each(candidate)
+                let run = equal_run(self.columns[columns[0]].as_ref(), value);
+                (run.start.max(from)..run.end).try_for_each(candidate)
             }
-            (Some(KeyIndex::Hashed(index)), _) => index.candidates(hash).try_for_each(candidate),
-            (Some(KeyIndex::Ascending) | None, _) => (0..self.rows).try_for_each(&mut candidate),
+            (Some(KeyIndex::Hashed(index)), _) => index.candidates(hash, from).try_for_each(candidate),
+            (Some(KeyIndex::Ascending) | None, _) => (from..self.rows).try_for_each(&mut candidate),
         };
     }
 }
@@ -260,10 +266,25 @@ impl<'a> Probe<'a> {
         Self { columns, key, hash, by }
     }
 
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
     /// Calls `found` with the rows of the chunk that are `wanted` and hold the key, until told to stop.
     pub(super) fn find_in(
         &self,
         chunk: &Chunk,
+        wanted: impl Fn(usize) -> bool,
+        found: impl FnMut(usize) -> ControlFlow<()>,
+    ) {
+        self.find_from(chunk, 0, wanted, found);
+    }
+
+    /// Likewise of the rows from `from` on, in their order.
+    pub(super) fn find_from(
+        &self,
+        chunk: &Chunk,
+        from: usize,
         wanted: impl Fn(usize) -> bool,
         mut found: impl FnMut(usize) -> ControlFlow<()>,
     ) {
@@ -274,7 +295,7 @@ impl<'a> Probe<'a> {
         if !may_be_in {
             return;
         }
-        chunk.candidates(self.columns, self.key, self.hash, |row| {
+        chunk.candidates(self.columns, self.key, self.hash, from, |row| {
             if wanted(row) && self.holds(chunk, row) { found(row) } else { ControlFlow::Continue(()) }
         });
     }
@@ -324,7 +345,7 @@ mod tests {
             assert!(hashes.iter().all(|hash| index.may_have(*hash)));
             for _ in 0..2_000 {
                 let hash = next() & 0xffff_ffff_0000_001f;
-                let has = index.candidates(hash).next().is_some();
+                let has = index.candidates(hash, 0).next().is_some();
                 let is_long = index.bucket_of(hash).len() > TAGS;
                 assert!(index.may_have(hash) == has || (is_long && !has), "{rows} rows, {hash:x}");
             }

@@ -348,6 +348,11 @@ impl Freshness {
                 shared.exposure.look(running.epoch, relations, keys, session_requires, lag_max)?
             }
             FreshnessMode::Standby => {
+                // A REFRESH sends nothing that a standby would receive: only a barrier tells of it.
+                let catalog = &shared.replication.loaded().catalog;
+                if relations.iter().any(|relation| catalog.materialized.contains_key(relation)) {
+                    return None;
+                }
                 let since = shared.replication.standby()?.synchronous_since(lag_max)?;
                 let running = shared.replication.running().ok()?;
                 let shown = shared.exposure.look_synchronous(running.epoch, relations, since, lag_max)?;

@@ -790,10 +790,16 @@ async fn serve_during<T>(
             None => std::future::pending().await,
         }
     });
+    let mut pause = pin!(tokio::time::sleep(KEEP_ALIVE));
     loop {
         tokio::select! {
             biased;
             done = &mut work => break Ok(Ended::Done(done)),
+            // A statement at work is no idle session.
+            () = &mut pause => {
+                machine.keep_alive();
+                pause.set(tokio::time::sleep(KEEP_ALIVE));
+            }
             () = &mut over => break Ok(Ended::OverTime),
             () = &mut cancelled => break Ok(Ended::Cancelled),
             turn = lines.turn(machine) => match turn? {

@@ -390,8 +390,11 @@ impl<'w> Grammar<'w> {
         }
         self.is_outermost = false;
         let filter = self.filter(&levels, depth, 50);
-        let mut query =
-            Sentence::text(Kind::Query, "SELECT ").list(targets, ", ").then(" FROM ").with(from).with(filter);
+        let mut query = Sentence::text(Kind::Query, if self.dice.percent(20) { "SELECT DISTINCT " } else { "SELECT " })
+            .list(targets, ", ")
+            .then(" FROM ")
+            .with(from)
+            .with(filter);
         if !keys.is_empty() {
             let list = keys.iter().map(|key| key.text.as_str()).collect::<Vec<_>>().join(", ");
             query = query.then(match self.dice.roll(8) {

@@ -250,7 +250,8 @@ impl Machine {
                 }
                 if is_own { fate } else { part(self) }
             }
-            (b'C', ExpectedKind::Query(effect)) => {
+            // A FunctionCall ends with its result.
+            (b'C' | b'V', ExpectedKind::Query(effect)) => {
                 let effect = *effect;
                 if effect.may_write() {
                     // Within a multi-statement string it may not be committed yet; one barrier more does no harm.
@@ -264,7 +265,7 @@ impl Machine {
                 }
                 if is_own { fate } else { part(self) }
             }
-            (b'I' | b'V', ExpectedKind::Query(_)) => fate,
+            (b'I', ExpectedKind::Query(_)) => fate,
             (b'E', _) => self.match_error(is_own),
             (b'Z', _) => self.match_ready(TransactionStatus::view(body)),
             (b'G', ExpectedKind::Query(_) | ExpectedKind::Execute) => {
