@@ -58,7 +58,7 @@ pub struct EngineOptions {
     pub reply_bytes_max: usize,
     pub join_bytes_max: usize,
     /// Prepared statements, refused ones included.
-    pub plans_max: u64,
+    pub plan_bytes_max: u64,
     pub limits: Limits,
 }
 
@@ -81,20 +81,35 @@ pub enum Pace {
     Full,
 }
 
-/// The place of so many prepared statements is a text's, which may be as long as a list of ten thousands of literals.
-#[expect(clippy::borrowed_box, reason = "as the cache hands out its keys")]
-fn places<V>(key: &Box<[u8]>, _: &V) -> u32 {
-    1 + u32::try_from(key.len() / 2_048).unwrap_or(u32::MAX - 1)
+/// What an entry of a cache of statements costs besides: the cache's nodes and lists, the entry itself.
+const ENTRY_BYTES: usize = 512;
+/// For what the texts depend on that are not planned, of the bytes for plans: one in so many.
+const DEPENDENCIES_ONE_IN: u64 = 8;
+
+type ByText<V> = moka::sync::Cache<Box<[u8]>, V, ahash::RandomState>;
+
+/// A cache of so many bytes, what `bytes_of` says of each value included.
+fn by_text<V: Clone + Send + Sync + 'static>(
+    bytes_max: u64,
+    bytes_of: impl Fn(&V) -> usize + Send + Sync + 'static,
+) -> ByText<V> {
+    moka::sync::Cache::<Box<[u8]>, V>::builder()
+        .max_capacity(bytes_max)
+        .weigher(move |key, value| u32::try_from(ENTRY_BYTES + key.len() + bytes_of(value)).unwrap_or(u32::MAX))
+        .build_with_hasher(ahash::RandomState::new())
 }
 
 /// Bounds of [`Pace::Quick`].
 const QUICK_BYTES_MAX: usize = 4 << 20;
 const QUICK_ROWS_MAX: usize = 50_000;
 
+/// A plan, or why there is none.
+type Planned = Result<Arc<Prepared>, UpstreamReason>;
+
 /// The caches and the way from text to rows; the only door for sessions. Shared by all of them.
 pub struct Engine {
-    plans: moka::sync::Cache<Box<[u8]>, Result<Arc<Prepared>, UpstreamReason>, ahash::RandomState>,
-    dependencies: moka::sync::Cache<Box<[u8]>, Option<Arc<Dependencies>>, ahash::RandomState>,
+    plans: ByText<Planned>,
+    dependencies: ByText<Option<Arc<Dependencies>>>,
     pub results: ResultCache,
     joins: JoinCache,
     limits: Limits,
@@ -103,14 +118,13 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(options: EngineOptions) -> Self {
-        let plans = moka::sync::Cache::builder()
-            .max_capacity(options.plans_max)
-            .weigher(places)
-            .build_with_hasher(ahash::RandomState::new());
-        let dependencies = moka::sync::Cache::builder()
-            .max_capacity(options.plans_max)
-            .weigher(places)
-            .build_with_hasher(ahash::RandomState::new());
+        let dependency_bytes_max = options.plan_bytes_max / DEPENDENCIES_ONE_IN;
+        let plans = by_text(options.plan_bytes_max - dependency_bytes_max, |prepared: &Planned| {
+            prepared.as_ref().map_or(0, |prepared| prepared.bytes)
+        });
+        let dependencies = by_text(dependency_bytes_max, |found: &Option<Arc<Dependencies>>| {
+            found.as_ref().map_or(0, |found| found.bytes())
+        });
         Self {
             plans,
             dependencies,
@@ -267,8 +281,9 @@ impl Engine {
         }
     }
 
-    /// Entries of the plan cache, bytes of the join cache.
-    pub fn sizes(&self) -> (u64, usize) {
-        (self.plans.entry_count(), self.joins.bytes())
+    /// Plans kept; what they take with what else is known of texts, in bytes; and the bytes of the join cache.
+    pub fn sizes(&self) -> (u64, u64, usize) {
+        let plan_bytes = self.plans.weighted_size() + self.dependencies.weighted_size();
+        (self.plans.entry_count(), plan_bytes, self.joins.bytes())
     }
 }

@@ -59,6 +59,8 @@ pub struct Prepared {
     pub catalog_version: u64,
     /// What may be names of zones in definitions that the text names.
     pub zone_names: Vec<String>,
+    /// What all of it takes, about.
+    pub bytes: usize,
 }
 
 impl Prepared {
@@ -97,20 +99,27 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let names = named.filter_map(|table| context.catalog.described(table.table)).map(|schema| &*schema.name);
     second_reading::confirm(&statement.text, names)?;
     let shape = fingerprint::shape(&statement.text);
-    let identity = identity(&shape, &query).into();
+    let identity: Arc<str> = identity(&shape, &query).into();
     let order_columns = order_columns(&query);
     // A recursion may end only because it is not asked for more: which rows it gives first is then part of the answer.
     let is_cut = query.is_recursion_cut();
     let unlimited = without_limit(&query).filter(|_| !is_cut);
-    let choice = if is_cut { Choice::Anything } else { choice(unlimited.as_ref().unwrap_or(&query)) };
+    let mut choice = if is_cut { Choice::Anything } else { choice(unlimited.as_ref().unwrap_or(&query)) };
     let zone_names = query.zone_names.clone();
-    let plan = executor::plan(query)?;
-    let unlimited = match unlimited {
+    let mut plan = executor::plan(query)?;
+    let mut unlimited = match unlimited {
         Some(_) if plan.outermost_sort().is_some() => Some(Plan { with_ties: true, ..plan.clone() }),
         unlimited => unlimited.map(executor::plan).transpose()?,
     };
+    let reads = Arc::new(Reads::of(&plan));
+    let among = if let Choice::Rows { among, .. } = &mut choice { among.bytes() } else { 0 };
+    let plans = plan.bytes() + unlimited.as_mut().map_or(0, Plan::bytes) + among;
+    let counted = size_of::<Prepared>() + plans + reads.bytes + shape.text.len() + str::len(&identity);
+    // Lists have room to grow, and the allocator rounds up: measured (tests/tests/storm.rs).
+    let bytes = counted * 3 / 2;
     Ok(Prepared {
-        reads: Arc::new(Reads::of(&plan)),
+        bytes,
+        reads,
         plan,
         unlimited,
         order_columns,

@@ -76,6 +76,9 @@ pub struct Metrics {
     pub database_lag_seconds: Family<DatabaseLabel, Gauge<f64, AtomicU64>>,
     pub result_cache_bytes: Gauge,
     pub result_cache_entries: Gauge,
+    pub plans: Gauge,
+    pub plan_bytes: Gauge,
+    pub join_cache_bytes: Gauge,
     /// Statements by route again, for the page, in the order of [`Answered`].
     routes: Arc<[AtomicU64; 4]>,
     /// The series of hits, and of relayed statements, in `statements` and `statement_seconds`.
@@ -160,6 +163,9 @@ impl Metrics {
         );
         let result_cache_bytes = registered(r, "result_cache_bytes", "Memory that cached replies take");
         let result_cache_entries = registered(r, "result_cache_entries", "Cached replies");
+        let plans = registered(r, "plans", "Plans kept");
+        let plan_bytes = registered(r, "plan_bytes", "Memory that kept plans take");
+        let join_cache_bytes = registered(r, "join_cache_bytes", "Memory that kept sides of joins take");
         let hit = Answered::Hit.name();
         let hits = statements.get_or_create_owned(&RouteLabels { route: hit, reason: "" });
         let hit_seconds = statement_seconds.get_or_create_owned(&RouteLabel { route: hit });
@@ -194,6 +200,9 @@ impl Metrics {
             database_lag_seconds,
             result_cache_bytes,
             result_cache_entries,
+            plans,
+            plan_bytes,
+            join_cache_bytes,
             routes: Arc::default(),
             hits,
             hit_seconds,

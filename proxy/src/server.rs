@@ -257,7 +257,7 @@ fn begin_local(
         result_bytes_max: result_bytes_max - Recents::share(result_bytes_max),
         reply_bytes_max: size(settings.cache.reply_bytes_max),
         join_bytes_max: share(settings.cache.join_bytes_max),
-        plans_max: (settings.cache.plans_max / shares).max(1),
+        plan_bytes_max: settings.cache.plan_bytes_max / shares,
         limits: freshet_engine::executor::Limits {
             memory_bytes_max: size(settings.limits.query_memory_bytes_max),
             rows_max: size(settings.limits.query_rows_max),

@@ -69,6 +69,8 @@ pub struct ShapeStatistics {
     /// Replies computed before they were asked for.
     refreshes: AtomicU64,
     invalidations: [AtomicU64; Outdated::ALL.len()],
+    /// Of the last reply that was made here or kept.
+    bytes: AtomicU64,
     last_reason: Mutex<Option<UpstreamReason>>,
     /// What it reads, as it was last bound.
     relations: Mutex<Vec<RelationId>>,
@@ -116,6 +118,17 @@ impl ShapeStatistics {
             self.elapsed_us[answered as usize].fetch_add(count * elapsed_us, Relaxed);
             self.times[answered as usize].note_several(count, elapsed_us);
         }
+    }
+
+    /// How long upstream took for what was counted as relayed when it was sent.
+    pub fn note_relay(&self, elapsed_us: u64) {
+        self.elapsed_us[Answered::Relay as usize].fetch_add(elapsed_us, Relaxed);
+        self.times[Answered::Relay as usize].note_several(1, elapsed_us);
+    }
+
+    /// How large a reply is.
+    pub fn note_bytes(&self, bytes: usize) {
+        self.bytes.store(bytes as u64, Relaxed);
     }
 
     pub fn note_survival(&self) {
@@ -172,6 +185,9 @@ impl ShapeStatistics {
             hit_us: [time(Answered::Hit, 0.5), time(Answered::Hit, 0.99)],
             local_us: [time(Answered::Local, 0.5), time(Answered::Local, 0.99)],
             capture_us: [time(Answered::Capture, 0.5), time(Answered::Capture, 0.99)],
+            relay_us: [time(Answered::Relay, 0.5), time(Answered::Relay, 0.99)],
+            relayed_us: number(&self.elapsed_us, Answered::Relay),
+            bytes: self.bytes.load(Relaxed),
             saved_us: mean_us * number(&self.calls, Answered::Hit),
             hits: number(&self.calls, Answered::Hit),
             local: number(&self.calls, Answered::Local),
@@ -201,6 +217,11 @@ pub struct ShapeReport {
     pub hit_us: [u64; 2],
     pub local_us: [u64; 2],
     pub capture_us: [u64; 2],
+    pub relay_us: [u64; 2],
+    /// What upstream took for what was relayed, of all executions: what the shape would profit at most.
+    pub relayed_us: u64,
+    /// Of the last reply that was made here or kept.
+    pub bytes: u64,
     /// What the hits would have taken.
     pub saved_us: u64,
     /// How often a kept reply outlived changes of its tables.
@@ -261,8 +282,21 @@ impl Statistics {
 
     /// The `count` shapes with the most calls, most first.
     pub fn top(&self, count: usize) -> Vec<ShapeReport> {
+        self.ranked(count, ShapeReport::calls)
+    }
+
+    /// The `count` shapes that upstream works for the longest. A first run is not what keeps a shape there.
+    pub fn most_relayed(&self, count: usize) -> Vec<ShapeReport> {
+        let is_first_run = |report: &ShapeReport| report.reason == UpstreamReason::FirstRun.to_string();
+        let lost_us = |report: &ShapeReport| if is_first_run(report) { 0 } else { report.relayed_us };
+        let mut reports = self.ranked(count, lost_us);
+        reports.retain(|report| lost_us(report) > 0);
+        reports
+    }
+
+    fn ranked(&self, count: usize, by: impl Fn(&ShapeReport) -> u64) -> Vec<ShapeReport> {
         let mut reports: Vec<ShapeReport> = self.shapes.lock().values().map(|shape| shape.report()).collect();
-        reports.sort_by(|a, b| b.calls().cmp(&a.calls()).then_with(|| a.statement.cmp(&b.statement)));
+        reports.sort_by(|a, b| by(b).cmp(&by(a)).then_with(|| a.statement.cmp(&b.statement)));
         reports.truncate(count);
         reports
     }
@@ -308,6 +342,16 @@ mod tests {
         shape.recount_as_capture(5_000);
         let report = statistics.top(1).remove(0);
         assert_eq!((report.relayed, report.captures, report.capture_us), (0, 1, [8_192, 8_192]));
+        assert!(statistics.most_relayed(9).is_empty());
+        let dear = statistics.shape("SELECT dear");
+        dear.count(Answered::Relay, 0);
+        dear.note_relay(700);
+        let first = statistics.shape("SELECT first");
+        first.set_reason(&UpstreamReason::FirstRun);
+        first.note_relay(7_000);
+        let reports = statistics.most_relayed(9);
+        assert_eq!((reports.len(), reports[0].statement.as_str()), (1, "SELECT dear"));
+        assert_eq!((reports[0].relay_us, reports[0].relayed_us), ([1_024, 1_024], 700));
     }
 
     #[test]

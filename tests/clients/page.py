@@ -47,6 +47,10 @@ with demo(given.freshet) as addresses, tempfile.TemporaryDirectory() as folder:
             connection.execute("SELECT origin, count(*) FROM flights GROUP BY origin")
             connection.execute(f"SELECT name FROM airports WHERE faa = 'JFK' AND alt < {1000 + n}")
         connection.execute("SELECT random()")
+        for _ in range(3):
+            connection.execute("SELECT count(*), pg_sleep(0.2) FROM airports")
+        named = "statement, relayed, relay_p50_us, relay_p99_us, relayed_us, reply_bytes, hits"
+        shapes = connection.execute(f"SELECT {named} FROM freshet.statements").fetchall()
     for path in ("/healthz", "/readyz"):
         check(path, get(addresses.admin + path)[0] == 200)
     metrics = get(addresses.admin + "/metrics")[1]
@@ -62,8 +66,16 @@ with demo(given.freshet) as addresses, tempfile.TemporaryDirectory() as folder:
     status = json.loads(get(addresses.admin + "/status.json")[1])
     states = {table["name"]: table["state"] for table in status["tables"]}
     check("status: tables", states.get("public.flights") == "mirrored", states)
+    slow = [shape for shape in shapes if "pg_sleep" in shape[0]]
+    check("statements: how long upstream took", slow and slow[0][1] == 3 and 200_000 < slow[0][2] <= 524_288 <= 2 * slow[0][3] and slow[0][4] > 600_000, slow)
+    polled = [shape for shape in shapes if "group by origin" in shape[0]]
+    check("statements: the size of a reply", polled and 40 < polled[0][5] < 1_000 and polled[0][6] >= 100, polled)
+    dearest = status["profit"][0]
+    check("status: what would profit most", "pg_sleep" in dearest["statement"] and "pg_sleep" in dearest["reason"], status["profit"][:3])
+    sizes = {name: int(value) for name, value in re.findall(r"^freshet_(plans|plan_bytes|join_cache_bytes) (\d+)", metrics, re.M)}
+    check("metrics: plans and joins", sizes.get("plans", 0) >= 2 and sizes.get("plan_bytes", 0) > 1_000 and "join_cache_bytes" in sizes, sizes)
     page = chromium(addresses.admin + "/", f"{folder}/a", "--virtual-time-budget=4000", "--dump-dom")
-    for text in ("public.flights", "mirrored", "answered here", "wrong answers", "group by origin"):
+    for text in ("public.flights", "mirrored", "answered here", "wrong answers", "group by origin", "what would profit most", "pg_sleep"):
         check(f"page shows {text!r}", text in page.lower(), page[-1500:])
     picture = given.screenshot or pathlib.Path(folder) / "page.png"
     chromium(addresses.admin + "/", f"{folder}/b", "--virtual-time-budget=4000", "--window-size=1200,1400", f"--screenshot={picture}")

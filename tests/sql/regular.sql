@@ -113,12 +113,23 @@ SELECT t ~ 'a(?=b)' FROM lines ORDER BY id;
 SELECT t ~ '\yworld\y' FROM lines ORDER BY id;
 -- relay: options
 SELECT t ~ '(?i)HELLO' FROM lines ORDER BY id;
--- relay: references in a replacement
-SELECT regexp_replace(t, '(\d)', '<\1>') FROM lines ORDER BY id;
+SELECT regexp_replace(t, '(\d)', '<\1>'), regexp_replace(t, '(\d)', '<\1\2\0\\\q\>', 'g') FROM lines ORDER BY id;
+SELECT id, regexp_replace(t, '[a-z]+', '<\&>', 'g'), regexp_replace(u, '[0-9]', '\\', 'g') FROM lines ORDER BY id;
+SELECT id, regexp_replace(t, '^https?://(?:www\.)?([^/]+)/.*$', '\1') FROM lines ORDER BY id;
+SELECT id, regexp_replace(t, '^(.)(.*)$', '\2\1'), regexp_replace(t, '^([^ ]*) (.*)$', '\2 \1', 'g') FROM lines ORDER BY id;
+SELECT id, regexp_replace(t, '(o?)l+(.*)', '\1|\2'), substring(t FROM 'l*([a-z]+).*') FROM lines WHERE t !~ '\n' ORDER BY id;
+SELECT id, regexp_replace('https://www.example.org/a/' || id, '^https?://(?:www\.)?([^/]+)/(.*)$', '\2@\1') FROM lines ORDER BY id;
+SELECT id, u ~ '\d', u ~ '\D$', u ~ '\s', regexp_replace(u, '\s', '', 'g'), substring(u FROM '[[:digit:]]+') FROM lines ORDER BY id;
+SELECT id, regexp_replace(u || ' – „ΑΩ“ 漢字 😀 €', '\s+', '_', 'g') FROM lines ORDER BY id;
+SELECT regexp_replace(t, 'HELLO', 'x', 'gi'), regexp_replace(t, 'HELLO', 'x', 'ic'), regexp_replace(t, 'L+', '', 'ci') FROM lines ORDER BY id;
 -- relay: classes beyond ASCII
 SELECT u ~ '\w$' FROM lines ORDER BY id;
 -- relay: flags
-SELECT regexp_replace(t, 'HELLO', 'x', 'gi') FROM lines ORDER BY id;
+SELECT regexp_replace(t, 'HELLO', 'x', 'gn') FROM lines ORDER BY id;
+-- relay: white space by some collations only
+SELECT regexp_replace(u || U&'\00a0x', '\s', '') FROM lines ORDER BY id;
+-- relay: a match of several parts that ends before the text does
+SELECT id, regexp_replace('abab.' || id, '(a?)(b?)a', '\1') FROM lines ORDER BY id;
 -- relay: matches of nothing
 SELECT regexp_replace(t, 'x*', '-', 'g') FROM lines ORDER BY id;
 -- relay: an error

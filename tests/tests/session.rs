@@ -70,7 +70,7 @@ impl Answerer for Canned {
             return Outcome::Local(reply(unit, Answered::Local));
         }
         let observer: Box<dyn Observer> = Box::new(Watching { notes: Arc::clone(&self.notes) });
-        Outcome::Relay(Relay { reason: UpstreamReason::FirstRun, observer: Some(observer) })
+        Outcome::Relay(Relay { observer: Some(observer), ..Relay::because(UpstreamReason::FirstRun) })
     }
 
     fn write_acknowledged(&mut self, what: Effect, _written: &Written) {

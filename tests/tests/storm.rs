@@ -59,6 +59,43 @@ fn reply(bytes: usize) -> Arc<CachedReply> {
 fn a_storm_of_distinct_parameters_stays_within_bounds() {
     the_cache_by_itself();
     through_freshet();
+    plans();
+}
+
+/// Statements that share no plan: a number behind a sign is not lifted.
+#[expect(clippy::print_stdout, reason = "the figures of a run, for whoever reads its log")]
+fn plans() {
+    const CAP: u64 = 32 << 20;
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 100) i",
+    );
+    let freshet = Freshet::start(&cluster.url(&database), |settings| {
+        settings.freshness.mode = FreshnessMode::Session;
+        settings.cache.result_bytes_max = 0;
+        settings.cache.plan_bytes_max = CAP;
+    });
+    let mut client = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    let mut ask = |n: u32| {
+        let sql = format!(
+            "SELECT a.v, count(*) FROM t a JOIN t b USING (id) WHERE a.id > -{n} GROUP BY 1 ORDER BY 2, 1 LIMIT 3"
+        );
+        assert_eq!(client.simple(&sql).expect("answers").rows().len(), 3);
+    };
+    let size = |name: &str| -> u64 { freshet.status(&database, name).parse().expect("a number") };
+    (0..500).for_each(&mut ask);
+    let (before, plans, bytes) = (resident_bytes(), size("plans"), size("plan_bytes"));
+    (500..1_000).for_each(&mut ask);
+    let grown = resident_bytes().saturating_sub(before) as f64;
+    let (more, weighed) = (size("plans") - plans, (size("plan_bytes") - bytes) as f64);
+    println!("{more} plans: {weighed} bytes weighed, {grown} bytes more resident");
+    assert!(more > 400, "nothing was measured: {more} plans");
+    assert!(grown < 1.25 * weighed + f64::from(1 << 20), "{grown} bytes more resident, {weighed} weighed");
+    (1_000..6_000).for_each(&mut ask);
+    assert!(size("plan_bytes") <= CAP, "{} bytes of plans", size("plan_bytes"));
+    assert!(size("plans") < 3_000, "{} plans", size("plans"));
 }
 
 #[expect(clippy::print_stdout, reason = "the figures of a run, for whoever reads its log")]

@@ -225,7 +225,7 @@ impl Freshet {
             result_bytes_max: 0,
             reply_bytes_max: 0,
             join_bytes_max,
-            plans_max: 1_000,
+            plan_bytes_max: 64 << 20,
             limits: Limits { memory_bytes_max: MEMORY_MAX, threads_max, ..Limits::default() },
         };
         Self {

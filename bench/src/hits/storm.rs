@@ -1,50 +1,180 @@
-//! Memory while every text is a new one: the bound on kept replies has to hold.
+//! Memory, and hits, while every text of another client is a new one: the bound on kept replies has to hold, and what is repeated
+//! has to stay.
+//!
+//! Two storms: of point reads, of which only those are kept that come again, and of statements that are worth keeping, several times
+//! as many as there is room for.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::console::{print, say};
 use crate::hits::{DATABASE, Options, RESULTS_MAX, Stand};
 use crate::process::memory_kb;
 use crate::results::{Better, Results};
-use crate::wire::{Client, query_message};
+use crate::servers::last_route;
+use crate::wire::{Client, first_row, query_message};
+
+struct Storm {
+    name: &'static str,
+    /// Distinct texts, by number; each finds one row that begins with [`Storm::first`].
+    text: fn(u64) -> String,
+    first: fn(u64) -> u64,
+    /// One of so many of the texts that are asked for.
+    one_in: u64,
+}
+
+const STORMS: [Storm; 2] = [
+    Storm {
+        name: "storm",
+        // The largest is a row too: every text finds exactly one.
+        text: |n| format!("SELECT id, val FROM points WHERE id = {}", n % 1_000_000),
+        first: |n| n % 1_000_000,
+        one_in: 1,
+    },
+    Storm {
+        name: "storm of aggregates",
+        text: |n| format!("SELECT count(*), sum(val), max(val) FROM rows WHERE id < {}", 50_000 + n),
+        first: |_| 50_000,
+        one_in: 4,
+    },
+];
+/// What somebody polls meanwhile.
+const HOT: u64 = 50;
 
 pub(super) fn measure(options: &Options, stand: &Stand, results: &mut Results) -> io::Result<()> {
-    say(&format!("storm of {} distinct texts", options.keys));
-    let mut client = Client::connect(stand.freshet.address, "postgres", DATABASE)?;
-    client.query(&query_message("SET freshet.freshness = 'session'"))?;
-    let resident = || memory_kb(stand.freshet.process.id, "VmRSS") as f64 / 1024.0;
-    // Shapes are verified and buffers have grown.
-    for n in 0..1_000 {
-        ask(&mut client, n)?;
+    for storm in &STORMS {
+        one_storm(options, stand, storm, results)?;
     }
-    let before = resident();
-    let (mut most, began) = (before, Instant::now());
-    for n in 0..options.keys {
-        ask(&mut client, n)?;
-        if n % 1_000 == 0 {
-            most = most.max(resident());
-        }
-    }
-    let seconds = began.elapsed().as_secs_f64();
-    let grown = most.max(resident()) - before;
-    let cap = RESULTS_MAX as f64 / f64::from(1 << 20);
-    let metric = ("memory grown", "MB", Better::Less);
-    results.figure("storm", "freshet session", metric, &[grown], &format!("cap {cap} MB"))?;
-    let metric = ("rate", "queries/s", Better::More);
-    results.figure("storm", "freshet session", metric, &[options.keys as f64 / seconds], "one connection")?;
-    print(&format!(
-        "storm: {:.0} texts/s at one connection; resident memory grew by {grown:.1} MB (wanted at most {:.1}: the cap and 10 %){}",
-        options.keys as f64 / seconds,
-        1.1 * cap,
-        if grown <= 1.1 * cap { "" } else { " MISSED" }
-    ));
     results.end("storm")
 }
 
-fn ask(client: &mut Client, n: u64) -> io::Result<()> {
-    // The largest is a row too: every text finds exactly one.
-    let reply = client.query(&query_message(&format!("SELECT id, val FROM points WHERE id = {}", n % 1_000_000)))?;
-    let is_there = crate::wire::first_row(reply).first() == Some(&Some((n % 1_000_000).to_string()));
-    if is_there { Ok(()) } else { Err(io::Error::other(format!("id {n} is not in its reply"))) }
+fn one_storm(options: &Options, stand: &Stand, storm: &Storm, results: &mut Results) -> io::Result<()> {
+    let texts = options.keys / storm.one_in;
+    say(&format!("{} of {texts} distinct texts", storm.name));
+    let (mut client, mut poller) = (connect(stand)?, Poller::new(stand)?);
+    let resident = || memory_kb(stand.freshet.process.id, "VmRSS") as f64 / 1024.0;
+    // Shapes are verified and buffers have grown.
+    for n in 0..1_000 {
+        ask(&mut client, storm, n)?;
+    }
+    // Beside a client that is as busy and asks for nothing new.
+    let calm = beside(&mut poller, || (0..texts / 10).try_for_each(|n| ask(&mut client, storm, n % 100)))?;
+    let before = resident();
+    let (mut most, began) = (before, Instant::now());
+    let stormy = beside(&mut poller, || {
+        (0..texts).try_for_each(|n| {
+            if n % 1_000 == 0 {
+                most = most.max(resident());
+            }
+            ask(&mut client, storm, n)
+        })
+    })?;
+    let seconds = began.elapsed().as_secs_f64();
+    let grown = most.max(resident()) - before;
+    let cap = RESULTS_MAX as f64 / f64::from(1 << 20);
+    let mut figure = |(what, unit, better), value: f64, note: &str| {
+        results.figure(storm.name, "freshet session", (what, unit, better), &[value], note)
+    };
+    figure(("memory grown", "MB", Better::Less), grown, &format!("cap {cap} MB"))?;
+    figure(("rate", "queries/s", Better::More), texts as f64 / seconds, "one connection")?;
+    figure(("hits of what is polled", "%", Better::More), stormy.hits, "one connection, 50 texts in turn")?;
+    for (polled, when) in [(&calm, "beside one that repeats"), (&stormy, "beside the storm")] {
+        figure(("p50 of a poll", "us", Better::Less), polled.us(0.5), when)?;
+        figure(("p99 of a poll", "us", Better::Less), polled.us(0.99), when)?;
+    }
+    print(&format!(
+        "{}: {:.0} texts/s at one connection; resident memory grew by {grown:.1} MB (wanted at most {:.1}: the cap and 10 %){}; \
+         of what is polled meanwhile {:.1} % are hits, p50 {:.1} us, p99 {:.1} us, and {:.1} us, {:.1} us beside a client that \
+         repeats itself",
+        storm.name,
+        texts as f64 / seconds,
+        1.1 * cap,
+        if grown <= 1.1 * cap { "" } else { " MISSED" },
+        stormy.hits,
+        stormy.us(0.5),
+        stormy.us(0.99),
+        calm.us(0.5),
+        calm.us(0.99),
+    ));
+    Ok(())
+}
+
+fn connect(stand: &Stand) -> io::Result<Client> {
+    let mut client = Client::connect(stand.freshet.address, "postgres", DATABASE)?;
+    client.query(&query_message("SET freshet.freshness = 'session'"))?;
+    Ok(client)
+}
+
+fn ask(client: &mut Client, storm: &Storm, n: u64) -> io::Result<()> {
+    let reply = client.query(&query_message(&(storm.text)(n)))?;
+    let is_right = first_row(reply).first() == Some(&Some((storm.first)(n).to_string()));
+    if is_right { Ok(()) } else { Err(io::Error::other(format!("wrong reply: {}", (storm.text)(n)))) }
+}
+
+/// Somebody who asks for the same few texts in turn.
+struct Poller {
+    client: Client,
+    units: Vec<Vec<u8>>,
+}
+
+/// What became of the polls.
+struct Polled {
+    /// Microseconds of each, ascending.
+    times: Vec<f64>,
+    /// Percent, of a sample.
+    hits: f64,
+}
+
+impl Polled {
+    fn us(&self, share: f64) -> f64 {
+        let last = self.times.len().saturating_sub(1);
+        self.times.get((last as f64 * share) as usize).copied().unwrap_or(f64::NAN)
+    }
+}
+
+impl Poller {
+    fn new(stand: &Stand) -> io::Result<Self> {
+        let text = |n| format!("SELECT count(*), sum(val), max(val) FROM rows WHERE tenant = {n}");
+        let mut poller = Self { client: connect(stand)?, units: (0..HOT).map(|n| query_message(&text(n))).collect() };
+        for unit in &poller.units {
+            for _ in 0..100 {
+                poller.client.query(unit)?;
+                if last_route(&mut poller.client)?.0 == "hit" {
+                    break;
+                }
+            }
+        }
+        Ok(poller)
+    }
+
+    fn poll(&mut self, until: &AtomicBool) -> io::Result<Polled> {
+        let (mut times, mut hits, mut sampled) = (Vec::new(), 0_u64, 0_u64);
+        let mut turn = 0;
+        while !until.load(Ordering::Relaxed) {
+            let began = Instant::now();
+            self.client.query(&self.units[turn % self.units.len()])?;
+            times.push(began.elapsed().as_secs_f64() * 1e6);
+            turn += 1;
+            if turn % 101 == 0 {
+                hits += u64::from(last_route(&mut self.client)?.0 == "hit");
+                sampled += 1;
+            }
+        }
+        times.sort_unstable_by(f64::total_cmp);
+        Ok(Polled { times, hits: 100.0 * hits as f64 / sampled.max(1) as f64 })
+    }
+}
+
+/// The polls while `work` is done.
+fn beside(poller: &mut Poller, mut work: impl FnMut() -> io::Result<()>) -> io::Result<Polled> {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let polling = scope.spawn(|| poller.poll(&is_over));
+        let worked = work();
+        is_over.store(true, Ordering::Relaxed);
+        let polled = polling.join().map_err(|_| io::Error::other("the poller panicked"))?;
+        worked?;
+        polled
+    })
 }

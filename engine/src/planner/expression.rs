@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::binder::{BoundExpr, ExprType};
 use crate::catalog::Collation;
-use crate::types::PgType;
+use crate::types::{PgType, Value};
 
 /// Calls `visit` on each direct operand.
 pub fn for_each_operand<'e>(expr: &'e BoundExpr, visit: &mut dyn FnMut(&'e BoundExpr)) {
@@ -265,5 +265,24 @@ pub fn is_same(left: &BoundExpr, right: &BoundExpr) -> bool {
             E::IsDistinct { equal: g, left: bl, right: br, negated: m },
         ) => std::ptr::eq(*f, *g) && n == m && is_same(al, bl) && is_same(ar, br),
         _ => false,
+    }
+}
+
+/// What an expression takes, about.
+pub fn bytes_of(expr: &BoundExpr) -> usize {
+    let mut bytes = size_of::<BoundExpr>();
+    if let BoundExpr::Literal { value, .. } = expr {
+        bytes += value_bytes(value);
+    }
+    for_each_operand(expr, &mut |operand| bytes += bytes_of(operand));
+    bytes
+}
+
+/// What a value takes beside itself.
+pub fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len() + 16,
+        Value::Bytea(bytes) | Value::Network(bytes) | Value::Array(bytes) => bytes.len() + 16,
+        _ => 0,
     }
 }

@@ -52,6 +52,9 @@ pub struct Scalar {
     pub pg_type: PgType,
 }
 
+/// A name, and a short list.
+const NAME_BYTES: usize = 64;
+
 impl Plan {
     /// Everything that the answer depends on: first the tables, then the views.
     pub fn relations(&self) -> Vec<RelationId> {
@@ -61,6 +64,16 @@ impl Plan {
     /// Where operators stand.
     pub fn trees(&self) -> impl Iterator<Item = &PlanNode> {
         [&self.root].into_iter().chain(&self.commons).chain(self.scalars.iter().map(|scalar| &scalar.node))
+    }
+
+    /// What the plan takes, about. Changes nothing: the walk over expressions is one for changes.
+    pub(crate) fn bytes(&mut self) -> usize {
+        let scalars = self.scalars.iter_mut().map(|scalar| &mut scalar.node);
+        let trees = [&mut self.root].into_iter().chain(&mut self.commons).chain(scalars);
+        let operators: usize = trees.map(rules::bytes_of_node).sum();
+        let constants: usize = self.constants.iter().map(expression::bytes_of).sum();
+        let output = self.output.len() * (size_of::<OutputColumn>() + NAME_BYTES);
+        operators + constants + output + (self.tables.len() + self.views.len()) * (size_of::<TableUse>() + NAME_BYTES)
     }
 
     /// The sort that the outermost limit is of.

@@ -8,9 +8,10 @@ use bytes::Bytes;
 
 use super::keys::Keys;
 use super::pieces::Pieces;
-use super::reads::{Reads, value_bytes};
+use super::reads::Reads;
 use super::upkeep::Keep;
 use crate::catalog::RelationId;
+use crate::planner::expression::value_bytes;
 use crate::planted::{Bug, is_planted};
 use crate::snapshot::Snapshot;
 use crate::table::{Generation, TableVersion};

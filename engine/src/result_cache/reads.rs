@@ -2,9 +2,8 @@
 
 use crate::binder::{BoundExpr, cannot_raise};
 use crate::planner::Plan;
-use crate::planner::expression::{any, for_each_operand};
+use crate::planner::expression::{any, bytes_of};
 use crate::planner::node::Scan;
-use crate::types::Value;
 
 /// The scans of a plan, for all replies of one statement.
 #[derive(Debug)]
@@ -47,25 +46,7 @@ fn reduced(scan: &Scan, parameters: usize) -> Scan {
 }
 
 fn scan_bytes(scan: &Scan) -> usize {
-    let filters: usize = scan.filters.iter().map(expression_bytes).sum();
-    let look_ups: usize = scan.look_ups.iter().map(|look_up| expression_bytes(&look_up.value)).sum();
+    let filters: usize = scan.filters.iter().map(bytes_of).sum();
+    let look_ups: usize = scan.look_ups.iter().map(|look_up| bytes_of(&look_up.value)).sum();
     size_of::<Scan>() + scan.columns.len() * size_of::<usize>() + filters + look_ups
-}
-
-fn expression_bytes(expr: &BoundExpr) -> usize {
-    let mut bytes = size_of::<BoundExpr>();
-    if let BoundExpr::Literal { value, .. } = expr {
-        bytes += value_bytes(value);
-    }
-    for_each_operand(expr, &mut |operand| bytes += expression_bytes(operand));
-    bytes
-}
-
-/// What a value takes beside itself.
-pub(super) fn value_bytes(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len() + 16,
-        Value::Bytea(bytes) | Value::Network(bytes) | Value::Array(bytes) => bytes.len() + 16,
-        _ => 0,
-    }
 }

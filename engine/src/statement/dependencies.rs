@@ -36,6 +36,13 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
+    /// What they take, about.
+    pub fn bytes(&self) -> usize {
+        // A node of a set has room for more than it has.
+        (self.tables.len() + self.views.len() + self.materialized.len()) * 2 * size_of::<RelationId>()
+            + size_of::<Self>()
+    }
+
     pub fn relations(&self) -> impl Iterator<Item = RelationId> {
         self.with_rows().chain(self.views.iter().copied())
     }

@@ -47,7 +47,10 @@ pub struct Status {
     pub audits: u64,
     pub wrong_answers: u64,
     pub tables: Vec<TableReport>,
+    /// The most frequent first.
     pub statements: Vec<StatementReport>,
+    /// Those that upstream works for the longest.
+    pub profit: Vec<StatementReport>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]

@@ -13,7 +13,7 @@ use crate::session::answer::{TextColumn, TextKind, TextTable};
 use crate::session::local::Local;
 use crate::session::local::databases::Databases;
 use crate::shutdown::{Phase, Shutdown};
-use crate::statistics::ShapeReport;
+use crate::statistics::{ShapeReport, Statistics};
 
 /// Statements on the page.
 const STATEMENTS_SHOWN: usize = 30;
@@ -56,7 +56,8 @@ impl Source for Observed {
             lag_bytes: report.map(|report| report.lag_bytes),
             audits: self.metrics.audits.get(),
             wrong_answers: self.metrics.wrong_answers.get(),
-            statements: top_statements(&mirrors),
+            statements: ranked(&mirrors, ShapeReport::calls, Statistics::top),
+            profit: ranked(&mirrors, |shape| shape.relayed_us, Statistics::most_relayed),
             tables: mirrors.into_iter().flat_map(|mirror| mirror.tables).collect(),
         }
     }
@@ -131,6 +132,11 @@ impl Observed {
         let (entries, bytes) = sizes.fold((0, 0), |(entries, bytes), (more, large)| (entries + more, bytes + large));
         metrics.result_cache_entries.set(i64::try_from(entries).unwrap_or(0));
         metrics.result_cache_bytes.set(i64::try_from(bytes).unwrap_or(0));
+        let sizes = all.iter().map(|mirror| mirror.local.engine.sizes());
+        let (plans, plan_bytes, joins) = sizes.fold((0, 0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1, sum.2 + of.2));
+        metrics.plans.set(i64::try_from(plans).unwrap_or(0));
+        metrics.plan_bytes.set(i64::try_from(plan_bytes).unwrap_or(0));
+        metrics.join_cache_bytes.set(i64::try_from(joins).unwrap_or(0));
     }
 }
 
@@ -181,17 +187,21 @@ impl MirrorReport {
     }
 }
 
-/// Of every database, the most frequent ones.
-fn top_statements(mirrors: &[MirrorReport]) -> Vec<StatementReport> {
+/// Of every database, the first ones in this order.
+fn ranked(
+    mirrors: &[MirrorReport],
+    by: impl Fn(&ShapeReport) -> u64,
+    first: impl Fn(&Statistics, usize) -> Vec<ShapeReport>,
+) -> Vec<StatementReport> {
     let of = |MirrorReport { local, .. }: &MirrorReport| {
         let database = local.database.clone();
-        let top = local.statistics.top(STATEMENTS_SHOWN).into_iter();
-        top.map(move |shape| StatementReport { database: database.clone(), shape })
+        let shapes = first(&local.statistics, STATEMENTS_SHOWN).into_iter();
+        shapes.map(move |shape| StatementReport { database: database.clone(), shape })
     };
-    let mut top: Vec<StatementReport> = mirrors.iter().flat_map(of).collect();
-    top.sort_by_key(|report| std::cmp::Reverse(report.shape.calls()));
-    top.truncate(STATEMENTS_SHOWN);
-    top
+    let mut all: Vec<StatementReport> = mirrors.iter().flat_map(of).collect();
+    all.sort_by_key(|report| std::cmp::Reverse(by(&report.shape)));
+    all.truncate(STATEMENTS_SHOWN);
+    all
 }
 
 fn tables(local: &Local) -> Vec<TableReport> {
@@ -292,6 +302,10 @@ fn statements_relation(local: Option<&Local>) -> TextTable {
         "local_p99_us",
         "capture_p50_us",
         "capture_p99_us",
+        "relay_p50_us",
+        "relay_p99_us",
+        "relayed_us",
+        "reply_bytes",
         "survivals",
         "updates",
         "refreshes",
@@ -302,8 +316,9 @@ fn statements_relation(local: Option<&Local>) -> TextTable {
     columns.extend(["invalidated_by", "reason"].map(|name| column(name, TextKind::Text)));
     let row = |shape: ShapeReport| {
         let routes = [shape.calls(), shape.hits, shape.local, shape.captures, shape.relayed];
-        let times = [shape.hit_us, shape.local_us, shape.capture_us];
+        let times = [shape.hit_us, shape.local_us, shape.capture_us, shape.relay_us];
         let numbers = routes.into_iter().chain([shape.elapsed_us, shape.saved_us]).chain(times.into_iter().flatten());
+        let numbers = numbers.chain([shape.relayed_us, shape.bytes]);
         let numbers =
             numbers.chain([shape.survivals, shape.updates, shape.refreshes, shape.invalidations.iter().sum()]);
         let invalidated_by = shape.invalidated_by();
@@ -322,7 +337,7 @@ fn status_relation(databases: &Databases, local: &Local) -> TextTable {
     let report = local.freshness.report();
     let audit = &local.audit.counters;
     let (entries, bytes) = local.result_size();
-    let (plans, join_bytes) = local.engine.sizes();
+    let (plans, plan_bytes, join_bytes) = local.engine.sizes();
     let (pins, pinned_bytes) = local.freshness.pinned_size();
     let pairs = [
         ("version", env!("CARGO_PKG_VERSION").to_string()),
@@ -345,6 +360,7 @@ fn status_relation(databases: &Databases, local: &Local) -> TextTable {
         ("result_cache_entries", entries.to_string()),
         ("result_cache_bytes", bytes.to_string()),
         ("plans", plans.to_string()),
+        ("plan_bytes", plan_bytes.to_string()),
         ("join_cache_bytes", join_bytes.to_string()),
         ("standby", local.freshness.standby().unwrap_or_default()),
         ("writes_told_by_keys", local.freshness.writes_told_by_keys()),

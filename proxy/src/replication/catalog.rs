@@ -187,8 +187,12 @@ pub struct TableFacts {
     pub schema: Arc<TableSchema>,
     /// Of its own catalog rows.
     pub digest: i64,
-    /// Of its columns only: if it changed, rows may have been rewritten without a word in the stream.
+    /// Of its columns only, any change of them.
     pub layout: i64,
+    /// Of what its columns are, privileges, defaults and statistics aside.
+    pub columns: i64,
+    /// The file that has its rows: another one after each rewrite.
+    pub filenode: Oid,
     /// The version of the catalog since which it has been that, and no relation of its name has come or gone.
     pub layout_since: u64,
     /// Size of its heap.
@@ -198,6 +202,22 @@ pub struct TableFacts {
     /// A statement that writes it changes no other relation's rows by the way: no trigger but those that check foreign
     /// keys, no function of users' in defaults and constraints, no type with a domain in it (which may have such).
     pub writes_stay: bool,
+}
+
+impl TableFacts {
+    /// Whether what was mirrored by these facts is the table still by those of now. Of what changes columns, what rewrites rows gives
+    /// them another file (tablecmds.c, ATRewriteTables), and of all this there may not be a word in the stream. A new file alone
+    /// (TRUNCATE, VACUUM FULL, CLUSTER) is none of it.
+    pub fn has_same_rows(&self, now: &Self) -> bool {
+        self.schema == now.schema
+            && self.columns == now.columns
+            && (self.layout == now.layout || self.filenode == now.filenode)
+    }
+
+    /// These columns, and this file, are what the next facts are compared with.
+    pub fn take_layout(&mut self, now: &Self) {
+        (self.layout, self.filenode) = (now.layout, now.filenode);
+    }
 }
 
 /// Why a table is not mirrored, and the SQL that would change it.
@@ -716,8 +736,17 @@ async fn load_relations(
                 catalog.tables.insert(id, Arc::clone(&table));
                 let heap_bytes = row.get::<_, Option<i64>>("heap_bytes").unwrap_or(0);
                 let writes_stay = row.get("writes_stay");
-                let (schema, digest, layout, layout_since) = (Arc::clone(&table), 0, 0, 0);
-                let facts = TableFacts { schema, digest, layout, layout_since, heap_bytes, refusal, writes_stay };
+                let facts = TableFacts {
+                    schema: Arc::clone(&table),
+                    digest: 0,
+                    layout: 0,
+                    columns: 0,
+                    filenode: 0,
+                    layout_since: 0,
+                    heap_bytes,
+                    refusal,
+                    writes_stay,
+                };
                 tables.insert(id, facts);
                 RelationEntry::Table(table)
             }
@@ -844,6 +873,18 @@ async fn load_digests(
             facts.layout = row.get(2);
         } else if let Some(digest) = derived.get_mut(&RelationId(row.get(0))) {
             *digest = row.get(1);
+        }
+    }
+    // Of a generated column nobody knows what its expression was.
+    const COLUMNS: &str =
+        "SELECT c.oid, c.relfilenode, coalesce(bit_xor(hashtextextended(concat_ws('|', a.attname, a.atttypid, \
+                a.atttypmod, a.attcollation, a.attnotnull, a.attgenerated, a.attisdropped, \
+                CASE WHEN a.attgenerated <> '' THEN a.xmin::text END), a.attnum::int8)), 0)
+           FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+          WHERE c.oid = ANY ($1) GROUP BY c.oid";
+    for row in transaction.query(COLUMNS, &[&oids]).await? {
+        if let Some(facts) = tables.get_mut(&RelationId(row.get(0))) {
+            (facts.filenode, facts.columns) = (row.get(1), row.get(2));
         }
     }
     Ok(derived)

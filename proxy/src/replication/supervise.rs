@@ -586,9 +586,10 @@ impl Replication {
                 forgotten.push(*relation);
                 return false;
             };
-            match (&entry.state, &now.refusal) {
-                (Wanted::Copying { facts, .. } | Wanted::Mirrored { facts, .. }, None)
-                    if facts.layout == now.layout && facts.schema == now.schema => {}
+            match (&mut entry.state, &now.refusal) {
+                (Wanted::Copying { facts, .. } | Wanted::Mirrored { facts, .. }, None) if facts.has_same_rows(now) => {
+                    facts.take_layout(now);
+                }
                 (Wanted::Copying { .. } | Wanted::Mirrored { .. }, refusal) => {
                     forgotten.push(*relation);
                     entry.attempt += 1;

@@ -22,7 +22,7 @@ use crate::session::change::Changes;
 use crate::session::effect::{Effect, Written};
 use crate::session::settings::SessionSettings;
 use crate::session::state::{Login, SessionState};
-use crate::statistics::Answered;
+use crate::statistics::{Answered, ShapeStatistics};
 use crate::wire::extended::Bind;
 use crate::wire::query::TransactionStatus;
 
@@ -85,7 +85,7 @@ pub trait Answerer: Send + 'static {
 
     /// Second question, no wait: was this statement just refused for what its text alone decides? Asked when a local answer
     /// would be allowed.
-    fn refusal(&mut self, _unit: &Unit<'_>, _state: &SessionState, _now: Instant) -> Option<UpstreamReason> {
+    fn refusal(&mut self, _unit: &Unit<'_>, _state: &SessionState, _now: Instant) -> Option<Relay> {
         None
     }
 
@@ -305,11 +305,13 @@ pub struct Relay {
     pub reason: UpstreamReason,
     /// Gets upstream's reply to this unit.
     pub observer: Option<Box<dyn Observer>>,
+    /// Where it is counted how long upstream takes.
+    pub shape: Option<Arc<ShapeStatistics>>,
 }
 
 impl Relay {
     pub fn because(reason: UpstreamReason) -> Self {
-        Self { reason, observer: None }
+        Self { reason, observer: None, shape: None }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::session::change::opaque_label;
 use crate::session::effect::{Effect, Written};
 use crate::session::machine::{Event, Machine, Observed};
 use crate::session::settings::TEMPORARY_TABLES;
-use crate::session::{PROBE_FAILURES_MAX, PROBES_MAX, Session};
+use crate::session::{PROBE_FAILURES_MAX, PROBES_MAX, Relaying, Session};
 use crate::statistics::Answered;
 use crate::wire::error::field;
 use crate::wire::query::TransactionStatus;
@@ -46,8 +46,9 @@ impl<A: Answerer> Session<A> {
                         self.probe_failures = 0;
                     }
                     self.note_opaque();
-                    let (started, reason) =
-                        self.relaying.take().unwrap_or_else(|| (Instant::now(), UpstreamReason::Outstanding));
+                    let unknown =
+                        || Relaying { started: Instant::now(), reason: UpstreamReason::Outstanding, shape: None };
+                    let Relaying { started, reason, shape } = self.relaying.take().unwrap_or_else(unknown);
                     // It will be the first run again.
                     let reason = match reason {
                         UpstreamReason::FirstRun if relayed.has_error => UpstreamReason::UpstreamError,
@@ -57,6 +58,10 @@ impl<A: Answerer> Session<A> {
                     let freshness = if self.machine.state.snapshot.is_some() { "own moment" } else { "" };
                     let is_captured = std::mem::take(&mut self.is_captured);
                     let route = if is_captured { Answered::Capture } else { Answered::Relay };
+                    // What is kept is counted with its time.
+                    if let Some(shape) = shape.filter(|_| !is_captured) {
+                        shape.note_relay(u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX));
+                    }
                     self.account(started, Account { route, freshness, ..Account::default() }, Some(reason));
                 }
                 Event::Observed(_) => {}

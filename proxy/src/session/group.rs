@@ -13,7 +13,7 @@ use crate::session::intercept::{self, Request};
 use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, GroupEnd, Item};
 use crate::session::state::{FirstQuery, Isolation, RouteSetting, SessionState};
-use crate::session::{Session, preamble};
+use crate::session::{Relaying, Session, preamble};
 use crate::statistics::Answered;
 use crate::wire::frame::Frames;
 use crate::wire::query::TransactionStatus;
@@ -167,7 +167,7 @@ impl<A: Answerer> Session<A> {
                     let Some(rest) = rest.filter(|_| group.items[..at].iter().any(closes)).map(<[u8]>::to_vec) else {
                         return self.relay_group(started, &group, at, relay);
                     };
-                    self.relaying = Some((started, relay.reason));
+                    self.relaying = Some(Relaying { started, reason: relay.reason, shape: relay.shape });
                     self.machine.answer_beginning(group.items.drain(..at).collect(), answers, &rest);
                     return Ok(());
                 }
@@ -350,7 +350,7 @@ impl<A: Answerer> Session<A> {
                 Box::new(OfFetch { observer, limit: fetch.and_then(|(_, limit)| limit) }) as Box<dyn Observer>
             });
         }
-        self.relaying = Some((started, relay.reason));
+        self.relaying = Some(Relaying { started, reason: relay.reason, shape: relay.shape });
         match group.bound_only(at) {
             Some(portal) => self.machine.relay_bind(observer, skip, portal),
             None => self.machine.relay_group(observer, end, skip),

@@ -288,7 +288,7 @@ impl LocalAnswerer {
             }
         }
         let answered = self.compute(&request, moment).await;
-        if let Err(Relay { reason: reason @ UpstreamReason::TableNotMirrored(_), observer: None }) = &answered
+        if let Err(Relay { reason: reason @ UpstreamReason::TableNotMirrored(_), observer: None, .. }) = &answered
             && self.local.patience.is_none()
         {
             // Whatever its parameters are: the statement names the table.
@@ -393,6 +393,7 @@ impl LocalAnswerer {
             Err(reason) => return Err(refuse(reason)),
         };
         statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
+        statistics.note_bytes(kept.rows.len());
         self.required = self.required.max(served.barrier);
         let freshness = request.choice.map_or(mode.name(), |_| PINNED);
         let mut reply = reply(&kept, &served, freshness, Answered::Local);
@@ -471,7 +472,7 @@ impl LocalAnswerer {
         statistics: &Arc<ShapeStatistics>,
     ) -> Result<(), Relay> {
         let refuse = |reason| self.refuse_prepared(request, prepared, statistics, reason);
-        if let Some(Relay { reason, observer }) = outdated(request, prepared) {
+        if let Some(Relay { reason, observer, .. }) = outdated(request, prepared) {
             return Err(Relay { observer, ..refuse(reason) });
         }
         if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
@@ -713,7 +714,7 @@ impl LocalAnswerer {
             // "t is a table with row security": it may not be one any more.
             self.local.freshness.look_for_table(name.split(" is a ").next().unwrap_or(name));
         }
-        Relay::because(reason)
+        Relay { shape: Some(statistics), ..Relay::because(reason) }
     }
 }
 

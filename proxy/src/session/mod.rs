@@ -68,7 +68,7 @@ use crate::session::state::{FirstQuery, Login, RouteSetting, SessionState};
 use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
 use crate::startup::cancel::{CancelGuard, CancelRegistry};
-use crate::statistics::Answered;
+use crate::statistics::{Answered, ShapeStatistics};
 use crate::wire::error::write_error;
 use crate::wire::query::TransactionStatus;
 
@@ -167,6 +167,13 @@ enum Departure {
     ToSeat(Seat),
 }
 
+/// A unit that upstream is answering.
+struct Relaying {
+    started: Instant,
+    reason: UpstreamReason,
+    shape: Option<Arc<ShapeStatistics>>,
+}
+
 /// What `SHOW freshet.last` tells.
 #[derive(Clone, Debug, Default)]
 pub struct Last {
@@ -183,8 +190,8 @@ struct Session<A> {
     answerer: A,
     context: Arc<SessionContext>,
     last: Last,
-    /// When and why the unit was relayed that upstream is answering.
-    relaying: Option<(Instant, UpstreamReason)>,
+    /// The unit that upstream is answering.
+    relaying: Option<Relaying>,
     /// Its reply, as far as it has come, was kept.
     is_captured: bool,
     /// When upstream was last sent something, as far as local answers must know.
@@ -369,9 +376,9 @@ impl<A: Answerer> Session<A> {
         }
         // Nor what was just refused. A strict session's refusal also depends on the text.
         if !state.is_strict()
-            && let Some(reason) = self.answerer.refusal(&unit, state, started)
+            && let Some(relay) = self.answerer.refusal(&unit, state, started)
         {
-            return self.relay(started, Relay::because(reason));
+            return self.relay(started, relay);
         }
         if state.route == RouteSetting::Auto
             && self.may_answer()
@@ -414,8 +421,8 @@ impl<A: Answerer> Session<A> {
         if let Some(reply) = preamble::answer(&unit, &self.machine.state) {
             return self.reply(started, &reply);
         }
-        if let Some(reason) = self.answerer.refusal(&unit, &self.machine.state, started) {
-            return self.relay_unless_strict(started, effect, Relay::because(reason));
+        if let Some(relay) = self.answerer.refusal(&unit, &self.machine.state, started) {
+            return self.relay_unless_strict(started, effect, relay);
         }
         match self.answer().await? {
             Some(Outcome::Local(reply)) => self.reply(started, &reply),
@@ -683,7 +690,7 @@ impl<A: Answerer> Session<A> {
     }
 
     fn relay(&mut self, started: Instant, relay: Relay) -> io::Result<()> {
-        self.relaying = Some((started, relay.reason));
+        self.relaying = Some(Relaying { started, reason: relay.reason, shape: relay.shape });
         self.is_captured = false;
         self.upstream_used = started;
         self.machine.relay_unit(relay.observer);

@@ -88,6 +88,19 @@ macro_rules! single_operators {
             pub(super) fn complement(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
                 checked_unary(o, rows, |a: $native| (!a, false), |_| raise($out_of_range))
             }
+            /// A count that C does not define (and processors disagree about) is upstream's.
+            pub(super) fn shift_left(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                shifted(o, rows, <$native>::wrapping_shl)
+            }
+            pub(super) fn shift_right(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                shifted(o, rows, <$native>::wrapping_shr)
+            }
+
+            fn shifted(o: &[Operand], rows: usize, f: impl Fn($native, u32) -> $native) -> Result<ArrayRef, EvalError> {
+                let f = |a: $native, b: i32| (f(a, b as u32), !(0..<$native>::BITS as i32).contains(&b));
+                checked_binary(o, rows, f, |_, _| EvalError::Beyond("a shift by this count".to_owned()))
+            }
+
             pub(super) fn bit_and(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
                 bits(o, rows, |a, b| a & b)
             }
@@ -108,6 +121,45 @@ macro_rules! single_operators {
         }
     };
 }
+
+/// What exists for integer and bigint.
+macro_rules! divisor_functions {
+    ($module:ident, $native:ty, $unsigned:ty, $out_of_range:literal) => {
+        mod $module {
+            use super::*;
+
+            /// None of it is negative; 0 of two zeros.
+            fn divisor(a: $native, b: $native) -> $unsigned {
+                let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+                while b != 0 {
+                    (a, b) = (b, a % b);
+                }
+                a
+            }
+
+            pub(super) fn gcd(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                let gcd = |a: $native, b: $native| {
+                    let divisor = <$native>::try_from(divisor(a, b));
+                    (divisor.unwrap_or(0), divisor.is_err())
+                };
+                checked_binary(o, rows, gcd, |_, _| raise($out_of_range))
+            }
+
+            pub(super) fn lcm(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+                let lcm = |a: $native, b: $native| {
+                    let multiple =
+                        (a.unsigned_abs().checked_div(divisor(a, b)).unwrap_or(0)).checked_mul(b.unsigned_abs());
+                    let multiple = multiple.and_then(|multiple| <$native>::try_from(multiple).ok());
+                    (multiple.unwrap_or(0), multiple.is_none())
+                };
+                checked_binary(o, rows, lcm, |_, _| raise($out_of_range))
+            }
+        }
+    };
+}
+
+divisor_functions!(divisors4, i32, u32, "integer out of range");
+divisor_functions!(divisors8, i64, u64, "bigint out of range");
 
 single_operators!(width2, i16, "smallint out of range");
 single_operators!(width4, i32, "integer out of range");
@@ -157,6 +209,8 @@ macro_rules! single_entries {
             Function::immutable("&", &[$native, $native], $native, $module::bit_and, concat!($source, "and")),
             Function::immutable("|", &[$native, $native], $native, $module::bit_or, concat!($source, "or")),
             Function::immutable("#", &[$native, $native], $native, $module::bit_xor, concat!($source, "xor")),
+            Function::immutable("<<", &[$native, Int4], $native, $module::shift_left, concat!($source, "shl")),
+            Function::immutable(">>", &[$native, Int4], $native, $module::shift_right, concat!($source, "shr")),
         )+]
     };
 }
@@ -166,3 +220,10 @@ pub(super) static ENTRIES: &[Function] = single_entries! {
     width4 Int4 "int.c int4",
     width8 Int8 "int8.c int8",
 };
+
+pub(super) static DIVISORS: &[Function] = &[
+    Function::immutable("gcd", &[Int4, Int4], Int4, divisors4::gcd, "int.c int4gcd"),
+    Function::immutable("gcd", &[Int8, Int8], Int8, divisors8::gcd, "int8.c int8gcd"),
+    Function::immutable("lcm", &[Int4, Int4], Int4, divisors4::lcm, "int.c int4lcm"),
+    Function::immutable("lcm", &[Int8, Int8], Int8, divisors8::lcm, "int8.c int8lcm"),
+];

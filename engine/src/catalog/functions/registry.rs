@@ -230,6 +230,7 @@ static ENTRIES: &[&[Function]] = &[
     datetime::parts::ENTRIES,
     arithmetic::MIXED,
     arithmetic::ENTRIES,
+    arithmetic::DIVISORS,
     float::OPERATORS,
     float::ENTRIES,
     numeric_arithmetic::ENTRIES,

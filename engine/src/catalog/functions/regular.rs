@@ -2,11 +2,14 @@
 //!
 //! A pattern is read by PostgreSQL's rules for advanced expressions and written anew for the crate: literals, `.`, bracket
 //! expressions, `\d \s \w` and their opposites, `^ $`, groups, alternatives, greedy quantifiers. Everything else is refused.
-//! Whether there is a match does not depend on how one is chosen. What is matched does: PostgreSQL takes the longest, the
-//! crate the first by preference. So where the match itself matters, the pattern may have one quantifier, over one character,
-//! and no alternatives: then trying more repetitions first finds the longest.
+//! Whether there is a match does not depend on how one is chosen. What is matched does: PostgreSQL takes the longest, and of that
+//! each part from left to right its longest (regexec.c, ccondissect); the crate takes the first by preference. So where the match
+//! itself matters, the pattern may have no alternatives, and one quantifier that leaves a choice, over one character, in each
+//! part, that is, in each capturing group and between them: then trying more repetitions first finds each part's longest. Of
+//! several such parts the first match is the longest if it goes to the end of the text; else that is not known.
 //!
-//! Classes of letters depend on the collation beyond ASCII: a pattern that has them, or ignores case, takes ASCII text only.
+//! Classes of letters depend on the collation beyond ASCII: a pattern that has them, or ignores case, takes ASCII text only. Digits
+//! and white space are the same by all collations but for some characters.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -15,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use super::rows::{Text, to_bool, to_text, to_text_or_null};
 use super::vector::operand;
@@ -38,10 +41,12 @@ const COLOURS_MIN: usize = 8;
 struct Compiled {
     regex: Regex,
     needs_ascii: bool,
+    needs_plain: bool,
     /// See [`Reader::disputed`].
     disputed: u128,
-    /// What is matched is what PostgreSQL would match.
+    /// What is matched is what PostgreSQL would match; if `to_end`, where that goes to the end of the text.
     is_determined: bool,
+    to_end: bool,
 }
 
 impl Compiled {
@@ -49,12 +54,27 @@ impl Compiled {
         if self.needs_ascii && !text.is_ascii() {
             return Err(beyond("class or case of letters beyond ASCII"));
         }
-        // The text is ASCII.
-        if self.disputed != 0 && text.bytes().any(|byte| self.disputed >> byte & 1 == 1) {
+        if self.needs_plain && !text.chars().all(is_plain) {
+            return Err(beyond("a character that is a digit or white space by some collations only"));
+        }
+        let is_disputed = |byte: u8| byte.is_ascii() && self.disputed >> byte & 1 == 1;
+        if self.disputed != 0 && text.bytes().any(is_disputed) {
             return Err(beyond("a character that is in a class by some collations only"));
         }
         Ok(())
     }
+}
+
+/// Neither a digit nor white space by any C library, ICU and PostgreSQL's own tables, of whatever age; or ASCII. Blocks of letters,
+/// of common symbols and of dashes and quotes.
+fn is_plain(character: char) -> bool {
+    matches!(character,
+        '\0'..='\x7f'
+        | '\u{a1}'..='\u{b1}' | '\u{b4}'..='\u{b8}' | '\u{ba}'..='\u{bb}' | '\u{bf}'..='\u{24f}'
+        | '\u{386}'..='\u{52f}'
+        | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{20a0}'..='\u{20bf}'
+        | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fe}' | '\u{4e00}'..='\u{9fa5}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{1f300}'..='\u{1f5ff}' | '\u{1f600}'..='\u{1f64f}')
 }
 
 fn beyond(what: &str) -> EvalError {
@@ -101,11 +121,13 @@ fn compile(pattern: &str, ignores_case: bool) -> Result<Compiled, EvalError> {
     Ok(Compiled {
         regex,
         needs_ascii: reader.needs_ascii || ignores_case,
+        needs_plain: reader.needs_plain,
         disputed: reader.disputed,
-        is_determined: reader.quantifiers <= 1
-            && !reader.has_alternatives
+        is_determined: !reader.has_alternatives
             && !reader.repeats_group
+            && !reader.is_undecided
             && reader.length_min > 0,
+        to_end: reader.choices > 1,
     })
 }
 
@@ -115,25 +137,37 @@ struct Reader<'p> {
     /// For the crate.
     written: String,
     needs_ascii: bool,
+    /// See [`is_plain`].
+    needs_plain: bool,
     /// ASCII characters, a bit each, that ICU puts into other classes than C libraries do (regc_pg_locale.c: pg_wc_isspace,
     /// pg_wc_ispunct).
     disputed: u128,
     has_alternatives: bool,
     repeats_group: bool,
-    quantifiers: usize,
+    /// Quantifiers that leave a choice, and those of the part at hand.
+    choices: usize,
+    choices_here: usize,
+    /// A part has several.
+    is_undecided: bool,
     /// Characters that a match has at least; meaningless with alternatives.
     length_min: usize,
     /// Characters, classes and anchors, as often as they are repeated.
     atoms: usize,
     /// Of these, those that a quantifier is about.
     repeated: usize,
+    /// Characters that are themselves; and what is more than a row of these: groups and quantifiers.
+    letters: usize,
+    structures: usize,
 }
 
 /// What a quantifier may follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Atom {
-    Character,
+    /// The very one, if it is.
+    Character(Option<char>),
     Group,
+    /// A group that captures nothing, of nothing but characters that are themselves.
+    Word,
     /// `^`, `$`.
     Anchor,
 }
@@ -183,37 +217,44 @@ impl Reader<'_> {
             None => return Err(beyond("end")),
             Some('^') => self.anchor("^"),
             Some('$') => self.anchor("$"),
-            Some('.') => self.character("."),
+            Some('.') => self.character(".", None),
             Some('(') => {
                 let is_plain = !self.rest.starts_with(['?', '*']);
                 if !is_plain && !self.accept("?:") {
                     return Err(beyond("look-around or option"));
                 }
                 self.written.push_str(if is_plain { "(" } else { "(?:" });
+                let inside = (self.atoms - self.letters, self.structures);
+                self.choices_here *= usize::from(!is_plain);
                 self.alternatives(depth + 1)?;
                 if !self.accept(")") {
                     return Err(beyond("unbalanced parenthesis"));
                 }
+                self.choices_here *= usize::from(!is_plain);
                 self.written.push(')');
-                Atom::Group
+                let is_word = !is_plain && (self.atoms - self.letters, self.structures) == inside;
+                self.structures += 1;
+                if is_word { Atom::Word } else { Atom::Group }
             }
             Some('[') => {
                 let set = self.bracket()?;
-                self.character(&set)
+                self.character(&set, None)
             }
             Some('\\') => {
                 let escaped = self.next().ok_or_else(|| beyond("end in a backslash"))?;
-                let set = match self.class(escaped) {
-                    Some(class) => format!("[{class}]"),
-                    None => literal(escape(escaped)?),
-                };
-                self.character(&set)
+                match self.class(escaped) {
+                    Some(class) => self.character(&format!("[{class}]"), None),
+                    None => {
+                        let itself = escape(escaped)?;
+                        self.character(&literal(itself), Some(itself))
+                    }
+                }
             }
             Some('*' | '+' | '?') => return Err(beyond("quantifier of nothing")),
             Some('{') if self.rest.starts_with(|next: char| next.is_ascii_digit()) => {
                 return Err(beyond("quantifier of nothing"));
             }
-            Some(other) => self.character(&literal(other)),
+            Some(other) => self.character(&literal(other), Some(other)),
         };
         self.quantifier(atom, before)
     }
@@ -224,11 +265,12 @@ impl Reader<'_> {
         Atom::Anchor
     }
 
-    fn character(&mut self, written: &str) -> Atom {
+    fn character(&mut self, written: &str, itself: Option<char>) -> Atom {
         self.written.push_str(written);
         self.atoms += 1;
         self.length_min += 1;
-        Atom::Character
+        self.letters += usize::from(itself.is_some());
+        Atom::Character(itself)
     }
 
     /// `before`: what there was of `atoms` and `repeated` before the atom.
@@ -249,13 +291,29 @@ impl Reader<'_> {
         if atom == Atom::Anchor || follows {
             return Err(beyond("quantifier of this kind"));
         }
-        self.quantifiers += 1;
-        self.repeats_group |= atom == Atom::Group;
-        self.length_min = (self.length_min + least as usize).saturating_sub(1);
+        self.structures += 1;
+        if !self.is_forced(atom) {
+            self.choices += 1;
+            self.choices_here += 1;
+            self.is_undecided |= self.choices_here > 1;
+        }
+        self.repeats_group |= atom == Atom::Group || (atom == Atom::Word && written != "?");
+        let length = self.atoms - before.0;
+        self.length_min = (self.length_min + least as usize * length).saturating_sub(length);
         self.written.push_str(&written);
         let copies = (self.atoms - before.0).saturating_mul(most.max(1) as usize);
         (self.atoms, self.repeated) = (before.0.saturating_add(copies), before.1.saturating_add(copies));
+        self.letters = self.letters.min(self.atoms);
         Ok(())
+    }
+
+    /// What follows the quantifier is another character, which has to be there: how often the one comes is not a question.
+    fn is_forced(&self, atom: Atom) -> bool {
+        let Atom::Character(Some(itself)) = atom else { return false };
+        let mut following = self.rest.chars();
+        let other = following.next().filter(|other| is_itself(*other));
+        let is_there = !following.as_str().starts_with(['*', '+', '?', '{']);
+        is_there && other.is_some_and(|other| !other.eq_ignore_ascii_case(&itself))
     }
 
     /// After `{`: the least number, how many copies the automaton has, and the whole as it is written.
@@ -290,9 +348,13 @@ impl Reader<'_> {
             'W' => "^0-9A-Za-z_",
             _ => return None,
         };
-        self.needs_ascii = true;
-        if matches!(name, 's' | 'S') {
-            self.dispute(DISPUTED_SPACES);
+        match name {
+            'd' | 'D' => self.needs_plain = true,
+            's' | 'S' => {
+                self.needs_plain = true;
+                self.dispute(DISPUTED_SPACES);
+            }
+            _ => self.needs_ascii = true,
         }
         Some(class)
     }
@@ -365,12 +427,18 @@ impl Reader<'_> {
             (":space:]", " \\x09-\\x0D"),
             (":punct:]", "!-/:-@\\[-`\\{-~"),
         ];
-        self.needs_ascii = true;
         let found = known.into_iter().find(|(name, _)| self.accept(name));
         match found {
-            Some((":space:]", _)) => self.dispute(DISPUTED_SPACES),
-            Some((":punct:]", _)) => self.dispute(DISPUTED_SYMBOLS),
-            _ => {}
+            Some((":digit:]", _)) => self.needs_plain = true,
+            Some((":space:]", _)) => {
+                self.needs_plain = true;
+                self.dispute(DISPUTED_SPACES);
+            }
+            Some((":punct:]", _)) => {
+                self.needs_ascii = true;
+                self.dispute(DISPUTED_SYMBOLS);
+            }
+            _ => self.needs_ascii = true,
         }
         found.map(|(_, set)| set).ok_or_else(|| beyond("class of characters"))
     }
@@ -391,6 +459,12 @@ fn escape(escaped: char) -> Result<char, EvalError> {
         letter if letter.is_alphanumeric() || letter == '_' => Err(beyond("escape")),
         literal => Ok(literal),
     }
+}
+
+/// A character that means itself in a pattern, whatever is around it.
+fn is_itself(character: char) -> bool {
+    character.is_ascii_alphanumeric()
+        || matches!(character, ' ' | '/' | ':' | ',' | ';' | '_' | '=' | '"' | '\'' | '@' | '#' | '%')
 }
 
 fn literal(character: char) -> String {
@@ -440,27 +514,87 @@ fn unlike_in_any_case(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result
     matches(o, rows, true, false)
 }
 
-/// An expression whose matches are PostgreSQL's.
-fn determined(pattern: &str) -> Result<Rc<Compiled>, EvalError> {
+/// An expression whose matches are PostgreSQL's, as far as [`found`] says.
+fn determined(pattern: &str, ignores_case: bool) -> Result<Rc<Compiled>, EvalError> {
     if is_special(pattern) {
         return Err(beyond("option"));
     }
-    let compiled = compiled(pattern, false)?;
-    if compiled.is_determined { Ok(compiled) } else { Err(beyond("which of several matches")) }
+    let compiled = compiled(pattern, ignores_case)?;
+    if compiled.is_determined { Ok(compiled) } else { Err(undetermined()) }
+}
+
+fn undetermined() -> EvalError {
+    beyond("which of several matches")
+}
+
+impl Compiled {
+    /// The first match from `from` on, with its groups.
+    fn found<'t>(&self, text: &'t str, from: usize) -> Result<Option<Captures<'t>>, EvalError> {
+        let found = self.regex.captures_at(text, from);
+        let is_sure = |found: &Captures<'_>| !self.to_end || found.get(0).is_some_and(|all| all.end() == text.len());
+        match found {
+            Some(found) if !is_sure(&found) => Err(undetermined()),
+            found => Ok(found),
+        }
+    }
+}
+
+/// `g` and which case counts; the last of these is in force (parse_re_flags).
+fn replacing_flags(flags: &str) -> Result<(bool, bool), EvalError> {
+    let (mut is_global, mut ignores_case) = (false, false);
+    for flag in flags.chars() {
+        match flag {
+            'g' => is_global = true,
+            'i' => ignores_case = true,
+            'c' => ignores_case = false,
+            _ => return Err(beyond("flags")),
+        }
+    }
+    Ok((is_global, ignores_case))
+}
+
+/// A match's replacement: `\1` to `\9` are groups, `\&` is the match, `\\` a backslash; any other backslash stands for itself
+/// (appendStringInfoRegexpSubstr).
+fn replacement(by: &str, found: &Captures<'_>, out: &mut String) {
+    let mut rest = by;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let group = match rest.bytes().next() {
+            Some(digit @ b'1'..=b'9') => usize::from(digit - b'0'),
+            Some(b'&') => 0,
+            Some(b'\\') => {
+                out.push('\\');
+                rest = &rest[1..];
+                continue;
+            }
+            _ => {
+                out.push('\\');
+                continue;
+            }
+        };
+        rest = &rest[1..];
+        out.push_str(found.get(group).map_or("", |part| part.as_str()));
+    }
+    out.push_str(rest);
 }
 
 fn replace_in(text: &str, pattern: &str, by: &str, flags: &str, out: &mut String) -> Result<(), EvalError> {
-    let compiled = determined(pattern)?;
+    let (is_global, ignores_case) = replacing_flags(flags)?;
+    let compiled = determined(pattern, ignores_case)?;
     compiled.check(text)?;
-    if by.contains('\\') {
-        return Err(beyond("reference in a replacement"));
+    let mut from = 0;
+    // No match is empty.
+    while let Some(found) = compiled.found(text, from)? {
+        let all = found.get(0).map_or(from..from, |all| all.range());
+        out.push_str(&text[from..all.start]);
+        replacement(by, &found, out);
+        from = all.end;
+        if !is_global {
+            break;
+        }
     }
-    let limit = match flags {
-        "" => 1,
-        "g" => 0,
-        _ => return Err(beyond("flags")),
-    };
-    out.push_str(&compiled.regex.replacen(text, limit, regex::NoExpand(by)));
+    out.push_str(&text[from..]);
     Ok(())
 }
 
@@ -477,9 +611,9 @@ fn replace_flagged(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<Ar
 /// textregexsubstr: the first group if there is one, else the match; NULL without one.
 fn substring(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_text_or_null::<(Text, Text)>(o, rows, |(text, pattern), out| {
-        let compiled = determined(pattern)?;
+        let compiled = determined(pattern, false)?;
         compiled.check(text)?;
-        let captures = compiled.regex.captures(text);
+        let captures = compiled.found(text, 0)?;
         let found = captures.and_then(|captures| captures.get(usize::from(captures.len() > 1)));
         out.push_str(found.map_or("", |found| found.as_str()));
         Ok(found.is_some())
@@ -548,8 +682,20 @@ mod tests {
     }
 
     #[test]
-    fn one_quantifier_determines_the_match() {
+    fn one_quantifier_in_each_part_determines_the_match() {
         let is_determined = |pattern| compile(pattern, false).unwrap().is_determined;
+        let to_end = |pattern| compile(pattern, false).unwrap().to_end;
+        let host = "^https?://(?:www\\.)?([^/]+)/.*$";
+        assert!(is_determined("^https?://([^/]+).*$") && to_end("^https?://([^/]+).*$"));
+        assert!(is_determined(host) && is_determined("(a+)(b*)") && is_determined("a*bc+"));
+        assert!(!is_determined("[ab]?[bc]?d") && !is_determined("(?:a.)?b") && !is_determined("(?:ab)*c"));
+        assert!(
+            !is_determined("(a?b?)")
+                && is_determined("s?s?x")
+                && !is_determined("s?.?x")
+                && !to_end("https?://")
+                && !to_end("(a)b+(c)")
+        );
         assert!(is_determined("\\s+") && is_determined("^a.*b$") && is_determined("id=(\\d+)") && is_determined("abc"));
         assert!(!is_determined("a*") && !is_determined("a+b+") && !is_determined("a|b") && !is_determined("(ab)+"));
         assert!(!is_determined("a{0,3}") && is_determined("a{1,3}"));

@@ -11,6 +11,7 @@ pub(super) mod pushdown;
 pub(super) mod scans;
 
 use crate::binder::BoundExpr;
+use crate::planner::expression::bytes_of;
 use crate::planner::node::PlanNode;
 
 /// Calls `visit` on each input of the node.
@@ -48,6 +49,25 @@ pub(super) fn for_each_input_mut(
             visit(right)
         }
     }
+}
+
+/// See [`crate::planner::Plan::bytes`].
+pub(super) fn bytes_of_node(node: &mut PlanNode) -> usize {
+    // Its own lists of columns and calls.
+    let mut bytes = size_of::<PlanNode>() + node.width() * size_of::<usize>();
+    if let PlanNode::Scan(scan) = &*node {
+        bytes += size_of::<crate::planner::node::Scan>() + scan.columns.len() * size_of::<usize>();
+    }
+    // Neither visit has an error.
+    let _ = for_each_expression_mut(node, &mut |expr| {
+        bytes += bytes_of(expr);
+        Ok(())
+    });
+    let _ = for_each_input_mut(node, &mut |input| {
+        bytes += bytes_of_node(input);
+        Ok(())
+    });
+    bytes
 }
 
 /// Calls `visit` on each expression of the node itself.

@@ -47,7 +47,7 @@ fn engine() -> Engine {
         result_bytes_max: 0,
         reply_bytes_max: 0,
         join_bytes_max: 1 << 20,
-        plans_max: 100,
+        plan_bytes_max: 1 << 20,
         limits: Limits::default(),
     })
 }

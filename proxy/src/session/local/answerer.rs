@@ -12,7 +12,7 @@ use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::{Choice, Token};
 use crate::freshness::seats::Seat;
 use crate::session::answer::{
-    Answerer, Answerers, Asking, Awaited, Known, Outcome, RawUnit, Relayed, Reply, TextTable, Unit, Unused,
+    Answerer, Answerers, Asking, Awaited, Known, Outcome, RawUnit, Relay, Relayed, Reply, TextTable, Unit, Unused,
 };
 use crate::session::effect::{Effect, Written};
 use crate::session::local::databases::Databases;
@@ -124,7 +124,7 @@ impl Answerer for LocalAnswerer {
         self.look_up_kept(unit, state)
     }
 
-    fn refusal(&mut self, unit: &Unit<'_>, state: &SessionState, now: Instant) -> Option<UpstreamReason> {
+    fn refusal(&mut self, unit: &Unit<'_>, state: &SessionState, now: Instant) -> Option<Relay> {
         let settings = state.settings.as_ref()?;
         if !is_execution(unit) {
             return None;
@@ -132,7 +132,7 @@ impl Answerer for LocalAnswerer {
         let by = DecidedBy { settings: settings.id, catalog_version: state.catalog_version };
         let (reason, statistics) = self.refusals.get(unit.sql, unit.parameter_types, by, now)?;
         statistics.count(Answered::Relay, 0);
-        Some(reason.clone())
+        Some(Relay { shape: Some(Arc::clone(statistics)), ..Relay::because(reason.clone()) })
     }
 
     async fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Outcome {

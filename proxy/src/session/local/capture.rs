@@ -333,6 +333,7 @@ impl Observer for Capture {
             withdrawn: Withdrawn::default(),
             attachment: Arc::clone(&self.statistics) as _,
         };
+        self.statistics.note_bytes(kept.rows.len());
         let is_kept = self.local.engine.results.insert(&self.key, Arc::new(kept));
         if is_kept {
             self.is_kept.store(true, SeqCst);

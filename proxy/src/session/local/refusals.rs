@@ -55,7 +55,7 @@ impl Refusals {
         parameter_types: &[u8],
         by: DecidedBy,
         now: Instant,
-    ) -> Option<(&UpstreamReason, &ShapeStatistics)> {
+    ) -> Option<(&UpstreamReason, &Arc<ShapeStatistics>)> {
         if self.places.is_empty() || sql.len() > TEXT_BYTES_MAX {
             return None;
         }
