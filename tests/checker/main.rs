@@ -158,7 +158,12 @@ fn is_meaningful(world: &World) -> bool {
     if !enough {
         report::say("too little was answered here to say anything");
     }
-    enough
+    let ways = ["replies that survived", "replies computed ahead", "reads capture"];
+    let unused: Vec<&str> = ways.into_iter().filter(|way| world.counter(way) == 0).collect();
+    if !unused.is_empty() {
+        report::say(&format!("none of: {}", unused.join(", ")));
+    }
+    enough && unused.is_empty()
 }
 
 fn run(world: &World, options: &Options, nemesis: &mut Nemesis<'_>) {
@@ -178,6 +183,7 @@ fn run(world: &World, options: &Options, nemesis: &mut Nemesis<'_>) {
         if world.mode == Mode::Standby {
             scope.spawn(|| readers::look_at_standby(world));
         }
+        scope.spawn(|| readers::look_at_replies(world));
         for number in 0..options.readers {
             scope.spawn(move || readers::read(world, number));
         }

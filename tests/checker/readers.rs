@@ -15,6 +15,9 @@ const VECTOR_FROM: &str = "SELECT r.id, r.value, c.value, s.value FROM registers
 /// The same, never answered here.
 const VECTOR_RELAYED: &str = "SELECT r.id, r.value, c.value, s.value FROM registers r JOIN copies c ON c.id = r.id \
                               JOIN solo s ON s.id = r.id WHERE random() >= 0 ORDER BY r.id";
+/// The same, which is not computed here but kept as upstream has answered it.
+const VECTOR_KEPT: &str = "SELECT r.id, r.value, c.value, s.value FROM registers r JOIN copies c ON c.id = r.id \
+                           JOIN solo s ON s.id = r.id WHERE point(r.id, 0) ~= point(r.id, 0) ORDER BY r.id";
 /// One of them: in session mode it does not wait for writes to the others.
 const REGISTER: &str = "SELECT value FROM registers WHERE id = $1";
 const MONEY: &str =
@@ -83,6 +86,30 @@ pub(crate) fn look_at_standby(world: &World) {
     }
 }
 
+/// Counts how kept replies live on: through changes that do not matter, brought up to date, computed ahead.
+pub(crate) fn look_at_replies(world: &World) {
+    const ASKED: &str = "SELECT survivals, updates, refreshes FROM freshet.statements";
+    const NAMES: [&str; 3] = ["replies that survived", "replies brought up to date", "replies computed ahead"];
+    let mut through = world.through(&[]);
+    let mut before = [0; 3];
+    while world.goes_on() {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let Ok(reply) = through.run(ASKED) else { continue };
+        let mut now = [0_u64; 3];
+        for row in reply.rows() {
+            for (sum, cell) in now.iter_mut().zip(&row) {
+                let text = String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned();
+                *sum += text.parse::<u64>().unwrap_or(0);
+            }
+        }
+        for (name, (now, before)) in NAMES.iter().zip(now.iter().zip(before)) {
+            // A freshet that was started anew counts from 0.
+            world.add(name, if *now < before { *now } else { now - before });
+        }
+        before = now;
+    }
+}
+
 struct Reader<'a> {
     world: &'a World,
     number: u64,
@@ -98,7 +125,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn step(&mut self) -> Result<(), Trouble> {
-        match self.random.below(56) {
+        match self.random.below(62) {
             0..12 => self.vector(VECTOR, &Form::Simple).map(|_| ()),
             12..18 => self.vector(VECTOR_FROM, &Form::Extended(&[Some("0")])).map(|_| ()),
             18..21 => self.vector(VECTOR_RELAYED, &Form::Simple).map(|_| ()),
@@ -108,7 +135,12 @@ impl Reader<'_> {
             31..35 => self.list(),
             35..36 => self.bulk(),
             36..52 => self.register(),
-            _ => self.own(),
+            52..56 => self.own(),
+            // What is kept is found soon after.
+            _ => {
+                self.vector(VECTOR_KEPT, &Form::Simple)?;
+                self.vector(VECTOR_KEPT, &Form::Simple).map(|_| ())
+            }
         }
     }
 
