@@ -82,6 +82,21 @@ fn ddl_past_freshet_counts_at_once_and_harms_no_write() {
     println!("a revoked privilege was in force after {:?} (median), {:?} (most)", waits[TRIALS / 2], waits[TRIALS - 1]);
     assert!(waits[TRIALS / 2] < MEDIAN_MAX, "{waits:?}");
     assert_eq!(direct("SELECT count(*) FROM pg_event_trigger"), "1");
+    let until = |expected: &str| {
+        let limit = Instant::now() + Duration::from_secs(30);
+        while freshet.status(&database, "event_trigger") != expected {
+            assert!(Instant::now() < limit, "it is not {expected}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    until("on");
+    let name = direct("SELECT evtname FROM pg_event_trigger");
+    for (change, state) in [("DISABLE", "disabled"), ("ENABLE ALWAYS", "on")] {
+        direct(&format!("ALTER EVENT TRIGGER {name} {change}"));
+        until(state);
+    }
+    direct(&format!("DROP EVENT TRIGGER {name}"));
+    until("missing");
     drop((through, joe));
     drop(freshet);
     let left = "SELECT (SELECT count(*) FROM pg_event_trigger) + (SELECT count(*) FROM pg_publication)

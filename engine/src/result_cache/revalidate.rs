@@ -3,6 +3,7 @@
 //! Exact in one direction: a reply that outlives is the answer at the new generations too; one that does not may still have
 //! been.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::entry::CachedReply;
@@ -60,6 +61,17 @@ impl CachedReply {
     /// Whether the reply, which is not valid at `snapshot` as it is, is the answer there nevertheless; then it is valid there
     /// from now on. `settings`: the reader's, which are the reply's.
     pub fn outlives(
+        &self,
+        snapshot: &Snapshot,
+        changes_between: &ChangesBetween<'_>,
+        settings: &FormatSettings,
+    ) -> Result<(), Outdated> {
+        // A slip that panics ends a kept reply, not a session: predicates are computed here.
+        catch_unwind(AssertUnwindSafe(|| self.hold_against(snapshot, changes_between, settings)))
+            .unwrap_or(Err(Outdated::Rows))
+    }
+
+    fn hold_against(
         &self,
         snapshot: &Snapshot,
         changes_between: &ChangesBetween<'_>,

@@ -352,6 +352,7 @@ fn status_relation(databases: &Databases, local: &Local) -> TextTable {
         ("mirror_bytes", report.stream.bytes.to_string()),
         ("barriers", local.freshness.counters().barriers.load(Relaxed).to_string()),
         ("stream_restarts", report.stream.restarts.to_string()),
+        ("event_trigger", report.stream.event_trigger.to_string()),
         ("catalog_version", report.stream.catalog_version.to_string()),
         ("audits", audit.compared.load(Relaxed).to_string()),
         ("audits_inconclusive", audit.inconclusive.load(Relaxed).to_string()),

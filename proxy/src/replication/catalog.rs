@@ -85,6 +85,8 @@ const COMMON_ROWS: &str = "\
     UNION ALL SELECT hashint8extended(xmin::text::int8, 4::int8 << 32 | oid::int8) FROM pg_collation WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 6::int8 << 32 | oid::int8) FROM pg_opclass WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 7::int8 << 32 | oid::int8) FROM pg_enum
+    -- freshet's own may be disabled.
+    UNION ALL SELECT hashint8extended(xmin::text::int8, 10::int8 << 32 | oid::int8) FROM pg_event_trigger
     UNION ALL SELECT hashint8extended(t.xmin::text::int8, 5::int8 << 32 | t.oid::int8)
       FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
       WHERE t.oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_' AND typname = ANY ('{KNOWN_TYPES}'::name[])

@@ -65,6 +65,8 @@ pub struct StreamReport {
     /// Resident estimate of all mirrored tables.
     pub bytes: u64,
     pub restarts: u64,
+    /// Whether the event trigger fires.
+    pub event_trigger: &'static str,
     pub catalog_version: u64,
 }
 

@@ -166,6 +166,8 @@ struct Shared {
     /// there were.
     announced: Mutex<Vec<u32>>,
     announcements: AtomicU64,
+    /// Whether the event trigger fires.
+    trigger: ArcSwap<&'static str>,
     /// Where copies run: the runtime that serves sessions, not the thread of the stream.
     copiers: Handle,
 }
@@ -249,6 +251,7 @@ impl Replication {
                 standby: options.standby.clone().map(Standby::new),
                 announced: Mutex::default(),
                 announcements: AtomicU64::new(0),
+                trigger: ArcSwap::from_pointee(trigger::OFF),
                 options,
             }),
         })
@@ -509,6 +512,20 @@ impl Replication {
         }
     }
 
+    /// Somebody may have dropped the event trigger, or disabled it: then changes count later, and a table that loses its identity
+    /// refuses writes for a moment.
+    async fn look_at_trigger(&self) -> Result<(), UpstreamError> {
+        let shared = &self.shared;
+        if !shared.options.event_trigger {
+            return Ok(());
+        }
+        let state = trigger::state(&shared.pool, &shared.name).await?;
+        if state != *shared.trigger.swap(Arc::new(state)) && state != trigger::ON {
+            tracing::warn!(name = %shared.name, "the event trigger is {state}");
+        }
+        Ok(())
+    }
+
     /// Reads the catalog, drops from the mirror what is no longer as it was copied, then puts the new catalog in force.
     async fn load_catalog(&self, orders: Arc<Orders>) -> Result<(), UpstreamError> {
         let shared = &self.shared;
@@ -516,6 +533,7 @@ impl Replication {
         let version = CATALOGS.fetch_add(1, Ordering::Relaxed) + 1;
         let loaded = catalog::load(&mut *shared.pool.connection().await?, version, orders, &self.loaded()).await?;
         self.adopt(loaded);
+        self.look_at_trigger().await?;
         if let StreamState::Running(running) = &**shared.stream.load() {
             for table in self.check_membership(&running.publication).await? {
                 // It has been picked since, or is tried again anyway.

@@ -12,6 +12,10 @@ use crate::upstream::service::ServicePool;
 /// Prefix of the messages.
 pub const PREFIX: &str = "freshet.ddl";
 
+/// What [`state`] says where all is well, and where none is wanted.
+pub const ON: &str = "on";
+pub const OFF: &str = "off";
+
 /// No EXCEPTION block: the message belongs to the statement's own transaction. SECURITY DEFINER: the publication is freshet's.
 const CREATE: &str = "
     CREATE SCHEMA NAME;
@@ -38,6 +42,17 @@ pub(super) async fn create(pool: &ServicePool, name: &str) -> Result<(), Upstrea
     let client = pool.connection().await?;
     let create = CREATE.replace("NAME", name).replace("PREFIX", PREFIX).replace("UNFIT_IDENTITY", UNFIT_IDENTITY);
     Ok(client.batch_execute(&create).await?)
+}
+
+/// Whether it fires, to be read by people. Nobody is told by its own removal.
+pub(super) async fn state(pool: &ServicePool, name: &str) -> Result<&'static str, UpstreamError> {
+    let client = pool.connection().await?;
+    let sql = "SELECT evtenabled = 'A' FROM pg_event_trigger WHERE evtname = $1";
+    Ok(match client.query_opt(sql, &[&name]).await?.map(|row| row.get(0)) {
+        Some(true) => ON,
+        Some(false) => "disabled",
+        None => "missing",
+    })
 }
 
 /// Nothing is left of it.
