@@ -287,8 +287,8 @@ impl Statistics {
 
     /// The `count` shapes that upstream works for the longest. A first run is not what keeps a shape there.
     pub fn most_relayed(&self, count: usize) -> Vec<ShapeReport> {
-        let is_first_run = |report: &ShapeReport| report.reason == UpstreamReason::FirstRun.to_string();
-        let lost_us = |report: &ShapeReport| if is_first_run(report) { 0 } else { report.relayed_us };
+        let first_run = UpstreamReason::FirstRun.to_string();
+        let lost_us = |report: &ShapeReport| if report.reason == first_run { 0 } else { report.relayed_us };
         let mut reports = self.ranked(count, lost_us);
         reports.retain(|report| lost_us(report) > 0);
         reports

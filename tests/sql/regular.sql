@@ -128,6 +128,10 @@ SELECT u ~ '\w$' FROM lines ORDER BY id;
 SELECT regexp_replace(t, 'HELLO', 'x', 'gn') FROM lines ORDER BY id;
 -- relay: white space by some collations only
 SELECT regexp_replace(u || U&'\00a0x', '\s', '') FROM lines ORDER BY id;
+-- relay: a group is its longest before what is in it
+SELECT regexp_replace('xabc' || t, 'x((a?)((?:ab)?))(.*)', '[\1|\2|\3|\4]') FROM lines ORDER BY id;
+-- relay: a group is its longest before what is in it
+SELECT regexp_replace('xabc' || t, 'x(?:(a?)((?:ab)?))(.*)', '[\1|\2|\3]'), substring('xabc' || t FROM 'x((a?)((?:ab)?)).*') FROM lines ORDER BY id;
 -- relay: a match of several parts that ends before the text does
 SELECT id, regexp_replace('abab.' || id, '(a?)(b?)a', '\1') FROM lines ORDER BY id;
 -- relay: matches of nothing

@@ -139,19 +139,18 @@ impl Walk<'_> {
         relation.inputs().into_iter().for_each(|input| self.equated(input, equated));
     }
 
+    /// Of equalities anywhere in it: PostgreSQL takes NOT away, and what all branches of an OR have out of it (prepqual.c).
     fn add_equated(&self, predicate: &BoundExpr, relation: &BoundRelation, equated: &mut BTreeSet<Origin>) {
         match predicate {
-            BoundExpr::And(parts) => parts.iter().for_each(|part| self.add_equated(part, relation, equated)),
             // Of one value it is an equality (transformAExprIn); of several that become one when they are read, too, for all we know.
-            BoundExpr::InList { operand, list, negated: false, .. }
-                if list.iter().all(|item| is_same(item, &list[0])) =>
-            {
-                self.add(operand, relation, equated);
+            BoundExpr::InList { operand, list, .. } if list.iter().all(|item| is_same(item, &list[0])) => {
+                list.iter().chain([&**operand]).for_each(|side| self.add(side, relation, equated));
             }
-            BoundExpr::Call { function, arguments, .. } if function.name == "=" => {
+            BoundExpr::Call { function, arguments, .. } if matches!(function.name, "=" | "<>") => {
                 arguments.iter().for_each(|argument| self.add(argument, relation, equated));
             }
             _ => {}
         }
+        children(predicate).into_iter().for_each(|part| self.add_equated(part, relation, equated));
     }
 }

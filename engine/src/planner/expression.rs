@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::binder::{BoundExpr, ExprType};
 use crate::catalog::Collation;
-use crate::types::{PgType, Value};
+use crate::types::PgType;
 
 /// Calls `visit` on each direct operand.
 pub fn for_each_operand<'e>(expr: &'e BoundExpr, visit: &mut dyn FnMut(&'e BoundExpr)) {
@@ -272,17 +272,8 @@ pub fn is_same(left: &BoundExpr, right: &BoundExpr) -> bool {
 pub fn bytes_of(expr: &BoundExpr) -> usize {
     let mut bytes = size_of::<BoundExpr>();
     if let BoundExpr::Literal { value, .. } = expr {
-        bytes += value_bytes(value);
+        bytes += value.bytes();
     }
     for_each_operand(expr, &mut |operand| bytes += bytes_of(operand));
     bytes
-}
-
-/// What a value takes beside itself.
-pub fn value_bytes(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len() + 16,
-        Value::Bytea(bytes) | Value::Network(bytes) | Value::Array(bytes) => bytes.len() + 16,
-        _ => 0,
-    }
 }

@@ -145,7 +145,7 @@ pub struct Join {
     pub implied: Vec<Equality>,
     /// What is left of the condition, over the output.
     pub filters: Vec<BoundExpr>,
-    /// By input: PostgreSQL computes it for each row of the others by itself, as [`SideJoin::is_per_row`].
+    /// By input: PostgreSQL computes it for each row that the others have together, as [`SideJoin::is_per_row`].
     pub per_row: Vec<bool>,
 }
 

@@ -11,7 +11,6 @@ use super::pieces::Pieces;
 use super::reads::Reads;
 use super::upkeep::Keep;
 use crate::catalog::RelationId;
-use crate::planner::expression::value_bytes;
 use crate::planted::{Bug, is_planted};
 use crate::snapshot::Snapshot;
 use crate::table::{Generation, TableVersion};
@@ -187,7 +186,7 @@ impl CachedReply {
     }
 
     pub fn resident_bytes(&self) -> usize {
-        let parameters = self.parameters.iter().map(|value| size_of::<Value>() + value_bytes(value)).sum::<usize>();
+        let parameters = self.parameters.iter().map(|value| size_of::<Value>() + value.bytes()).sum::<usize>();
         // Replies to one statement with parameters share it, those with literals each have their own.
         let reads = self.reads.as_ref().filter(|_| self.parameters.is_empty()).map_or(0, |reads| reads.bytes);
         self.row_description.len()

@@ -37,8 +37,9 @@ pub struct TableDelta {
     found: HashMap<u64, (Vec<Value>, RowAt), ahash::RandomState>,
 }
 
-/// Of so many kinds of rows it is remembered.
+/// Of so many kinds of rows it is remembered, and of none that are larger.
 const FOUND_MAX: usize = 1_024;
+const FOUND_BYTES_MAX: usize = 4_096;
 
 struct Deleted {
     alive: BooleanBufferBuilder,
@@ -97,7 +98,10 @@ impl TableDelta {
         if self.found.len() == FOUND_MAX && !self.found.contains_key(&hash) {
             self.found.clear();
         }
-        self.found.insert(hash, (values, at));
+        let bytes: usize = values.iter().map(Value::bytes).sum();
+        if bytes <= FOUND_BYTES_MAX {
+            self.found.insert(hash, (values, at));
+        }
         Some(at)
     }
 

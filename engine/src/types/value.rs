@@ -59,6 +59,15 @@ pub enum Value {
 }
 
 impl Value {
+    /// What it takes beside itself, in bytes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len() + 16,
+            Self::Bytea(bytes) | Self::Network(bytes) | Self::Array(bytes) => bytes.len() + 16,
+            _ => 0,
+        }
+    }
+
     /// Its place in the order of its type, for types of which [`PgType::is_ordinal`](super::PgType::is_ordinal).
     pub fn ordinal(&self) -> Option<i64> {
         match self {

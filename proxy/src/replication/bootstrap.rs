@@ -263,7 +263,7 @@ impl HandOver {
         let is_member = "SELECT EXISTS (SELECT FROM pg_publication_rel WHERE prpubid = $1 AND prrelid = $2)";
         if !transaction.query_one(is_member, &[&self.publication.oid, &oids[0]]).await?.get::<_, bool>(0) {
             let name = qualified_name(&self.facts.schema);
-            // Shorter than deadlock_timeout, after which an autovacuum that holds the table is cancelled for who waits (proc.c).
+            // Shorter than the default of deadlock_timeout, after which an autovacuum that holds the table is cancelled for who waits (proc.c).
             let added = format!(
                 "SET LOCAL lock_timeout = '200ms'; ALTER PUBLICATION {} ADD TABLE ONLY {name}",
                 self.publication.name

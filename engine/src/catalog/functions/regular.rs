@@ -118,15 +118,14 @@ fn compile(pattern: &str, ignores_case: bool) -> Result<Compiled, EvalError> {
         .size_limit(SIZE_MAX)
         .build()
         .map_err(|_| beyond("too large"))?;
+    let is_divided = reader.is_undecided || (reader.is_nested && reader.choices > 1);
+    let is_open = is_divided || reader.has_alternatives || reader.repeats_group;
     Ok(Compiled {
         regex,
         needs_ascii: reader.needs_ascii || ignores_case,
         needs_plain: reader.needs_plain,
         disputed: reader.disputed,
-        is_determined: !reader.has_alternatives
-            && !reader.repeats_group
-            && !reader.is_undecided
-            && reader.length_min > 0,
+        is_determined: !is_open && reader.length_min > 0,
         to_end: reader.choices > 1,
     })
 }
@@ -149,6 +148,9 @@ struct Reader<'p> {
     choices_here: usize,
     /// A part has several.
     is_undecided: bool,
+    /// Groups that are open; and whether a capturing one has been within another, which is a part as a whole before its own parts are.
+    groups_open: usize,
+    is_nested: bool,
     /// Characters that a match has at least; meaningless with alternatives.
     length_min: usize,
     /// Characters, classes and anchors, as often as they are repeated.
@@ -226,11 +228,14 @@ impl Reader<'_> {
                 self.written.push_str(if is_plain { "(" } else { "(?:" });
                 let inside = (self.atoms - self.letters, self.structures);
                 self.choices_here *= usize::from(!is_plain);
+                self.is_nested |= is_plain && self.groups_open > 0;
+                self.groups_open += 1;
                 self.alternatives(depth + 1)?;
                 if !self.accept(")") {
                     return Err(beyond("unbalanced parenthesis"));
                 }
                 self.choices_here *= usize::from(!is_plain);
+                self.groups_open -= 1;
                 self.written.push(')');
                 let is_word = !is_plain && (self.atoms - self.letters, self.structures) == inside;
                 self.structures += 1;
@@ -299,7 +304,8 @@ impl Reader<'_> {
         }
         self.repeats_group |= atom == Atom::Group || (atom == Atom::Word && written != "?");
         let length = self.atoms - before.0;
-        self.length_min = (self.length_min + least as usize * length).saturating_sub(length);
+        let repeated = (least as usize).saturating_mul(length);
+        self.length_min = self.length_min.saturating_add(repeated).saturating_sub(length);
         self.written.push_str(&written);
         let copies = (self.atoms - before.0).saturating_mul(most.max(1) as usize);
         (self.atoms, self.repeated) = (before.0.saturating_add(copies), before.1.saturating_add(copies));
@@ -689,6 +695,8 @@ mod tests {
         assert!(is_determined("^https?://([^/]+).*$") && to_end("^https?://([^/]+).*$"));
         assert!(is_determined(host) && is_determined("(a+)(b*)") && is_determined("a*bc+"));
         assert!(!is_determined("[ab]?[bc]?d") && !is_determined("(?:a.)?b") && !is_determined("(?:ab)*c"));
+        assert!(!is_determined("x((a?)((?:ab)?))(.*)") && !is_determined("x(?:(a?)((?:ab)?))(.*)"));
+        assert!(is_determined("((a)b+)c"));
         assert!(
             !is_determined("(a?b?)")
                 && is_determined("s?s?x")

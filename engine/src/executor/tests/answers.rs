@@ -273,6 +273,14 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     let derived = "SELECT e.name FROM dept d JOIN emp e ON e.dept = d.id
         JOIN (SELECT f.id, max(f.salary / f.id) AS most FROM emp f, dept x GROUP BY f.id) f ON f.id = e.id AND e.salary >= f.most WHERE d.id + 0 = 3";
     assert_eq!(read(derived), 1 + theirs, "PostgreSQL computes this one for all rows");
+    // It is computed for all of emp, whatever dept leads to.
+    let lateral = "SELECT e.id, s.most FROM emp e LEFT JOIN LATERAL (
+            SELECT f.id, max(f.salary / f.id) AS most FROM emp f, dept y WHERE f.id = e.id GROUP BY f.id) s ON true
+        JOIN (SELECT id FROM dept WHERE id + 0 = 3) d ON d.id = s.id WHERE s.most > 0";
+    within(lateral, &snapshot, |plan, _, _| match below(&plan.root) {
+        PlanNode::Join(join) => assert!(join.inputs.len() < 3 || !join.per_row.contains(&true), "{join:?}"),
+        other => panic!("{other:?}"),
+    });
 }
 
 /// A table that is not found by keys is read through either way.

@@ -115,8 +115,9 @@ fn merge_join(join: Join) -> PlanNode {
                     renumber(&mut filter, &|column| column + base);
                     filters.push(filter);
                 }
+                // For each row of its own left side, that is, of which there may be more than these others lead to.
+                per_row.resize(per_row.len() + inner.inputs.len(), false);
                 inputs.extend(inner.inputs);
-                per_row.extend(inner.per_row);
             }
             other => {
                 inputs.push(other);

@@ -5,7 +5,7 @@ use ahash::HashMap;
 use crate::session::answer::Reply;
 use crate::session::change::Reprinted;
 use crate::session::machine::portal::Portal;
-use crate::session::machine::{ExpectedKind, Machine};
+use crate::session::machine::{ExpectedKind, Machine, Undo};
 use crate::session::{control, cursor};
 use crate::wire::query::{TransactionStatus, query, write_command_complete, write_query};
 
@@ -14,7 +14,7 @@ const SHOWS_ALL: &[u8] = b"pg_cursors";
 
 /// One cursor.
 #[derive(Debug)]
-struct Cursor {
+pub(super) struct Cursor {
     portal: Portal,
     with_hold: bool,
     /// Declared in the open block, so that it goes if the block is rolled back.
@@ -31,6 +31,9 @@ struct Cursor {
 pub(super) struct Cursors {
     by_name: HashMap<Box<str>, Cursor>,
 }
+
+/// A cursor that upstream is given, and its name.
+pub(super) type Moved = Box<(Box<str>, Cursor)>;
 
 impl Cursors {
     pub(super) fn is_empty(&self) -> bool {
@@ -56,6 +59,12 @@ impl Cursors {
 
     pub(super) fn clear(&mut self) {
         self.by_name.clear();
+    }
+
+    /// Upstream was not given it. Of one that it was given, and lost with what followed, nobody knows how far it was fetched.
+    pub(super) fn put_back(&mut self, moved: Moved) {
+        let (name, cursor) = *moved;
+        self.by_name.entry(name).or_insert(cursor);
     }
 
     /// Forgets those that upstream is to have instead.
@@ -144,11 +153,14 @@ impl Machine {
         }
         let is_wanted = |name: &str| text.is_none_or(|text| may_concern(text, name) || cursor::closes_all(text));
         let wanted = self.cursors.take(|name, _| is_wanted(name));
-        for (name, cursor) in &wanted {
-            self.run_own(&cursor.declaration);
-            self.run_own(move_forward(cursor.fetched, name).as_bytes());
+        let is_any = !wanted.is_empty();
+        for moved in wanted.into_iter().map(Box::new) {
+            let (name, cursor) = &*moved;
+            let forward = move_forward(cursor.fetched, name);
+            self.run_own(&cursor.declaration, None);
+            self.run_own(forward.as_bytes(), Some(Undo::Cursor(moved)));
         }
-        if !wanted.is_empty() && !is_unsynced {
+        if is_any && !is_unsynced {
             self.sync_quietly();
         }
     }

@@ -573,8 +573,8 @@ impl Machine {
         self.expect_own(ExpectedKind::Close);
     }
 
-    /// A statement of freshet's own within the client's messages.
-    pub(super) fn run_own(&mut self, sql: &[u8]) {
+    /// A statement of freshet's own within the client's messages. `undo`: what is to be if it is not run, or fails.
+    pub(super) fn run_own(&mut self, sql: &[u8], undo: Option<Undo>) {
         self.close_leftover();
         self.to_upstream.write(|out| {
             write_parse(out, OWN_NAME, sql);
@@ -585,7 +585,7 @@ impl Machine {
         });
         self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
         self.expect_own(ExpectedKind::Bind);
-        self.expect_own(ExpectedKind::Execute);
+        self.expect_own_or(ExpectedKind::Execute, undo);
         self.expect_own(ExpectedKind::Close);
         self.expect_own(ExpectedKind::Close);
     }

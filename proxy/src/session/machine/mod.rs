@@ -143,6 +143,8 @@ enum Undo {
     Named(Box<[u8]>, Named),
     /// Of an open block: the unnamed portal's place, and what lived here in it.
     Portal(Box<(UnnamedPortal, Option<Portal>)>),
+    /// A cursor that upstream gets.
+    Cursor(cursor::Moved),
 }
 
 /// What statements change once they are acknowledged, in their order; None: nothing.

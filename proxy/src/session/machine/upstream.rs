@@ -493,7 +493,7 @@ impl Machine {
                     let later = behind.unnamed.and_then(|at| self.expected.get_mut(at));
                     match later.and_then(|later| later.undo.as_mut()) {
                         Some(Undo::Unnamed(before)) => *before = unnamed,
-                        Some(Undo::Named(..) | Undo::Portal(_)) | None => self.unnamed = unnamed,
+                        Some(Undo::Named(..) | Undo::Portal(_) | Undo::Cursor(_)) | None => self.unnamed = unnamed,
                     }
                 }
                 // One more of that name, sent behind, will be refused; what else was may drop it.
@@ -501,6 +501,7 @@ impl Machine {
                     self.has_unknown_statements = true;
                 }
                 Some(Undo::Named(name, named)) => self.remember_statement(name, named),
+                Some(Undo::Cursor(moved)) => self.cursors.put_back(moved),
                 // What was sent behind may have replaced it.
                 Some(Undo::Portal(before)) if !behind.has_more => {
                     let (place, portal) = *before;
