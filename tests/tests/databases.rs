@@ -349,6 +349,11 @@ fn a_mirror_that_waits_to_begin_keeps_its_place() {
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(texts(&mut own, "SELECT name FROM freshet.databases"), world.names[..2].join(","));
     }
+    // It is said whose transaction that is.
+    let process = texts(&mut direct, "SELECT pg_backend_pid()");
+    let states = texts(&mut own, "SELECT mirror FROM freshet.databases");
+    let waits = format!("waits for open transactions: process {process} of postgres in ");
+    assert!(states.contains(&waits) && states.contains("idle in transaction"), "{states}");
     direct.simple("COMMIT").expect("answers");
     world.until_answered(&mut second, 1);
 }
