@@ -407,6 +407,7 @@ fn roles_are_followed_with_their_privileges() {
     );
     pair.run("RESET SESSION AUTHORIZATION");
     pair.reads_soon();
+    pair.reads("local");
     let limit = Instant::now() + Duration::from_secs(20);
     while !pair.run(secret).starts_with("hit") {
         assert!(Instant::now() < limit, "no hit");

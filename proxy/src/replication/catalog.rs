@@ -191,8 +191,6 @@ pub struct TableFacts {
     pub digest: i64,
     /// Of its columns only, any change of them.
     pub layout: i64,
-    /// Of what its columns are, privileges, defaults and statistics aside.
-    pub columns: i64,
     /// The file that has its rows: another one after each rewrite.
     pub filenode: Oid,
     /// The version of the catalog since which it has been that, and no relation of its name has come or gone.
@@ -208,12 +206,10 @@ pub struct TableFacts {
 
 impl TableFacts {
     /// Whether what was mirrored by these facts is the table still by those of now. Of what changes columns, what rewrites rows gives
-    /// them another file (tablecmds.c, ATRewriteTables), and of all this there may not be a word in the stream. A new file alone
-    /// (TRUNCATE, VACUUM FULL, CLUSTER) is none of it.
+    /// them another file (tablecmds.c, ATRewriteTables), and of all this there may not be a word in the stream. Defaults, statistics
+    /// and privileges change columns, too, and a new file alone (TRUNCATE, VACUUM FULL, CLUSTER) is none of it.
     pub fn has_same_rows(&self, now: &Self) -> bool {
-        self.schema == now.schema
-            && self.columns == now.columns
-            && (self.layout == now.layout || self.filenode == now.filenode)
+        self.schema == now.schema && (self.layout == now.layout || self.filenode == now.filenode)
     }
 
     /// These columns, and this file, are what the next facts are compared with.
@@ -632,6 +628,46 @@ struct Relations {
     others: Vec<RelationId>,
 }
 
+/// All relations but temporary ones and those of TOAST, with what decides how they are taken.
+const RELATIONS: &str =
+    "SELECT c.oid, nspname, relname, relkind::text, relpersistence::text, relreplident::text, relrowsecurity,
+        EXISTS (SELECT FROM unnest(reloptions) o WHERE o ~* '^security_invoker=(t|y|on|1)') AS is_invoker,
+        pg_get_userbyid(relowner)::text AS owner_name, relhasrules, relfilenode, coalesce(amname, '') AS access_method,
+        format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
+        quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,
+        EXISTS (SELECT FROM pg_roles WHERE oid = relowner AND rolsuper) AS is_owner_superuser,
+        -- NULL for a table that was dropped since the snapshot.
+        relkind = 'r' AND coalesce(has_table_privilege(c.oid, 'SELECT'), false) AS is_readable,
+        greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes,
+        EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attgenerated <> '') AS has_generated,
+        relkind IN ('r', 'p') AND NOT EXISTS (
+            SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid
+             WHERE tgrelid = c.oid AND NOT (tgisinternal AND proname IN (
+                   'RI_FKey_check_ins', 'RI_FKey_check_upd', 'RI_FKey_noaction_del', 'RI_FKey_noaction_upd',
+                   'RI_FKey_restrict_del', 'RI_FKey_restrict_upd', 'unique_key_recheck'))
+        ) AND NOT EXISTS (
+            SELECT FROM pg_depend
+             WHERE refclassid = 'pg_proc'::regclass
+               AND (classid = 'pg_attrdef'::regclass
+                    AND objid IN (SELECT oid FROM pg_attrdef WHERE adrelid = c.oid)
+                    OR classid = 'pg_constraint'::regclass
+                    AND objid IN (SELECT oid FROM pg_constraint WHERE conrelid = c.oid)
+                    -- A generated column's, before PostgreSQL 15.
+                    OR classid = 'pg_class'::regclass AND objid = c.oid)
+        ) AND NOT EXISTS (
+            SELECT FROM pg_attribute JOIN pg_type t ON t.oid = atttypid LEFT JOIN pg_type e ON e.oid = t.typelem
+             WHERE attrelid = c.oid AND t.oid >= 16384 AND t.typtype <> 'e'
+               AND NOT (t.typtype = 'b' AND (e.oid IS NULL OR e.typtype IN ('b', 'e')))
+        ) AND NOT EXISTS (
+            SELECT FROM pg_operator o JOIN pg_proc p ON p.oid = oprcode
+             WHERE o.oid >= 16384 AND provolatile = 'v' AND prolang NOT IN (12, 13)
+        ) AND NOT EXISTS (
+            SELECT FROM pg_cast k JOIN pg_proc p ON p.oid = castfunc
+             WHERE k.oid >= 16384 AND provolatile = 'v' AND prolang NOT IN (12, 13)
+        ) AS writes_stay
+   FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_am a ON a.oid = relam
+  WHERE nspname !~ '^pg_(toast|temp_)' AND relpersistence <> 't'";
+
 /// Fills [`Catalog::schemas`] and [`Catalog::tables`], but for the partitioned tables, which it returns.
 async fn load_relations(
     transaction: &Transaction<'_>,
@@ -645,48 +681,7 @@ async fn load_relations(
     for row in schemas {
         catalog.schemas.insert(row.get::<_, &str>(0).into(), HashMap::new());
     }
-    let rows = transaction
-        .query(
-            "SELECT c.oid, nspname, relname, relkind::text, relpersistence::text, relreplident::text, relrowsecurity,
-                    EXISTS (SELECT FROM unnest(reloptions) o WHERE o ~* '^security_invoker=(t|y|on|1)') AS is_invoker,
-                    pg_get_userbyid(relowner)::text AS owner_name, relhasrules, coalesce(amname, '') AS access_method,
-                    format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
-                    quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,
-                    EXISTS (SELECT FROM pg_roles WHERE oid = relowner AND rolsuper) AS is_owner_superuser,
-                    -- NULL for a table that was dropped since the snapshot.
-                    relkind = 'r' AND coalesce(has_table_privilege(c.oid, 'SELECT'), false) AS is_readable,
-                    greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes,
-                    EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attgenerated <> '') AS has_generated,
-                    relkind IN ('r', 'p') AND NOT EXISTS (
-                        SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid
-                         WHERE tgrelid = c.oid AND NOT (tgisinternal AND proname IN (
-                               'RI_FKey_check_ins', 'RI_FKey_check_upd', 'RI_FKey_noaction_del', 'RI_FKey_noaction_upd',
-                               'RI_FKey_restrict_del', 'RI_FKey_restrict_upd', 'unique_key_recheck'))
-                    ) AND NOT EXISTS (
-                        SELECT FROM pg_depend
-                         WHERE refclassid = 'pg_proc'::regclass
-                           AND (classid = 'pg_attrdef'::regclass
-                                AND objid IN (SELECT oid FROM pg_attrdef WHERE adrelid = c.oid)
-                                OR classid = 'pg_constraint'::regclass
-                                AND objid IN (SELECT oid FROM pg_constraint WHERE conrelid = c.oid)
-                                -- A generated column's, before PostgreSQL 15.
-                                OR classid = 'pg_class'::regclass AND objid = c.oid)
-                    ) AND NOT EXISTS (
-                        SELECT FROM pg_attribute JOIN pg_type t ON t.oid = atttypid LEFT JOIN pg_type e ON e.oid = t.typelem
-                         WHERE attrelid = c.oid AND t.oid >= 16384 AND t.typtype <> 'e'
-                           AND NOT (t.typtype = 'b' AND (e.oid IS NULL OR e.typtype IN ('b', 'e')))
-                    ) AND NOT EXISTS (
-                        SELECT FROM pg_operator o JOIN pg_proc p ON p.oid = oprcode
-                         WHERE o.oid >= 16384 AND provolatile = 'v' AND prolang NOT IN (12, 13)
-                    ) AND NOT EXISTS (
-                        SELECT FROM pg_cast k JOIN pg_proc p ON p.oid = castfunc
-                         WHERE k.oid >= 16384 AND provolatile = 'v' AND prolang NOT IN (12, 13)
-                    ) AS writes_stay
-               FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_am a ON a.oid = relam
-              WHERE nspname !~ '^pg_(toast|temp_)' AND relpersistence <> 't'",
-            &[],
-        )
-        .await?;
+    let rows = transaction.query(RELATIONS, &[]).await?;
     let unsent = load_unsent(transaction).await?;
     let mut tables = HashMap::new();
     let (mut roots, mut quiet_roots, mut others) = (Roots::new(), HashSet::new(), Vec::new());
@@ -742,8 +737,7 @@ async fn load_relations(
                     schema: Arc::clone(&table),
                     digest: 0,
                     layout: 0,
-                    columns: 0,
-                    filenode: 0,
+                    filenode: row.get("relfilenode"),
                     layout_since: 0,
                     heap_bytes,
                     refusal,
@@ -875,18 +869,6 @@ async fn load_digests(
             facts.layout = row.get(2);
         } else if let Some(digest) = derived.get_mut(&RelationId(row.get(0))) {
             *digest = row.get(1);
-        }
-    }
-    // Of a generated column nobody knows what its expression was.
-    const COLUMNS: &str =
-        "SELECT c.oid, c.relfilenode, coalesce(bit_xor(hashtextextended(concat_ws('|', a.attname, a.atttypid, \
-                a.atttypmod, a.attcollation, a.attnotnull, a.attgenerated, a.attisdropped, \
-                CASE WHEN a.attgenerated <> '' THEN a.xmin::text END), a.attnum::int8)), 0)
-           FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
-          WHERE c.oid = ANY ($1) GROUP BY c.oid";
-    for row in transaction.query(COLUMNS, &[&oids]).await? {
-        if let Some(facts) = tables.get_mut(&RelationId(row.get(0))) {
-            (facts.filenode, facts.columns) = (row.get(1), row.get(2));
         }
     }
     Ok(derived)

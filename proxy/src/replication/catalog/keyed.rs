@@ -145,7 +145,6 @@ mod tests {
             schema: Arc::new(table()),
             digest,
             layout,
-            columns: 0,
             filenode: 0,
             layout_since: 0,
             heap_bytes: 0,

@@ -44,14 +44,19 @@ const FAIL_BLOCK: &[u8] = b"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014',
 /// Of statements that upstream is given to answer as the client expects it.
 const OWN_NAME: &[u8] = b"freshet_own";
 
-/// One execution under names of freshet's own, closed again: five replies beside CommandComplete.
+/// One execution under names of freshet's own, closed again, as a unit: five replies beside CommandComplete.
 pub(super) fn write_own_execution(out: &mut Vec<u8>, sql: &[u8]) {
+    write_own(out, sql);
+    out.extend_from_slice(SYNC);
+}
+
+/// Likewise within other messages.
+fn write_own(out: &mut Vec<u8>, sql: &[u8]) {
     write_parse(out, OWN_NAME, sql);
     write_bind(out, OWN_NAME, OWN_NAME);
     write_execute(out, OWN_NAME);
     write_close(out, Target::Portal(OWN_NAME));
     write_close(out, Target::Statement(OWN_NAME));
-    out.extend_from_slice(SYNC);
 }
 
 /// A complete unit as an answerer sees it, or the form that is not answered locally. `prepared` finds the statement that
@@ -576,13 +581,7 @@ impl Machine {
     /// A statement of freshet's own within the client's messages. `undo`: what is to be if it is not run, or fails.
     pub(super) fn run_own(&mut self, sql: &[u8], undo: Option<Undo>) {
         self.close_leftover();
-        self.to_upstream.write(|out| {
-            write_parse(out, OWN_NAME, sql);
-            write_bind(out, OWN_NAME, OWN_NAME);
-            write_execute(out, OWN_NAME);
-            write_close(out, Target::Portal(OWN_NAME));
-            write_close(out, Target::Statement(OWN_NAME));
-        });
+        self.to_upstream.write(|out| write_own(out, sql));
         self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
         self.expect_own(ExpectedKind::Bind);
         self.expect_own_or(ExpectedKind::Execute, undo);
