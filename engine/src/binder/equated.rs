@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use crate::binder::common::Common;
-use crate::binder::relation::{RIGHT_BASE, is_own_column};
+use crate::binder::relation::{RIGHT_BASE, as_outer};
 use crate::binder::typed::{children, is_same};
 use crate::binder::{BoundExpr, BoundRelation};
 
@@ -30,6 +30,15 @@ pub(super) fn is_any_equated(keys: &[BoundExpr], input: &BoundRelation, commons:
     })
 }
 
+enum Source<'r> {
+    /// A relation, by itself.
+    MadeBy(&'r BoundRelation, usize),
+    /// An expression over what a relation gives.
+    Computed(&'r BoundExpr, &'r BoundRelation),
+    /// A column of an outer level, which is a constant here.
+    Outer,
+}
+
 struct Walk<'a> {
     commons: &'a [Common],
 }
@@ -48,75 +57,56 @@ impl Walk<'_> {
 
     fn add(&self, expr: &BoundExpr, relation: &BoundRelation, origins: &mut BTreeSet<Origin>) {
         if let BoundExpr::Column { index, .. } = expr {
-            self.add_column(*index, relation, origins);
+            match self.source(*index, relation) {
+                Source::MadeBy(relation, index) => {
+                    origins.insert((std::ptr::from_ref(relation).addr(), index));
+                }
+                Source::Computed(expr, input) => self.add(expr, input, origins),
+                Source::Outer => {}
+            }
         }
         children(expr).into_iter().for_each(|child| self.add(child, relation, origins));
-    }
-
-    fn add_column(&self, index: usize, relation: &BoundRelation, origins: &mut BTreeSet<Origin>) {
-        let mut made_here = || {
-            origins.insert((std::ptr::from_ref(relation).addr(), index));
-        };
-        match relation {
-            // A column of an outer level is a constant here.
-            _ if !is_own_column(index) && !matches!(relation, BoundRelation::Match { .. }) => {}
-            BoundRelation::Filter { input, .. }
-            | BoundRelation::Distinct { input, .. }
-            | BoundRelation::DistinctOn { input, .. }
-            | BoundRelation::Sort { input, .. }
-            | BoundRelation::Limit { input, .. } => self.add_column(index, input, origins),
-            BoundRelation::Window { input, .. } | BoundRelation::Expand { input, .. } if index < input.width() => {
-                self.add_column(index, input, origins);
-            }
-            BoundRelation::Project { input, expressions } => match expressions.get(index) {
-                Some(expr) => self.add(expr, input, origins),
-                None => made_here(),
-            },
-            BoundRelation::Aggregate { input, groups, .. } => match groups.get(index) {
-                Some(group) => self.add(group, input, origins),
-                None => made_here(),
-            },
-            BoundRelation::Join { left, right, .. }
-            | BoundRelation::Dependent { left, right, .. }
-            | BoundRelation::Match { left, right, .. } => {
-                let of_right = index.checked_sub(RIGHT_BASE).or_else(|| index.checked_sub(left.width()));
-                match of_right {
-                    Some(index) if is_own_column(index) => self.add_column(index, right, origins),
-                    Some(_) => {}
-                    None => self.add_column(index, left, origins),
-                }
-            }
-            BoundRelation::Common { index: common, .. } => match self.common(*common) {
-                Some(common) => self.add_column(index, common, origins),
-                None => made_here(),
-            },
-            _ => made_here(),
-        }
     }
 
     /// Whether the key is a column that nothing is computed from on its way.
     fn is_column(&self, expr: &BoundExpr, relation: &BoundRelation) -> bool {
         let BoundExpr::Column { index, .. } = expr else { return false };
+        match self.source(*index, relation) {
+            Source::MadeBy(..) => true,
+            Source::Computed(expr, input) => self.is_column(expr, input),
+            Source::Outer => false,
+        }
+    }
+
+    /// Follows a column down to what makes it.
+    fn source<'r>(&'r self, index: usize, relation: &'r BoundRelation) -> Source<'r> {
+        let made_here = Source::MadeBy(relation, index);
         match relation {
+            _ if as_outer(index).is_some() => Source::Outer,
+            BoundRelation::Join { left, right, .. }
+            | BoundRelation::Dependent { left, right, .. }
+            | BoundRelation::Match { left, right, .. } => {
+                match index.checked_sub(RIGHT_BASE).or_else(|| index.checked_sub(left.width())) {
+                    Some(index) => self.source(index, right),
+                    None => self.source(index, left),
+                }
+            }
             BoundRelation::Filter { input, .. }
             | BoundRelation::Distinct { input, .. }
             | BoundRelation::DistinctOn { input, .. }
             | BoundRelation::Sort { input, .. }
-            | BoundRelation::Limit { input, .. } => self.is_column(expr, input),
-            BoundRelation::Project { input, expressions } => {
-                expressions.get(*index).is_some_and(|expr| self.is_column(expr, input))
+            | BoundRelation::Limit { input, .. } => self.source(index, input),
+            BoundRelation::Window { input, .. } | BoundRelation::Expand { input, .. } if index < input.width() => {
+                self.source(index, input)
             }
-            BoundRelation::Join { left, right, .. } => {
-                let (side, index) = match index.checked_sub(left.width()) {
-                    Some(index) => (right, index),
-                    None => (left, *index),
-                };
-                self.is_column(&BoundExpr::Column { index, expr_type: expr.expr_type() }, side)
+            BoundRelation::Project { input, expressions: made }
+            | BoundRelation::Aggregate { input, groups: made, .. } => {
+                made.get(index).map_or(made_here, |expr| Source::Computed(expr, input))
             }
             BoundRelation::Common { index: common, .. } => {
-                self.common(*common).is_none_or(|common| self.is_column(expr, common))
+                self.common(*common).map_or(made_here, |common| self.source(index, common))
             }
-            _ => true,
+            _ => made_here,
         }
     }
 
