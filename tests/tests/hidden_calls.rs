@@ -47,7 +47,16 @@ const SCHEMA: &str = "
     CREATE VIEW public.bumping AS SELECT bump() AS v;
     CREATE VIEW public.over_bumping AS SELECT v + 1 AS v FROM bumping;
     CREATE TABLE public.touched (id serial PRIMARY KEY, v int);
-    CREATE TRIGGER a BEFORE INSERT ON touched FOR EACH ROW EXECUTE FUNCTION touch();";
+    CREATE TRIGGER a BEFORE INSERT ON touched FOR EACH ROW EXECUTE FUNCTION touch();
+    CREATE FUNCTION public.round(float8, int) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT round($1::numeric, $2)::float8';
+    CREATE FUNCTION public.grade(int) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+        'BEGIN IF $1 > 5 THEN RETURN ''high''; END IF; RETURN lower(''LOW''); END';
+    CREATE FUNCTION public.mark(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+    CREATE FUNCTION two.counted() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM public.parent); END';
+    CREATE FUNCTION public.abs(text) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN turn(); END';
+    CREATE FUNCTION public.\"x.mark\"(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN turn(); END';
+    CREATE FUNCTION public.by_default(a int DEFAULT turn()) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN a; END';
+    CREATE FUNCTION public.counts(text) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN nextval($1::regclass); END';";
 
 const READ: &str = "SELECT v FROM t WHERE id = 1";
 
@@ -100,6 +109,11 @@ fn what_they_do_to_the_session_is_in_force() {
         "INSERT INTO named (v) VALUES (1)",
         "INSERT INTO guarded (v) VALUES (1)",
         "INSERT INTO hiding (v) VALUES (1)",
+        "SELECT public.by_default()",
+        "SELECT by_default()",
+        "SELECT abs('x')",
+        "SELECT \"x.mark\"(1)",
+        "SELECT public.\"x.mark\"(1)",
     ] {
         let (mut direct, mut through) = (connect(cluster.address()), connect(freshet.address()));
         for client in [&mut direct, &mut through] {
@@ -164,6 +178,7 @@ fn what_a_read_of_a_view_writes_is_seen_by_other_sessions() {
              UPDATE counter SET v = v + 1 WHERE id = 1",
             // Written as a column of the row that it takes.
             "SELECT c.bumped FROM counter c",
+            "SELECT public.bumped(c) FROM counter c",
         ] {
             let reply = writer.simple(statement).expect("answers");
             assert_eq!(reply.error(), None, "{statement}");
@@ -191,9 +206,9 @@ fn a_check_on_a_table_that_is_not_read_counts() {
     assert_eq!(ask(&mut through, READ), "20", "{:?}", through.last());
 }
 
-/// Most triggers leave the session alone.
+/// Most triggers and functions leave the session alone.
 #[test]
-fn a_harmless_trigger_costs_no_question() {
+fn what_is_harmless_costs_no_question() {
     let cluster = Cluster::shared();
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
@@ -216,10 +231,26 @@ fn a_harmless_trigger_costs_no_question() {
     until_here(&mut through, READ);
     let before = probes();
     for _ in 0..5 {
-        ask(&mut through, "INSERT INTO touched (v) VALUES (1)");
-        assert_eq!(ask(&mut through, READ), "10");
+        for harmless in [
+            "INSERT INTO touched (v) VALUES (1)",
+            "SELECT grade(v) FROM t",
+            "SELECT two.counted() FROM t",
+            "SELECT public.grade(v) FROM t",
+            "SELECT round(v::float8, 0), random() FROM t",
+            "BEGIN; SELECT grade(3); COMMIT",
+            // A lock, or as good as one, and no setting.
+            "SELECT nextval('touched_id_seq')",
+        ] {
+            ask(&mut through, harmless);
+            assert_eq!(ask(&mut through, READ), "10", "{harmless}");
+            assert_ne!(through.last().expect("answers").0, "relay", "{harmless}");
+            assert_eq!(probes(), before, "{harmless}");
+        }
     }
-    assert_eq!(probes(), before);
+    ask(&mut through, "SELECT counts('touched_id_seq')");
+    assert_eq!(ask(&mut through, READ), "10");
+    assert_ne!(probes(), before, "it is not trusted");
+    let before = probes();
     ask(&mut through, "INSERT INTO triggered (v) VALUES (1)");
     assert_eq!(ask(&mut through, READ), "20");
     assert_ne!(probes(), before);

@@ -1,5 +1,6 @@
-//! Relations whose use runs functions that no statement names: those of a view's query, of triggers, rules, defaults and checks.
-//! Only those count that may change the session, or write although they are read.
+//! What users' functions do besides computing: relations whose use runs functions that no statement names (those of a view's
+//! query, of triggers, rules, defaults and checks), of which only those count that may change the session, or write although they
+//! are read; and which functions do neither.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -12,11 +13,21 @@ pub struct HiddenCalls {
     pub read: HashSet<Arc<str>>,
     /// Tables and views that may do so when they are written.
     pub written: HashSet<Arc<str>>,
+    /// Names of users' functions, whatever the schema, none of which changes the session, writes or locks.
+    pub quiet: HashSet<Arc<str>>,
 }
 
 impl HiddenCalls {
+    /// Whether no relation runs anything.
     pub fn is_empty(&self) -> bool {
         self.read.is_empty() && self.written.is_empty()
+    }
+
+    /// Whether a call by this name, with or without a schema, can be trusted, if it means a function of users'.
+    pub fn is_quiet(&self, name: &str) -> bool {
+        let Some((_, plain)) = name.rsplit_once('.') else { return self.quiet.contains(name) };
+        // There may be a point in a name.
+        self.quiet.contains(plain) && !plain.is_empty() && !name.contains('"') && name.matches('.').count() == 1
     }
 
     /// The first of these names whose relation may do something that is not seen.

@@ -46,6 +46,10 @@ impl Overloads {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     pub fn contains(&self, name: &str) -> bool {
         self.names.contains_key(name)
     }

@@ -153,8 +153,14 @@ impl Classification {
     }
 }
 
-/// Classifies one statement, given its tokens without the semicolon.
+/// Classifies one statement, given its tokens without the semicolon. No function of users' is known.
 pub fn classify(tokens: &[Token<'_>]) -> Classification {
+    classify_by(tokens, &|_| false)
+}
+
+/// Likewise, if calls by names that `is_quiet` (with their schema, if they have one) leave the session and the rows alone where they
+/// are none of pg_catalog's.
+pub fn classify_by(tokens: &[Token<'_>], is_quiet: &dyn Fn(&str) -> bool) -> Classification {
     let kind = kind(tokens);
     let mut calls = Vec::new();
     let set_configs = if kind == StatementKind::Query { settings::set_configs(tokens) } else { Vec::new() };
@@ -169,7 +175,7 @@ pub fn classify(tokens: &[Token<'_>]) -> Classification {
             let is_followed = name == "set_config" && !set_configs.is_empty();
             if changes_no_setting(&name) {
                 locks_rows = true;
-            } else if !is_followed && !is_harmless(&name) {
+            } else if !is_followed && !is_harmless(&name) && !is_quiet(&name) {
                 opaque = opaque.or_else(|| Some(format!("calls {name}")));
             }
             calls.push(name);

@@ -12,7 +12,7 @@ use crate::statement::lexer::{self, Token, TokenKind, fold};
 pub struct Body {
     /// It sets, creates or runs what cannot be seen from its text.
     pub is_open: bool,
-    /// It may write rows itself.
+    /// It may write or lock rows itself, or call what pg_catalog has to lock and to count.
     pub writes: bool,
     /// Names that look like calls and are none of pg_catalog's that leave the session alone; folded, without schema.
     pub calls: HashSet<String>,
@@ -27,6 +27,7 @@ impl Body {
         let Ok(tokens) = lexer::tokens(text) else { return Self { is_open: true, ..Self::default() } };
         let mut body = Self { is_open: is_open(&tokens), writes: writes(&tokens), ..Self::default() };
         for (at, name, is_keyword) in called_names(&tokens) {
+            body.writes |= changes_no_setting(&name);
             // `RETURN (x)`, `IF (x)`, `%ROWTYPE (`.
             let is_language = tokens[at].kind == TokenKind::Word && PLPGSQL_WORDS.contains(&&*fold(tokens[at].text));
             let is_told = TELLING.contains(&&*name) || name == "set_config" && sets_own(&tokens, at);
@@ -154,7 +155,7 @@ fn sets_own(tokens: &[Token<'_>], at: usize) -> bool {
 
 /// FOR UPDATE among them: a cost, no error.
 fn writes(tokens: &[Token<'_>]) -> bool {
-    ["insert", "update", "delete", "merge", "truncate", "refresh"]
+    ["insert", "update", "delete", "merge", "truncate", "refresh", "lock", "share"]
         .iter()
         .any(|word| tokens.iter().any(|token| token.is_word(word)))
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use freshet_engine::catalog::Catalog;
-use freshet_engine::statement::classify::{self, Classification, SettingScope, StatementKind, classify};
+use freshet_engine::statement::classify::{self, Classification, SettingScope, StatementKind, classify, classify_by};
 use freshet_engine::statement::confined::confined;
 use freshet_engine::statement::{lexer, quiet};
 
@@ -170,7 +170,8 @@ pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, catalog: Option<&Catalo
     let mut changes = Vec::new();
     let mut written = Written::NOTHING;
     for statement in statements(&tokens) {
-        let mut classification = classify(statement);
+        let is_quiet = |name: &str| catalog.is_some_and(|catalog| catalog.hidden_calls.is_quiet(name));
+        let mut classification = classify_by(statement, &is_quiet);
         if classification.opaque.is_none() {
             classification.opaque = catalog.and_then(|catalog| calls_own(&classification, statement, catalog));
         }
@@ -188,7 +189,8 @@ pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, catalog: Option<&Catalo
 /// Whether it runs a function of users of which nothing is known: by its name, or by that of a relation.
 fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catalog: &Catalog) -> Option<String> {
     use StatementKind as K;
-    if let Some(name) = classification.calls.iter().find(|name| !catalog.user_functions.are_pure(name)) {
+    let is_trusted = |name: &str| catalog.user_functions.are_pure(name) || catalog.hidden_calls.is_quiet(name);
+    if let Some(name) = classification.calls.iter().find(|name| !is_trusted(name)) {
         return Some(format!("calls {name}"));
     }
     let is_write = match classification.kind {
@@ -199,7 +201,12 @@ fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catal
     };
     // Behind a name it is one of a row; behind an expression, of any value.
     let is_call = |(name, is_of_name): &(Cow<'_, str>, bool)| {
-        if *is_of_name { catalog.row_functions.contains(&**name) } else { catalog.user_functions.may_be_column(name) }
+        let may_call = if *is_of_name {
+            catalog.row_functions.contains(&**name)
+        } else {
+            catalog.user_functions.may_be_column(name)
+        };
+        may_call && !catalog.hidden_calls.is_quiet(name)
     };
     if classification.kind != K::Ddl
         && let Some((name, _)) = attributes(tokens).find(is_call)

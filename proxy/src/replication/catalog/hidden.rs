@@ -1,4 +1,5 @@
-//! Which relations run functions of users that may change the session, or write although they are read: see [`HiddenCalls`].
+//! Which relations run functions of users that may change the session, or write although they are read, and which functions do
+//! neither: see [`HiddenCalls`].
 //!
 //! A function is taken to leave the session alone if its body shows that ([`Body`]), and so do the functions and relations that it
 //! names. In C only those of well-known extensions are trusted, and those that are declared not to be volatile by an extension.
@@ -73,7 +74,9 @@ const FUNCTIONS: &str = "\
                SELECT FROM pg_depend d JOIN pg_extension x ON x.oid = d.refobjid
                 WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
                   AND (provolatile <> 'v' OR extname IN ('citext', 'hstore', 'insert_username', 'moddatetime', 'pg_trgm', 'pgcrypto',
-                       'postgis', 'tsm_system_rows', 'unaccent', 'uuid-ossp', 'vector'))) AS is_trusted
+                       'postgis', 'tsm_system_rows', 'unaccent', 'uuid-ossp', 'vector'))) AS is_trusted,
+           -- What is left out in a call is computed at its place.
+           coalesce(proargdefaults::text LIKE '%{FUNCEXPR %', false) AS is_open_by_default
       FROM pg_proc p JOIN pg_language l ON l.oid = prolang
      WHERE p.oid >= 16384";
 
@@ -85,19 +88,23 @@ pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Re
     for view in catalog.views.values() {
         used.add_view(view);
     }
-    // Most databases have nothing to look into.
-    if used.run_by.is_empty() && used.views.iter().all(|(_, body)| body.calls.is_empty() && !body.is_open) {
+    // Many databases have nothing to look into.
+    if catalog.user_functions.is_empty()
+        && used.run_by.is_empty()
+        && used.views.iter().all(|(_, body)| body.calls.is_empty() && !body.is_open)
+    {
         return Ok(HiddenCalls::default());
     }
     for row in transaction.query(FOLLOWED_BY, &[]).await? {
         used.followed_by.push((row.get::<_, &str>(0).into(), row.get::<_, &str>(1).into()));
     }
     for row in transaction.query(FUNCTIONS, &[]).await? {
-        let body = match (row.get::<_, Option<&str>>(2), row.get(3)) {
+        let mut body = match (row.get::<_, Option<&str>>(2), row.get(3)) {
             (Some(text), _) => Body::of(text),
             (None, true) => Body::default(),
             (None, false) => Body { is_open: true, ..Body::default() },
         };
+        body.is_open |= row.get::<_, bool>(4);
         used.functions.insert(row.get(0), (row.get(1), body));
     }
     Ok(used.hidden())
@@ -129,7 +136,7 @@ impl Used {
         loop {
             let before = (open.oids.len(), writing.oids.len(), hidden.read.len(), hidden.written.len());
             for (oid, (name, body)) in &self.functions {
-                let uses_hidden = hidden.first(body.names.iter().map(|name| &**name), true).is_some();
+                let uses_hidden = hidden.first(body.names.iter().map(|name| &**name), body.writes).is_some();
                 if body.is_open || open.is_called(body, &names) || uses_hidden {
                     open.add(*oid, name);
                 }
@@ -160,6 +167,10 @@ impl Used {
                 }
             }
             if (open.oids.len(), writing.oids.len(), hidden.read.len(), hidden.written.len()) == before {
+                // A name with a point in it looks like one behind a schema.
+                let others: HashSet<&str> =
+                    writing.names.iter().flat_map(|name| [*name, name.rsplit('.').next().unwrap_or(name)]).collect();
+                hidden.quiet = names.difference(&others).map(|name| Arc::from(*name)).collect();
                 return hidden;
             }
         }
@@ -203,6 +214,11 @@ mod tests {
             (3, "by_way", "BEGIN PERFORM leave(); RETURN NEW; END"),
             (4, "log", "BEGIN INSERT INTO audit (id) VALUES (NEW.id); RETURN NEW; END"),
             (5, "bump", "BEGIN UPDATE plain SET v = v + 1; RETURN 1; END"),
+            (6, "grade", "BEGIN RETURN lower($1); END"),
+            (10, "mark", "SELECT 1"),
+            (7, "x.mark", "BEGIN RETURN leave(); END"),
+            (8, "twice", "SELECT 2 * $1"),
+            (9, "twice", "SELECT nextval($1)"),
         ] {
             used.functions.insert(oid, (name.to_owned(), Body::of(body)));
         }
@@ -227,5 +243,6 @@ mod tests {
         assert_eq!(hidden.read, set(&["calls", "of_view", "secured", "of_secured", "bumping"]));
         let written = ["audit", "logged", "child", "ruled", "parent", "over_parent", "of_view", "of_secured"];
         assert_eq!(hidden.written, set(&written));
+        assert_eq!(hidden.quiet, set(&["touch", "grade"]));
     }
 }
