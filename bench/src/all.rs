@@ -48,7 +48,7 @@ pub(crate) fn run(quick: bool, results: Option<&Path>) -> io::Result<()> {
         let part = suite.quick_only.map(|(part, _)| part);
         let budget = budget(suite.name, quick, part).unwrap_or_default();
         let began = Instant::now();
-        let status = Command::new(std::env::current_exe()?).args(arguments(&suite, quick, results)).status()?;
+        let status = Command::new(std::env::current_exe()?).args(arguments(&suite, quick, results, budget)).status()?;
         if !status.success() {
             failed.push(suite.name);
         }
@@ -60,8 +60,10 @@ pub(crate) fn run(quick: bool, results: Option<&Path>) -> io::Result<()> {
     if failed.is_empty() { Ok(()) } else { Err(io::Error::other(format!("failed: {}", failed.join(", ")))) }
 }
 
-fn arguments(suite: &Suite, quick: bool, results: Option<&Path>) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = vec![suite.name.into()];
+/// A suite over twice its budget stops.
+fn arguments(suite: &Suite, quick: bool, results: Option<&Path>, budget: Duration) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec![suite.name.into(), "--stop-after".into()];
+    arguments.push((2 * budget).as_secs().to_string().into());
     if quick {
         arguments.push("--quick".into());
         if let Some((part, _)) = suite.quick_only {

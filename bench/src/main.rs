@@ -66,6 +66,9 @@ struct Common {
     /// Appends JSON lines to this file; what it holds from the same commit and settings is not measured again.
     #[arg(long)]
     results: Option<PathBuf>,
+    /// Ends with an error when so many seconds have passed and a case is complete; what is in the results is kept.
+    #[arg(long, value_name = "SECONDS")]
+    stop_after: Option<u64>,
 }
 
 #[derive(Subcommand)]
@@ -264,10 +267,10 @@ fn main() -> ExitCode {
 }
 
 fn run(suite: Suite) -> std::io::Result<()> {
-    state_budget(&suite);
+    apply_budget(&suite);
     match suite {
         Suite::All { quick, results } => all::run(quick, results.as_deref()),
-        Suite::Throughput { threads, seconds, rounds, common: Common { quick, only, results } } => {
+        Suite::Throughput { threads, seconds, rounds, common: Common { quick, only, results, .. } } => {
             use throughput::WireProtocol::{Prepared, Simple};
             let (seconds, rounds) = if quick { (0.1, 1) } else { (seconds, rounds) };
             let protocols = if quick { vec![Prepared] } else { vec![Simple, Prepared] };
@@ -281,40 +284,40 @@ fn run(suite: Suite) -> std::io::Result<()> {
                 results,
             })
         }
-        Suite::Relay { seconds, rounds, common: Common { quick, only, results }, freshet } => {
+        Suite::Relay { seconds, rounds, common: Common { quick, only, results, .. }, freshet } => {
             let (seconds, rounds) = if quick { (0.15, 2) } else { (seconds, rounds) };
             relay::run(&relay::Options { seconds, rounds, quick, only, freshet, results })
         }
-        Suite::Engine { rounds, round_ms, sizes, common: Common { quick, only, results } } => {
+        Suite::Engine { rounds, round_ms, sizes, common: Common { quick, only, results, .. } } => {
             let (rounds, round_ms, sizes) = if quick { (3, 5, vec![50_000]) } else { (rounds, round_ms, sizes) };
             engine::run(&engine::Options { rounds, round_ms, sizes, only, results })
         }
-        Suite::Batch { rounds, round_ms, common: Common { quick, only, results } } => {
+        Suite::Batch { rounds, round_ms, common: Common { quick, only, results, .. } } => {
             let (rounds, round_ms) = if quick { (2, 5) } else { (rounds, round_ms) };
             batch::run(&batch::Options { rounds, round_ms, quick, only, results })
         }
-        Suite::Hits { seconds, rounds, connections, keys, common: Common { quick, only, results } } => {
+        Suite::Hits { seconds, rounds, connections, keys, common: Common { quick, only, results, .. } } => {
             let (seconds, rounds) = if quick { (0.1, 1) } else { (seconds, rounds) };
             let (connections, keys) = if quick { (100, 20_000) } else { (connections, keys) };
             hits::run(&hits::Options { seconds, rounds, connections, keys, only, results })
         }
-        Suite::Kv { keys, connections, seconds, rounds, common: Common { quick, only, results } } => {
+        Suite::Kv { keys, connections, seconds, rounds, common: Common { quick, only, results, .. } } => {
             let (keys, connections) = if quick { (20_000, vec![8]) } else { (keys, connections) };
             let (seconds, rounds) = if quick { (0.15, 1) } else { (seconds, rounds) };
             kv::run(&kv::Options { keys, connections, seconds, rounds, only, results })
         }
-        Suite::Freshness { seconds, rounds, rates, common: Common { quick, only, results } } => {
+        Suite::Freshness { seconds, rounds, rates, common: Common { quick, only, results, .. } } => {
             let (seconds, rounds, rates) = if quick { (1.0, 1, vec![300]) } else { (seconds, rounds, rates) };
             freshness::run(&freshness::Options { seconds, rounds: rounds.max(1), rates, only, results })
         }
-        Suite::Scale { rounds, common: Common { quick, only, results } } => {
+        Suite::Scale { rounds, common: Common { quick, only, results, .. } } => {
             scale::run(&scale::Options { rounds: if quick { 1 } else { rounds }, quick, only, results })
         }
-        Suite::Tpch { scale, rounds, common: Common { quick, only, results } } => {
+        Suite::Tpch { scale, rounds, common: Common { quick, only, results, .. } } => {
             let (scale, rounds) = if quick { (0.01, 1) } else { (scale, rounds) };
             tpch::run(&tpch::Options { scale, rounds, only, results })
         }
-        Suite::Driver { seconds, rounds, common: Common { quick, only, results } } => {
+        Suite::Driver { seconds, rounds, common: Common { quick, only, results, .. } } => {
             let (seconds, rounds, batch) = if quick { (0.1, 1, 1_000) } else { (seconds, rounds, 10_000) };
             driver::run(&driver::Options { seconds, rounds, batch, only, results })
         }
@@ -341,8 +344,8 @@ fn run(suite: Suite) -> std::io::Result<()> {
     }
 }
 
-/// Of a whole suite; a part of one takes less.
-fn state_budget(suite: &Suite) {
+/// States that of the whole suite, a part of which takes less, and sets when to stop.
+fn apply_budget(suite: &Suite) {
     let (name, common) = match suite {
         Suite::Engine { common, .. } => ("engine", common),
         Suite::Batch { common, .. } => ("batch", common),
@@ -358,6 +361,9 @@ fn state_budget(suite: &Suite) {
     };
     if let Some(budget) = all::budget(name, common.quick, common.only.as_deref()) {
         console::say(&format!("== {name}: at most {} s", budget.as_secs()));
+    }
+    if let Some(seconds) = common.stop_after {
+        results::stop_after(std::time::Duration::from_secs(seconds));
     }
 }
 

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -79,6 +81,14 @@ pub(crate) struct Skip {
     pub(crate) suite: String,
     pub(crate) case: String,
     pub(crate) reason: String,
+}
+
+/// When the suite of this process is to stop.
+static STOP_AT: OnceLock<Instant> = OnceLock::new();
+
+/// From now; once.
+pub(crate) fn stop_after(time: Duration) {
+    let _ = STOP_AT.set(Instant::now() + time);
 }
 
 /// Where a suite's results go.
@@ -171,9 +181,15 @@ impl Results {
         self.write(&Line::Skip(Skip { suite, case, reason }))
     }
 
-    /// Everything about the case has been written.
+    /// Everything about the case has been written. An error if it is time to stop.
     pub(crate) fn end(&mut self, case: &str) -> io::Result<()> {
-        self.write(&Line::Done { suite: self.suite.to_owned(), case: case.to_owned() })
+        self.write(&Line::Done { suite: self.suite.to_owned(), case: case.to_owned() })?;
+        match STOP_AT.get() {
+            Some(at) if Instant::now() > *at => Err(io::Error::other(format!(
+                "stopped after {case}: out of time; with the same --results it goes on there"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn write(&mut self, line: &Line) -> io::Result<()> {

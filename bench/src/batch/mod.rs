@@ -6,6 +6,7 @@
 //! compared before anything is timed, and every reply over the wire again while it is, but for the lookups', whose texts
 //! all differ.
 
+mod analytics;
 mod reads;
 mod workloads;
 
@@ -20,6 +21,7 @@ use freshet_tests::cluster::Cluster;
 
 use crate::batch::workloads::{Asks, Group, Workload};
 use crate::console::{print, say};
+use crate::data::Table;
 use crate::parts;
 use crate::process::{postmaster, processor_time, processor_time_of_family};
 use crate::reference;
@@ -55,8 +57,8 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     let named = groups.iter().flat_map(|group| group.workloads.iter().map(|one| one.name).chain([group.name]));
     parts::check(options.only.as_deref(), named.chain(NOT_HERE.map(|(name, _)| name)))?;
     let (duckdb, missing) = reference::load();
-    // Writes are as durable as they are by default.
-    let cluster = Cluster::start(&["shared_buffers=512MB", "max_wal_size=4GB", "fsync=on"]);
+    let clusters = Clusters::start();
+    let cluster = &clusters.followed;
     let version = cluster.psql("postgres", "SHOW server_version");
     let of_duckdb = reference::version(duckdb.as_ref());
     let versions = [("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version), ("DuckDB", of_duckdb)];
@@ -64,7 +66,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         ("rounds", options.rounds.to_string()),
         ("round", format!("at least {} ms", options.round_ms)),
         ("freshness", "session".into()),
-        configuration(&cluster),
+        configuration(cluster),
     ];
     let mut results = Results::open(options.results.as_deref(), "batch", &versions, &settings)?;
     if let Some(reason) = missing {
@@ -84,15 +86,31 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
             results.skip(group.name, "too large for a quick run")?;
             continue;
         }
-        one_group(options, &group, &cluster, duckdb.as_ref(), &mut results)?;
+        one_group(options, &group, &clusters, duckdb.as_ref(), &mut results)?;
     }
     Ok(())
+}
+
+/// Writes are as durable as they are by default.
+struct Clusters {
+    /// Behind freshet.
+    followed: Cluster,
+    /// Nobody follows its changes: what writes cost without freshet.
+    alone: Cluster,
+}
+
+impl Clusters {
+    fn start() -> Self {
+        let settings = ["shared_buffers=512MB", "max_wal_size=4GB", "fsync=on"];
+        let alone = [settings.as_slice(), &["wal_level=replica"]].concat();
+        Self { followed: Cluster::start(&settings), alone: Cluster::start(&alone) }
+    }
 }
 
 fn one_group(
     options: &Options,
     group: &Group,
-    cluster: &Cluster,
+    clusters: &Clusters,
     duckdb: Option<&DuckDb>,
     results: &mut Results,
 ) -> io::Result<()> {
@@ -104,7 +122,7 @@ fn one_group(
     if wanted.is_empty() {
         return Ok(());
     }
-    let systems = Systems::start(group, cluster, duckdb)?;
+    let systems = Systems::start(group, clusters, duckdb)?;
     for workload in wanted {
         let named = |error: io::Error| io::Error::other(format!("{}: {error}", workload.name));
         say(workload.name);
@@ -115,46 +133,52 @@ fn one_group(
     drop(systems);
     // A slot goes with its walsender, which notices a moment later that freshet has gone.
     let slots = format!("SELECT count(*) FROM pg_replication_slots WHERE database = '{database}'");
-    wait_for(|| cluster.psql("postgres", &slots) == "0", "the end of freshet's slot")?;
-    cluster.psql("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
+    wait_for(|| clusters.followed.psql("postgres", &slots) == "0", "the end of freshet's slot")?;
+    for cluster in [&clusters.followed, &clusters.alone] {
+        cluster.psql("postgres", &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
+    }
     Ok(())
 }
 
-/// Everything that answers the statements of one group: a database of PostgreSQL with freshet before it, and one of DuckDB.
+/// Everything that answers the statements of one group: a database of PostgreSQL with freshet before it, one of a PostgreSQL that
+/// nobody follows where the group writes, and one of DuckDB.
 struct Systems {
+    /// For reads the PostgreSQL behind freshet, which has nothing to follow meanwhile.
     upstream: SocketAddr,
     cheapest: Server,
     freshet: Server,
     duckdb: Option<Database>,
     database: String,
-    postmaster: u32,
+    /// Of upstream, and of what is behind freshet.
+    postmasters: [u32; 2],
 }
 
 impl Systems {
-    fn start(group: &Group, cluster: &Cluster, duckdb: Option<&DuckDb>) -> io::Result<Self> {
+    fn start(group: &Group, clusters: &Clusters, duckdb: Option<&DuckDb>) -> io::Result<Self> {
         // Some names are words of SQL.
         let database = format!("bench_{}", group.name);
-        cluster.psql("postgres", &format!("CREATE DATABASE {database}"));
-        let upstream = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
         let tables = (group.tables)();
-        let mut client = Client::connect(upstream, "postgres", &database)?;
+        let cluster = &clusters.followed;
+        let writes = group.workloads.iter().any(|workload| matches!(workload.asks, Asks::Writes { .. }));
+        let upstream = if writes { &clusters.alone } else { cluster };
+        load(cluster, &database, &tables)?;
+        if writes {
+            load(upstream, &database, &tables)?;
+        }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let duckdb = duckdb.map(|duckdb| duckdb.open(cores)).transpose().map_err(io::Error::other)?;
-        for table in &tables {
-            table.load_upstream(&mut client)?;
-            if let Some(duckdb) = &duckdb {
-                table.load_duckdb(duckdb)?;
-            }
+        if let Some(duckdb) = &duckdb {
+            tables.iter().try_for_each(|table| table.load_duckdb(duckdb))?;
         }
-        cluster.psql(&database, "VACUUM");
         let log = std::env::temp_dir().join(format!("freshet-bench-{}.log", std::process::id()));
         let names: Vec<String> = tables.iter().map(|table| format!("public.{}", table.name)).collect();
         let names = if names.is_empty() { "auto".to_owned() } else { names.join(",") };
         let freshet = Server::start(&["serve-freshet", &cluster.url(&database), &names], &log)?;
         wait_until_mirrored(freshet.address, &database, tables.len())?;
-        let cheapest = Server::start(&["serve-cheapest", &upstream.to_string()], &log)?;
+        let cheapest = Server::start(&["serve-cheapest", &cluster.address().to_string()], &log)?;
         let _ = std::fs::remove_file(log);
-        Ok(Self { upstream, cheapest, freshet, duckdb, database, postmaster: postmaster(cluster)? })
+        let postmasters = [postmaster(upstream)?, postmaster(cluster)?];
+        Ok(Self { upstream: upstream.address(), cheapest, freshet, duckdb, database, postmasters })
     }
 
     /// Processor time so far of all that work for a system: PostgreSQL, what stands before it, and this process, which
@@ -166,7 +190,11 @@ impl Systems {
             CHEAPEST => processor_time(self.cheapest.process.id),
             _ => Duration::ZERO,
         };
-        let upstream = if system == DUCKDB { Duration::ZERO } else { processor_time_of_family(self.postmaster) };
+        let upstream = match system {
+            DUCKDB => Duration::ZERO,
+            UPSTREAM => processor_time_of_family(self.postmasters[0]),
+            _ => processor_time_of_family(self.postmasters[1]),
+        };
         own + before + upstream
     }
 
@@ -182,6 +210,14 @@ impl Systems {
         }
         Ok(client)
     }
+}
+
+fn load(cluster: &Cluster, database: &str, tables: &[Table]) -> io::Result<()> {
+    cluster.psql("postgres", &format!("CREATE DATABASE {database}"));
+    let mut client = Client::connect(cluster.address(), "postgres", database)?;
+    tables.iter().try_for_each(|table| table.load_upstream(&mut client))?;
+    cluster.psql(database, "VACUUM");
+    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -403,11 +439,16 @@ fn writes(
                 (None, None) => continue,
             };
             all[at].add(systems, before, began_all, elapsed.as_secs_f64() * 1e3 / iterations as f64);
-            if at < clients.len() {
+            if matches!(all[at].system, FRESHET | CHEAPEST) {
                 // Whoever wrote: the next read through freshet has it.
-                compare_written(&mut clients, check)?;
+                let [_, through, relay] = &mut clients;
+                compare_written(through, relay, check)?;
             }
         }
+    }
+    let written = sorted_rows(clients[2].query(&query_message(check))?);
+    if sorted_rows(clients[0].query(&query_message(check))?) != written {
+        return Err(io::Error::other(format!("the two PostgreSQL have different rows after the writes: {check}")));
     }
     if let Some(duckdb) = &systems.duckdb {
         let expected = rows(clients[0].query(&query_message(check))?);
@@ -416,13 +457,14 @@ fn writes(
     report(name, &all, "durable upstream; DuckDB in memory, not durable", results)
 }
 
-fn compare_written(clients: &mut [Client; 3], check: &str) -> io::Result<()> {
+/// Through freshet, and through a relay to the same PostgreSQL.
+fn compare_written(through: &mut Client, relay: &mut Client, check: &str) -> io::Result<()> {
     let message = query_message(check);
-    let expected = sorted_rows(clients[0].query(&message)?);
+    let expected = sorted_rows(relay.query(&message)?);
     // Changes past freshet arrive with the replication's lag in mode session; exact mode waits for them.
-    clients[1].query(&query_message("SET freshet.freshness = 'exact'"))?;
-    let found = sorted_rows(clients[1].query(&message)?);
-    clients[1].query(&query_message("SET freshet.freshness = 'session'"))?;
+    through.query(&query_message("SET freshet.freshness = 'exact'"))?;
+    let found = sorted_rows(through.query(&message)?);
+    through.query(&query_message("SET freshet.freshness = 'session'"))?;
     if found == expected {
         Ok(())
     } else {

@@ -1,7 +1,7 @@
 //! The batch workloads: tables, statements and how often they are asked, as a published suite of another project has
 //! them, corrected (bench/README.md says how).
 
-use crate::batch::reads;
+use crate::batch::{analytics, reads};
 use crate::data::{Table, float, int, score, star, table, text, word};
 use crate::rows::Same;
 use crate::star;
@@ -43,6 +43,7 @@ pub(crate) fn all() -> Vec<Group> {
     groups.extend(lookups());
     groups.extend(writes());
     groups.push(Group { name: "star", tables: Box::new(|| star(50_000)), workloads: of_star(), is_large: false });
+    groups.push(analytics::group());
     groups.extend(worst_cases());
     groups.push(stress());
     groups

@@ -28,6 +28,9 @@ use crate::series::Series;
 use crate::servers::last_route;
 use crate::wire::{Client, query_message};
 
+/// Of reads whose replies are kept.
+const KEPT_KEYS: u64 = 1_000;
+
 pub(crate) struct Options {
     pub(crate) keys: u64,
     /// One part each.
@@ -78,6 +81,14 @@ fn one_part(options: &Options, keys: Keys, stand: &Stand, connections: usize, re
         let all = read(options, keys, connections, contest)?;
         report(&reads, connections, &all, results)?;
         results.end(&reads)?;
+    }
+    let again = case(Operation::Read, " again");
+    if wants(Operation::Read, &again, results) {
+        say(&format!("{connections} connections: read again"));
+        let contest = Contest::open(stand, Operation::Read, connections, Durability::Durable)?;
+        let all = read_again(options, keys, contest)?;
+        report(&again, connections, &all, results)?;
+        results.end(&again)?;
     }
     for durability in [Durability::Durable, Durability::Lazy] {
         let rest = format!(", {}", durability.name());
@@ -131,6 +142,24 @@ fn read(options: &Options, keys: Keys, connections: usize, mut contest: Contest<
     Ok(all)
 }
 
+/// The same few keys by turns, whose replies freshet keeps.
+fn read_again(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<Vec<Series>> {
+    let few = Keys { count: KEPT_KEYS.min(keys.count) };
+    let once = contest.stretches(|_, _, line| 0..line.share(few));
+    for (entry, stretches) in contest.entries.iter_mut().zip(&once) {
+        entry.keep(few, stretches)?;
+    }
+    let mut all = contest.series();
+    let endless = contest.stretches(|_, _, _| 0..u64::MAX);
+    for round in 0..options.rounds {
+        contest.round(options, few, Operation::Read, round, &mut all, &endless)?;
+    }
+    for (series, entry) in all.iter_mut().zip(&contest.entries) {
+        series.note = route(entry.store, &few.at(0))?;
+    }
+    Ok(all)
+}
+
 /// The figures of DELETE and of CREATE, over keys that no read has asked for.
 fn write(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<(Vec<Series>, Vec<Series>)> {
     let (mut deletes, mut creates) = (contest.series(), contest.series());
@@ -152,7 +181,7 @@ fn write(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<
     Ok((deletes, creates))
 }
 
-/// How freshet answers a key that was not asked for; nothing for the others.
+/// How freshet answers a key; nothing for the others.
 fn route(store: &Store, key: &Key) -> io::Result<String> {
     let mode = match store.name {
         stores::SESSION => "session",
@@ -166,6 +195,25 @@ fn route(store: &Store, key: &Key) -> io::Result<String> {
     client.query(&Operation::Read.unit(key))?;
     let (route, reason) = last_route(&mut client)?;
     Ok(if reason.is_empty() { route } else { format!("{route} ({reason})") })
+}
+
+impl Entry<'_> {
+    /// Asks for each key until freshet has kept the replies.
+    fn keep(&mut self, keys: Keys, stretches: &[Stretch]) -> io::Result<()> {
+        const TRIES: usize = 50;
+        let exchange = self.store.exchange(Operation::Read);
+        for _ in 0..TRIES {
+            for (line, stretch) in self.lines.iter_mut().zip(stretches) {
+                drive::run(std::slice::from_mut(line), exchange, keys, std::slice::from_ref(stretch), Duration::MAX)?;
+            }
+            let last = stretches[0].end - 1;
+            let route = route(self.store, &keys.at(self.lines[0].position(last, keys)))?;
+            if route.is_empty() || route == "hit" {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other(format!("{}: what is asked again and again is no hit", self.store.name)))
+    }
 }
 
 /// The stores that take part in an operation, with their connections.

@@ -38,7 +38,9 @@ impl Run<'_> {
         let guess = |node: &PlanNode| self.guess(node, look);
         match node {
             PlanNode::OneRow => 1,
-            PlanNode::Scan(scan) if look == Look::AtRows => self.sampled_rows(scan),
+            PlanNode::Scan(scan) if look == Look::AtRows => {
+                self.sampled_rows(scan).min(self.wanted_rows(scan).unwrap_or(usize::MAX))
+            }
             PlanNode::Scan(scan) => {
                 let rows = self.snapshot.tables.get(&scan.table).map_or(0, |table| table.rows);
                 // An equality keeps less than another comparison.

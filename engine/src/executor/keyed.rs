@@ -154,8 +154,20 @@ impl Run<'_> {
         if keys > LIST_MAX || keys * ROWS_PER_KEY > table.rows || !table.may_index(column) {
             return false;
         }
+        self.rows_of(table, column, keys) * ROWS_PER_FOUND <= table.rows as f64
+    }
+
+    /// About how many rows of the table have so many of the column's values.
+    fn rows_of(&self, table: &TableVersion, column: usize, keys: usize) -> f64 {
         let distinct = self.distinct(table, column).unwrap_or(1.0).max(1.0);
-        keys as f64 * (table.rows as f64 / distinct).max(1.0) * ROWS_PER_FOUND <= table.rows as f64
+        keys as f64 * (table.rows as f64 / distinct).max(1.0)
+    }
+
+    /// About how many rows of a scan have the keys that are wanted of it, if any are.
+    pub(super) fn wanted_rows(&self, scan: &Scan) -> Option<usize> {
+        let wanted = self.wanted(scan)?;
+        let table = self.snapshot.tables.get(&scan.table)?;
+        Some(self.rows_of(table, wanted.column, wanted.keys.len()).ceil() as usize)
     }
 
     /// Whether the keys of so many rows may be worth looking up.

@@ -177,6 +177,13 @@ fn hits() -> Vec<Goal> {
             rate(session, REDIS),
             AtLeast(1.0),
         ),
+        goal(
+            "reads by key that are kept, of Redis' or Valkey's rate",
+            "kv",
+            |case| case.ends_with("read again"),
+            rate(session, REDIS),
+            AtLeast(1.0),
+        ),
     ]
 }
 
