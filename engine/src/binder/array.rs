@@ -308,11 +308,10 @@ impl Binder<'_> {
         Ok(Some(Typed { expr, expr_type, strength: CollationStrength::Implicit, origin: None }))
     }
 
-    /// string_to_array(text, separator [, text for NULL]).
+    /// An array of the parts of a text ([`functions::SPLITS`]); their last argument may be left out.
     fn split(&mut self, call: &Call, arguments: &[Typed]) -> Bound<Option<Typed>> {
-        if call.name != "string_to_array" || !matches!(arguments.len(), 2 | 3) {
-            return Ok(None);
-        }
+        let function = functions::SPLITS.iter().find(|function| function.name == call.name);
+        let Some(function) = function.filter(|_| matches!(arguments.len(), 2 | 3)) else { return Ok(None) };
         if self.is_contested(call) {
             return Err(unknown_function(call, arguments));
         }
@@ -323,7 +322,7 @@ impl Binder<'_> {
             bound.push(text.expr);
         }
         let expr_type = self.array_type(Element::Text)?;
-        let expr = BoundExpr::Call { function: &functions::SPLIT, arguments: bound, expr_type };
+        let expr = BoundExpr::Call { function, arguments: bound, expr_type };
         Ok(Some(Typed { expr, expr_type, strength: CollationStrength::Implicit, origin: None }))
     }
 

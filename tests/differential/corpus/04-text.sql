@@ -27,6 +27,12 @@ SELECT {a} LIKE 'a!%%' ESCAPE '!', {a} LIKE '%' ESCAPE '', {a} NOT LIKE '_#_' ES
 let g = '^a' ;; 'b$' ;; '[a-c]+' ;; 'a|z' ;; '.' ;; '\d' ;; '^$' ;; NULL
 SELECT {a} ~ {g}, {a} !~ {g}, {a} ~* {g}, {a} !~* {g};
 SELECT substring({a} FROM {g}), regexp_replace({a}, {g}, '-'), regexp_replace({a}, {g}, '', 'g');
+SELECT regexp_match({a}, {g}), (regexp_match({a}, {g}, 'i'))[1], regexp_match({a}, '(.)(.+)$'), regexp_match({a}, '(b) ?', 'g');
+SELECT regexp_split_to_array({a}, {g}), regexp_split_to_array({a}, 'b', 'i'), regexp_split_to_array({a}, '\s+'), regexp_split_to_array({a}, ' ', 'g');
+SELECT id, regexp_match({x}, '^(\w)(\w*)$'), (regexp_match({x}, '[a-z]+'))[1], regexp_split_to_array({x}, '[aeiou]') FROM texts ORDER BY id;
+let code = hex ;; base64 ;; escape ;; HEX ;; hexx
+SELECT encode({a}::bytea, '{code}'), encode(repeat('x''y', 57)::bytea, '{code}'), encode('\x00ff0a'::bytea, '{code}');
+SELECT overlay({a}, {b}, {n}), overlay({a} PLACING {b} FROM {n} FOR 2), overlay({a}::text PLACING 'q' FROM 3 FOR {n}), quote_literal({b});
 SELECT {a} SIMILAR TO '(a|A)%';
 SELECT {a}::name ~ {g}, {a}::name !~ {g}, {a}::char(4) ~ {g}, {a}::char(4) !~ {g}, {a}::name ~~ 'a%', {a}::name !~~ 'a%', {a}::name ~~* 'A%', {a}::name !~~* 'A%', {a}::char(4) ~~* 'A%', {a}::char(4) !~~* '%c';
 SELECT {a} ^@ {b}, {a}::text ^@ 'a', pg_catalog.like({a}::text, 'a%'), pg_catalog.notlike({a}::text, 'a%'), pg_catalog.like({a}::name, 'a%'), pg_catalog.notlike({a}::name, 'a%');

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryBuilder, BooleanArray, Int32Array};
 
 use super::array::{ANY, array_at, element_of, int_at, text_at};
+use super::regular::{match_in, split_in};
 use super::returning_rows::fields;
 use super::rows::{Argument, Bytes, Text};
 use super::vector::{Numbers, operand};
@@ -265,6 +266,36 @@ fn split(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, Ev
     })
 }
 
+/// From a text, a pattern and flags that may be left out: the elements that `write` makes; false: NULL. Strict.
+fn by_pattern(
+    o: &[Operand],
+    rows: usize,
+    write: impl Fn([&str; 3], &mut Made) -> Result<bool, EvalError>,
+) -> Result<ArrayRef, EvalError> {
+    let views = o.iter().map(Text::view).collect::<Result<Vec<_>, _>>()?;
+    arrays(Element::Text, rows, |row, made| {
+        let mut given = [None, None, Some("")];
+        for (place, view) in given.iter_mut().zip(&views) {
+            *place = text_at(view, row);
+        }
+        let [Some(text), Some(pattern), Some(flags)] = given else { return Ok(None) };
+        Ok(write([text, pattern, flags], made)?.then_some(()))
+    })
+}
+
+fn regexp_match(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    by_pattern(o, rows, |[text, pattern, flags], made| {
+        match_in(text, pattern, flags, |part| made.push(part.map(str::as_bytes)))
+    })
+}
+
+fn regexp_split(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    by_pattern(o, rows, |[text, pattern, flags], made| {
+        split_in(text, pattern, flags, |part| made.push(Some(part.as_bytes())))?;
+        Ok(true)
+    })
+}
+
 /// What array_cmp finds, as `test` wants it.
 fn compared(o: &[Operand], rows: usize, test: impl Fn(std::cmp::Ordering) -> bool) -> Result<ArrayRef, EvalError> {
     let element = element_of(o.last())?;
@@ -297,9 +328,14 @@ pub static PARTS: &[Function] = &[
 /// Array, lower and upper bound or `false`, element OID → array.
 pub static SLICE: Function = lenient!("slice", &[ANY, Int4, Int4], ANY, slice, "arrayfuncs.c array_get_slice");
 
-/// In no table of overloads for the sake of its result: text, separator, text for NULL.
-pub static SPLIT: Function =
-    lenient!("string_to_array", &[TextType, TextType, TextType], ANY, split, "varlena.c text_to_array");
+/// In no table of overloads for the sake of their results, arrays of texts: text, separator or pattern, and what may be left out.
+pub static SPLITS: &[Function] = &[
+    lenient!("string_to_array", TEXTS, ANY, split, "varlena.c text_to_array"),
+    Function::immutable("regexp_match", TEXTS, ANY, regexp_match, "regexp.c regexp_match"),
+    Function::immutable("regexp_split_to_array", TEXTS, ANY, regexp_split, "regexp.c regexp_split_to_array"),
+];
+
+const TEXTS: &[crate::types::PgType] = &[TextType, TextType, TextType];
 
 /// By operator: arrays, element OID → whether.
 pub static COMPARISONS: &[(&str, Function)] = &[

@@ -614,6 +614,46 @@ fn replace_flagged(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<Ar
     })
 }
 
+/// regexp_match: the parts of the first match by group, or the match as a whole where there is no group; false: there is none.
+pub(super) fn match_in<'t>(
+    text: &'t str,
+    pattern: &str,
+    flags: &str,
+    mut part: impl FnMut(Option<&'t str>),
+) -> Result<bool, EvalError> {
+    let compiled = determined(pattern, ignores_case(flags)?)?;
+    compiled.check(text)?;
+    let Some(found) = compiled.found(text, 0)? else { return Ok(false) };
+    let first = usize::from(found.len() > 1);
+    (first..found.len()).for_each(|group| part(found.get(group).map(|part| part.as_str())));
+    Ok(true)
+}
+
+/// regexp_split_to_array: what lies between the matches, none of which is empty.
+pub(super) fn split_in<'t>(
+    text: &'t str,
+    pattern: &str,
+    flags: &str,
+    mut part: impl FnMut(&'t str),
+) -> Result<(), EvalError> {
+    let compiled = determined(pattern, ignores_case(flags)?)?;
+    compiled.check(text)?;
+    let mut from = 0;
+    while let Some(found) = compiled.found(text, from)? {
+        let all = found.get(0).map_or(from..from, |all| all.range());
+        part(&text[from..all.start]);
+        from = all.end;
+    }
+    part(&text[from..]);
+    Ok(())
+}
+
+/// Of flags among which `g` is an error.
+fn ignores_case(flags: &str) -> Result<bool, EvalError> {
+    let (is_global, ignores_case) = replacing_flags(flags)?;
+    if is_global { Err(EvalError::Raises("the \"global\" option".to_owned())) } else { Ok(ignores_case) }
+}
+
 /// textregexsubstr: the first group if there is one, else the match; NULL without one.
 fn substring(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_text_or_null::<(Text, Text)>(o, rows, |(text, pattern), out| {

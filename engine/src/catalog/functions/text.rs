@@ -4,6 +4,7 @@
 //! A result that would be very long is refused before it is built.
 
 use arrow::array::{ArrayRef, StringBuilder};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::rows::{Argument, Bytes, Text, end_of, to_bool, to_bytes, to_number, to_text};
@@ -300,6 +301,80 @@ fn write_md5(bytes: &[u8], out: &mut String) {
     }
 }
 
+// varlena.c, text_overlay.
+kernel!(overlay_whole, to_text::<(Text, Text, i32)>, |(text, by, from), out| {
+    overlay_in(text, by, from, characters(by) as i32, out)
+});
+kernel!(overlay, to_text::<(Text, Text, i32, i32)>, |(text, by, from, length), out| {
+    overlay_in(text, by, from, length, out)
+});
+
+fn overlay_in(text: &str, by: &str, from: i32, length: i32, out: &mut String) -> Result<(), EvalError> {
+    if from <= 0 {
+        return raise("negative substring length not allowed");
+    }
+    let Some(end) = from.checked_add(length) else { return raise("integer out of range") };
+    out.push_str(slice(text, 0, i64::from(from) - 1));
+    out.push_str(by);
+    out.push_str(slice(text, i64::from(end) - 1, i64::MAX));
+    Ok(())
+}
+
+// quote.c, quote_literal_internal: with backslashes it is an escape string.
+kernel!(quote_literal, to_text::<(Text)>, |(text,), out| {
+    if text.contains('\\') {
+        out.push('E');
+    }
+    out.push('\'');
+    for character in text.chars() {
+        if matches!(character, '\'' | '\\') {
+            out.push(character);
+        }
+        out.push(character);
+    }
+    out.push('\'');
+    Ok(())
+});
+
+// encode.c, binary_encode.
+kernel!(encode, to_text::<(Bytes, Text)>, |(bytes, format), out| {
+    match format.to_ascii_lowercase().as_str() {
+        "hex" => bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}")),
+        "escape" => bytes.iter().try_for_each(|byte| match byte {
+            b'\\' => out.write_str("\\\\"),
+            0 | 128.. => write!(out, "\\{byte:03o}"),
+            plain => out.write_char(char::from(*plain)),
+        }),
+        "base64" => {
+            encode_base64(bytes, out);
+            Ok(())
+        }
+        _ => return raise("unrecognized encoding"),
+    }
+    .map_err(|_| EvalError::Beyond("a text".to_owned()))
+});
+
+/// encode.c, pg_base64_encode: a line has 76 characters, the last one no end.
+fn encode_base64(bytes: &[u8], out: &mut String) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const LINE_BYTES: usize = 57;
+    for (number, line) in bytes.chunks(LINE_BYTES).enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        for three in line.chunks(3) {
+            let at = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+            let bits = at(0) << 16 | at(1) << 8 | at(2);
+            let digit = |place: usize| char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize]);
+            (0..4).for_each(|place| out.push(if place <= three.len() { digit(place) } else { '=' }));
+        }
+    }
+    // A full last line ends, too.
+    if !bytes.is_empty() && bytes.len() % LINE_BYTES == 0 {
+        out.push('\n');
+    }
+}
+
 kernel!(md5_text, to_text::<(Text)>, |(text,), out| {
     write_md5(text.as_bytes(), out);
     Ok(())
@@ -386,6 +461,16 @@ pub(super) static ENTRIES: &[Function] = &[
     variadic("concat_ws", TEXT_TEXT, concat_ws, "varlena.c text_concat_ws"),
     Function::immutable("md5", TEXT, TextType, md5_text, "cryptohashfuncs.c md5_text"),
     Function::immutable("md5", &[Bytea], TextType, md5_bytes, "cryptohashfuncs.c md5_bytea"),
+    Function::immutable(
+        "overlay",
+        &[TextType, TextType, Int4],
+        TextType,
+        overlay_whole,
+        "varlena.c textoverlay_no_len",
+    ),
+    Function::immutable("overlay", &[TextType, TextType, Int4, Int4], TextType, overlay, "varlena.c textoverlay"),
+    Function::immutable("quote_literal", TEXT, TextType, quote_literal, "quote.c quote_literal"),
+    Function::immutable("encode", &[Bytea, TextType], TextType, encode, "encode.c binary_encode"),
     Function::immutable("lower", TEXT, TextType, lower, "oracle_compat.c lower"),
     Function::immutable("upper", TEXT, TextType, upper, "oracle_compat.c upper"),
     Function::immutable("initcap", TEXT, TextType, initcap, "oracle_compat.c initcap"),

@@ -102,6 +102,24 @@ impl Parser<'_, '_> {
         Ok(system_call("position", vec![haystack, needle]))
     }
 
+    /// `OVERLAY(x PLACING y FROM a [FOR b])`, or an ordinary call.
+    pub(super) fn overlay(&mut self) -> Parsed<Expr> {
+        self.at += 2;
+        let mut arguments = self.list(Self::expression)?;
+        if arguments.len() != 1 || !self.accept_word("placing") {
+            self.expect_symbol(")")?;
+            return Ok(Expr::Call(Box::new(Call::plain("overlay", CallSchema::SearchPath, arguments))));
+        }
+        arguments.push(self.expression()?);
+        self.expect_word("from")?;
+        arguments.push(self.expression()?);
+        if self.accept_word("for") {
+            arguments.push(self.expression()?);
+        }
+        self.expect_symbol(")")?;
+        Ok(system_call("overlay", arguments))
+    }
+
     /// substr_list, or an ordinary call.
     pub(super) fn substring(&mut self) -> Parsed<Expr> {
         self.at += 2;

@@ -544,6 +544,7 @@ impl<'a> Parser<'_, 'a> {
             "grouping" if is_call => Ok(Expr::Grouping(self.plain_arguments()?)),
             "extract" if is_call => self.extract(),
             "position" if is_call => self.position(),
+            "overlay" if is_call => self.overlay(),
             "substring" if is_call => self.substring(),
             "trim" if is_call => self.trim(),
             _ => match self.typed_literal()? {
