@@ -30,6 +30,9 @@ const SCHEMA: &str = "
     CREATE FUNCTION label_of(varchar) RETURNS text LANGUAGE sql STABLE BEGIN ATOMIC SELECT label FROM kinds WHERE kind = $1; END;
     CREATE FUNCTION dearest() RETURNS numeric LANGUAGE sql STABLE AS 'SELECT max(price) FROM items';
     CREATE FUNCTION now_or(timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT coalesce($1, now())';
+    CREATE FUNCTION public.round(double precision, int) RETURNS double precision LANGUAGE sql IMMUTABLE AS
+        'SELECT round($1::numeric, $2)::double precision';
+    CREATE FUNCTION tools.round(double precision, int) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'hidden' $$;
     CREATE FUNCTION own.hidden(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';
     CREATE VIEW priced AS SELECT id, gross(price) AS gross, tools.atomic(id) AS atom, shown(kind) AS kind, since(sold) AS late FROM items;
     GRANT SELECT ON ALL TABLES IN SCHEMA public TO joe; REVOKE SELECT ON kinds FROM joe;";
@@ -53,6 +56,9 @@ const QUERIES: &[&str] = &[
     "SELECT rate_of('kind 3'), label_of('kind 1'), dearest()",
     "SELECT i.id, label_of(i.kind) FROM items i WHERE i.price = dearest()",
     "SELECT name FROM items WHERE id = strictly(3, 4)",
+    // Beside PostgreSQL's own of the name.
+    "SELECT id, round(price::float8 / 3, 1), round(price / 3, 1), round(price), round(id::float8) FROM items ORDER BY id",
+    "SELECT kind, round(avg(price)::float8, 2), round(sum(price::float8), stock % 2) FROM items GROUP BY kind, stock ORDER BY 1, 2, 3",
 ];
 
 /// Each statement is compared at once, and what it names after `|` is upstream's from then on, until the next.

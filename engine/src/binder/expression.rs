@@ -704,7 +704,7 @@ impl Binder<'_> {
         let exact = resolve::exact(candidates, &types).filter(|_| !is_contested || self.is_pg_catalog_first());
         let candidate = match exact {
             Some(exact) => exact,
-            None if is_contested => return Err(unknown_function(call, &arguments)),
+            None if is_contested => return self.overloading(level, call, arguments),
             None => {
                 if let Some(to) = cast_by_name(call, &arguments) {
                     let argument = arguments.into_iter().next().ok_or_else(|| unsupported("cast"))?;

@@ -60,10 +60,7 @@ impl Binder<'_> {
         let candidates: Vec<&FunctionEntry> = match &call.schema {
             CallSchema::PgCatalog => return Ok(None),
             CallSchema::Named(schema) => entries.iter().filter(|entry| *entry.schema == **schema).collect(),
-            CallSchema::SearchPath => {
-                let path = self.context.search_path.iter();
-                path.flat_map(|schema| entries.iter().filter(|entry| entry.schema == *schema)).collect()
-            }
+            CallSchema::SearchPath => self.in_search_path(entries),
         };
         let is_named = matches!(call.schema, CallSchema::Named(_));
         let candidates = visible(candidates);
@@ -88,6 +85,22 @@ impl Binder<'_> {
         }
         let function = entry.definition.as_ref().ok_or_else(|| unknown_function(call, &arguments))?;
         self.expanded(level, entry.oid, function, arguments).map(Some)
+    }
+
+    /// The call's value, if it means a function that is known by its body among others of its name, PostgreSQL's own too: it takes
+    /// exactly these arguments (func_get_detail).
+    pub(super) fn overloading(&mut self, level: &mut Level, call: &Call, arguments: Vec<Typed>) -> Bound<Typed> {
+        let entries =
+            self.catalog.sql_functions.get(call.name.as_str()).filter(|_| call.schema == CallSchema::SearchPath);
+        let candidates = visible(self.in_search_path(entries.map_or(&[], |entries| entries)));
+        let entry = exact(&candidates, &arguments).ok_or_else(|| unknown_function(call, &arguments))?;
+        let function = entry.definition.as_ref().ok_or_else(|| unknown_function(call, &arguments))?;
+        self.expanded(level, entry.oid, function, arguments)
+    }
+
+    fn in_search_path<'c>(&self, entries: &'c [FunctionEntry]) -> Vec<&'c FunctionEntry> {
+        let path = self.context.search_path.iter();
+        path.flat_map(|schema| entries.iter().filter(|entry| entry.schema == *schema)).collect()
     }
 
     fn expanded(&mut self, level: &mut Level, oid: Oid, function: &SqlFunction, arguments: Vec<Typed>) -> Bound<Typed> {
@@ -340,20 +353,24 @@ fn visible(candidates: Vec<&FunctionEntry>) -> Vec<&FunctionEntry> {
 /// The function that the arguments decide for: the only one there is, or the one that takes exactly these
 /// (parse_func.c, func_get_detail).
 fn chosen<'c>(candidates: &[&'c FunctionEntry], arguments: &[Typed]) -> Option<&'c FunctionEntry> {
-    let is_exact = |entry: &FunctionEntry| {
-        entry.arguments.len() == arguments.len()
-            && entry.arguments.iter().zip(arguments).all(|(to, of)| !of.is_unknown() && of.pg_type().oid() == *to)
-    };
-    let [only] = candidates else {
-        let is_plain = candidates.iter().all(|entry| !entry.is_flexible);
-        return candidates.iter().copied().find(|entry| is_plain && is_exact(entry));
-    };
+    let [only] = candidates else { return exact(candidates, arguments) };
     let takes =
         |(to, of): (&Oid, &Typed)| PgType::from_oid(*to).is_some_and(|to| is_implicitly_coercible(of.pg_type(), to));
     let fits = only.arguments.len() == arguments.len() && only.arguments.iter().zip(arguments).all(takes);
     // A call of one argument may be a cast to a type of that name.
-    let may_be_cast = only.is_type_name && arguments.len() == 1 && !is_exact(only);
+    let may_be_cast = only.is_type_name && arguments.len() == 1 && !is_exact(only, arguments);
     (fits && !may_be_cast).then_some(*only)
+}
+
+/// The one that takes exactly these, if all take what they say.
+fn exact<'c>(candidates: &[&'c FunctionEntry], arguments: &[Typed]) -> Option<&'c FunctionEntry> {
+    let is_plain = candidates.iter().all(|entry| !entry.is_flexible);
+    candidates.iter().copied().find(|entry| is_plain && is_exact(entry, arguments))
+}
+
+fn is_exact(entry: &FunctionEntry, arguments: &[Typed]) -> bool {
+    entry.arguments.len() == arguments.len()
+        && entry.arguments.iter().zip(arguments).all(|(to, of)| !of.is_unknown() && of.pg_type().oid() == *to)
 }
 
 fn stand_ins(function: &SqlFunction, base: usize, collation: Collation) -> Vec<Typed> {
