@@ -183,7 +183,8 @@ impl Run<'_> {
         }
         let Some((equality, column, scan)) = self.target_of(join) else { return Ok(None) };
         let table = self.table(scan.table)?;
-        if self.estimate_closely(&join.left) * ROWS_PER_KEY > table.rows {
+        let rows = self.estimate_closely(&join.left);
+        if rows * ROWS_PER_KEY > table.rows || self.right_leads(join, rows)? {
             return Ok(None);
         }
         let batches = self.collect(&join.left)?;
@@ -218,6 +219,13 @@ impl Run<'_> {
         let placed = Batch::of_shared(right.columns.clone(), right.rows).placed(base, width);
         let wanted = self.keys_of(std::slice::from_ref(&placed), &equality.right, scan, column)?;
         Ok(wanted.filter(|wanted| wanted.values.is_some()).map(|wanted| self.want(scan, wanted)))
+    }
+
+    /// Whether the right side has fewer rows than the left side's so many, and leads to a table on the left.
+    fn right_leads(&self, join: &SideJoin, left_rows: usize) -> Result<bool, EvalError> {
+        let Some((_, column, scan)) = self.left_target_of(join) else { return Ok(false) };
+        let rows = self.estimate_closely(&join.right);
+        Ok(rows < left_rows && self.may_find(self.table(scan.table)?, column, rows))
     }
 
     /// The large table that the right side's rows of a semi join lead to.
@@ -373,8 +381,8 @@ impl Run<'_> {
 
     fn want(&self, scan: &Scan, wanted: Wanted) -> WantedHere<'_> {
         let place = std::ptr::from_ref(scan).addr();
-        self.state.wanted.borrow_mut().insert(place, Rc::new(wanted));
-        WantedHere { run: self.state, place }
+        let before = self.state.wanted.borrow_mut().insert(place, Rc::new(wanted));
+        WantedHere { run: self.state, place, before }
     }
 }
 
@@ -395,15 +403,20 @@ pub(super) struct LeftFirst<'r> {
     pub(super) _wanted: Option<WantedHere<'r>>,
 }
 
-/// What is wanted of a scan, until dropped: another execution of it wants something else.
+/// What is wanted of a scan, until dropped: another execution of it wants something else, and so may a join further out.
 pub(super) struct WantedHere<'r> {
     run: &'r super::State,
     place: usize,
+    before: Option<Rc<Wanted>>,
 }
 
 impl Drop for WantedHere<'_> {
     fn drop(&mut self) {
-        self.run.wanted.borrow_mut().remove(&self.place);
+        let mut wanted = self.run.wanted.borrow_mut();
+        match self.before.take() {
+            Some(before) => wanted.insert(self.place, before),
+            None => wanted.remove(&self.place),
+        };
     }
 }
 

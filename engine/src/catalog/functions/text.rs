@@ -370,7 +370,7 @@ fn encode_base64(bytes: &[u8], out: &mut String) {
         }
     }
     // A full last line ends, too.
-    if !bytes.is_empty() && bytes.len() % LINE_BYTES == 0 {
+    if !bytes.is_empty() && bytes.len().is_multiple_of(LINE_BYTES) {
         out.push('\n');
     }
 }
