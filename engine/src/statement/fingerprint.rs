@@ -110,12 +110,18 @@ pub fn lift(sql: &str) -> Option<Lifted> {
     let (mut shape, mut text, mut literals) =
         (ShapeWriter::new(sql), String::with_capacity(sql.len() + 16), Vec::new());
     let mut end = 0;
+    // A minus sign where a literal could stand.
+    let mut sign: Option<&Token<'_>> = None;
     for (at, token) in tokens.iter().enumerate() {
         let next = tokens.get(at + 1);
-        let is_operand = at > 0 && shape.is_operand(&tokens[at - 1]) && next.is_none_or(ends_operand);
+        let begins = sign.is_some() || (at > 0 && shape.is_operand(&tokens[at - 1]));
+        let is_operand = begins && next.is_none_or(ends_operand);
+        let before = sign.take();
+        sign = (begins && before.is_none() && token.is_symbol("-")).then_some(token);
         let kind = shape.placeholder(token, next).filter(|_| is_operand);
-        if let Some((oid, value)) = kind.and_then(|kind| literal(token, kind)) {
-            text.push_str(&sql[end..token.start]);
+        let found = kind.and_then(|kind| if before.is_some() { negative(token, kind) } else { literal(token, kind) });
+        if let Some((oid, value)) = found {
+            text.push_str(&sql[end..before.unwrap_or(token).start]);
             end = token.end();
             literals.push((oid, value));
             // Spaces: a name may end in a dollar sign and digits.
@@ -166,6 +172,18 @@ fn literal(token: &Token<'_>, kind: &str) -> Option<(Oid, String)> {
         "{text}" | "{text with backslash}" => Some((0, token.string_value()?.into_owned())),
         _ => None,
     }
+}
+
+/// Likewise behind a minus sign, which is part of the constant (gram.y, doNegate); its type is that of the whole (make_const).
+fn negative(token: &Token<'_>, kind: &str) -> Option<(Oid, String)> {
+    let (oid, value) = literal(token, kind).filter(|(oid, _)| *oid != 0)?;
+    let value = format!("-{value}");
+    let oid = match value.parse::<i64>() {
+        Ok(whole) if i32::try_from(whole).is_ok() => PgType::Int4.oid(),
+        Ok(_) => PgType::Int8.oid(),
+        Err(_) => oid,
+    };
+    Some((oid, value))
 }
 
 /// More literals of the same kind. One alone is another operation: a comparison, not a list.
@@ -656,6 +674,15 @@ mod tests {
         let symmetric = lift("SELECT a FROM t WHERE a NOT BETWEEN SYMMETRIC 9 AND 1").expect("some");
         assert_eq!(symmetric.text, "SELECT a FROM t WHERE a NOT BETWEEN SYMMETRIC  $1  AND  $2 ");
         assert_eq!(lift("SELECT a FROM t WHERE b = 'it''s'").map(|l| l.literals), Some(vec![(0, "it's".to_owned())]));
+        let negative =
+            lift("SELECT a FROM t WHERE a > -7 AND b IN (- 21474836, -2147483649) AND c <= -1.50 AND d - 1 = 2 - e");
+        let negative = negative.expect("some");
+        assert_eq!(
+            negative.text,
+            "SELECT a FROM t WHERE a >  $1  AND b IN ( $2 ,  $3 ) AND c <=  $4  AND d - 1 = 2 - e"
+        );
+        let values: Vec<(Oid, &str)> = negative.literals.iter().map(|(oid, value)| (*oid, &**value)).collect();
+        assert_eq!(values, [(23, "-7"), (23, "-21474836"), (20, "-2147483649"), (1700, "-1.50")]);
         assert!(lift("SELECT CASE WHEN a = 1 THEN 2 ELSE 3 END FROM t").is_some_and(|l| l.literals.len() == 1));
     }
 
@@ -669,12 +696,13 @@ mod tests {
             "SELECT DISTINCT ON ((1), a) a FROM t",
             "SELECT a FROM t WHERE d = DATE '2020-01-01'",
             "SELECT a FROM t WHERE d = timestamp with time zone '2020-01-01'",
-            "SELECT a FROM t WHERE d > 'now' AND b = -2147483648",
+            "SELECT a FROM t WHERE d > 'now' AND b = - -2147483648",
             "SELECT a::numeric(10, 2), 'x', date_trunc('month', d) FROM t",
             "SELECT a FROM t WHERE b = $1 AND c = 1",
             // Constants that are computed when the statement is planned, and may raise errors then.
             "SELECT a + 1, 10 / 0, 70000::int2, '99999'::numeric(5,2) FROM t",
-            "SELECT a FROM t WHERE b = 2147483647 + 1 AND c > '5'::int2 AND d = -7 AND e = 1e400",
+            "SELECT a FROM t WHERE b = 2147483647 + 1 AND c > '5'::int2 AND d = -7::int2 AND e = -1e400",
+            "SELECT a FROM t WHERE b = -7 + 1 AND c = a - 7 AND d = -(7) AND e = - '7'",
             "SELECT a FROM t WHERE b = 5 COLLATE x AND c LIKE 'x' ESCAPE '!' AND 5 + b > c",
             "SELECT a FROM t LIMIT 5 OFFSET 2",
             "SELECT a FROM t FETCH FIRST 5 ROWS ONLY",
