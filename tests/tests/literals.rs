@@ -19,6 +19,18 @@ const SCHEMA: &str = "
 const PAIRS: &[[&str; 2]] = &[
     ["SELECT name FROM items WHERE id = 7", "SELECT name FROM items WHERE id = 8"],
     ["SELECT name FROM items WHERE id = 7", "SELECT name FROM items WHERE id = -7"],
+    ["SELECT id FROM items WHERE id > -7 AND id < 9", "SELECT id FROM items WHERE id > - 9000 AND id < 12"],
+    ["SELECT id FROM items WHERE small > -7 LIMIT 9", "SELECT id FROM items WHERE small > -70000 LIMIT 8"],
+    [
+        "SELECT id FROM items WHERE big BETWEEN -5 AND 5",
+        "SELECT id FROM items WHERE big BETWEEN -3000000000 AND 3000000000",
+    ],
+    ["SELECT count(*) FROM items WHERE id IN (-1, 2, -3)", "SELECT count(*) FROM items WHERE id IN (-4, -5, 6)"],
+    ["SELECT count(*) FROM items WHERE price > -1.50", "SELECT count(*) FROM items WHERE price > -2.125"],
+    ["SELECT count(*) FROM items WHERE share > -7", "SELECT count(*) FROM items WHERE share > -2147483648"],
+    ["SELECT id FROM items WHERE id > - -7", "SELECT id FROM items WHERE id > - - 290"],
+    ["SELECT id FROM items WHERE id - 7 > -3 - id", "SELECT id FROM items WHERE id - 8 > -200 - id"],
+    ["SELECT -7 > id, id = -8 FROM items", "SELECT -9 > id, id = -1 FROM items"],
     ["SELECT id FROM items WHERE big = 9000000000", "SELECT id FROM items WHERE big = 12000000000"],
     ["SELECT id FROM items WHERE big > 5", "SELECT id FROM items WHERE big > 800000000000"],
     ["SELECT id FROM items WHERE small < 5", "SELECT id FROM items WHERE small < 70000"],
