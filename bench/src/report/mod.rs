@@ -170,6 +170,7 @@ impl Suite {
             "throughput" if case.starts_with("insert") || case.starts_with("mixed_rw") => "writes",
             "throughput" => "reads",
             "kv" if case.ends_with("/read") => "reads",
+            "kv" if case.ends_with("/read again") => "kept replies",
             "kv" => "writes",
             _ => "",
         }
