@@ -55,6 +55,7 @@ const SCHEMA: &str = "
     CREATE FUNCTION two.counted() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM public.parent); END';
     CREATE FUNCTION public.abs(text) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN turn(); END';
     CREATE FUNCTION public.\"x.mark\"(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN turn(); END';
+    CREATE FUNCTION public.set_config(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1';
     CREATE FUNCTION public.by_default(a int DEFAULT turn()) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN a; END';
     CREATE FUNCTION public.counts(text) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN nextval($1::regclass); END';";
 
@@ -109,6 +110,7 @@ fn what_they_do_to_the_session_is_in_force() {
         "INSERT INTO named (v) VALUES (1)",
         "INSERT INTO guarded (v) VALUES (1)",
         "INSERT INTO hiding (v) VALUES (1)",
+        "SELECT set_config('search_path', 'two, public', false) FROM generate_series(1, 1)",
         "SELECT public.by_default()",
         "SELECT by_default()",
         "SELECT abs('x')",
@@ -204,6 +206,37 @@ fn a_check_on_a_table_that_is_not_read_counts() {
     until_here(&mut through, READ);
     ask(&mut through, "INSERT INTO touched (v) VALUES (1)");
     assert_eq!(ask(&mut through, READ), "20", "{:?}", through.last());
+}
+
+/// A function that was known to compute only, changed past freshet and called at once.
+#[test]
+fn another_body_counts_at_once() {
+    let cluster = Cluster::shared();
+    let (database, freshet) = start(cluster, FreshnessMode::Exact);
+    for (round, call) in
+        ["SELECT grade(1)", "BEGIN; SELECT grade(1); COMMIT", "INSERT INTO touched (v) VALUES (grade(1)::int)"]
+            .into_iter()
+            .cycle()
+            .take(9)
+            .enumerate()
+    {
+        let mut through = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+        ask(&mut through, "SET search_path = one, public");
+        cluster.psql(
+            &database,
+            "CREATE OR REPLACE FUNCTION public.grade(int) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'",
+        );
+        until_here(&mut through, READ);
+        ask(&mut through, call);
+        assert_eq!(ask(&mut through, READ), "10");
+        cluster.psql(
+            &database,
+            "CREATE OR REPLACE FUNCTION public.grade(int) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+                 'BEGIN PERFORM set_config(''search_path'', ''two, public'', false); RETURN 1; END'",
+        );
+        ask(&mut through, call);
+        assert_eq!(ask(&mut through, READ), "20", "{call}, {round}: {:?}", through.last());
+    }
 }
 
 /// Most triggers and functions leave the session alone.

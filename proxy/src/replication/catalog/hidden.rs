@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use freshet_engine::catalog::hidden::HiddenCalls;
 use freshet_engine::catalog::{Catalog, View};
+use freshet_engine::statement::classify::is_harmless;
 use freshet_engine::statement::quiet::Body;
 use freshet_engine::types::Oid;
 use tokio_postgres::Transaction;
@@ -76,7 +77,8 @@ const FUNCTIONS: &str = "\
                   AND (provolatile <> 'v' OR extname IN ('citext', 'hstore', 'insert_username', 'moddatetime', 'pg_trgm', 'pgcrypto',
                        'postgis', 'tsm_system_rows', 'unaccent', 'uuid-ossp', 'vector'))) AS is_trusted,
            -- What is left out in a call is computed at its place.
-           coalesce(proargdefaults::text LIKE '%{FUNCEXPR %', false) AS is_open_by_default
+           coalesce(proargdefaults::text LIKE '%{FUNCEXPR %', false) AS is_open_by_default,
+           EXISTS (SELECT FROM pg_proc b WHERE b.pronamespace = 'pg_catalog'::regnamespace AND b.proname = p.proname) AS is_namesake
       FROM pg_proc p JOIN pg_language l ON l.oid = prolang
      WHERE p.oid >= 16384";
 
@@ -104,7 +106,9 @@ pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Re
             (None, true) => Body::default(),
             (None, false) => Body { is_open: true, ..Body::default() },
         };
-        body.is_open |= row.get::<_, bool>(4);
+        // By a name of PostgreSQL's own its function may be meant.
+        let is_namesake = row.get::<_, bool>(5) && !is_harmless(row.get(1));
+        body.is_open |= row.get::<_, bool>(4) || is_namesake;
         used.functions.insert(row.get(0), (row.get(1), body));
     }
     Ok(used.hidden())
