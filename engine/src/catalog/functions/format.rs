@@ -148,7 +148,7 @@ fn append(text: &str, is_left: bool, width: i32, out: &mut String) -> Result<(),
 }
 
 /// quote_literal_cstr.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let doubled = text.replace('\'', "''").replace('\\', "\\\\");
     if text.contains('\\') { format!("E'{doubled}'") } else { format!("'{doubled}'") }
 }

@@ -520,13 +520,17 @@ fn unlike_in_any_case(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result
     matches(o, rows, true, false)
 }
 
-/// An expression whose matches are PostgreSQL's, as far as [`found`] says.
-fn determined(pattern: &str, ignores_case: bool) -> Result<Rc<Compiled>, EvalError> {
+/// An expression whose matches in the text are PostgreSQL's, as far as [`Compiled::found`] says.
+fn determined(text: &str, pattern: &str, ignores_case: bool) -> Result<Rc<Compiled>, EvalError> {
     if is_special(pattern) {
         return Err(beyond("option"));
     }
     let compiled = compiled(pattern, ignores_case)?;
-    if compiled.is_determined { Ok(compiled) } else { Err(undetermined()) }
+    if !compiled.is_determined {
+        return Err(undetermined());
+    }
+    compiled.check(text)?;
+    Ok(compiled)
 }
 
 fn undetermined() -> EvalError {
@@ -587,8 +591,7 @@ fn replacement(by: &str, found: &Captures<'_>, out: &mut String) {
 
 fn replace_in(text: &str, pattern: &str, by: &str, flags: &str, out: &mut String) -> Result<(), EvalError> {
     let (is_global, ignores_case) = replacing_flags(flags)?;
-    let compiled = determined(pattern, ignores_case)?;
-    compiled.check(text)?;
+    let compiled = determined(text, pattern, ignores_case)?;
     let mut from = 0;
     // No match is empty.
     while let Some(found) = compiled.found(text, from)? {
@@ -621,8 +624,7 @@ pub(super) fn match_in<'t>(
     flags: &str,
     mut part: impl FnMut(Option<&'t str>),
 ) -> Result<bool, EvalError> {
-    let compiled = determined(pattern, ignores_case(flags)?)?;
-    compiled.check(text)?;
+    let compiled = determined(text, pattern, ignores_case(flags)?)?;
     let Some(found) = compiled.found(text, 0)? else { return Ok(false) };
     let first = usize::from(found.len() > 1);
     (first..found.len()).for_each(|group| part(found.get(group).map(|part| part.as_str())));
@@ -636,8 +638,7 @@ pub(super) fn split_in<'t>(
     flags: &str,
     mut part: impl FnMut(&'t str),
 ) -> Result<(), EvalError> {
-    let compiled = determined(pattern, ignores_case(flags)?)?;
-    compiled.check(text)?;
+    let compiled = determined(text, pattern, ignores_case(flags)?)?;
     let mut from = 0;
     while let Some(found) = compiled.found(text, from)? {
         let all = found.get(0).map_or(from..from, |all| all.range());
@@ -657,8 +658,7 @@ fn ignores_case(flags: &str) -> Result<bool, EvalError> {
 /// textregexsubstr: the first group if there is one, else the match; NULL without one.
 fn substring(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_text_or_null::<(Text, Text)>(o, rows, |(text, pattern), out| {
-        let compiled = determined(pattern, false)?;
-        compiled.check(text)?;
+        let compiled = determined(text, pattern, false)?;
         let captures = compiled.found(text, 0)?;
         let found = captures.and_then(|captures| captures.get(usize::from(captures.len() > 1)));
         out.push_str(found.map_or("", |found| found.as_str()));

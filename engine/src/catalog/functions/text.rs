@@ -4,9 +4,9 @@
 //! A result that would be very long is refused before it is built.
 
 use arrow::array::{ArrayRef, StringBuilder};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::format::quoted;
 use super::rows::{Argument, Bytes, Text, end_of, to_bool, to_bytes, to_number, to_text};
 use super::{EvalContext, EvalError, Function, Operand, Volatility};
 use crate::types::PgType::{Bool, Bpchar, Bytea, Int4, Int8, Text as TextType};
@@ -296,7 +296,11 @@ kernel!(to_hex8, to_text::<(i64)>, |(number,), out| {
 
 fn write_md5(bytes: &[u8], out: &mut String) {
     use md5::Digest as _;
-    for byte in md5::Md5::digest(bytes) {
+    write_hex(&md5::Md5::digest(bytes), out);
+}
+
+fn write_hex(bytes: &[u8], out: &mut String) {
+    for byte in bytes {
         out.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])));
     }
 }
@@ -320,38 +324,24 @@ fn overlay_in(text: &str, by: &str, from: i32, length: i32, out: &mut String) ->
     Ok(())
 }
 
-// quote.c, quote_literal_internal: with backslashes it is an escape string.
 kernel!(quote_literal, to_text::<(Text)>, |(text,), out| {
-    if text.contains('\\') {
-        out.push('E');
-    }
-    out.push('\'');
-    for character in text.chars() {
-        if matches!(character, '\'' | '\\') {
-            out.push(character);
-        }
-        out.push(character);
-    }
-    out.push('\'');
+    out.push_str(&quoted(text));
     Ok(())
 });
 
 // encode.c, binary_encode.
 kernel!(encode, to_text::<(Bytes, Text)>, |(bytes, format), out| {
     match format.to_ascii_lowercase().as_str() {
-        "hex" => bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}")),
-        "escape" => bytes.iter().try_for_each(|byte| match byte {
-            b'\\' => out.write_str("\\\\"),
-            0 | 128.. => write!(out, "\\{byte:03o}"),
-            plain => out.write_char(char::from(*plain)),
+        "hex" => write_hex(bytes, out),
+        "escape" => bytes.iter().for_each(|byte| match byte {
+            b'\\' => out.push_str("\\\\"),
+            0 | 128.. => out.push_str(&format!("\\{byte:03o}")),
+            plain => out.push(char::from(*plain)),
         }),
-        "base64" => {
-            encode_base64(bytes, out);
-            Ok(())
-        }
+        "base64" => encode_base64(bytes, out),
         _ => return raise("unrecognized encoding"),
     }
-    .map_err(|_| EvalError::Beyond("a text".to_owned()))
+    Ok(())
 });
 
 /// encode.c, pg_base64_encode: a line has 76 characters, the last one no end.
