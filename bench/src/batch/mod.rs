@@ -10,6 +10,7 @@ mod analytics;
 mod reads;
 mod workloads;
 
+use std::cell::LazyCell;
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
@@ -95,15 +96,16 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
 struct Clusters {
     /// Behind freshet.
     followed: Cluster,
-    /// Nobody follows its changes: what writes cost without freshet.
-    alone: Cluster,
+    /// Nobody follows its changes: what writes cost without freshet. Started for the first group that writes.
+    alone: LazyCell<Cluster>,
 }
+
+const SETTINGS: [&str; 3] = ["shared_buffers=512MB", "max_wal_size=4GB", "fsync=on"];
 
 impl Clusters {
     fn start() -> Self {
-        let settings = ["shared_buffers=512MB", "max_wal_size=4GB", "fsync=on"];
-        let alone = [settings.as_slice(), &["wal_level=replica"]].concat();
-        Self { followed: Cluster::start(&settings), alone: Cluster::start(&alone) }
+        let alone = || Cluster::start(&[SETTINGS.as_slice(), &["wal_level=replica"]].concat());
+        Self { followed: Cluster::start(&SETTINGS), alone: LazyCell::new(alone) }
     }
 }
 
@@ -134,8 +136,10 @@ fn one_group(
     // A slot goes with its walsender, which notices a moment later that freshet has gone.
     let slots = format!("SELECT count(*) FROM pg_replication_slots WHERE database = '{database}'");
     wait_for(|| clusters.followed.psql("postgres", &slots) == "0", "the end of freshet's slot")?;
-    for cluster in [&clusters.followed, &clusters.alone] {
-        cluster.psql("postgres", &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
+    let end = format!("DROP DATABASE {database} WITH (FORCE)");
+    clusters.followed.psql("postgres", &end);
+    if group.writes() {
+        clusters.alone.psql("postgres", &end);
     }
     Ok(())
 }
@@ -159,10 +163,9 @@ impl Systems {
         let database = format!("bench_{}", group.name);
         let tables = (group.tables)();
         let cluster = &clusters.followed;
-        let writes = group.workloads.iter().any(|workload| matches!(workload.asks, Asks::Writes { .. }));
-        let upstream = if writes { &clusters.alone } else { cluster };
         load(cluster, &database, &tables)?;
-        if writes {
+        let upstream = if group.writes() { &*clusters.alone } else { cluster };
+        if group.writes() {
             load(upstream, &database, &tables)?;
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -15,6 +15,12 @@ pub(crate) struct Group {
     pub(crate) is_large: bool,
 }
 
+impl Group {
+    pub(super) fn writes(&self) -> bool {
+        self.workloads.iter().any(|workload| matches!(workload.asks, Asks::Writes { .. }))
+    }
+}
+
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) asks: Asks,
