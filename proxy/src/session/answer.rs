@@ -89,6 +89,11 @@ pub trait Answerer: Send + 'static {
         None
     }
 
+    /// Of a unit that more follow which are not here yet, no wait: why it was refused not long ago, if it would be again.
+    fn late_refusal(&self, _unit: &Unit<'_>, _state: &SessionState) -> Option<UpstreamReason> {
+        None
+    }
+
     /// Last question, may wait (barrier, execution). On `Relay` the session forwards the unit's bytes unchanged. When the
     /// client goes away the future is dropped.
     fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> impl Future<Output = Outcome> + Send;

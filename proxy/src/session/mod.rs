@@ -259,6 +259,9 @@ impl<A: Answerer> Session<A> {
             self.answerer.end_burst();
             // A strict session's messages are decided upon as a whole.
             let may_release = step == Step::Held && !self.machine.state.is_strict();
+            if may_release && self.release_long_group() {
+                continue;
+            }
             let turn = self.lines.turn(&mut self.machine);
             tokio::select! {
                 biased;
@@ -695,6 +698,22 @@ impl<A: Answerer> Session<A> {
         self.upstream_used = started;
         self.machine.relay_unit(relay.observer);
         Ok(())
+    }
+
+    /// Who pipelines thousands of executions of what is not answered here need not have them all held until the last has come.
+    fn release_long_group(&mut self) -> bool {
+        let state = &self.machine.state;
+        let Some(unit) = self.machine.long_group() else { return false };
+        let reason = match state.route {
+            RouteSetting::Relay => Some(UpstreamReason::RouteSetting),
+            _ => self.answerer.late_refusal(&unit, state),
+        };
+        let Some(reason) = reason.filter(|_| !self.machine.holds_own()) else { return false };
+        let started = Instant::now();
+        self.relaying = Some(Relaying { started, reason, shape: None });
+        (self.is_captured, self.upstream_used) = (false, started);
+        self.machine.release();
+        true
     }
 
     fn account(&mut self, started: Instant, account: Account, reason: Option<UpstreamReason>) {

@@ -19,7 +19,7 @@ use crate::session::local::databases::Databases;
 use crate::session::local::databases::texts::reads::reads;
 use crate::session::local::moment::Moments;
 use crate::session::local::patient::Patience;
-use crate::session::local::refusals::{DecidedBy, Refusals};
+use crate::session::local::refusals::{DecidedBy, KEPT_FOR, KEPT_FOR_LONG_GROUPS, Refusals};
 use crate::session::local::{Local, LocalAnswerer, is_execution};
 use crate::session::state::{Login, SessionState};
 use crate::statistics::Answered;
@@ -130,9 +130,16 @@ impl Answerer for LocalAnswerer {
             return None;
         }
         let by = DecidedBy { settings: settings.id, catalog_version: state.catalog_version };
-        let (reason, statistics) = self.refusals.get(unit.sql, unit.parameter_types, by, now)?;
+        let (reason, statistics) = self.refusals.get(unit.sql, unit.parameter_types, by, now, KEPT_FOR)?;
         statistics.count(Answered::Relay, 0);
         Some(Relay { shape: Some(Arc::clone(statistics)), ..Relay::because(reason.clone()) })
+    }
+
+    fn late_refusal(&self, unit: &Unit<'_>, state: &SessionState) -> Option<UpstreamReason> {
+        let settings = state.settings.as_ref()?.id;
+        let by = DecidedBy { settings, catalog_version: state.catalog_version };
+        let known = self.refusals.get(unit.sql, unit.parameter_types, by, Instant::now(), KEPT_FOR_LONG_GROUPS)?;
+        Some(known.0.clone())
     }
 
     async fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Outcome {

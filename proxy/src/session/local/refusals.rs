@@ -19,7 +19,9 @@ const SERIES_MAX: usize = 4;
 const TEXT_BYTES_MAX: usize = 2_048;
 /// Then the statement is looked at again: a table that upstream has not had may be there by now. Short for who polls, long
 /// for who repeats a statement as fast as it can.
-const KEPT_FOR: Duration = Duration::from_millis(100);
+pub(super) const KEPT_FOR: Duration = Duration::from_millis(100);
+/// Likewise where many units in a row begin with the statement: holding them all costs more than looking later.
+pub(super) const KEPT_FOR_LONG_GROUPS: Duration = Duration::from_secs(1);
 
 /// What, beside the text, the refusal was decided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +57,15 @@ impl Refusals {
         parameter_types: &[u8],
         by: DecidedBy,
         now: Instant,
+        kept_for: Duration,
     ) -> Option<(&UpstreamReason, &Arc<ShapeStatistics>)> {
         if self.places.is_empty() || sql.len() > TEXT_BYTES_MAX {
             return None;
         }
         let place = self.place(sql);
         let mut candidates = self.places[place].iter().chain(self.series.iter().rev());
-        let known = candidates.find(|known| known.is_about(sql, parameter_types, by, now))?;
+        let known = candidates
+            .find(|known| known.is_about(sql, parameter_types, by) && now.duration_since(known.noted_at) < kept_for)?;
         Some((&known.reason, &known.statistics))
     }
 
@@ -111,11 +115,8 @@ impl Refusals {
 }
 
 impl Refusal {
-    fn is_about(&self, sql: &[u8], parameter_types: &[u8], by: DecidedBy, now: Instant) -> bool {
-        self.by == by
-            && now.duration_since(self.noted_at) < KEPT_FOR
-            && *self.parameter_types == *parameter_types
-            && self.text.fits(sql)
+    fn is_about(&self, sql: &[u8], parameter_types: &[u8], by: DecidedBy) -> bool {
+        self.by == by && *self.parameter_types == *parameter_types && self.text.fits(sql)
     }
 }
 
@@ -129,15 +130,20 @@ mod tests {
         let by = DecidedBy { settings: SettingsId(7), catalog_version: 3 };
         let statistics = Arc::default();
         let begun = Instant::now();
-        assert!(refusals.get(b"SELECT a", b"", by, begun).is_none());
+        assert!(refusals.get(b"SELECT a", b"", by, begun, KEPT_FOR).is_none());
         refusals.note(b"SELECT a", b"", by, &UpstreamReason::FirstRun, &statistics);
-        let get = |sql: &[u8], types: &[u8], by, now| refusals.get(sql, types, by, now).map(|known| known.0.clone());
+        let get = |sql: &[u8], types: &[u8], by, now| {
+            refusals.get(sql, types, by, now, KEPT_FOR).map(|known| known.0.clone())
+        };
         assert_eq!(get(b"SELECT a", b"", by, begun), Some(UpstreamReason::FirstRun));
         assert!(get(b"SELECT b", b"", by, begun).is_none());
         assert!(get(b"SELECT a", &23_u32.to_be_bytes(), by, begun).is_none());
         assert!(get(b"SELECT a", b"", DecidedBy { catalog_version: 4, ..by }, begun).is_none());
         assert!(get(b"SELECT a", b"", DecidedBy { settings: SettingsId(8), ..by }, begun).is_none());
-        assert!(get(b"SELECT a", b"", by, Instant::now() + KEPT_FOR).is_none());
+        let later = Instant::now() + KEPT_FOR;
+        assert!(get(b"SELECT a", b"", by, later).is_none());
+        assert!(refusals.get(b"SELECT a", b"", by, later, KEPT_FOR_LONG_GROUPS).is_some());
+        assert!(refusals.get(b"SELECT a", b"", by, later + KEPT_FOR_LONG_GROUPS, KEPT_FOR_LONG_GROUPS).is_none());
     }
 
     #[test]
@@ -148,7 +154,7 @@ mod tests {
         let reason = UpstreamReason::TableNotMirrored("t".into());
         refusals.note(b"SELECT a FROM t WHERE b = 1", b"", by, &reason, &statistics);
         refusals.note(b"SELECT 10 / 0", b"", by, &UpstreamReason::LocalError("division by zero".into()), &statistics);
-        let get = |refusals: &Refusals, sql: &[u8], by| refusals.get(sql, b"", by, now).is_some();
+        let get = |refusals: &Refusals, sql: &[u8], by| refusals.get(sql, b"", by, now, KEPT_FOR).is_some();
         assert!(get(&refusals, b"SELECT a FROM t WHERE b = 42", by));
         assert!(!get(&refusals, b"SELECT a FROM t WHERE b = 42", DecidedBy { catalog_version: 4, ..by }));
         assert!(!get(&refusals, b"SELECT a FROM u WHERE b = 42", by));

@@ -240,6 +240,11 @@ impl Machine {
         }
     }
 
+    /// Something for freshet itself is held.
+    pub fn holds_own(&self) -> bool {
+        Frames::new(self.unit_bytes()).any(|frame| self.is_for_freshet(frame.bytes))
+    }
+
     /// Forwards the frame at `taken`, as much of it as is there. False: more of it must come first.
     fn relay_at(&mut self, incoming: &[u8], tag: u8, length: usize) -> bool {
         let rest = &incoming[self.taken..];
@@ -287,7 +292,7 @@ impl Machine {
         let is_sent = || {
             let mut of_earlier = self.expected.iter().rev().skip_while(|e| !matches!(e.kind, ExpectedKind::Sync(_)));
             self.own_expected > self.quiet_expected
-                && of_earlier.any(|entry| entry.is_own && matches!(entry.undo, Some(Undo::Unnamed(_))))
+                && of_earlier.any(|entry| entry.is_own && matches!(entry.undo.as_deref(), Some(Undo::Unnamed(_))))
         };
         if matches!(tag, b'B' | b'D') && !self.is_skipping && is_unnamed() && is_sent() {
             return true;

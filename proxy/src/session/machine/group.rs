@@ -13,7 +13,7 @@ use crate::session::cursor::{self, CursorStatement};
 use crate::session::intercept;
 use crate::session::machine::local::write_own_execution;
 use crate::session::machine::portal::{Executed, Portal};
-use crate::session::machine::{ExpectedKind, Machine, Named, Unnamed, UnnamedPortal, is_too_long};
+use crate::session::machine::{ExpectedKind, Machine, Named, QuietParse, Unnamed, UnnamedPortal, is_too_long};
 use crate::wire::error::{FAILED_TRANSACTION, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_close,
@@ -547,7 +547,10 @@ impl Machine {
         self.state.transaction.has_relayed = true;
         self.to_upstream.push(frame);
         self.to_upstream.push(SYNC);
-        self.expect_quiet(ExpectedKind::QuietParse { name: parse.name.into(), frame: frame.into() });
+        self.expect_quiet(ExpectedKind::QuietParse(Box::new(QuietParse {
+            name: parse.name.into(),
+            frame: frame.into(),
+        })));
         self.expect_quiet(ExpectedKind::QuietSync);
         self.remember_statement(parse.name.into(), Named { statement, parse: None });
     }

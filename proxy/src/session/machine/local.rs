@@ -23,6 +23,8 @@ use crate::wire::extended::{
 use crate::wire::frame::{Frames, HEADER_LENGTH, write_c_string, write_frame};
 use crate::wire::query::{TransactionStatus, query, write_ready_for_query};
 
+/// What is held of a group before it is asked whether to wait for its end.
+const LONG_GROUP_BYTES: usize = 16 * 1024;
 /// What PostgreSQL says (ProcessInterrupts).
 const CANCELLED: ErrorFields<'static> = ErrorFields::error("57014", "canceling statement due to user request");
 
@@ -203,6 +205,42 @@ impl Machine {
     pub fn unit(&self) -> Result<Unit<'_>, &'static str> {
         let unit = view(self.unit_bytes(), |name| self.prepared(name))?;
         Ok(Unit { arrival: Some(self.arrival()), ..unit })
+    }
+
+    /// The first execution of the group whose end is yet to come, where so much of it is held that upstream could have begun.
+    pub fn long_group(&self) -> Option<Unit<'_>> {
+        if self.scanned - self.taken < LONG_GROUP_BYTES {
+            return None;
+        }
+        let mut parsed = None;
+        for frame in Frames::new(self.unit_bytes()) {
+            match frame.tag {
+                b'P' => parsed = Parse::view(frame.body),
+                b'B' => {
+                    let bind = Bind::view(frame.body)?;
+                    let parse = parsed.filter(|parse| parse.name == bind.statement);
+                    let prepared = if parse.is_some() { None } else { self.prepared(bind.statement) };
+                    let (sql, parameter_types) = match (parse, prepared) {
+                        (Some(parse), _) => (parse.sql, parse.parameter_types),
+                        (None, Some(prepared)) => (&*prepared.sql, &*prepared.parameter_types),
+                        (None, None) => return None,
+                    };
+                    return Some(Unit {
+                        form: Form::Execute,
+                        sql,
+                        parameter_types,
+                        bind: Some(bind),
+                        prepared,
+                        describes_statement: false,
+                        describes_portal: false,
+                        bytes: &[],
+                        arrival: None,
+                    });
+                }
+                _ => {}
+            }
+        }
+        None
     }
 
     /// The statements that the unit at hand has, names, or binds.

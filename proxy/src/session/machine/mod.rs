@@ -134,7 +134,7 @@ struct Expected {
     is_quiet: bool,
     due: Due,
     /// What the client believes again, should upstream skip the message.
-    undo: Option<Undo>,
+    undo: Option<Box<Undo>>,
 }
 
 #[derive(Debug)]
@@ -166,10 +166,7 @@ enum ExpectedKind {
     CopyEnd,
     // What follows is quiet: freshet's own, with nobody waiting for it, so that local answers may go on meanwhile.
     /// ParseComplete of a statement whose Parse the client has been answered.
-    QuietParse {
-        name: Box<[u8]>,
-        frame: Box<[u8]>,
-    },
+    QuietParse(Box<QuietParse>),
     /// ReadyForQuery of freshet's own Sync.
     QuietSync,
     /// CommandComplete and ReadyForQuery of transaction control that the client has been answered, with the status it was
@@ -178,6 +175,16 @@ enum ExpectedKind {
     /// An error and ReadyForQuery: upstream is made to fail a block in which the client has been answered with an error.
     Failing,
 }
+
+/// A Parse that the client has been answered.
+#[derive(Debug)]
+struct QuietParse {
+    name: Box<[u8]>,
+    frame: Box<[u8]>,
+}
+
+// A pipeline may owe thousands of them.
+const _: () = assert!(size_of::<Expected>() <= 48);
 
 /// A named statement, as the client believes it to be.
 #[derive(Debug)]
@@ -498,7 +505,7 @@ impl Machine {
         if due.is_some() {
             self.state.settings = None;
         }
-        self.expected.push_back(Expected { kind, is_own: false, is_quiet: false, due, undo });
+        self.expected.push_back(Expected { kind, is_own: false, is_quiet: false, due, undo: undo.map(Box::new) });
     }
 
     fn expect_own(&mut self, kind: ExpectedKind) {
@@ -507,7 +514,7 @@ impl Machine {
 
     fn expect_own_or(&mut self, kind: ExpectedKind, undo: Option<Undo>) {
         self.own_expected += 1;
-        self.expected.push_back(Expected { kind, is_own: true, is_quiet: false, due: None, undo });
+        self.expected.push_back(Expected { kind, is_own: true, is_quiet: false, due: None, undo: undo.map(Box::new) });
     }
 
     /// Like [`Self::expect_own`], but nobody waits for it.

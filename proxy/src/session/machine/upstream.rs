@@ -201,11 +201,11 @@ impl Machine {
         let fate = if is_own { Fate::Swallow } else { Fate::Forward };
         let part = |machine: &Self| if machine.watches_part() { Fate::ForwardAsPart } else { Fate::Forward };
         match (tag, &front.kind) {
-            (b'1', ExpectedKind::QuietParse { .. }) => {
+            (b'1', ExpectedKind::QuietParse(_)) => {
                 self.pop_expected();
                 fate
             }
-            (b'E', ExpectedKind::QuietParse { .. }) => {
+            (b'E', ExpectedKind::QuietParse(_)) => {
                 self.quiet_parse_failed();
                 fate
             }
@@ -468,7 +468,7 @@ impl Machine {
         let has_own = skipped.iter().any(|e| e.is_own && matches!(e.kind, ExpectedKind::Bind | ExpectedKind::Execute));
         // The first is the one that failed. Parse of the unnamed statement drops the one before even then.
         if let Some(Expected { kind: ExpectedKind::Parse(None), is_own: false, undo, .. }) = skipped.first_mut() {
-            *undo = Some(Undo::Unnamed(Unnamed::Upstream(None)));
+            *undo = Some(Box::new(Undo::Unnamed(Unnamed::Upstream(None))));
         }
         self.take_back(skipped);
         self.is_skipping = self.expected.is_empty();
@@ -488,10 +488,10 @@ impl Machine {
                 // One more of that name, sent behind, was taken for a second.
                 self.has_unknown_statements |= behind.has_nameless;
             }
-            match entry.undo {
+            match entry.undo.map(|undo| *undo) {
                 Some(Undo::Unnamed(unnamed)) => {
                     let later = behind.unnamed.and_then(|at| self.expected.get_mut(at));
-                    match later.and_then(|later| later.undo.as_mut()) {
+                    match later.and_then(|later| later.undo.as_deref_mut()) {
                         Some(Undo::Unnamed(before)) => *before = unnamed,
                         Some(Undo::Named(..) | Undo::Portal(_) | Undo::Cursor(_)) | None => self.unnamed = unnamed,
                     }
@@ -518,7 +518,8 @@ impl Machine {
     /// Tells what was sent behind the Sync that these messages were not done: what it does is uncertain where one of them is undone,
     /// and a Close of a statement that was not made, should it be skipped, does not bring that back.
     fn tell_behind(&mut self, skipped: &[Expected]) -> Behind {
-        let has_undo = skipped.iter().any(|entry| matches!(entry.undo, Some(Undo::Unnamed(_) | Undo::Named(..))));
+        let has_undo =
+            skipped.iter().any(|entry| matches!(entry.undo.as_deref(), Some(Undo::Unnamed(_) | Undo::Named(..))));
         let names = skipped.iter().filter_map(|entry| match &entry.kind {
             ExpectedKind::Parse(Some(name)) if !name.is_empty() => Some(&**name),
             _ => None,
@@ -540,11 +541,11 @@ impl Machine {
                 }
                 _ => {}
             }
-            if matches!(later.undo, Some(Undo::Unnamed(_))) {
+            if matches!(later.undo.as_deref(), Some(Undo::Unnamed(_))) {
                 behind.unnamed.get_or_insert(at);
             }
             // The first that is about the name.
-            if matches!(&later.undo, Some(Undo::Named(closed, _)) if untold.remove(&**closed)) {
+            if matches!(later.undo.as_deref(), Some(Undo::Named(closed, _)) if untold.remove(&**closed)) {
                 later.undo = None;
             }
         }
@@ -664,10 +665,10 @@ impl Machine {
     /// What the client was told about a statement is no longer so; whatever uses it will find out upstream.
     fn quiet_parse_failed(&mut self) {
         while self.expected.front().is_some_and(|front| !matches!(front.kind, ExpectedKind::QuietSync)) {
-            if let Some(Expected { kind: ExpectedKind::QuietParse { name, frame }, .. }) = self.pop_expected()
-                && let Some(named) = self.statements.get_mut(&name)
+            if let Some(Expected { kind: ExpectedKind::QuietParse(parse), .. }) = self.pop_expected()
+                && let Some(named) = self.statements.get_mut(&parse.name)
             {
-                named.parse = Some(frame);
+                named.parse = Some(parse.frame);
             }
         }
     }
@@ -707,7 +708,7 @@ impl Machine {
                 | ExpectedKind::Describe
                 | ExpectedKind::Execute
                 | ExpectedKind::Query(_)
-                | ExpectedKind::QuietParse { .. }
+                | ExpectedKind::QuietParse(_)
                 | ExpectedKind::QuietSync
                 | ExpectedKind::Answered(_)
                 | ExpectedKind::Failing => {
