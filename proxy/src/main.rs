@@ -75,6 +75,7 @@ fn serve(flags: &ServeFlags) -> Result<(), Box<dyn std::error::Error>> {
     let settings = flags.settings()?;
     log::start(&settings.log);
     raise_file_limit(settings.listen.sessions_max);
+    server::use_small_pages();
     // For what sessions share; they themselves have threads of their own.
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let listeners = server::bind(&settings).await?;
