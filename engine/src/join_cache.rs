@@ -1,5 +1,6 @@
 //! [`JoinCache`]: build sides of hash joins, kept for the next statement that joins the same table version by the same
-//! columns after the same filter. Shared by all sessions; bounded by bytes, least recently used goes first.
+//! columns after the same filter, or one that has grown out of it by appended rows. Shared by all sessions; bounded by bytes, least
+//! recently used goes first.
 //!
 //! What a build side is, is the executor's affair: entries are opaque here.
 
@@ -9,7 +10,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::catalog::RelationId;
-use crate::table::TableVersion;
+use crate::table::{Lineage, TableVersion};
 use crate::types::Value;
 
 /// What an entry was built from.
@@ -38,6 +39,7 @@ struct State {
     entries: Vec<Entry>,
     bytes: usize,
     clock: u64,
+    extended: u64,
 }
 
 #[derive(Debug)]
@@ -45,6 +47,8 @@ struct Entry {
     table: RelationId,
     /// Holds the address, so that no other version can be taken for this one, but not the rows.
     version: Weak<TableVersion>,
+    lineage: Lineage,
+    table_rows: usize,
     columns: Vec<usize>,
     key_columns: Vec<usize>,
     filters: String,
@@ -74,6 +78,19 @@ impl JoinCache {
         side.downcast().ok()
     }
 
+    /// What was built from a version whose rows are the first of this one's, and how many they are. It is the caller's from now on, to
+    /// be extended by the others: nobody begins with an older version any more.
+    pub fn take_shorter<S: Any + Send + Sync>(&self, key: &JoinKey<'_>) -> Option<(Arc<S>, usize)> {
+        let mut state = self.state.lock();
+        let candidates = state.entries.iter().enumerate().filter(|(_, entry)| entry.is_shorter(key));
+        let (at, _) = candidates.max_by_key(|(_, entry)| entry.table_rows)?;
+        let entry = state.entries.swap_remove(at);
+        state.bytes -= entry.bytes;
+        state.extended += 1;
+        drop(state);
+        Some((entry.side.downcast().ok()?, entry.table_rows))
+    }
+
     pub fn keep<S: Any + Send + Sync>(&self, key: &JoinKey<'_>, side: Arc<S>, bytes: usize) {
         if bytes > self.bytes_max {
             return;
@@ -83,6 +100,8 @@ impl JoinCache {
         let entry = Entry {
             table: key.table,
             version: Arc::downgrade(key.version),
+            lineage: key.version.lineage.clone(),
+            table_rows: key.version.rows,
             columns: key.columns.to_vec(),
             key_columns: key.key_columns.to_vec(),
             filters: key.filters.to_owned(),
@@ -91,8 +110,12 @@ impl JoinCache {
             bytes,
             used: state.clock,
         };
-        // Nobody can ask for a version that is gone.
-        state.entries.retain(|entry| entry.version.strong_count() > 0 && !entry.is_for(key));
+        // Nobody can ask for a version that is gone, unless another one has grown out of it.
+        let holders = |of: &Entry| state.entries.iter().filter(|entry| entry.lineage.is(&of.lineage)).count();
+        let is_in_use = |entry: &Entry| entry.version.strong_count() > 0 || entry.lineage.is_in_use(holders(entry));
+        let kept: Vec<bool> = state.entries.iter().map(|entry| is_in_use(entry) && !entry.is_for(key)).collect();
+        let mut kept = kept.into_iter();
+        state.entries.retain(|_| kept.next().unwrap_or(false));
         state.entries.push(entry);
         state.bytes = state.entries.iter().map(|entry| entry.bytes).sum();
         while state.bytes > self.bytes_max || state.entries.len() > ENTRIES_MAX {
@@ -107,16 +130,30 @@ impl JoinCache {
         self.state.lock().bytes
     }
 
+    /// How often a build side was brought up to date instead of being built again.
+    pub fn extended(&self) -> u64 {
+        self.state.lock().extended
+    }
+
     /// Drops everything.
     pub fn clear(&self) {
-        *self.state.lock() = State::default();
+        let mut state = self.state.lock();
+        *state = State { extended: state.extended, ..State::default() };
     }
 }
 
 impl Entry {
     fn is_for(&self, key: &JoinKey<'_>) -> bool {
+        std::ptr::eq(self.version.as_ptr(), Arc::as_ptr(key.version)) && self.is_of(key)
+    }
+
+    fn is_shorter(&self, key: &JoinKey<'_>) -> bool {
+        self.lineage.is(&key.version.lineage) && self.table_rows <= key.version.rows && self.is_of(key)
+    }
+
+    /// Of the same table, in the same way.
+    fn is_of(&self, key: &JoinKey<'_>) -> bool {
         self.table == key.table
-            && std::ptr::eq(self.version.as_ptr(), Arc::as_ptr(key.version))
             && self.columns == key.columns
             && self.key_columns == key.key_columns
             && self.filters == key.filters

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use parking_lot::Mutex;
 
+use super::arrays::concatenate;
 use super::batch::Batch;
 use super::key_table::{KeyTable, Purpose};
 use super::ranged::{Range, Ranged, Within};
-use super::{Batching, Flow, Run, Sink};
+use super::{Batching, Flow, RowBatch, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::join_cache::JoinKey;
 use crate::planner::expression::{columns_of, is_same};
-use crate::planner::node::{Join, Key, PlanNode};
+use crate::planner::node::{Join, Key, PlanNode, Scan};
 use crate::types::{PgType, Value};
 
 /// Pairs that one batch of a join has at most, so that a cancelled statement stops soon.
@@ -150,8 +151,45 @@ impl Run<'_> {
         if let Some(side) = self.join_cache.find::<BuildSide>(&key) {
             return Ok(side);
         }
-        let side = Arc::new(self.build(input, keys, base, width)?);
+        let side = match self.join_cache.take_shorter::<BuildSide>(&key) {
+            Some((side, rows)) if side.rows > 0 => self.extended(side, rows, scan, keys, base, width)?,
+            _ => self.build(input, keys, base, width)?,
+        };
+        let side = Arc::new(side);
         self.join_cache.keep(&key, side.clone(), side.bytes());
+        Ok(side)
+    }
+
+    /// The build side of the table's first `rows` rows, with what comes of the others behind it.
+    fn extended(
+        &self,
+        side: Arc<BuildSide>,
+        rows: usize,
+        scan: &Scan,
+        keys: &[Key<'_>],
+        base: usize,
+        width: usize,
+    ) -> Result<BuildSide, EvalError> {
+        let table = self.table(scan.table)?;
+        let mut tables = self.snapshot.tables.clone();
+        tables.insert(scan.table, Arc::new(table.behind(rows)));
+        let snapshot = self.snapshot.with_tables(tables);
+        // Rows by key and the first in an order are not what is read here.
+        let run = Run { snapshot: &snapshot, environment: self.environment, ..*self };
+        let mut added = Vec::new();
+        let _ = run.scan(scan, Batching::Whole, &mut |batch| {
+            added.push(batch.into_row_batch()?);
+            Ok(Flow::Continue(()))
+        })?;
+        let types = scan.columns[..scan.outputs].iter().map(|column| table.schema.columns[*column].pg_type);
+        let types: Vec<PgType> = types.map(|pg_type| pg_type.unwrap_or(PgType::Unknown)).collect();
+        let before = side.rows;
+        let side = side.with(&added, &types, |columns, rows| {
+            let placed = Batch::of_shared(columns.to_vec(), rows).placed(base, width);
+            keys.iter().map(|key| self.environment.evaluate_column(key.expr, &placed)).collect()
+        })?;
+        debug_assert_eq!(side.rows, before + added.iter().map(|batch| batch.rows).sum::<usize>(), "behind the others");
+        self.charge(side.bytes())?;
         Ok(side)
     }
 
@@ -245,7 +283,7 @@ pub(super) fn pairs_of(side: &BuildSide, within: Option<&Within<'_>>, ids: &[u32
 }
 
 /// Rows to join with, by key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BuildSide {
     pub(super) columns: Vec<ArrayRef>,
     pub(super) rows: usize,
@@ -254,7 +292,7 @@ pub(super) struct BuildSide {
 }
 
 /// Which rows have a key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Matches {
     /// Row `i` has key `i`.
     Same,
@@ -296,17 +334,46 @@ impl BuildSide {
         let mut table = KeyTable::with_purposes(&types, purposes, rows)?;
         let ids = table.assign(keys, rows)?;
         let count = if types.is_empty() { rows.min(1) } else { table.len() };
-        let matches = if count == rows {
-            Matches::Same
-        } else if ids.iter().filter(|id| **id != KeyTable::NONE).count() == count {
-            let mut row_of = vec![0; count];
-            let valid = ids.iter().enumerate().filter(|(_, id)| **id != KeyTable::NONE);
-            valid.for_each(|(row, id)| row_of[*id as usize] = row as u32);
-            Matches::One(row_of)
-        } else {
-            grouped(&ids, count)
-        };
-        Ok(Self { columns, rows, table, matches })
+        Ok(Self { columns, rows, matches: matches_of(&ids, count), table })
+    }
+
+    /// The same with more rows behind, whose columns are of these types; in place where nobody else has it.
+    fn with(
+        self: Arc<Self>,
+        added: &[RowBatch],
+        types: &[PgType],
+        keys_of: impl Fn(&[ArrayRef], usize) -> Result<Vec<ArrayRef>, EvalError>,
+    ) -> Result<Self, EvalError> {
+        let mut ids = self.ids();
+        let mut side = Arc::unwrap_or_clone(self);
+        for batch in added {
+            let keys = keys_of(&batch.columns, batch.rows)?;
+            ids.extend(side.table.assign(&keys, batch.rows)?);
+        }
+        for (at, pg_type) in types.iter().enumerate() {
+            let parts = std::iter::once(&side.columns[at]).chain(added.iter().map(|batch| &batch.columns[at]));
+            side.columns[at] = concatenate(*pg_type, &parts.cloned().collect::<Vec<_>>())?;
+        }
+        side.rows = ids.len();
+        let count = if side.table.has_columns() { side.table.len() } else { side.rows.min(1) };
+        side.matches = matches_of(&ids, count);
+        Ok(side)
+    }
+
+    /// The key of each row.
+    fn ids(&self) -> Vec<u32> {
+        let mut ids = vec![KeyTable::NONE; self.rows];
+        match &self.matches {
+            Matches::Same => ids.iter_mut().enumerate().for_each(|(row, id)| *id = row as u32),
+            Matches::One(rows) => rows.iter().enumerate().for_each(|(key, row)| ids[*row as usize] = key as u32),
+            Matches::Many { starts, rows } => {
+                for key in 0..starts.len() - 1 {
+                    let of_key = &rows[starts[key] as usize..starts[key + 1] as usize];
+                    of_key.iter().for_each(|row| ids[*row as usize] = key as u32);
+                }
+            }
+        }
+        ids
     }
 
     /// Rows `rows[starts[key]..starts[key + 1]]` have a key. None: none has several.
@@ -377,6 +444,20 @@ pub(super) fn rows_of<'s>((starts, rows): (&'s [u32], &'s [u32]), key: u32) -> &
         Some(end) if key != KeyTable::NONE => &rows[starts[key as usize] as usize..*end as usize],
         _ => &[],
     }
+}
+
+/// Rows by key, of so many keys.
+fn matches_of(ids: &[u32], count: usize) -> Matches {
+    if count == ids.len() {
+        return Matches::Same;
+    }
+    if ids.iter().filter(|id| **id != KeyTable::NONE).count() > count {
+        return grouped(ids, count);
+    }
+    let mut row_of = vec![0; count];
+    let valid = ids.iter().enumerate().filter(|(_, id)| **id != KeyTable::NONE);
+    valid.for_each(|(row, id)| row_of[*id as usize] = row as u32);
+    Matches::One(row_of)
 }
 
 /// A counting sort of the rows by key.

@@ -150,8 +150,6 @@ fn shares(table: &TableVersion, count: usize) -> impl Iterator<Item = TableVersi
         });
         let end = if share + 1 == count { rest.len() } else { end.map_or(rest.len(), |end| end + 1) };
         let chunks: Vec<ChunkVersion> = rest.drain(..end).collect();
-        let rows = chunks.iter().map(|version| version.alive_rows).sum();
-        let (schema, generation) = (Arc::clone(&table.schema), table.generation);
-        TableVersion { schema, chunks: chunks.into(), generation, rows, key_changes: None }
+        TableVersion::of_chunks(Arc::clone(&table.schema), chunks.into(), table.generation)
     })
 }

@@ -15,7 +15,7 @@ use arrow::buffer::MutableBuffer;
 use super::build::CHUNK_BYTES_MAX;
 use super::gather::{Rows, gather};
 use super::index::{Match, Probe};
-use super::{CHUNK_ROWS, Chunk, ChunkVersion, Generation, TableVersion, Zone};
+use super::{CHUNK_ROWS, Chunk, ChunkVersion, Generation, Lineage, TableVersion, Zone};
 use crate::catalog::TableSchema;
 use crate::types::Value;
 
@@ -216,7 +216,10 @@ impl TableDelta {
         let rows = chunks.iter().map(|chunk| chunk.alive_rows).sum();
         let schema = Arc::clone(&self.base.schema);
         let key_changes = self.base.key_changes.clone();
-        TableVersion { schema, chunks: chunks.into(), generation, rows, key_changes }
+        // Chunks are put together in their order.
+        let is_appended = self.deleted.is_empty() && !self.is_truncated;
+        let lineage = if is_appended { self.base.lineage.clone() } else { Lineage::default() };
+        TableVersion { schema, chunks: chunks.into(), generation, rows, lineage, key_changes }
     }
 }
 

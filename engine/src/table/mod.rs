@@ -70,8 +70,25 @@ pub struct TableVersion {
     pub chunks: Arc<[ChunkVersion]>,
     pub generation: Generation,
     pub rows: usize,
+    pub lineage: Lineage,
     /// When keys have last changed, where whoever makes the versions enters that ([`crate::mirror`]).
     pub key_changes: Option<Arc<KeyChanges>>,
+}
+
+/// Versions that came out of each other by rows added at the end share one: the rows of the smaller are the first of the larger, in
+/// the same order, wherever their chunks put them.
+#[derive(Clone, Debug, Default)]
+pub struct Lineage(Arc<()>);
+
+impl Lineage {
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Some version has it that is not `holders` alone.
+    pub fn is_in_use(&self, holders: usize) -> bool {
+        Arc::strong_count(&self.0) > holders
+    }
 }
 
 impl Chunk {
@@ -111,6 +128,20 @@ impl ChunkVersion {
         Self { chunk, alive: None, alive_rows }
     }
 
+    /// Without the first `rows` of those that are alive.
+    fn behind(&self, rows: usize) -> Self {
+        if rows == 0 {
+            return self.clone();
+        }
+        let last = (0..self.chunk.rows).filter(|row| self.is_alive(*row)).nth(rows - 1).unwrap_or(self.chunk.rows);
+        let alive = BooleanBuffer::collect_bool(self.chunk.rows, |row| row > last && self.is_alive(row));
+        Self {
+            chunk: Arc::clone(&self.chunk),
+            alive: Some(Arc::new(alive)),
+            alive_rows: self.alive_rows.saturating_sub(rows),
+        }
+    }
+
     pub fn is_alive(&self, row: usize) -> bool {
         self.alive.as_ref().is_none_or(|alive| alive.value(row))
     }
@@ -119,7 +150,7 @@ impl ChunkVersion {
 impl TableVersion {
     /// An empty table.
     pub fn empty(schema: Arc<TableSchema>, generation: Generation) -> Self {
-        Self { schema, chunks: Arc::from([]), generation, rows: 0, key_changes: None }
+        Self { schema, chunks: Arc::from([]), generation, rows: 0, lineage: Lineage::default(), key_changes: None }
     }
 
     /// A table of these chunks, all rows alive, in this order.
@@ -129,8 +160,13 @@ impl TableVersion {
         generation: Generation,
     ) -> Self {
         let chunks: Arc<[_]> = chunks.into_iter().map(ChunkVersion::new).collect();
+        Self::of_chunks(schema, chunks, generation)
+    }
+
+    /// These chunks as they are.
+    pub(crate) fn of_chunks(schema: Arc<TableSchema>, chunks: Arc<[ChunkVersion]>, generation: Generation) -> Self {
         let rows = chunks.iter().map(|chunk| chunk.alive_rows).sum();
-        Self { schema, chunks, generation, rows, key_changes: None }
+        Self { schema, chunks, generation, rows, lineage: Lineage::default(), key_changes: None }
     }
 
     /// The rows of all `parts` in their order, each with its columns for those of `schema`. Its generation is another
@@ -152,9 +188,18 @@ impl TableVersion {
                 ChunkVersion { chunk: Arc::new(Chunk::new(&schema, arrays, version.chunk.rows)), ..version.clone() }
             }));
         }
-        let rows = chunks.iter().map(|chunk| chunk.alive_rows).sum();
-        let generation = Generation(Lsn(generation));
-        Self { schema, chunks: chunks.into(), generation, rows, key_changes: None }
+        Self::of_chunks(schema, chunks.into(), Generation(Lsn(generation)))
+    }
+
+    /// The table without its first `rows` rows.
+    pub fn behind(&self, rows: usize) -> Self {
+        let mut before = 0;
+        let chunks = self.chunks.iter().filter_map(|version| {
+            let skipped = rows.saturating_sub(before).min(version.alive_rows);
+            before += version.alive_rows;
+            (skipped < version.alive_rows).then(|| version.behind(skipped))
+        });
+        Self::of_chunks(Arc::clone(&self.schema), chunks.collect(), self.generation)
     }
 
     /// The alive rows whose `columns` equal `key` by PostgreSQL's `=` of the column's type (text and jsonb: by bytes).

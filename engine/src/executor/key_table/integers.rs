@@ -11,7 +11,7 @@ const DENSE_SLOTS_FREE: usize = 4_096;
 const DENSE_SLOTS_PER_ROW: usize = 8;
 const DENSE_SLOTS_MAX: usize = 16 << 20;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct IntegerMap {
     keys: Keys,
     null: Option<u32>,
@@ -19,7 +19,7 @@ pub(super) struct IntegerMap {
     dense_max: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Keys {
     /// Slot `key - base`: id + 1, or 0.
     Dense {

@@ -25,7 +25,7 @@ use crate::types::PgType;
 use crate::types::array::ArrayView;
 use crate::types::json::Json;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct KeyTable {
     columns: Vec<KeyColumn>,
     /// `pairs[i]` folds column i + 1 onto the id of the columns before it.
@@ -57,14 +57,14 @@ impl Purpose {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct KeyColumn {
     pg_type: PgType,
     purpose: Purpose,
     map: ColumnMap,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum ColumnMap {
     Integers(IntegerMap),
     Floats(IntegerMap, Zeros),
@@ -105,6 +105,11 @@ impl KeyTable {
         let mut table = Self::new(types, Purpose::Matches, rows)?;
         table.assign(keys, rows)?;
         Ok(table)
+    }
+
+    /// Without any, every row has the same key.
+    pub(super) fn has_columns(&self) -> bool {
+        !self.columns.is_empty()
     }
 
     /// Number of ids given so far.

@@ -12,7 +12,7 @@ use crate::catalog::functions::EvalError;
 use crate::types::Numeric;
 use crate::types::numeric::{NumericColumn, POWERS_OF_TEN};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum NumericMap {
     /// 64-bit mantissas at `scale`, None before the first batch.
     OneScale {
@@ -22,7 +22,7 @@ pub(super) enum NumericMap {
     ByValue(ValueMap),
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ValueMap {
     ids: HashMap<Key, u32, RandomState>,
     /// By id: the value met first. NULL's entry is never looked at.

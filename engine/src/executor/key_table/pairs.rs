@@ -8,14 +8,14 @@ use super::integers::hash;
 /// Cells of the matrix at most (4 MiB).
 const MATRIX_CELLS_MAX: usize = 1 << 20;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PairMap {
     /// By id.
     pairs: Vec<(u32, u32)>,
     cells: Cells,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Cells {
     /// Row `left`, column `right`: id + 1, or 0. `columns` is a power of two.
     Matrix {

@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use super::{KeyTable, Purpose};
 use crate::types::PgType;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TextMap {
     table: HashTable<u32>,
     /// End of each id's bytes in `bytes`.

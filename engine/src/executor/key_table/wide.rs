@@ -13,7 +13,7 @@ use crate::executor::order::interval_span;
 use crate::types::access::interval_of;
 use crate::types::{Interval, PgType};
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct WideMap {
     ids: HashMap<i128, u32, RandomState>,
     /// By id: the interval met first.
