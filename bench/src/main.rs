@@ -337,7 +337,7 @@ fn run(suite: Suite) -> std::io::Result<()> {
         Suite::ServeFreshet { upstream, tables, result_bytes_max, freshness } => {
             let optional = [("cache.result_bytes_max", result_bytes_max), ("freshness.mode", freshness)];
             let optional = optional.into_iter().filter_map(|(key, value)| Some((key, value?)));
-            freshet::server::use_small_pages();
+            server::use_small_pages();
             block_on(serve_freshet([("upstream.url", upstream), ("mirror.tables", tables)].into_iter().chain(optional)))
         }
         Suite::ServeExchanges { exchanges } => kv::ceiling::serve(&exchanges),

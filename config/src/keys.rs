@@ -136,6 +136,7 @@ pub const KEYS: &[Key] = &[
     key!("freshness.snapshots_max", integer(1, 100_000), |s, v| s.freshness.snapshots_max = v.integer() as usize),
     key!("freshness.snapshot_age_max_ms", integer(1, MS_MAX), |s, v| s.freshness.snapshot_age_max_ms = v.integer()),
     key!("freshness.snapshot_bytes_max", integer(0, BYTES_MAX), |s, v| s.freshness.snapshot_bytes_max = v.integer()),
+    key!("cache.bytes_max", integer(0, BYTES_MAX), |s, v| s.cache.bytes_max = v.integer()),
     key!("cache.result_bytes_max", integer(0, BYTES_MAX), |s, v| s.cache.result_bytes_max = v.integer()),
     key!("cache.reply_bytes_max", integer(0, BYTES_MAX), |s, v| s.cache.reply_bytes_max = v.integer()),
     key!("cache.join_bytes_max", integer(0, BYTES_MAX), |s, v| s.cache.join_bytes_max = v.integer()),

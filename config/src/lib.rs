@@ -150,6 +150,8 @@ impl FreshnessMode {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cache {
+    /// Of results, joins and plans together; 0: each has its own bound alone.
+    pub bytes_max: u64,
     pub result_bytes_max: u64,
     pub reply_bytes_max: u64,
     pub join_bytes_max: u64,
@@ -157,6 +159,26 @@ pub struct Cache {
     pub shared_wait_ms: u64,
     pub capture_bytes_max: u64,
     pub refresh_ahead_percent: u64,
+}
+
+impl Cache {
+    /// Results, joins and plans cut in proportion, so that they fit together.
+    pub fn within_budget(&self) -> Self {
+        let wanted =
+            u128::from(self.result_bytes_max) + u128::from(self.join_bytes_max) + u128::from(self.plan_bytes_max);
+        let budget = u128::from(self.bytes_max);
+        if budget == 0 || wanted <= budget {
+            return self.clone();
+        }
+        // No more than it was.
+        let cut = |bytes: u64| u64::try_from(u128::from(bytes) * budget / wanted).unwrap_or(bytes);
+        Self {
+            result_bytes_max: cut(self.result_bytes_max),
+            join_bytes_max: cut(self.join_bytes_max),
+            plan_bytes_max: cut(self.plan_bytes_max),
+            ..self.clone()
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -261,6 +283,7 @@ impl Default for Freshness {
 impl Default for Cache {
     fn default() -> Self {
         Self {
+            bytes_max: 0,
             result_bytes_max: 256 * MIB,
             reply_bytes_max: 8 * MIB,
             join_bytes_max: 256 * MIB,
@@ -609,6 +632,20 @@ mod tests {
             let shown = load(flags).expect_err("the file's lag is wrong").to_string();
             assert!(!shown.contains("freshness.mode"), "{is_mode}: {shown}");
         }
+    }
+
+    #[test]
+    fn one_bound_for_all_caches_cuts_each_in_proportion() {
+        let whole = Cache::default();
+        let of = |bytes_max| Cache { bytes_max, ..whole.clone() }.within_budget();
+        let sum = |cache: &Cache| cache.result_bytes_max + cache.join_bytes_max + cache.plan_bytes_max;
+        assert_eq!((sum(&of(0)), sum(&of(u64::MAX))), (sum(&whole), sum(&whole)));
+        let cut = of(72 << 20);
+        assert_eq!((cut.result_bytes_max, cut.join_bytes_max, cut.plan_bytes_max), (32 << 20, 32 << 20, 8 << 20));
+        let off = Cache { bytes_max: 1_000, join_bytes_max: 0, ..whole.clone() }.within_budget();
+        assert_eq!((off.result_bytes_max, off.join_bytes_max, off.plan_bytes_max), (800, 0, 200));
+        let huge = Cache { bytes_max: u64::MAX, result_bytes_max: u64::MAX, ..whole }.within_budget();
+        assert!(huge.result_bytes_max < u64::MAX);
     }
 
     #[test]

@@ -286,4 +286,9 @@ impl Engine {
         let plan_bytes = self.plans.weighted_size() + self.dependencies.weighted_size();
         (self.plans.entry_count(), plan_bytes, self.joins.bytes())
     }
+
+    /// How often a kept side of a join got appended rows instead of being built again.
+    pub fn join_sides_extended(&self) -> u64 {
+        self.joins.extended()
+    }
 }

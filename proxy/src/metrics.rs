@@ -63,6 +63,11 @@ pub struct Metrics {
     pub over_budget: Counter,
     pub not_a_prefix: Counter,
     pub catalog_changes: Counter,
+    pub replies_survived: Counter,
+    pub replies_updated: Counter,
+    pub replies_refreshed: Counter,
+    pub replies_outdated: Family<CauseLabel, Counter>,
+    pub join_sides_extended: Counter,
     pub barrier_wait_seconds: Histogram,
     pub audits: Counter,
     pub wrong_answers: Counter,
@@ -143,6 +148,17 @@ impl Metrics {
         let over_budget = registered(r, "reads_over_budget", "Reads relayed because freshness took too long");
         let not_a_prefix = registered(r, "reads_between_commits", "Reads relayed while commits were becoming visible");
         let catalog_changes = registered(r, "catalog_changes", "Times the catalog in use was not the one in force");
+        let replies_survived = registered(r, "replies_survived", "Kept replies that outlived a change of their tables");
+        let replies_updated =
+            registered(r, "replies_updated", "Replies computed from an outdated one and the changes since");
+        let replies_refreshed = registered(r, "replies_refreshed", "Replies computed before they were asked for");
+        let replies_outdated =
+            registered(r, "replies_outdated", "Kept replies that changes of their tables made useless, by cause");
+        let join_sides_extended = registered(
+            r,
+            "join_sides_extended",
+            "Kept sides of joins that got appended rows instead of being built again",
+        );
         let barrier_wait_seconds = wait_histogram();
         r.register("barrier_wait_seconds", "How long reads waited for freshness", barrier_wait_seconds.clone());
         let audits = registered(r, "audits", "Local answers compared with upstream's");
@@ -187,6 +203,11 @@ impl Metrics {
             over_budget,
             not_a_prefix,
             catalog_changes,
+            replies_survived,
+            replies_updated,
+            replies_refreshed,
+            replies_outdated,
+            join_sides_extended,
             barrier_wait_seconds,
             audits,
             wrong_answers,

@@ -239,7 +239,8 @@ fn begin_local(
     let shares = settings.mirror.shares();
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let share = |bytes: u64| size(bytes / shares);
-    let result_bytes_max = settings.cache.result_bytes_max / shares;
+    let cache = settings.cache.within_budget();
+    let result_bytes_max = cache.result_bytes_max / shares;
     let mirror = MirrorOptions {
         tables: settings.mirror.tables.clone(),
         publication: settings.mirror.publication.clone(),
@@ -264,8 +265,8 @@ fn begin_local(
     let engine = EngineOptions {
         result_bytes_max: result_bytes_max - Recents::share(result_bytes_max),
         reply_bytes_max: size(settings.cache.reply_bytes_max),
-        join_bytes_max: share(settings.cache.join_bytes_max),
-        plan_bytes_max: settings.cache.plan_bytes_max / shares,
+        join_bytes_max: share(cache.join_bytes_max),
+        plan_bytes_max: cache.plan_bytes_max / shares,
         limits: freshet_engine::executor::Limits {
             memory_bytes_max: size(settings.limits.query_memory_bytes_max),
             rows_max: size(settings.limits.query_rows_max),

@@ -54,10 +54,20 @@ impl Answered {
     }
 }
 
+/// What became of kept replies, and those made of them, of all shapes together.
+#[derive(Debug, Default)]
+pub struct Totals {
+    pub survivals: AtomicU64,
+    pub updates: AtomicU64,
+    pub refreshes: AtomicU64,
+    pub invalidations: [AtomicU64; Outdated::ALL.len()],
+}
+
 /// The counters of one shape.
 #[derive(Debug, Default)]
 pub struct ShapeStatistics {
     text: String,
+    totals: Arc<Totals>,
     calls: [AtomicU64; 4],
     elapsed_us: [AtomicU64; 4],
     /// Of each route, times that are not zero, by power of two.
@@ -133,18 +143,22 @@ impl ShapeStatistics {
 
     pub fn note_survival(&self) {
         self.survivals.fetch_add(1, Relaxed);
+        self.totals.survivals.fetch_add(1, Relaxed);
     }
 
     pub fn note_update(&self) {
         self.updates.fetch_add(1, Relaxed);
+        self.totals.updates.fetch_add(1, Relaxed);
     }
 
     pub fn note_refresh(&self) {
         self.refreshes.fetch_add(1, Relaxed);
+        self.totals.refreshes.fetch_add(1, Relaxed);
     }
 
     pub fn note_invalidation(&self, cause: Outdated) {
         self.invalidations[cause as usize].fetch_add(1, Relaxed);
+        self.totals.invalidations[cause as usize].fetch_add(1, Relaxed);
     }
 
     /// What was counted as relayed has been kept.
@@ -252,6 +266,7 @@ impl ShapeReport {
 #[derive(Debug, Default)]
 pub struct Statistics {
     shapes: Mutex<HashMap<Box<str>, Arc<ShapeStatistics>>>,
+    totals: Arc<Totals>,
 }
 
 impl Statistics {
@@ -265,7 +280,7 @@ impl Statistics {
         let key = if shapes.len() < SHAPES_MAX { shape } else { "(other statements)" };
         let made = shapes.entry(key.into()).or_insert_with(|| {
             let text = cut(key, SHOWN_BYTES_MAX).to_string();
-            Arc::new(ShapeStatistics { text, ..ShapeStatistics::default() })
+            Arc::new(ShapeStatistics { text, totals: Arc::clone(&self.totals), ..ShapeStatistics::default() })
         });
         Arc::clone(made)
     }
@@ -273,6 +288,11 @@ impl Statistics {
     /// Per shape that was asked for what it reads, and how often it was asked for since the last time that this was.
     pub fn reads(&self) -> Vec<(Vec<RelationId>, u64)> {
         self.shapes.lock().values().filter_map(|shape| shape.reads()).collect()
+    }
+
+    /// Since the start, whatever has been forgotten.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
     }
 
     /// Forgets all of them.

@@ -9,6 +9,7 @@ pub mod fuzz;
 pub mod generator;
 pub mod marks;
 pub mod model;
+pub mod operator;
 pub mod programs;
 pub mod raw;
 pub mod scripted;

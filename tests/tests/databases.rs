@@ -6,6 +6,7 @@ use freshet_config::{DatabaseChoice, FreshnessMode, Settings};
 use freshet_tests::client::{query, rows};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
+use freshet_tests::operator::Operator;
 use freshet_tests::raw::{RawClient, frame};
 
 const WAIT: Duration = Duration::from_secs(60);
@@ -524,17 +525,12 @@ fn a_database_that_cannot_be_mirrored_takes_no_place_from_others() {
 
 #[test]
 fn the_operator_sees_each_database_as_long_as_it_is_mirrored() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+    let operator = Operator::new();
     let world = World::start(|settings, _| {
         settings.mirror.database_idle_ms = 1_000;
-        settings.admin.address = format!("127.0.0.1:{port}");
+        settings.admin.address = operator.address();
     });
-    let get = |path: &str| {
-        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("connects");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        std::io::Write::write_all(&mut stream, request.as_bytes()).expect("sent");
-        std::io::read_to_string(stream).expect("answered")
-    };
+    let get = |path: &str| operator.get(path);
     let audits = |metrics: &str| {
         let line = metrics.lines().find_map(|line| line.strip_prefix("freshet_audits_total "));
         line.and_then(|count| count.parse::<u64>().ok()).expect("counted")

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use freshet_config::FreshnessMode;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
+use freshet_tests::operator::Operator;
 use freshet_tests::raw::{RawClient, frame};
 
 const SCHEMA: &str = "
@@ -245,20 +246,13 @@ fn what_is_harmless_costs_no_question() {
     let cluster = Cluster::shared();
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+    let operator = Operator::new();
     let freshet = Freshet::start(&cluster.url(&database), |settings| {
         settings.audit.sample_one_in = 0;
         settings.freshness.wait_budget_ms = 5_000;
-        settings.admin.address = format!("127.0.0.1:{port}");
+        settings.admin.address = operator.address();
     });
-    let probes = || {
-        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("connects");
-        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        std::io::Write::write_all(&mut stream, request.as_bytes()).expect("sent");
-        let metrics = std::io::read_to_string(stream).expect("answered");
-        let line = metrics.lines().find_map(|line| line.strip_prefix("freshet_probes_total "));
-        line.and_then(|count| count.parse::<u64>().ok()).expect("counted")
-    };
+    let probes = || operator.metric("freshet_probes_total");
     let mut through = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
     ask(&mut through, "SET search_path = one, public");
     until_here(&mut through, READ);

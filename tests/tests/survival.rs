@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
+use freshet_tests::operator::Operator;
 use freshet_tests::raw::{RawClient, RawReply};
 use freshet_tests::world::World;
 
@@ -90,10 +91,12 @@ fn a_reply_outlives_exactly_the_writes_that_do_not_concern_it() {
 #[test]
 fn nearly_all_replies_of_a_thousand_tenants_survive_one_tenants_writes() {
     const TENANTS: usize = 1_000;
-    let world = World::start(
+    let operator = Operator::new();
+    let world = World::start_with(
         FreshnessMode::Session,
         "CREATE TABLE events (id int PRIMARY KEY, tenant int NOT NULL, amount int NOT NULL);
          INSERT INTO events SELECT i, i % 1000, i FROM generate_series(1, 5000) i",
+        |settings| settings.admin.address = operator.address(),
     );
     settle(&world);
     let mut client = world.client();
@@ -151,7 +154,46 @@ fn nearly_all_replies_of_a_thousand_tenants_survive_one_tenants_writes() {
         of_shape[3]
     );
     assert!(share >= 95.0 && survived > 500, "{share:.1} % of {survived} + {ended}");
+    let counted = |cause: &str| operator.metric(&format!("freshet_replies_outdated_total{{cause=\"{cause}\"}}"));
+    let causes = ["catalog", "earlier", "rows", "log_ended", "many_changes", "tables"];
+    assert_eq!(causes.into_iter().map(counted).sum::<u64>(), ended as u64);
+    assert_eq!(operator.metric("freshet_replies_survived_total"), survived as u64);
     assert!(hits * 100 >= polls * 93, "{hits} of {polls}");
+}
+
+/// A side of a join is not a reply, and lives on longer.
+#[test]
+fn a_kept_side_of_a_join_grows_with_its_table() {
+    let operator = Operator::new();
+    let world = World::start_with(
+        FreshnessMode::Exact,
+        "CREATE TABLE products (id int PRIMARY KEY, kind text NOT NULL, made date);
+         INSERT INTO products SELECT i, 'kind ' || i % 7, DATE '2026-01-01' + i % 300 FROM generate_series(1, 3000) i;
+         CREATE TABLE sales (id int PRIMARY KEY, product int NOT NULL, amount numeric(10,2) NOT NULL);
+         INSERT INTO sales SELECT i, i % 4000 + 1, i / 7.0 FROM generate_series(1, 20000) i",
+        |settings| settings.admin.address = operator.address(),
+    );
+    let (mut client, mut direct) = (world.client(), world.direct());
+    // No group of one table's changes can be kept up: the products change.
+    let sql = "SELECT p.kind, count(*), sum(s.amount), count(p.made) FROM sales s JOIN products p ON p.id = s.product
+               WHERE p.made > DATE '2026-02-01' GROUP BY p.kind ORDER BY p.kind";
+    until_hit(&mut client, sql);
+    let extended = || operator.metric("freshet_join_sides_extended_total");
+    let before = extended();
+    for number in 0..10 {
+        let (id, kind) = (3_001 + number, number % 9);
+        let write = format!("INSERT INTO products VALUES ({id}, 'kind {kind}', DATE '2026-03-01' + {number})");
+        assert_eq!(ask(&mut direct, &write).error(), None);
+        let rows = ask(&mut client, sql).rows();
+        assert_ne!(client.last().expect("answers").0, "relay");
+        assert_eq!(rows, ask(&mut direct, sql).rows(), "{write}");
+    }
+    assert!(extended() >= before + 5, "{} after {before}", extended());
+    // What has gone is not in a side that has grown.
+    for write in ["DELETE FROM products WHERE id = 3001", "UPDATE products SET kind = 'other' WHERE id = 70"] {
+        assert_eq!(ask(&mut direct, write).error(), None);
+        assert_eq!(ask(&mut client, sql).rows(), ask(&mut direct, sql).rows(), "{write}");
+    }
 }
 
 /// Waits until all tables of the world are mirrored.

@@ -84,10 +84,15 @@ impl ResultCache {
         self.admission.admits_quick(key.as_bytes())
     }
 
-    /// Keeps what was admitted before; false if it is too large.
+    /// Keeps what was admitted before; false if it is too large. What took long to compute counts as asked for more often, so that many
+    /// that are quickly made again do not drive it out.
     pub fn insert_admitted(&self, key: &ResultKey, reply: Arc<CachedReply>) -> bool {
         let fits = self.fits(key, &reply);
         if fits {
+            // Which of two goes is decided by how often they were asked for (moka: TinyLFU).
+            for _ in 0..admission::credit(&reply) {
+                let _ = self.replies.get(key.as_bytes());
+            }
             self.replies.insert(key.as_bytes().into(), reply);
         }
         fits

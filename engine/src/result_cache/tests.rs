@@ -159,3 +159,36 @@ fn a_cache_that_is_cleared_has_no_entries_from_then_on() {
     assert_eq!(cache.size(), (0, 0));
     assert!(cache.get(&key("SELECT 1", 7)).is_none());
 }
+
+/// Replies asked for as often each: the few that take a second to make stay when many that take nothing come.
+#[test]
+fn what_took_long_is_not_driven_out_by_what_did_not() {
+    let cache = ResultCache::new(512 << 10, 64 << 10);
+    let taking = |elapsed_us: u64| {
+        let reply = Arc::into_inner(reply(1_000, &[(1, 5)])).expect("nobody else has it");
+        Arc::new(CachedReply { elapsed_us, ..reply })
+    };
+    let keys = |named: &str, count: usize| (0..count).map(|n| key(&format!("{named} {n}"), 1)).collect::<Vec<_>>();
+    let (dear, cheap) = (keys("dear", 40), keys("cheap", 4_000));
+    let settle = || (0..4).for_each(|_| cache.replies.run_pending_tasks());
+    // The cache counts only once it is half full.
+    let first = keys("first", 200);
+    for key in &first {
+        cache.insert(key, taking(60));
+        settle();
+    }
+    for key in &dear {
+        cache.insert(key, taking(1_000_000));
+        let _ = cache.get(key);
+        settle();
+    }
+    for key in &cheap {
+        cache.insert(key, taking(60));
+        let _ = cache.get(key);
+        settle();
+    }
+    let left = |keys: &[ResultKey]| keys.iter().filter(|key| cache.peek(key).is_some()).count();
+    assert!(left(&dear) >= 38, "{} of 40", left(&dear));
+    assert!(left(&cheap) < 4_000, "there is no room for all");
+    assert!(cache.size().1 <= 512 << 10, "{:?}", cache.size());
+}

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use freshet_engine::result_cache::Outdated;
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
 
 use crate::admin::{DatabaseReport, RouteTotals, Source, StatementReport, Status, TableReport};
 use crate::freshness::FreshnessReport;
-use crate::metrics::{DatabaseLabel, Metrics};
+use crate::metrics::{CauseLabel, DatabaseLabel, Metrics};
 use crate::session::answer::{TextColumn, TextKind, TextTable};
 use crate::session::local::Local;
 use crate::session::local::databases::Databases;
@@ -112,9 +114,16 @@ impl Observed {
             &metrics.over_budget,
             &metrics.not_a_prefix,
             &metrics.catalog_changes,
+            &metrics.replies_survived,
+            &metrics.replies_updated,
+            &metrics.replies_refreshed,
+            &metrics.join_sides_extended,
         ];
-        for (counter, to) in into.into_iter().zip(databases.counts().0) {
-            counter.inc_by(to.saturating_sub(counter.get()));
+        let advance = |counter: &Counter, to: u64| _ = counter.inc_by(to.saturating_sub(counter.get()));
+        let counts = databases.counts();
+        into.into_iter().zip(counts.counts).for_each(|(counter, to)| advance(counter, to));
+        for (cause, to) in Outdated::ALL.into_iter().zip(counts.invalidations) {
+            advance(&metrics.replies_outdated.get_or_create(&CauseLabel { cause: cause.name() }), to);
         }
         self.refresh_databases(all);
         let reports = || all.iter().map(|mirror| &mirror.report);
