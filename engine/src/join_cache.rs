@@ -86,9 +86,13 @@ impl JoinCache {
         let (at, _) = candidates.max_by_key(|(_, entry)| entry.table_rows)?;
         let entry = state.entries.swap_remove(at);
         state.bytes -= entry.bytes;
-        state.extended += 1;
         drop(state);
         Some((entry.side.downcast().ok()?, entry.table_rows))
+    }
+
+    /// What was taken has been brought up to date.
+    pub fn note_extended(&self) {
+        self.state.lock().extended += 1;
     }
 
     pub fn keep<S: Any + Send + Sync>(&self, key: &JoinKey<'_>, side: Arc<S>, bytes: usize) {

@@ -22,6 +22,10 @@ pub enum Bug {
     CountChanges,
     /// Groups that are kept up keep the rows that are gone.
     KeepRows,
+    /// Writes to rows with a key are not entered: replies that depend on the key alone live on.
+    ForgetKey,
+    /// A side of a join that is extended goes without the appended rows.
+    DropAppended,
     // -- of the engine
     /// A numeric quotient has a digit too many.
     WrongScale,
@@ -46,7 +50,7 @@ pub enum Bug {
 }
 
 /// By the names that the checker uses.
-pub const BUGS: [(&str, Bug); 8] = [
+pub const BUGS: [(&str, Bug); 10] = [
     ("skip-barrier", Bug::SkipBarrier),
     ("serve-head", Bug::ServeHead),
     ("drop-delete", Bug::DropDelete),
@@ -55,6 +59,8 @@ pub const BUGS: [(&str, Bug); 8] = [
     ("mark-wrong-key", Bug::MarkWrongKey),
     ("count-changes", Bug::CountChanges),
     ("keep-rows", Bug::KeepRows),
+    ("forget-key", Bug::ForgetKey),
+    ("drop-appended", Bug::DropAppended),
 ];
 
 /// By the names that the corpus uses.

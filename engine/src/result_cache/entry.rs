@@ -141,12 +141,19 @@ impl CachedReply {
             })
     }
 
-    /// The generations that the reply's tables have in a snapshot of its catalog, for [`CachedReply::is_at`]. Empty if
-    /// there is no saying.
-    pub fn generations_at(&self, snapshot: &Snapshot) -> Vec<(RelationId, Generation)> {
-        let generation = |(relation, _)| Some((relation, snapshot.generation(relation)?));
-        let is_of_catalog = snapshot.catalog.version == self.catalog_version;
-        is_of_catalog.then(|| self.basis.iter().map(generation).collect()).flatten().unwrap_or_default()
+    /// The generations that the reply's tables have in a snapshot of its catalog, for [`CachedReply::is_at`], in the place of what
+    /// is in `generations`. None if there is no saying.
+    pub fn generations_at(&self, snapshot: &Snapshot, generations: &mut Vec<(RelationId, Generation)>) {
+        generations.clear();
+        if snapshot.catalog.version != self.catalog_version {
+            return;
+        }
+        for (relation, _) in self.basis.iter() {
+            match snapshot.generation(relation) {
+                Some(generation) => generations.push((relation, generation)),
+                None => return generations.clear(),
+            }
+        }
     }
 
     /// Short for [`CachedReply::is_valid_at`] where the snapshot's generations are at hand, by another reply of
@@ -187,8 +194,10 @@ impl CachedReply {
 
     pub fn resident_bytes(&self) -> usize {
         let parameters = self.parameters.iter().map(|value| size_of::<Value>() + value.bytes()).sum::<usize>();
-        // Replies to one statement with parameters share it, those with literals each have their own.
-        let reads = self.reads.as_ref().filter(|_| self.parameters.is_empty()).map_or(0, |reads| reads.bytes);
+        // Replies of one plan share it, and the plan, which has it too, may be forgotten long before them: the first counts all of it,
+        // the n-th an n-th.
+        let reads =
+            self.reads.as_ref().map_or(0, |reads| reads.bytes / Arc::strong_count(reads).saturating_sub(1).max(1));
         self.row_description.len()
             + self.rows.resident_bytes()
             + self.relations.len() * size_of::<RelationId>()

@@ -12,6 +12,7 @@ use arrow::array::Array;
 use parking_lot::Mutex;
 
 use super::Chunk;
+use crate::planted::{Bug, is_planted};
 use crate::table::Generation;
 use crate::types::access::{TextColumn, value_at};
 use crate::types::{KeyHash, PgType};
@@ -120,6 +121,9 @@ impl Followed {
     }
 
     fn enter(&self, generation: Generation, chunk: &Chunk) {
+        if is_planted(Bug::ForgetKey) {
+            return;
+        }
         let Some(pg_type) = chunk.pg_type(self.column) else { return self.enter_all(generation) };
         let array = &chunk.columns[self.column];
         let is_text = matches!(pg_type, PgType::Text | PgType::Varchar | PgType::Enum(_));

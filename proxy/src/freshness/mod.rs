@@ -318,6 +318,24 @@ impl Freshness {
         }
     }
 
+    /// Likewise for who only compares generations: partitioned tables are not put together.
+    pub fn try_acquire_generations(
+        &self,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+        keys: &Keys,
+        session_requires: BarrierNumber,
+    ) -> Option<AtOnce> {
+        if mode == FreshnessMode::Exact {
+            return None;
+        }
+        let Some((catalog, expanded)) = self.expand(relations) else {
+            return self.look(mode, relations, keys, session_requires);
+        };
+        let found = self.look(mode, &expanded, keys, session_requires)?;
+        (found.served.snapshot.catalog.version == catalog.version).then_some(found)
+    }
+
     /// Whether a moment that was found for other keys of the same tables is new enough for these.
     pub fn covers(&self, served: &Served, relations: &[RelationId], keys: &Keys) -> bool {
         match self.expand(relations) {

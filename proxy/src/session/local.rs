@@ -34,6 +34,7 @@ use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{CachedReply, Keys, ResultKey};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::statement::{fingerprint, lexer};
+use freshet_engine::table::Generation;
 use freshet_engine::types::encode::Format;
 use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Engine, PrepareContext, Prepared, Shared};
@@ -150,6 +151,8 @@ pub struct LocalAnswerer {
     /// The session has seen the state at this barrier, or upstream's of a moment when it was not yet sent.
     required: BarrierNumber,
     moments: Moments,
+    /// Room for what a burst compares kept replies with.
+    generations: Vec<(RelationId, Generation)>,
     /// Reused from look-up to look-up.
     key: ResultKey,
     /// Likewise, for the normal form of a text.

@@ -45,6 +45,7 @@ impl Answerers for LocalAnswerers {
             wished: None,
             required: BarrierNumber::default(),
             moments: Moments::default(),
+            generations: Vec::new(),
             key: ResultKey::default(),
             text: Vec::new(),
             refusals: Refusals::default(),

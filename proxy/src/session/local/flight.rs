@@ -20,8 +20,9 @@ use tokio::time::{Instant, timeout_at};
 
 /// How long a key's replies are not waited for, once one was of no use.
 const UNSHARED_FOR: Duration = Duration::from_secs(1);
-/// Keys that are remembered for it; beyond, those whose time is over are forgotten.
+/// Keys that are remembered for it, and the bytes that they take; beyond, those whose time is over are forgotten.
 const UNSHARED_MAX: usize = 1_024;
+const UNSHARED_BYTES_MAX: usize = 4 << 20;
 
 /// The computations under way.
 #[derive(Debug)]
@@ -160,13 +161,16 @@ async fn pass(gate: Arc<Semaphore>, deadline: Instant) -> Option<Pass> {
 
 fn unshare(keys: &mut HashMap<Box<[u8]>, State>, key: &[u8], apart: Apart) -> Arc<Semaphore> {
     let now = Instant::now();
-    if keys.len() >= UNSHARED_MAX {
+    let is_full = |keys: &HashMap<Box<[u8]>, State>| {
+        keys.len() >= UNSHARED_MAX || keys.keys().map(|key| key.len()).sum::<usize>() + key.len() > UNSHARED_BYTES_MAX
+    };
+    if is_full(keys) {
         keys.retain(|_, state| !matches!(state, State::Unshared { until, .. } if *until <= now));
     }
     let gate = Arc::new(Semaphore::new(apart.at_once));
     let state = State::Unshared { gate: Arc::clone(&gate), until: now + apart.lasts };
     // Too many at a time are let go together.
-    if keys.len() < UNSHARED_MAX || keys.contains_key(key) {
+    if !is_full(keys) || keys.contains_key(key) {
         keys.insert(key.into(), state);
     }
     gate

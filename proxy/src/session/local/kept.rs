@@ -43,7 +43,9 @@ impl LocalAnswerer {
         let freshness = &self.local.freshness;
         let served = match shared {
             Some((served, _)) => served,
-            None => freshness.try_acquire(state.freshness, &kept.relations, &kept.keys, self.required)?.served,
+            None => {
+                freshness.try_acquire_generations(state.freshness, &kept.relations, &kept.keys, self.required)?.served
+            }
         };
         self.required = self.required.max(served.barrier);
         let is_valid =

@@ -29,6 +29,8 @@ pub(super) struct LocalKnown<'a> {
     table: MutexGuard<'a, Table>,
     moments: &'a mut Moments,
     required: &'a mut BarrierNumber,
+    /// Of the tables of what is shown, in the order of its reply's basis. The session's, so that it is allocated once.
+    generations: &'a mut Vec<(RelationId, Generation)>,
     asking: Asking,
     shown: Option<Shown>,
     counted: Option<Counted>,
@@ -44,14 +46,12 @@ struct Shown {
     through: u64,
     /// For readers of the same keys only.
     is_confined: bool,
-    /// Of those tables, in the order of the reply's basis.
-    generations: Vec<(RelationId, Generation)>,
 }
 
 impl Shown {
-    fn is_valid(&self, kept: &CachedReply, local: &Local) -> bool {
+    fn is_valid(&self, kept: &CachedReply, generations: &[(RelationId, Generation)], local: &Local) -> bool {
         is_confirmed(kept, &self.served, local)
-            && (kept.is_at(&self.generations, self.served.snapshot.catalog.version)
+            && (kept.is_at(generations, self.served.snapshot.catalog.version)
                 || kept.is_valid_at(&self.served.snapshot)
                 || self.is_untouched(kept))
     }
@@ -88,6 +88,7 @@ impl LocalAnswerer {
             table: self.local.recent.table(),
             moments: &mut self.moments,
             required: &mut self.required,
+            generations: &mut self.generations,
             asking,
             shown: None,
             counted: None,
@@ -174,16 +175,17 @@ impl Known for LocalKnown<'_> {
                 self.moments.find(Some(unit.arrival), self.asking.freshness, &kept.relations, *self.required, version);
             let found = shared.map(|(served, through)| (served, through, false)).or_else(|| {
                 let mode = self.asking.freshness;
-                let found = freshness.try_acquire(mode, &kept.relations, &kept.keys, *self.required)?;
+                let found = freshness.try_acquire_generations(mode, &kept.relations, &kept.keys, *self.required)?;
                 Some((found.served, unit.arrival.received, found.is_confined))
             });
             let found = found.filter(|(served, ..)| served.snapshot.catalog.version == version);
             let Some((served, through, is_confined)) = found else { return false };
             *self.required = (*self.required).max(served.barrier);
-            let generations = kept.generations_at(&served.snapshot);
-            self.shown = Some(Shown { of: Arc::clone(kept), served, through, is_confined, generations });
+            kept.generations_at(&served.snapshot, self.generations);
+            self.shown = Some(Shown { of: Arc::clone(kept), served, through, is_confined });
         }
-        let Some(shown) = self.shown.as_ref().filter(|shown| shown.is_valid(kept, self.local)) else { return false };
+        let valid = |shown: &&Shown| shown.is_valid(kept, self.generations, self.local);
+        let Some(shown) = self.shown.as_ref().filter(valid) else { return false };
         out.push(&place.frames);
         self.rows = kept.row_count;
         match &mut self.counted {
