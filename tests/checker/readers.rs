@@ -4,6 +4,7 @@ use crate::client::{Client, Form, Read, Trouble};
 use crate::ledger::{FIRST_THROUGH, Floor, REGISTERS, SLOTS, Vector};
 use crate::lists::{self, Known};
 use crate::random::Random;
+use crate::sales::{self, SOLD, SUMS};
 use crate::world::{Kind, LISTS, Mode, World, pause};
 use crate::writers::{ACCOUNTS, TOTAL};
 
@@ -39,6 +40,8 @@ pub(crate) fn shapes() -> Vec<(&'static str, Vec<Option<&'static str>>)> {
         (LIST, vec![Some("0")]),
         (BULK, vec![]),
         (OWN, vec![Some("0")]),
+        (SUMS, vec![]),
+        (SOLD, vec![]),
     ]
 }
 
@@ -89,19 +92,22 @@ pub(crate) fn look_at_standby(world: &World) {
 /// Counts how kept replies live on: through changes that do not matter, brought up to date, computed ahead.
 pub(crate) fn look_at_replies(world: &World) {
     const ASKED: &str = "SELECT survivals, updates, refreshes FROM freshet.statements";
-    const NAMES: [&str; 3] = ["replies that survived", "replies brought up to date", "replies computed ahead"];
+    const SIDES: &str = "SELECT value FROM freshet.status WHERE name = 'join_sides_extended'";
+    const NAMES: [&str; 4] =
+        ["replies that survived", "replies brought up to date", "replies computed ahead", "sides of joins extended"];
     let mut through = world.through(&[]);
-    let mut before = [0; 3];
+    let mut before = [0; 4];
     while world.goes_on() {
         std::thread::sleep(std::time::Duration::from_millis(200));
-        let Ok(reply) = through.run(ASKED) else { continue };
-        let mut now = [0_u64; 3];
+        let (Ok(reply), Ok(sides)) = (through.run(ASKED), through.run(SIDES)) else { continue };
+        let number = |cell: &Option<Vec<u8>>| {
+            String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).parse::<u64>().unwrap_or(0)
+        };
+        let mut now = [0_u64; 4];
         for row in reply.rows() {
-            for (sum, cell) in now.iter_mut().zip(&row) {
-                let text = String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned();
-                *sum += text.parse::<u64>().unwrap_or(0);
-            }
+            now.iter_mut().zip(&row).for_each(|(sum, cell)| *sum += number(cell));
         }
+        now[3] = sides.rows().first().map_or(0, |row| number(&row[0]));
         for (name, (now, before)) in NAMES.iter().zip(now.iter().zip(before)) {
             // A freshet that was started anew counts from 0.
             world.add(name, if *now < before { *now } else { now - before });
@@ -125,7 +131,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn step(&mut self) -> Result<(), Trouble> {
-        match self.random.below(62) {
+        match self.random.below(68) {
             0..12 => self.vector(VECTOR, &Form::Simple).map(|_| ()),
             12..18 => self.vector(VECTOR_FROM, &Form::Extended(&[Some("0")])).map(|_| ()),
             18..21 => self.vector(VECTOR_RELAYED, &Form::Simple).map(|_| ()),
@@ -136,6 +142,8 @@ impl Reader<'_> {
             35..36 => self.bulk(),
             36..52 => self.register(),
             52..56 => self.own(),
+            56..57 => self.sums(),
+            57..62 => self.ask(SOLD, &Form::Simple).map(|read| sales::check_sold(self.world, &read)),
             // What is kept is found soon after.
             _ => {
                 self.vector(VECTOR_KEPT, &Form::Simple)?;
@@ -311,6 +319,16 @@ impl Reader<'_> {
         let expected = vec![vec![TOTAL, ACCOUNTS as i64]];
         if read.numbers().as_ref() != Some(&expected) {
             self.world.violated(Kind::Wrong, format!("money: {:?} ({:?})", read.numbers(), read.route));
+        }
+        Ok(())
+    }
+
+    /// Some times in a row, while the catalog is still the same: the first are compared, then made of all rows, the others of changes.
+    fn sums(&mut self) -> Result<(), Trouble> {
+        for _ in 0..14 {
+            let read = self.ask(SUMS, &Form::Simple)?;
+            sales::check_sums(self.world, &read);
+            pause(&mut self.random, 12);
         }
         Ok(())
     }

@@ -18,9 +18,9 @@ enum Commit {
 }
 
 const COMMITS: [Commit; 4] = [Commit::Plain, Commit::Asynchronous, Commit::TwoPhase, Commit::Slow];
-const ASYNCHRONOUS: &str = "SET synchronous_commit = off";
+pub(crate) const ASYNCHRONOUS: &str = "SET synchronous_commit = off";
 /// A transaction that was lost between PREPARE and COMMIT PREPARED holds its locks until it is settled.
-const LOCK_TIMEOUT: &str = "SET lock_timeout = '3s'";
+pub(crate) const LOCK_TIMEOUT: &str = "SET lock_timeout = '3s'";
 
 /// Raises one register until the end.
 pub(crate) fn write_register(world: &World, register: usize) {

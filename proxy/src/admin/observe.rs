@@ -372,6 +372,7 @@ fn status_relation(databases: &Databases, local: &Local) -> TextTable {
         ("plans", plans.to_string()),
         ("plan_bytes", plan_bytes.to_string()),
         ("join_cache_bytes", join_bytes.to_string()),
+        ("join_sides_extended", local.engine.join_sides_extended().to_string()),
         ("standby", local.freshness.standby().unwrap_or_default()),
         ("writes_told_by_keys", local.freshness.writes_told_by_keys()),
         ("sessions_beside_barrier", local.freshness.seats().taken().to_string()),
