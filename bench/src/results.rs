@@ -83,6 +83,9 @@ pub(crate) struct Skip {
     pub(crate) reason: String,
 }
 
+/// How busy the machine was when the suite began.
+const LOAD: &str = "load before";
+
 /// When the suite of this process is to stop.
 static STOP_AT: OnceLock<Instant> = OnceLock::new();
 
@@ -230,7 +233,12 @@ fn cut_torn_line(file: &mut File) -> io::Result<()> {
     if whole < bytes.len() { file.set_len(whole as u64) } else { Ok(()) }
 }
 
-/// Cases that are complete, from runs of the same suite, commit, build and settings.
+/// What of the machine does not change from one run to the next.
+fn hardware(run: &Run) -> impl Iterator<Item = (&String, &String)> {
+    run.machine.iter().filter(|(name, _)| *name != LOAD)
+}
+
+/// Cases that are complete, from runs of the same suite, commit, build, settings and machine.
 fn done_before(lines: &[Line], run: &Run) -> HashSet<String> {
     let mut is_same = false;
     let mut done = HashSet::new();
@@ -238,7 +246,8 @@ fn done_before(lines: &[Line], run: &Run) -> HashSet<String> {
         match line {
             Line::Run(earlier) if earlier.suite == run.suite => {
                 is_same = (&earlier.commit, &earlier.build, &earlier.settings, &earlier.versions)
-                    == (&run.commit, &run.build, &run.settings, &run.versions);
+                    == (&run.commit, &run.build, &run.settings, &run.versions)
+                    && hardware(earlier).eq(hardware(run));
             }
             Line::Done { suite, case } if is_same && *suite == run.suite => {
                 done.insert(case.clone());
@@ -266,7 +275,7 @@ pub(crate) fn machine() -> BTreeMap<String, String> {
         ("cores".into(), cores.to_string()),
         ("memory".into(), format!("{:.0} GB", memory.unwrap_or_default() / 1e6)),
         ("kernel".into(), read("/proc/sys/kernel/osrelease").trim().to_owned()),
-        ("load before".into(), read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned()),
+        (LOAD.into(), read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned()),
     ])
 }
 

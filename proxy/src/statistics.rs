@@ -193,16 +193,30 @@ impl ShapeStatistics {
         // What was made here, or asked of upstream, once, and then repeated.
         let made = [Answered::Local, Answered::Capture];
         let sum = |of: &[AtomicU64; 4]| made.iter().map(|answered| number(of, *answered)).sum::<u64>();
-        let mean_us = sum(&self.elapsed_us).checked_div(sum(&self.calls)).unwrap_or(0);
+        let made_us = sum(&self.elapsed_us).checked_div(sum(&self.calls)).unwrap_or(0);
+        let asked = [Answered::Capture, Answered::Relay];
+        let upstream = |of: &[AtomicU64; 4]| asked.iter().map(|answered| number(of, *answered)).sum::<u64>();
+        // Where upstream was never asked it would have taken about as long.
+        let upstream_us = match upstream(&self.elapsed_us) {
+            0 => made_us,
+            elapsed => elapsed.checked_div(upstream(&self.calls)).unwrap_or(0),
+        };
+        let invalidations = Outdated::ALL.map(|cause| self.invalidations[cause as usize].load(Relaxed));
+        let reason = self.last_reason.lock().as_ref().map(ToString::to_string).unwrap_or_default();
+        let relayed_us = number(&self.elapsed_us, Answered::Relay);
+        // A first run is not what keeps a shape going upstream.
+        let is_relayed = reason != UpstreamReason::FirstRun.to_string();
+        let lost_us = made_us * invalidations.iter().sum::<u64>() + if is_relayed { relayed_us } else { 0 };
         ShapeReport {
             statement: self.text.clone(),
             hit_us: [time(Answered::Hit, 0.5), time(Answered::Hit, 0.99)],
             local_us: [time(Answered::Local, 0.5), time(Answered::Local, 0.99)],
             capture_us: [time(Answered::Capture, 0.5), time(Answered::Capture, 0.99)],
             relay_us: [time(Answered::Relay, 0.5), time(Answered::Relay, 0.99)],
-            relayed_us: number(&self.elapsed_us, Answered::Relay),
+            relayed_us,
+            lost_us,
             bytes: self.bytes.load(Relaxed),
-            saved_us: mean_us * number(&self.calls, Answered::Hit),
+            saved_us: upstream_us * (number(&self.calls, Answered::Hit) + number(&self.calls, Answered::Local)),
             hits: number(&self.calls, Answered::Hit),
             local: number(&self.calls, Answered::Local),
             captures: number(&self.calls, Answered::Capture),
@@ -211,8 +225,9 @@ impl ShapeStatistics {
             survivals: self.survivals.load(Relaxed),
             updates: self.updates.load(Relaxed),
             refreshes: self.refreshes.load(Relaxed),
-            invalidations: Outdated::ALL.map(|cause| self.invalidations[cause as usize].load(Relaxed)),
-            reason: self.last_reason.lock().as_ref().map(ToString::to_string).unwrap_or_default(),
+            invalidations,
+            invalidated_by: causes(invalidations),
+            reason,
         }
     }
 }
@@ -236,8 +251,10 @@ pub struct ShapeReport {
     pub relayed_us: u64,
     /// Of the last reply that was made here or kept.
     pub bytes: u64,
-    /// What the hits would have taken.
+    /// Upstream's time that was not needed: what it took where it was asked, for each answer that was given here.
     pub saved_us: u64,
+    /// What the shape could profit at most: upstream's time for what was relayed, and that of computing again what changes made useless.
+    pub lost_us: u64,
     /// How often a kept reply outlived changes of its tables.
     pub survivals: u64,
     /// How often the next reply was computed from the changes since, not from all rows.
@@ -246,17 +263,18 @@ pub struct ShapeReport {
     pub refreshes: u64,
     /// How often one did not, in the order of [`Outdated::ALL`].
     pub invalidations: [u64; Outdated::ALL.len()],
+    /// The causes that occurred, each with its count.
+    pub invalidated_by: String,
     /// Why it last went upstream; empty if it never did.
     pub reason: String,
 }
 
-impl ShapeReport {
-    /// The causes of invalidations that occurred, each with its count.
-    pub fn invalidated_by(&self) -> String {
-        let counted = Outdated::ALL.iter().zip(self.invalidations).filter(|(_, count)| *count > 0);
-        counted.map(|(cause, count)| format!("{} {count}", cause.name())).collect::<Vec<_>>().join(", ")
-    }
+fn causes(invalidations: [u64; Outdated::ALL.len()]) -> String {
+    let counted = Outdated::ALL.iter().zip(invalidations).filter(|(_, count)| *count > 0);
+    counted.map(|(cause, count)| format!("{} {count}", cause.name())).collect::<Vec<_>>().join(", ")
+}
 
+impl ShapeReport {
     pub fn calls(&self) -> u64 {
         self.hits + self.local + self.captures + self.relayed
     }
@@ -305,12 +323,10 @@ impl Statistics {
         self.ranked(count, ShapeReport::calls)
     }
 
-    /// The `count` shapes that upstream works for the longest. A first run is not what keeps a shape there.
-    pub fn most_relayed(&self, count: usize) -> Vec<ShapeReport> {
-        let first_run = UpstreamReason::FirstRun.to_string();
-        let lost_us = |report: &ShapeReport| if report.reason == first_run { 0 } else { report.relayed_us };
-        let mut reports = self.ranked(count, lost_us);
-        reports.retain(|report| lost_us(report) > 0);
+    /// The `count` shapes that would profit most if they were found each time.
+    pub fn most_lost(&self, count: usize) -> Vec<ShapeReport> {
+        let mut reports = self.ranked(count, |report| report.lost_us);
+        reports.retain(|report| report.lost_us > 0);
         reports
     }
 
@@ -354,24 +370,30 @@ mod tests {
         shape.note_invalidation(Outdated::Rows);
         let report = statistics.top(1).remove(0);
         assert_eq!((report.local_us, report.hit_us), ([128, 1_024], [0, 0]));
-        assert_eq!(report.saved_us, 100 * 300);
-        assert_eq!((report.survivals, report.invalidated_by().as_str()), (1, "rows 2"));
+        assert_eq!(report.saved_us, 104 * 300);
+        assert_eq!((report.survivals, report.invalidated_by.as_str(), report.lost_us), (1, "rows 2", 2 * 300));
         (0..9).for_each(|_| shape.count(Answered::Hit, 300));
         assert_eq!(statistics.top(1)[0].hit_us, [0, 512]);
         shape.count(Answered::Relay, 0);
         shape.recount_as_capture(5_000);
         let report = statistics.top(1).remove(0);
         assert_eq!((report.relayed, report.captures, report.capture_us), (0, 1, [8_192, 8_192]));
-        assert!(statistics.most_relayed(9).is_empty());
+        assert_eq!(report.saved_us, (109 + 4) * 5_000, "what upstream took, for each hit and each computed here");
         let dear = statistics.shape("SELECT dear");
         dear.count(Answered::Relay, 0);
         dear.note_relay(700);
         let first = statistics.shape("SELECT first");
         first.set_reason(&UpstreamReason::FirstRun);
         first.note_relay(7_000);
-        let reports = statistics.most_relayed(9);
-        assert_eq!((reports.len(), reports[0].statement.as_str()), (1, "SELECT dear"));
-        assert_eq!((reports[0].relay_us, reports[0].relayed_us), ([1_024, 1_024], 700));
+        let reports = statistics.most_lost(9);
+        let ranked: Vec<(&str, u64)> =
+            reports.iter().map(|report| (report.statement.as_str(), report.lost_us)).collect();
+        assert_eq!(
+            ranked,
+            [("SELECT", 2 * 1_240), ("SELECT dear", 700)],
+            "a first run is not what keeps a shape there"
+        );
+        assert_eq!((reports[1].relay_us, reports[1].relayed_us), ([1_024, 1_024], 700));
     }
 
     #[test]

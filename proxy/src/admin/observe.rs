@@ -59,7 +59,7 @@ impl Source for Observed {
             audits: self.metrics.audits.get(),
             wrong_answers: self.metrics.wrong_answers.get(),
             statements: ranked(&mirrors, ShapeReport::calls, Statistics::top),
-            profit: ranked(&mirrors, |shape| shape.relayed_us, Statistics::most_relayed),
+            profit: ranked(&mirrors, |shape| shape.lost_us, Statistics::most_lost),
             tables: mirrors.into_iter().flat_map(|mirror| mirror.tables).collect(),
         }
     }
@@ -330,7 +330,7 @@ fn statements_relation(local: Option<&Local>) -> TextTable {
         let numbers = numbers.chain([shape.relayed_us, shape.bytes]);
         let numbers =
             numbers.chain([shape.survivals, shape.updates, shape.refreshes, shape.invalidations.iter().sum()]);
-        let invalidated_by = shape.invalidated_by();
+        let invalidated_by = shape.invalidated_by.clone();
         let mut cells = vec![Some(shape.statement)];
         cells.extend(numbers.map(|number| Some(number.to_string())));
         cells.extend([Some(invalidated_by), Some(shape.reason)]);

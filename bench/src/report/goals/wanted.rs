@@ -136,6 +136,20 @@ fn hits() -> Vec<Goal> {
             AtLeast(0.9),
         ),
         goal(
+            "kept replies in a pipeline of 100 in exact, of the group barrier's rate",
+            "hits",
+            |case| case.starts_with("pipeline of 100"),
+            rate(exact, "group barrier"),
+            AtLeast(0.9),
+        ),
+        goal(
+            "kept replies of 5,000 rows in exact, of the group barrier's rate",
+            "hits",
+            |case| case.starts_with("5,000 rows"),
+            rate(exact, "group barrier"),
+            AtLeast(0.9),
+        ),
+        goal(
             "kept replies of 5,000 rows, of the canned reply's rate",
             "hits",
             |case| case.starts_with("5,000 rows"),
