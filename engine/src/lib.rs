@@ -30,7 +30,7 @@ pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 256 << 20 } else { 64
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::executor::upkeep::{self, KeptGroups};
@@ -186,7 +186,8 @@ impl Engine {
         eval: &EvalContext<'_>,
         cancelled: &AtomicBool,
     ) -> Result<Vec<RowBatch>, EvalError> {
-        self.with_run(Pace::Full, snapshot, parameters, eval, cancelled, |context| executor::execute(plan, context))
+        let run = |context: &RunContext<'_>| executor::execute(plan, context);
+        self.with_run(Pace::Full, snapshot, parameters, eval, cancelled, run).map(|(batches, _)| batches)
     }
 
     /// What statements of a pace may use.
@@ -197,7 +198,8 @@ impl Engine {
         }
     }
 
-    /// Likewise in place of an outdated reply, from what was kept of it where the course says so.
+    /// Likewise in place of an outdated reply, from what was kept of it where the course says so; beside it what
+    /// [`CachedReply::last`](result_cache::CachedReply::last) is to be.
     #[expect(clippy::too_many_arguments, reason = "each is another thing that a run depends on")]
     pub fn run_course(
         &self,
@@ -208,7 +210,7 @@ impl Engine {
         parameters: &[Value],
         eval: &EvalContext<'_>,
         cancelled: &AtomicBool,
-    ) -> Result<(Vec<RowBatch>, Option<KeptGroups>, Done), EvalError> {
+    ) -> Result<((Vec<RowBatch>, Option<KeptGroups>, Done), u64), EvalError> {
         let keep = |upkeep: &Upkeep, context: &RunContext<'_>| upkeep::execute_keeping(plan, upkeep, context);
         self.with_run(pace, snapshot, parameters, eval, cancelled, |context| match course {
             Course::Anew => Ok((executor::execute(plan, context)?, None, Done::Anew)),
@@ -237,6 +239,7 @@ impl Engine {
         })
     }
 
+    /// Beside the result, where a plan for the first rows of an order ends ([`RunContext::last`]).
     fn with_run<T>(
         &self,
         pace: Pace,
@@ -245,8 +248,8 @@ impl Engine {
         eval: &EvalContext<'_>,
         cancelled: &AtomicBool,
         run: impl FnOnce(&RunContext<'_>) -> Result<T, EvalError>,
-    ) -> Result<T, EvalError> {
-        let orders = snapshot.catalog.orders.view();
+    ) -> Result<(T, u64), EvalError> {
+        let (orders, last) = (snapshot.catalog.orders.view(), AtomicU64::new(u64::MAX));
         let context = RunContext {
             snapshot,
             parameters,
@@ -256,12 +259,13 @@ impl Engine {
             cancelled,
             changed: None,
             builds: None,
+            last: Some(&last),
         };
         let result = run(&context);
         match orders.into_missing() {
             // Whatever came out: it was computed with places that are none.
             Some(missing) => Err(EvalError::Unordered(Arc::new(missing))),
-            None => result,
+            None => result.map(|result| (result, last.into_inner())),
         }
     }
 

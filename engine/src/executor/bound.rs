@@ -14,6 +14,7 @@ use super::Run;
 use super::order::{Direction, absolute, directed, signed};
 use crate::binder::{BoundExpr, SortKey, cannot_raise};
 use crate::catalog::functions::EvalError;
+use crate::planner::Plan;
 use crate::planner::expression::type_of;
 use crate::planner::node::{Equality, PlanNode, Scan, SideKind};
 use crate::table::{Chunk, ChunkVersion};
@@ -97,6 +98,48 @@ impl Bound {
         } else {
             BooleanBuffer::collect_bool(values.len(), |row| values[row].into() <= last)
         }
+    }
+}
+
+/// Of a plan that gives the first rows of an order: which of its scans has the first key, and in which column.
+#[derive(Clone, Debug)]
+pub struct Top {
+    /// In the order of [`Plan::scans`].
+    pub scan: usize,
+    /// Index into the table's schema.
+    column: usize,
+    pg_type: PgType,
+    direction: Direction,
+}
+
+impl Top {
+    pub fn of(plan: &Plan) -> Option<Self> {
+        let PlanNode::Sort { input, keys, .. } = plan.outermost_sort()? else { return None };
+        let first = keys.first()?;
+        let BoundExpr::Column { index, .. } = &first.expr else { return None };
+        let pg_type = type_of(&first.expr);
+        let (scan, column) = if pg_type.is_ordinal() { scan_of(input, *index)? } else { return None };
+        let scan = plan.scans().into_iter().position(|of| std::ptr::eq(of, scan))?;
+        let direction = Direction { descending: first.descending, nulls_first: first.nulls_first };
+        Some(Self { scan, column, pg_type, direction })
+    }
+
+    /// Set bit: the row does not come behind a last one whose key has this code. `of_chunk`: the chunk's column for the table's. None: it
+    /// is not known.
+    pub(super) fn wanted(
+        &self,
+        chunk: &Chunk,
+        of_chunk: impl Fn(usize) -> usize,
+        last: u64,
+    ) -> Result<Option<BooleanBuffer>, EvalError> {
+        let column = of_chunk(self.column);
+        if chunk.pg_type(column) != Some(self.pg_type) {
+            return Ok(None);
+        }
+        let values = &chunk.columns[column];
+        let Some(codes) = absolute(values, self.pg_type)? else { return Ok(None) };
+        let codes = directed(codes, values.as_ref(), self.direction);
+        Ok(Some(BooleanBuffer::collect_bool(chunk.rows, |row| codes[row] <= last)))
     }
 }
 

@@ -6,6 +6,7 @@
 //! an effect.
 
 use super::batch::Batch;
+use super::bound::Top;
 use super::eval::{Environment, constant};
 use super::scan::{Range, as_column_type, ranges};
 use crate::binder::{BoundExpr, cannot_raise};
@@ -29,6 +30,8 @@ pub struct ScanTest<'a> {
     ranges: Vec<Range>,
     /// Schema column, and the values that it must equal one of.
     values: Vec<(usize, Vec<Value>)>,
+    /// Of a scan whose rows are the first of an order, where that ends.
+    top: Option<(&'a Top, u64)>,
     /// No row can pass: a column must equal NULL, or what its type does not hold.
     is_empty: bool,
 }
@@ -40,7 +43,7 @@ impl<'a> ScanTest<'a> {
         // A filter is not reached on rows that one before it drops, but for a filter that is reached there may be an error.
         let reached = scan.filters.iter().position(|filter| !cannot_raise(filter)).unwrap_or(scan.filters.len());
         let ranges = ranges(scan, &environment).into_iter().filter(|range| range.filter <= reached).collect();
-        let mut test = Self { scan, environment, ranges, values: Vec::new(), is_empty: false };
+        let mut test = Self { scan, environment, ranges, values: Vec::new(), top: None, is_empty: false };
         for look_up in scan.look_ups.iter().filter(|look_up| look_up.filter <= reached) {
             match as_column_type(constant(&look_up.value, parameters, context)?, look_up.column_type) {
                 Some(value) => test.values.push((look_up.column, vec![value])),
@@ -49,6 +52,11 @@ impl<'a> ScanTest<'a> {
         }
         test.values.extend(scan.filters.iter().take(reached).filter_map(|filter| listed(scan, filter)));
         Ok(test)
+    }
+
+    /// Only the first rows are wanted: those up to one whose first key has this code, of which there are enough.
+    pub fn up_to(self, top: &'a Top, last: u64) -> Self {
+        Self { top: Some((top, last)), ..self }
     }
 
     /// Whether the scan's rows are the same before and after all of `changes`. `columns`: where the changes are a partition's,
@@ -85,7 +93,8 @@ impl<'a> ScanTest<'a> {
         let scan = self.scan;
         let arrays = scan.columns.iter().map(|column| chunk.columns[of_chunk(*column)].clone()).collect();
         let outputs = if is_planted(Bug::CountChanges) { 0 } else { scan.outputs };
-        let passed = self.environment.filter(Batch::of_shared(arrays, chunk.rows), &scan.filters, None, outputs)?;
+        let wanted = self.top.map(|(top, last)| top.wanted(chunk, of_chunk, last)).transpose()?.flatten();
+        let passed = self.environment.filter(Batch::of_shared(arrays, chunk.rows), &scan.filters, wanted, outputs)?;
         if passed.rows > ROWS_COMPARED_MAX {
             rows.resize_with(ROWS_COMPARED_MAX + 1, Row::default);
             return Ok(());

@@ -9,7 +9,7 @@ mod accumulate;
 mod aggregate;
 mod arrays;
 mod batch;
-mod bound;
+pub mod bound;
 pub mod changes;
 mod estimate;
 pub(crate) mod eval;
@@ -40,7 +40,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow::array::ArrayRef;
 
@@ -113,6 +113,8 @@ pub struct RunContext<'a> {
     pub changed: Option<RelationId>,
     /// Build sides that the threads of one statement share.
     pub builds: Option<&'a Builds>,
+    /// Is given the code of the last row's first key, where the plan ends with a sort that found as many rows as it wants.
+    pub last: Option<&'a AtomicU64>,
 }
 
 const ABILITIES: Abilities = Abilities { constant: eval::constant, check };
@@ -181,7 +183,8 @@ fn execute_given(
     given: Option<(usize, RowBatch)>,
 ) -> Result<Vec<RowBatch>, EvalError> {
     let ties = plan.outermost_sort().filter(|_| plan.with_ties).map(|sort| std::ptr::from_ref(sort).addr());
-    let state = State { given, ties, ..State::new(plan, context.limits) };
+    let top = plan.outermost_sort().filter(|_| context.last.is_some()).map(|sort| std::ptr::from_ref(sort).addr());
+    let state = State { given, ties, top, ..State::new(plan, context.limits) };
     for expr in &plan.constants {
         eval::constant(expr, context.parameters, &context.eval)?;
     }
@@ -254,6 +257,8 @@ struct State {
     groups_max: usize,
     /// Where the sort lies whose last row's equals are wanted, too.
     ties: Option<usize>,
+    /// Where the sort lies whose last row is to be told.
+    top: Option<usize>,
 }
 
 impl State {
@@ -272,6 +277,7 @@ impl State {
             given: None,
             groups_max: usize::MAX,
             ties: None,
+            top: None,
         }
     }
 }
@@ -287,6 +293,7 @@ struct Run<'a> {
     state: &'a State,
     changed: Option<RelationId>,
     builds: Option<&'a Builds>,
+    last: Option<&'a AtomicU64>,
 }
 
 impl<'a> Run<'a> {
@@ -302,6 +309,7 @@ impl<'a> Run<'a> {
             state,
             changed: context.changed,
             builds: context.builds,
+            last: context.last,
         }
     }
 }
@@ -363,6 +371,7 @@ impl Run<'_> {
                 if self.state.ties == Some(std::ptr::from_ref(node).addr()) {
                     bounds = bounds.all_with_ties();
                 }
+                bounds.tells_last = self.state.top == Some(std::ptr::from_ref(node).addr());
                 self.sort(input, keys, &bounds, sink)
             }
             PlanNode::Limit { input, limit, offset } => {

@@ -93,8 +93,17 @@ pub(super) fn groups(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'_>) -> 
         // Nothing below the aggregate asks for a learnt order.
         let eval = EvalContext { settings, transaction_time, orders: None };
         let (changed, builds) = (Some(upkeep.table), Some(&builds));
-        let context =
-            RunContext { snapshot, parameters, eval, limits: &limits, join_cache, cancelled, changed, builds };
+        let context = RunContext {
+            snapshot,
+            parameters,
+            eval,
+            limits: &limits,
+            join_cache,
+            cancelled,
+            changed,
+            builds,
+            last: None,
+        };
         KeptGroups::compute(plan, upkeep, &context, GROUPS_MAX)
     };
     let parts = thread::scope(|scope| {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow::array::{BooleanArray, UInt32Array};
 use arrow::buffer::BooleanBuffer;
@@ -28,6 +29,8 @@ pub(super) struct Bounds {
     pub(super) with_ties: bool,
     /// From the first row of the order on, wherever they begin.
     is_from_first: bool,
+    /// The statement's own: its last row's first key is wanted.
+    pub(super) tells_last: bool,
 }
 
 impl Bounds {
@@ -52,7 +55,7 @@ impl Run<'_> {
     pub(super) fn bounds(&self, limit: Option<&BoundExpr>, offset: Option<&BoundExpr>) -> Result<Bounds, EvalError> {
         let limit = self.row_count(limit, "LIMIT must not be negative")?;
         let offset = self.row_count(offset, "OFFSET must not be negative")?.unwrap_or(0);
-        Ok(Bounds { offset, limit, with_ties: false, is_from_first: false })
+        Ok(Bounds { offset, limit, with_ties: false, is_from_first: false, tells_last: false })
     }
 
     /// None: absent or NULL.
@@ -106,6 +109,9 @@ impl Run<'_> {
         let order = self.order(&all, keys)?;
         let (mut start, mut end) =
             (bounds.offset.min(order.len()), bounds.end().unwrap_or(order.len()).min(order.len()));
+        if bounds.tells_last && bounds.end() == Some(end) {
+            self.tell_last(&all, keys, order[end - 1])?;
+        }
         if bounds.with_ties {
             end = self.end_of_ties(&all, keys, &order, end)?;
         }
@@ -121,6 +127,18 @@ impl Run<'_> {
         }
         let rows = UInt32Array::from(order).slice(start, end - start);
         sink(all.select(&Arc::new(rows))?)
+    }
+
+    /// Of as many rows as are wanted: none of whatever comes behind this one by the first key is needed.
+    fn tell_last(&self, batch: &Batch, keys: &[SortKey], row: u32) -> Result<(), EvalError> {
+        let (Some(last), Some(first)) = (self.last, keys.first()) else { return Ok(()) };
+        let batch = batch.select(&Arc::new(UInt32Array::from(vec![row])))?;
+        let values = self.environment.evaluate_column(&first.expr, &batch)?;
+        if let Some(codes) = absolute(&values, type_of(&first.expr))? {
+            let direction = Direction { descending: first.descending, nulls_first: first.nulls_first };
+            last.store(directed(codes, values.as_ref(), direction)[0], Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Behind the last of the rows, in that order, that are equal by the keys to the one before `end` (nodeLimit.c, ExecLimit: by

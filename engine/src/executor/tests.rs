@@ -251,6 +251,7 @@ fn run_as(
         cancelled: &AtomicBool::new(false),
         changed: None,
         builds: None,
+        last: None,
     };
     let mut lines = Vec::new();
     for batch in execute(&plan, &context)? {
@@ -627,6 +628,7 @@ fn memory_is_limited_and_cancelling_stops() {
         cancelled: &AtomicBool::new(true),
         changed: None,
         builds: None,
+        last: None,
     };
     assert!(matches!(execute(&plan(query).expect("planned"), &context), Err(EvalError::OverBudget(_))));
 }
@@ -659,6 +661,7 @@ fn build_sides_are_reused_for_the_same_version_only() {
             cancelled: &AtomicBool::new(false),
             changed: None,
             builds: None,
+            last: None,
         };
         let batches = execute(&plan(query()).expect("planned"), &context).expect("answered");
         batches.iter().map(|batch| batch.rows).sum::<usize>()

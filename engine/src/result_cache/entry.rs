@@ -34,6 +34,9 @@ pub struct CachedReply {
     pub elapsed_us: u64,
     /// What of its tables it depends on; None: on everything in them.
     pub reads: Option<Arc<Reads>>,
+    /// The code of the last row's first key, where those are as many rows as the statement wants of an order ([`Reads::top`]); else
+    /// [`u64::MAX`].
+    pub last: u64,
     /// The values that its predicates were computed with.
     pub parameters: Box<[Value]>,
     /// The keys that it depends on alone, of some of its tables.

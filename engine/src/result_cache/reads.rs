@@ -1,6 +1,7 @@
 //! [`Reads`]: how a statement depends on its tables, as far as a change of them can be held against it.
 
 use crate::binder::{BoundExpr, cannot_raise};
+use crate::executor::bound::Top;
 use crate::planner::Plan;
 use crate::planner::expression::{any, bytes_of};
 use crate::planner::node::Scan;
@@ -9,6 +10,8 @@ use crate::planner::node::Scan;
 #[derive(Debug)]
 pub struct Reads {
     pub scans: Vec<Scan>,
+    /// Where the statement gives the first rows of an order.
+    pub top: Option<Top>,
     /// What they take, about.
     pub bytes: usize,
 }
@@ -18,7 +21,7 @@ impl Reads {
         let own = plan.parameters.len();
         let scans: Vec<Scan> = plan.scans().into_iter().map(|scan| reduced(scan, own)).collect();
         let bytes = scans.iter().map(scan_bytes).sum();
-        Self { scans, bytes }
+        Self { scans, top: Top::of(plan), bytes }
     }
 }
 

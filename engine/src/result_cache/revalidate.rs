@@ -10,6 +10,7 @@ use super::entry::CachedReply;
 use crate::catalog::RelationId;
 use crate::catalog::functions::EvalContext;
 use crate::change_log::RowChanges;
+use crate::executor::bound::Top;
 use crate::executor::changes::ScanTest;
 use crate::planner::node::Scan;
 use crate::snapshot::Snapshot;
@@ -102,9 +103,10 @@ impl CachedReply {
                 return Err(Outdated::LogEnded);
             }
             changes_max = changes_max.checked_sub(changes.len() as u64).ok_or(Outdated::TooManyChanges)?;
-            for scan in &reads.scans {
+            for (number, scan) in reads.scans.iter().enumerate() {
+                let top = reads.top.as_ref().filter(|top| top.scan == number);
                 let is_unmoved = match columns_read(scan, table, snapshot) {
-                    Some(columns) => self.is_unmoved(scan, &changes, columns, snapshot, settings),
+                    Some(columns) => self.is_unmoved(scan, top, &changes, columns, snapshot, settings),
                     None => true,
                 };
                 if !is_unmoved {
@@ -119,6 +121,7 @@ impl CachedReply {
     fn is_unmoved(
         &self,
         scan: &Scan,
+        top: Option<&Top>,
         changes: &[&RowChanges],
         columns: Option<&[usize]>,
         snapshot: &Snapshot,
@@ -127,6 +130,10 @@ impl CachedReply {
         let orders = snapshot.catalog.orders.view();
         let context = EvalContext { settings, transaction_time: None, orders: Some(&orders) };
         let test = ScanTest::new(scan, &self.parameters, &context);
+        let test = test.map(|test| match top {
+            Some(top) if self.last != u64::MAX => test.up_to(top, self.last),
+            _ => test,
+        });
         let is_unmoved = test.and_then(|test| test.is_unmoved(changes, columns)).unwrap_or(false);
         // Nobody knows the order of a text: it was computed with none.
         is_unmoved && orders.into_missing().is_none()

@@ -25,6 +25,7 @@ fn reply(bytes: usize, dependencies: &[(u32, u64)]) -> Arc<CachedReply> {
         relations: dependencies.iter().map(|(id, _)| RelationId(*id)).collect(),
         basis: Basis::of(dependencies.iter().map(|(id, _)| RelationId(*id)), &snapshot(1, dependencies)),
         reads: None,
+        last: u64::MAX,
         parameters: Box::default(),
         keys: Keys::default(),
         barrier: 0,
@@ -202,7 +203,7 @@ fn what_a_reply_depends_on_is_weighed() {
         let reply = Arc::into_inner(reply(100, &[(1, 5)])).expect("nobody else has it");
         CachedReply { reads: Some(Arc::clone(reads)), parameters, ..reply }
     };
-    let of_plan = || Arc::new(Reads { scans: Vec::new(), bytes: 90_000 });
+    let of_plan = || Arc::new(Reads { scans: Vec::new(), top: None, bytes: 90_000 });
     let plain = reply(100, &[(1, 5)]).resident_bytes();
     for parameters in [vec![], vec![Value::Int4(7)]] {
         let own = of_plan();

@@ -34,6 +34,8 @@ pub(super) struct Rows {
     /// To be kept beside the reply, and how they came about.
     pub(super) groups: Option<KeptGroups>,
     pub(super) done: Done,
+    /// See [`freshet_engine::result_cache::CachedReply::last`].
+    pub(super) last: u64,
     /// What the engine took, in microseconds.
     pub(super) run_us: u64,
 }
@@ -56,7 +58,7 @@ impl Run<'_> {
     pub(super) fn rows(&self, engine: &Engine, course: &Course, is_abandoned: &AtomicBool) -> Result<Rows, EvalError> {
         let Self { plan, snapshot, parameters, eval, pace, .. } = self;
         let started = Instant::now();
-        let (batches, groups, done) =
+        let ((batches, groups, done), last) =
             engine.run_course(*pace, course, plan, snapshot, parameters, eval, is_abandoned)?;
         let run_us = started.elapsed().as_micros() as u64;
         let count: usize = batches.iter().map(|batch| batch.rows).sum();
@@ -65,7 +67,7 @@ impl Run<'_> {
         let mut out = encoding.encode(&batches, count)?;
         drop(batches);
         write_command_complete(&mut out.bytes, &format!("SELECT {count}"));
-        Ok(Rows { frames: out.finish()?, count: count as u64, groups, done, run_us })
+        Ok(Rows { frames: out.finish()?, count: count as u64, groups, done, last, run_us })
     }
 }
 
@@ -88,7 +90,7 @@ pub(super) fn rows_of_point(
     }
     let count = u64::from(point.row.is_some());
     write_command_complete(&mut out.bytes, if count == 1 { "SELECT 1" } else { "SELECT 0" });
-    Ok(Rows { frames: out.finish()?, count, groups: None, done: Done::Anew, run_us: 0 })
+    Ok(Rows { frames: out.finish()?, count, groups: None, done: Done::Anew, last: u64::MAX, run_us: 0 })
 }
 
 /// Fewer rows are encoded before a thread has begun.

@@ -121,6 +121,7 @@ fn run(plan: &Plan, parameters: &[Value], snapshot: &Snapshot, join_cache: &Join
         cancelled: &AtomicBool::new(false),
         changed: None,
         builds: None,
+        last: None,
     };
     let mut lines = Vec::new();
     for batch in execute(plan, &context).map_err(|error| error.to_string())? {
@@ -156,6 +157,7 @@ fn within<T>(sql: &str, snapshot: &Snapshot, look: impl FnOnce(&Plan, &Run<'_>, 
         cancelled: &never,
         changed: None,
         builds: None,
+        last: None,
     };
     let plan = planned(sql, snapshot).expect("known");
     let state = State::new(&plan, &limits);

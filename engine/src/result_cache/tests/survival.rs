@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::super::*;
 use crate::catalog::functions::{EvalContext, EvalError};
@@ -195,7 +195,11 @@ impl World {
     }
 
     pub(super) fn keep(&self, prepared: &Prepared, parameters: &[Value]) -> CachedReply {
+        let last = AtomicU64::new(u64::MAX);
+        // What raises an error is kept by nobody, and is not asked here for more.
+        let _ = self.run_telling(parameters, 1, Some(&last), |context| execute(&prepared.plan, context));
         CachedReply {
+            last: last.into_inner(),
             row_description: bytes::Bytes::new(),
             rows: Pieces::default(),
             row_count: 0,
@@ -243,6 +247,16 @@ impl World {
         threads_max: usize,
         run: impl FnOnce(&RunContext<'_>) -> Result<T, EvalError>,
     ) -> Result<T, String> {
+        self.run_telling(parameters, threads_max, None, run)
+    }
+
+    fn run_telling<T>(
+        &self,
+        parameters: &[Value],
+        threads_max: usize,
+        last: Option<&AtomicU64>,
+        run: impl FnOnce(&RunContext<'_>) -> Result<T, EvalError>,
+    ) -> Result<T, String> {
         let context = RunContext {
             snapshot: &self.snapshot(),
             parameters,
@@ -252,6 +266,7 @@ impl World {
             cancelled: &AtomicBool::new(false),
             changed: None,
             builds: None,
+            last,
         };
         run(&context).map_err(|error| error.to_string())
     }
@@ -361,6 +376,43 @@ fn a_tenants_replies_outlive_other_tenants_writes() {
     let joined = "SELECT t.id, u.name FROM t JOIN u ON u.tenant = t.tenant WHERE t.tenant = 1";
     assert_eq!(verdict(joined, |world| world.insert(U, row(9, Some(2), 0, "x", 0))), Ok(()), "an implied constant");
     assert_eq!(verdict(joined, |world| world.insert(U, row(9, Some(1), 0, "x", 0))), Err(Outdated::Rows));
+}
+
+#[test]
+fn the_first_rows_outlive_what_comes_behind_them() {
+    // 60, 50 and 40 are the first.
+    for sql in [
+        "SELECT id FROM t ORDER BY n DESC LIMIT 3",
+        "SELECT name FROM t ORDER BY n DESC, id LIMIT 2 OFFSET 1",
+        "SELECT id FROM t WHERE n > 5 ORDER BY n DESC NULLS LAST FETCH FIRST 3 ROWS WITH TIES",
+        "SELECT t.id FROM t JOIN u ON u.id = t.id ORDER BY t.n DESC LIMIT 3",
+        "SELECT n FROM (SELECT id, n FROM t) s ORDER BY n DESC LIMIT 3",
+    ] {
+        assert_eq!(verdict(sql, |world| world.insert(T, row(7, Some(1), 0, "x", 39))), Ok(()), "{sql}");
+        assert_eq!(verdict(sql, |world| world.delete(T, 1)), Ok(()), "{sql}");
+        assert_eq!(verdict(sql, |world| world.update(T, row(2, Some(1), 102, "name 2", 30))), Ok(()), "{sql}");
+        let verdict = |change: fn(&mut World)| verdict(sql, change);
+        assert_eq!(verdict(|world| world.insert(T, row(7, Some(1), 0, "x", 40))), Err(Outdated::Rows), "{sql}: a tie");
+        assert_eq!(verdict(|world| world.insert(T, row(7, Some(1), 0, "x", 70))), Err(Outdated::Rows), "{sql}");
+        assert_eq!(verdict(|world| world.delete(T, 5)), Err(Outdated::Rows), "{sql}");
+        let rises = |world: &mut World| world.update(T, row(1, Some(1), 101, "name 1", 45));
+        assert_eq!(verdict(rises), Err(Outdated::Rows), "{sql}");
+        let falls = |world: &mut World| world.update(T, row(5, Some(3), 105, "name 5", 20));
+        assert_eq!(verdict(falls), Err(Outdated::Rows), "{sql}");
+    }
+    // There are not as many as are wanted, or what is ordered are groups.
+    for sql in [
+        "SELECT id FROM t ORDER BY n DESC LIMIT 7",
+        "SELECT id FROM t ORDER BY n DESC",
+        "SELECT tenant, max(n) FROM t GROUP BY tenant ORDER BY max(n) DESC LIMIT 1",
+        "SELECT id FROM t ORDER BY n + 1 DESC LIMIT 3",
+        "SELECT DISTINCT n FROM t ORDER BY n DESC LIMIT 3",
+        "SELECT id, count(*) OVER () FROM t ORDER BY n DESC LIMIT 3",
+    ] {
+        assert_eq!(verdict(sql, |world| world.insert(T, row(7, Some(1), 0, "x", 5))), Err(Outdated::Rows), "{sql}");
+    }
+    let joined = "SELECT t.id, u.name FROM t JOIN u ON u.id = t.id ORDER BY t.n DESC LIMIT 3";
+    assert_eq!(verdict(joined, |world| world.delete(U, 6)), Err(Outdated::Rows), "what they are joined with counts");
 }
 
 #[test]
@@ -508,7 +560,7 @@ impl Dice {
     }
 }
 
-const STATEMENTS: [&str; 25] = [
+const STATEMENTS: [&str; 32] = [
     "SELECT n FROM t WHERE id = $1",
     "SELECT * FROM t WHERE tenant = $1",
     "SELECT id, n + 1 FROM t WHERE tenant = $1 AND n BETWEEN 3 AND 9",
@@ -534,6 +586,13 @@ const STATEMENTS: [&str; 25] = [
     "SELECT id, n FROM t WHERE id = $1 UNION ALL SELECT n, id FROM t WHERE tenant = 2",
     "SELECT id, n FROM t WHERE id IN ($1, 7) AND tenant < 5",
     "SELECT w.id, t.n FROM whole w JOIN t ON t.id = w.n WHERE w.tenant = $1",
+    "SELECT id, name FROM t ORDER BY n DESC, id LIMIT 3",
+    "SELECT id, name FROM t WHERE tenant < $1 ORDER BY n, id LIMIT 2 OFFSET 1",
+    "SELECT id FROM t ORDER BY tenant NULLS FIRST, day, id LIMIT 5",
+    "SELECT id FROM t ORDER BY tenant DESC NULLS LAST FETCH FIRST 3 ROWS WITH TIES",
+    "SELECT t.id, u.name FROM t JOIN u ON u.id = t.id ORDER BY t.day, t.id LIMIT 4",
+    "SELECT t.id, u.name FROM t LEFT JOIN u ON u.id = t.id AND u.n > 3 ORDER BY t.n DESC, t.id LIMIT 4",
+    "SELECT id, n FROM whole WHERE tenant <> $1 ORDER BY day DESC, id, n LIMIT 6",
 ];
 
 #[test]

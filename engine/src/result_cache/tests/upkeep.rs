@@ -78,7 +78,7 @@ impl Reader {
         let eval = EvalContext { settings: &settings, transaction_time: None, orders: None };
         let never = AtomicBool::new(false);
         let run = engine.run_course(crate::Pace::Full, &course, &prepared.plan, &snapshot, parameters, &eval, &never);
-        let (batches, groups, done) = run.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let ((batches, groups, done), _) = run.unwrap_or_else(|error| panic!("{sql}: {error}"));
         let answer = world.answer(prepared, parameters).expect("an answer");
         assert_eq!(rows_of(prepared, &batches), answer, "{sql} with {parameters:?}, {done:?}");
         if let Some(together) = world.answer_by_several(prepared, parameters).expect("an answer") {

@@ -321,6 +321,7 @@ impl Observer for Capture {
             elapsed_us,
             // Its rows are of some moment after the basis: of a change and its reverse it may show the one without the other.
             reads: None,
+            last: u64::MAX,
             parameters: Box::default(),
             keys: Keys::default(),
             // The reply has ended: a barrier that is not sent yet comes after it.

@@ -52,6 +52,7 @@ impl Execution<'_> {
             relations: plan.relations(),
             basis: Basis::of(plan.tables.iter().map(|table| table.table), &self.served.snapshot),
             // Another moment is another time.
+            last: u64::MAX,
             reads: (!plan.uses_time).then(|| Arc::clone(&self.prepared.reads)),
             parameters: self.parameters.iter().cloned().collect(),
             keys: Keys::default(),
@@ -110,10 +111,10 @@ impl Local {
             Done::Anew | Done::Unable | Done::Kept => {}
         }
         let rest = earlier.map_or(0, |earlier| earlier.keep.rest);
-        let Rows { frames, count, groups, done, run_us } = rows;
+        let Rows { frames, count, groups, done, last, run_us } = rows;
         let keep = Keep::after(&course, done, groups, &prepared.held_plan(), run_us, rest);
         let elapsed_us = started.elapsed().as_micros() as u64;
-        Ok(CachedReply { elapsed_us, keep, ..execution.reply(frames, count, statistics, &self.audit) })
+        Ok(CachedReply { elapsed_us, keep, last, ..execution.reply(frames, count, statistics, &self.audit) })
     }
 
     /// Keeps the reply for the next one who asks; without its groups if they make it too large. Whether it has found a place.

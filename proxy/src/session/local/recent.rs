@@ -267,6 +267,7 @@ mod tests {
             folds_settings: false,
             elapsed_us: 0,
             reads: None,
+            last: u64::MAX,
             parameters: Box::default(),
             keys: Keys::default(),
             barrier: 0,
