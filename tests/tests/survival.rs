@@ -161,6 +161,33 @@ fn nearly_all_replies_of_a_thousand_tenants_survive_one_tenants_writes() {
     assert!(hits * 100 >= polls * 93, "{hits} of {polls}");
 }
 
+/// A panel of the ten largest, while others come that are not among them.
+#[test]
+fn the_first_of_an_order_stay_a_hit_while_others_come() {
+    for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
+        let world = World::start(mode, ORDERS);
+        let (mut client, mut writer, mut direct) = (world.client(), world.client(), world.direct());
+        let sql = "SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 3";
+        until_hit(&mut client, sql);
+        let most = ask(&mut direct, "SELECT max(amount), max(id) FROM orders").rows();
+        let number = |at: usize| String::from_utf8_lossy(most[0][at].as_deref().expect("no NULL")).parse::<i64>();
+        let (most, id) = (number(0).expect("a number"), number(1).expect("a number"));
+        for (step, amount) in [0, 1, most + 1, 0, most + 1, most + 2, 0].into_iter().enumerate() {
+            let id = id + 1 + step as i64;
+            let write = format!("INSERT INTO orders VALUES ({id}, 1, DATE '2026-01-01', {amount})");
+            assert_eq!(ask(&mut writer, &write).error(), None);
+            let rows = ask(&mut client, sql).rows();
+            let route = client.last().expect("answers").0;
+            assert_eq!(rows, ask(&mut direct, sql).rows(), "{mode:?}: {write}");
+            if amount <= 1 {
+                assert_eq!(route, "hit", "{mode:?}: {write}");
+            }
+        }
+        assert_eq!(ask(&mut writer, &format!("DELETE FROM orders WHERE id <= {}", id - 2)).error(), None);
+        assert_eq!(ask(&mut client, sql).rows(), ask(&mut direct, sql).rows());
+    }
+}
+
 /// A side of a join is not a reply, and lives on longer.
 #[test]
 fn a_kept_side_of_a_join_grows_with_its_table() {

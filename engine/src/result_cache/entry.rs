@@ -1,8 +1,8 @@
 //! [`CachedReply`]: wire bytes without the transaction status, and what they depend on.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -34,6 +34,8 @@ pub struct CachedReply {
     pub elapsed_us: u64,
     /// What of its tables it depends on; None: on everything in them.
     pub reads: Option<Arc<Reads>>,
+    /// What of them counts as the reply's.
+    pub share: Share,
     /// The code of the last row's first key, where those are as many rows as the statement wants of an order ([`Reads::top`]); else
     /// [`u64::MAX`].
     pub last: u64,
@@ -89,6 +91,18 @@ impl Basis {
     /// The table gives the same rows at this generation, too.
     pub(super) fn advance(&self, at: usize, generation: Generation) {
         self.tables[at].1.fetch_max(generation.0.0, Ordering::Relaxed);
+    }
+}
+
+/// A reply's part of the bytes of what it has in common with others; it stays what it was when somebody asked first.
+#[derive(Debug, Default)]
+pub struct Share(OnceLock<usize>);
+
+impl Share {
+    /// Replies of one plan have one [`Reads`], and the plan, which has it too, may be forgotten long before them: the first counts all
+    /// of it, the n-th an n-th.
+    fn of(&self, reads: &Arc<Reads>) -> usize {
+        *self.0.get_or_init(|| reads.bytes / Arc::strong_count(reads).saturating_sub(1).max(1))
     }
 }
 
@@ -197,10 +211,7 @@ impl CachedReply {
 
     pub fn resident_bytes(&self) -> usize {
         let parameters = self.parameters.iter().map(|value| size_of::<Value>() + value.bytes()).sum::<usize>();
-        // Replies of one plan share it, and the plan, which has it too, may be forgotten long before them: the first counts all of it,
-        // the n-th an n-th.
-        let reads =
-            self.reads.as_ref().map_or(0, |reads| reads.bytes / Arc::strong_count(reads).saturating_sub(1).max(1));
+        let reads = self.reads.as_ref().map_or(0, |reads| self.share.of(reads));
         self.row_description.len()
             + self.rows.resident_bytes()
             + self.relations.len() * size_of::<RelationId>()

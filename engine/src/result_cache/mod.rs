@@ -15,7 +15,7 @@ mod revalidate;
 mod tests;
 mod upkeep;
 
-pub use entry::{Basis, CachedReply, Found, Repeated, Withdrawn};
+pub use entry::{Basis, CachedReply, Found, Repeated, Share, Withdrawn};
 pub use key::{KeyParts, ResultKey};
 pub use keys::{Keys, KeysOf};
 pub use pieces::Pieces;

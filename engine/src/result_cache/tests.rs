@@ -31,6 +31,7 @@ fn reply(bytes: usize, dependencies: &[(u32, u64)]) -> Arc<CachedReply> {
         barrier: 0,
         configuration: 0,
         keep: Keep::default(),
+        share: Share::default(),
         found: Found::default(),
         repeated: Repeated::default(),
         withdrawn: Withdrawn::default(),
@@ -217,4 +218,8 @@ fn what_a_reply_depends_on_is_weighed() {
     let mut replies = Vec::new();
     let all: usize = (0..100).map(|_| weighed(&mut replies)).sum();
     assert!((90_000..900_000).contains(&all), "{all}");
+    // Whoever took it into account has to take the same out.
+    replies.drain(50..);
+    let again: usize = replies.iter().map(|reply| reply.resident_bytes() - plain).sum();
+    assert!(again < all && again > 90_000 && replies[0].resident_bytes() >= plain + 90_000, "{again} of {all}");
 }

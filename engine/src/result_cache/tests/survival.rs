@@ -214,6 +214,7 @@ impl World {
             barrier: 0,
             configuration: 0,
             keep: Keep::default(),
+            share: Share::default(),
             found: Found::default(),
             repeated: Repeated::default(),
             withdrawn: Withdrawn::default(),

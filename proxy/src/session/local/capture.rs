@@ -17,7 +17,7 @@ use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, Found, Keep, Keys, Repeated, ResultKey, Withdrawn};
+use freshet_engine::result_cache::{Basis, CachedReply, Found, Keep, Keys, Repeated, ResultKey, Share, Withdrawn};
 use freshet_engine::statement::dependencies::{Dependencies as TextDependencies, may_mean_the_time};
 use freshet_engine::statement::fingerprint;
 use parking_lot::Mutex;
@@ -328,6 +328,7 @@ impl Observer for Capture {
             barrier: self.local.freshness.required_now().0,
             configuration: self.configuration,
             keep: Keep::default(),
+            share: Share::default(),
             found: Found::default(),
             repeated: Repeated::default(),
             // Upstream's own.

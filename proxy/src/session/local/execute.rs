@@ -10,7 +10,9 @@ use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
 use freshet_engine::executor::point::PointRow;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::result_cache::{Basis, CachedReply, Course, Done, Found, Keep, Keys, Pieces, Repeated, ResultKey};
+use freshet_engine::result_cache::{
+    Basis, CachedReply, Course, Done, Found, Keep, Keys, Pieces, Repeated, ResultKey, Share,
+};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::types::encode::Format;
 use freshet_engine::types::{FormatSettings, Value};
@@ -62,6 +64,7 @@ impl Execution<'_> {
             folds_settings: plan.folds_settings,
             elapsed_us: 0,
             keep: Keep::default(),
+            share: Share::default(),
             found: Found::default(),
             repeated: Repeated::default(),
             withdrawn: audit.withdrawn(&self.prepared.identity),

@@ -251,7 +251,7 @@ fn first_of(hash: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use freshet_engine::result_cache::{Basis, Found, Keep, Keys, Repeated, Withdrawn};
+    use freshet_engine::result_cache::{Basis, Found, Keep, Keys, Repeated, Share, Withdrawn};
 
     use super::*;
     use crate::session::effect::{Effect, Written};
@@ -273,6 +273,7 @@ mod tests {
             barrier: 0,
             configuration: 0,
             keep: Keep::default(),
+            share: Share::default(),
             found: Found::default(),
             repeated: Repeated::default(),
             withdrawn: Withdrawn::default(),
