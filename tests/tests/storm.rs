@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
 use freshet_engine::result_cache::{
-    Basis, CachedReply, Found, Keep, KeyParts, Keys, Repeated, ResultCache, ResultKey, Withdrawn,
+    Basis, CachedReply, Found, Keep, KeyParts, Keys, Repeated, ResultCache, ResultKey, Share, Withdrawn,
 };
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
@@ -43,6 +43,8 @@ fn reply(bytes: usize) -> Arc<CachedReply> {
         // Replies to quick reads would not be kept at all.
         elapsed_us: 1_000,
         reads: None,
+        share: Share::default(),
+        last: u64::MAX,
         parameters: Box::default(),
         keys: Keys::default(),
         barrier: 0,
