@@ -79,7 +79,7 @@ impl JoinCache {
     }
 
     /// What was built from a version whose rows are the first of this one's, and how many they are. It is the caller's from now on, to
-    /// be extended by the others: nobody begins with an older version any more.
+    /// be extended by the others: few begin with an older version then, and they build their own.
     pub fn take_shorter<S: Any + Send + Sync>(&self, key: &JoinKey<'_>) -> Option<(Arc<S>, usize)> {
         let mut state = self.state.lock();
         let candidates = state.entries.iter().enumerate().filter(|(_, entry)| entry.is_shorter(key));

@@ -14,9 +14,9 @@ use super::Run;
 use super::order::{Direction, absolute, directed, signed};
 use crate::binder::{BoundExpr, SortKey, cannot_raise};
 use crate::catalog::functions::EvalError;
-use crate::planner::Plan;
 use crate::planner::expression::type_of;
 use crate::planner::node::{Equality, PlanNode, Scan, SideKind};
+use crate::planner::{Plan, may_raise};
 use crate::table::{Chunk, ChunkVersion};
 use crate::types::PgType;
 
@@ -120,6 +120,10 @@ impl Top {
         let pg_type = type_of(&first.expr);
         let (scan, column) = if pg_type.is_ordinal() { scan_of(input, *index)? } else { return None };
         let scan = plan.scans().into_iter().position(|of| std::ptr::eq(of, scan))?;
+        // A row behind the last may raise one all the same, or meet one elsewhere that does (PostgreSQL sorts what it has computed).
+        if may_raise(&plan.root) {
+            return None;
+        }
         let direction = Direction { descending: first.descending, nulls_first: first.nulls_first };
         Some(Self { scan, column, pg_type, direction })
     }

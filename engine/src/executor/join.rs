@@ -153,7 +153,10 @@ impl Run<'_> {
             return Ok(side);
         }
         let side = match self.join_cache.take_shorter::<BuildSide>(&key) {
-            Some((side, rows)) if side.rows > 0 => self.extended(side, rows, scan, keys, base, width)?,
+            // Its table of keys is made for about as many.
+            Some((side, rows)) if side.rows > 0 && key.version.rows <= 2 * rows => {
+                self.extended(side, rows, scan, keys, base, width)?
+            }
             _ => self.build(input, keys, base, width)?,
         };
         let side = Arc::new(side);
@@ -179,6 +182,7 @@ impl Run<'_> {
         let run = Run { snapshot: &snapshot, environment: self.environment, ..*self };
         let mut added = Vec::new();
         let _ = run.scan(scan, Batching::Whole, &mut |batch| {
+            self.charge(batch.held_bytes())?;
             added.push(batch.into_row_batch()?);
             Ok(Flow::Continue(()))
         })?;

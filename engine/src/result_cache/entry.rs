@@ -94,15 +94,17 @@ impl Basis {
     }
 }
 
+const SHARES_MAX: usize = 32;
+
 /// A reply's part of the bytes of what it has in common with others; it stays what it was when somebody asked first.
 #[derive(Debug, Default)]
 pub struct Share(OnceLock<usize>);
 
 impl Share {
     /// Replies of one plan have one [`Reads`], and the plan, which has it too, may be forgotten long before them: the first counts all
-    /// of it, the n-th an n-th.
+    /// of it, the n-th an n-th, but not less than a [`SHARES_MAX`]th: those before it may go.
     fn of(&self, reads: &Arc<Reads>) -> usize {
-        *self.0.get_or_init(|| reads.bytes / Arc::strong_count(reads).saturating_sub(1).max(1))
+        *self.0.get_or_init(|| reads.bytes / Arc::strong_count(reads).saturating_sub(1).clamp(1, SHARES_MAX))
     }
 }
 
@@ -159,7 +161,7 @@ impl CachedReply {
     }
 
     /// The generations that the reply's tables have in a snapshot of its catalog, for [`CachedReply::is_at`], in the place of what
-    /// is in `generations`. None if there is no saying.
+    /// is in `generations`. They are none if there is no saying.
     pub fn generations_at(&self, snapshot: &Snapshot, generations: &mut Vec<(RelationId, Generation)>) {
         generations.clear();
         if snapshot.catalog.version != self.catalog_version {

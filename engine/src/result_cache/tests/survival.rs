@@ -412,6 +412,16 @@ fn the_first_rows_outlive_what_comes_behind_them() {
     ] {
         assert_eq!(verdict(sql, |world| world.insert(T, row(7, Some(1), 0, "x", 5))), Err(Outdated::Rows), "{sql}");
     }
+    // An error of a row behind the last is PostgreSQL's answer.
+    for sql in [
+        "SELECT t.id, s.y FROM t JOIN (SELECT id, 10 / n AS y FROM u) s ON s.id = t.id ORDER BY t.n DESC LIMIT 3",
+        "SELECT id FROM t WHERE id IN (SELECT id FROM u WHERE 10 / n > -1) ORDER BY n DESC LIMIT 3",
+        "SELECT id, 10 / n FROM t ORDER BY n DESC LIMIT 3",
+        "SELECT id FROM t ORDER BY n DESC, 10 / n LIMIT 3",
+    ] {
+        let behind = |world: &mut World| world.insert(T, row(7, Some(1), 0, "x", 5));
+        assert_eq!(verdict(sql, behind), Err(Outdated::Rows), "{sql}");
+    }
     let joined = "SELECT t.id, u.name FROM t JOIN u ON u.id = t.id ORDER BY t.n DESC LIMIT 3";
     assert_eq!(verdict(joined, |world| world.delete(U, 6)), Err(Outdated::Rows), "what they are joined with counts");
 }

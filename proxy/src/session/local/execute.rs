@@ -53,8 +53,8 @@ impl Execution<'_> {
             row_count,
             relations: plan.relations(),
             basis: Basis::of(plan.tables.iter().map(|table| table.table), &self.served.snapshot),
-            // Another moment is another time.
             last: u64::MAX,
+            // Another moment is another time.
             reads: (!plan.uses_time).then(|| Arc::clone(&self.prepared.reads)),
             parameters: self.parameters.iter().cloned().collect(),
             keys: Keys::default(),
