@@ -165,7 +165,7 @@ fn nearly_all_replies_of_a_thousand_tenants_survive_one_tenants_writes() {
 #[test]
 fn the_first_of_an_order_stay_a_hit_while_others_come() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
-        let world = World::start(mode, ORDERS);
+        let world = World::start_with(mode, ORDERS, |settings| settings.freshness.wait_budget_ms = 5_000);
         let (mut client, mut writer, mut direct) = (world.client(), world.client(), world.direct());
         let sql = "SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 3";
         until_hit(&mut client, sql);
@@ -200,7 +200,10 @@ fn a_kept_side_of_a_join_grows_with_its_table() {
          INSERT INTO products SELECT i, 'kind ' || i % 7, DATE '2026-01-01' + i % 300 FROM generate_series(1, 3000) i;
          CREATE TABLE sales (id int PRIMARY KEY, product int NOT NULL, amount numeric(10,2) NOT NULL);
          INSERT INTO sales SELECT i, i % 4000 + 1, i / 7.0 FROM generate_series(1, 20000) i",
-        |settings| settings.admin.address = operator.address(),
+        |settings| {
+            settings.admin.address = operator.address();
+            settings.freshness.wait_budget_ms = 5_000;
+        },
     );
     let (mut client, mut direct) = (world.client(), world.direct());
     // No group of one table's changes can be kept up: the products change.
