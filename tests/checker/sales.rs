@@ -10,7 +10,7 @@ use crate::writers::{ASYNCHRONOUS, LOCK_TIMEOUT};
 
 /// Of shops that are there from the beginning. So many that grouping them takes long enough to be worth keeping the groups, and not so
 /// long that the catalog is another every time.
-const SALES: i64 = if cfg!(debug_assertions) { 80_000 } else { 250_000 };
+const SALES: i64 = if cfg!(debug_assertions) { 50_000 } else { 250_000 };
 const SHOPS: i64 = 100;
 
 pub(crate) const SUMS: &str =
@@ -45,7 +45,7 @@ pub(crate) fn trade(world: &World, is_through: bool) {
         }
         drop(_kept);
         drop(_gate);
-        pause(&mut random, 40);
+        pause(&mut random, 100);
     }
 }
 
