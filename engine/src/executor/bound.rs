@@ -121,7 +121,7 @@ impl Top {
         let (scan, column) = if pg_type.is_ordinal() { scan_of(input, *index)? } else { return None };
         let scan = plan.scans().into_iter().position(|of| std::ptr::eq(of, scan))?;
         // A row behind the last may raise one all the same, or meet one elsewhere that does (PostgreSQL sorts what it has computed).
-        if may_raise(&plan.root) {
+        if may_raise(plan) {
             return None;
         }
         let direction = Direction { descending: first.descending, nulls_first: first.nulls_first };

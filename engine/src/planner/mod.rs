@@ -12,14 +12,14 @@ pub mod upkeep;
 
 use crate::binder::{
     AggregateCall, BoundExpr, BoundQuery, BoundRelation, ExprType, JoinKind, MatchKind, OutputColumn, ScalarKind,
-    TableUse, cannot_raise,
+    TableUse,
 };
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::catalog::{Collation, RelationId};
 use crate::planner::expression::is_same;
 use crate::planner::node::{Aggregate, Call, Expand, Join, PlanNode, Recursive, Scan, SideJoin, SideKind};
 use crate::planner::rules::disjunctions::split;
-use crate::planner::rules::for_each_expression_mut;
+use crate::planner::rules::raises;
 use crate::reason::UpstreamReason;
 use crate::types::{PgType, Value};
 
@@ -100,28 +100,14 @@ impl Plan {
     }
 }
 
-/// Whether something of what computes the node's rows may raise an error, for whatever rows there are.
-pub fn may_raise(node: &PlanNode) -> bool {
-    let is_plain = match node {
-        PlanNode::OneRow
-        | PlanNode::Scan(_)
-        | PlanNode::Filter { .. }
-        | PlanNode::Project { .. }
-        | PlanNode::Join(_)
-        | PlanNode::Append { .. }
-        | PlanNode::Values { .. }
-        | PlanNode::Sort { .. } => true,
+/// Whether something of what computes a plan's rows may raise an error, for whatever rows there are.
+pub fn may_raise(plan: &Plan) -> bool {
+    raises(&mut plan.root.clone(), |node| match node {
+        PlanNode::Sort { .. } => true,
         // More than one match is an error.
         PlanNode::SideJoin(join) => join.kind != SideKind::Single,
         _ => false,
-    };
-    let mut found = !is_plain;
-    let _ = for_each_expression_mut(&mut node.clone(), &mut |expr| {
-        found |= !cannot_raise(expr);
-        Ok(())
-    });
-    node.for_each_input(&mut |input| found |= may_raise(input));
-    found
+    })
 }
 
 /// What the planner asks of the executor, which knows plans but is not known here.

@@ -10,7 +10,7 @@ pub(super) mod prune;
 pub(super) mod pushdown;
 pub(super) mod scans;
 
-use crate::binder::BoundExpr;
+use crate::binder::{BoundExpr, cannot_raise};
 use crate::planner::expression::bytes_of;
 use crate::planner::node::PlanNode;
 
@@ -68,6 +68,32 @@ pub(super) fn bytes_of_node(node: &mut PlanNode) -> usize {
         Ok(())
     });
     bytes
+}
+
+/// Whether computing the node's rows may raise an error. `is_plain`: of nodes of a kind that it is not known of here, whether only their
+/// expressions and inputs may.
+pub(super) fn raises(node: &mut PlanNode, is_plain: fn(&PlanNode) -> bool) -> bool {
+    let is_known = matches!(
+        node,
+        PlanNode::OneRow
+            | PlanNode::Scan(_)
+            | PlanNode::Filter { .. }
+            | PlanNode::Project { .. }
+            | PlanNode::Join(_)
+            | PlanNode::Append { .. }
+            | PlanNode::SetOperation { .. }
+            | PlanNode::Values { .. }
+    );
+    let mut found = !is_known && !is_plain(node);
+    let _ = for_each_expression_mut(node, &mut |expr| {
+        found |= !cannot_raise(expr);
+        Ok(())
+    });
+    let _ = for_each_input_mut(node, &mut |input| {
+        found |= raises(input, is_plain);
+        Ok(())
+    });
+    found
 }
 
 /// Calls `visit` on each expression of the node itself.

@@ -6,7 +6,7 @@ use crate::binder::{BoundExpr, WindowCall, cannot_raise};
 use crate::planner::expression::{columns_of, rejects_nulls, renumber, substitute, type_of};
 use crate::planner::node::{Aggregate, Join, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::disjunctions::split;
-use crate::planner::rules::{for_each_expression_mut, for_each_input_mut};
+use crate::planner::rules::raises;
 use crate::types::PgType;
 
 /// Puts `predicates`, over the node's output, as far down as they go.
@@ -38,8 +38,8 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
         PlanNode::SideJoin(join) => push_into_side_join(join, predicates),
         PlanNode::Append { mut inputs, types, is_converted } => {
             // Without an error nobody sees for which rows the sides are computed.
-            let may_show =
-                is_converted.contains(&true) && (inputs.iter_mut().any(raises) || !predicates.iter().all(cannot_raise));
+            let may_show = is_converted.contains(&true)
+                && (inputs.iter_mut().any(|input| raises(input, |_| false)) || !predicates.iter().all(cannot_raise));
             let (above, below): (Vec<_>, Vec<_>) = predicates
                 .into_iter()
                 .partition(|predicate| may_show && columns_of(predicate).iter().any(|column| is_converted[*column]));
@@ -111,30 +111,6 @@ fn column_type(node: &PlanNode, column: usize) -> Option<PgType> {
         PlanNode::Aggregate(aggregate) => aggregate.groups.get(column).map(type_of),
         _ => None,
     }
-}
-
-/// Whether computing the node's rows may raise an error.
-fn raises(node: &mut PlanNode) -> bool {
-    let mut found = !matches!(
-        node,
-        PlanNode::OneRow
-            | PlanNode::Scan(_)
-            | PlanNode::Filter { .. }
-            | PlanNode::Project { .. }
-            | PlanNode::Join(_)
-            | PlanNode::Append { .. }
-            | PlanNode::SetOperation { .. }
-            | PlanNode::Values { .. }
-    );
-    let _ = for_each_expression_mut(node, &mut |expr| {
-        found |= !cannot_raise(expr);
-        Ok(())
-    });
-    let _ = for_each_input_mut(node, &mut |input| {
-        found |= raises(input);
-        Ok(())
-    });
-    found
 }
 
 fn push_into_groups(mut aggregate: Aggregate, predicates: Vec<BoundExpr>) -> PlanNode {
