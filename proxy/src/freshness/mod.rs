@@ -305,17 +305,9 @@ impl Freshness {
         keys: &Keys,
         session_requires: BarrierNumber,
     ) -> Option<AtOnce> {
-        if mode == FreshnessMode::Exact {
-            return None;
-        }
-        match self.expand(relations) {
-            None => self.look(mode, relations, keys, session_requires),
-            Some((catalog, expanded)) => {
-                let found = self.look(mode, &expanded, keys, session_requires)?;
-                let served = self.complete(found.served, relations, &catalog).ok()?;
-                Some(AtOnce { served, ..found })
-            }
-        }
+        let found = self.try_acquire_generations(mode, relations, keys, session_requires)?;
+        let snapshot = self.shared.unions.complete(found.served.snapshot, relations).ok()?;
+        Some(AtOnce { served: Served { snapshot, ..found.served }, ..found })
     }
 
     /// Likewise for who only compares generations: partitioned tables are not put together.
