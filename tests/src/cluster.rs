@@ -8,7 +8,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// Roles made in every cluster, each to be authenticated by the method it is named after; the password is the name.
@@ -236,8 +237,14 @@ impl Drop for Cluster {
     }
 }
 
+/// For a server that is started in a moment. Not one that the system gives to whoever asks for any, as every connection does: it might
+/// be taken until then (Linux: ip_local_port_range begins at 32768).
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = std::process::id() as u16 % 500 * 20;
+    let port = |_| 20_000 + first.wrapping_add(NEXT.fetch_add(1, Relaxed)) % 12_000;
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (0..12_000).map(port).find(is_free).expect("a free port")
 }
 
 /// Where PostgreSQL's programs are: `FRESHET_TEST_PG_BIN`, or the newest installed in Debian's layout, or on the path.
