@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use freshet_tests::cluster::Cluster;
+use freshet_tests::cluster::{Cluster, free_port};
 
 use crate::fault::FaultProxy;
 use crate::ledger::{REGISTERS, locked};
@@ -123,7 +123,7 @@ fn check(options: &Options) -> Result<bool, String> {
     cluster.psql(&database, &schema(options.readers));
     let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
     let faults = FaultProxy::start(direct).map_err(|error| error.to_string())?;
-    let port = serve::free_port().map_err(|error| error.to_string())?;
+    let port = free_port();
     let freshet = Served::start(options.mode, faults.port, &database, port, options.bug.as_deref())
         .map_err(|error| error.to_string())?;
     let mut world =

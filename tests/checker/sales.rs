@@ -5,8 +5,8 @@
 
 use crate::client::{Client, Read, Trouble};
 use crate::random::Random;
-use crate::world::{Kind, Mode, World, pause};
-use crate::writers::{ASYNCHRONOUS, LOCK_TIMEOUT};
+use crate::world::{Kind, World};
+use crate::writers::{Work, write_on};
 
 /// Of shops that are there from the beginning. So many that grouping them takes long enough to be worth keeping the groups, and not so
 /// long that the catalog is another every time.
@@ -29,24 +29,7 @@ pub(crate) fn schema() -> String {
 
 /// Trades until the end.
 pub(crate) fn trade(world: &World, is_through: bool) {
-    let setup = [LOCK_TIMEOUT, if is_through || world.mode == Mode::Standby { "" } else { ASYNCHRONOUS }];
-    let mut client = if is_through { world.through(&setup) } else { world.past(&setup) };
-    let mut random = world.random(400 + u64::from(is_through));
-    while world.goes_on() {
-        let _gate = world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let _kept = world.asynchronous.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match sell(&mut client, &mut random) {
-            Ok(()) => world.count("sales"),
-            Err(Trouble::Lost) => world.count("writes lost"),
-            Err(Trouble::Refused { state, .. }) => {
-                world.count(&format!("writes refused {state}"));
-                client.hang_up();
-            }
-        }
-        drop(_kept);
-        drop(_gate);
-        pause(&mut random, 100);
-    }
+    write_on(world, is_through, &Work { worker: 400, counts_as: "sales", pause_ms: 100, write: sell });
 }
 
 fn sell(client: &mut Client, random: &mut Random) -> Result<(), Trouble> {

@@ -1,7 +1,6 @@
 //! freshet in a process of its own, so that it can be killed and stopped: this program, started again as `serve`.
 
 use std::io::Read;
-use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use freshet_config::{FreshnessMode, ListenAddress, Settings, TableChoice};
 use crate::world::{Mode, World};
 
 /// Every table of the workloads but those of the catalog's.
-pub(crate) const TABLES: [&str; 9] = [
+pub(crate) const TABLES: [&str; 11] = [
     "public.registers",
     "public.copies",
     "public.solo",
@@ -21,6 +20,8 @@ pub(crate) const TABLES: [&str; 9] = [
     "public.entries",
     "public.bulk",
     "public.own",
+    "public.shops",
+    "public.sales",
 ];
 
 /// The child; killed when dropped.
@@ -99,11 +100,6 @@ fn plant(bug: &str) -> Result<(), String> {
 #[cfg(not(feature = "planted-bugs"))]
 fn plant(bug: &str) -> Result<(), String> {
     Err(format!("{bug}: this build has no planted bugs (--features planted-bugs)"))
-}
-
-/// A port that nobody uses at the moment.
-pub(crate) fn free_port() -> std::io::Result<u16> {
-    Ok(std::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?.local_addr()?.port())
 }
 
 /// Waits until every table of the workloads is mirrored; None at the end of the run.

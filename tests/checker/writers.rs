@@ -18,9 +18,9 @@ enum Commit {
 }
 
 const COMMITS: [Commit; 4] = [Commit::Plain, Commit::Asynchronous, Commit::TwoPhase, Commit::Slow];
-pub(crate) const ASYNCHRONOUS: &str = "SET synchronous_commit = off";
+const ASYNCHRONOUS: &str = "SET synchronous_commit = off";
 /// A transaction that was lost between PREPARE and COMMIT PREPARED holds its locks until it is settled.
-pub(crate) const LOCK_TIMEOUT: &str = "SET lock_timeout = '3s'";
+const LOCK_TIMEOUT: &str = "SET lock_timeout = '3s'";
 
 /// Raises one register until the end.
 pub(crate) fn write_register(world: &World, register: usize) {
@@ -182,14 +182,28 @@ pub(crate) const TOTAL: i64 = ACCOUNTS as i64 * 200;
 
 /// Moves money within and between two tables until the end; the total never changes.
 pub(crate) fn transfer(world: &World, is_through: bool) {
+    write_on(world, is_through, &Work { worker: 200, counts_as: "transfers", pause_ms: 16, write: move_money });
+}
+
+/// What a writer does again and again, so that whatever of it is lost leaves the tables as they may be.
+pub(crate) struct Work {
+    /// Of the one past freshet; the one through it has the next number.
+    pub(crate) worker: u64,
+    pub(crate) counts_as: &'static str,
+    pub(crate) pause_ms: u64,
+    pub(crate) write: fn(&mut Client, &mut Random) -> Result<(), Trouble>,
+}
+
+/// Writes until the end; past freshet without waiting for the disk.
+pub(crate) fn write_on(world: &World, is_through: bool, work: &Work) {
     let setup = [LOCK_TIMEOUT, if is_through || world.mode == Mode::Standby { "" } else { ASYNCHRONOUS }];
     let mut client = if is_through { world.through(&setup) } else { world.past(&setup) };
-    let mut random = world.random(200 + u64::from(is_through));
+    let mut random = world.random(work.worker + u64::from(is_through));
     while world.goes_on() {
         let _gate = world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let _kept = world.asynchronous.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match move_money(&mut client, &mut random) {
-            Ok(()) => world.count("transfers"),
+        match (work.write)(&mut client, &mut random) {
+            Ok(()) => world.count(work.counts_as),
             Err(Trouble::Lost) => world.count("writes lost"),
             Err(Trouble::Refused { state, .. }) => {
                 world.count(&format!("writes refused {state}"));
@@ -198,7 +212,7 @@ pub(crate) fn transfer(world: &World, is_through: bool) {
         }
         drop(_kept);
         drop(_gate);
-        pause(&mut random, 16);
+        pause(&mut random, work.pause_ms);
     }
 }
 
