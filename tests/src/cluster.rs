@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64};
 use std::sync::{Mutex, OnceLock};
 
 /// Roles made in every cluster, each to be authenticated by the method it is named after; the password is the name.
@@ -174,7 +174,7 @@ impl Cluster {
     /// Likewise, with options of CREATE DATABASE.
     pub fn database_with(&self, options: &str) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("test_{}", NEXT.fetch_add(1, Relaxed));
         self.psql("postgres", &format!("CREATE DATABASE {name} {options}"));
         name
     }
