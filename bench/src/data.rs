@@ -12,8 +12,9 @@ use freshet_engine::catalog::{
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::table::{TableBuilder, TableVersion};
 use freshet_engine::types::PgType;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
+use crate::console::progress;
 use crate::wire::{Client, query_message};
 
 pub(crate) enum Cell {
@@ -169,12 +170,7 @@ impl Table {
     }
 
     fn progress(&self, engine: &str) -> ProgressBar {
-        if self.rows < 100_000 {
-            return ProgressBar::hidden();
-        }
-        let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent}%")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        ProgressBar::new(self.rows as u64).with_style(style).with_message(format!("{} into {engine}", self.name))
+        progress(&format!("{} into {engine}", self.name), self.rows as u64)
     }
 
     fn schema(&self, id: u32) -> TableSchema {

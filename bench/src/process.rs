@@ -78,8 +78,12 @@ pub(crate) fn version(program: &std::path::Path, argument: &str) -> Option<Strin
     String::from_utf8_lossy(&text).lines().next().map(|line| line.trim().to_owned())
 }
 
-/// Processor time that all threads of a process have used.
+/// Processor time that all threads of a process have used; of another process only those that still run.
 pub(crate) fn processor_time(id: u32) -> Duration {
+    if id == std::process::id() {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        return Duration::try_from(time).unwrap_or_default();
+    }
     let threads = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let nanoseconds = threads.filter_map(|thread| {
         let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
@@ -88,9 +92,20 @@ pub(crate) fn processor_time(id: u32) -> Duration {
     Duration::from_nanos(nanoseconds.sum())
 }
 
-/// Of a process, such as a postmaster, and of those that it has started and that still run.
+/// Of a process, such as a postmaster, and of those that it has started, also of those that have ended, such as parallel
+/// workers.
 pub(crate) fn processor_time_of_family(id: u32) -> Duration {
-    children(id).into_iter().chain([id]).map(processor_time).sum()
+    let running: Duration = children(id).into_iter().chain([id]).map(processor_time).sum();
+    running + ended_children(id)
+}
+
+/// In hundredths of a second (proc(5): fields 16 and 17 of /proc/ID/stat, in ticks, of which Linux shows 100 per second).
+fn ended_children(id: u32) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    // Behind the program's name, which may hold anything, comes field 3.
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let ticks = fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok());
+    Duration::from_millis(10 * ticks.sum::<u64>())
 }
 
 /// The first process of a PostgreSQL.
@@ -115,4 +130,25 @@ pub(crate) fn memory_kb(id: u32, name: &str) -> u64 {
 /// Forgets the high-water mark of a process's memory (Linux: proc(5), clear_refs); false where that is not allowed.
 pub(crate) fn reset_memory_peak(id: u32) -> bool {
     std::fs::write(format!("/proc/{id}/clear_refs"), "5").is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_ended_process_used_is_its_parents() {
+        let before = ended_children(std::process::id());
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        assert!(Command::new("sh").args(["-c", spin]).status().expect("a shell").success());
+        assert!(ended_children(std::process::id()) > before);
+    }
+
+    #[test]
+    fn threads_that_have_ended_count() {
+        let before = processor_time(std::process::id());
+        let spin = || (0..20_000_000_u64).fold(0, |sum, n| std::hint::black_box(sum ^ n));
+        std::thread::spawn(spin).join().expect("no panic");
+        assert!(processor_time(std::process::id()) > before + Duration::from_millis(1));
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -87,11 +87,22 @@ pub(crate) struct Skip {
 const LOAD: &str = "load before";
 
 /// When the suite of this process is to stop.
-static STOP_AT: OnceLock<Instant> = OnceLock::new();
+static STOP_AT: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// From now; once.
+fn stop_at() -> MutexGuard<'static, Option<Instant>> {
+    STOP_AT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now.
 pub(crate) fn stop_after(time: Duration) {
-    let _ = STOP_AT.set(Instant::now() + time);
+    *stop_at() = Some(Instant::now() + time);
+}
+
+/// What is no part of the suite, such as building a program for the first time, took so long.
+pub(crate) fn not_counted(time: Duration) {
+    if let Some(at) = stop_at().as_mut() {
+        *at += time;
+    }
 }
 
 /// Where a suite's results go.
@@ -167,13 +178,15 @@ impl Results {
         }))
     }
 
-    /// A distribution of nanoseconds; nothing where it is empty.
+    /// A distribution of nanoseconds, as far as there are values behind a quantile; nothing of a few.
     pub(crate) fn latency(&mut self, case: &str, system: &str, latencies: &Histogram<u64>) -> io::Result<()> {
-        if latencies.is_empty() {
+        const FEW: u64 = 20;
+        if latencies.len() < FEW {
             return Ok(());
         }
         let us = |quantile: f64| (quantile, latencies.value_at_quantile(quantile) as f64 / 1000.0);
-        let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999].map(us).to_vec();
+        let is_known = |quantile: &f64| latencies.len() as f64 * (1.0 - quantile) > 0.999;
+        let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999].into_iter().filter(is_known).map(us).collect();
         let (suite, case, system) = (self.suite.to_owned(), case.to_owned(), system.to_owned());
         self.write(&Line::Latency(Latency { suite, case, system, quantiles }))
     }
@@ -187,8 +200,8 @@ impl Results {
     /// Everything about the case has been written. An error if it is time to stop.
     pub(crate) fn end(&mut self, case: &str) -> io::Result<()> {
         self.write(&Line::Done { suite: self.suite.to_owned(), case: case.to_owned() })?;
-        match STOP_AT.get() {
-            Some(at) if Instant::now() > *at => Err(io::Error::other(format!(
+        match *stop_at() {
+            Some(at) if Instant::now() > at => Err(io::Error::other(format!(
                 "stopped after {case}: out of time; with the same --results it goes on there"
             ))),
             _ => Ok(()),

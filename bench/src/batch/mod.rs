@@ -8,10 +8,10 @@
 
 mod analytics;
 mod reads;
+mod series;
 mod workloads;
 
 use std::cell::LazyCell;
-use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,17 +19,18 @@ use std::time::{Duration, Instant};
 
 use freshet_bench_duckdb::{Database, DuckDb};
 use freshet_tests::cluster::Cluster;
+use hdrhistogram::Histogram;
 
+use crate::batch::series::{Series, each, repeat, report, timed};
 use crate::batch::workloads::{Asks, Group, Workload};
 use crate::console::{print, say};
 use crate::data::Table;
 use crate::parts;
 use crate::process::{postmaster, processor_time, processor_time_of_family};
 use crate::reference;
-use crate::results::{Better, Results};
+use crate::results::Results;
 use crate::rows::{Row, Same, compare, sorted_by};
 use crate::servers::{Server, configuration, last_route, settle, wait_for, wait_until_mirrored};
-use crate::spread::{paired, spread};
 use crate::wire::{Answer, Client, column_names, query_message, rows, sorted_rows};
 
 pub(crate) struct Options {
@@ -184,11 +185,10 @@ impl Systems {
         Ok(Self { upstream: upstream.address(), cheapest, freshet, duckdb, database, postmasters })
     }
 
-    /// Processor time so far of all that work for a system: PostgreSQL, what stands before it, and this process, which
-    /// asks, and in which DuckDB is.
-    fn processor_time(&self, system: &str) -> Duration {
-        let own = processor_time(std::process::id());
-        let before = match system {
+    /// Processor time so far of those who work for a system: what stands before PostgreSQL, PostgreSQL, and this process,
+    /// which asks, and in which DuckDB is.
+    fn processor_time(&self, system: &str) -> [Duration; 3] {
+        let server = match system {
             FRESHET => processor_time(self.freshet.process.id),
             CHEAPEST => processor_time(self.cheapest.process.id),
             _ => Duration::ZERO,
@@ -198,7 +198,7 @@ impl Systems {
             UPSTREAM => processor_time_of_family(self.postmasters[0]),
             _ => processor_time_of_family(self.postmasters[1]),
         };
-        own + before + upstream
+        [server, upstream, processor_time(std::process::id())]
     }
 
     fn connect(&self, system: &str) -> io::Result<Client> {
@@ -308,28 +308,6 @@ fn compare_rows(systems: &Systems, sql: &str, same: Same) -> io::Result<Expected
     Ok(expected)
 }
 
-/// A system's milliseconds per iteration, one value per round: time, and processor time of all who work for it.
-struct Series {
-    system: &'static str,
-    times: Vec<f64>,
-    processor: Vec<f64>,
-}
-
-impl Series {
-    fn of(systems: &Systems, wired: &[&'static str]) -> Vec<Self> {
-        let in_process = systems.duckdb.is_some().then_some(DUCKDB);
-        let new = |system| Self { system, times: Vec::new(), processor: Vec::new() };
-        wired.iter().copied().chain(in_process).map(new).collect()
-    }
-
-    /// A round that began when so much processor time had been used.
-    fn add(&mut self, systems: &Systems, before: Duration, began: Instant, each_ms: f64) {
-        let used = systems.processor_time(self.system).saturating_sub(before);
-        self.times.push(each_ms);
-        self.processor.push(each_ms * used.as_secs_f64() / began.elapsed().as_secs_f64());
-    }
-}
-
 fn reads(
     options: &Options,
     name: &str,
@@ -360,13 +338,15 @@ fn reads(
                 *next += 1;
                 text(*next)
             };
+            let latency = &mut all[at].latency;
             let time = match &systems.duckdb {
-                Some(duckdb) if at == 2 => {
-                    repeat(least, || duckdb.query(&in_turn()).map(|_| ()).map_err(io::Error::other))?
-                }
+                Some(duckdb) if at == 2 => repeat(least, latency, || {
+                    let text = in_turn();
+                    timed(|| duckdb.query(&text).map_err(io::Error::other)).map(|(_, time)| time)
+                })?,
                 _ => {
                     let client = if at == 0 { &mut direct } else { &mut through };
-                    wire(client, least, &mut in_turn, expected)?
+                    wire(client, least, latency, &mut in_turn, expected)?
                 }
             };
             all[at].add(systems, before, began, time);
@@ -382,25 +362,29 @@ fn last_route_of(client: &mut Client, text: String) -> io::Result<(String, Strin
     last_route(client)
 }
 
-/// Replies that are not byte for byte the first one must have its rows; the first must have the expected ones.
+/// Replies that are not byte for byte the first one must have its rows; the first must have the expected ones. Neither making
+/// a text nor comparing its reply is in the time.
 fn wire(
     client: &mut Client,
     least: Duration,
+    latency: &mut Histogram<u64>,
     next: &mut dyn FnMut() -> String,
     expected: Option<&Expected>,
 ) -> io::Result<f64> {
-    let Some(expected) = expected else {
-        return repeat(least, || client.query(&query_message(&next())).map(|_| ()));
-    };
     let first = client.query(&query_message(&next()))?.to_vec();
-    expected.check(&rows(&first)).map_err(io::Error::other)?;
-    let answer = Answer::of(&first, &expected.order);
-    repeat(least, || {
-        let reply = client.query(&query_message(&next()))?;
-        if reply != first.as_slice() && !answer.is_of(reply) {
-            expected.check(&rows(reply)).map_err(io::Error::other)?;
+    let answer = expected.map(|expected| Answer::of(&first, &expected.order));
+    if let Some(expected) = expected {
+        expected.check(&rows(&first)).map_err(io::Error::other)?;
+    }
+    repeat(least, latency, || {
+        let message = query_message(&next());
+        let (reply, time) = timed(|| client.query(&message))?;
+        let is_same = reply == first.as_slice() || answer.as_ref().is_none_or(|answer| answer.is_of(reply));
+        match expected {
+            Some(expected) if !is_same => expected.check(&rows(reply)).map_err(io::Error::other)?,
+            _ => {}
         }
-        Ok(())
+        Ok(time)
     })
 }
 
@@ -425,19 +409,12 @@ fn writes(
             let elapsed = match (clients.get_mut(at), &systems.duckdb) {
                 (Some(client), _) => {
                     client.query(&query_message(reset))?;
-                    let began = Instant::now();
-                    for message in &messages {
-                        client.query(message)?;
-                    }
-                    began.elapsed()
+                    each(&messages, &mut all[at].latency, |message| client.query(message).map(|_| ()))?
                 }
                 (None, Some(duckdb)) => {
                     duckdb.query(reset).map_err(io::Error::other)?;
-                    let began = Instant::now();
-                    for statement in &statements {
-                        duckdb.query(statement).map_err(io::Error::other)?;
-                    }
-                    began.elapsed()
+                    let latency = &mut all[at].latency;
+                    each(&statements, latency, |sql| duckdb.query(sql).map(|_| ()).map_err(io::Error::other))?
                 }
                 (None, None) => continue,
             };
@@ -473,50 +450,4 @@ fn compare_written(through: &mut Client, relay: &mut Client, check: &str) -> io:
     } else {
         Err(io::Error::other(format!("freshet has other rows after the writes: {check}")))
     }
-}
-
-/// Milliseconds of one execution: as often as fits into `least`, at least once.
-fn repeat(least: Duration, mut once: impl FnMut() -> io::Result<()>) -> io::Result<f64> {
-    let began = Instant::now();
-    let mut times = 0;
-    while times == 0 || began.elapsed() < least {
-        once()?;
-        times += 1;
-    }
-    Ok(began.elapsed().as_secs_f64() * 1e3 / f64::from(times))
-}
-
-fn report(name: &str, all: &[Series], note: &str, results: &mut Results) -> io::Result<()> {
-    let of = |system: &str| all.iter().find(|one| one.system == system).map(|one| one.times.as_slice());
-    let freshet = of(FRESHET).unwrap_or_default();
-    let shown = |system: &str| {
-        of(system).map_or_else(String::new, |times| format!("{:.3}", spread(times.iter().copied()).median))
-    };
-    let ratio = |system: &str| {
-        of(system).map_or_else(String::new, |times| {
-            let ratio = paired(times, freshet);
-            format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max)
-        })
-    };
-    let mut text = String::new();
-    let _ = write!(
-        text,
-        "{name:28} {:>12} {:>12} {:>12} {:>22} {:>22}  {note}",
-        shown(UPSTREAM),
-        shown(FRESHET),
-        shown(DUCKDB),
-        ratio(UPSTREAM),
-        ratio(DUCKDB)
-    );
-    if of(CHEAPEST).is_some() {
-        let _ = write!(text, "; {} x the cheapest relay's {} ms", ratio(CHEAPEST), shown(CHEAPEST));
-    }
-    print(&text);
-    for Series { system, times, processor } in all {
-        let note = if *system == FRESHET || note.starts_with("durable") { note } else { "" };
-        results.figure(name, system, ("time", "ms", Better::Less), times, note)?;
-        let metric = ("processor time of client and servers", "ms", Better::Neither);
-        results.figure(name, system, metric, processor, "")?;
-    }
-    Ok(())
 }

@@ -9,9 +9,12 @@ use crate::console::print;
 use crate::driver::pgx::Pgx;
 use crate::driver::queries::{BATCH, batch_parameters, batch_rows, is_harbor};
 use crate::driver::{CACHED, DATABASE, Driver as _, Options, Stand, execution};
-use crate::results::{Better, Results};
+use crate::load::Measured;
+use crate::process::processor_time;
+use crate::results::Results;
+use crate::series::Series;
 use crate::servers::last_route;
-use crate::spread::{median, paired};
+use crate::spread::paired;
 use crate::wire::{self, query_message, rows};
 
 /// The first rounds of a batch warm up.
@@ -28,19 +31,20 @@ pub(super) fn bare(options: &Options, stand: &Stand, results: &mut Results) -> i
         check_batch(reply, options.batch)?;
         firsts.push(reply.to_vec());
     }
-    let (rates, mut answered) = batches(options, stand, |at| {
-        let began = Instant::now();
+    let own = || processor_time(std::process::id());
+    let (all_series, mut answered) = batches(options, stand, |at| {
+        let (before, began) = (own(), Instant::now());
         let reply = clients[at].exchange(&all)?;
-        let elapsed = began.elapsed();
+        let (elapsed, client) = (began.elapsed(), own().saturating_sub(before));
         // Which rows a LIMIT returns is free and may change with who answers; that they are the table's is not.
         if reply != firsts[at] {
             check_batch(reply, options.batch)?;
         }
-        Ok(elapsed)
+        Ok((elapsed, client))
     })?;
     let (route, reason) = last_route(&mut clients[2])?;
     answered.push_str(&format!("; the last one {route} {reason}"));
-    report(options, stand, "bare protocol", &rates, answered.trim_end(), results)
+    report(options, stand, "bare protocol", all_series, answered.trim_end(), results)
 }
 
 /// As many rows as all the LIMITs together, each one that the table has.
@@ -58,20 +62,21 @@ fn check_batch(reply: &[u8], executions: usize) -> io::Result<()> {
 pub(super) fn by_pgx(options: &Options, stand: &Stand, pgx: &mut Pgx, results: &mut Results) -> io::Result<()> {
     pgx.open(&stand.places, BATCH, &batch_parameters(options.batch))?;
     let expected = batch_rows(options.batch);
-    let (rates, answered) = batches(options, stand, |at| match pgx.batch(at)? {
-        (rows, elapsed) if rows == expected => Ok(elapsed),
-        (rows, _) => Err(io::Error::other(format!("{rows} rows instead of {expected}"))),
+    let (all, answered) = batches(options, stand, |at| match pgx.batch(at)? {
+        (rows, elapsed, client) if rows == expected => Ok((elapsed, client)),
+        (rows, ..) => Err(io::Error::other(format!("{rows} rows instead of {expected}"))),
     })?;
-    report(options, stand, "pgx", &rates, &answered, results)
+    report(options, stand, "pgx", all, &answered, results)
 }
 
-/// Executions per second by system and round, and how freshet says that it answered those that it was free to answer.
+/// Executions per second by system and round, and how freshet says that it answered those that it was free to answer. `once`
+/// tells how long a batch took, and how much of the processors the client used.
 fn batches(
     options: &Options,
     stand: &Stand,
-    mut once: impl FnMut(usize) -> io::Result<Duration>,
-) -> io::Result<(Vec<Vec<f64>>, String)> {
-    let mut rates: Vec<Vec<f64>> = vec![Vec::new(); stand.places.len()];
+    mut once: impl FnMut(usize) -> io::Result<(Duration, Duration)>,
+) -> io::Result<(Vec<Series>, String)> {
+    let mut all: Vec<Series> = stand.places.iter().map(|place| Series::new(place.system)).collect();
     let mut counters = Counters::connect(stand)?;
     for round in 0..options.rounds + WARM_UP {
         for turn in 0..stand.places.len() {
@@ -81,16 +86,19 @@ fn batches(
             if is_counted {
                 counters.begin()?;
             }
-            let elapsed = once(at).map_err(|error| io::Error::other(format!("batch: {system}: {error}")))?;
+            let before = stand.used(at);
+            let (elapsed, client) = once(at).map_err(|error| io::Error::other(format!("batch: {system}: {error}")))?;
+            let after = stand.used(at);
             if is_counted {
                 counters.end()?;
             }
             if round >= WARM_UP {
-                rates[at].push(options.batch as f64 / elapsed.as_secs_f64());
+                let used = [0, 1].map(|who| after[who].saturating_sub(before[who]));
+                all[at].add(&Measured::new(options.batch, elapsed, client, &[]), used, 1)?;
             }
         }
     }
-    Ok((rates, counters.text(options.batch * options.rounds)))
+    Ok((all, counters.text(options.batch * options.rounds)))
 }
 
 /// Freshet's own count of how it answered the batch's statement, added up over what was timed.
@@ -151,23 +159,30 @@ fn report(
     options: &Options,
     stand: &Stand,
     driver: &str,
-    rates: &[Vec<f64>],
+    mut all: Vec<Series>,
     route: &str,
     results: &mut Results,
 ) -> io::Result<()> {
     let case = format!("batch of {}, {driver}", options.batch);
-    for (place, rates_of) in stand.places.iter().zip(rates) {
-        let note = if place.system == CACHED { route } else { "" };
-        let ratio = paired(rates_of, &rates[0]);
+    for (place, series) in stand.places.iter().zip(&mut all) {
+        if place.system == CACHED {
+            route.clone_into(&mut series.note);
+        }
+    }
+    for series in &all {
+        let ratio = paired(&series.rates, &all[0].rates);
+        let [server_us, upstream_us, client_us] = series.processor();
         print(&format!(
-            "{case}: {:16} {:>10.0}/s, {:.2} ({:.2}..{:.2}) x direct  {note}",
-            place.system,
-            median(rates_of.iter().copied()),
+            "{case}: {:16} {:>10.0}/s, {:.2} ({:.2}..{:.2}) x direct  cpu us {server_us:.1} PG {upstream_us:.1} \
+             cl. {client_us:.1}  {}",
+            series.system,
+            series.rate().median,
             ratio.median,
             ratio.min,
-            ratio.max
+            ratio.max,
+            series.note
         ));
-        results.figure(&case, place.system, ("rate", "executions/s", Better::More), rates_of, note)?;
+        series.write(results, &case, "execution", None)?;
     }
     Ok(())
 }

@@ -128,6 +128,12 @@ impl Stand {
         Ok(Self { cluster, _freshet: freshet, places, postmaster, folder })
     }
 
+    /// Processor time so far of a place's freshet and of PostgreSQL.
+    fn used(&self, place: usize) -> [Duration; 2] {
+        let freshet = self.places[place].process.map(processor_time).unwrap_or_default();
+        [freshet, processor_time_of_family(self.postmaster)]
+    }
+
     /// A connection of the bare protocol to each place, with the statement prepared.
     fn clients(&self, sql: &str) -> io::Result<Vec<wire::Client>> {
         let mut clients = Vec::new();
@@ -176,6 +182,8 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         say(query.name);
         let named = |error| io::Error::other(format!("{}: {error}", query.name));
         compare(query, &stand).map_err(named)?;
+        tokio.open(&stand.places, query.sql, &query.parameters())?;
+        tokio.compare().map_err(named)?;
         matrix(options, query, &stand, &mut tokio, &mut results).map_err(named)?;
         if let Some(pgx) = &mut pgx {
             pgx.open(&stand.places, query.sql, &query.parameters())?;
@@ -229,19 +237,14 @@ fn matrix(
     driver: &mut dyn Driver,
     results: &mut Results,
 ) -> io::Result<()> {
-    driver.open(&stand.places, query.sql, &query.parameters())?;
     for mode in Mode::ALL {
         let mut all: Vec<Series> = stand.places.iter().map(|place| Series::new(place.system)).collect();
         for round in 0..options.rounds {
             for turn in 0..stand.places.len() {
                 let at = (turn + round) % stand.places.len();
-                let used = || {
-                    let freshet = stand.places[at].process.map(processor_time).unwrap_or_default();
-                    [freshet, processor_time_of_family(stand.postmaster)]
-                };
-                let before = used();
+                let before = stand.used(at);
                 let cell = driver.run(at, mode, options.seconds)?;
-                let after = used();
+                let after = stand.used(at);
                 all[at].add(&cell, [0, 1].map(|who| after[who].saturating_sub(before[who])), 1)?;
             }
         }

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,7 @@ use crate::console::say;
 use crate::driver::{Driver, Mode, Place};
 use crate::load::Measured;
 use crate::process::{find_program, version};
+use crate::results::not_counted;
 
 pub(super) struct Pgx {
     child: Child,
@@ -68,7 +69,9 @@ impl Pgx {
         for (name, text) in FILES {
             std::fs::write(source.join(name), text)?;
         }
+        let began = Instant::now();
         let built = Command::new(go).args(["build", "-o"]).arg(&program).arg(".").current_dir(&source).output()?;
+        not_counted(began.elapsed());
         if !built.status.success() {
             let text = String::from_utf8_lossy(&built.stderr);
             return Ok(Err(format!("go build: {}", text.lines().last().unwrap_or("failed"))));
@@ -91,10 +94,10 @@ impl Pgx {
         }
     }
 
-    /// All parameters with one Sync: executions, rows and time.
-    pub(super) fn batch(&mut self, system: usize) -> io::Result<(usize, Duration)> {
+    /// All parameters with one Sync: rows, time, and processor time of the program.
+    pub(super) fn batch(&mut self, system: usize) -> io::Result<(usize, Duration, Duration)> {
         let answer = self.ask(&Request { op: "batch", system: self.systems[system], ..Request::default() })?;
-        Ok((answer.count, Duration::from_nanos(answer.elapsed_ns)))
+        Ok((answer.count, Duration::from_nanos(answer.elapsed_ns), Duration::from_nanos(answer.client_ns)))
     }
 
     fn ask(&mut self, request: &Request<'_>) -> io::Result<Answer> {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
-use tokio_postgres::{Client, NoTls, Statement};
+use tokio_postgres::types::{FromSql, ToSql, Type};
+use tokio_postgres::{Client, NoTls, Row, Statement};
 
 use crate::driver::{Driver, IN_FLIGHT, Mode, POOL, Place};
 use crate::load::{Measured, thread_time};
@@ -27,6 +28,16 @@ impl TokioPostgres {
     pub(super) fn new() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { runtime, open: Vec::new() })
+    }
+
+    /// An error if the systems answer with different rows, on any of the connections.
+    pub(super) fn compare(&self) -> io::Result<()> {
+        let rows = |open: &Open| self.runtime.block_on(open.rows());
+        let all = self.open.iter().map(rows).collect::<io::Result<Vec<_>>>()?;
+        match all.windows(2).all(|pair| pair[0] == pair[1]) && all.first().is_some_and(|rows| !rows.is_empty()) {
+            true => Ok(()),
+            false => Err(io::Error::other("tokio-postgres gets different rows from the three systems")),
+        }
     }
 }
 
@@ -72,13 +83,47 @@ async fn connect(place: &Place, sql: &str) -> io::Result<Vec<(Client, Statement)
 }
 
 impl Open {
-    /// A hang is an error.
+    /// The rows of every execution by every connection, sorted.
+    async fn rows(&self) -> io::Result<Vec<Vec<Cells>>> {
+        let cells = |row: &Row| (0..row.len()).map(|at| row.get::<_, Option<Raw>>(at).map(|raw| raw.0)).collect();
+        let mut all = Vec::new();
+        for connection in 0..POOL {
+            for n in 0..self.parameters.len() {
+                let mut rows: Vec<Cells> = self.ask(connection, n).await?.iter().map(cells).collect();
+                rows.sort_unstable();
+                all.push(rows);
+            }
+        }
+        Ok(all)
+    }
+
     async fn once(&self, connection: usize, n: usize) -> io::Result<usize> {
+        Ok(self.ask(connection, n).await?.len())
+    }
+
+    /// A hang is an error.
+    async fn ask(&self, connection: usize, n: usize) -> io::Result<Vec<Row>> {
         let (client, statement) = &self.clients[connection];
         let values = self.parameters[n % self.parameters.len()].iter();
-        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.map(|value| value as _).collect();
+        let values: Vec<&(dyn ToSql + Sync)> = values.map(|value| value as _).collect();
         let reply = tokio::time::timeout(PATIENCE, client.query(statement, &values));
-        Ok(reply.await.map_err(io::Error::other)?.map_err(io::Error::other)?.len())
+        reply.await.map_err(io::Error::other)?.map_err(io::Error::other)
+    }
+}
+
+/// A row as its bytes; none for NULL.
+type Cells = Vec<Option<Vec<u8>>>;
+
+/// A value of any type as it came.
+struct Raw(Vec<u8>);
+
+impl FromSql<'_> for Raw {
+    fn from_sql(_: &Type, raw: &[u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw.to_vec()))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
     }
 }
 

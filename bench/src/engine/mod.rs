@@ -27,6 +27,7 @@ use crate::console::{print, say};
 use crate::data;
 use crate::engine::cases::{Case, Group};
 use crate::parts;
+use crate::process::processor_time;
 use crate::reference;
 use crate::results::{Better, Results};
 use crate::rows::{Row, compare, sorted_by};
@@ -133,12 +134,19 @@ fn one_group(
     Ok(())
 }
 
-/// Milliseconds per execution, one value per round, of each engine that took part.
 struct Measured {
-    times: Vec<(&'static str, Vec<f64>)>,
+    series: Vec<Series>,
     /// Of the columns that the statement mentions, for each of its tables.
     bytes_read: usize,
     rows: usize,
+}
+
+/// An engine that took part: milliseconds per execution, one value per round.
+struct Series {
+    system: &'static str,
+    times: Vec<f64>,
+    /// Of the processors, by all threads of this process.
+    processor: Vec<f64>,
 }
 
 fn measure(options: &Options, case: &Case, freshet: &Freshet, database: Option<&Database>) -> io::Result<Measured> {
@@ -162,12 +170,13 @@ fn measure(options: &Options, case: &Case, freshet: &Freshet, database: Option<&
     if database.is_some() {
         systems.extend([DUCKDB_1, DUCKDB_2]);
     }
-    let mut times: Vec<(&str, Vec<f64>)> = systems.iter().map(|system| (*system, Vec::new())).collect();
+    let new = |system| Series { system, times: Vec::new(), processor: Vec::new() };
+    let mut series: Vec<Series> = systems.into_iter().map(new).collect();
     let least = Duration::from_millis(options.round_ms);
     for round in 0..options.rounds {
-        for turn in 0..times.len() {
-            let count = times.len();
-            let (system, times) = &mut times[(turn + round) % count];
+        for turn in 0..series.len() {
+            let count = series.len();
+            let Series { system, times, processor } = &mut series[(turn + round) % count];
             if let Some(database) = database {
                 database.set_threads(if *system == DUCKDB_2 { 2 } else { 1 }).map_err(io::Error::other)?;
             }
@@ -176,10 +185,15 @@ fn measure(options: &Options, case: &Case, freshet: &Freshet, database: Option<&
             if once()? != rows.len() {
                 return Err(io::Error::other(format!("{system} returns another number of rows than before")));
             }
-            times.push(repeat(least, once)?);
+            let (before, began) = (processor_time(std::process::id()), Instant::now());
+            let each_ms = repeat(least, once)?;
+            let elapsed = began.elapsed().as_secs_f64();
+            let used = processor_time(std::process::id()).saturating_sub(before);
+            processor.push(each_ms * used.as_secs_f64() / elapsed);
+            times.push(each_ms);
         }
     }
-    Ok(Measured { times, bytes_read: freshet.bytes_read(&prepared), rows: rows.len() })
+    Ok(Measured { series, bytes_read: freshet.bytes_read(&prepared), rows: rows.len() })
 }
 
 fn execute(
@@ -302,11 +316,10 @@ fn report(
     results: &mut Results,
     ranking: &mut Vec<Ranked>,
 ) -> io::Result<()> {
-    let times =
-        |system: &str| measured.times.iter().find(|(name, _)| *name == system).map(|(_, times)| times.as_slice());
+    let times = |system: &str| measured.series.iter().find(|one| one.system == system).map(|one| one.times.as_slice());
     let freshet = times(FRESHET).unwrap_or_default();
     let mut text = String::new();
-    for (system, times) in &measured.times {
+    for Series { system, times, processor } in &measured.series {
         let all = spread(times.iter().copied());
         let rate = measured.bytes_read as f64 / 1e6 / all.median;
         let ratio = paired(times, freshet);
@@ -326,6 +339,7 @@ fn report(
         let note = format!("{} rows, {} bytes of columns read", measured.rows, measured.bytes_read);
         let at = size.map(|rows| ("rows", rows as f64));
         results.figure_at(case, system, ("time", "ms", Better::Less), times, &note, at)?;
+        results.figure(case, system, ("processor time", "ms", Better::Neither), processor, "of all threads")?;
         let share: Vec<f64> =
             times.iter().map(|ms| 100.0 * measured.bytes_read as f64 / 1e6 / ms / bandwidth).collect();
         let of_memory = ("share of memory bandwidth", "%", Better::Neither);

@@ -9,7 +9,7 @@ use freshet_tests::client::{bind, execute, parse, sync};
 use freshet_tests::cluster::Cluster;
 use tempfile::TempDir;
 
-use crate::console::say;
+use crate::console::progress;
 use crate::data::{Table, table, text};
 use crate::kv::drive::Line;
 use crate::kv::exchange::{Exchange, Key, Keys, value};
@@ -368,14 +368,14 @@ impl Redis {
         let arguments: Vec<_> = arguments.iter().flat_map(|(name, value)| [(*name).into(), (*value).into()]).collect();
         let process = Process::start(program, &arguments, &folder.join("servers.log"))?;
         wait_for(|| TcpStream::connect(address).is_ok(), name)?;
-        say(&format!("{} keys into {name}", keys.count));
-        load_redis(address, keys)?;
+        load_redis(name, address, keys)?;
         Ok(Ok(Self { name, version, address, process }))
     }
 }
 
-fn load_redis(address: SocketAddr, keys: Keys) -> io::Result<()> {
+fn load_redis(name: &str, address: SocketAddr, keys: Keys) -> io::Result<()> {
     const BATCH: u64 = 1_000;
+    let bar = progress(&format!("{} keys into {name}", keys.count), keys.count);
     let mut control = resp::Control::connect(address)?;
     for from in (0..keys.count).step_by(BATCH as usize) {
         let batch = from..keys.count.min(from + BATCH);
@@ -388,6 +388,8 @@ fn load_redis(address: SocketAddr, keys: Keys) -> io::Result<()> {
             let reply = control.read()?;
             expect(reply == Reply::Status("OK".into()), || format!("SET: {reply:?}"))?;
         }
+        bar.set_position(from);
     }
+    bar.finish_and_clear();
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use freshet_tests::client::message;
 
-use crate::process::{memory_kb, processor_time, reset_memory_peak};
-use crate::relay::rates::{Round, Series};
+use crate::process::{memory_kb, reset_memory_peak};
+use crate::relay::rates::{Round, Series, used_each};
 use crate::relay::servers::Line;
 use crate::wire::{Client, query_message};
 
@@ -24,14 +24,8 @@ const READ_BYTES: usize = 256 * 1024;
 /// `bytes` in each direction and round. Rates are bytes per second.
 pub(crate) fn measure(lines: &[Line], bytes: usize, rounds: usize) -> io::Result<Vec<Copied<'_>>> {
     let data = Data::new(bytes);
-    let mut copied: Vec<Copied<'_>> = lines
-        .iter()
-        .map(|line| Copied {
-            into: Series { line, rounds: Vec::new() },
-            out: Series { line, rounds: Vec::new() },
-            peak_kb: 0,
-        })
-        .collect();
+    let mut copied: Vec<Copied<'_>> =
+        lines.iter().map(|line| Copied { into: Series::new(line), out: Series::new(line), peak_kb: 0 }).collect();
     for round in 0..rounds {
         for turn in 0..lines.len() {
             let at = (turn + round) % lines.len();
@@ -53,15 +47,13 @@ pub(crate) fn measure(lines: &[Line], bytes: usize, rounds: usize) -> io::Result
 }
 
 fn timed(line: &Line, bytes: usize, copy: impl FnOnce() -> io::Result<()>) -> io::Result<Round> {
-    let before = line.process.map(processor_time).unwrap_or_default();
-    let began = Instant::now();
+    let (before, began) = (line.used(), Instant::now());
     copy()?;
     let elapsed = began.elapsed();
-    let after = line.process.map(processor_time).unwrap_or_default();
     Ok(Round {
         rate: bytes as f64 / elapsed.as_secs_f64(),
         // Per MB here.
-        processor_us: after.saturating_sub(before).as_secs_f64() * 1e6 / (bytes as f64 / 1e6),
+        processor_us: used_each(line, before, bytes as f64 / 1e6),
         ..Round::default()
     })
 }

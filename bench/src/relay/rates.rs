@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::process::processor_time;
+use crate::load::histogram;
 use crate::relay::servers::Line;
 use crate::relay::units::{self, Statement, Units};
 use crate::wire::Client;
@@ -17,16 +17,31 @@ use crate::wire::Client;
 pub(crate) struct Round {
     /// Units, or bytes, per second.
     pub(crate) rate: f64,
-    /// Processor time of the server per unit; nothing for PostgreSQL itself.
-    pub(crate) processor_us: f64,
+    /// Microseconds of the processors per unit: the server (nothing for PostgreSQL itself), PostgreSQL, the client.
+    pub(crate) processor_us: [f64; 3],
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
 }
 
 /// A server's rounds on one workload.
+#[derive(Clone)]
 pub(crate) struct Series<'a> {
     pub(crate) line: &'a Line,
     pub(crate) rounds: Vec<Round>,
+    /// Nanoseconds of single units, of all rounds; empty where several are under way.
+    pub(crate) latency: Histogram<u64>,
+}
+
+impl<'a> Series<'a> {
+    pub(crate) fn new(line: &'a Line) -> Self {
+        Self { line, rounds: Vec::new(), latency: histogram() }
+    }
+}
+
+/// What was used since `before` ([`Line::used`]), in microseconds, for each of `count`.
+pub(crate) fn used_each(line: &Line, before: [Duration; 3], count: f64) -> [f64; 3] {
+    let after = line.used();
+    [0, 1, 2].map(|who| after[who].saturating_sub(before[who]).as_secs_f64() * 1e6 / count)
 }
 
 pub(crate) struct Load {
@@ -58,15 +73,16 @@ pub(crate) fn measure<'a>(
         }
         clients.push(of_line);
     }
-    let mut series: Vec<Series<'_>> = lines.iter().map(|line| Series { line, rounds: Vec::new() }).collect();
+    let mut series: Vec<Series<'_>> = lines.iter().map(Series::new).collect();
     for round in 0..load.rounds {
         for turn in 0..lines.len() {
             // Each server is first, last and in between: what follows whom must not matter.
             let at = (turn + round) % lines.len();
-            let (measured, count) = one_round(&lines[at], &mut clients[at], units, load.seconds)
+            let (measured, count, latency) = one_round(&lines[at], &mut clients[at], units, load.seconds)
                 .map_err(|error| io::Error::other(format!("{}: {error}", lines[at].name())))?;
             *inserted += inserts(units, count);
             series[at].rounds.push(measured);
+            series[at].latency.add(&latency).map_err(io::Error::other)?;
         }
     }
     Ok(series)
@@ -76,8 +92,14 @@ fn inserts(units: &Units, count: u64) -> u64 {
     if units.statement == Statement::Insert { count } else { 0 }
 }
 
-fn one_round(line: &Line, clients: &mut [Client], units: &Units, seconds: f64) -> io::Result<(Round, u64)> {
-    let before = line.process.map(processor_time).unwrap_or_default();
+/// The round, how many units there were, and nanoseconds of each.
+fn one_round(
+    line: &Line,
+    clients: &mut [Client],
+    units: &Units,
+    seconds: f64,
+) -> io::Result<(Round, u64, Histogram<u64>)> {
+    let before = line.used();
     let start = Barrier::new(clients.len());
     let results: Vec<io::Result<(u64, Duration, Histogram<u64>)>> = std::thread::scope(|scope| {
         let start = &start;
@@ -89,7 +111,6 @@ fn one_round(line: &Line, clients: &mut [Client], units: &Units, seconds: f64) -
         let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
         joined.map(|result| result.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))).collect()
     });
-    let after = line.process.map(processor_time).unwrap_or_default();
     let (mut count, mut elapsed, mut latency) = (0, Duration::ZERO, histogram());
     for result in results {
         let (of_thread, duration, latencies) = result?;
@@ -99,11 +120,11 @@ fn one_round(line: &Line, clients: &mut [Client], units: &Units, seconds: f64) -
     }
     let round = Round {
         rate: count as f64 / elapsed.as_secs_f64(),
-        processor_us: after.saturating_sub(before).as_secs_f64() * 1e6 / count as f64,
+        processor_us: used_each(line, before, count as f64),
         p50_us: latency.value_at_quantile(0.5) as f64 / 1000.0,
         p99_us: latency.value_at_quantile(0.99) as f64 / 1000.0,
     };
-    Ok((round, count))
+    Ok((round, count, latency))
 }
 
 fn one_thread(
@@ -135,32 +156,27 @@ fn check(reply: &[u8], expected: &[u8]) -> io::Result<()> {
     if reply == expected { Ok(()) } else { Err(io::Error::other("a reply differs from PostgreSQL's")) }
 }
 
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(100, 60_000_000_000, 3).expect("constant bounds are valid")
-}
-
 /// One connection sends a whole batch while it reads the replies.
 pub(crate) fn measure_batch<'a>(lines: &'a [Line], executions: usize, rounds: usize) -> io::Result<Vec<Series<'a>>> {
     let batch = units::batch(executions);
     let mut direct = lines[0].connect()?;
     let expected = direct.exchange(&batch)?.to_vec();
     let mut clients = lines.iter().map(Line::connect).collect::<io::Result<Vec<_>>>()?;
-    let mut series: Vec<Series<'_>> = lines.iter().map(|line| Series { line, rounds: Vec::new() }).collect();
+    let mut series: Vec<Series<'_>> = lines.iter().map(Series::new).collect();
     for round in 0..=rounds {
         for turn in 0..lines.len() {
             let at = (turn + round) % lines.len();
-            let before = lines[at].process.map(processor_time).unwrap_or_default();
-            let began = Instant::now();
+            let (before, began) = (lines[at].used(), Instant::now());
             let reply = clients[at].exchange(&batch);
             let elapsed = began.elapsed();
-            let after = lines[at].process.map(processor_time).unwrap_or_default();
+            let processor_us = used_each(&lines[at], before, executions as f64);
             let named = |error: io::Error| io::Error::other(format!("{}: {error}", lines[at].name()));
             check(reply.map_err(named)?, &expected).map_err(named)?;
             // The first round warms up.
             if round > 0 {
                 series[at].rounds.push(Round {
                     rate: executions as f64 / elapsed.as_secs_f64(),
-                    processor_us: after.saturating_sub(before).as_secs_f64() * 1e6 / executions as f64,
+                    processor_us,
                     ..Round::default()
                 });
             }

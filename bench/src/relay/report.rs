@@ -47,8 +47,18 @@ impl Report {
     /// Rates of one workload. `unit` is what a rate counts, times `scale`.
     pub(crate) fn rates(&mut self, workload: &str, series: &[Series<'_>], unit: &str, scale: f64) -> io::Result<()> {
         let mut text = format!(
-            "\n{workload}\n{:26} {:>10} {:>19} {:>8} {:>8} {:>8} {:>20} {:>20} {:>20}\n",
-            "server", unit, "min..max", "cpu us", "p50 us", "p99 us", "x direct", "x cheapest", "x PgBouncer"
+            "\n{workload}\n{:26} {:>10} {:>19} {:>8} {:>7} {:>7} {:>8} {:>8} {:>20} {:>20} {:>20}\n",
+            "server",
+            unit,
+            "min..max",
+            "cpu us",
+            "PG us",
+            "cl. us",
+            "p50 us",
+            "p99 us",
+            "x direct",
+            "x cheapest",
+            "x PgBouncer"
         );
         for one in series {
             let to =
@@ -56,11 +66,13 @@ impl Report {
             let rate = spread(one.rounds.iter().map(|round| round.rate * scale));
             let _ = writeln!(
                 text,
-                "{:26} {:>10.0} {:>19} {:>8.1} {:>8.0} {:>8.0} {:>20} {:>20} {:>20}",
+                "{:26} {:>10.0} {:>19} {:>8.1} {:>7.1} {:>7.1} {:>8.0} {:>8.0} {:>20} {:>20} {:>20}",
                 one.line.name(),
                 rate.median,
                 format!("{:.0}..{:.0}", rate.min, rate.max),
-                middle(one, |round| round.processor_us),
+                middle(one, |round| round.processor_us[0]),
+                middle(one, |round| round.processor_us[1]),
+                middle(one, |round| round.processor_us[2]),
                 middle(one, |round| round.p50_us),
                 middle(one, |round| round.p99_us),
                 to(Kind::Direct),
@@ -78,8 +90,14 @@ impl Report {
         let values = |of: fn(&Round) -> f64| one.rounds.iter().map(of).collect::<Vec<_>>();
         let rates: Vec<f64> = one.rounds.iter().map(|round| round.rate * scale).collect();
         self.results.figure(workload, system, ("rate", unit, Better::More), &rates, "")?;
-        let metric = ("processor time of the server", "us/unit", Better::Neither);
-        self.results.figure(workload, system, metric, &values(|round| round.processor_us), "")?;
+        let of_copy = one.latency.is_empty() && workload.starts_with("COPY");
+        for (at, who) in ["server", "PostgreSQL", "client"].into_iter().enumerate() {
+            let used: Vec<f64> = one.rounds.iter().map(|round| round.processor_us[at]).collect();
+            let metric = format!("processor time of the {who}");
+            let unit = if of_copy { "us/MB" } else { "us/unit" };
+            self.results.figure(workload, system, (&metric, unit, Better::Neither), &used, "")?;
+        }
+        self.results.latency(workload, system, &one.latency)?;
         for (metric, of) in [("p50", (|round| round.p50_us) as fn(&Round) -> f64), ("p99", |round| round.p99_us)] {
             // A copy is no series of units.
             if one.rounds.iter().any(|round| of(round) > 0.0) {
@@ -119,12 +137,8 @@ impl Report {
     }
 
     pub(crate) fn copies(&mut self, leg: &str, copied: &[Copied<'_>], bytes: usize) -> io::Result<()> {
-        let [mut into, mut out] = [Vec::new(), Vec::new()];
-        let clone = |series: &Series<'_>| series.rounds.clone();
-        for one in copied {
-            into.push(Series { line: one.into.line, rounds: clone(&one.into) });
-            out.push(Series { line: one.out.line, rounds: clone(&one.out) });
-        }
+        let into: Vec<Series<'_>> = copied.iter().map(|one| one.into.clone()).collect();
+        let out: Vec<Series<'_>> = copied.iter().map(|one| one.out.clone()).collect();
         for (direction, series) in [("in", into), ("out", out)] {
             let workload = format!("COPY {direction} of {} MB, {leg}", bytes / 1_000_000);
             self.rates(&workload, &series, "MB/s", 1e-6)?;

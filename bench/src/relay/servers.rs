@@ -6,12 +6,13 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use freshet_tests::cluster::Cluster;
 use tempfile::TempDir;
 
 use crate::poolers::start_pgbouncer;
-use crate::process::Process;
+use crate::process::{Process, postmaster, processor_time, processor_time_of_family};
 use crate::relay::units;
 use crate::servers::{free_address, wait_for};
 use crate::wire::{Client, query_message};
@@ -74,6 +75,8 @@ pub(crate) struct Line {
     pub(crate) address: SocketAddr,
     /// None for PostgreSQL itself.
     pub(crate) process: Option<u32>,
+    /// The first process of PostgreSQL.
+    postmaster: u32,
 }
 
 impl Line {
@@ -82,6 +85,12 @@ impl Line {
             Kind::Direct => self.kind.name().to_string(),
             _ => format!("{}, {}", self.kind.name(), self.leg.name()),
         }
+    }
+
+    /// Processor time so far of the server, of PostgreSQL, and of this process, which asks.
+    pub(crate) fn used(&self) -> [Duration; 3] {
+        let server = self.process.map(processor_time).unwrap_or_default();
+        [server, processor_time_of_family(self.postmaster), processor_time(std::process::id())]
     }
 
     /// A connection with everything prepared.
@@ -149,7 +158,8 @@ pub(crate) struct Servers {
 impl Servers {
     /// `freshet` is the program under test.
     pub(crate) fn start(upstream: &Upstream, leg: Leg, freshet: &Path) -> io::Result<Self> {
-        let direct = Line { kind: Kind::Direct, leg, address: upstream.address(), process: None };
+        let postmaster = postmaster(&upstream.cluster)?;
+        let direct = Line { kind: Kind::Direct, leg, address: upstream.address(), process: None, postmaster };
         let mut servers = Self { lines: vec![direct], leg, processes: Vec::new(), missing: None };
         servers.start_cheapest(upstream)?;
         servers.start_pgbouncer(upstream)?;
@@ -179,9 +189,9 @@ impl Servers {
             self.add(Kind::FreshetOff, address, process);
             return Ok(());
         }
-        let same = Line { kind: Kind::FreshetRoute, leg: self.leg, address, process: Some(process.id) };
         self.add(Kind::Freshet, address, process);
-        self.lines.push(same);
+        let same = self.lines.last().map(|line| Line { kind: Kind::FreshetRoute, ..*line });
+        self.lines.extend(same);
         Ok(())
     }
 
@@ -200,7 +210,9 @@ impl Servers {
     }
 
     fn add(&mut self, kind: Kind, address: SocketAddr, process: Process) {
-        self.lines.push(Line { kind, leg: self.leg, address, process: Some(process.id) });
+        // PostgreSQL itself came first.
+        let postmaster = self.lines[0].postmaster;
+        self.lines.push(Line { kind, leg: self.leg, address, process: Some(process.id), postmaster });
         self.processes.push(process);
     }
 }

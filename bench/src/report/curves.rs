@@ -117,7 +117,6 @@ pub(super) fn latency(latencies: &[Latency]) -> Markup {
     let name = |rest: f64| if rest <= 1.0 { "0".to_owned() } else { format!("{}%", trimmed(100.0 - 100.0 / rest)) };
     html! {
         @if !cases.is_empty() {
-            h3 { "Latency distributions" }
             div.charts {
                 @for case in cases {
                     @let of_case = latencies.iter().filter(|l| l.case == case);

@@ -222,6 +222,9 @@ struct Sum<'a> {
 /// What older files call PostgreSQL's part of freshet's own cost: no system of its own.
 const OWN_SHARE: &str = "PostgreSQL's beside it";
 
+/// Distributions of one suite that are shown without being asked for.
+const LATENCIES_SHOWN: usize = 300;
+
 const STYLE: &str = include_str!("style.css");
 
 fn page(collected: &Collected) -> Markup {
@@ -309,7 +312,10 @@ fn section(suite: &Suite) -> Markup {
                 (bars::chart(&of_kind))
             }
             (curves::growth(&suite.figures))
-            (curves::latency(&suite.latencies))
+            @if !suite.latencies.is_empty() {
+                // So many that nobody sees what comes behind them are folded.
+                details open[suite.latencies.len() <= LATENCIES_SHOWN] { summary { "latency distributions" } (curves::latency(&suite.latencies)) }
+            }
             details { summary { "all figures" } (figures(&suite.figures)) }
             @if !suite.skips.is_empty() {
                 details { summary { "not measured (" (suite.skips.len()) ")" }

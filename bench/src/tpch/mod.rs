@@ -103,7 +103,6 @@ impl Stand {
         let duckdb = duckdb.map(|duckdb| duckdb.open(cores)).transpose().map_err(io::Error::other)?;
         let mut client = Client::connect(address(&cluster), "postgres", DATABASE)?;
         for table in &tables::ALL {
-            say(&format!("loading {}", table.name));
             table.load(options.scale, &mut client, duckdb.as_ref(), folder.path())?;
         }
         say("waiting until the tables are mirrored");
@@ -114,14 +113,14 @@ impl Stand {
         Ok(Self { postmaster: postmaster(&cluster)?, cluster, freshet, duckdb })
     }
 
-    /// So far, of all that work for a system: PostgreSQL, freshet, and this process, which asks, and in which DuckDB is.
-    fn processor_time(&self, system: &str) -> Duration {
-        let own = processor_time(std::process::id());
-        own + match system {
-            DUCKDB => Duration::ZERO,
-            UPSTREAM => processor_time_of_family(self.postmaster),
-            _ => processor_time(self.freshet.process.id) + processor_time_of_family(self.postmaster),
-        }
+    /// So far, of those who work for a system: freshet, PostgreSQL, and this process, which asks, and in which DuckDB is.
+    fn processor_time(&self, system: &str) -> [Duration; 3] {
+        let [freshet, upstream] = match system {
+            DUCKDB => [Duration::ZERO; 2],
+            UPSTREAM => [Duration::ZERO, processor_time_of_family(self.postmaster)],
+            _ => [processor_time(self.freshet.process.id), processor_time_of_family(self.postmaster)],
+        };
+        [freshet, upstream, processor_time(std::process::id())]
     }
 }
 
@@ -134,13 +133,13 @@ struct Measured {
 struct Series {
     system: &'static str,
     times: Vec<f64>,
-    /// Of the processors, by all that work for it.
-    processor: Vec<f64>,
+    /// Of the processors: freshet, PostgreSQL, the client.
+    processor: [Vec<f64>; 3],
 }
 
 impl Series {
     fn new(system: &'static str) -> Self {
-        Self { system, times: Vec::new(), processor: Vec::new() }
+        Self { system, times: Vec::new(), processor: Default::default() }
     }
 }
 
@@ -183,8 +182,10 @@ fn one_query(options: &Options, stand: &Stand, sql: &str) -> io::Result<Measured
                 _ => Some(through.query(&query_message(&text))?),
             };
             series.times.push(began.elapsed().as_secs_f64() * 1e3);
-            let used = stand.processor_time(series.system).saturating_sub(before);
-            series.processor.push(used.as_secs_f64() * 1e3);
+            let after = stand.processor_time(series.system);
+            for (who, values) in series.processor.iter_mut().enumerate() {
+                values.push(after[who].saturating_sub(before[who]).as_secs_f64() * 1e3);
+            }
             if let Some(reply) = reply {
                 check(series.system, reply)?;
             }
@@ -222,8 +223,12 @@ fn report(name: &str, measured: &Measured, ratios: &mut [Vec<f64>; 2], results: 
     for Series { system, times, processor } in &measured.all {
         let note = if *system == FRESHET { &*measured.route } else { "" };
         results.figure(name, system, ("time", "ms", Better::Less), times, note)?;
-        let metric = ("processor time of client and servers", "ms", Better::Neither);
-        results.figure(name, system, metric, processor, "")?;
+        for (who, values) in ["server", "PostgreSQL", "client"].into_iter().zip(processor) {
+            let metric = format!("processor time of the {who}");
+            let is_own = who == "client" && *system == DUCKDB;
+            let note = if is_own { "with DuckDB, which is in its process" } else { "" };
+            results.figure(name, system, (&metric, "ms", Better::Neither), values, note)?;
+        }
     }
     results.end(name)
 }

@@ -11,6 +11,7 @@ use tpchgen::generators::{
     RegionGenerator, SupplierGenerator,
 };
 
+use crate::console::progress;
 use crate::wire::{Client, query_message};
 
 pub(super) struct Table {
@@ -85,6 +86,20 @@ pub(super) const ALL: [Table; 8] = [
 ];
 
 impl Table {
+    /// Rows, about: an order has four lines on average.
+    fn count(&self, scale: f64) -> u64 {
+        let of_scale_one = match self.name {
+            "supplier" => 10_000.0,
+            "part" => 200_000.0,
+            "partsupp" => 800_000.0,
+            "customer" => 150_000.0,
+            "orders" => 1_500_000.0,
+            "lineitem" => 6_000_000.0,
+            _ => return 25,
+        };
+        (of_scale_one * scale) as u64
+    }
+
     /// Into PostgreSQL by COPY and, by a file in `folder`, into DuckDB.
     pub(super) fn load(
         &self,
@@ -99,15 +114,18 @@ impl Table {
         let mut file = BufWriter::new(File::create(&path)?);
         client.send(&query_message(&format!("COPY {} FROM STDIN WITH (DELIMITER '|')", self.name)))?;
         client.read_frame_of(b'G')?;
+        let bar = progress(&format!("{} into PostgreSQL", self.name), self.count(scale));
         let mut portion = Vec::with_capacity(1 << 17);
-        for row in rows(self.name, scale) {
+        for (n, row) in (0_u64..).zip(rows(self.name, scale)) {
             // Each field of a row ends with the delimiter, the last one, too.
             portion.extend_from_slice(row.strip_suffix('|').unwrap_or(&row).as_bytes());
             portion.push(b'\n');
             if portion.len() > 1 << 16 {
                 send(client, &mut file, &mut portion)?;
+                bar.set_position(n);
             }
         }
+        bar.finish_and_clear();
         send(client, &mut file, &mut portion)?;
         file.flush()?;
         client.send(&[b'c', 0, 0, 0, 4])?;
@@ -118,9 +136,11 @@ impl Table {
         }
         client.query(&query_message(&format!("VACUUM (ANALYZE) {}", self.name)))?;
         if let Some(duckdb) = duckdb {
+            let bar = progress(&format!("{} into DuckDB", self.name), self.count(scale));
             duckdb.query(&definition).map_err(io::Error::other)?;
             let copy = format!("COPY {} FROM '{}' (DELIMITER '|', HEADER false)", self.name, path.display());
             duckdb.query(&copy).map_err(io::Error::other)?;
+            bar.finish_and_clear();
         }
         std::fs::remove_file(path)
     }
