@@ -313,6 +313,19 @@ fn portals_follow_savepoints_and_failed_blocks() {
     ];
     let expected = play(&mut pair.upstream, &script);
     assert_same(&play(&mut pair.freshet, &script), &expected);
+    // More savepoints than are remembered: what was bound before the oldest of those stays.
+    let many = |count: usize| burst(count + 1, &[query(&"SAVEPOINT s;".repeat(count))]);
+    let script = [
+        burst(2, &[query("BEGIN")]),
+        many(300),
+        open("c"),
+        many(9_800),
+        burst(2, &[query("ROLLBACK TO s")]),
+        burst(4, &[execute("c", 2), sync()]),
+        burst(2, &[query("ROLLBACK")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
     // As pgjdbc's autosave does it: all of it is answered here.
     let script = [
         burst(2, &[query("BEGIN")]),

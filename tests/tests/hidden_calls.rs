@@ -58,6 +58,12 @@ const SCHEMA: &str = "
     CREATE FUNCTION public.\"x.mark\"(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN turn(); END';
     CREATE FUNCTION public.set_config(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1';
     CREATE FUNCTION public.by_default(a int DEFAULT turn()) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN a; END';
+    CREATE FUNCTION public.cover() RETURNS void LANGUAGE sql AS 'SELECT 1 AS id, 99 AS v INTO pg_temp.t';
+    CREATE TABLE public.refreshing (id int PRIMARY KEY);
+    CREATE MATERIALIZED VIEW public.amount AS SELECT count(*) AS n FROM refreshing;
+    CREATE FUNCTION refresh() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN REFRESH MATERIALIZED VIEW public.amount; RETURN NULL; END';
+    CREATE TRIGGER a AFTER INSERT ON refreshing FOR EACH STATEMENT EXECUTE FUNCTION refresh();
     CREATE FUNCTION public.counts(text) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN nextval($1::regclass); END';";
 
 const READ: &str = "SELECT v FROM t WHERE id = 1";
@@ -112,6 +118,7 @@ fn what_they_do_to_the_session_is_in_force() {
         "INSERT INTO guarded (v) VALUES (1)",
         "INSERT INTO hiding (v) VALUES (1)",
         "SELECT set_config('search_path', 'two, public', false) FROM generate_series(1, 1)",
+        "SELECT public.cover()",
         "SELECT public.by_default()",
         "SELECT by_default()",
         "SELECT abs('x')",
@@ -188,6 +195,20 @@ fn what_a_read_of_a_view_writes_is_seen_by_other_sessions() {
             expected += 1;
             assert_eq!(ask(&mut reader, read), expected.to_string(), "{statement}, {round}: {:?}", reader.last());
         }
+    }
+}
+
+/// No row tells of it, but a definition.
+#[test]
+fn what_a_trigger_refreshes_is_seen_at_once() {
+    let cluster = Cluster::shared();
+    let (database, freshet) = start(cluster, FreshnessMode::Session);
+    let mut through = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    let read = "SELECT n FROM amount";
+    for id in 1..=10 {
+        until_here(&mut through, read);
+        ask(&mut through, &format!("INSERT INTO refreshing VALUES ({id})"));
+        assert_eq!(ask(&mut through, read), id.to_string(), "{:?}", through.last());
     }
 }
 

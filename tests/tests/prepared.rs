@@ -237,3 +237,73 @@ fn another_search_path_makes_upstream_judge_a_prepared_statement() {
     assert_eq!(play(&mut pair.freshet, &[path("a")]), play(&mut pair.upstream, &[path("a")]));
     pair.agree("back again", &[run("o", 5, &[]), run("p", 5, &[])]);
 }
+
+/// PostgreSQL analyses a statement again when its own tables change: one that would be found before them now is none of them. Here
+/// the statement was planned over that one, and upstream's rows were kept for those who mean it.
+#[test]
+fn a_table_that_would_be_found_first_does_not_disturb_a_prepared_statement() {
+    const TEXT: &str = "SELECT v FROM o WHERE id = $1";
+    let mut pair = Pair::start();
+    pair.upstream.query(
+        "CREATE SCHEMA a; CREATE SCHEMA b;
+         CREATE TABLE b.o (id int PRIMARY KEY, v text); INSERT INTO b.o VALUES (1, 'of b')",
+    );
+    let made = [burst(2, &[query("SET search_path = a, b")]), burst(2, &[parse("s", TEXT), sync()])];
+    assert_eq!(play(&mut pair.freshet, &made), play(&mut pair.upstream, &made));
+    let old = [burst(4, &[bind("", "s", &[Some("1")], 0), execute("", 0), sync()])];
+    let new = [burst(5, &[parse("", TEXT), bind("", "", &[Some("1")], 0), execute("", 0), sync()])];
+    pair.agree("before", &old);
+    pair.upstream.query("CREATE TABLE a.o (id int PRIMARY KEY, v text); INSERT INTO a.o VALUES (1, 'of a')");
+    let first = |messages: &[Message]| rows(messages)[0][0].clone();
+    // Whether upstream has analysed it again is not known; what it says then is nothing for others.
+    for _ in 0..20 {
+        let found = first(&play(&mut pair.freshet, &old));
+        assert!(matches!(found.as_deref(), Some("of a" | "of b")), "{found:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    pair.agree("a new statement", &new);
+    assert_eq!(first(&play(&mut pair.freshet, &new)).as_deref(), Some("of a"));
+    // Its table changes, and another one has the name.
+    pair.upstream.query("ALTER TABLE b.o RENAME TO former");
+    assert_eq!(first(&play(&mut pair.upstream, &old)).as_deref(), Some("of a"));
+    pair.agree("analysed again", &old);
+}
+
+/// PostgreSQL: pg_verify_mbstr. It was taken for a character.
+#[test]
+fn a_nul_in_a_parameter_is_an_error() {
+    let mut pair = Pair::start();
+    for (name, text) in [("s", "SELECT id FROM t WHERE v = $1"), ("c", "SELECT $1::text || v FROM t WHERE id = 1")] {
+        let made = [burst(2, &[parse(name, text), sync()])];
+        assert_eq!(play(&mut pair.freshet, &made), play(&mut pair.upstream, &made));
+        pair.agree(text, &[burst(4, &[bind("", name, &[Some("v7")], 0), execute("", 0), sync()])]);
+        for value in ["v7\0", "\0", "v\07"] {
+            let wrong = [burst(2, &[bind("", name, &[Some(value)], 0), execute("", 0), sync()])];
+            let expected = play(&mut pair.upstream, &wrong);
+            assert_eq!(tags(&expected), "EZ", "{text}");
+            for _ in 0..3 {
+                assert_same(&play(&mut pair.freshet, &wrong), &expected);
+            }
+        }
+    }
+}
+
+/// With one parameter it is a LEFT JOIN to PostgreSQL's planner, with another a FULL JOIN that it has no plan for.
+#[test]
+fn a_full_join_without_an_equality_is_upstreams() {
+    const TEXT: &str = "SELECT x.id, y.id FROM t x FULL JOIN t y ON x.v IS NOT DISTINCT FROM y.v
+        WHERE $1::int IS NULL OR x.id = $1 ORDER BY 1, 2";
+    let mut pair = Pair::start();
+    let made = [burst(2, &[parse("s", TEXT), sync()])];
+    assert_eq!(play(&mut pair.freshet, &made), play(&mut pair.upstream, &made));
+    pair.agree("the table is here", &[burst(4, &[query("SELECT count(*) FROM t")])]);
+    let run = |replies, value| [burst(replies, &[bind("", "s", &[value], 0), execute("", 0), sync()])];
+    for _ in 0..5 {
+        let expected = play(&mut pair.upstream, &run(4, Some("1")));
+        assert_eq!(play(&mut pair.freshet, &run(4, Some("1"))), expected);
+        let expected = play(&mut pair.upstream, &run(2, None));
+        assert_eq!(tags(&expected), "EZ");
+        assert_same(&play(&mut pair.freshet, &run(2, None)), &expected);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

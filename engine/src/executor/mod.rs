@@ -146,8 +146,10 @@ fn check(node: &PlanNode) -> Result<(), EvalError> {
         PlanNode::DistinctOn { keys, .. } => keys.iter().try_for_each(|key| key_table::check(type_of(key))),
         PlanNode::SetOperation { types, .. } => types.iter().try_for_each(|pg_type| key_table::check(*pg_type)),
         PlanNode::Window { calls, .. } => calls.iter().try_for_each(window::check),
-        // PostgreSQL has no plan for it either.
-        PlanNode::SideJoin(join) if join.kind == SideKind::Full && join.equalities.is_empty() => {
+        // PostgreSQL has no plan for it either; IS NOT DISTINCT FROM is no equality to it.
+        PlanNode::SideJoin(join)
+            if join.kind == SideKind::Full && join.equalities.iter().all(|equality| equality.is_null_safe) =>
+        {
             Err(EvalError::Beyond("full join without an equality".to_owned()))
         }
         PlanNode::OneRow

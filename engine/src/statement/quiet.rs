@@ -40,6 +40,13 @@ impl Body {
         body.names = names(&tokens);
         body
     }
+
+    /// Of a function in SQL, where SELECT ... INTO makes a table and is no assignment.
+    pub fn of_sql(text: &str) -> Self {
+        let mut body = Self::of(text);
+        body.is_open |= lexer::tokens(text).is_ok_and(|tokens| makes_table(&tokens));
+        body
+    }
 }
 
 /// Names in a text, keywords among them.
@@ -106,9 +113,9 @@ const PLPGSQL_WORDS: [&str; 17] = [
 /// Volatile functions of pg_catalog that only tell something, beside those that may be called in a query that is answered here.
 const TELLING: [&str; 2] = ["current_query", "pg_trigger_depth"];
 
-/// Words that begin a statement which may change more than rows: definitions (temporary tables win over others), what belongs to
-/// the session, what is run out of sight.
-const OPEN_WORDS: [&str; 17] = [
+/// Words that begin a statement which may change more than rows: definitions (temporary tables win over others), privileges, what
+/// belongs to the session, what is run out of sight.
+const OPEN_WORDS: [&str; 21] = [
     "create",
     "alter",
     "drop",
@@ -126,6 +133,11 @@ const OPEN_WORDS: [&str; 17] = [
     "set",
     "do",
     "comment",
+    "grant",
+    "revoke",
+    "reassign",
+    // A definition's number, not rows, tells of it.
+    "refresh",
 ];
 
 fn is_open(tokens: &[Token<'_>]) -> bool {
@@ -146,10 +158,20 @@ fn is_open(tokens: &[Token<'_>]) -> bool {
     })
 }
 
-/// `set_config('app.user', ...)`: a setting of an application's own, which nothing that is answered here depends on.
+/// INTO behind another word than INSERT and MERGE.
+fn makes_table(tokens: &[Token<'_>]) -> bool {
+    tokens
+        .windows(2)
+        .any(|pair| pair[1].is_word("into") && !["insert", "merge"].iter().any(|word| pair[0].is_word(word)))
+}
+
+/// `set_config('app.user', ...)`: a setting of an application's own, which nothing that is answered here depends on. By an
+/// extension's an index may choose its rows.
 fn sets_own(tokens: &[Token<'_>], at: usize) -> bool {
+    const OF_OTHERS: [&str; 5] = ["'freshet", "'hnsw.", "'ivfflat.", "'diskann.", "'vchord"];
     let name = tokens.get(at + 2).filter(|name| name.kind == TokenKind::String);
-    name.is_some_and(|name| name.text.contains('.') && !name.text.to_ascii_lowercase().starts_with("'freshet"))
+    let is_own = |name: &str| name.contains('.') && !OF_OTHERS.iter().any(|prefix| name.starts_with(prefix));
+    name.is_some_and(|name| is_own(&name.text.to_ascii_lowercase()))
         && tokens.get(at + 3).is_some_and(|comma| comma.is_symbol(","))
 }
 
@@ -189,6 +211,16 @@ mod tests {
     }
 
     #[test]
+    fn into_makes_a_table_in_sql_and_assigns_in_plpgsql() {
+        for text in ["SELECT 1 AS id INTO pg_temp.t", "INSERT INTO t VALUES (1); SELECT a INTO b FROM t"] {
+            assert!(Body::of_sql(text).is_open && !Body::of(text).is_open, "{text}");
+        }
+        for text in ["INSERT INTO t VALUES (1)", "MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE"] {
+            assert!(!Body::of_sql(text).is_open, "{text}");
+        }
+    }
+
+    #[test]
     fn relations_are_told_from_columns() {
         for (text, expected) in [
             (
@@ -220,12 +252,17 @@ mod tests {
             "BEGIN DO $$ $$; END",
             "BEGIN SELECT 1 AS a INTO TEMP o; END",
             "BEGIN RETURN QUERY EXECUTE 'x'; END",
+            "BEGIN REVOKE SELECT ON t FROM alice; END",
+            "BEGIN IF a THEN GRANT SELECT ON t TO alice; END IF; END",
+            "BEGIN REASSIGN OWNED BY a TO b; END",
+            "BEGIN REFRESH MATERIALIZED VIEW m; RETURN NULL; END",
             "SELECT 'open",
         ] {
             assert_eq!(calls(text), None, "{text}");
         }
         let called = |text: &str, name: &str| assert_eq!(calls(text), Some(vec![name.to_owned()]), "{text}");
         called("BEGIN PERFORM set_config('role', 'x', false); RETURN NEW; END", "set_config");
+        called("BEGIN PERFORM set_config('HNSW.ef_search', '400', false); END", "set_config");
         called("SELECT pg_catalog.set_config('a', 'b', true)", "set_config");
         called("begin return other.f(new.id); end", "f");
         called("select \"F\"(1)", "F");

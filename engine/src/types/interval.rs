@@ -465,6 +465,8 @@ mod tests {
             "1 2",
             "1 fortnight",
             "1.1 years",
+            "1.5 us",
+            "-0.0000025 seconds",
             "infinity",
             "1e3 days",
             "P",

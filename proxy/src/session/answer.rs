@@ -20,6 +20,7 @@ use crate::freshness::seats::Seat;
 use crate::session::buffer::OutBuffer;
 use crate::session::change::Changes;
 use crate::session::effect::{Effect, Written};
+use crate::session::meant::Meant;
 use crate::session::settings::SessionSettings;
 use crate::session::state::{Login, SessionState};
 use crate::statistics::{Answered, ShapeStatistics};
@@ -285,6 +286,8 @@ pub struct PreparedStatement {
     pub path: AtomicU64,
     /// The parameters' types (OIDs) as they were found first. PostgreSQL keeps them, whatever becomes of the tables.
     pub inferred: OnceLock<Box<[u32]>>,
+    /// What its names mean, likewise as far as plans have been made of it.
+    pub meant: Meant,
     /// The version of the catalog that gave undeclared parameters their types; 0: names may have meant what it does not have.
     pub typed_under: u64,
     /// The catalog by which `effect` and what follows it were found.

@@ -237,8 +237,25 @@ fn read(sql: &[u8]) -> Option<Vec<lexer::Token<'_>>> {
     lexer::tokens(std::str::from_utf8(sql).ok()?).ok()
 }
 
+/// The parts between semicolons, but for those inside of BEGIN ATOMIC ... END.
 fn statements<'t, 'a>(tokens: &'t [lexer::Token<'a>]) -> impl Iterator<Item = &'t [lexer::Token<'a>]> {
-    tokens.split(|token| token.is_symbol(";")).filter(|statement| !statement.is_empty())
+    // How many ENDs are missing, and whether it is a definition that may have a body.
+    let (mut depth, mut begins, mut before) = (0_usize, true, None);
+    let mut creates = false;
+    let is_end = move |token: &lexer::Token<'a>| {
+        let word = |word| token.is_word(word);
+        let is_body = creates && word("atomic") && before == Some("begin");
+        depth = match depth {
+            0 => usize::from(is_body),
+            _ if word("end") => depth - 1,
+            _ => depth + usize::from(word("case")),
+        };
+        let is_end = depth == 0 && token.is_symbol(";");
+        creates = if begins { word("create") } else { creates };
+        (begins, before) = (is_end, word("begin").then_some("begin"));
+        is_end
+    };
+    tokens.split(is_end).filter(|statement| !statement.is_empty())
 }
 
 /// Whether this text, and nothing else with it, drops all prepared statements.
@@ -339,6 +356,10 @@ mod tests {
             ("select * from t for update", &[Effect::Write]),
             ("select * into x from t", &[Effect::Opaque]),
             ("with x as (insert into t values (1) returning a) select * from x", &[Effect::Write]),
+            (
+                "create function f() returns int begin atomic select 1; select case when true then 2 end; end; select 1",
+                &[Effect::Opaque, Effect::Neutral],
+            ),
             ("BEGIN", &[Effect::Begin(None)]),
             ("begin isolation level repeatable read", &[Effect::Begin(Some(Isolation::RepeatableRead))]),
             (

@@ -56,6 +56,7 @@ use crate::session::local::parameters::parameters;
 use crate::session::local::patient::Patience;
 use crate::session::local::recent::Recents;
 use crate::session::local::refusals::{DecidedBy, Refusals};
+use crate::session::meant::Names;
 use crate::session::oracle::{Oracle, StillDescribed};
 use crate::session::preamble;
 use crate::session::reply::describe_statement;
@@ -475,7 +476,7 @@ impl LocalAnswerer {
         statistics: &Arc<ShapeStatistics>,
     ) -> Result<(), Relay> {
         let refuse = |reason| self.refuse_prepared(request, prepared, statistics, reason);
-        if let Some(Relay { reason, observer, .. }) = outdated(request, prepared) {
+        if let Some(Relay { reason, observer, .. }) = outdated(&self.local, request, prepared) {
             return Err(Relay { observer, ..refuse(reason) });
         }
         if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
@@ -634,7 +635,7 @@ impl LocalAnswerer {
             relay.observer = Some(Box::new(Oracle::of_description(&self.local, &prepared, request.settings)));
             return Err(relay);
         }
-        if let Some(relay) = outdated(request, &prepared) {
+        if let Some(relay) = outdated(&self.local, request, &prepared) {
             return Err(relay);
         }
         self.check_privileges(request.settings.role(), &prepared).await.map_err(Relay::because)?;
@@ -743,16 +744,30 @@ fn is_described(statement: &PreparedStatement, catalog_version: u64, settings: &
     statement.catalog.load(Relaxed) == catalog_version && statement.path.load(Relaxed) == settings.path
 }
 
-/// A statement that was prepared before is another one since: PostgreSQL says whether it still is what was described.
-fn outdated(request: &Request<'_>, prepared: &Prepared) -> Option<Relay> {
+/// A statement that was prepared before is another one since: PostgreSQL says whether it still is what was described. One whose names
+/// may mean something else there is relayed until it is prepared anew.
+fn outdated(local: &Local, request: &Request<'_>, prepared: &Prepared) -> Option<Relay> {
     let statement = request.unit.prepared?;
+    let (version, settings) = (prepared.catalog_version, request.settings);
     let keeps_types = keeps_types(statement, &prepared.plan);
-    if keeps_types && is_described(statement, prepared.catalog_version, request.settings) {
+    let is_described = keeps_types && is_described(statement, version, settings);
+    if is_described && statement.meant.is_known() {
+        return None;
+    }
+    let catalog = local.freshness.catalog();
+    let names = (keeps_types && catalog.version == version).then(|| Names::of(&prepared.plan, &catalog));
+    if is_described {
+        names.into_iter().for_each(|names| statement.meant.set(names));
         return None;
     }
     let mut relay = Relay::because(UpstreamReason::CatalogChanged);
-    if keeps_types {
-        let seen = StillDescribed::new(statement, prepared.catalog_version, request.settings.path);
+    // Under another search path PostgreSQL analyses it anew.
+    let before = statement.path.load(Relaxed);
+    let has_moved = before != 0 && before != settings.path;
+    let path = &settings.values.search_path;
+    let is_same = |names: &Names| has_moved || statement.meant.is(names, path, &catalog);
+    if let Some(names) = names.filter(is_same) {
+        let seen = StillDescribed::new(statement, names, version, settings.path);
         relay.observer = Some(Box::new(seen));
     }
     Some(relay)

@@ -32,6 +32,7 @@ pub mod intercept;
 pub mod lines;
 pub mod local;
 pub mod machine;
+pub mod meant;
 mod oracle;
 mod own;
 mod preamble;

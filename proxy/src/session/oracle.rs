@@ -23,7 +23,9 @@ use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare, c
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
+use crate::session::local::capture::Room;
 use crate::session::local::{Local, local_error};
+use crate::session::meant::Names;
 use crate::session::reply::{Run, fields};
 use crate::session::settings::SessionSettings;
 use crate::wire::extended::parameter_description;
@@ -34,6 +36,10 @@ use crate::wire::query::{data_row, row_description};
 const ORDER_QUESTIONS_MAX: usize = 4;
 /// A larger reply is not kept for comparison; its shape stays unverified, hence relayed.
 const REPLY_BYTES_MAX: usize = 64 << 20;
+/// Up to this every session may keep one, however many do.
+const SMALL_BYTES_MAX: usize = 128 << 10;
+
+const TOO_LARGE: &str = "its reply is too large to be compared";
 
 /// Observes one relayed unit.
 pub(super) struct Oracle {
@@ -42,6 +48,8 @@ pub(super) struct Oracle {
     settings: Arc<SessionSettings>,
     /// None: the unit only prepares, there are no rows to compare.
     execution: Option<Execution>,
+    /// For a large reply.
+    room: Option<Room>,
 }
 
 struct Execution {
@@ -71,7 +79,8 @@ impl Oracle {
         let configuration = local.freshness.configuration_changes();
         let execution =
             Some(Execution { parameters, formats, before, transaction_time, configuration, is_suspended: false });
-        Self { execution, ..Self::of_description(local, prepared, settings) }
+        let room = local.captures.room_to_compare(REPLY_BYTES_MAX);
+        Self { execution, room, ..Self::of_description(local, prepared, settings) }
     }
 
     /// For a unit that prepares without executing.
@@ -85,16 +94,21 @@ impl Oracle {
             prepared: Arc::clone(prepared),
             settings: Arc::clone(settings),
             execution: None,
+            room: None,
         }
     }
 }
 
 impl Observer for Oracle {
     fn bytes_max(&self) -> usize {
-        REPLY_BYTES_MAX
+        if self.room.is_some() { REPLY_BYTES_MAX } else { SMALL_BYTES_MAX }
     }
 
     fn observe(self: Box<Self>, reply: ObservedReply) {
+        if reply.is_truncated && self.room.is_some() {
+            // To try each time would cost two barriers and the copy for nothing.
+            return self.local.audit.refused(&self.prepared.identity, UpstreamReason::OverBudget(TOO_LARGE));
+        }
         if reply.has_error || reply.is_truncated {
             self.local.audit.inconclusive();
             return;
@@ -114,8 +128,9 @@ impl Observer for Oracle {
             None => {}
             Some(mut execution) => {
                 execution.is_suspended = reply.is_suspended;
-                let Self { local, prepared, settings, .. } = *self;
-                tokio::spawn(compare_rows(local, prepared, settings, execution, reply.bytes, is_described));
+                let Self { local, prepared, settings, room, .. } = *self;
+                let room = room.filter(|_| reply.bytes.len() > SMALL_BYTES_MAX);
+                tokio::spawn(compare_rows(local, prepared, settings, execution, reply.bytes, is_described, room));
             }
         }
     }
@@ -142,14 +157,16 @@ async fn note_mismatch(local: Arc<Local>, prepared: Arc<Prepared>) {
 /// changed, or upstream would have raised an error (PostgreSQL: RevalidateCachedQuery).
 pub(super) struct StillDescribed {
     statement: Arc<PreparedStatement>,
+    names: Names,
     catalog_version: u64,
     path: u64,
 }
 
 impl StillDescribed {
-    /// `catalog_version`: known before the execution, so not newer than what it ran under. `path`: the session's.
-    pub(super) fn new(statement: &Arc<PreparedStatement>, catalog_version: u64, path: u64) -> Self {
-        Self { statement: Arc::clone(statement), catalog_version, path }
+    /// `catalog_version`: known before the execution, so not newer than what it ran under. `path`: the session's. `names`: what
+    /// they mean then, if it still is described.
+    pub(super) fn new(statement: &Arc<PreparedStatement>, names: Names, catalog_version: u64, path: u64) -> Self {
+        Self { statement: Arc::clone(statement), names, catalog_version, path }
     }
 }
 
@@ -160,8 +177,10 @@ impl Observer for StillDescribed {
 
     fn observe(self: Box<Self>, reply: ObservedReply) {
         if !reply.has_error {
-            self.statement.catalog.store(self.catalog_version, Relaxed);
-            self.statement.path.store(self.path, Relaxed);
+            let Self { statement, names, catalog_version, path } = *self;
+            statement.meant.set(names);
+            statement.catalog.store(catalog_version, Relaxed);
+            statement.path.store(path, Relaxed);
         }
     }
 }
@@ -201,6 +220,7 @@ async fn compare_rows(
     execution: Execution,
     reply: Vec<u8>,
     is_described: bool,
+    _room: Option<Room>,
 ) {
     let Some(_judging) = local.audit.begin(&prepared.identity) else { return local.audit.inconclusive() };
     let after =

@@ -28,6 +28,7 @@
 //! that has dropped its temporary tables is answered again.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -121,10 +122,10 @@ impl SettingsValues {
 /// Gives equal values equal numbers, for all sessions of the program, and remembers what search paths amount to.
 #[derive(Default)]
 pub struct Interner {
-    known: Mutex<HashMap<SettingsValues, Arc<SessionSettings>>>,
-    path_numbers: Mutex<HashMap<Path, u64>>,
-    reading_numbers: Mutex<HashMap<Vec<Arc<str>>, u64>>,
-    paths: Mutex<HashMap<PathKey, (u64, Path)>>,
+    known: Mutex<States<SettingsValues, Arc<SessionSettings>>>,
+    path_numbers: Mutex<States<Path, u64>>,
+    reading_numbers: Mutex<States<Vec<Arc<str>>, u64>>,
+    paths: Mutex<States<PathKey, (u64, Path)>>,
 }
 
 /// What a search path in force is made from, beside the catalog.
@@ -136,33 +137,57 @@ pub struct PathKey {
     pub search_path: Arc<str>,
 }
 
-/// Above this many different states the table starts anew with new numbers: a client that makes up role or schema
-/// names must not fill memory.
+/// Above this many different states, or this many bytes of texts in them, a table starts anew with new numbers: a client that makes
+/// up role or schema names must not fill memory.
 const STATES_MAX: usize = 10_000;
+const STATES_BYTES_MAX: usize = 16 << 20;
+
+/// One of the tables.
+struct States<K, V> {
+    all: HashMap<K, V>,
+    bytes: usize,
+}
+
+impl<K, V> Default for States<K, V> {
+    fn default() -> Self {
+        Self { all: HashMap::new(), bytes: 0 }
+    }
+}
+
+impl<K: Eq + Hash, V> States<K, V> {
+    /// `texts`: of the key, one that is not there.
+    fn insert<'a>(&mut self, key: K, value: V, texts: impl IntoIterator<Item = &'a Arc<str>>) {
+        let bytes: usize = texts.into_iter().map(|text| text.len()).sum();
+        if self.all.len() >= STATES_MAX || self.bytes + bytes > STATES_BYTES_MAX {
+            (self.all, self.bytes) = (HashMap::new(), 0);
+        }
+        self.bytes += bytes;
+        self.all.insert(key, value);
+    }
+}
 
 impl Interner {
     pub fn intern(&self, values: SettingsValues) -> Arc<SessionSettings> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let mut known = self.known.lock();
-        if let Some(found) = known.get(&values) {
+        if let Some(found) = known.all.get(&values) {
             return Arc::clone(found);
         }
-        if known.len() >= STATES_MAX {
-            known.clear();
-        }
-        let id = SettingsId(NEXT.fetch_add(1, Relaxed));
-        let mut path_numbers = self.path_numbers.lock();
-        if path_numbers.len() >= STATES_MAX {
-            path_numbers.clear();
-        }
         let next = || NEXT.fetch_add(1, Relaxed);
-        let path = *path_numbers.entry(Arc::clone(&values.search_path)).or_insert_with(next);
+        let id = SettingsId(next());
+        let mut path_numbers = self.path_numbers.lock();
+        let path = path_numbers.all.get(&values.search_path).copied().unwrap_or_else(|| {
+            let (number, key) = (next(), Arc::clone(&values.search_path));
+            path_numbers.insert(key, number, values.search_path.iter());
+            number
+        });
         let mut reading_numbers = self.reading_numbers.lock();
-        if reading_numbers.len() >= STATES_MAX {
-            reading_numbers.clear();
-        }
-        let read_by = values.values.get(..READ_BY).unwrap_or(&values.values).to_vec();
-        let reading = *reading_numbers.entry(read_by).or_insert_with(next);
+        let read_by = values.values.get(..READ_BY).unwrap_or(&values.values);
+        let reading = reading_numbers.all.get(read_by).copied().unwrap_or_else(|| {
+            let number = next();
+            reading_numbers.insert(read_by.to_vec(), number, read_by);
+            number
+        });
         let settings = Arc::new(SessionSettings {
             id,
             path,
@@ -171,26 +196,29 @@ impl Interner {
             default_isolation: values.value("default_transaction_isolation").and_then(Isolation::parse),
             values: values.clone(),
         });
-        known.insert(values, Arc::clone(&settings));
+        let texts = &settings.values;
+        let all = texts.search_path.iter().chain(&texts.values).chain([&texts.role, &texts.unlisted]);
+        known.insert(values, Arc::clone(&settings), all);
         settings
     }
 
     /// The path in force as of this version of the catalog, if a probe has told it.
     pub fn path(&self, key: &PathKey, catalog_version: u64) -> Option<Path> {
         let paths = self.paths.lock();
-        paths.get(key).filter(|(version, _)| *version == catalog_version).map(|(_, path)| Arc::clone(path))
+        paths.all.get(key).filter(|(version, _)| *version == catalog_version).map(|(_, path)| Arc::clone(path))
     }
 
     /// `catalog_version` was in force, or not even yet, when the probe was *sent*: one that has come into force since
     /// may not know of what the probe saw, and is found out before anything is answered by it.
     pub fn learn_path(&self, key: PathKey, catalog_version: u64, path: Path) {
         let mut paths = self.paths.lock();
-        if paths.len() >= STATES_MAX {
-            paths.clear();
-        }
-        let is_newer = paths.get(&key).is_none_or(|(version, _)| *version <= catalog_version);
-        if is_newer {
-            paths.insert(key, (catalog_version, path));
+        match paths.all.get_mut(&key) {
+            Some(known) if known.0 <= catalog_version => *known = (catalog_version, path),
+            Some(_) => {}
+            None => {
+                let texts = [key.search_path.clone()];
+                paths.insert(key, (catalog_version, Arc::clone(&path)), texts.iter().chain(path.iter()));
+            }
         }
     }
 }
@@ -441,6 +469,27 @@ pub(crate) mod tests {
         assert_eq!(interner.path(&key, 2), Some(path("new")));
         assert_eq!(interner.path(&key, 3), None);
         assert_eq!(interner.path(&PathKey { role: "bob".into(), ..key }, 2), None);
+    }
+
+    #[test]
+    fn long_texts_do_not_fill_memory() {
+        let interner = Interner::default();
+        let ordinary = interned(&interner, "UTC", false);
+        let mut greatest = 0;
+        for n in 0..400 {
+            let long: Arc<str> = format!("{n}{}", "x".repeat(200_000)).into();
+            let key = PathKey { database: "d".into(), role: "ann".into(), search_path: Arc::clone(&long) };
+            let values = SettingsValues { search_path: [long].into(), ..ordinary.values.clone() };
+            interner.learn_path(key.clone(), 1, Arc::clone(&values.search_path));
+            assert!(interner.path(&key, 1).is_some());
+            let settings = interner.intern(values.clone());
+            assert_eq!(interner.intern(values).id, settings.id, "known at once");
+            greatest = greatest.max(interner.known.lock().bytes).max(interner.paths.lock().bytes);
+            assert!(interner.path_numbers.lock().bytes <= STATES_BYTES_MAX);
+        }
+        assert!(greatest > STATES_BYTES_MAX / 2 && greatest <= STATES_BYTES_MAX, "{greatest}");
+        let again = interned(&interner, "UTC", false);
+        assert_eq!(again.reading, ordinary.reading, "it is small");
     }
 
     #[test]

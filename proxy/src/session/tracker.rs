@@ -86,6 +86,8 @@ struct Open {
     isolation: Option<Isolation>,
     is_tainted: bool,
     savepoints: Vec<Savepoint>,
+    /// How many there were below these, of which nothing is known any more.
+    forgotten: usize,
 }
 
 /// When upstream's session has last looked which schemas of its path count. Up to PostgreSQL 16 it looks again when the path is
@@ -327,6 +329,10 @@ impl Tracker {
         self.reported = [const { None }; REPORTED];
         self.path_found = PathFound::Before(None);
         self.resolved = None;
+        // A block may have begun under another default than was known here.
+        if let Some(open) = &mut self.open {
+            open.isolation = None;
+        }
     }
 
     /// The catalog changed: a role may have another name, or see other schemas.
@@ -402,7 +408,7 @@ impl Tracker {
 
     /// Savepoints of the open block.
     pub fn savepoints(&self) -> usize {
-        self.open.as_ref().map_or(0, |open| open.savepoints.len())
+        self.open.as_ref().map_or(0, |open| open.forgotten + open.savepoints.len())
     }
 
     pub fn knows_savepoint(&self, name: &str) -> bool {
@@ -481,6 +487,7 @@ impl Tracker {
             isolation,
             is_tainted: false,
             savepoints: Vec::new(),
+            forgotten: 0,
         })
     }
 
@@ -499,6 +506,7 @@ impl Tracker {
         let current = Arc::clone(&self.current);
         let Some(open) = &mut self.open else { return };
         if open.savepoints.len() >= SAVEPOINTS_MAX {
+            open.forgotten += open.savepoints.len();
             open.savepoints.clear();
         }
         let (after, local, is_tainted) = (Arc::clone(&open.after), open.local, open.is_tainted);

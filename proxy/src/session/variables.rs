@@ -214,10 +214,11 @@ pub fn is_unusual(name: &str) -> bool {
     UNUSUAL.iter().any(|(known, _)| *known == name)
 }
 
-/// Settings by which an approximate index (pgvector's) gives other rows, or is not used. No operator that has such an index is
-/// computed here.
+/// Settings by which an approximate index (pgvector's, or another extension's over its types) gives other rows, or is not used. No
+/// operator that has such an index is computed here.
 pub fn chooses_rows(name: &str) -> bool {
-    ["hnsw.", "ivfflat."].iter().any(|prefix| name.starts_with(prefix)) || name == "enable_indexscan"
+    ["hnsw.", "ivfflat.", "diskann.", "vchord"].iter().any(|prefix| name.starts_with(prefix))
+        || name == "enable_indexscan"
 }
 
 /// Settings that change neither an answer nor which answers are right (PostgreSQL: Server Configuration), by the reason.
@@ -382,6 +383,8 @@ mod tests {
         assert_eq!(of("request.jwt.claims"), Meaning::Harmless);
         assert_eq!(of("freshet.route"), Meaning::Own);
         assert_eq!(of("hnsw.ef_search"), Meaning::Unlisted);
+        assert_eq!(of("diskann.query_rescore"), Meaning::Unlisted);
+        assert_eq!(of("vchordrq.probes"), Meaning::Unlisted);
         assert!(UNUSUAL.iter().all(|(name, _)| of(name) == Meaning::Unlisted));
         assert_eq!(of("auto_explain.log_level"), Meaning::Unlisted);
         assert_eq!(of("zero_damaged_pages"), Meaning::Unlisted);

@@ -173,7 +173,10 @@ impl Sum {
         let exact = fraction * scale as f64;
         let mut extra = exact as i64;
         let rest = exact - extra as f64;
-        if rest > 0.5 {
+        // Releases before 15 round halves to even, later ones down.
+        if rest.abs() == 0.5 {
+            return None;
+        } else if rest > 0.5 {
             extra += 1;
         } else if rest < -0.5 {
             extra -= 1;

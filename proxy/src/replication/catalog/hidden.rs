@@ -74,11 +74,14 @@ const FUNCTIONS: &str = "\
            lanname IN ('c', 'internal') AND EXISTS (
                SELECT FROM pg_depend d JOIN pg_extension x ON x.oid = d.refobjid
                 WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+                  -- These run what they are given as text.
+                  AND extname NOT IN ('tablefunc', 'xml2')
                   AND (provolatile <> 'v' OR extname IN ('citext', 'hstore', 'insert_username', 'moddatetime', 'pg_trgm', 'pgcrypto',
                        'postgis', 'tsm_system_rows', 'unaccent', 'uuid-ossp', 'vector'))) AS is_trusted,
            -- What is left out in a call is computed at its place.
            coalesce(proargdefaults::text LIKE '%{FUNCEXPR %', false) AS is_open_by_default,
-           EXISTS (SELECT FROM pg_proc b WHERE b.pronamespace = 'pg_catalog'::regnamespace AND b.proname = p.proname) AS is_namesake
+           EXISTS (SELECT FROM pg_proc b WHERE b.pronamespace = 'pg_catalog'::regnamespace AND b.proname = p.proname) AS is_namesake,
+           lanname = 'sql' AS is_sql
       FROM pg_proc p JOIN pg_language l ON l.oid = prolang
      WHERE p.oid >= 16384";
 
@@ -102,6 +105,7 @@ pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Re
     }
     for row in transaction.query(FUNCTIONS, &[]).await? {
         let mut body = match (row.get::<_, Option<&str>>(2), row.get(3)) {
+            (Some(text), _) if row.get(6) => Body::of_sql(text),
             (Some(text), _) => Body::of(text),
             (None, true) => Body::default(),
             (None, false) => Body { is_open: true, ..Body::default() },

@@ -50,7 +50,12 @@ pub struct Captures {
     collecting: Arc<AtomicUsize>,
     collecting_max: usize,
     reply_max: usize,
+    /// Likewise, to large ones that are to be compared.
+    comparing: Arc<AtomicUsize>,
 }
+
+/// Of all large replies that are to be compared at the same time.
+const COMPARING_MAX: usize = 256 << 20;
 
 #[derive(Clone, Copy, Debug)]
 struct Recent {
@@ -74,14 +79,22 @@ enum Worth {
 
 /// A share of the memory for collecting; given back when dropped.
 #[derive(Debug)]
-struct Room {
-    collecting: Arc<AtomicUsize>,
+pub(in crate::session) struct Room {
+    taken: Arc<AtomicUsize>,
     bytes: usize,
+}
+
+impl Room {
+    fn take(taken: &Arc<AtomicUsize>, bytes: usize, max: usize) -> Option<Self> {
+        let fits = |others: usize| (bytes > 0 && others + bytes <= max).then_some(others + bytes);
+        taken.fetch_update(Relaxed, Relaxed, fits).ok()?;
+        Some(Self { taken: Arc::clone(taken), bytes })
+    }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.collecting.fetch_sub(self.bytes, Relaxed);
+        self.taken.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -90,7 +103,8 @@ impl Captures {
     pub fn new(collecting_max: usize, reply_max: usize) -> Self {
         let reply_max = reply_max.min(collecting_max);
         let recent = Mutex::new(vec![None; PLACES]);
-        Self { recent, hasher: ahash::RandomState::new(), collecting: Arc::default(), collecting_max, reply_max }
+        let (collecting, comparing) = (Arc::default(), Arc::default());
+        Self { recent, hasher: ahash::RandomState::new(), collecting, collecting_max, reply_max, comparing }
     }
 
     /// What the statement is worth now; it has been seen.
@@ -138,10 +152,12 @@ impl Captures {
     }
 
     fn room(&self) -> Option<Room> {
-        let bytes = self.reply_max;
-        let fits = |taken: usize| (bytes > 0 && taken + bytes <= self.collecting_max).then_some(taken + bytes);
-        self.collecting.fetch_update(Relaxed, Relaxed, fits).ok()?;
-        Some(Room { collecting: Arc::clone(&self.collecting), bytes })
+        Room::take(&self.collecting, self.reply_max, self.collecting_max)
+    }
+
+    /// For one reply that is to be compared; none where many are under way.
+    pub(in crate::session) fn room_to_compare(&self, bytes: usize) -> Option<Room> {
+        Room::take(&self.comparing, bytes, COMPARING_MAX)
     }
 }
 

@@ -45,8 +45,9 @@ pub(super) fn parameters(
 fn parameter(raw: &[u8], pg_type: PgType, format: i16, settings: &FormatSettings) -> Result<Value, UpstreamReason> {
     let value = match format {
         0 => match std::str::from_utf8(raw) {
-            Ok(raw) => text::parse(pg_type, -1, raw, settings),
-            Err(_) => return Err(UpstreamReason::LocalError("a parameter is not UTF-8".into())),
+            // PostgreSQL: pg_verify_mbstr, which takes no NUL, either.
+            Ok(raw) if !raw.contains('\0') => text::parse(pg_type, -1, raw, settings),
+            _ => return Err(UpstreamReason::LocalError("a parameter is not UTF-8 without NUL".into())),
         },
         1 => binary::decode(pg_type, -1, raw),
         _ => return Err(UpstreamReason::UnitForm("an unknown parameter format")),

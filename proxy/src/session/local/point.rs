@@ -58,7 +58,8 @@ impl LocalAnswerer {
             && plan.tables.len() == 1
             && !plan.uses_time
             && is_described_by(unit, prepared.catalog_version, request.settings)
-            && unit.prepared.is_none_or(|statement| keeps_types(statement, plan))
+            // Else the slower way finds out.
+            && unit.prepared.is_none_or(|statement| keeps_types(statement, plan) && statement.meant.is_known())
             && (!plan.folds_settings || is_parsed_under(unit, request.settings));
         if !is_allowed {
             return None;

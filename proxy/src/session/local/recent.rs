@@ -255,6 +255,7 @@ mod tests {
 
     use super::*;
     use crate::session::effect::{Effect, Written};
+    use crate::session::meant::Meant;
 
     fn kept(bytes: usize) -> Arc<CachedReply> {
         Arc::new(CachedReply {
@@ -345,6 +346,7 @@ mod tests {
             catalog: AtomicU64::new(0),
             path: AtomicU64::new(0),
             inferred: std::sync::OnceLock::new(),
+            meant: Meant::default(),
             typed_under: 0,
             judged_under: 0,
             effect: Effect::Neutral,

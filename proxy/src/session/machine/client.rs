@@ -14,6 +14,7 @@ use crate::session::machine::{
     CopyIn, Expected, ExpectedKind, Machine, Named, OWED_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
     WatchedPortal, compared, is_too_long, kept_bytes,
 };
+use crate::session::meant::Meant;
 use crate::session::state::{Isolation, Transaction};
 use crate::wire::extended::{Bind, Execute, Parse, Target, oids};
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
@@ -624,6 +625,7 @@ impl Machine {
             catalog: AtomicU64::new(if is_plain { self.state.catalog_version } else { 0 }),
             path: AtomicU64::new(if is_plain { path } else { 0 }),
             inferred: if is_plain || may_infer { OnceLock::new() } else { OnceLock::from(declared_types(parse)) },
+            meant: Meant::default(),
             typed_under: if is_plain { self.state.catalog_version } else { 0 },
             judged_under: self.judging_catalog(),
             effect,
