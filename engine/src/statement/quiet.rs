@@ -24,8 +24,18 @@ pub struct Body {
 impl Body {
     /// Everything that is not understood makes it open.
     pub fn of(text: &str) -> Self {
+        Self::read(text, |_| false)
+    }
+
+    /// Of a function in SQL, where SELECT ... INTO makes a table and is no assignment.
+    pub fn of_sql(text: &str) -> Self {
+        Self::read(text, makes_table)
+    }
+
+    fn read(text: &str, is_open_too: fn(&[Token<'_>]) -> bool) -> Self {
         let Ok(tokens) = lexer::tokens(text) else { return Self { is_open: true, ..Self::default() } };
-        let mut body = Self { is_open: is_open(&tokens), writes: writes(&tokens), ..Self::default() };
+        let is_open = is_open(&tokens) || is_open_too(&tokens);
+        let mut body = Self { is_open, writes: writes(&tokens), ..Self::default() };
         for (at, name, is_keyword) in called_names(&tokens) {
             body.writes |= changes_no_setting(&name);
             // `RETURN (x)`, `IF (x)`, `%ROWTYPE (`.
@@ -38,13 +48,6 @@ impl Body {
             body.calls.insert(plain.to_owned());
         }
         body.names = names(&tokens);
-        body
-    }
-
-    /// Of a function in SQL, where SELECT ... INTO makes a table and is no assignment.
-    pub fn of_sql(text: &str) -> Self {
-        let mut body = Self::of(text);
-        body.is_open |= lexer::tokens(text).is_ok_and(|tokens| makes_table(&tokens));
         body
     }
 }
@@ -165,14 +168,15 @@ fn makes_table(tokens: &[Token<'_>]) -> bool {
         .any(|pair| pair[1].is_word("into") && !["insert", "merge"].iter().any(|word| pair[0].is_word(word)))
 }
 
-/// `set_config('app.user', ...)`: a setting of an application's own, which nothing that is answered here depends on. By an
-/// extension's an index may choose its rows.
+/// Prefixes of settings by which an approximate index (pgvector's, or another extension's over its types) gives other rows.
+pub const CHOOSING_ROWS: [&str; 4] = ["hnsw.", "ivfflat.", "diskann.", "vchord"];
+
+/// `set_config('app.user', ...)`: a setting of an application's own, which nothing that is answered here depends on.
 fn sets_own(tokens: &[Token<'_>], at: usize) -> bool {
-    const OF_OTHERS: [&str; 5] = ["'freshet", "'hnsw.", "'ivfflat.", "'diskann.", "'vchord"];
     let name = tokens.get(at + 2).filter(|name| name.kind == TokenKind::String);
-    let is_own = |name: &str| name.contains('.') && !OF_OTHERS.iter().any(|prefix| name.starts_with(prefix));
-    name.is_some_and(|name| is_own(&name.text.to_ascii_lowercase()))
-        && tokens.get(at + 3).is_some_and(|comma| comma.is_symbol(","))
+    let name = name.map(|name| name.text.trim_start_matches('\'').to_ascii_lowercase()).unwrap_or_default();
+    let is_others = name.starts_with("freshet") || CHOOSING_ROWS.iter().any(|prefix| name.starts_with(prefix));
+    name.contains('.') && !is_others && tokens.get(at + 3).is_some_and(|comma| comma.is_symbol(","))
 }
 
 /// FOR UPDATE among them: a cost, no error.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freshet_engine::statement::classify::SettingValue;
 use freshet_engine::statement::keywords::is_keyword;
 use freshet_engine::statement::lexer::NAME_BYTES_MAX;
+use freshet_engine::statement::quiet::CHOOSING_ROWS;
 
 /// What is asked of upstream by `current_setting`, in this order; the first [`KEYED`] are part of a cached reply's key,
 /// the first [`REPORTED`] upstream tells by ParameterStatus after each change (PostgreSQL: Asynchronous Operations).
@@ -214,11 +215,9 @@ pub fn is_unusual(name: &str) -> bool {
     UNUSUAL.iter().any(|(known, _)| *known == name)
 }
 
-/// Settings by which an approximate index (pgvector's, or another extension's over its types) gives other rows, or is not used. No
-/// operator that has such an index is computed here.
+/// Settings by which an approximate index gives other rows, or is not used. No operator that has such an index is computed here.
 pub fn chooses_rows(name: &str) -> bool {
-    ["hnsw.", "ivfflat.", "diskann.", "vchord"].iter().any(|prefix| name.starts_with(prefix))
-        || name == "enable_indexscan"
+    CHOOSING_ROWS.iter().any(|prefix| name.starts_with(prefix)) || name == "enable_indexscan"
 }
 
 /// Settings that change neither an answer nor which answers are right (PostgreSQL: Server Configuration), by the reason.
