@@ -132,7 +132,7 @@ fn one_thread(
     while now - began < limit {
         let reply = connection.client.pipeline(&load.units[at], load.depth)?;
         let done = Instant::now();
-        latency.saturating_record(u64::try_from((done - now).as_nanos()).unwrap_or(u64::MAX));
+        record(&mut latency, done - now);
         now = done;
         if reply != connection.replies[at].as_slice() {
             check_rows(&load.units[at], reply, &load.allowed[at])?;
@@ -155,6 +155,10 @@ fn check_rows(unit: &[u8], reply: &[u8], allowed: &Allowed) -> io::Result<()> {
 pub(crate) fn thread_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0))
+}
+
+pub(crate) fn record(latency: &mut Histogram<u64>, time: Duration) {
+    latency.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
 }
 
 pub(crate) fn histogram() -> Histogram<u64> {

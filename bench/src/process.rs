@@ -99,6 +99,17 @@ pub(crate) fn processor_time_of_family(id: u32) -> Duration {
     running + ended_children(id)
 }
 
+/// Processor time so far of a server, of the PostgreSQL behind it, and of this process, which asks.
+pub(crate) fn used(server: Option<u32>, postmaster: Option<u32>) -> [Duration; 3] {
+    let upstream = postmaster.map(processor_time_of_family).unwrap_or_default();
+    [server.map(processor_time).unwrap_or_default(), upstream, processor_time(std::process::id())]
+}
+
+/// What was used between two looks.
+pub(crate) fn between<const WHO: usize>(before: [Duration; WHO], after: [Duration; WHO]) -> [Duration; WHO] {
+    std::array::from_fn(|who| after[who].saturating_sub(before[who]))
+}
+
 /// In hundredths of a second (proc(5): fields 16 and 17 of /proc/ID/stat, in ticks, of which Linux shows 100 per second).
 fn ended_children(id: u32) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();

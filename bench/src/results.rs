@@ -178,6 +178,22 @@ impl Results {
         }))
     }
 
+    /// What a server, the PostgreSQL behind it and the client used of the processors, a value per round each.
+    pub(crate) fn processor(
+        &mut self,
+        case: &str,
+        system: &str,
+        unit: &str,
+        rounds: &[impl AsRef<[f64]>; 3],
+        note: &str,
+    ) -> io::Result<()> {
+        for (who, values) in ["server", "PostgreSQL", "client"].into_iter().zip(rounds) {
+            let metric = format!("processor time of the {who}");
+            self.figure(case, system, (&metric, unit, Better::Neither), values.as_ref(), note)?;
+        }
+        Ok(())
+    }
+
     /// A distribution of nanoseconds, as far as there are values behind a quantile; nothing of a few.
     pub(crate) fn latency(&mut self, case: &str, system: &str, latencies: &Histogram<u64>) -> io::Result<()> {
         const FEW: u64 = 20;

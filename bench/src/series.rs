@@ -65,10 +65,7 @@ impl Series {
     pub(crate) fn write(&self, results: &mut Results, case: &str, of: &str, at: Option<(&str, f64)>) -> io::Result<()> {
         let unit = format!("{}/s", if of == "query" { "queries" } else { "executions" });
         results.figure_at(case, self.system, ("rate", &unit, Better::More), &self.rates, &self.note, at)?;
-        for (who, values) in ["server", "PostgreSQL", "client"].into_iter().zip(&self.processor_us) {
-            let (metric, unit) = (format!("processor time of the {who}"), format!("us/{of}"));
-            results.figure(case, self.system, (&metric, &unit, Better::Neither), values, "")?;
-        }
+        results.processor(case, self.system, &format!("us/{of}"), &self.processor_us, "")?;
         results.latency(case, self.system, &self.latency)
     }
 }

@@ -26,7 +26,7 @@ use crate::batch::workloads::{Asks, Group, Workload};
 use crate::console::{print, say};
 use crate::data::Table;
 use crate::parts;
-use crate::process::{postmaster, processor_time, processor_time_of_family};
+use crate::process::{postmaster, used};
 use crate::reference;
 use crate::results::Results;
 use crate::rows::{Row, Same, compare, sorted_by};
@@ -185,20 +185,15 @@ impl Systems {
         Ok(Self { upstream: upstream.address(), cheapest, freshet, duckdb, database, postmasters })
     }
 
-    /// Processor time so far of those who work for a system: what stands before PostgreSQL, PostgreSQL, and this process,
-    /// which asks, and in which DuckDB is.
-    fn processor_time(&self, system: &str) -> [Duration; 3] {
-        let server = match system {
-            FRESHET => processor_time(self.freshet.process.id),
-            CHEAPEST => processor_time(self.cheapest.process.id),
-            _ => Duration::ZERO,
-        };
-        let upstream = match system {
-            DUCKDB => Duration::ZERO,
-            UPSTREAM => processor_time_of_family(self.postmasters[0]),
-            _ => processor_time_of_family(self.postmasters[1]),
-        };
-        [server, upstream, processor_time(std::process::id())]
+    /// See [`used`]. DuckDB is in this process.
+    fn used(&self, system: &str) -> [Duration; 3] {
+        let [alone, followed] = self.postmasters.map(Some);
+        match system {
+            FRESHET => used(Some(self.freshet.process.id), followed),
+            CHEAPEST => used(Some(self.cheapest.process.id), followed),
+            UPSTREAM => used(None, alone),
+            _ => used(None, None),
+        }
     }
 
     fn connect(&self, system: &str) -> io::Result<Client> {
@@ -332,7 +327,7 @@ fn reads(
     for round in 0..options.rounds {
         for turn in 0..all.len() {
             let at = (turn + round) % all.len();
-            let (before, began) = (systems.processor_time(all[at].system), Instant::now());
+            let (before, began) = (systems.used(all[at].system), Instant::now());
             let next = &mut next[at];
             let mut in_turn = || {
                 *next += 1;
@@ -372,16 +367,17 @@ fn wire(
     expected: Option<&Expected>,
 ) -> io::Result<f64> {
     let first = client.query(&query_message(&next()))?.to_vec();
-    let answer = expected.map(|expected| Answer::of(&first, &expected.order));
-    if let Some(expected) = expected {
+    let known = expected.map(|expected| (expected, Answer::of(&first, &expected.order)));
+    if let Some((expected, _)) = &known {
         expected.check(&rows(&first)).map_err(io::Error::other)?;
     }
     repeat(least, latency, || {
         let message = query_message(&next());
         let (reply, time) = timed(|| client.query(&message))?;
-        let is_same = reply == first.as_slice() || answer.as_ref().is_none_or(|answer| answer.is_of(reply));
-        match expected {
-            Some(expected) if !is_same => expected.check(&rows(reply)).map_err(io::Error::other)?,
+        match &known {
+            Some((expected, answer)) if reply != first.as_slice() && !answer.is_of(reply) => {
+                expected.check(&rows(reply)).map_err(io::Error::other)?;
+            }
             _ => {}
         }
         Ok(time)
@@ -405,7 +401,7 @@ fn writes(
     for round in 0..options.rounds {
         for turn in 0..all.len() {
             let at = (turn + round) % all.len();
-            let (before, began_all) = (systems.processor_time(all[at].system), Instant::now());
+            let (before, began_all) = (systems.used(all[at].system), Instant::now());
             let elapsed = match (clients.get_mut(at), &systems.duckdb) {
                 (Some(client), _) => {
                     client.query(&query_message(reset))?;

@@ -9,7 +9,8 @@ use hdrhistogram::Histogram;
 
 use crate::batch::{CHEAPEST, DUCKDB, FRESHET, Systems, UPSTREAM};
 use crate::console::print;
-use crate::load::histogram;
+use crate::load::{histogram, record};
+use crate::process::between;
 use crate::results::{Better, Results};
 use crate::spread::{paired, spread};
 
@@ -32,9 +33,9 @@ impl Series {
 
     /// A round that began when so much processor time had been used.
     pub(super) fn add(&mut self, systems: &Systems, before: [Duration; 3], began: Instant, each_ms: f64) {
-        let (after, elapsed) = (systems.processor_time(self.system), began.elapsed().as_secs_f64());
-        for (at, values) in self.processor.iter_mut().enumerate() {
-            values.push(each_ms * after[at].saturating_sub(before[at]).as_secs_f64() / elapsed);
+        let (used, elapsed) = (between(before, systems.used(self.system)), began.elapsed().as_secs_f64());
+        for (values, used) in self.processor.iter_mut().zip(used) {
+            values.push(each_ms * used.as_secs_f64() / elapsed);
         }
         self.times.push(each_ms);
     }
@@ -80,10 +81,6 @@ pub(super) fn each<T>(
     Ok(last - began)
 }
 
-fn record(latency: &mut Histogram<u64>, time: Duration) {
-    latency.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-}
-
 pub(super) fn report(name: &str, all: &[Series], note: &str, results: &mut Results) -> io::Result<()> {
     let of = |system: &str| all.iter().find(|one| one.system == system).map(|one| one.times.as_slice());
     let freshet = of(FRESHET).unwrap_or_default();
@@ -113,12 +110,8 @@ pub(super) fn report(name: &str, all: &[Series], note: &str, results: &mut Resul
     for series in all {
         let note = if series.system == FRESHET || note.starts_with("durable") { note } else { "" };
         results.figure(name, series.system, ("time", "ms", Better::Less), &series.times, note)?;
-        for (who, values) in ["server", "PostgreSQL", "client"].into_iter().zip(&series.processor) {
-            let metric = format!("processor time of the {who}");
-            let is_own = who == "client" && series.system == DUCKDB;
-            let note = if is_own { "with DuckDB, which is in its process" } else { "" };
-            results.figure(name, series.system, (&metric, "ms", Better::Neither), values, note)?;
-        }
+        let note = if series.system == DUCKDB { "in the client's process" } else { "" };
+        results.processor(name, series.system, "ms", &series.processor, note)?;
         results.latency(name, series.system, &series.latency)?;
     }
     Ok(())

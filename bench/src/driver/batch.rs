@@ -10,7 +10,7 @@ use crate::driver::pgx::Pgx;
 use crate::driver::queries::{BATCH, batch_parameters, batch_rows, is_harbor};
 use crate::driver::{CACHED, DATABASE, Driver as _, Options, Stand, execution};
 use crate::load::Measured;
-use crate::process::processor_time;
+use crate::process::{between, processor_time};
 use crate::results::Results;
 use crate::series::Series;
 use crate::servers::last_route;
@@ -93,7 +93,7 @@ fn batches(
                 counters.end()?;
             }
             if round >= WARM_UP {
-                let used = [0, 1].map(|who| after[who].saturating_sub(before[who]));
+                let used = between(before, after);
                 all[at].add(&Measured::new(options.batch, elapsed, client, &[]), used, 1)?;
             }
         }

@@ -24,7 +24,7 @@ use crate::driver::queries::{QUERIES, Query, tables};
 use crate::driver::rust::TokioPostgres;
 use crate::load::Measured;
 use crate::parts;
-use crate::process::{postmaster, processor_time, processor_time_of_family};
+use crate::process::{between, postmaster, processor_time, processor_time_of_family};
 use crate::results::Results;
 use crate::series::Series;
 use crate::servers::{Server, address, configuration, last_route, wait_until_mirrored};
@@ -245,7 +245,7 @@ fn matrix(
                 let before = stand.used(at);
                 let cell = driver.run(at, mode, options.seconds)?;
                 let after = stand.used(at);
-                all[at].add(&cell, [0, 1].map(|who| after[who].saturating_sub(before[who])), 1)?;
+                all[at].add(&cell, between(before, after), 1)?;
             }
         }
         report(query.name, mode, driver.name(), stand, &all, results)?;

@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 
 use crate::freshness::{DATABASE, STANDBY, WRITERS};
 use crate::load::histogram;
-use crate::process::{children, memory_kb, postmaster, processor_time};
+use crate::process::{between, children, memory_kb, postmaster, processor_time};
 use crate::servers::{Server, address, last_route};
 use crate::wire::{Client, first_row, query_message};
 
@@ -91,7 +91,7 @@ pub(super) fn measure(
         staleness: read.staleness,
         visible: read.visible,
         stale: read.stale,
-        processor: [0, 1].map(|who| after[who].saturating_sub(before[who])),
+        processor: between(before, after),
         memory_kb: memory_kb.unwrap_or_default(),
     })
 }

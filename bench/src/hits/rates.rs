@@ -9,7 +9,7 @@ use freshet_tests::client::{bind, describe, execute, parse, sync};
 use crate::console::{print, say};
 use crate::hits::{DATABASE, Options, Stand};
 use crate::load::{self, Allowed, Connection, Load};
-use crate::process::{postmaster, processor_time, processor_time_of_family};
+use crate::process::{between, postmaster, processor_time, processor_time_of_family};
 use crate::results::Results;
 use crate::series::Series;
 use crate::servers::{Server, last_route};
@@ -172,7 +172,7 @@ fn measure(
             let measured = load::run(&mut open[at], &load, options.seconds)
                 .map_err(|error| io::Error::other(format!("{}: {error}", systems[at])))?;
             let after = now();
-            all[at].add(&measured, [0, 1].map(|who| after[who].saturating_sub(before[who])), messages.depth)?;
+            all[at].add(&measured, between(before, after), messages.depth)?;
         }
     }
     Ok(all)

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::console::{print, say};
 use crate::hits::{DATABASE, Options, RESULTS_MAX, Stand};
-use crate::process::{memory_kb, postmaster, processor_time, processor_time_of_family};
+use crate::process::{between, memory_kb, postmaster, used};
 use crate::results::{Better, Results};
 use crate::servers::last_route;
 use crate::wire::{Client, first_row, query_message};
@@ -62,10 +62,7 @@ fn one_storm(options: &Options, stand: &Stand, storm: &Storm, results: &mut Resu
     let calm = beside(&mut poller, || (0..texts / 10).try_for_each(|n| ask(&mut client, storm, n % 100)))?;
     let before = resident();
     let upstream = postmaster(&stand.cluster)?;
-    let used = || {
-        let own = processor_time(std::process::id());
-        [processor_time(stand.freshet.process.id), processor_time_of_family(upstream), own]
-    };
+    let used = || used(Some(stand.freshet.process.id), Some(upstream));
     let (mut most, used_before, began) = (before, used(), Instant::now());
     let stormy = beside(&mut poller, || {
         (0..texts).try_for_each(|n| {
@@ -75,19 +72,17 @@ fn one_storm(options: &Options, stand: &Stand, storm: &Storm, results: &mut Resu
             ask(&mut client, storm, n)
         })
     })?;
-    let (seconds, used_after) = (began.elapsed().as_secs_f64(), used());
+    let (seconds, used) = (began.elapsed().as_secs_f64(), between(used_before, used()));
     let grown = most.max(resident()) - before;
     let cap = RESULTS_MAX as f64 / f64::from(1 << 20);
+    let processor_us = used.map(|used| [used.as_secs_f64() * 1e6 / texts as f64]);
+    let note = "per text, with the polls beside it";
+    results.processor(storm.name, "freshet session", "us/query", &processor_us, note)?;
     let mut figure = |(what, unit, better), value: f64, note: &str| {
         results.figure(storm.name, "freshet session", (what, unit, better), &[value], note)
     };
     figure(("memory grown", "MB", Better::Less), grown, &format!("cap {cap} MB"))?;
     figure(("rate", "queries/s", Better::More), texts as f64 / seconds, "one connection")?;
-    let processor = ["server", "PostgreSQL", "client"].map(|who| format!("processor time of the {who}"));
-    for (at, metric) in processor.iter().enumerate() {
-        let us = used_after[at].saturating_sub(used_before[at]).as_secs_f64() * 1e6 / texts as f64;
-        figure((metric, "us/query", Better::Neither), us, "per text, with the polls beside it")?;
-    }
     figure(("hits of what is polled", "%", Better::More), stormy.hits, "one connection, 50 texts in turn")?;
     for (polled, when) in [(&calm, "beside one that repeats"), (&stormy, "beside the storm")] {
         figure(("p50 of a poll", "us", Better::Less), polled.us(0.5), when)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::kv::exchange::{Exchange, Keys};
-use crate::load::{Measured, histogram, thread_time};
+use crate::load::{Measured, histogram, record, thread_time};
 
 /// A connection and the positions of its keys: every `of`-th, from `first` on.
 pub(super) struct Line {
@@ -114,7 +114,7 @@ fn one_thread(
         exchange.set_key(&keys.at(line.position(turn, keys)));
         line.once(&exchange)?;
         let done = Instant::now();
-        latency.saturating_record(u64::try_from((done - now).as_nanos()).unwrap_or(u64::MAX));
+        record(&mut latency, done - now);
         now = done;
         queries += 1;
     }

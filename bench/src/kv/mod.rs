@@ -22,7 +22,7 @@ use crate::kv::drive::{Line, Stretch};
 use crate::kv::exchange::{Key, Keys};
 use crate::kv::stores::{CEILING, DATABASE, Durability, Operation, Stand, Store, UPSTREAM};
 use crate::parts;
-use crate::process::{processor_time, processor_time_of_family};
+use crate::process::{between, processor_time, processor_time_of_family};
 use crate::results::Results;
 use crate::series::Series;
 use crate::servers::last_route;
@@ -268,7 +268,7 @@ impl<'a> Contest<'a> {
             let (measured, of_store) = drive::run(lines, store.exchange(operation), keys, &stretches[at], limit)
                 .map_err(|error| io::Error::other(format!("{}: {}: {error}", operation.name(), store.name)))?;
             let after = now();
-            all[at].add(&measured, [0, 1].map(|who| after[who].saturating_sub(before[who])), 1)?;
+            all[at].add(&measured, between(before, after), 1)?;
             counts[at] = of_store;
         }
         Ok(counts)

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::load::histogram;
+use crate::load::{histogram, record};
+use crate::process::between;
 use crate::relay::servers::Line;
 use crate::relay::units::{self, Statement, Units};
 use crate::wire::Client;
@@ -40,8 +41,7 @@ impl<'a> Series<'a> {
 
 /// What was used since `before` ([`Line::used`]), in microseconds, for each of `count`.
 pub(crate) fn used_each(line: &Line, before: [Duration; 3], count: f64) -> [f64; 3] {
-    let after = line.used();
-    [0, 1, 2].map(|who| after[who].saturating_sub(before[who]).as_secs_f64() * 1e6 / count)
+    between(before, line.used()).map(|used| used.as_secs_f64() * 1e6 / count)
 }
 
 pub(crate) struct Load {
@@ -143,7 +143,7 @@ fn one_thread(
     while now - began < limit {
         let reply = client.query(&units.messages[at])?;
         let done = Instant::now();
-        latency.saturating_record(u64::try_from((done - now).as_nanos()).unwrap_or(u64::MAX));
+        record(&mut latency, done - now);
         now = done;
         check(reply, &units.replies[at])?;
         count += 1;

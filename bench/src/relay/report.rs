@@ -90,13 +90,9 @@ impl Report {
         let values = |of: fn(&Round) -> f64| one.rounds.iter().map(of).collect::<Vec<_>>();
         let rates: Vec<f64> = one.rounds.iter().map(|round| round.rate * scale).collect();
         self.results.figure(workload, system, ("rate", unit, Better::More), &rates, "")?;
-        let of_copy = one.latency.is_empty() && workload.starts_with("COPY");
-        for (at, who) in ["server", "PostgreSQL", "client"].into_iter().enumerate() {
-            let used: Vec<f64> = one.rounds.iter().map(|round| round.processor_us[at]).collect();
-            let metric = format!("processor time of the {who}");
-            let unit = if of_copy { "us/MB" } else { "us/unit" };
-            self.results.figure(workload, system, (&metric, unit, Better::Neither), &used, "")?;
-        }
+        let used = [0, 1, 2].map(|who| one.rounds.iter().map(|round| round.processor_us[who]).collect::<Vec<_>>());
+        let each = if unit == "MB/s" { "us/MB" } else { "us/unit" };
+        self.results.processor(workload, system, each, &used, "")?;
         self.results.latency(workload, system, &one.latency)?;
         for (metric, of) in [("p50", (|round| round.p50_us) as fn(&Round) -> f64), ("p99", |round| round.p99_us)] {
             // A copy is no series of units.

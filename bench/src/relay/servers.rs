@@ -12,7 +12,7 @@ use freshet_tests::cluster::Cluster;
 use tempfile::TempDir;
 
 use crate::poolers::start_pgbouncer;
-use crate::process::{Process, postmaster, processor_time, processor_time_of_family};
+use crate::process::{Process, postmaster, used};
 use crate::relay::units;
 use crate::servers::{free_address, wait_for};
 use crate::wire::{Client, query_message};
@@ -87,10 +87,9 @@ impl Line {
         }
     }
 
-    /// Processor time so far of the server, of PostgreSQL, and of this process, which asks.
+    /// See [`used`].
     pub(crate) fn used(&self) -> [Duration; 3] {
-        let server = self.process.map(processor_time).unwrap_or_default();
-        [server, processor_time_of_family(self.postmaster), processor_time(std::process::id())]
+        used(self.process, Some(self.postmaster))
     }
 
     /// A connection with everything prepared.

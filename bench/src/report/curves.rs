@@ -116,16 +116,14 @@ pub(super) fn latency(latencies: &[Latency]) -> Markup {
     }
     let name = |rest: f64| if rest <= 1.0 { "0".to_owned() } else { format!("{}%", trimmed(100.0 - 100.0 / rest)) };
     html! {
-        @if !cases.is_empty() {
-            div.charts {
-                @for case in cases {
-                    @let of_case = latencies.iter().filter(|l| l.case == case);
-                    @let curves: Vec<Curve<'_>> = of_case.map(|l| Curve {
-                        name: &l.system,
-                        points: l.quantiles.iter().map(|(q, us)| (1.0 / (1.0 - q), *us)).collect(),
-                    }).collect();
-                    (chart(case, "us, by quantile", &curves, name, false))
-                }
+        div.charts {
+            @for case in cases {
+                @let of_case = latencies.iter().filter(|l| l.case == case);
+                @let curves: Vec<Curve<'_>> = of_case.map(|l| Curve {
+                    name: &l.system,
+                    points: l.quantiles.iter().map(|(q, us)| (1.0 / (1.0 - q), *us)).collect(),
+                }).collect();
+                (chart(case, "us, by quantile", &curves, name, false))
             }
         }
     }

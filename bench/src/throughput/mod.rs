@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::console::say;
 use crate::load::{self, Allowed, Connection, Load, Measured};
-use crate::process::processor_time_of_family;
+use crate::process::{between, processor_time_of_family};
 use crate::results::Results;
 use crate::rows::sorted_by;
 use crate::series::Series;
@@ -166,7 +166,7 @@ fn one_round(
     let before = now();
     let measured = load::run(connections, load, seconds)?;
     let after = now();
-    series.add(&measured, [0, 1].map(|who| after[who].saturating_sub(before[who])), 1)?;
+    series.add(&measured, between(before, after), 1)?;
     Ok(measured)
 }
 

@@ -16,7 +16,7 @@ use freshet_tests::cluster::Cluster;
 
 use crate::console::{print, say};
 use crate::parts;
-use crate::process::{postmaster, processor_time, processor_time_of_family};
+use crate::process::{between, postmaster, used};
 use crate::reference;
 use crate::results::{Better, Results};
 use crate::rows::{Same, compare, sorted_by};
@@ -113,14 +113,13 @@ impl Stand {
         Ok(Self { postmaster: postmaster(&cluster)?, cluster, freshet, duckdb })
     }
 
-    /// So far, of those who work for a system: freshet, PostgreSQL, and this process, which asks, and in which DuckDB is.
-    fn processor_time(&self, system: &str) -> [Duration; 3] {
-        let [freshet, upstream] = match system {
-            DUCKDB => [Duration::ZERO; 2],
-            UPSTREAM => [Duration::ZERO, processor_time_of_family(self.postmaster)],
-            _ => [processor_time(self.freshet.process.id), processor_time_of_family(self.postmaster)],
-        };
-        [freshet, upstream, processor_time(std::process::id())]
+    /// See [`used`]. DuckDB is in this process.
+    fn used(&self, system: &str) -> [Duration; 3] {
+        match system {
+            DUCKDB => used(None, None),
+            UPSTREAM => used(None, Some(self.postmaster)),
+            _ => used(Some(self.freshet.process.id), Some(self.postmaster)),
+        }
     }
 }
 
@@ -175,16 +174,16 @@ fn one_query(options: &Options, stand: &Stand, sql: &str) -> io::Result<Measured
             let at = (turn + round) % all.len();
             let series = &mut all[at];
             let text = if series.system == AGAIN { sql.to_owned() } else { next() };
-            let (before, began) = (stand.processor_time(series.system), Instant::now());
+            let (before, began) = (stand.used(series.system), Instant::now());
             let reply = match (series.system, &stand.duckdb) {
                 (DUCKDB, Some(duckdb)) => duckdb.query(&text).map(|_| None).map_err(io::Error::other)?,
                 (UPSTREAM, _) => Some(direct.query(&query_message(&text))?),
                 _ => Some(through.query(&query_message(&text))?),
             };
             series.times.push(began.elapsed().as_secs_f64() * 1e3);
-            let after = stand.processor_time(series.system);
-            for (who, values) in series.processor.iter_mut().enumerate() {
-                values.push(after[who].saturating_sub(before[who]).as_secs_f64() * 1e3);
+            let used = between(before, stand.used(series.system));
+            for (values, used) in series.processor.iter_mut().zip(used) {
+                values.push(used.as_secs_f64() * 1e3);
             }
             if let Some(reply) = reply {
                 check(series.system, reply)?;
@@ -223,12 +222,8 @@ fn report(name: &str, measured: &Measured, ratios: &mut [Vec<f64>; 2], results: 
     for Series { system, times, processor } in &measured.all {
         let note = if *system == FRESHET { &*measured.route } else { "" };
         results.figure(name, system, ("time", "ms", Better::Less), times, note)?;
-        for (who, values) in ["server", "PostgreSQL", "client"].into_iter().zip(processor) {
-            let metric = format!("processor time of the {who}");
-            let is_own = who == "client" && *system == DUCKDB;
-            let note = if is_own { "with DuckDB, which is in its process" } else { "" };
-            results.figure(name, system, (&metric, "ms", Better::Neither), values, note)?;
-        }
+        let note = if *system == DUCKDB { "in the client's process" } else { "" };
+        results.processor(name, system, "ms", processor, note)?;
     }
     results.end(name)
 }
