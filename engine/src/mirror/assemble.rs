@@ -22,6 +22,9 @@ pub struct UpstreamTransaction {
     pub tables: Vec<TableChanges>,
     /// Prefixes of the messages that it left in the log (`pg_logical_emit_message`), each once.
     pub messages: Vec<Box<str>>,
+    /// Tables were described in it. PostgreSQL describes one before its first change, and again before the first after anything about
+    /// it was changed (pgoutput.c: rel_sync_cache_relation_cb), even where the description is the same.
+    pub describes: bool,
 }
 
 /// What one transaction did to one table, in order.
@@ -106,6 +109,7 @@ struct Pending {
     commit_lsn: Lsn,
     tables: Vec<TableChanges>,
     messages: Vec<Box<str>>,
+    describes: bool,
     bytes: usize,
 }
 
@@ -131,7 +135,8 @@ impl Assembler {
                 if self.pending.is_some() {
                     return Err(AssembleError::NestedTransaction);
                 }
-                self.pending = Some(Pending { xid, commit_lsn, tables: Vec::new(), messages: Vec::new(), bytes: 0 });
+                let (tables, messages) = (Vec::new(), Vec::new());
+                self.pending = Some(Pending { xid, commit_lsn, tables, messages, describes: false, bytes: 0 });
             }
             LogicalMessage::Commit { commit_lsn, end_lsn } => return self.commit(commit_lsn, end_lsn).map(Some),
             LogicalMessage::Relation(message) => self.describe(&message),
@@ -180,6 +185,9 @@ impl Assembler {
     }
 
     fn describe(&mut self, message: &RelationMessage<'_>) {
+        if let Some(pending) = &mut self.pending {
+            pending.describes = true;
+        }
         let columns = message.columns.iter().map(|column| LayoutColumn {
             name: column.name.into(),
             is_identity: column.is_identity,
@@ -205,6 +213,7 @@ impl Assembler {
             end_lsn,
             tables: pending.tables,
             messages: pending.messages,
+            describes: pending.describes,
         })
     }
 

@@ -686,7 +686,8 @@ impl Replication {
 
 impl Sink for Replication {
     fn apply(&self, transaction: UpstreamTransaction) {
-        if transaction.messages.iter().any(|prefix| **prefix == *trigger::PREFIX) {
+        // Without a trigger a description tells: the rows that are here may be of a table that has been rewritten since.
+        if transaction.describes || transaction.messages.iter().any(|prefix| **prefix == *trigger::PREFIX) {
             self.shared.announced.lock().push(transaction.xid);
             self.shared.announcements.fetch_add(1, Ordering::SeqCst);
         }
