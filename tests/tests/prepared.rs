@@ -285,7 +285,7 @@ fn a_nul_in_a_parameter_is_an_error() {
         let made = [burst(2, &[parse(name, text), sync()])];
         assert_eq!(play(&mut pair.freshet, &made), play(&mut pair.upstream, &made));
         pair.agree(text, &[burst(4, &[bind("", name, &[Some("v7")], 0), execute("", 0), sync()])]);
-        for value in ["v7\0", "\0", "v\07"] {
+        for value in ["v7\0", "\0", "v\x007"] {
             let wrong = [burst(2, &[bind("", name, &[Some(value)], 0), execute("", 0), sync()])];
             let expected = play(&mut pair.upstream, &wrong);
             assert_eq!(tags(&expected), "EZ", "{text}");

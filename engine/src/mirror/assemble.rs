@@ -22,9 +22,9 @@ pub struct UpstreamTransaction {
     pub tables: Vec<TableChanges>,
     /// Prefixes of the messages that it left in the log (`pg_logical_emit_message`), each once.
     pub messages: Vec<Box<str>>,
-    /// Tables were described in it. PostgreSQL describes one before its first change, and again before the first after anything about
-    /// it was changed (pgoutput.c: rel_sync_cache_relation_cb), even where the description is the same.
-    pub describes: bool,
+    /// Tables that were described in it, each once. PostgreSQL describes one before its first change, and again before the first after
+    /// anything about it was changed (pgoutput.c: rel_sync_cache_relation_cb), even where the description is the same.
+    pub described: Vec<RelationId>,
 }
 
 /// What one transaction did to one table, in order.
@@ -109,7 +109,7 @@ struct Pending {
     commit_lsn: Lsn,
     tables: Vec<TableChanges>,
     messages: Vec<Box<str>>,
-    describes: bool,
+    described: Vec<RelationId>,
     bytes: usize,
 }
 
@@ -136,7 +136,7 @@ impl Assembler {
                     return Err(AssembleError::NestedTransaction);
                 }
                 let (tables, messages) = (Vec::new(), Vec::new());
-                self.pending = Some(Pending { xid, commit_lsn, tables, messages, describes: false, bytes: 0 });
+                self.pending = Some(Pending { xid, commit_lsn, tables, messages, described: Vec::new(), bytes: 0 });
             }
             LogicalMessage::Commit { commit_lsn, end_lsn } => return self.commit(commit_lsn, end_lsn).map(Some),
             LogicalMessage::Relation(message) => self.describe(&message),
@@ -185,9 +185,6 @@ impl Assembler {
     }
 
     fn describe(&mut self, message: &RelationMessage<'_>) {
-        if let Some(pending) = &mut self.pending {
-            pending.describes = true;
-        }
         let columns = message.columns.iter().map(|column| LayoutColumn {
             name: column.name.into(),
             is_identity: column.is_identity,
@@ -195,6 +192,11 @@ impl Assembler {
             typmod: column.typmod,
         });
         let relation = RelationId(message.oid);
+        if let Some(pending) = &mut self.pending
+            && !pending.described.contains(&relation)
+        {
+            pending.described.push(relation);
+        }
         let layout = RelationLayout { relation, identity: message.identity, columns: columns.collect() };
         // PostgreSQL repeats itself after every invalidation: an equal layout stays the same one.
         if self.layouts.get(&message.oid).is_none_or(|known| **known != layout) {
@@ -213,7 +215,7 @@ impl Assembler {
             end_lsn,
             tables: pending.tables,
             messages: pending.messages,
-            describes: pending.describes,
+            described: pending.described,
         })
     }
 

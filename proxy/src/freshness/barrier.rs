@@ -235,8 +235,8 @@ struct Barrier {
     changes: u32,
     /// The catalog in use has not been found in force yet (again): only full barriers count.
     is_suspect: bool,
-    /// The relations that the last full barrier over everything has looked at, ascending. One that was copied since may mean
-    /// something else by now: what was acknowledged meanwhile counts as verified without it.
+    /// The relations that the last full barrier over everything has looked at, ascending, but for those that were described since. One
+    /// that was copied since may mean something else by now: what was acknowledged meanwhile counts as verified without it.
     verified: Vec<RelationId>,
     /// There is one that would be exposed but for that.
     has_unverified: bool,
@@ -278,6 +278,8 @@ struct Flight {
     relations: Vec<RelationId>,
     /// It covers every mirrored table.
     is_complete: bool,
+    /// Its readers' tables were found as expected, or are found so by `known`.
+    is_verifying: bool,
     row: Option<Row>,
     error: Option<ServerError>,
 }
@@ -481,6 +483,7 @@ impl Barrier {
             known,
             relations,
             is_complete: scope == Scope::Everything,
+            is_verifying: scope != Scope::Moment,
             row: None,
             error: None,
         });
@@ -630,6 +633,10 @@ impl Barrier {
         let Landed { flight, moment, target, .. } = landed;
         let replication = &self.shared.replication;
         let catalog = &flight.catalog.catalog;
+        let described = replication.take_described(&moment.visible);
+        if !flight.is_complete {
+            self.verified.retain(|relation| !described.contains(relation));
+        }
         // Counted before looking: what is applied after this is exposed by a later barrier.
         let mut transactions = replication.transactions();
         // A commit that came after the moment, or that was received before upstream shows it, is looked for again.
@@ -665,6 +672,10 @@ impl Barrier {
             }
         }
         for mut reader in flight.readers {
+            if !flight.is_verifying && !self.has_verified(&reader.relations) {
+                self.collecting.push(reader);
+                continue;
+            }
             match replication.snapshot_at(&moment.visible, target, &reader.relations, catalog) {
                 Ok(snapshot) => {
                     let waited = reader.arrived.elapsed();

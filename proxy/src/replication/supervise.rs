@@ -166,6 +166,8 @@ struct Shared {
     /// there were.
     announced: Mutex<Vec<u32>>,
     announcements: AtomicU64,
+    /// Tables and the transactions in which they were described, until a barrier has shown those.
+    described: Mutex<Vec<(u32, RelationId)>>,
     /// Whether the event trigger fires.
     trigger: ArcSwap<&'static str>,
     /// Where copies run: the runtime that serves sessions, not the thread of the stream.
@@ -251,6 +253,7 @@ impl Replication {
                 standby: options.standby.clone().map(Standby::new),
                 announced: Mutex::default(),
                 announcements: AtomicU64::new(0),
+                described: Mutex::default(),
                 trigger: ArcSwap::from_pointee(trigger::OFF),
                 options,
             }),
@@ -502,6 +505,7 @@ impl Replication {
         // Nobody finishes a copy after this that was begun before it.
         self.free(shared.mirror.clear());
         shared.announced.lock().clear();
+        shared.described.lock().clear();
         shared.applied.reset();
     }
 
@@ -686,10 +690,13 @@ impl Replication {
 
 impl Sink for Replication {
     fn apply(&self, transaction: UpstreamTransaction) {
-        // Without a trigger a description tells: the rows that are here may be of a table that has been rewritten since.
-        if transaction.describes || transaction.messages.iter().any(|prefix| **prefix == *trigger::PREFIX) {
+        if transaction.messages.iter().any(|prefix| **prefix == *trigger::PREFIX) {
             self.shared.announced.lock().push(transaction.xid);
             self.shared.announcements.fetch_add(1, Ordering::SeqCst);
+        }
+        if !transaction.described.is_empty() {
+            let described = transaction.described.iter().map(|relation| (transaction.xid, *relation));
+            self.shared.described.lock().extend(described);
         }
         if !transaction.tables.is_empty() {
             self.shared.counters.transactions.fetch_add(1, Ordering::Relaxed);

@@ -317,6 +317,20 @@ impl Replication {
         !announced.is_empty()
     }
 
+    /// The tables that were described in transactions that `visible` sees, each time once: they may be others than their rows here
+    /// are of (ALTER TABLE ... USING rewrites them without a word in the log), and only their definitions tell.
+    pub fn take_described(&self, visible: &VisibilitySnapshot) -> Vec<RelationId> {
+        let mut taken = Vec::new();
+        self.shared.described.lock().retain(|(xid, relation)| {
+            let is_seen = visible.sees(visible.widen(*xid));
+            if is_seen {
+                taken.push(*relation);
+            }
+            !is_seen
+        });
+        taken
+    }
+
     /// In mode `standby`.
     pub fn standby(&self) -> Option<&Standby> {
         self.shared.standby.as_ref()
