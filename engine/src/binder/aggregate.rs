@@ -1,6 +1,6 @@
 //! Aggregates: transformAggregateCall.
 
-use crate::binder::coerce::{Needs, check_comparable, check_groupable};
+use crate::binder::coerce::{Needs, check_blanks, check_comparable, check_groupable};
 use crate::binder::expression::{Level, unknown_function};
 use crate::binder::relation::{
     AGGREGATE_BASE, GROUPING_BASE, SUBQUERY_BASE, any_column, as_outer, has_outer, is_own_column,
@@ -199,6 +199,7 @@ impl Binder<'_> {
             }
             if matches!(chosen.function, AggregateFunction::Min | AggregateFunction::Max) {
                 check_comparable(argument.expr_type, Needs::Order, "aggregate")?;
+                check_blanks(argument.expr_type, "aggregate")?;
             }
             // Rows are told apart by all arguments (nodeAgg.c, process_ordered_aggregate_multi).
             if call.is_distinct && chosen.function == AggregateFunction::RegrCount {

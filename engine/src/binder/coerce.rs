@@ -407,7 +407,11 @@ fn check_array_comparable(element: Element, expr_type: ExprType, needs: Needs, w
 /// Whether values can be grouped here (GROUP BY, DISTINCT).
 pub(super) fn check_groupable(expr_type: ExprType, what: &'static str) -> Bound<()> {
     check_comparable(expr_type, Needs::Equality, what)?;
-    // Equal values of unlimited char(n) may differ in trailing blanks; which of them is shown is not decided here.
+    check_blanks(expr_type, what)
+}
+
+/// Equal values of unlimited char(n) may differ in trailing blanks; which of them is shown is not decided here.
+pub(super) fn check_blanks(expr_type: ExprType, what: &'static str) -> Bound<()> {
     if expr_type.pg_type == PgType::Bpchar && expr_type.typmod < 0 {
         return Err(unsupported(format!("{what} of character without length")));
     }

@@ -156,7 +156,8 @@ SELECT sum(carrier) FROM flights
 SELECT max(b) FROM edge
 SELECT bool_and(b), bool_or(b), every(b) FROM edge
 SELECT sum(i2), sum(i8), sum(f4), sum(f8), sum(num), sum(i), avg(i2), avg(i8), avg(f4), avg(f8), avg(num), avg(i) FROM edge
-SELECT min(a), min(i2), min(i8), min(f4), min(f8), min(num), min(d), min(tm), min(ts), min(ts3), min(tz), min(i), min(t), min(v), min(c), max(n) FROM edge
+SELECT min(a), min(i2), min(i8), min(f4), min(f8), min(num), min(d), min(tm), min(ts), min(ts3), min(tz), min(i), min(t), min(v), max(n) FROM edge
+SELECT min(c) FROM edge
 SELECT date_trunc('month', time_hour) AS time_hour, count(*) AS count FROM flights GROUP BY date_trunc('month', time_hour)
 SELECT date_trunc('month', time_hour) AS time_hour, count(*) AS count FROM flights GROUP BY time_hour
 SELECT date_trunc('month', time_hour), count(*) FROM flights GROUP BY 1 ORDER BY 1
