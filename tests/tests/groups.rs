@@ -313,6 +313,49 @@ fn portals_follow_savepoints_and_failed_blocks() {
     ];
     let expected = play(&mut pair.upstream, &script);
     assert_same(&play(&mut pair.freshet, &script), &expected);
+    // Upstream is given a portal behind a savepoint that is older, and loses it alone.
+    for gives in ["ALTER TABLE t ADD COLUMN w int", "SELECT 1 / 0 FROM pg_cursors"] {
+        let script = [
+            burst(2, &[query("BEGIN")]),
+            open("c"),
+            burst(2, &[query("SAVEPOINT s")]),
+            burst(2, &[query(gives)]),
+            burst(2, &[query("ROLLBACK TO s")]),
+            burst(4, &[execute("c", 2), sync()]),
+            burst(2, &[query("ROLLBACK TO s")]),
+            burst(4, &[execute("c", 2), sync()]),
+            burst(2, &[query("ROLLBACK")]),
+        ];
+        let expected = play(&mut pair.upstream, &script);
+        assert_same(&play(&mut pair.freshet, &script), &expected);
+    }
+    let shown = burst(4, &[query("SELECT name FROM pg_cursors WHERE name = 'c'")]);
+    let script = [
+        burst(3, &[query("BEGIN; SAVEPOINT s")]),
+        open("c"),
+        burst(2, &[query("SAVEPOINT deeper")]),
+        shown.clone(),
+        burst(2, &[query("RELEASE deeper")]),
+        burst(4, &[execute("c", 2), sync()]),
+        shown,
+        burst(2, &[query("ROLLBACK TO s")]),
+        burst(2, &[execute("c", 2), sync()]),
+        burst(2, &[query("ROLLBACK")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
+    // A statement that was parsed before there was the portal that it names.
+    let fetch = [bind("", "next", &[], 0), describe('P', ""), execute("", 0), sync()];
+    let script = [
+        burst(2, &[parse("next", "FETCH 1 FROM c"), sync()]),
+        burst(2, &[query("BEGIN")]),
+        open("c"),
+        burst(5, &fetch),
+        burst(4, &[execute("c", 2), sync()]),
+        burst(2, &[query("ROLLBACK")]),
+    ];
+    let expected = play(&mut pair.upstream, &script);
+    assert_same(&play(&mut pair.freshet, &script), &expected);
     // More savepoints than are remembered: what was bound before the oldest of those stays.
     let many = |count: usize| burst(count + 1, &[query(&"SAVEPOINT s;".repeat(count))]);
     let script = [

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, Reprinted, of_call};
-use crate::session::control;
 use crate::session::effect::{Effect, Judged, Written, drops_all_statements, makes_statement, worst};
 use crate::session::intercept;
 use crate::session::machine::portal::Portal;
@@ -16,6 +15,7 @@ use crate::session::machine::{
 };
 use crate::session::meant::Meant;
 use crate::session::state::{Isolation, Transaction};
+use crate::session::{control, cursor};
 use crate::wire::extended::{Bind, Execute, Parse, Target, oids};
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
 use crate::wire::query::{TransactionStatus, query};
@@ -317,7 +317,12 @@ impl Machine {
             b'P' => Parse::view(body).map_or(body, |parse| parse.sql),
             b'B' => {
                 let reprinted = self.reprinted_by_bind(body);
-                return self.portals.any(|_, portal| portal.is_reprinted_whole(reprinted));
+                let statement = Bind::view(body).and_then(|bind| self.prepared(bind.statement));
+                return self.portals.any(|name, portal| {
+                    let is_meant =
+                        |statement: &Arc<PreparedStatement>| portal.is_meant(name, &statement.sql, statement.effect);
+                    portal.is_reprinted_whole(reprinted) || statement.is_some_and(is_meant)
+                });
             }
             _ => return false,
         };
@@ -498,6 +503,7 @@ impl Machine {
             portal.is_meant(name, text.unwrap_or(body), own) || portal.is_reprinted_whole(reprinted)
         };
         self.restore_portals(is_wanted, true);
+        self.portals.forget_given(|name| cursor::names(text.unwrap_or(body), name));
         let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
         self.unit_effect = Effect::Neutral;
         self.is_unsynced = false;
@@ -536,6 +542,7 @@ impl Machine {
         if Execute::view(body).is_some_and(|execute| execute.portal.is_empty()) {
             self.restore_unnamed_portal();
         }
+        self.portals.forget_given(|name| name == portal);
         let changes = match is_too_long(portal) {
             true => Some(Box::new([Change::Unread]) as Box<[Change]>),
             false => self.portal_changes.get(portal).cloned(),
@@ -577,6 +584,7 @@ impl Machine {
         self.mind_cursors_of_statement(Some(text), was_unsynced);
         let effect = statement.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
         self.restore_portals(|name, portal| portal.is_meant(name, text, effect), false);
+        self.portals.forget_given(|name| effect == Effect::Opaque || cursor::names(text, name));
         if name.is_empty() {
             let before = std::mem::replace(&mut self.unnamed, Unnamed::Upstream(statement));
             return self.expect_with(ExpectedKind::Parse(None), None, Some(Undo::Unnamed(before)));
@@ -679,7 +687,12 @@ impl Machine {
         }
         // Its Execute names a portal alone.
         let reprinted = self.reprinted_by_bind(body);
-        self.restore_portals(|_, portal| portal.is_reprinted_whole(reprinted), false);
+        // It may have been parsed before there was the portal that it names.
+        let text = known.as_ref().map_or(&b""[..], |statement| &statement.sql);
+        let is_wanted =
+            |name: &[u8], portal: &Portal| portal.is_reprinted_whole(reprinted) || portal.is_meant(name, text, effect);
+        self.restore_portals(is_wanted, false);
+        self.portals.forget_given(|name| cursor::names(text, name));
         self.note_portal(portal, bind, known.as_deref());
         let mut undo = None;
         if portal.is_empty() || !is_whole {

@@ -639,11 +639,14 @@ impl Machine {
         if !self.may_restore_portals() {
             return;
         }
-        let origins = self.portals.take_origins(is_wanted);
+        let origins = self.portals.give(self.tracker.savepoints(), is_wanted);
         if origins.is_empty() {
             return;
         }
         for (name, origin) in origins {
+            if self.upstream_portals.len() < self.limits.prepared_statements_max {
+                self.upstream_portals.insert(name.clone());
+            }
             let rows = (origin.fetched > 0).then_some(origin.fetched);
             self.bind_upstream(&name, &origin.statement, &origin.values, rows);
         }

@@ -50,7 +50,7 @@ pub(super) struct Portal {
 }
 
 /// What upstream needs to have the portal, too.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub(super) statement: Arc<PreparedStatement>,
     /// The Bind behind its names.
@@ -246,6 +246,17 @@ fn take_rows(piece: &[u8], limit: Option<usize>) -> (usize, usize, bool) {
 pub(super) struct Portals {
     by_name: HashMap<Box<[u8]>, Portal>,
     bytes: usize,
+    /// That upstream was given, behind a savepoint that they are older than: rolled back to, it takes them from upstream alone.
+    given: Vec<Given>,
+}
+
+/// A portal as it was when upstream was given one in its place.
+#[derive(Debug)]
+struct Given {
+    name: Box<[u8]>,
+    portal: Portal,
+    /// Savepoints of the block then.
+    at: usize,
 }
 
 impl Portals {
@@ -299,9 +310,20 @@ impl Portals {
     }
 
     pub(super) fn take(&mut self, name: &[u8]) -> Option<Portal> {
+        self.forget_given(|given| given == name);
         let portal = self.by_name.remove(name)?;
         self.bytes -= portal.bytes;
         Some(portal)
+    }
+
+    /// What upstream was given has been moved there, or may have been, or goes.
+    pub(super) fn forget_given(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
+        let bytes = &mut self.bytes;
+        self.given.retain(|given| {
+            let goes = is_meant(&given.name);
+            *bytes -= if goes { given.portal.bytes } else { 0 };
+            !goes
+        });
     }
 
     /// As it was when it was taken.
@@ -315,29 +337,44 @@ impl Portals {
         self.by_name.iter().any(|(name, portal)| portal.is_movable(name) && is_wanted(name, portal))
     }
 
-    /// Forgets those; returns what upstream needs to have them.
-    pub(super) fn take_origins(&mut self, is_wanted: impl Fn(&[u8], &Portal) -> bool) -> Vec<(Box<[u8]>, Origin)> {
+    /// Gives those away, with `depth` savepoints open; returns what upstream needs to have them.
+    pub(super) fn give(
+        &mut self,
+        depth: usize,
+        is_wanted: impl Fn(&[u8], &Portal) -> bool,
+    ) -> Vec<(Box<[u8]>, Origin)> {
+        let wanted = self.by_name.iter().filter(|(name, portal)| portal.is_movable(name) && is_wanted(name, portal));
+        let names: Vec<Box<[u8]>> = wanted.map(|(name, _)| name.clone()).collect();
         let mut taken = Vec::new();
-        for (name, portal) in &mut self.by_name {
-            if portal.is_movable(name)
-                && is_wanted(name, portal)
-                && let Some(origin) = portal.origin.take()
-            {
-                taken.push((name.clone(), origin));
+        for name in names {
+            let Some(portal) = self.take(&name) else { continue };
+            let Some(origin) = portal.origin.clone() else { continue };
+            if portal.depth < depth {
+                self.bytes += portal.bytes;
+                self.given.push(Given { name: name.clone(), portal, at: depth });
             }
+            taken.push((name, origin));
         }
-        taken.iter().for_each(|(name, _)| self.remove(name));
         taken
     }
 
-    /// ROLLBACK TO has left `depth` savepoints: what was bound after the last of them goes (PostgreSQL: AtSubAbort_Portals).
+    /// ROLLBACK TO has left `depth` savepoints: what was bound after the last of them goes (PostgreSQL: AtSubAbort_Portals), from
+    /// upstream too.
     pub(super) fn roll_back_to(&mut self, depth: usize) {
         self.by_name.retain(|_, portal| portal.depth < depth);
+        for Given { name, portal, at } in std::mem::take(&mut self.given) {
+            if at < depth {
+                self.given.push(Given { name, portal, at });
+            } else if portal.depth < depth {
+                self.by_name.insert(name, portal);
+            }
+        }
         for portal in self.by_name.values_mut() {
             portal.is_occupied = false;
             portal.restore_settings(depth);
         }
-        self.bytes = self.by_name.values().map(|portal| portal.bytes).sum();
+        let given = self.given.iter().map(|given| &given.portal);
+        self.bytes = self.by_name.values().chain(given).map(|portal| portal.bytes).sum();
     }
 
     /// RELEASE has left `depth` savepoints: what was bound since belongs to the block around (AtSubCommit_Portals).
@@ -346,6 +383,14 @@ impl Portals {
             portal.depth = portal.depth.min(depth);
             portal.keep_settings(depth);
         }
+        for given in &mut self.given {
+            given.at = given.at.min(depth);
+            given.portal.depth = given.portal.depth.min(depth);
+        }
+        // Upstream's is of the same level now.
+        self.given.retain(|given| given.portal.depth < given.at);
+        let given = self.given.iter().map(|given| &given.portal);
+        self.bytes = self.by_name.values().chain(given).map(|portal| portal.bytes).sum();
     }
 
     pub(super) fn note_reprinted(&mut self, reprinted: Reprinted, depth: usize) {
@@ -353,7 +398,7 @@ impl Portals {
     }
 
     pub(super) fn clear(&mut self) {
-        if !self.is_empty() {
+        if !self.is_empty() || !self.given.is_empty() {
             *self = Self::default();
         }
     }
