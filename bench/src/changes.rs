@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::results::{Better, Figure, Line, Run, read};
-use crate::spread::{Spread, paired, spread};
+use crate::spread::{Spread, paired, spread, taken_by_host};
 
 /// Rounds from which on least and greatest say something about the noise.
 const ROUNDS_MIN: usize = 3;
@@ -21,6 +21,11 @@ pub(crate) fn run(old: &Path, new: &Path) -> io::Result<usize> {
     for (name, lines) in [("old", &old), ("new", &new)] {
         for run in runs(lines).values() {
             let _ = writeln!(text, "{name} {}: commit {}, {} build, {}", run.suite, run.commit, run.build, run.started);
+        }
+    }
+    for (name, lines) in [("old", &old), ("new", &new)] {
+        for (suite, taken) in taken(lines) {
+            let _ = writeln!(text, "{name} {suite}: {}", taken_by_host(&taken));
         }
     }
     for difference in differences(&runs(&old), &runs(&new)) {
@@ -83,6 +88,17 @@ fn table(changes: &[Change<'_>]) -> String {
 fn runs(lines: &[Line]) -> BTreeMap<&str, &Run> {
     let runs = lines.iter().filter_map(|line| if let Line::Run(run) = line { Some(run) } else { None });
     runs.map(|run| (&*run.suite, run)).collect()
+}
+
+/// By suite, case by case.
+fn taken(lines: &[Line]) -> BTreeMap<&str, Vec<f64>> {
+    let mut by_suite: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for line in lines {
+        if let Line::Done { suite, taken: Some(taken), .. } = line {
+            by_suite.entry(suite).or_default().push(*taken);
+        }
+    }
+    by_suite
 }
 
 /// Of suites that both have: machine, versions, settings and build. How loaded a machine was is no part of it.

@@ -24,6 +24,9 @@ pub(crate) enum Line {
     Done {
         suite: String,
         case: String,
+        /// Of the processors' time, 0 to 1, what the machine's host kept for others meanwhile. None: the system does not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        taken: Option<f64>,
     },
 }
 
@@ -86,6 +89,35 @@ pub(crate) struct Skip {
 /// How busy the machine was when the suite began.
 const LOAD: &str = "load before";
 
+/// What the host takes is said from here on.
+const TAKEN_SAID: f64 = 0.05;
+
+/// Time of all processors so far, in ticks (proc(5): the line `cpu` of /proc/stat).
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    all: u64,
+    /// That the host of a virtual machine gave to others while it was wanted here.
+    stolen: u64,
+}
+
+impl Ticks {
+    fn now() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn parse(stat: &str) -> Option<Self> {
+        let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+        // user, nice, system, idle, iowait, irq, softirq, steal; what guests use is in user.
+        let fields: Vec<u64> = fields.take(8).map_while(|field| field.parse().ok()).collect();
+        Some(Self { all: fields.iter().sum(), stolen: *fields.get(7)? })
+    }
+
+    fn taken_since(self, before: Self) -> f64 {
+        let all = self.all.saturating_sub(before.all).max(1);
+        self.stolen.saturating_sub(before.stolen) as f64 / all as f64
+    }
+}
+
 /// When the suite of this process is to stop.
 static STOP_AT: Mutex<Option<Instant>> = Mutex::new(None);
 
@@ -110,6 +142,8 @@ pub(crate) struct Results {
     suite: &'static str,
     file: Option<File>,
     done: HashSet<String>,
+    /// When the last case ended.
+    ticks: Option<Ticks>,
 }
 
 impl Results {
@@ -120,7 +154,7 @@ impl Results {
         versions: &[(&str, String)],
         settings: &[(&str, String)],
     ) -> io::Result<Self> {
-        let Some(path) = path else { return Ok(Self { suite, file: None, done: HashSet::new() }) };
+        let Some(path) = path else { return Ok(Self { suite, file: None, done: HashSet::new(), ticks: Ticks::now() }) };
         let owned = |pairs: &[(&str, String)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
         let run = Run {
             suite: suite.to_owned(),
@@ -134,7 +168,7 @@ impl Results {
         let done = if path.exists() { done_before(&read(path)?, &run) } else { HashSet::new() };
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         cut_torn_line(&mut file)?;
-        let mut results = Self { suite, file: Some(file), done };
+        let mut results = Self { suite, file: Some(file), done, ticks: Ticks::now() };
         results.write(&Line::Run(run))?;
         Ok(results)
     }
@@ -215,7 +249,13 @@ impl Results {
 
     /// Everything about the case has been written. An error if it is time to stop.
     pub(crate) fn end(&mut self, case: &str) -> io::Result<()> {
-        self.write(&Line::Done { suite: self.suite.to_owned(), case: case.to_owned() })?;
+        let now = Ticks::now();
+        let before = std::mem::replace(&mut self.ticks, now);
+        let taken = now.zip(before).map(|(now, before)| now.taken_since(before));
+        self.write(&Line::Done { suite: self.suite.to_owned(), case: case.to_owned(), taken })?;
+        if let Some(taken) = taken.filter(|taken| *taken >= TAKEN_SAID) {
+            let _ = writeln!(io::stderr(), "{case}: the host took {:.0} % of the processors meanwhile", 100.0 * taken);
+        }
         match *stop_at() {
             Some(at) if Instant::now() > at => Err(io::Error::other(format!(
                 "stopped after {case}: out of time; with the same --results it goes on there"
@@ -278,7 +318,7 @@ fn done_before(lines: &[Line], run: &Run) -> HashSet<String> {
                     == (&run.commit, &run.build, &run.settings, &run.versions)
                     && hardware(earlier).eq(hardware(run));
             }
-            Line::Done { suite, case } if is_same && *suite == run.suite => {
+            Line::Done { suite, case, .. } if is_same && *suite == run.suite => {
                 done.insert(case.clone());
             }
             _ => {}
@@ -329,6 +369,22 @@ mod tests {
         assert!(open("3").is_done("a"), "runs with other settings lie between");
         let figures = read(&path).expect("read").into_iter().filter(|line| matches!(line, Line::Figure(_))).count();
         assert_eq!(figures, 2);
+    }
+
+    #[test]
+    fn what_the_host_takes_is_told_with_each_case() {
+        let ticks = |stat: &str| Ticks::parse(stat).expect("ticks");
+        let before = ticks("cpu  100 0 50 800 10 0 5 35 7 0\ncpu0 1 2 3\n");
+        let after = ticks("cpu  150 0 70 900 10 0 5 65 9 0\n");
+        assert!((after.taken_since(before) - 0.15).abs() < 1e-9, "{}", after.taken_since(before));
+        assert!(Ticks::parse("cpu  1 2 3 4\n").is_none(), "an old system");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results.jsonl");
+        let mut results = Results::open(Some(&path), "engine", &[], &[]).expect("opened");
+        results.end("a").expect("written");
+        let lines = read(&path).expect("read");
+        let taken = lines.iter().find_map(|line| if let Line::Done { taken, .. } = line { *taken } else { None });
+        assert!(taken.is_some_and(|taken| (0.0..=1.0).contains(&taken)), "{taken:?}");
     }
 
     #[test]

@@ -9,6 +9,12 @@ pub(crate) struct Spread {
     pub(crate) max: f64,
 }
 
+/// In words: shares of the processors' time that the host took, a value per case.
+pub(crate) fn taken_by_host(cases: &[f64]) -> String {
+    let all = spread(cases.iter().map(|taken| 100.0 * taken));
+    format!("the host took {:.1} % of the processors meanwhile ({:.1} to {:.1})", all.median, all.min, all.max)
+}
+
 /// Not a number where there is no value.
 pub(crate) fn spread(values: impl IntoIterator<Item = f64>) -> Spread {
     let mut values: Vec<f64> = values.into_iter().collect();

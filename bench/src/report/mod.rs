@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::results::{Better, Figure, Latency, Line, Run, Skip, read};
-use crate::spread::{Spread, geometric_mean, paired, spread};
+use crate::spread::{Spread, geometric_mean, paired, spread, taken_by_host};
 
 /// Writes the page beside the results, or to `output`.
 pub(crate) fn run(results: &Path, output: Option<&Path>) -> io::Result<()> {
@@ -56,6 +56,8 @@ struct Suite {
     figures: Vec<Figure>,
     latencies: Vec<Latency>,
     skips: Vec<Skip>,
+    /// By case: what share of the processors the host took while it was measured.
+    taken: Vec<(String, f64)>,
 }
 
 impl Collected {
@@ -71,6 +73,7 @@ impl Collected {
                         figures: Vec::new(),
                         latencies: Vec::new(),
                         skips: Vec::new(),
+                        taken: Vec::new(),
                     }),
                 },
                 Line::Figure(figure) => {
@@ -92,7 +95,12 @@ impl Collected {
                         replace(&mut suite.skips, |other| other.case == skip.case, skip.clone());
                     }
                 }
-                Line::Done { .. } => {}
+                Line::Done { suite, case, taken: Some(taken) } => {
+                    if let Some(suite) = collected.suite(&suite) {
+                        replace(&mut suite.taken, |(other, _)| *other == case, (case.clone(), taken));
+                    }
+                }
+                Line::Done { taken: None, .. } => {}
             }
         }
         collected
@@ -304,7 +312,7 @@ fn section(suite: &Suite) -> Markup {
     html! {
         section {
             h2 { (suite.name) }
-            (conditions(&suite.run))
+            p.conditions { (described(suite)) }
             @if !ratios.is_empty() { p { "Ratios of: " (suite.main_metric()) "." } }
             @for kind in suite.kinds(&ratios) {
                 @let of_kind: Vec<&Ratio<'_>> = ratios.iter().filter(|r| suite.kind(r.case) == kind).collect();
@@ -326,15 +334,12 @@ fn section(suite: &Suite) -> Markup {
     }
 }
 
-fn conditions(run: &Run) -> Markup {
-    html! { p.conditions { (described(run)) } }
-}
-
-fn described(run: &Run) -> String {
+fn described(suite: &Suite) -> String {
+    let run = &suite.run;
     let listed = |pairs: &BTreeMap<String, String>| {
         pairs.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
     };
-    format!(
+    let mut text = format!(
         "commit {}, {} build, {}; {}; {}; {}",
         run.commit,
         run.build,
@@ -342,7 +347,13 @@ fn described(run: &Run) -> String {
         listed(&run.machine),
         listed(&run.versions),
         listed(&run.settings)
-    )
+    );
+    if !suite.taken.is_empty() {
+        let taken: Vec<f64> = suite.taken.iter().map(|(_, taken)| *taken).collect();
+        text.push_str("; ");
+        text.push_str(&taken_by_host(&taken));
+    }
+    text
 }
 
 fn figures(figures: &[Figure]) -> Markup {

@@ -48,7 +48,7 @@ pub(super) fn text(collected: &Collected) -> String {
         );
     }
     for suite in &collected.suites {
-        let _ = writeln!(text, "\n{}: {}", suite.name, described(&suite.run));
+        let _ = writeln!(text, "\n{}: {}", suite.name, described(suite));
     }
     text
 }
