@@ -287,7 +287,7 @@ fn begin_local(
         flights: Flights::new(Duration::from_millis(settings.cache.shared_wait_ms)),
         database,
         // Not a setting: only the comparison with other projects' test suites wants it (tests/suites).
-        patience: std::env::var_os("FRESHET_TEST_MIRROR_ALL").map(|_| Patience::default()),
+        patience: Patience::if_wanted(),
         number: NUMBERS.fetch_add(1, Ordering::Relaxed),
         is_used: AtomicBool::new(true),
         is_retired: AtomicBool::new(false),

@@ -4,6 +4,7 @@ pub mod both;
 pub mod certificates;
 pub mod client;
 pub mod cluster;
+pub mod corpus;
 pub mod freshet;
 pub mod fuzz;
 pub mod generator;

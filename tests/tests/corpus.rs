@@ -7,97 +7,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use freshet::audit::compare::{ComparedColumn, Freedom, Row, compare};
 use freshet::replication::catalog::{LoadedCatalog, load};
 use freshet_engine::binder::{BindContext, bind};
 use freshet_engine::catalog::Catalog;
 use freshet_engine::catalog::functions::{all_aggregates, all_functions};
 use freshet_engine::catalog::order::Orders;
 use freshet_engine::statement;
-use freshet_engine::types::{FormatSettings, PgType};
+use freshet_engine::types::FormatSettings;
 use freshet_tests::cluster::Cluster;
+use freshet_tests::corpus::{Chapter, chapters, differs, setup};
 use freshet_tests::freshet::Freshet;
 use freshet_tests::generator::check::Verdict;
 use freshet_tests::generator::script;
-use freshet_tests::raw::{RawClient, RawReply};
+use freshet_tests::raw::RawClient;
 use freshet_tests::world::will_pass;
 
 /// What a chapter must reach, in percent of the statements that PostgreSQL answers.
 const LOCAL_PERCENT_MIN: usize = 80;
-
-struct Chapter {
-    name: String,
-    statements: Vec<String>,
-}
-
-fn chapters() -> Vec<Chapter> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("differential/corpus");
-    let mut paths: Vec<_> =
-        std::fs::read_dir(folder).expect("the corpus").flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    let chapter = |path: &std::path::PathBuf| {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Chapter { name, statements: statements(&std::fs::read_to_string(path).expect("a chapter")) }
-    };
-    paths.iter().map(chapter).collect()
-}
-
-fn statements(text: &str) -> Vec<String> {
-    let mut lists: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let mut statements = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with("--") && !line.is_empty()) {
-        if let Some((name, values)) = line.strip_prefix("let ").and_then(|list| list.split_once(" = ")) {
-            lists.insert(name, values.split(";;").map(str::trim).collect());
-            continue;
-        }
-        let template = line.strip_suffix(';').unwrap_or_else(|| panic!("no semicolon: {line}"));
-        let mut expanded = vec![template.to_string()];
-        for (name, values) in &lists {
-            let place = format!("{{{name}}}");
-            if template.contains(&place) {
-                let with = |statement: &String| {
-                    let of = values.iter().map(|value| statement.replace(&place, value));
-                    of.collect::<Vec<_>>()
-                };
-                expanded = expanded.iter().flat_map(with).collect();
-            }
-        }
-        statements.append(&mut expanded);
-    }
-    statements
-}
-
-/// The tables of the other scripts.
-fn setup(cluster: &Cluster) -> String {
-    let database = cluster.database();
-    for script in [
-        include_str!("../sql/edge.setup.sql"),
-        include_str!("../sql/windows.setup.sql"),
-        include_str!("../sql/arrays.setup.sql"),
-        include_str!("../sql/json.setup.sql"),
-        include_str!("../sql/bits.setup.sql"),
-        include_str!("../sql/networks.setup.sql"),
-    ] {
-        cluster.psql(&database, script);
-    }
-    database
-}
-
-fn rows(reply: &RawReply) -> Vec<Row> {
-    reply.rows().into_iter().map(|row| row.into_iter().map(|cell| cell.map(Bytes::from)).collect()).collect()
-}
-
-fn columns(reply: &RawReply) -> Vec<ComparedColumn> {
-    let Some(body) = reply.bodies(b'T').first().copied() else { return Vec::new() };
-    let fields = freshet::wire::query::row_description(body).expect("a RowDescription");
-    let pg_type = |oid| PgType::from_oid(oid).unwrap_or(PgType::Text);
-    fields.iter().map(|field| ComparedColumn { pg_type: pg_type(field.type_oid), is_binary: false }).collect()
-}
 
 enum Outcome {
     Local,
@@ -152,18 +81,6 @@ impl Pair {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
-}
-
-/// Every statement of the corpus orders its rows.
-fn differs(expected: &RawReply, got: &RawReply) -> Option<String> {
-    if expected.envelope() != got.envelope() {
-        return Some(format!("messages differ: {:?} and {:?}", expected.error(), got.error()));
-    }
-    let columns = columns(expected);
-    let freedom = Freedom { order_columns: (0..columns.len()).collect(), is_limited: false };
-    let (theirs, ours) = (rows(expected), rows(got));
-    let difference = compare(&columns, &freedom, &theirs, &ours, None).err()?;
-    Some(format!("{difference:?}\n  expected {theirs:?}\n  got      {ours:?}"))
 }
 
 /// What no statement calls.
@@ -253,7 +170,9 @@ fn the_corpus_has_upstreams_answers() {
             "{}: {} statements, {} of them errors; {} of {answered} answered here",
             chapter.name, share.all, share.refused, share.local
         );
-        if share.local * 100 < answered * LOCAL_PERCENT_MIN {
+        // What is all but refused is mostly upstream's.
+        let is_odd = chapter.name.ends_with("refused");
+        if !is_odd && share.local * 100 < answered * LOCAL_PERCENT_MIN {
             few.push(chapter.name.clone());
         }
     }

@@ -35,6 +35,11 @@ impl Level {
     }
 }
 
+/// A constant, or parameter, that has the type that is asked of it.
+pub(super) fn is_untyped_constant(expr: &Expr) -> bool {
+    matches!(expr, Expr::String(_) | Expr::Null | Expr::Parameter(_))
+}
+
 impl Binder<'_> {
     pub(super) fn aggregate(
         &mut self,
@@ -67,6 +72,10 @@ impl Binder<'_> {
         call: &Call,
         known: &'static [&'static Aggregate],
     ) -> Bound<(AggregateCall, CollationStrength)> {
+        // Of a polymorphic one the type cannot be told.
+        if call.within_group.iter().any(|item| is_untyped_constant(&item.expr)) {
+            return Err(unsupported("aggregate of a constant of unknown type"));
+        }
         let parts = self.aggregate_parts(level, call, |binder, level| match call.arguments.as_slice() {
             // Fractions, of whatever numbers, become float8 one by one (ArrayCoerceExpr); texts would not.
             [Expr::Array(items)]

@@ -8,7 +8,7 @@ use crate::binder::scope::Scope;
 use crate::binder::subquery::Subquery;
 use crate::binder::typed::{CollationStrength, Typed, has_column, size};
 use crate::binder::window::NamedWindow;
-use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, WindowCall, unsupported};
+use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, WindowCall, cannot_raise, unsupported};
 use crate::catalog::Collation;
 use crate::catalog::functions::{self, ArgumentType, Candidate, CastContext, CastMethod, Function};
 use crate::reason::UpstreamReason;
@@ -435,8 +435,16 @@ impl Binder<'_> {
             items = items.into_iter().map(|item| self.cast(item, to, typmod)).collect::<Bound<_>>()?;
         }
         if items.is_empty() {
+            // It is computed all the same (ExecEvalScalarArrayOp).
+            if !cannot_raise(&operand.expr) {
+                return Err(unsupported("ANY or ALL of no values, of what may raise an error"));
+            }
             let (expr_type, strength) = self.plain_type(PgType::Bool)?;
             return Ok(Typed::literal(Value::Bool(is_all), expr_type, strength));
+        }
+        // All of the array is computed first. Constants are, in any case.
+        if items.iter().any(|item| !cannot_raise(&item.expr) && !matches!(item.expr, BoundExpr::Literal { .. })) {
+            return Err(unsupported("ANY or ALL of values that may raise an error"));
         }
         let is_untyped = items.iter().all(Typed::is_unknown);
         if operand.is_unknown() && is_untyped {

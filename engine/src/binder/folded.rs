@@ -5,11 +5,11 @@
 
 use crate::binder::relation::any_column;
 use crate::binder::scope::Scope;
+use crate::binder::typed::children;
 use crate::binder::{Bound, BoundExpr, unsupported};
-use crate::types::Value;
+use crate::types::{PgType, Value};
 
-/// Refuses an output column whose modifier may be another once constants are folded. Not seen: a strict operator that a parameter
-/// of NULL makes NULL.
+/// Refuses an output column whose modifier may be another once constants are folded.
 pub(super) fn check_modifier(expr: &BoundExpr, scope: &Scope) -> Bound<()> {
     let open = Open { scope };
     if open.is_open(expr) { Err(unsupported("a modifier that hangs on which arm is left")) } else { Ok(()) }
@@ -43,17 +43,24 @@ impl Open<'_> {
             BoundExpr::Case { branches, otherwise, expr_type } => {
                 let arms = || branches.iter().map(|(_, result)| result).chain([&**otherwise]);
                 let may_fold = branches.iter().any(|(condition, _)| self.may_fold(condition));
+                // Without the arms whose condition may be NULL, for a strict operator in it.
+                let stays = |(condition, result)| (!self.may_become_null(condition)).then_some(result);
+                let left: Vec<&BoundExpr> =
+                    branches.iter().map(|(c, r)| (c, r)).filter_map(stays).chain([&**otherwise]).collect();
                 arms().any(|arm| self.is_open(arm))
                     || may_fold && arms().any(|arm| arm.expr_type().typmod != expr_type.typmod)
+                    || left.len() <= branches.len() && common_modifier(left) != expr_type.typmod
             }
             BoundExpr::Coalesce { arguments, expr_type, .. } if arguments.len() > 1 => {
                 let (dropped, left): (Vec<_>, Vec<_>) =
                     arguments.iter().partition(|argument| self.may_be_dropped(argument));
-                let mut rest =
-                    if left.is_empty() { dropped.iter() } else { left.iter() }.map(|arm| arm.expr_type().typmod);
-                let first = rest.next();
-                let of_rest = first.filter(|first| rest.all(|typmod| typmod == *first)).unwrap_or(-1);
-                arguments.iter().any(|arm| self.is_open(arm)) || !dropped.is_empty() && of_rest != expr_type.typmod
+                let has_dropped = !dropped.is_empty();
+                let of_rest = common_modifier(if left.is_empty() { dropped } else { left });
+                arguments.iter().any(|arm| self.is_open(arm)) || has_dropped && of_rest != expr_type.typmod
+            }
+            BoundExpr::Extreme { arguments, .. } => arguments.iter().any(|argument| self.is_open(argument)),
+            BoundExpr::Call { arguments, expr_type, .. } if matches!(expr_type.pg_type, PgType::Array(_)) => {
+                arguments.iter().any(|argument| self.is_open(argument))
             }
             _ => false,
         }
@@ -79,12 +86,30 @@ impl Open<'_> {
 
     /// It may be a constant that is NULL; or, as a parameter, one that is not, behind which all is dropped.
     fn may_be_dropped(&self, argument: &BoundExpr) -> bool {
-        self.is_constant(argument) && !is_value(argument)
+        self.is_constant(argument) && !is_value(argument) || self.may_become_null(argument)
+    }
+
+    /// A part of it may be a constant that is NULL, which makes what is strict NULL.
+    fn may_become_null(&self, expr: &BoundExpr) -> bool {
+        let is_null = match expr {
+            BoundExpr::Literal { value, .. } => *value == Value::Null,
+            BoundExpr::Parameter { .. } => true,
+            BoundExpr::Column { .. } => self.is_constant(expr),
+            _ => false,
+        };
+        is_null || children(expr).into_iter().any(|child| self.may_become_null(child))
     }
 
     fn is_constant(&self, expr: &BoundExpr) -> bool {
         is_of_constants(expr, self.scope)
     }
+}
+
+/// That of all of them; without one, none (nodeFuncs.c, exprTypmod).
+fn common_modifier<'a>(arms: impl IntoIterator<Item = &'a BoundExpr>) -> i32 {
+    let mut modifiers = arms.into_iter().map(|arm| arm.expr_type().typmod);
+    let first = modifiers.next();
+    first.filter(|first| modifiers.all(|typmod| typmod == *first)).unwrap_or(-1)
 }
 
 /// A literal that is no NULL, as it is or cast.

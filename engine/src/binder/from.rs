@@ -9,7 +9,7 @@ use crate::binder::relation::{as_outer, is_own_column, map_columns, outer_index}
 use crate::binder::rows::FunctionRows;
 use crate::binder::scope::{Scope, ScopeColumn, ScopeItem, Whole};
 use crate::binder::select::SelectedColumn;
-use crate::binder::subquery::Asked;
+use crate::binder::subquery::{Asked, check_gates};
 use crate::binder::typed::{Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind, TableUse, unsupported};
 use crate::catalog::functions::CastContext;
@@ -237,6 +237,7 @@ impl Binder<'_> {
             JoinCondition::On(expr) => {
                 let mut on = Level::new(left.scope.clone(), Clause::JoinOn);
                 let condition = self.condition(&mut on, expr)?;
+                check_gates(&condition)?;
                 if !on.subqueries.is_empty() {
                     return Err(unsupported("subquery in a condition of LATERAL"));
                 }
@@ -298,6 +299,7 @@ impl Binder<'_> {
             JoinCondition::On(expr) => {
                 let mut level = Level::new(joined.scope, Clause::JoinOn);
                 let condition = self.condition(&mut level, expr)?;
+                check_gates(&condition)?;
                 if !level.subqueries.is_empty() {
                     return self.joined_by_subqueries(kind, joined.relation, level, condition);
                 }

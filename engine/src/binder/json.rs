@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::binder::aggregate::Parts;
+use crate::binder::aggregate::{Parts, is_untyped_constant};
 use crate::binder::dependent::tells_apart;
 use crate::binder::expression::{Level, unknown_function};
 use crate::binder::output_name::output_name;
@@ -164,6 +164,10 @@ impl Binder<'_> {
         let mut is_canonical = false;
         let is_object = call.arguments.len() == 2;
         let mut distinct = None;
+        // anyelement is of no type then (enforce_generic_type_consistency).
+        if !is_object && call.arguments.iter().any(is_untyped_constant) {
+            return Err(unsupported("aggregate of a constant of unknown type"));
+        }
         let Parts { arguments, filter, order } = self.aggregate_parts(level, call, |binder, level| {
             let mut items =
                 call.arguments.iter().map(|argument| binder.json_item(level, argument)).collect::<Bound<Vec<_>>>()?;

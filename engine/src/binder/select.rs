@@ -12,7 +12,7 @@ use crate::binder::query::{RowLimits, Unknowns};
 use crate::binder::relation::{SUBQUERY_BASE, WINDOW_BASE, any_column, map_columns};
 use crate::binder::scope::{Scope, ScopeColumn, not_held};
 use crate::binder::sets::untyped;
-use crate::binder::subquery::{Asked, asked};
+use crate::binder::subquery::{Asked, asked, check_gates};
 use crate::binder::target_rows;
 use crate::binder::typed::{Origin, Typed, is_same};
 use crate::binder::window::{check_all_used, named_windows};
@@ -99,6 +99,7 @@ impl Binder<'_> {
         let mut targets = self.targets(&mut level, &select.targets)?;
         level.clause = Clause::Where;
         let filter = select.filter.as_ref().map(|filter| self.condition(&mut level, filter)).transpose()?;
+        filter.iter().try_for_each(check_gates)?;
         level.clause = Clause::Having;
         let having = select.having.as_ref().map(|having| self.condition(&mut level, having)).transpose()?;
         let order = self.order_by(&mut level, &mut targets, &query.order_by)?;
@@ -382,7 +383,9 @@ impl Binder<'_> {
                 let found = position_of(targets.iter().filter(|target| !target.is_junk).count(), digits)?;
                 return wanted(targets, found);
             }
-            Expr::String(_) | Expr::Null => return Err(unsupported("constant in ORDER BY or GROUP BY")),
+            Expr::String(_) | Expr::Null | Expr::Bool(_) => {
+                return Err(unsupported("constant in ORDER BY or GROUP BY"));
+            }
             _ => {}
         }
         let typed = self.expression(level, expr)?;

@@ -7,12 +7,14 @@ use crate::binder::expression::Level;
 use crate::binder::function::has_stand_in;
 use crate::binder::harmless::hides_errors;
 use crate::binder::relation::{
-    AGGREGATE_BASE, GROUPING_BASE, RIGHT_BASE, SCALAR_BASE, SUBQUERY_BASE, any_column, as_outer, has_outer, map_columns,
+    AGGREGATE_BASE, GROUPING_BASE, RIGHT_BASE, SCALAR_BASE, SUBQUERY_BASE, any_column, as_outer, has_outer,
+    is_own_column, map_columns,
 };
 use crate::binder::select::Selected;
 use crate::binder::typed::{CollationStrength, Typed, children_mut};
 use crate::binder::{
-    AggregateCall, Binder, Bound, BoundExpr, BoundRelation, ExprType, MatchKind, ScalarKind, ScalarQuery, unsupported,
+    AggregateCall, Binder, Bound, BoundExpr, BoundRelation, ExprType, MatchKind, ScalarKind, ScalarQuery, cannot_raise,
+    unsupported,
 };
 use crate::catalog::Collation;
 use crate::catalog::functions::AggregateFunction;
@@ -274,6 +276,18 @@ fn put(expr: &mut BoundExpr, answers: &[(usize, BoundExpr)]) {
         return;
     }
     children_mut(expr).into_iter().for_each(|child| put(child, answers));
+}
+
+/// Refuses a part of WHERE or ON that has columns of outer queries alone and may raise an error: PostgreSQL asks it before it looks for
+/// rows (createplan.c, get_gating_quals), while here it is asked of those that are found.
+pub(super) fn check_gates(condition: &BoundExpr) -> Bound<()> {
+    match condition {
+        BoundExpr::And(parts) => parts.iter().try_for_each(check_gates),
+        part if has_outer(part) && !any_column(part, &is_own_column) && !cannot_raise(part) => {
+            Err(unsupported("a condition on an outer query's columns alone that may raise an error"))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn conjuncts(condition: BoundExpr) -> Vec<BoundExpr> {

@@ -11,7 +11,7 @@ use super::{FormatSettings, IntervalStyle};
 
 mod input;
 
-pub use input::{apply_typmod, parse};
+pub use input::{adjust, apply_typmod, parse};
 
 /// interval_cmp_value: equal intervals have equal keys, though they may print differently.
 #[inline]

@@ -135,7 +135,8 @@ impl Field {
 #[inline(always)]
 pub fn truncate_timestamp(field: Field, timestamp: i64) -> Result<i64, DateTimeError> {
     if let Some(unit) = field.clock_unit() {
-        return Ok(timestamp - timestamp.rem_euclid(unit));
+        // Rounding to a type's precision may have left the range (AdjustTimestampForTypmod does not look).
+        return check_timestamp(timestamp - timestamp.rem_euclid(unit));
     }
     join(field.first_day(split(timestamp).0), 0)
 }

@@ -49,6 +49,13 @@ pub fn apply_typmod(interval: &Interval, typmod: i32) -> Result<Interval, DateTi
     Ok(Interval { months, days, microseconds })
 }
 
+/// interval_scale: likewise by a modifier of any value, some of which raise an error.
+pub fn adjust(interval: &Interval, typmod: i32) -> Result<Interval, DateTimeError> {
+    let precision = typmod & 0xffff;
+    let is_known = typmod < 0 || Range::of(typmod).is_known() && (precision <= 6 || precision == 0xffff);
+    if is_known { apply_typmod(interval, typmod) } else { Err(DateTimeError::INTERVAL_RANGE) }
+}
+
 /// The range half of an interval's typmod: bits numbered as in utils/datetime.h, DTK_M.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Range(i32);
@@ -64,6 +71,28 @@ impl Range {
 
     fn of(typmod: i32) -> Self {
         if typmod < 0 { Self::FULL } else { Self(typmod >> 16 & 0x7fff) }
+    }
+
+    /// One of those that can be written (AdjustIntervalForTypmod).
+    fn is_known(self) -> bool {
+        const CLOCK: i32 = Range::HOUR | Range::MINUTE | Range::SECOND;
+        const KNOWN: [i32; 14] = [
+            Range::FULL.0,
+            Range::YEAR,
+            Range::MONTH,
+            Range::DAY,
+            Range::HOUR,
+            Range::MINUTE,
+            Range::SECOND,
+            Range::YEAR | Range::MONTH,
+            Range::DAY | Range::HOUR,
+            Range::DAY | Range::HOUR | Range::MINUTE,
+            Range::DAY | CLOCK,
+            Range::HOUR | Range::MINUTE,
+            CLOCK,
+            Range::MINUTE | Range::SECOND,
+        ];
+        KNOWN.contains(&self.0)
     }
 
     fn least_unit(self) -> Option<Unit> {
@@ -250,6 +279,8 @@ fn parse_fields(trimmed: &str, text: &str, range: Range) -> Result<Interval, Par
                         *unit
                     }
                     Some(Token::Clock { .. }) => Unit::Day,
+                    // "5 ago": the word is taken for its unit, and is none.
+                    None if is_ago => return Err(refuse()),
                     None => range.least_unit().unwrap_or(Unit::Second),
                     Some(_) => return Err(refuse()),
                 };
@@ -293,6 +324,16 @@ fn tokenize(trimmed: &str) -> Option<Vec<Token>> {
             b'0'..=b'9' | b'+' | b'-' => tokens.push(scanner.quantity()?),
             b'a'..=b'z' | b'A'..=b'Z' => {
                 let word = scanner.word().to_ascii_lowercase();
+                // What goes on behind a word makes one field of both ("1min30sec", "1 day-2:00"), which is a date; a number that follows
+                // does not where the word is one of dates, too (ParseDateTime, datetktbl).
+                let is_alone = match scanner.peek() {
+                    None | Some(b' ' | b'\t' | b'\n' | b'\r') => true,
+                    Some(b'0'..=b'9') => matches!(&*word, "d" | "h" | "m" | "s" | "y" | "mon"),
+                    Some(_) => false,
+                };
+                if !is_alone {
+                    return None;
+                }
                 tokens.push(if word == "ago" { Token::Ago } else { Token::Unit(Unit::of_word(&word)?) });
             }
             _ => return None,

@@ -4,7 +4,7 @@
 //! answer is the client's: what was computed may be right and what was kept of it wrong.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use freshet_engine::reason::UpstreamReason;
@@ -26,7 +26,21 @@ pub struct Patience {
     read_after: AtomicU64,
 }
 
+/// Asked for within the process, by a test.
+static IS_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// For tests: servers that start from now on are patient.
+pub fn want() {
+    IS_WANTED.store(true, Ordering::SeqCst);
+}
+
 impl Patience {
+    /// None: it is not asked for, as outside of tests.
+    pub fn if_wanted() -> Option<Self> {
+        let is_wanted = std::env::var_os("FRESHET_TEST_MIRROR_ALL").is_some() || IS_WANTED.load(Ordering::SeqCst);
+        is_wanted.then(Self::default)
+    }
+
     pub(super) fn note_catalog_changed(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }

@@ -120,7 +120,7 @@ fn round_times(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
 
 fn adjust_spans(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
     let results = each_pair(spans(o, 0)?, numbers::<i32>(o, 1)?, rows, |span, typmod| {
-        Ok(packed(&interval::apply_typmod(&unpacked(span), typmod)?))
+        Ok(packed(&interval::adjust(&unpacked(span), typmod)?))
     });
     Ok(span_column(results?, rows))
 }

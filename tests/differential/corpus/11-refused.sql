@@ -1,0 +1,59 @@
+-- What PostgreSQL refuses, or describes in another way than it looks: found by asking the engine without an audit.
+let glued = 1year2mons ;; 1min30sec ;; 1day2hours ;; 1week1day ;; 1 day1 hour ;; 2 hours30 minutes ;; 1 day-2:00 ;; 1 day+1 hour ;; 1w0 ;; 1s2 ;; 1 day/2 ;; 1.5 hour.5
+let ago = 5 ago ;; -5 ago ;; 1ago ;; @ 5 ago ;; 1 day 2 ago ;; ago ;; 1m2 ago ;; 1h 5 ago ;; @ ago
+SELECT id FROM times WHERE i = '{glued}' ORDER BY id;
+SELECT id FROM times WHERE i = '{ago}' ORDER BY id;
+SELECT interval '{glued}';
+SELECT interval '{ago}';
+let fine = 1h30m ;; 1d2h ;; 1y2m ;; 1mon2d ;; 1-2 ago ;; 1:00 ago ;; 2 1:00 ago ;; 1 day ago ;; @ 1 day 2 hours ago ;; 1mon2
+SELECT id, i + interval '{fine}' FROM times WHERE id < 4 ORDER BY id;
+SELECT id, CASE WHEN i = NULL THEN n ELSE n2 END AS x FROM numbers WHERE id < 9 ORDER BY id;
+SELECT id, CASE WHEN i = NULL THEN n2 ELSE n END AS x FROM numbers WHERE id < 9 ORDER BY id;
+SELECT id, CASE WHEN i IN (NULL) THEN n WHEN s > 0 THEN n2 ELSE n2 END AS x FROM numbers WHERE id < 9 ORDER BY id;
+SELECT id, CASE WHEN i BETWEEN NULL AND NULL THEN n ELSE n2 END AS x FROM numbers WHERE id < 9 ORDER BY id;
+SELECT id, CASE WHEN t LIKE NULL THEN t ELSE v END AS x FROM texts ORDER BY id;
+SELECT id, CASE i WHEN NULL THEN n ELSE n2 END AS x FROM numbers WHERE id < 9 ORDER BY id;
+SELECT id, coalesce(CASE WHEN i = NULL THEN n END, n2) AS x FROM numbers WHERE id < 9 ORDER BY id;
+SELECT id, coalesce(n + NULL, n2) AS x FROM numbers WHERE id < 9 ORDER BY id;
+let extreme = least ;; greatest
+SELECT id, {extreme}(coalesce(NULL, n2), n2) AS x FROM numbers WHERE id < 9 ORDER BY id;
+SELECT id, {extreme}(CASE WHEN false THEN n ELSE n2 END, n2) AS x FROM numbers WHERE id < 9 ORDER BY id;
+SELECT id, {extreme}(CASE WHEN i = NULL THEN n WHEN true THEN n2 END, n2) AS x FROM numbers WHERE id < 9 ORDER BY id;
+SELECT id, ARRAY[CASE WHEN i = NULL THEN n ELSE n2 END, n2] AS x FROM numbers WHERE id < 5 ORDER BY id;
+let nothing = = ANY('{}'::int[]) ;; <> ALL('{}'::int[]) ;; > ANY('{}'::int[]) ;; <= ALL('{}'::int[])
+SELECT id, i + 1 {nothing} AS x FROM numbers ORDER BY id;
+SELECT id, i {nothing} AS x FROM numbers ORDER BY id;
+SELECT id, 1 / (id - 5) {nothing} AS x FROM numbers ORDER BY id;
+SELECT id FROM numbers WHERE 1 / (id - 5) {nothing} ORDER BY id;
+SELECT id, id > ANY(ARRAY[0, 1 / (id - 5)]) AS x FROM numbers ORDER BY id;
+SELECT id, id = ANY(ARRAY[id, 1 / (id - 5)]) AS x FROM numbers ORDER BY id;
+let inner = count(*) ;; max(a) ;; sum(n)
+SELECT x.id, (SELECT {inner} FROM keys WHERE a = 99 AND 1 / (x.id - 5) > 0) FROM numbers x ORDER BY x.id;
+SELECT x.id, (SELECT {inner} FROM keys WHERE a > 90 AND n > 0 AND 1 / (x.id - 5) > 0) FROM numbers x ORDER BY x.id;
+SELECT x.id, (SELECT id FROM other WHERE id = x.id + 1000 AND 1 / (x.id - 7) > -5) FROM numbers x ORDER BY x.id;
+SELECT x.id FROM numbers x WHERE (SELECT count(*) FROM keys WHERE a = 99 AND 1 / (x.id - 5) > 0) = 0 ORDER BY x.id;
+SELECT x.id, (SELECT count(*) FROM keys k JOIN other o ON k.a = o.a AND 1 / (x.id - 5) > 0 WHERE k.a = 99) FROM numbers x ORDER BY x.id;
+SELECT x.id, (SELECT count(*) FROM keys WHERE a = x.id) FROM numbers x WHERE 1 / x.id >= 0 ORDER BY x.id;
+SELECT "interval"(i, id) FROM times ORDER BY id;
+SELECT "interval"(i, 2) FROM times ORDER BY id;
+SELECT id, date_trunc('hour', ('294276-12-31 23:59:59.9999'::timestamp(3))) FROM times ORDER BY id;
+let constant = true ;; false ;; (true) ;; NULL ;; 'a' ;; 1.5 ;; a, true ;; B'1'
+SELECT a FROM keys ORDER BY {constant};
+SELECT count(*) FROM keys GROUP BY {constant};
+SELECT DISTINCT ON ({constant}) a FROM keys ORDER BY a;
+SELECT count(*) FROM keys GROUP BY GROUPING SETS ((true));
+let of_unknown = json_agg('x') ;; jsonb_agg(NULL) ;; array_agg('x') ;; mode() WITHIN GROUP (ORDER BY 'x') ;; percentile_disc(0.5) WITHIN GROUP (ORDER BY '2') ;; percentile_disc(ARRAY[0.5]) WITHIN GROUP (ORDER BY NULL) ;; min('x') ;; max(NULL) ;; string_agg('x', ',')
+SELECT {of_unknown} FROM keys;
+-- Names, places and types.
+let wrong = nope ;; k.nope ;; keys.a ;; a.a ;; public.keys.a ;; sum(sum(n)) ;; sum(n) OVER (ORDER BY sum(b)) ;; count(a, b) ;; length(a) ;; lower(n) ;; a + b ;; b || NULL::int[] ;; a::date ;; n::uuid ;; b::int[] ;; NOT a ;; a AND true ;; -b ;; a LIKE 'x' ;; a ~ 'x' ;; round(b) ;; date_trunc('day', b) ;; extract(year FROM a) ;; a IS TRUE ;; CASE WHEN a THEN 1 END ;; CASE a WHEN 'x' THEN 1 END ;; coalesce(a, 'x') ;; nullif(a, b) ;; greatest(a, b) ;; a = b ;; a IN (b) ;; a IN ('x') ;; a BETWEEN 'x' AND 'y' ;; (a, b) = (1, 2) ;; (a, n) = (1) ;; ROW(a) = ROW(1, 2) ;; a[1] ;; b->'x' ;; substring(a FROM 1) ;; trim(a) ;; position(a IN b) ;; rank() ;; row_number() ;; lag(n) ;; ntile(0) OVER () ;; nth_value(n, 0) OVER (ORDER BY a, b) ;; count(*) FILTER (WHERE n) ;; sum(n) FILTER (WHERE sum(n) > 0) ;; grouping(a) ;; percentile_cont(2) WITHIN GROUP (ORDER BY n) ;; percentile_cont(0.5) WITHIN GROUP (ORDER BY b) ;; string_agg(b) ;; bool_and(a) ;; generate_series(1, 2) + sum(n) ;; max(DISTINCT) ;; nosuch(a) ;; count(DISTINCT *) ;; avg(b) ;; (SELECT a, b FROM keys LIMIT 1) ;; (SELECT a FROM keys)
+SELECT {wrong} FROM keys k ORDER BY 1;
+SELECT count(*) FROM keys k WHERE {wrong};
+SELECT a FROM keys k GROUP BY a HAVING {wrong} ORDER BY a;
+SELECT a, count(*) FROM keys k GROUP BY a ORDER BY {wrong}, a;
+let clause = SELECT b FROM keys GROUP BY a ;; SELECT a, sum(n) FROM keys ;; SELECT * FROM keys GROUP BY a ;; SELECT a FROM keys GROUP BY 2 ;; SELECT a FROM keys ORDER BY 2 ;; SELECT a FROM keys ORDER BY 0 ;; SELECT a FROM keys ORDER BY -1 ;; SELECT DISTINCT a FROM keys ORDER BY b ;; SELECT DISTINCT ON (a) b FROM keys ORDER BY b ;; SELECT a FROM keys WHERE sum(n) > 1 ;; SELECT a FROM keys WHERE row_number() OVER () > 1 ;; SELECT a FROM keys GROUP BY sum(n) ;; SELECT a FROM keys LIMIT -1 ;; SELECT a FROM keys OFFSET -1 ;; SELECT a FROM keys LIMIT 'x' ;; SELECT a FROM keys FETCH FIRST 1 ROWS WITH TIES ;; SELECT a FROM keys k JOIN other k ON true ;; SELECT a FROM keys JOIN other ON keys.a = other.a ;; SELECT id FROM keys JOIN other USING (b) ;; SELECT id FROM keys NATURAL JOIN texts WHERE v = 1 ;; SELECT a FROM keys UNION SELECT b FROM keys ;; SELECT a FROM keys UNION SELECT a, n FROM keys ;; SELECT a FROM keys UNION SELECT a FROM other ORDER BY a + 1 ;; SELECT a FROM keys INTERSECT SELECT 'x' ;; SELECT x FROM (SELECT a AS x, b AS x FROM keys) q ;; SELECT a FROM (VALUES (1, 2), (3)) v (a) ;; SELECT a FROM (VALUES (1), ('x')) v (a) ;; WITH c (x, y) AS (SELECT a FROM keys) SELECT x FROM c ;; WITH c AS (SELECT 1), c AS (SELECT 2) SELECT 1 ;; WITH RECURSIVE c AS (SELECT 1 UNION ALL SELECT 'x' FROM c) SELECT * FROM c ;; SELECT count(*) FROM keys, LATERAL (SELECT a FROM nope) q ;; SELECT q.a FROM keys, (SELECT keys.a) q ;; SELECT sum(n) OVER w FROM keys ;; SELECT sum(n) OVER (w ORDER BY a) FROM keys WINDOW w AS (ORDER BY b) ;; SELECT sum(n) OVER (ROWS BETWEEN CURRENT ROW AND 1 PRECEDING) FROM keys ;; SELECT sum(n) OVER (ORDER BY b RANGE 1 PRECEDING) FROM keys ;; SELECT sum(n) OVER (ORDER BY a, b RANGE 1 PRECEDING) FROM keys ;; SELECT sum(n) OVER (ORDER BY a, b ROWS -1 PRECEDING) FROM keys ;; SELECT sum(n) OVER (GROUPS 1 PRECEDING) FROM keys ;; SELECT a, b FROM keys GROUP BY ROLLUP (a) ;; SELECT grouping(n) FROM keys GROUP BY a ;; SELECT a FROM keys FOR UPDATE OF other ;; SELECT 1 FROM keys HAVING a > 1 ;; SELECT count(*) FROM nope ;; SELECT count(*) FROM public.nope ;; SELECT count(*) FROM nope.keys ;; SELECT nope.* FROM keys ;; SELECT a b c FROM keys ;; SELECT a, FROM keys ;; SELECT a FROM keys WHERE ;; SELECT (a FROM keys ;; SELECT 'x FROM keys
+{clause};
+-- Values, some of them in few rows.
+let raises = 1 / (a - a) ;; 100 / n ;; b::int ;; b::date ;; b::numeric ;; b::boolean ;; b::interval ;; b::uuid ;; b::json ;; (n * 1000000000)::int ;; n::smallint * 30000 ;; sqrt(-n) ;; ln(n - n) ;; power(0, -n) ;; chr(n - n) ;; repeat(b, 1000000000) ;; to_date(b, 'YYYY-MM-DD') ;; to_timestamp(b, 'HH24') ;; to_number(b, '999') ;; make_date(n, 13, 1) ;; make_time(25, n, 0) ;; date '2024-01-01' + n * 1000000000 ;; interval '1 year' * 1e10 * n ;; substring(b, 1, -n) ;; lpad(b, n, b)::int ;; left(b, n)::int ;; split_part(b, 'x', 0) ;; width_bucket(n, 1, 1, 0) ;; mod(n, 0) ;; n % 0 ;; div(n, 0.0) ;; exp(n * 100000) ;; factorial(-n) ;; 'x'::int + n ;; '2024-13-01'::date + n ;; '25:00'::time ;; n << -1 ;; decode(b, 'hex') ;; date_part('nope', date '2024-01-01' + n) ;; date_trunc('nope', timestamp '2024-01-01') ;; timestamp '2024-01-01' AT TIME ZONE b ;; array_length(string_to_array(b, ','), 1)::text::date
+SELECT a, b, {raises} AS x FROM keys ORDER BY a, b;
+SELECT count(*) FROM keys WHERE {raises} IS NOT NULL;
+SELECT max(CASE WHEN a > 0 THEN ({raises})::text END) FROM keys;
