@@ -750,6 +750,27 @@ fn the_cursors_of_psqlodbc() {
     ];
     let (expected, got) = (play(&mut pair.upstream, &script), play(&mut pair.freshet, &script));
     assert_eq!(got, expected);
+    // Ends of blocks of which ReadyForQuery does not tell, and one that was answered here before another one failed.
+    let script = [
+        opened(),
+        burst(2, &[query("commit and chain")]),
+        burst(2, &[query("rollback")]),
+        burst(7, &[query(fetch)]),
+        burst(2, &[query("close \"SQL_CUR0x5\"")]),
+        opened(),
+        burst(2, &[query("rollback and chain")]),
+        burst(2, &[query("commit")]),
+        burst(2, &[query(fetch)]),
+        burst(2, &[query("BEGIN")]),
+        burst(4, &[query("SELECT count(*) FROM t")]),
+        burst(2, &[query("COMMIT")]),
+        opened(),
+        burst(2, &[query("CREATE TABLE other (a int)")]),
+        burst(2, &[query("rollback")]),
+        burst(2, &[query(fetch)]),
+    ];
+    let (expected, got) = (play(&mut pair.upstream, &script), play(&mut pair.freshet, &script));
+    assert_eq!(got, expected);
     // A group that fails before it comes to the cursor leaves it where it was.
     let script = [
         opened(),

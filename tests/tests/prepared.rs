@@ -277,6 +277,71 @@ fn a_table_that_would_be_found_first_does_not_disturb_a_prepared_statement() {
     pair.agree("analysed again", &old);
 }
 
+/// PostgreSQL reads a label when it parses, and ALTER TYPE ... RENAME VALUE does not make it parse again: it was read anew here, and
+/// no row found, or another.
+#[test]
+fn a_label_means_in_a_prepared_statement_what_it_was() {
+    const TEXT: &str = "SELECT id, mood FROM m WHERE mood = 'ok'";
+    let mut pair = Pair::start();
+    pair.upstream.query(
+        "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE TABLE m (id int PRIMARY KEY, mood mood);
+         INSERT INTO m VALUES (1, 'sad'), (2, 'ok'), (3, 'happy')",
+    );
+    let made = [
+        burst(2, &[parse("s", TEXT), sync()]),
+        burst(2, &[parse("all", "SELECT id, mood FROM m ORDER BY id"), sync()]),
+    ];
+    assert_eq!(play(&mut pair.freshet, &made), play(&mut pair.upstream, &made));
+    let run = |name: &str, replies| [burst(replies, &[bind("", name, &[], 0), execute("", 0), sync()])];
+    let old = run("s", 4);
+    pair.agree("before", &old);
+    pair.agree("without a constant", &run("all", 6));
+    // That the table has come into the publication has made it be analysed again, when it is executed.
+    pair.freshet.query("SET freshet.route = 'relay'");
+    assert_eq!(play(&mut pair.freshet, &old), play(&mut pair.upstream, &old));
+    pair.freshet.query("SET freshet.route = 'auto'");
+    // One more is no other.
+    pair.upstream.query("ALTER TYPE mood ADD VALUE 'bored' BEFORE 'ok'");
+    pair.agree("one more label", &old);
+    pair.upstream.query(
+        "BEGIN; ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'; ALTER TYPE mood RENAME VALUE 'happy' TO 'ok'; COMMIT",
+    );
+    let expected = play(&mut pair.upstream, &old);
+    assert_eq!(rows(&expected), [[Some("2".to_string()), Some("fine".to_string())]]);
+    assert_eq!(play(&mut pair.freshet, &old), expected);
+    let new = [burst(5, &[parse("", TEXT), bind("", "", &[], 0), execute("", 0), sync()])];
+    pair.agree("a new statement", &new);
+    for _ in 0..5 {
+        assert_eq!(play(&mut pair.freshet, &old), expected);
+        assert_eq!(rows(&play(&mut pair.freshet, &new)), [[Some("3".to_string()), Some("ok".to_string())]]);
+    }
+    pair.agree("without a constant, by the new names", &run("all", 6));
+}
+
+/// It describes a result by what is left of it once a strict operator is NULL.
+#[test]
+fn a_null_parameter_leaves_an_arm_out_of_the_description() {
+    let mut pair = Pair::start();
+    pair.upstream.query(
+        "CREATE TABLE n (id int PRIMARY KEY, t text, n numeric, n2 numeric(9, 2)); INSERT INTO n VALUES (1, 'a', 1.5, 1.5)",
+    );
+    for (name, text) in [
+        ("a", "SELECT id, CASE WHEN t = $1 THEN n ELSE n2 END AS x FROM n"),
+        ("b", "SELECT id, coalesce(CASE WHEN t LIKE $1 THEN n END, n2) AS x FROM n"),
+        ("c", "SELECT id, least(coalesce(length($1)::numeric, n2), n2) AS x FROM n"),
+        ("d", "SELECT id, greatest(CASE WHEN $1 = 'a' THEN n ELSE n2 END, n2) AS x FROM n"),
+    ] {
+        let made = [burst(2, &[parse(name, text), sync()])];
+        assert_eq!(play(&mut pair.freshet, &made), play(&mut pair.upstream, &made));
+        // From the sixth execution on PostgreSQL may have a plan for any parameter, and describes that.
+        for value in [Some("a"), Some("a"), None, Some("b"), None] {
+            let asked = [burst(5, &[bind("", name, &[value], 0), describe('P', ""), execute("", 0), sync()])];
+            let expected = play(&mut pair.upstream, &asked);
+            assert_same(&play(&mut pair.freshet, &asked), &expected);
+        }
+    }
+}
+
 /// PostgreSQL: pg_verify_mbstr. It was taken for a character.
 #[test]
 fn a_nul_in_a_parameter_is_an_error() {

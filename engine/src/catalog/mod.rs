@@ -254,7 +254,7 @@ pub struct Catalog {
     /// classes of their own. Values of these change with their labels alone.
     pub enums: HashMap<Oid, i64>,
     /// Of them, those that values are held of.
-    pub enum_types: HashMap<Oid, EnumEntry>,
+    pub enum_types: Arc<HashMap<Oid, EnumEntry>>,
     /// Collations by schema and name, those that the database's encoding can use.
     pub collations: HashMap<Arc<str>, HashMap<Arc<str>, Collation>>,
     /// The database's default collation.
@@ -268,6 +268,8 @@ pub struct Catalog {
 pub struct EnumEntry {
     pub schema: Arc<str>,
     pub labels: EnumType,
+    /// `pg_enum.oid` of each label, in their order: what a constant means that has been parsed.
+    pub label_oids: Arc<[Oid]>,
     /// Everybody may look into its schema.
     pub is_schema_public: bool,
     /// No other type has its name, in any schema.

@@ -415,18 +415,20 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     let enums = transaction
         .query(
             "SELECT t.oid, typarray, coalesce(changes, 0), nspname, typname, coalesce(labels, '{}') AS labels,
+                    coalesce(label_oids, '{}') AS label_oids,
                     EXISTS (SELECT FROM aclexplode(nspacl) WHERE grantee = 0 AND privilege_type = 'USAGE') AS is_schema_public,
                     NOT EXISTS (SELECT FROM pg_type o WHERE o.typname = t.typname AND o.oid <> t.oid) AS is_only
                FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace,
                     LATERAL (SELECT bit_xor(hashint8extended(xmin::text::int8, oid::int8)) AS changes,
-                                    array_agg(enumlabel ORDER BY enumsortorder) AS labels
+                                    array_agg(enumlabel ORDER BY enumsortorder) AS labels,
+                                    array_agg(oid ORDER BY enumsortorder) AS label_oids
                                FROM pg_enum WHERE enumtypid = t.oid) AS e
               WHERE typtype = 'e' AND NOT EXISTS (SELECT FROM pg_cast WHERE t.oid IN (castsource, casttarget))
                 AND NOT EXISTS (SELECT FROM pg_opclass WHERE opcintype = t.oid)",
             &[],
         )
         .await?;
-    let enum_types = enums.iter().filter_map(enum_entry).collect();
+    let enum_types = Arc::new(enums.iter().filter_map(enum_entry).collect());
     let enums = enums.iter().flat_map(|row| [0, 1].map(|of| (row.get::<_, Oid>(of), row.get::<_, i64>(2))));
     let immutable = transaction
         .query(
@@ -484,6 +486,7 @@ fn enum_entry(row: &Row) -> Option<(Oid, EnumEntry)> {
     let entry = EnumEntry {
         schema: row.get::<_, &str>("nspname").into(),
         labels: EnumType::of(oid, row.get(2), row.get("typname"), &labels)?,
+        label_oids: row.get::<_, Vec<Oid>>("label_oids").into(),
         is_schema_public: row.get("is_schema_public"),
         is_only: row.get("is_only"),
     };

@@ -340,7 +340,7 @@ impl<A: Answerer> Session<A> {
         // What a Parse makes is described later, perhaps.
         let is_description = matches!(group.items.get(at), Some(Item::DescribeStatement { .. } | Item::Parse { .. }));
         let end = if is_description { WatchEnd::Description } else { WatchEnd::Execution };
-        let mut observer: Option<Box<dyn Observer>> = relay.observer;
+        let mut observer: Option<Box<dyn Observer>> = relay.observer.filter(|_| group.is_told_apart(at));
         let mut skip = group.executions_before(at);
         if let Some(Item::Cursor(..)) = group.items.get(at) {
             // The rows come with the FETCH.

@@ -755,7 +755,8 @@ fn outdated(local: &Local, request: &Request<'_>, prepared: &Prepared) -> Option
         return None;
     }
     let catalog = local.freshness.catalog();
-    let names = (keeps_types && catalog.version == version).then(|| Names::of(&prepared.plan, &catalog));
+    let names =
+        (keeps_types && catalog.version == version).then(|| Names::of(&prepared.plan, &statement.sql, &catalog));
     if is_described {
         names.into_iter().for_each(|names| statement.meant.set(names));
         return None;

@@ -1,16 +1,28 @@
-//! What the names of relations in a prepared statement mean. PostgreSQL analyses it again when a relation of it, or the search path,
-//! has changed (plancache.c: RevalidateCachedQuery, PlanCacheRelCallback); by another one that would be found first now (created,
-//! renamed or moved there) it is not disturbed, while a plan that is made here finds that one.
+//! What the names of relations, and the labels of enums, in a prepared statement mean. PostgreSQL analyses it again when a relation of
+//! it, or the search path, has changed (plancache.c: RevalidateCachedQuery, PlanCacheRelCallback); by another one that would be found
+//! first now (created, renamed or moved there) it is not disturbed, nor by a label that has another name now, while a plan that is made
+//! here finds that one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use freshet_engine::catalog::{Catalog, RelationId};
+use freshet_engine::catalog::{Catalog, EnumEntry, RelationId};
 use freshet_engine::planner::Plan;
+use freshet_engine::types::{EnumType, Oid, PgType};
 use parking_lot::Mutex;
+
+use crate::session::cursor;
+
+/// Enum types by OID, as [`Catalog::enum_types`].
+type EnumTypes = HashMap<Oid, EnumEntry>;
 
 /// What the names of one statement mean upstream, once that is known.
 #[derive(Debug, Default)]
-pub struct Meant(Mutex<Option<Box<[Relation]>>>);
+pub struct Meant {
+    names: Mutex<Option<Names>>,
+    /// By the catalog that was in use when it was parsed.
+    enums: Option<Arc<EnumTypes>>,
+}
 
 /// A relation under the name that it had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,31 +54,94 @@ impl Relation {
     }
 }
 
+/// The labels of an enum that constants may be of.
+#[derive(Clone, Debug)]
+struct Labels {
+    of: EnumType,
+    oids: Arc<[Oid]>,
+}
+
+impl Labels {
+    /// Those of the columns of the plan's relations, and of types that the text names.
+    fn of(plan: &Plan, sql: &[u8], catalog: &Catalog) -> Box<[Self]> {
+        if catalog.enum_types.is_empty() || !has_string(sql) {
+            return Box::default();
+        }
+        let tables = plan.relations();
+        let columns = tables.iter().filter_map(|id| catalog.tables.get(id)).flat_map(|table| &table.columns);
+        let of_columns: Vec<EnumType> = columns
+            .filter_map(|column| if let Some(PgType::Enum(labels)) = column.pg_type { Some(labels) } else { None })
+            .collect();
+        let is_meant = |labels: EnumType| of_columns.contains(&labels) || cursor::names(sql, labels.name().as_bytes());
+        let all = catalog.enum_types.values().filter(|entry| is_meant(entry.labels));
+        all.map(|entry| Self { of: entry.labels, oids: Arc::clone(&entry.label_oids) }).collect()
+    }
+
+    /// By an earlier catalog, if the type was in it: one that was not there was new then.
+    fn before(&self, enums: &EnumTypes) -> Option<Self> {
+        let entry = enums.get(&self.of.oid())?;
+        Some(Self { of: entry.labels, oids: Arc::clone(&entry.label_oids) })
+    }
+
+    /// Each is still there by its name.
+    fn hold(&self, catalog: &Catalog) -> bool {
+        let Some(now) = catalog.enum_types.get(&self.of.oid()) else { return false };
+        let is_same = |(place, oid): (i64, &Oid)| {
+            let there = self.of.label(place).and_then(|label| now.labels.place(label));
+            there.and_then(|place| now.label_oids.get(usize::try_from(place).ok()?)) == Some(oid)
+        };
+        (0..).zip(self.oids.iter()).all(is_same)
+    }
+}
+
+/// Whether a constant in quotes may be in it.
+fn has_string(sql: &[u8]) -> bool {
+    let is_tag = |pair: &[u8]| pair[0] == b'$' && !pair[1].is_ascii_digit();
+    sql.contains(&b'\'') || sql.windows(2).any(is_tag)
+}
+
 /// What a plan takes the names to mean.
 #[derive(Debug)]
-pub struct Names(Box<[Relation]>);
+pub struct Names {
+    relations: Box<[Relation]>,
+    labels: Box<[Labels]>,
+}
 
 impl Names {
-    pub fn of(plan: &Plan, catalog: &Catalog) -> Self {
-        Self(plan.relations().into_iter().filter_map(|id| Relation::of(id, catalog)).collect())
+    /// `sql`: the statement that it is a plan of.
+    pub fn of(plan: &Plan, sql: &[u8], catalog: &Catalog) -> Self {
+        let relations = plan.relations().into_iter().filter_map(|id| Relation::of(id, catalog)).collect();
+        Self { relations, labels: Labels::of(plan, sql, catalog) }
     }
 }
 
 impl Meant {
+    /// `enums`: those of the catalog in use, if one is.
+    pub fn new(enums: Option<Arc<EnumTypes>>) -> Self {
+        Self { names: Mutex::default(), enums }
+    }
+
     pub fn is_known(&self) -> bool {
-        self.0.lock().is_some()
+        self.names.lock().is_some()
     }
 
     pub fn set(&self, names: Names) {
-        *self.0.lock() = Some(names.0);
+        *self.names.lock() = Some(names);
     }
 
     /// Whether upstream takes the names for what the plan, which is of this catalog, takes them for. `path`: the search path, which
     /// is the one that upstream analysed it under.
     pub fn is(&self, names: &Names, path: &[Arc<str>], catalog: &Catalog) -> bool {
-        match &*self.0.lock() {
-            Some(before) => *before == names.0 || before.iter().any(|relation| relation.has_gone(catalog)),
-            None => !names.0.iter().any(|relation| relation.has_namesake(path, catalog)),
+        match &*self.names.lock() {
+            Some(before) => {
+                before.relations.iter().any(|relation| relation.has_gone(catalog))
+                    || before.relations == names.relations && before.labels.iter().all(|labels| labels.hold(catalog))
+            }
+            None => {
+                let at_parse = |labels: &Labels| self.enums.as_ref().and_then(|enums| labels.before(enums));
+                names.labels.iter().filter_map(at_parse).all(|labels| labels.hold(catalog))
+                    && !names.relations.iter().any(|relation| relation.has_namesake(path, catalog))
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::session::machine::{
     WatchedPortal, compared, is_too_long, kept_bytes,
 };
 use crate::session::meant::Meant;
-use crate::session::state::{Isolation, Transaction};
+use crate::session::state::{FirstQuery, Isolation, Transaction};
 use crate::session::{control, cursor};
 use crate::wire::extended::{Bind, Execute, Parse, Target, oids};
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
@@ -583,6 +583,7 @@ impl Machine {
         let text = Parse::view(body).map_or(body, |parse| parse.sql);
         self.mind_cursors_of_statement(Some(text), was_unsynced);
         let effect = statement.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
+        self.show_query(effect);
         self.restore_portals(|name, portal| portal.is_meant(name, text, effect), false);
         self.portals.forget_given(|name| effect == Effect::Opaque || cursor::names(text, name));
         if name.is_empty() {
@@ -604,6 +605,17 @@ impl Machine {
             name.into()
         });
         self.expect(ExpectedKind::Parse(Some(made.unwrap_or_default())));
+    }
+
+    /// Within a group of which upstream has seen nothing so far: what PostgreSQL refuses behind a query of its transaction, VACUUM
+    /// and a new isolation level for two, must find one there (xact.c, PreventInTransactionBlock; variable.c).
+    fn show_query(&mut self, effect: Effect) {
+        let first = &mut self.state.transaction.first_query;
+        let is_due = self.has_open_group && self.state.status == TransactionStatus::Idle && *first == FirstQuery::Here;
+        if is_due && effect != Effect::Neutral {
+            *first = FirstQuery::Upstream;
+            self.run_own(b"SELECT 1", None);
+        }
     }
 
     /// A new statement out of a Parse.
@@ -633,7 +645,7 @@ impl Machine {
             catalog: AtomicU64::new(if is_plain { self.state.catalog_version } else { 0 }),
             path: AtomicU64::new(if is_plain { path } else { 0 }),
             inferred: if is_plain || may_infer { OnceLock::new() } else { OnceLock::from(declared_types(parse)) },
-            meant: Meant::default(),
+            meant: Meant::new(self.catalog.as_ref().map(|catalog| Arc::clone(&catalog.enum_types))),
             typed_under: if is_plain { self.state.catalog_version } else { 0 },
             judged_under: self.judging_catalog(),
             effect,
@@ -677,6 +689,7 @@ impl Machine {
         self.mind_cursors_of_statement(known.as_ref().map(|known| &*known.sql), was_unsynced);
         let known = known.filter(|statement| self.is_as_judged(statement));
         let effect = known.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
+        self.show_query(effect);
         let bind = if is_whole { Bind::view(body) } else { None };
         match &known {
             Some(statement) => {

@@ -198,6 +198,35 @@ impl Group<'_> {
         self.items.iter().take(at).filter(|item| item.is_execution()).count()
     }
 
+    /// Whether what comes behind [`Self::executions_before`], up to the next description or the end of the next execution, is about item
+    /// `at` alone: its observer takes it for that.
+    pub fn is_told_apart(&self, at: usize) -> bool {
+        let last = self.items.iter().take(at).rposition(Item::is_execution);
+        let start = last.map_or(0, |last| last + 1);
+        let is_description = |item: &Item<'_>| matches!(item, Item::DescribeStatement { .. } | Item::DescribePortal(_));
+        let is_of = |item: &Item<'_>, of: &PreparedStatement| matches!(item, Item::DescribeStatement { statement } if statement.id == of.id);
+        match &self.items[at] {
+            Item::Parse { statement, .. } | Item::DescribeStatement { statement } => {
+                self.items[start..].iter().find(|item| is_description(item)).is_none_or(|first| is_of(first, statement))
+            }
+            Item::Bind { bind, statement, .. } => {
+                let end = self.items[at..].iter().position(Item::is_execution).map(|behind| at + behind);
+                let runs = |item: &Item<'_>| matches!(item, Item::Execute(execute) if execute.portal == bind.portal);
+                let is_bound_again =
+                    |item: &Item<'_>| matches!(item, Item::Bind { bind: other, .. } if other.portal == bind.portal);
+                let before = &self.items[start..at];
+                let behind = &self.items[at + 1..end.unwrap_or(self.items.len())];
+                let is_own = |item: &Item<'_>| {
+                    matches!(item, Item::DescribePortal(portal) if *portal == bind.portal) || is_of(item, statement)
+                };
+                end.is_none_or(|end| runs(&self.items[end]))
+                    && before.iter().all(|item| !is_description(item) || is_of(item, statement))
+                    && behind.iter().all(|item| !is_bound_again(item) && (!is_description(item) || is_own(item)))
+            }
+            _ => true,
+        }
+    }
+
     /// The portal that item `at` binds, where the group has no Execute of it.
     pub fn bound_only(&self, at: usize) -> Option<&[u8]> {
         let Some(Item::Bind { bind, .. }) = self.items.get(at) else { return None };
@@ -519,6 +548,7 @@ impl Machine {
 
     /// The group that ended with Flush, if there was one, is over.
     pub(super) fn close_group(&mut self) {
+        self.has_open_group = false;
         self.has_open_group = false;
         self.state.shares_transaction = false;
     }

@@ -333,10 +333,11 @@ impl Machine {
     fn note_commit(&mut self) {
         let Some(front) = self.expected.front() else { return };
         let is_own = front.is_own;
-        self.has_committed = true;
+        // The client was answered, and the block ended for it then.
         if is_own {
             return;
         }
+        self.has_committed = true;
         let of_unit = self.expected.iter().find_map(|entry| match entry.kind {
             ExpectedKind::Query(effect) | ExpectedKind::Sync(effect) => Some(effect),
             _ => None,
@@ -391,7 +392,12 @@ impl Machine {
         self.tracker.apply(change);
         let depth = self.tracker.savepoints();
         match change {
-            Change::Commit { .. } | Change::Rollback { .. } => self.forget_portals(),
+            Change::Commit { .. } | Change::Rollback { .. } => {
+                // Where the next block has begun with it, ReadyForQuery does not tell. COMMIT of a failed one is none.
+                let is_committed = self.has_committed && matches!(change, Change::Commit { .. });
+                self.cursors.end_of_transaction(is_committed);
+                self.forget_portals();
+            }
             Change::RollbackTo(_) => {
                 self.portals.roll_back_to(depth);
                 self.cursors.roll_back_to(depth);
@@ -584,6 +590,7 @@ impl Machine {
 
     fn note_end_of_unit(&mut self, effect: Effect, status: TransactionStatus) {
         self.transaction_effect = worst(&[self.transaction_effect, effect]);
+        let is_committed = std::mem::take(&mut self.has_committed);
         if status == TransactionStatus::Idle {
             let committed = std::mem::replace(&mut self.transaction_effect, Effect::Neutral);
             if committed.may_write() {
@@ -593,7 +600,6 @@ impl Machine {
             if self.expected.is_empty() {
                 self.written = Written::NOTHING;
             }
-            let is_committed = std::mem::take(&mut self.has_committed);
             self.end_of_transaction(is_committed);
             self.portal_changes.clear();
         }

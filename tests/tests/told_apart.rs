@@ -1,0 +1,58 @@
+//! Groups of messages that are answered here in part and upstream in part: what upstream refuses behind a query it refuses, and what
+//! it says of one statement is not taken for another's.
+
+use freshet_tests::client::{bind, close, describe, execute, flush, parse, sync};
+use freshet_tests::scripted::{Pair, assert_same, burst, play};
+
+const ORDERED: &str = "SELECT id, v FROM t ORDER BY id";
+
+/// VACUUM was carried out, and the isolation level set.
+#[test]
+fn what_must_not_follow_a_query_finds_one_that_was_answered_here() {
+    let mut pair = Pair::start();
+    let unit = |sql: &str, end: Vec<u8>| [parse("", sql), bind("", "", &[], 0), execute("", 0), end];
+    let read = "SELECT count(*) FROM t";
+    pair.agree("a read", &[burst(5, &unit(read, sync()))]);
+    pair.agree("a read in parts", &[burst(4, &unit(read, flush())), burst(1, &[sync()])]);
+    for sql in [
+        "VACUUM t",
+        "DISCARD ALL",
+        "BEGIN ISOLATION LEVEL SERIALIZABLE",
+        "REINDEX TABLE CONCURRENTLY t",
+    ] {
+        let first = [burst(4, &unit(read, flush()))];
+        assert_same(&play(&mut pair.freshet, &first), &play(&mut pair.upstream, &first));
+        let rest = [burst(4, &unit(sql, sync())), burst(5, &unit(read, sync()))];
+        let expected = play(&mut pair.upstream, &rest);
+        assert_same(&play(&mut pair.freshet, &rest), &expected);
+        assert_eq!(expected[2].tag, 'E', "{sql}");
+    }
+}
+
+/// What upstream said of one statement was taken for another one's.
+#[test]
+fn a_statement_is_not_judged_by_what_is_said_of_another() {
+    let mut pair = Pair::start();
+    let other = [parse("other", ORDERED), sync()];
+    let script = [burst(2, &other)];
+    assert_same(&play(&mut pair.freshet, &script), &play(&mut pair.upstream, &script));
+    let of_other = [bind("", "other", &[], 0), describe('P', ""), execute("", 0)].concat();
+    let texts =
+        ["SELECT v FROM t WHERE id = 1", "SELECT v || v FROM t WHERE id = 2", "SELECT id + 1 FROM t WHERE id = 3"];
+    let whole = |sql: &str, rest: &[u8]| [parse("mine", sql), rest.to_vec(), sync()];
+    for (sql, rest) in texts.into_iter().zip([
+        of_other.clone(),
+        [describe('S', "other"), of_other.clone()].concat(),
+        // Both are bound before either is run.
+        [bind("p", "mine", &[], 0), bind("q", "other", &[], 0), execute("q", 0), execute("p", 0)].concat(),
+    ]) {
+        for client in [&mut pair.freshet, &mut pair.upstream] {
+            client.send(&whole(sql, &rest).concat());
+            client.read_until('Z');
+        }
+        let close = [close('S', "mine"), sync()];
+        let script = [burst(2, &close)];
+        assert_same(&play(&mut pair.freshet, &script), &play(&mut pair.upstream, &script));
+        pair.agree(sql, &[burst(5, &[parse("", sql), bind("", "", &[], 0), execute("", 0), sync()])]);
+    }
+}
