@@ -201,6 +201,7 @@ fn carries(request: &Request, token: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
+    use std::time::Duration;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
@@ -287,9 +288,41 @@ mod tests {
             idle.push(TcpStream::connect(at).await.unwrap());
         }
         let host = "Host: localhost\r\n";
-        let early = tokio::time::timeout(std::time::Duration::from_millis(200), ask(at, "/healthz", host)).await;
+        let early = tokio::time::timeout(Duration::from_millis(200), ask(at, "/healthz", host)).await;
         assert!(early.is_err(), "{early:?}");
         drop(idle);
         assert!(ask(at, "/healthz", host).await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn whoever_keeps_its_place_without_asking_yields_it_when_places_run_out() {
+        let at = serving(None).await;
+        let mut held = Vec::new();
+        for count in 0..CONNECTIONS_MAX + 6 {
+            let mut stream = TcpStream::connect(at).await.unwrap();
+            // Half a head, or a whole request on a connection that is kept.
+            let said: &[u8] =
+                if count % 2 == 0 { b"GET /healthz HTT" } else { b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n" };
+            stream.write_all(said).await.unwrap();
+            held.push(stream);
+        }
+        let within = Duration::from_secs(4);
+        let healthy = tokio::time::timeout(within, ask(at, "/healthz", "Host: localhost\r\n")).await;
+        assert!(healthy.unwrap().starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn a_head_that_comes_byte_by_byte_is_not_waited_for() {
+        let at = serving(None).await;
+        let (mut read, mut write) = TcpStream::connect(at).await.unwrap().into_split();
+        let drip = tokio::spawn(async move {
+            let mut pace = tokio::time::interval(Duration::from_millis(100));
+            while write.write_all(b"G").await.is_ok() {
+                pace.tick().await;
+            }
+        });
+        let ended = tokio::time::timeout(Duration::from_secs(15), read.read_to_end(&mut Vec::new())).await;
+        drip.abort();
+        assert!(ended.is_ok(), "still waiting for the end of a head");
     }
 }
