@@ -416,12 +416,12 @@ async fn tell_binding<A: Answerers>(front: &Front<A>) -> io::Result<()> {
     Ok(())
 }
 
-/// While upstream cannot be reached at start.
 /// Threads that one statement may use, of as many that help others at the same time.
 const QUERY_THREADS_MAX: usize = 4;
 /// For how long statements may take to end, and upstream to be asked to end them, once the drain time is over.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(1);
 const CANCELS_AT_ONCE: usize = 16;
+/// While upstream cannot be reached at start.
 const ASK_UPSTREAM_AGAIN: Duration = Duration::from_secs(5);
 
 /// The clients' leg by the settings.

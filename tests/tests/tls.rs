@@ -92,6 +92,43 @@ fn own_log_in(url: &str) -> Result<(), String> {
 }
 
 #[test]
+fn what_upstream_says_of_a_refused_log_in_is_told() {
+    let rules = "host all login_md5 127.0.0.1/32 reject\nhostssl all login_scram 127.0.0.1/32 scram-sha-256\n";
+    let closed = format!("{rules}host all guest 127.0.0.1/32 reject\nhost all nobody 127.0.0.1/32 trust\n");
+    let clear = Cluster::start(&[]);
+    let file = clear.directory().join("data/pg_hba.conf");
+    let others = std::fs::read_to_string(&file).expect("readable");
+    std::fs::write(&file, format!("{}{others}", closed.replace("hostssl", "host"))).expect("writable");
+    clear.reload();
+    let both = Cluster::start(&[]);
+    Certificates::shared().use_in(&both, "server", &closed);
+    for (cluster, role, words) in [
+        (&clear, "guest", &["pg_hba.conf rejects connection", "no encryption"][..]),
+        (&clear, "nobody", &["role \"nobody\" does not exist"]),
+        (&both, "guest", &["pg_hba.conf rejects connection", "SSL encryption", "no encryption"]),
+        (&both, "nobody", &["role \"nobody\" does not exist"]),
+        (&both, "login_scram", &["password authentication failed", "no encryption"]),
+    ] {
+        for mode in ["", "?sslmode=allow", "?sslmode=prefer"] {
+            // Where TLS is tried first and the password is wrong, there is no second attempt.
+            let words = if mode.ends_with("prefer") && role == "login_scram" { &words[..1] } else { words };
+            let url = format!("postgres://{role}:wrong@127.0.0.1:{}/postgres{mode}", cluster.port());
+            until("the rules are in use", || own_log_in(&url).is_err());
+            let error = own_log_in(&url).expect_err("refused");
+            assert!(words.iter().all(|word| error.contains(word)), "{role} {mode}: {error}");
+            assert!(!error.contains("does not offer TLS"), "{role} {mode}: {error}");
+            if std::ptr::eq(cluster, &raw const clear) {
+                let fatal = |port: u16| {
+                    let told = psql(&connection(port, role, "sslmode=disable"), "SELECT 1").expect_err("refused");
+                    told.split_once("FATAL: ").map(|(_, told)| told.trim().to_string())
+                };
+                assert_eq!(fatal(Freshet::relay(&url).port()), fatal(cluster.port()), "{role} {mode}");
+            }
+        }
+    }
+}
+
+#[test]
 fn other_rows_of_the_scram_matrix() {
     // Another certificate on each leg: what must fail, and what helps.
     let freshet = relay("sslmode=require", |settings| show(settings, "alone"));
@@ -133,6 +170,9 @@ fn check_tells_the_row_of_the_matrix() {
     assert!(is_fine && text.contains("clients in the clear, upstream in the clear") && text.lines().count() == 1);
     let (text, is_fine) = told("sslmode=require", Some("server"), false);
     assert!(is_fine && text.contains("PLUS is not offered") && text.contains("the same certificate"), "{text}");
+    // Nobody asks for TLS but the rule of this role.
+    let (text, is_fine) = told("user=mirror_owner&password=mirror_owner", None, false);
+    assert!(is_fine && text.contains("clients in the clear, upstream over TLS"), "{text}");
     let (text, is_fine) = told("sslmode=require", Some("alone"), true);
     assert!(!is_fine && text.contains("another certificate") && text.contains("mend: set listen.tls_certificate"));
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 
 use crate::upstream::address::UpstreamAddress;
-use crate::upstream::connect;
+use crate::upstream::relay;
+use crate::wire::startup::write_startup;
 
 /// How a combination of the two legs does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +32,12 @@ pub struct ClientLeg {
     pub is_required: bool,
 }
 
-/// The combinations that occur: clients may come with TLS and without.
+/// The combinations that occur: clients may come with TLS and without. Where the URL's `sslmode` leaves upstream the choice of
+/// the line it is the one on which upstream admits the URL's own role.
 pub async fn assess(clients: &ClientLeg, upstream: &UpstreamAddress, limit: Duration) -> io::Result<Vec<Binding>> {
-    let line = connect::open(upstream, limit).await?;
+    let mut packet = Vec::new();
+    write_startup(&mut packet, &[("user", &upstream.user), ("database", &upstream.database)]);
+    let (line, _) = relay::open(upstream, &packet, limit).await?;
     Ok(combine(clients, line.is_encrypted(), line.peer_certificate()))
 }
 

@@ -26,7 +26,10 @@ pub async fn open_by(address: &UpstreamAddress, attempt: Attempt, limit: Duratio
             Attempt::Plain => dial(address, limit).await,
             Attempt::Tls => match encrypt(address, dial(address, limit).await?).await? {
                 line if line.is_encrypted() => Ok(line),
-                _ => Err(io::Error::other("upstream does not offer TLS, which its URL asks for")),
+                _ => Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "upstream does not offer TLS, which its URL asks for",
+                )),
             },
             Attempt::TlsIfOffered => match encrypt(address, dial(address, limit).await?).await {
                 Ok(line) => Ok(line),

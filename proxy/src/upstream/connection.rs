@@ -46,19 +46,21 @@ impl Connection {
     /// (`replication=database`, `options`, ...).
     pub async fn open(address: &UpstreamAddress, parameters: &[(&str, &str)]) -> Result<Self, UpstreamError> {
         let mut refused = None;
-        for attempt in address.attempts() {
+        let attempts = address.attempts();
+        for (number, attempt) in attempts.iter().enumerate() {
             let line = match connect::open_by(address, *attempt, address.connect_timeout).await {
                 Ok(line) => line,
-                Err(error) => return Err(refused.unwrap_or(UpstreamError::Io(error))),
+                Err(error) => return Err(UpstreamError::Io(error).after(refused)),
             };
-            let has_other = connect::has_other(*attempt, &line);
+            let has_other = number + 1 < attempts.len() && connect::has_other(*attempt, &line);
             match Self::log_in(line, address, parameters).await {
                 // 28000: pg_hba.conf does not admit this kind of line. A wrong password stays wrong on another.
-                Err(error) if has_other && error.code() == Some("28000") => refused = Some(error),
-                ended => return ended,
+                Err(UpstreamError::Server(error)) if has_other && error.code == "28000" => refused = Some(error),
+                Err(error) => return Err(error.after(refused)),
+                Ok(connection) => return Ok(connection),
             }
         }
-        Err(refused.unwrap_or(UpstreamError::Protocol("no kind of line is allowed")))
+        Err(UpstreamError::Protocol("no kind of line is allowed"))
     }
 
     async fn log_in(line: Line, address: &UpstreamAddress, parameters: &[(&str, &str)]) -> Result<Self, UpstreamError> {

@@ -46,6 +46,24 @@ impl UpstreamError {
         }
     }
 
+    /// What is told where upstream had `refused` the log-in on another kind of line before: its own words are not lost.
+    fn after(self, refused: Option<ServerError>) -> Self {
+        let Some(first) = refused else { return self };
+        match self {
+            // There was no other kind of line.
+            Self::Io(error) if error.kind() == io::ErrorKind::Unsupported => Self::Server(first),
+            Self::Server(last) if last.message == first.message => Self::Server(first),
+            Self::Server(last) => {
+                let message = format!("{}; before, on another kind of line: {}", last.message, first.message);
+                Self::Server(ServerError { message, ..last })
+            }
+            last => {
+                let message = format!("{}; then, on another kind of line: {last}", first.message);
+                Self::Server(ServerError { message, ..first })
+            }
+        }
+    }
+
     /// Whether the connection can still be used: an ErrorResponse below FATAL.
     pub fn is_statement_error(&self) -> bool {
         matches!(self, Self::Server(error) if error.severity == "ERROR")

@@ -22,7 +22,9 @@ pub async fn open(address: &UpstreamAddress, packet: &[u8], limit: Duration) -> 
             Ok(line) => line,
             Err(error) => return refused.ok_or(error),
         };
-        line.send(packet).await?;
+        if let Err(error) = line.send(packet).await {
+            return refused.ok_or(error);
+        }
         let mut said = Vec::new();
         if number + 1 == attempts.len() || !connect::has_other(*attempt, &line) {
             return Ok((line, said));

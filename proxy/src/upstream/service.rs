@@ -7,9 +7,8 @@ use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, Pool, PoolError
 use tokio::io::Empty;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{SslMode, SslNegotiation};
-use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
-use tokio_postgres::{Client, Config};
+use tokio_postgres::{Client, Config, Connection};
 
 use crate::net::Line;
 use crate::upstream::UpstreamError;
@@ -89,24 +88,50 @@ impl Connect for Dialer {
         Box::pin(async move {
             let mut attempts = address.attempts().iter().copied();
             let mut attempt = attempts.next().unwrap_or(Attempt::Plain);
+            let mut refused = None;
             loop {
                 let opener = Opener { address: address.clone(), attempt };
-                match (config.connect_raw(tokio::io::empty(), opener).await, attempts.next()) {
-                    (Ok((client, connection)), _) => {
-                        // An error ends the client's calls as well, which tell it.
-                        let task = tokio::spawn(async move { drop(connection.await) });
-                        return Ok((client, task));
+                let error = match config.connect_raw(tokio::io::empty(), opener).await {
+                    Ok(opened) => return Ok(begin(opened)),
+                    Err(error) => error,
+                };
+                match (UpstreamError::from(error), attempts.next()) {
+                    (UpstreamError::Server(error), Some(other)) if error.code == NOT_ADMITTED => {
+                        (refused, attempt) = (Some(error), other);
                     }
-                    (Err(error), Some(other)) if error.code() == Some(&NOT_ADMITTED) => attempt = other,
-                    (Err(error), _) => return Err(error),
+                    (error, _) => {
+                        let told = Told(error.after(refused));
+                        return config.connect_raw(tokio::io::empty(), told).await.map(begin);
+                    }
                 }
             }
         })
     }
 }
 
+fn begin((client, connection): (Client, Connection<Empty, Line>)) -> (Client, JoinHandle<()>) {
+    // An error ends the client's calls as well, which tell it.
+    (client, tokio::spawn(async move { drop(connection.await) }))
+}
+
 /// 28000: no pg_hba.conf entry for this kind of line.
-const NOT_ADMITTED: SqlState = SqlState::INVALID_AUTHORIZATION_SPECIFICATION;
+const NOT_ADMITTED: &str = "28000";
+
+/// A line that is not opened: tokio-postgres makes its errors itself, and carries this one.
+struct Told(UpstreamError);
+
+impl TlsConnect<Empty> for Told {
+    type Stream = Line;
+    type Error = std::io::Error;
+    type Future = std::future::Ready<std::io::Result<Line>>;
+
+    fn connect(self, _: Empty) -> Self::Future {
+        std::future::ready(Err(match self.0 {
+            UpstreamError::Io(error) => error,
+            error => std::io::Error::other(error),
+        }))
+    }
+}
 
 struct Opener {
     address: UpstreamAddress,
@@ -135,7 +160,11 @@ impl From<tokio_postgres::Error> for UpstreamError {
             let cause = std::error::Error::source(&error);
             // The line could not be opened: tokio-postgres takes that for a failure of its TLS.
             if let Some(error) = cause.and_then(|cause| cause.downcast_ref::<std::io::Error>()) {
-                return Self::Io(std::io::Error::new(error.kind(), error.to_string()));
+                let told = error.get_ref().and_then(|told| told.downcast_ref::<Self>());
+                return match told {
+                    Some(Self::Server(told)) => Self::Server(told.clone()),
+                    _ => Self::Io(std::io::Error::new(error.kind(), error.to_string())),
+                };
             }
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
             return Self::Io(std::io::Error::other(format!("{error}{cause}")));
