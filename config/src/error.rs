@@ -97,7 +97,7 @@ impl fmt::Display for ConfigErrors {
 }
 
 /// The candidate that differs least from `word`, if it is near enough to be a slip of the pen.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
         .map(|candidate| (distance(word, candidate), candidate))

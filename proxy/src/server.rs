@@ -84,9 +84,17 @@ pub fn check_settings(settings: &Settings) -> Vec<Problem> {
     if let Err(error) = UpstreamAddress::parse(&settings.upstream.url)
         && !settings.upstream.url.is_empty()
     {
-        problems.push(Problem::new("upstream.url", "cannot be used", error.to_string()));
+        problems.push(wrong_url(error));
     }
     problems
+}
+
+fn wrong_url(error: UpstreamError) -> Problem {
+    let what = match error {
+        UpstreamError::Address(what) => what,
+        error => error.to_string(),
+    };
+    Problem::new("upstream.url", "cannot be used", what)
 }
 
 /// Binds every listen address of the settings.
@@ -472,7 +480,7 @@ async fn reload_on_hangup<A: Answerers>(front: Arc<Front<A>>) {
 fn reload<A>(front: &Front<A>) -> Vec<Problem> {
     let mut problems = front.tls.as_ref().and_then(|tls| tls.reload().err()).unwrap_or_default();
     if let Err(error) = front.upstream.reload(&front.settings.upstream.url) {
-        problems.push(Problem::new("upstream.url", "cannot be used", error.to_string()));
+        problems.push(wrong_url(error));
     }
     problems
 }

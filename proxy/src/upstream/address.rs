@@ -13,6 +13,7 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs
 
 use crate::upstream::UpstreamError;
 use crate::upstream::security::{self, Attempt, Security};
+use crate::upstream::url;
 
 /// The line to take.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,13 +44,13 @@ pub struct UpstreamAddress {
 impl UpstreamAddress {
     /// Reads a URL and the files it names.
     pub fn parse(url: &str) -> Result<Self, UpstreamError> {
-        if security::is_ambiguous(url) {
-            let what = "an @ behind the host, or a / and a ? in the password, are written %40, %2F, %3F";
-            return Err(UpstreamError::Address(what.into()));
+        if let Some(what) = url::unescaped(url) {
+            return Err(UpstreamError::Address(what));
         }
         let (rest, of_security) = security::split(url);
-        let parsed: tokio_postgres::Config =
-            rest.parse().map_err(|error: tokio_postgres::Error| UpstreamError::Address(error.to_string()))?;
+        let parsed: tokio_postgres::Config = rest.parse().map_err(|error: tokio_postgres::Error| {
+            UpstreamError::Address(url::what_is_wrong(url).unwrap_or_else(|| error.to_string()))
+        })?;
         is_one_server(&parsed)?;
         let port = parsed.get_ports().first().copied().unwrap_or(5432);
         let host_address = parsed.get_hostaddrs().first().copied();

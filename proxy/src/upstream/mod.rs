@@ -1,6 +1,6 @@
 //! Connections to the real PostgreSQL: those that carry a client's session (relay, cancel), and freshet's own.
 //!
-//! [`address`] says where, [`security`] how the line is protected, [`connect`] opens it, [`connection`] is freshet's own conversation on it
+//! [`address`] says where (`url`, what is wrong with it), [`security`] how the line is protected, [`connect`] opens it, [`connection`] is freshet's own conversation on it
 //! ([`authenticate`] proves who it is), [`service`] the small pool for occasional questions to the catalog.
 
 pub mod address;
@@ -11,6 +11,7 @@ pub mod connection;
 pub mod relay;
 pub mod security;
 pub mod service;
+mod url;
 
 use std::io;
 

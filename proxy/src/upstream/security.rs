@@ -83,7 +83,7 @@ impl Security {
 }
 
 /// The keys of the query that are read here and not by tokio-postgres.
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "sslmode",
     "sslnegotiation",
     "sslrootcert",
@@ -118,16 +118,8 @@ fn split_query(url: &str) -> Option<(&str, &str)> {
     Some((&url[..query], &url[query + 1..]))
 }
 
-/// Whether an `@` may be one of the credentials or one behind them: libpq takes none behind a `/` for their end, tokio-postgres
-/// takes the first. Then what looks like a query may be a password, and what it asks of TLS would be lost.
-pub(super) fn is_ambiguous(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let before = rest.split_once('@').map(|(before, _)| before);
-    before.and_then(|before| before.split_once('/')).is_some_and(|(_, behind)| behind.contains('?'))
-}
-
 /// As libpq: `+` is a plus sign.
-fn percent_decode(text: &str) -> String {
+pub(super) fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
@@ -171,6 +163,12 @@ pub(super) fn read(found: &[(&str, String)], endpoint: &Endpoint) -> Result<Secu
         Some("require") => ChannelBinding::Require,
         Some(_) => return Err(wrong("channel_binding is disable, prefer or require".into())),
     };
+    let is_plain = mode == SslMode::Disable || matches!(endpoint, Endpoint::Unix(_));
+    if is_plain && channel_binding == ChannelBinding::Require {
+        let what = "channel_binding=require needs TLS, which sslmode=disable and Unix sockets exclude: take \
+                    sslmode=require, or channel_binding=prefer";
+        return Err(wrong(what.into()));
+    }
     let host = match endpoint {
         Endpoint::Tcp { host, .. } => host.as_str(),
         Endpoint::Unix(_) => "localhost",
@@ -325,6 +323,7 @@ mod tests {
             ("sslmode=require&sslrootcert=/nowhere/ca.pem", "/nowhere/ca.pem cannot be read"),
             ("sslmode=require&sslcert=/x", "go together"),
             ("channel_binding=yes", "channel_binding"),
+            ("channel_binding=require&sslmode=disable", "channel_binding=require needs TLS"),
             ("gssencmode=require", "GSSAPI"),
             ("sslmode=require&ssl_max_protocol_version=TLSv1.1", "TLSv1.2"),
         ] {
