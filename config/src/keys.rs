@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use crate::error::{Problem, Problems, nearest};
+use crate::error::{Problem, Problems, distance, nearest};
 use crate::{DatabaseChoice, FreshnessMode, ListenAddress, LogFormat, Settings, TableChoice};
 
 /// One setting.
@@ -368,8 +368,17 @@ fn table_choice(list: Vec<String>) -> Result<TableChoice, String> {
         names if names.iter().any(|name| name.is_empty() || matches!(*name, "auto" | "none")) => {
             Err("it takes \"auto\", \"none\", or a list of table names".to_string())
         }
+        [name] => match slip_of(name, ["auto", "none"]) {
+            Some(word) => Err(format!("did you mean {word:?}? A table of that name is written public.{name}")),
+            None => Ok(TableChoice::List(list)),
+        },
         _ => Ok(TableChoice::List(list)),
     }
+}
+
+/// The word that was meant by one that stands alone and differs from it by a letter, or only by capitals.
+fn slip_of<'a>(name: &str, words: [&'a str; 2]) -> Option<&'a str> {
+    words.into_iter().find(|word| distance(&name.to_lowercase(), word) <= 1)
 }
 
 /// PostgreSQL's NAMEDATALEN, without the end.

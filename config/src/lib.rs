@@ -497,6 +497,22 @@ mod tests {
     }
 
     #[test]
+    fn a_slip_in_the_choice_of_tables_is_no_table() {
+        let load = |text: &str| {
+            let flags = vec![("upstream.url", "postgres://u@h/d".to_string()), ("mirror.tables", text.to_string())];
+            Settings::load(&sources(flags)).map(|settings| settings.mirror.tables).map_err(|errors| errors.to_string())
+        };
+        for (slip, word) in [("autp", "auto"), ("Auto", "auto"), ("non", "none"), ("NONE", "none")] {
+            let told = load(slip).expect_err(slip);
+            let words = format!("did you mean {word:?}? A table of that name is written public.{slip}");
+            assert!(told.contains(&words), "{told}");
+        }
+        for right in ["public.autp", "tauto_s", "orders", "autp,orders"] {
+            assert!(matches!(load(right), Ok(TableChoice::List(_))), "{right}");
+        }
+    }
+
+    #[test]
     fn repeated_flags_make_a_list() {
         let settings = Settings::load(&sources(vec![
             ("upstream.url", "postgres://u@h/d".to_string()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use freshet_config::{DatabaseChoice, FreshnessMode, Settings, TableChoice};
 use freshet_engine::PrepareContext;
-use freshet_engine::catalog::{RelationEntry, View};
+use freshet_engine::catalog::{RelationEntry, TableSchema, View, with_article};
 use freshet_engine::planner::explain::explain as show_plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::statement::dependencies::dependencies;
@@ -15,6 +15,7 @@ use freshet_engine::types::FormatSettings;
 
 use crate::freshness::neighbours::{Neighbour, Neighbours};
 use crate::replication::catalog::{self, LoadedCatalog};
+use crate::replication::choice::{Chosen, LEFT_OUT};
 use crate::replication::preflight::{self, Finding, Needs, ServerFacts, Severity};
 use crate::replication::release::{self, Releaser};
 use crate::replication::supervise;
@@ -67,7 +68,10 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
         let _ = writeln!(text, "ready      wal_level, REPLICATION, slots, walsenders, publication: fine");
     }
     report.is_fine &= tell_findings(&findings, text);
-    report.is_fine &= tables(&loaded, &settings.mirror.tables, text);
+    let chosen = Chosen::of(&settings.mirror.tables, &loaded.catalog);
+    // With several databases a name need not be of each.
+    report.is_fine &= chosen.unknown.is_empty() || settings.mirror.databases != DatabaseChoice::One;
+    report.is_fine &= tables(&loaded, &settings.mirror.tables, &chosen, text);
     derived(&loaded, text);
     if settings.mirror.databases != DatabaseChoice::One {
         drop(client);
@@ -156,37 +160,40 @@ async fn database(address: &UpstreamAddress, choice: &TableChoice) -> Result<Rep
     let findings = preflight::assess(&preflight::gather(&client, needs).await?, needs);
     let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
     let mut text = String::new();
-    let is_fine = tell_findings(&findings, &mut text) & tables(&loaded, choice, &mut text);
+    let chosen = Chosen::of(choice, &loaded.catalog);
+    let is_fine = tell_findings(&findings, &mut text) & tables(&loaded, choice, &chosen, &mut text);
     derived(&loaded, &mut text);
     Ok(Report { text, is_fine })
 }
 
 /// A line for each table; false if one that the settings name cannot be mirrored.
-fn tables(loaded: &LoadedCatalog, choice: &TableChoice, text: &mut String) -> bool {
+fn tables(loaded: &LoadedCatalog, choice: &TableChoice, chosen: &Chosen, text: &mut String) -> bool {
+    for (name, why) in &chosen.unknown {
+        let _ = writeln!(text, "note       mirror.tables names {name}\n           why:  {why}");
+    }
+    let left_out = if *choice == TableChoice::None { "mirror.tables is \"none\"" } else { LEFT_OUT };
     let mut all: Vec<_> = loaded.tables.values().collect();
     all.sort_by(|a, b| (&a.schema.schema, &a.schema.name).cmp(&(&b.schema.schema, &b.schema.name)));
     let (mut is_fine, mut refused) = (true, Vec::<(&str, Vec<String>, Vec<&str>)>::new());
     for facts in all {
         let name = format!("{}.{}", facts.schema.schema, facts.schema.name);
-        let Some(refusal) = &facts.refusal else {
-            let left_out: Vec<&str> =
-                facts.schema.columns.iter().filter(|c| c.pg_type.is_none()).map(|c| &*c.name).collect();
-            let note = if left_out.is_empty() {
-                String::new()
-            } else {
-                format!(" (columns not mirrored: {})", left_out.join(", "))
-            };
-            let _ = writeln!(text, "table      {name}: can be mirrored{note}");
-            continue;
+        let (why, mends) = match &facts.refusal {
+            _ if !chosen.has(facts.schema.id) => (left_out, None),
+            Some(refusal) => {
+                is_fine &= !matches!(choice, TableChoice::List(_));
+                (&*refusal.why, refusal.remedy.as_deref())
+            }
+            None => {
+                let _ = writeln!(text, "table      {name}: can be mirrored{}", columns_left_out(&facts.schema));
+                continue;
+            }
         };
-        is_fine &= !matches!(choice, TableChoice::List(names) if names.contains(&name));
-        let mends = refusal.remedy.as_deref();
-        match refused.iter_mut().find(|(why, ..)| *why == refusal.why) {
+        match refused.iter_mut().find(|(known, ..)| *known == why) {
             Some((_, names, known)) => {
                 names.push(name);
                 known.extend(mends.filter(|mend| !known.contains(mend)));
             }
-            None => refused.push((&refusal.why, vec![name], mends.into_iter().collect())),
+            None => refused.push((why, vec![name], mends.into_iter().collect())),
         }
     }
     for (why, names, mends) in refused {
@@ -196,6 +203,11 @@ fn tables(loaded: &LoadedCatalog, choice: &TableChoice, text: &mut String) -> bo
         });
     }
     is_fine
+}
+
+fn columns_left_out(schema: &TableSchema) -> String {
+    let left_out: Vec<&str> = schema.columns.iter().filter(|c| c.pg_type.is_none()).map(|c| &*c.name).collect();
+    if left_out.is_empty() { String::new() } else { format!(" (columns not mirrored: {})", left_out.join(", ")) }
 }
 
 /// A line for each relation that is made of others, and for each that statements can name but that is not answered from.
@@ -214,8 +226,10 @@ fn derived(loaded: &LoadedCatalog, text: &mut String) {
                     }
                     match loaded.catalog.heirs.get(&table.id) {
                         Some(Ok(heirs)) => lines.push(format!("table      {name}: with {} that inherit", heirs.len())),
-                        Some(Err(kind)) => lines
-                            .push(format!("relation   {name}: relayed without ONLY\n           why:  it is a {kind}")),
+                        Some(Err(kind)) => lines.push(format!(
+                            "relation   {name}: relayed without ONLY\n           why:  it is {}",
+                            with_article(kind)
+                        )),
                         None => {}
                     }
                 }
@@ -230,7 +244,8 @@ fn derived(loaded: &LoadedCatalog, text: &mut String) {
                     lines.push(format!("view       {name}: materialized, replies are kept until it is refreshed"));
                 }
                 RelationEntry::Other { kind, .. } if kind.contains("table") || kind.contains("view") => {
-                    lines.push(format!("relation   {name}: relayed\n           why:  it is a {kind}"));
+                    let kind = with_article(kind);
+                    lines.push(format!("relation   {name}: relayed\n           why:  it is {kind}"));
                 }
                 RelationEntry::Other { .. } => {}
             }
@@ -305,10 +320,14 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
     };
     let mut text = String::new();
     let mut is_mirrored = true;
+    let chosen = Chosen::of(&settings.mirror.tables, &loaded.catalog);
     for table in &prepared.plan.tables {
         let Some(facts) = loaded.tables.get(&table.table) else { continue };
         let name = format!("{}.{}", facts.schema.schema, facts.schema.name);
-        if let Some(refusal) = &facts.refusal {
+        if !chosen.has(facts.schema.id) {
+            is_mirrored = false;
+            let _ = writeln!(text, "reason: {name} is not mirrored: {LEFT_OUT}");
+        } else if let Some(refusal) = &facts.refusal {
             is_mirrored = false;
             let mend = refusal.remedy.as_ref().map(|sql| format!("; mend: {sql}")).unwrap_or_default();
             let _ = writeln!(text, "reason: {name} is not mirrored: {}{mend}", refusal.why);

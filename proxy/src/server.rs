@@ -215,6 +215,12 @@ async fn tidy_up(databases: Arc<Databases>, settings: Settings, shutdown: Cancel
                 Err(_) => tokio::time::sleep(ASK_UPSTREAM_AGAIN).await,
             }
         };
+        if let DatabaseChoice::List(names) = &settings.mirror.databases {
+            let is_there = |name: &String| *name == address.database || all.iter().any(|other| other.name == *name);
+            for name in names.iter().filter(|name| !is_there(name)) {
+                warn!(name, "mirror.databases names what is no database");
+            }
+        }
         let may = |name: &String| match &settings.mirror.databases {
             DatabaseChoice::One => false,
             DatabaseChoice::Auto => true,

@@ -13,7 +13,7 @@ use crate::binder::subquery::{Asked, check_gates};
 use crate::binder::typed::{Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, BoundRelation, ExprType, JoinKind, TableUse, unsupported};
 use crate::catalog::functions::CastContext;
-use crate::catalog::{RelationEntry, TableSchema};
+use crate::catalog::{RelationEntry, TableSchema, with_article};
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Alias, JoinCondition, JoinType, Query, TableRef};
 use crate::types::Value;
@@ -143,7 +143,7 @@ impl Binder<'_> {
                 let table = Arc::clone(table);
                 match self.catalog.heirs.get(&table.id) {
                     Some(Err(kind)) if !is_only => {
-                        Err(UpstreamReason::UnknownRelation(format!("{table_name} is a {kind}").into()))
+                        Err(UpstreamReason::UnknownRelation(format!("{table_name} is {}", with_article(kind)).into()))
                     }
                     Some(Ok(heirs)) if !is_only => self.with_heirs(&table, heirs, alias),
                     _ if is_only && self.catalog.partitioned.contains_key(&table.id) => {
@@ -159,7 +159,7 @@ impl Binder<'_> {
             }
             Some(RelationEntry::Materialized(_)) => Err(unsupported(format!("materialized view {table_name}"))),
             Some(RelationEntry::Other { kind, .. }) => {
-                Err(UpstreamReason::UnknownRelation(format!("{table_name} is a {kind}").into()))
+                Err(UpstreamReason::UnknownRelation(format!("{table_name} is {}", with_article(kind)).into()))
             }
             None => Err(UpstreamReason::UnknownRelation(table_name.clone().into())),
         }

@@ -200,6 +200,12 @@ pub enum RelationEntry {
     },
 }
 
+/// A kind of relation in a sentence: `an unlogged table`.
+pub fn with_article(kind: &str) -> String {
+    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {kind}")
+}
+
 /// Upstream's catalog at one moment, as far as binding needs it.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {

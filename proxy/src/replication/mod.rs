@@ -8,6 +8,7 @@
 pub mod applied;
 pub mod bootstrap;
 pub mod catalog;
+pub mod choice;
 pub mod copy;
 pub mod preflight;
 pub mod release;

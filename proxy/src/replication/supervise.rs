@@ -140,6 +140,8 @@ struct Shared {
     /// (all in the mirror that makes versions, and freeing rows) is done without it. An entry's state is changed first, so that
     /// nobody is served from what is about to be forgotten.
     tables: Mutex<HashMap<RelationId, Entry>>,
+    /// Names of the setting that are of no table, and why, as the log has them.
+    unknown: Mutex<Vec<(String, String)>>,
     /// Relations made of others that answers were asked from.
     watched: Mutex<BTreeSet<RelationId>>,
     /// Members of the publication that could not be taken out of it yet. One that is not there any more, or belongs there again, does no
@@ -236,6 +238,7 @@ impl Replication {
                 stream: ArcSwap::from_pointee(starting),
                 loaded: ArcSwap::default(),
                 tables: Mutex::default(),
+                unknown: Mutex::default(),
                 watched: Mutex::default(),
                 strays: Mutex::default(),
                 budget: Arc::default(),

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::replication::applied::Attention;
 use crate::replication::catalog::LoadedCatalog;
+use crate::replication::choice::{Chosen, LEFT_OUT};
 use crate::replication::standby::Standby;
 use crate::replication::status::{Running, StreamState};
 use crate::replication::stream;
@@ -225,9 +226,11 @@ impl Replication {
     pub fn not_mirrored_because(&self, relations: &[RelationId]) -> String {
         let loaded = self.shared.loaded.load();
         let tables = self.shared.tables.lock();
+        let is_listed = matches!(self.shared.options.tables, TableChoice::List(_));
         let why = |relation: &RelationId| {
             let name = &loaded.catalog.tables.get(relation)?.name;
-            match &tables.get(relation)?.state {
+            let Some(entry) = tables.get(relation) else { return is_listed.then(|| format!("{name}: {LEFT_OUT}")) };
+            match &entry.state {
                 Wanted::Refused(refusal) => Some(format!("{name}: {}", refusal.why)),
                 Wanted::Unfit { why, .. } => Some(format!("{name}: {why}")),
                 Wanted::Due(..) | Wanted::Copying { .. } | Wanted::Mirrored { .. } => None,
@@ -369,20 +372,22 @@ impl Replication {
     /// Puts the tables of the configured list in line; names that are not there yet are looked for at every reload.
     pub(super) fn want_listed(&self) {
         let shared = &self.shared;
-        let TableChoice::List(names) = &shared.options.tables else { return };
+        if !matches!(shared.options.tables, TableChoice::List(_)) {
+            return;
+        }
         let catalog = Arc::clone(&shared.loaded.load().catalog);
+        let chosen = Chosen::of(&shared.options.tables, &catalog);
         let mut tables = shared.tables.lock();
-        for name in names {
-            let (schema, name) = name.split_once('.').unwrap_or(("public", name));
-            if let Some(RelationEntry::Table(table)) = catalog.relation(Some(schema), name, &[]) {
-                // With those that inherit from it, or its name could not be answered.
-                let all = catalog.with_heirs(table.id).unwrap_or_else(|_| vec![table.id]);
-                for relation in catalog.expand(&all).into_iter().filter(|id| !catalog.is_derived(*id)) {
-                    tables.entry(relation).or_insert_with(|| Entry::due("waits for its first copy"));
-                }
-            }
+        for relation in chosen.tables() {
+            tables.entry(relation).or_insert_with(|| Entry::due("waits for its first copy"));
         }
         drop(tables);
+        let mut told = shared.unknown.lock();
+        for (name, why) in chosen.unknown.iter().filter(|unknown| !told.contains(unknown)) {
+            tracing::warn!(database = %catalog.database, name, %why, "mirror.tables names what is not mirrored");
+        }
+        *told = chosen.unknown;
+        drop(told);
         shared.wanted.notify_one();
     }
 }
