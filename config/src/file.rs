@@ -11,7 +11,13 @@ pub(crate) fn read(settings: &mut Settings, file: &str, text: &str, problems: &m
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
-        problems.push(Problem::new("", error.message().replace('\n', ", "), "").at(format!("{file}:{line}")));
+        let mut message = error.message().replace('\n', ", ");
+        // It lies where the span says.
+        let key = error.span().and_then(|span| text.get(span)).filter(|key| !key.contains('\n'));
+        if let Some(key) = key.filter(|_| message == "duplicate key") {
+            message = format!("{message} {key}");
+        }
+        problems.push(Problem::new("", message, "").at(format!("{file}:{line}")));
     }
     for (name, value) in table.get_ref() {
         let section = name.get_ref().as_ref();

@@ -164,7 +164,7 @@ pub const KEYS: &[Key] = &[
     key!("audit.sample_one_in", integer(0, BYTES_MAX), |s, v| s.audit.sample_one_in = v.integer()),
     key!("admin.address", Takes::Text, try |s, v| host_and_port_or_empty(v.text()).map(|a| s.admin.address = a)),
     key!("admin.token", Takes::Text, |s, v| s.admin.token = v.text()),
-    key!("admin.schema", Takes::Text, try |s, v| identifier(v.text()).map(|name| s.admin.schema = name)),
+    key!("admin.schema", Takes::Text, try |s, v| free_schema(v.text()).map(|name| s.admin.schema = name)),
     key!("log.format", Takes::OneOf(&["text", "json"]), |s, v| {
         s.log.format = if v.text() == "json" { LogFormat::Json } else { LogFormat::Text }
     }),
@@ -416,8 +416,18 @@ fn log_level(text: String) -> Result<String, String> {
     };
     let is_kin = |level: &&str| !wrong.is_empty() && (wrong.starts_with(level) || level.starts_with(&wrong));
     let near = LOG_LEVELS.into_iter().find(is_kin).or_else(|| nearest(&wrong, LOG_LEVELS));
-    let near = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
-    Err(format!("{near}It takes levels ({}), or target=level, separated by commas", LOG_LEVELS.join(", ")))
+    let near = near.map_or("it".into(), |near| format!("did you mean {near}? It"));
+    Err(format!("{near} takes levels ({}), or target=level, separated by commas", LOG_LEVELS.join(", ")))
+}
+
+/// The virtual schema hides one of its name.
+fn free_schema(text: String) -> Result<String, String> {
+    match identifier(text)? {
+        taken if taken == "public" || taken == "information_schema" || taken.starts_with("pg_") => {
+            Err("it takes a name that no schema of upstream has".to_string())
+        }
+        free => Ok(free),
+    }
 }
 
 /// A name that needs no quoting, so that it reads the same in SQL, logs and files.

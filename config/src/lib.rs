@@ -8,6 +8,7 @@ mod file;
 mod keys;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use error::Problems;
@@ -69,6 +70,15 @@ pub enum ListenAddress {
     Tcp(String),
     /// The socket is `DIRECTORY/.s.PGSQL.5433`, named as libpq looks for it; or the path is that of such a file.
     Directory(PathBuf),
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => f.write_str(address),
+            Self::Directory(path) => write!(f, "{}", path.display()),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -561,11 +571,11 @@ mod tests {
         for (wrong, near) in [
             ("warning", "did you mean warn?"),
             ("inof", "did you mean info?"),
-            ("err", "did you mean error?"),
-            ("freshet::session", "It takes levels"),
-            ("info,freshet=loud", "It takes levels"),
+            ("err", "did you mean error? It takes levels"),
+            ("freshet::session", "; it takes levels"),
+            ("info,freshet=loud", "t takes levels"),
             ("info,=debug", "It takes levels"),
-            ("", "It takes levels"),
+            ("", "; it takes levels"),
         ] {
             let told = load(wrong).expect_err(wrong);
             assert!(told.contains("log.level cannot be") && told.contains(near), "{told}");
@@ -662,6 +672,24 @@ mod tests {
         assert_eq!((off.result_bytes_max, off.join_bytes_max, off.plan_bytes_max), (800, 0, 200));
         let huge = Cache { bytes_max: u64::MAX, result_bytes_max: u64::MAX, ..whole }.within_budget();
         assert!(huge.result_bytes_max < u64::MAX);
+    }
+
+    #[test]
+    fn a_name_that_the_schema_of_freshet_cannot_have_is_refused() {
+        for (schema, is_free) in [("public", false), ("pg_catalog", false), ("pg_x", false), ("cache", true)] {
+            let text = format!("[admin]\nschema = \"{schema}\"\n");
+            let told = Settings::from_file_text("f.toml", &text).map(drop).map_err(|errors| errors.to_string());
+            assert_eq!(told.is_ok(), is_free, "{schema}");
+            assert!(told.err().is_none_or(|told| told.contains("f.toml:2: admin.schema") && told.contains("upstream")));
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_set_twice_is_named() {
+        let text = "[mirror]\ntables = \"auto\"\ncopy_workers = 1\ntables = \"none\"\n[mirror]\n";
+        let told = Settings::from_file_text("f.toml", text).expect_err("twice").to_string();
+        assert!(told.contains("f.toml:4: duplicate key tables"), "{told}");
+        assert!(told.contains("f.toml:5: duplicate key mirror"), "{told}");
     }
 
     #[test]
