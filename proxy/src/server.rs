@@ -70,8 +70,8 @@ pub fn use_small_pages() {
 pub enum ServerError {
     #[error("upstream.url: {0}")]
     Address(#[from] UpstreamError),
-    #[error("cannot listen on {address}: {error}")]
-    Listen { address: String, error: io::Error },
+    #[error("{setting}: cannot listen on {address}: {error}")]
+    Listen { setting: &'static str, address: String, error: io::Error },
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
     #[error(transparent)]
@@ -102,7 +102,8 @@ pub async fn bind(settings: &Settings) -> Result<Vec<Listener>, ServerError> {
     let mut listeners = Vec::new();
     for address in &settings.listen.addresses {
         let bound = Listener::bind(address).await;
-        listeners.push(bound.map_err(|error| ServerError::Listen { address: format!("{address:?}"), error })?);
+        let failed = |error| ServerError::Listen { setting: "listen.addresses", address: address.to_string(), error };
+        listeners.push(bound.map_err(failed)?);
     }
     Ok(listeners)
 }
@@ -112,11 +113,11 @@ pub async fn bind(settings: &Settings) -> Result<Vec<Listener>, ServerError> {
 pub async fn run(settings: Settings, listeners: Vec<Listener>, trigger: Arc<Trigger>) -> Result<(), ServerError> {
     let admin = match settings.admin.address.as_str() {
         "" => None,
-        address => Some(
-            TcpListener::bind(address)
-                .await
-                .map_err(|error| ServerError::Listen { address: address.to_string(), error })?,
-        ),
+        address => Some(TcpListener::bind(address).await.map_err(|error| ServerError::Listen {
+            setting: "admin.address",
+            address: address.into(),
+            error,
+        })?),
     };
     run_on(settings, listeners, admin, trigger).await
 }
@@ -594,5 +595,38 @@ async fn before_log_in<T>(
     tokio::select! {
         done = tokio::time::timeout_at(deadline, step) => done.map_err(|_| StartupError::Timeout),
         () = shutdown.reached(Phase::Draining) => Err(StartupError::ShuttingDown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use freshet_config::ListenAddress;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_cannot_be_listened_on_is_told_with_its_setting() {
+        let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = busy.local_addr().unwrap().to_string();
+        let mut settings = Settings::default();
+        let mut told = Vec::new();
+        for address in [ListenAddress::Tcp(taken.clone()), ListenAddress::Directory(PathBuf::from("/nope/dir"))] {
+            settings.listen.addresses = vec![address];
+            told.push(bind(&settings).await.expect_err("not there").to_string());
+        }
+        settings.admin.address = taken.clone();
+        let (trigger, _) = crate::shutdown::channel();
+        told.push(run(settings, Vec::new(), Arc::new(trigger)).await.expect_err("taken").to_string());
+        drop(busy);
+        let starts = [
+            format!("listen.addresses: cannot listen on {taken}: "),
+            "listen.addresses: cannot listen on /nope/dir: ".into(),
+            format!("admin.address: cannot listen on {taken}: "),
+        ];
+        for (told, start) in told.iter().zip(starts) {
+            assert!(told.starts_with(&start), "{told}");
+        }
     }
 }

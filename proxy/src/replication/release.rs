@@ -12,7 +12,7 @@ use freshet_engine::types::Lsn;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::replication::stream::{Ask, text, write_status};
+use crate::replication::stream::{Ask, ended_by, text, write_status};
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::connection::Connection;
 use crate::upstream::{ServerError, UpstreamError};
@@ -97,7 +97,7 @@ impl Releaser {
             b'd' => {}
             b'W' | b'N' | b'S' => return Ok(()),
             b'E' => return Err(UpstreamError::Server(ServerError::parse(&frame.body))),
-            _ => return Err(UpstreamError::Protocol("the stream ended")),
+            tag => return Err(ended_by(tag)),
         }
         let mut body = frame.body;
         match body.first() {

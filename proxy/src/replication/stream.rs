@@ -229,6 +229,18 @@ impl Silence {
     }
 }
 
+/// What a message says that ends the stream.
+pub(super) fn ended_by(tag: u8) -> UpstreamError {
+    match tag {
+        // CopyDone or CommandComplete: a walsender has sent all there is, and PostgreSQL shuts down (walsender.c, WalSndDone).
+        b'c' | b'C' => {
+            let what = "upstream has ended the stream, as it does when it shuts down";
+            UpstreamError::Io(std::io::Error::new(std::io::ErrorKind::ConnectionAborted, what))
+        }
+        _ => UpstreamError::Protocol("unexpected message in the stream"),
+    }
+}
+
 /// What a status update asks of the walsender.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ask {
@@ -265,7 +277,7 @@ impl Receiver {
             b'd' => self.receive_copy_data(frame.body, sink),
             b'E' => Err(UpstreamError::Server(ServerError::parse(&frame.body))),
             b'N' | b'S' => Ok(()),
-            _ => Err(UpstreamError::Protocol("the stream ended")),
+            tag => Err(ended_by(tag)),
         }
     }
 
@@ -321,6 +333,15 @@ mod tests {
         assert_eq!(lost_after(|second| second < 20), 21, "it was busy, and has nothing to say");
         assert_eq!(lost_after(|second| second != 8), 41, "just not at the moment");
         assert!(BUSY_MAX > SENDER_TIMEOUT / 2);
+    }
+
+    #[test]
+    fn a_stream_that_upstream_ends_is_no_error_of_the_protocol() {
+        for tag in [b'c', b'C'] {
+            let told = ended_by(tag).to_string();
+            assert_eq!(told, "connection to upstream: upstream has ended the stream, as it does when it shuts down");
+        }
+        assert!(matches!(ended_by(b'T'), UpstreamError::Protocol(_)));
     }
 
     #[test]

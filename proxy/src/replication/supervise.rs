@@ -189,6 +189,8 @@ struct Entry {
     /// Distinguishes this copy from earlier ones.
     attempt: u64,
     failures: u32,
+    /// As the log has it: whether its rows are here.
+    has_rows: bool,
     /// Its rows take more memory than this.
     outgrew: usize,
     /// It is tracked for a value that cannot be held.
@@ -318,7 +320,9 @@ impl Replication {
         {
             tracing::warn!(%error, "the event trigger was not dropped");
         }
-        if let Ok(Err(error)) = timeout(RETRY_MAX, drop_publication(&shared.pool, &shared.name)).await {
+        if shared.is_published.load(Ordering::Relaxed)
+            && let Ok(Err(error)) = timeout(RETRY_MAX, drop_publication(&shared.pool, &shared.name)).await
+        {
             tracing::warn!(%error, publication = %shared.name, "the publication was not dropped");
         }
         shared.close_pools();
@@ -751,7 +755,8 @@ impl Sink for Replication {
 
 impl Entry {
     fn due(why: &'static str) -> Self {
-        Self { state: Wanted::Due(Instant::now(), why.into()), attempt: 0, failures: 0, outgrew: 0, unfit: None }
+        let state = Wanted::Due(Instant::now(), why.into());
+        Self { state, attempt: 0, failures: 0, has_rows: false, outgrew: 0, unfit: None }
     }
 
     /// Somebody would notice that it loses its identity: the barrier's heartbeat, or its hand-over.

@@ -96,7 +96,15 @@ impl Replication {
         let mut forgotten = Vec::new();
         for status in &statuses {
             let Some(entry) = tables.get_mut(&status.schema.id) else { continue };
-            let (Wanted::Mirrored { .. }, TableState::Poisoned(why)) = (&entry.state, &status.state) else { continue };
+            let why = match (&entry.state, &status.state) {
+                (Wanted::Mirrored { .. }, TableState::Poisoned(why)) => why,
+                (Wanted::Mirrored { .. }, TableState::Tracked(why)) if entry.has_rows => {
+                    tracing::info!(table = %status.schema.name, %why, "tracked: its rows are given up");
+                    entry.has_rows = false;
+                    continue;
+                }
+                _ => continue,
+            };
             tracing::warn!(table = %status.schema.name, %why, "the table is copied again");
             forgotten.push(status.schema.id);
             entry.fail(format!("poisoned: {why}"));
@@ -248,6 +256,7 @@ impl Replication {
                 entry.failures = 0;
                 entry.state = Wanted::Mirrored { facts, membership };
                 shared.counters.copies.fetch_add(1, Ordering::Relaxed);
+                entry.has_rows = rows.is_ok();
                 match rows {
                     Ok(rows) => tracing::info!(table = %name, rows, ?elapsed, "mirrored"),
                     Err(why) => tracing::info!(table = %name, %why, "tracked: its rows stay upstream"),
