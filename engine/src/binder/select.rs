@@ -502,7 +502,7 @@ fn target_named(targets: &[Entry], name: &str) -> Bound<Option<usize>> {
 pub(super) fn position_of(outputs: usize, digits: &str) -> Bound<usize> {
     match digits.parse::<usize>() {
         Ok(position) if (1..=outputs).contains(&position) => Ok(position - 1),
-        _ => Err(UpstreamReason::UnknownColumn(format!("position {digits} is not in select list").into())),
+        _ => Err(UpstreamReason::UnknownColumn("a position that is not in the select list".into())),
     }
 }
 

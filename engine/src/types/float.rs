@@ -310,10 +310,10 @@ pub fn parse_float8(text: &[u8]) -> Result<f64, ParseError> {
     if let Some(special) = parse_special(trimmed) {
         return Ok(special);
     }
-    let decimal = decimal_syntax(trimmed, "double precision", text)?;
-    let value: f64 = decimal.parse().map_err(|_| ParseError::syntax("double precision", text))?;
+    let decimal = decimal_syntax(trimmed, "double precision")?;
+    let value: f64 = decimal.parse().map_err(|_| ParseError::syntax("double precision"))?;
     if is_lost(value == 0.0, value.is_infinite(), decimal) {
-        return Err(ParseError::out_of_range("double precision", text));
+        return Err(ParseError::out_of_range("double precision"));
     }
     Ok(value)
 }
@@ -324,10 +324,10 @@ pub fn parse_float4(text: &[u8]) -> Result<f32, ParseError> {
     if let Some(special) = parse_special(trimmed) {
         return Ok(special as f32);
     }
-    let decimal = decimal_syntax(trimmed, "real", text)?;
-    let value: f32 = decimal.parse().map_err(|_| ParseError::syntax("real", text))?;
+    let decimal = decimal_syntax(trimmed, "real")?;
+    let value: f32 = decimal.parse().map_err(|_| ParseError::syntax("real"))?;
     if is_lost(value == 0.0, value.is_infinite(), decimal) {
-        return Err(ParseError::out_of_range("real", text));
+        return Err(ParseError::out_of_range("real"));
     }
     Ok(value)
 }
@@ -347,7 +347,7 @@ fn parse_special(text: &[u8]) -> Option<f64> {
 
 /// Checks for `[sign] digits [. digits] [e [sign] digits]`. What strtod reads besides (hexadecimal, `nan(...)`) is
 /// left to upstream.
-fn decimal_syntax<'a>(trimmed: &'a [u8], type_name: &str, text: &[u8]) -> Result<&'a str, ParseError> {
+fn decimal_syntax<'a>(trimmed: &'a [u8], type_name: &str) -> Result<&'a str, ParseError> {
     let unsigned = match trimmed {
         [b'-' | b'+', rest @ ..] => rest,
         rest => rest,
@@ -365,9 +365,9 @@ fn decimal_syntax<'a>(trimmed: &'a [u8], type_name: &str, text: &[u8]) -> Result
     };
     let is_exponent_valid = exponent_digits.is_none_or(|d| !d.is_empty() && d.iter().all(u8::is_ascii_digit));
     if digits == 0 || points > 1 || digits + points != mantissa.len() || !is_exponent_valid {
-        return Err(ParseError::syntax(type_name, text));
+        return Err(ParseError::syntax(type_name));
     }
-    std::str::from_utf8(trimmed).map_err(|_| ParseError::syntax(type_name, text))
+    std::str::from_utf8(trimmed).map_err(|_| ParseError::syntax(type_name))
 }
 
 /// Overflow, or underflow to zero of digits that are not all zero: ERANGE, which float8in reports.

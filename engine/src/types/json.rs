@@ -618,7 +618,7 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn wrong(&self) -> ParseError {
-        ParseError::syntax("json", self.text.as_bytes())
+        ParseError::syntax("json")
     }
 
     fn peek(&self) -> Option<u8> {

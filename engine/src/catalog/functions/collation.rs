@@ -135,7 +135,7 @@ fn label(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<Array
             out.push_str(text);
             Ok(())
         }
-        None => Err(EvalError::Raises(format!("invalid input value for enum {}: \"{text}\"", labels.name()))),
+        None => Err(EvalError::Raises(format!("invalid input value for enum {}", labels.name()))),
     })
 }
 

@@ -121,7 +121,7 @@ impl<'a> Arguments<'a> {
                 None => Ok(0),
                 // Whatever its type, it is read as an integer.
                 Some(text) => crate::types::text::parse_integer(text.as_bytes(), "integer")
-                    .map_err(|_| EvalError::Raises(format!("invalid input syntax for type integer: \"{text}\""))),
+                    .map_err(|_| EvalError::Raises("invalid input syntax for type integer".to_owned())),
             },
         }
     }
@@ -168,7 +168,7 @@ fn write(format: &str, mut arguments: Arguments<'_>, out: &mut String) -> Result
         if !matches!(conversion, 's' | 'L') {
             return match conversion {
                 'I' => Err(EvalError::Beyond("format of an identifier".to_owned())),
-                other => raises(&format!("unrecognized format() type specifier \"{other}\"")),
+                _ => raises("unrecognized format() type specifier"),
             };
         }
         let width = arguments.width(&spec.width)?;

@@ -130,7 +130,7 @@ fn abbreviate_network(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result
 fn with_length(network: Network, length: i32) -> Result<Network, EvalError> {
     let width = network.family.width();
     let bits = if length == -1 { Some(width) } else { u8::try_from(length).ok().filter(|bits| *bits <= width) };
-    let bits = bits.ok_or_else(|| EvalError::Raises(format!("invalid mask length: {length}")))?;
+    let bits = bits.ok_or_else(|| EvalError::Raises("invalid mask length".to_owned()))?;
     Ok(Network { bits, ..network })
 }
 

@@ -26,7 +26,7 @@ pub fn parse_date(text: &str, settings: &FormatSettings) -> Result<i32, ParseErr
         Moment::Infinity => Ok(i32::MAX),
         Moment::NegativeInfinity => Ok(i32::MIN),
         Moment::Epoch => Ok(-UNIX_EPOCH_DAYS),
-        Moment::Civil(civil) => Ok(check_date(civil.days.ok_or_else(|| beyond(text))?)?),
+        Moment::Civil(civil) => Ok(check_date(civil.days.ok_or_else(beyond)?)?),
     }
 }
 
@@ -36,11 +36,11 @@ pub fn parse_time(text: &str, typmod: i32, settings: &FormatSettings) -> Result<
         Moment::Civil(Local { microseconds: Some(microseconds), days, zone }) => {
             // A zone's name needs a date in PostgreSQL; few write one.
             if matches!(zone, Some(Zone::Named(_))) && days.is_none() || microseconds > MICROSECONDS_PER_DAY {
-                return Err(beyond(text));
+                return Err(beyond());
             }
             Ok(round_time(microseconds, typmod))
         }
-        Moment::Civil(_) | Moment::Infinity | Moment::NegativeInfinity | Moment::Epoch => Err(beyond(text)),
+        Moment::Civil(_) | Moment::Infinity | Moment::NegativeInfinity | Moment::Epoch => Err(beyond()),
     }
 }
 
@@ -55,7 +55,7 @@ pub fn parse_timestamp(text: &str, typmod: i32, settings: &FormatSettings) -> Re
         Moment::Epoch => return Ok(EPOCH),
         Moment::Civil(civil) => civil,
     };
-    let timestamp = join(civil.days.ok_or_else(|| beyond(text))?, civil.microseconds.unwrap_or(0))?;
+    let timestamp = join(civil.days.ok_or_else(beyond)?, civil.microseconds.unwrap_or(0))?;
     Ok(round_timestamp(timestamp, typmod))
 }
 
@@ -70,7 +70,7 @@ pub fn parse_timestamptz(text: &str, typmod: i32, settings: &FormatSettings) -> 
         Moment::Epoch => return Ok(EPOCH),
         Moment::Civil(civil) => civil,
     };
-    let days = civil.days.ok_or_else(|| beyond(text))?;
+    let days = civil.days.ok_or_else(beyond)?;
     let microseconds = civil.microseconds.unwrap_or(0);
     let timestamp = match civil.zone {
         Some(Zone::Offset(offset)) => join(days, microseconds - offset)?,
@@ -182,14 +182,12 @@ enum Zone {
     Named(TimeZone),
 }
 
-fn beyond(text: &str) -> ParseError {
-    // Literals can be long; the operator needs the start only.
-    ParseError::Beyond(format!("date/time {:?}", text.chars().take(64).collect::<String>()))
+fn beyond() -> ParseError {
+    ParseError::beyond("a date/time of that form")
 }
 
-fn out_of_range(text: &str) -> ParseError {
-    let text: String = text.chars().take(64).collect();
-    ParseError::Raises(format!("date/time field value out of range: \"{text}\""))
+fn out_of_range() -> ParseError {
+    ParseError::Raises("date/time field value out of range".to_owned())
 }
 
 fn read(text: &str, order: DateOrder) -> Result<Moment, ParseError> {
@@ -201,7 +199,7 @@ fn read(text: &str, order: DateOrder) -> Result<Moment, ParseError> {
             Moment::Civil(local) => local,
             special => return Ok(special),
         },
-        None => return Err(beyond(text)),
+        None => return Err(beyond()),
     };
     Ok(Moment::Civil(local))
 }
@@ -237,14 +235,6 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn beyond(&self) -> ParseError {
-        beyond(self.text)
-    }
-
-    fn out_of_range(&self) -> ParseError {
-        out_of_range(self.text)
-    }
-
     /// One to nine digits.
     #[inline]
     fn number(&mut self) -> Result<Number, ParseError> {
@@ -252,12 +242,12 @@ impl<'t> Scanner<'t> {
         let mut value = 0_u32;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
             if self.at - start == 9 {
-                return Err(self.beyond());
+                return Err(beyond());
             }
             value = value * 10 + u32::from(digit - b'0');
             self.at += 1;
         }
-        if self.at == start { Err(self.beyond()) } else { Ok(Number { value, digits: self.at - start }) }
+        if self.at == start { Err(beyond()) } else { Ok(Number { value, digits: self.at - start }) }
     }
 
     fn word(&mut self) -> &'t str {
@@ -287,9 +277,9 @@ impl<'t> Scanner<'t> {
             return Err(ParseError::DependsOnTime);
         }
         // Month day, year
-        let month = month_of_name(first).ok_or_else(|| self.beyond())?;
+        let month = month_of_name(first).ok_or_else(beyond)?;
         if !self.skip_date_space() {
-            return Err(self.beyond());
+            return Err(beyond());
         }
         let day = self.number()?;
         self.take(b',');
@@ -317,16 +307,16 @@ impl<'t> Scanner<'t> {
                 self.at += 1;
                 if self.peek().is_some_and(|byte| byte.is_ascii_alphabetic()) {
                     // 01-Jan-2024
-                    let month = month_of_name(self.word()).ok_or_else(|| self.beyond())?;
-                    let year = if self.take(separator) { self.number()? } else { return Err(self.beyond()) };
+                    let month = month_of_name(self.word()).ok_or_else(beyond)?;
+                    let year = if self.take(separator) { self.number()? } else { return Err(beyond()) };
                     return self.rest_after_name(year, month, first);
                 }
                 let second = self.number()?;
                 if !self.take(separator) {
-                    return Err(self.beyond());
+                    return Err(beyond());
                 }
                 let third = self.number()?;
-                let (year, month, day) = by_order(first, second, third, order).ok_or_else(|| self.beyond())?;
+                let (year, month, day) = by_order(first, second, third, order).ok_or_else(beyond)?;
                 self.rest_of_local(year, month.value, day)
             }
             // 20240131
@@ -338,21 +328,21 @@ impl<'t> Scanner<'t> {
             // 31 January 2024
             Some(b' ') => {
                 self.skip_spaces();
-                let month = month_of_name(self.word()).ok_or_else(|| self.beyond())?;
+                let month = month_of_name(self.word()).ok_or_else(beyond)?;
                 if !self.skip_date_space() {
-                    return Err(self.beyond());
+                    return Err(beyond());
                 }
                 let year = self.number()?;
                 self.rest_after_name(year, month, first)
             }
-            _ => Err(self.beyond()),
+            _ => Err(beyond()),
         }
     }
 
     /// Beside a month's name, a longer year or a 'T' without a space mean something else.
     fn rest_after_name(&mut self, year: Number, month: u32, day: Number) -> Result<Local, ParseError> {
         if year.digits != 4 || !matches!(self.peek(), None | Some(b' ')) {
-            return Err(self.beyond());
+            return Err(beyond());
         }
         self.rest_of_local(year, month, day)
     }
@@ -361,7 +351,7 @@ impl<'t> Scanner<'t> {
     fn rest_of_local(&mut self, year: Number, month: u32, day: Number) -> Result<Local, ParseError> {
         // Years of fewer digits may be days or centuries to PostgreSQL.
         if year.digits < 4 || year.digits > 7 || day.digits > 2 {
-            return Err(self.beyond());
+            return Err(beyond());
         }
         let mut local = Local::default();
         let date_end = self.at;
@@ -377,7 +367,7 @@ impl<'t> Scanner<'t> {
         let is_before_christ = self.zone_and_end(&mut local)?;
         let year = self.year(year.value, is_before_christ)?;
         if !(1..=12).contains(&month) || day.value < 1 || day.value > days_in_month(year, month) {
-            return Err(self.out_of_range());
+            return Err(out_of_range());
         }
         local.days = Some(days_from_civil(year, month, i64::from(day.value)));
         Ok(local)
@@ -386,7 +376,7 @@ impl<'t> Scanner<'t> {
     /// There is no year 0; 1 BC is 0 from here on.
     fn year(&self, year: u32, is_before_christ: bool) -> Result<i32, ParseError> {
         if year == 0 {
-            return Err(self.out_of_range());
+            return Err(out_of_range());
         }
         Ok(if is_before_christ { 1 - year as i32 } else { year as i32 })
     }
@@ -395,7 +385,7 @@ impl<'t> Scanner<'t> {
     #[inline]
     fn clock(&mut self, hour: &Number) -> Result<i64, ParseError> {
         if hour.digits > 2 || !self.take(b':') {
-            return Err(self.beyond());
+            return Err(beyond());
         }
         let minute = self.number()?;
         let mut second = Number { value: 0, digits: 2 };
@@ -407,7 +397,7 @@ impl<'t> Scanner<'t> {
             }
         }
         if minute.digits > 2 || second.digits > 2 || self.peek() == Some(b'.') {
-            return Err(self.beyond());
+            return Err(beyond());
         }
         let hour = self.meridian(hour.value)?;
         let total = i64::from(hour) * MICROSECONDS_PER_HOUR
@@ -416,7 +406,7 @@ impl<'t> Scanner<'t> {
             + fraction;
         // 24:00:00 and a 60th second are accepted (datetime.c: DecodeTime; float_time_overflows).
         if hour > 24 || minute.value > 59 || second.value > 60 || total > MICROSECONDS_PER_DAY {
-            return Err(self.out_of_range());
+            return Err(out_of_range());
         }
         Ok(total)
     }
@@ -432,12 +422,12 @@ impl<'t> Scanner<'t> {
         }
         // "PM-05" is one word to PostgreSQL's lexer, and no meridian.
         if !matches!(self.peek(), None | Some(b' ')) {
-            return Err(self.beyond());
+            return Err(beyond());
         }
         match hour {
             1..=11 => Ok(hour + if is_afternoon { 12 } else { 0 }),
             12 => Ok(if is_afternoon { 12 } else { 0 }),
-            _ => Err(self.beyond()),
+            _ => Err(beyond()),
         }
     }
 
@@ -452,15 +442,15 @@ impl<'t> Scanner<'t> {
             self.at += 1;
         }
         match self.at - start {
-            0 => Err(self.beyond()),
+            0 => Err(beyond()),
             1..=6 => Ok(value),
             // ParseFractionalSecond: strtod, then rint.
             7..=32 => {
                 let digits = self.text.get(start..self.at).unwrap_or("");
-                let fraction: f64 = format!("0.{digits}").parse().map_err(|_| self.beyond())?;
+                let fraction: f64 = format!("0.{digits}").parse().map_err(|_| beyond())?;
                 Ok((fraction * 1e6).round_ties_even() as i64)
             }
-            _ => Err(self.beyond()),
+            _ => Err(beyond()),
         }
     }
 
@@ -487,10 +477,10 @@ impl<'t> Scanner<'t> {
                     } else if local.microseconds.is_some() && local.zone.is_none() {
                         local.zone = Some(self.zone_of_word(word)?);
                     } else {
-                        return Err(self.beyond());
+                        return Err(beyond());
                     }
                 }
-                Some(_) => return Err(self.beyond()),
+                Some(_) => return Err(beyond()),
             }
         }
     }
@@ -498,14 +488,14 @@ impl<'t> Scanner<'t> {
     /// A sign follows some names ("Etc/GMT+5"): those are left to PostgreSQL.
     fn zone_of_word(&self, word: &str) -> Result<Zone, ParseError> {
         if matches!(self.peek(), Some(b'+' | b'-')) {
-            return Err(self.beyond());
+            return Err(beyond());
         }
         if ["z", "zulu", "utc", "gmt"].iter().any(|utc| word.eq_ignore_ascii_case(utc)) {
             return Ok(Zone::Offset(0));
         }
         match named(word) {
             Some(zone) => Ok(Zone::Named(zone)),
-            None => Err(self.beyond()),
+            None => Err(beyond()),
         }
     }
 
@@ -525,11 +515,11 @@ impl<'t> Scanner<'t> {
             }
             (1 | 2, _) => {}
             (4, next) if next != Some(b':') => (hour, minute) = (first.value / 100, first.value % 100),
-            _ => return Err(self.beyond()),
+            _ => return Err(beyond()),
         }
         // MAX_TZDISP_HOUR is 15.
         if hour > 15 || minute > 59 || second > 59 {
-            return Err(self.beyond());
+            return Err(beyond());
         }
         let offset = i64::from(hour * 3_600 + minute * 60 + second) * MICROSECONDS_PER_SECOND;
         Ok(if is_west { -offset } else { offset })
@@ -537,7 +527,7 @@ impl<'t> Scanner<'t> {
 
     fn two_digits(&mut self) -> Result<u32, ParseError> {
         let number = self.number()?;
-        if number.digits == 2 { Ok(number.value) } else { Err(self.beyond()) }
+        if number.digits == 2 { Ok(number.value) } else { Err(beyond()) }
     }
 }
 

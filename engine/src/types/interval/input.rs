@@ -14,14 +14,14 @@ use crate::types::{FormatSettings, IntervalStyle};
 pub fn parse(text: &str, typmod: i32, settings: &FormatSettings) -> Result<Interval, ParseError> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     let interval = if let Some(designated) = trimmed.strip_prefix('P') {
-        parse_iso_8601(designated, text)?
+        parse_iso_8601(designated)?
     } else {
         let is_sql_standard = settings.interval_style == IntervalStyle::SqlStandard;
         if is_sql_standard && trimmed.contains('-') {
             // One leading sign may stand for all fields then (DecodeInterval, force_negative).
-            return Err(beyond(text));
+            return Err(beyond());
         }
-        parse_fields(trimmed, text, Range::of(typmod))?
+        parse_fields(trimmed, Range::of(typmod))?
     };
     Ok(apply_typmod(&interval, typmod)?)
 }
@@ -149,8 +149,8 @@ impl Unit {
     }
 }
 
-fn beyond(text: &str) -> ParseError {
-    ParseError::Beyond(format!("interval {:?}", text.chars().take(64).collect::<String>()))
+fn beyond() -> ParseError {
+    ParseError::beyond("an interval of that form")
 }
 
 /// Sums the fields as PostgreSQL's Adjust* functions do.
@@ -257,8 +257,8 @@ enum Token {
     Ago,
 }
 
-fn parse_fields(trimmed: &str, text: &str, range: Range) -> Result<Interval, ParseError> {
-    let refuse = || beyond(text);
+fn parse_fields(trimmed: &str, range: Range) -> Result<Interval, ParseError> {
+    let refuse = beyond;
     let tokens = tokenize(trimmed).ok_or_else(refuse)?;
     let (tokens, is_ago) = match tokens.split_last() {
         Some((Token::Ago, rest)) => (rest, true),
@@ -446,7 +446,7 @@ impl<'t> Scanner<'t> {
 }
 
 /// The format with designators, after its 'P'.
-fn parse_iso_8601(designated: &str, text: &str) -> Result<Interval, ParseError> {
+fn parse_iso_8601(designated: &str) -> Result<Interval, ParseError> {
     let read = || {
         let mut scanner = Scanner { bytes: designated, at: 0 };
         let mut sum = Sum::default();
@@ -489,5 +489,5 @@ fn parse_iso_8601(designated: &str, text: &str) -> Result<Interval, ParseError> 
         let ended_in_unit = designated.ends_with(|end: char| end.is_ascii_alphabetic() && end != 'T');
         if ended_in_unit { sum.interval(false) } else { None }
     };
-    read().ok_or_else(|| beyond(text))
+    read().ok_or_else(beyond)
 }

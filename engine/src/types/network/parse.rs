@@ -19,7 +19,7 @@ pub(super) fn address(kind: Kind, text: &str) -> Result<Network, ParseError> {
         Kind::Cidr if is_hexadecimal => return Err(ParseError::beyond("a hexadecimal network")),
         Kind::Cidr => ipv4_network(bytes),
     };
-    parsed.ok_or_else(|| ParseError::syntax(kind.name(), bytes))
+    parsed.ok_or_else(|| ParseError::syntax(kind.name()))
 }
 
 /// The octets of an IPv4 address that are written, and whatever follows them.

@@ -21,7 +21,7 @@ impl Numeric {
             return Ok(special);
         }
         parse_decimal(trimmed).map_err(|refusal| match refusal {
-            Refusal::Syntax => ParseError::syntax("numeric", text),
+            Refusal::Syntax => ParseError::syntax("numeric"),
             Refusal::Beyond => NumericError::Beyond.into(),
         })
     }

@@ -32,7 +32,7 @@ pub(super) fn scalar_text(operands: &[Operand], index: usize) -> Result<Option<&
 /// The zone that an operand names; None is NULL.
 pub(super) fn zone_operand(operands: &[Operand], index: usize) -> Result<Option<TimeZone>, EvalError> {
     let Some(name) = scalar_text(operands, index)? else { return Ok(None) };
-    named(name).map(Some).ok_or_else(|| EvalError::Beyond(format!("time zone {name:?}")))
+    named(name).map(Some).ok_or_else(|| EvalError::Beyond("a time zone of that name".to_owned()))
 }
 
 pub(super) fn transaction_time(c: &EvalContext<'_>) -> Result<i64, EvalError> {

@@ -39,7 +39,7 @@ macro_rules! per_field {
 /// The unit, the first operand. None: NULL.
 fn unit(operands: &[Operand]) -> Result<Option<Field>, EvalError> {
     let Some(name) = scalar_text(operands, 0)? else { return Ok(None) };
-    let field = Field::of_name(name).ok_or_else(|| EvalError::Beyond(format!("date/time unit {name:?}")))?;
+    let field = Field::of_name(name).ok_or_else(|| EvalError::Beyond("a date/time unit".to_owned()))?;
     Ok(Some(field))
 }
 
