@@ -13,6 +13,7 @@ use ahash::HashMap;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::Outdated;
+use freshet_engine::statement::fingerprint;
 use parking_lot::Mutex;
 use serde::Serialize;
 
@@ -23,6 +24,9 @@ const SHOWN_BYTES_MAX: usize = 2_000;
 
 /// Shapes that begin with as many equal bytes are counted as one.
 const KEY_BYTES_MAX: usize = 16 << 10;
+
+/// What all further shapes are counted as.
+const OTHERS: &str = "(other statements)";
 
 /// The beginning of a text, of so many bytes at most.
 fn cut(text: &str, bytes_max: usize) -> &str {
@@ -290,14 +294,15 @@ pub struct Statistics {
 impl Statistics {
     /// The counters of a shape; made on first sight.
     pub fn shape(&self, shape: &str) -> Arc<ShapeStatistics> {
-        let shape = cut(shape, KEY_BYTES_MAX);
+        let key = cut(shape, KEY_BYTES_MAX);
         let mut shapes = self.shapes.lock();
-        if let Some(found) = shapes.get(shape) {
+        if let Some(found) = shapes.get(key) {
             return Arc::clone(found);
         }
-        let key = if shapes.len() < SHAPES_MAX { shape } else { "(other statements)" };
+        // Of the whole shape: a cut may open a constant.
+        let (key, whole) = if shapes.len() < SHAPES_MAX { (key, shape) } else { (OTHERS, OTHERS) };
         let made = shapes.entry(key.into()).or_insert_with(|| {
-            let text = cut(key, SHOWN_BYTES_MAX).to_string();
+            let text = cut(&fingerprint::shown(whole), SHOWN_BYTES_MAX).to_string();
             Arc::new(ShapeStatistics { text, totals: Arc::clone(&self.totals), ..ShapeStatistics::default() })
         });
         Arc::clone(made)
@@ -332,6 +337,8 @@ impl Statistics {
 
     fn ranked(&self, count: usize, by: impl Fn(&ShapeReport) -> u64) -> Vec<ShapeReport> {
         let mut reports: Vec<ShapeReport> = self.shapes.lock().values().map(|shape| shape.report()).collect();
+        // One that was looked up and then counted as another.
+        reports.retain(|report| report.calls() > 0);
         reports.sort_by(|a, b| by(b).cmp(&by(a)).then_with(|| a.statement.cmp(&b.statement)));
         reports.truncate(count);
         reports
@@ -356,6 +363,18 @@ mod tests {
         let reports = statistics.top(SHAPES_MAX + 1);
         let report = reports.iter().find(|r| r.statement == "SELECT 3").expect("kept");
         assert_eq!((report.hits, report.relayed, report.elapsed_us, report.reason.as_str()), (1, 1, 6, "first_run"));
+    }
+
+    #[test]
+    fn what_is_shown_has_no_constants_and_some_calls() {
+        let statistics = Statistics::default();
+        let long = format!("select md5 ( 's3cret' ) , '{}'", "s3cret".repeat(KEY_BYTES_MAX));
+        for shape in ["select md5 ( 's3cret' )", &long] {
+            statistics.shape(shape).count(Answered::Relay, 0);
+        }
+        statistics.shape("select never");
+        let texts: Vec<String> = statistics.top(9).into_iter().map(|report| report.statement).collect();
+        assert_eq!(texts, ["select md5 ( {text} )", "select md5 ( {text} ) , {text}"]);
     }
 
     #[test]
@@ -384,6 +403,7 @@ mod tests {
         dear.note_relay(700);
         let first = statistics.shape("SELECT first");
         first.set_reason(&UpstreamReason::FirstRun);
+        first.count(Answered::Relay, 0);
         first.note_relay(7_000);
         let reports = statistics.most_lost(9);
         let ranked: Vec<(&str, u64)> =

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
+use freshet_engine::statement::fingerprint;
 use freshet_tests::raw::RawClient;
 use freshet_tests::world::World;
 
@@ -163,7 +164,7 @@ fn panels_follow_writes_that_go_past_freshet() {
         })
         .collect();
     for (sql, is_kept) in PANELS {
-        let shape = freshet_engine::statement::fingerprint::shape(sql).text;
+        let shape = fingerprint::shown(&fingerprint::shape(sql).text);
         let count =
             updates.get(shape.as_str()).copied().unwrap_or_else(|| panic!("{shape} is not listed: {updates:?}"));
         assert_eq!(count >= 3, is_kept, "{sql}: {count} replies came from changes");

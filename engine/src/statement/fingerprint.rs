@@ -3,6 +3,7 @@
 //! Statements of one shape differ only in literals that cannot change types, names or the code that answers them, so
 //! that the first-run audit of one speaks for the others. In doubt a literal stays in the shape.
 
+use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -21,7 +22,7 @@ pub struct Shape {
     pub hash: u64,
 }
 
-/// The shape of `sql`; of text that does not lex, the text itself.
+/// The shape of `sql`, without semicolons at its end; of text that does not lex, the text itself.
 pub fn shape(sql: &str) -> Shape {
     let text = lifted(sql).unwrap_or_else(|| sql.to_owned());
     let mut hasher = DefaultHasher::new();
@@ -29,17 +30,55 @@ pub fn shape(sql: &str) -> Shape {
     Shape { hash: hasher.finish(), text }
 }
 
-/// The shape as it may be shown to anybody, of a statement that may not be a query or may call anything: of such, no constant is
-/// shown, be it a password.
-pub fn shown(sql: &str) -> String {
-    let Ok(tokens) = lexer::tokens(sql) else { return "(not read)".to_owned() };
+/// A shape, or what stands for one, as it may be shown to anybody: without the strings that carry meaning, which may be secrets all
+/// the same. Numbers are there only as ordinals and in types.
+pub fn shown(shape: &str) -> String {
+    let mut shown = String::with_capacity(shape.len());
+    let mut rest = shape;
+    while !rest.is_empty() {
+        let piece = rest.trim_ascii_start();
+        if piece.len() < rest.len() {
+            shown.push(' ');
+        }
+        // No token begins with a brace: it is a placeholder.
+        let placeholder = piece.strip_prefix('{').and_then(|inner| inner.find('}')).map(|end| end + 2);
+        let (text, end) = match (placeholder, Lexer::new(piece).next()) {
+            (Some(end), _) => (&piece[..end], end),
+            (None, Some(Ok(token))) => (if is_text(&token) { TEXT } else { token.text }, token.end()),
+            (None, Some(Err(_))) => return NOT_READ.to_owned(),
+            (None, None) => break,
+        };
+        shown.push_str(text);
+        rest = &piece[end..];
+    }
+    shown
+}
+
+const NOT_READ: &str = "(not read)";
+const TEXT: &str = "{text}";
+
+fn is_text(token: &Token<'_>) -> bool {
+    use TokenKind as K;
+    matches!(token.kind, K::String | K::EscapeString | K::DollarString | K::OtherString)
+}
+
+/// A token as it may be shown, which a constant may not.
+pub(crate) fn without_value<'a>(token: &Token<'a>) -> Cow<'a, str> {
+    match token.kind {
+        TokenKind::Word => fold(token.text),
+        TokenKind::QuotedName | TokenKind::Symbol | TokenKind::Parameter => token.text.into(),
+        TokenKind::Integer | TokenKind::Decimal => "{number}".into(),
+        TokenKind::String | TokenKind::EscapeString | TokenKind::DollarString | TokenKind::OtherString => TEXT.into(),
+    }
+}
+
+/// What stands for the shape of a statement that could not be bound. It may not be a query, or may call anything: then no constant
+/// is part of it.
+pub fn unbound(sql: &str) -> String {
+    let Ok(tokens) = lexer::tokens(sql) else { return NOT_READ.to_owned() };
     let Some(first) = tokens.iter().find(|token| !token.is_symbol("(")) else { return String::new() };
     if !["select", "with", "values", "table"].iter().any(|word| first.is_word(word)) {
-        return if first.kind == TokenKind::Word {
-            format!("{} ...", fold(first.text))
-        } else {
-            "(not read)".to_owned()
-        };
+        return if first.kind == TokenKind::Word { format!("{} ...", fold(first.text)) } else { NOT_READ.to_owned() };
     }
     let Classification { kind, calls, .. } = classify(&tokens);
     let keeps = |name: &String| is_harmless(name) && !DIGESTS.contains(&name.as_str()) || is_keyword(name);
@@ -51,16 +90,15 @@ pub fn shown(sql: &str) -> String {
         if !text.is_empty() {
             text.push(' ');
         }
-        match token.kind {
-            TokenKind::Word => text.push_str(&fold(token.text)),
-            TokenKind::QuotedName | TokenKind::Symbol | TokenKind::Parameter => text.push_str(token.text),
-            TokenKind::Integer | TokenKind::Decimal => text.push_str("{number}"),
-            TokenKind::String | TokenKind::EscapeString | TokenKind::DollarString | TokenKind::OtherString => {
-                text.push_str("{text}");
-            }
-        }
+        text.push_str(&without_value(token));
     }
-    text
+    without_end(text)
+}
+
+/// The semicolons at a statement's end are no part of it.
+fn without_end(mut shape: String) -> String {
+    shape.truncate(shape.trim_end_matches(" ;").len());
+    shape
 }
 
 /// What is given to these may be a secret.
@@ -74,7 +112,7 @@ fn lifted(sql: &str) -> Option<String> {
         let next = lexer.peek().and_then(|next| next.as_ref().ok());
         shape.token(&token, next);
     }
-    Some(shape.text)
+    Some(without_end(shape.text))
 }
 
 /// A statement with parameters in the place of literals: one plan for all that differ in these.
@@ -130,7 +168,7 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         shape.token(token, next);
     }
     text.push_str(&sql[end..]);
-    (1..=LITERALS_MAX).contains(&literals.len()).then_some(Lifted { text, shape: shape.text, literals })
+    (1..=LITERALS_MAX).contains(&literals.len()).then(|| Lifted { text, shape: without_end(shape.text), literals })
 }
 
 /// What may follow an operand of a comparison that is nothing but one literal.
@@ -724,8 +762,60 @@ mod tests {
             ("SELECT id FROM u WHERE pw = md5('s3cret')", "select id from u where pw = md5 ( {text} )"),
             ("SELECT 'open", "(not read)"),
         ] {
-            assert_eq!(shown(sql), expected);
+            assert_eq!(unbound(sql), expected);
+            assert_eq!(shown(expected), expected);
         }
-        assert_eq!(shown("SELECT date_trunc('day', at) FROM t"), shape("SELECT date_trunc('day', at) FROM t").text);
+        assert_eq!(unbound("SELECT date_trunc('day', at) FROM t"), shape("SELECT date_trunc('day', at) FROM t").text);
+    }
+
+    #[test]
+    fn no_string_of_a_shape_is_shown() {
+        for literal in [
+            "'s3cret'",
+            "'it''s s3cret'",
+            "E's3\\'cret'",
+            "$$s3cret$$",
+            "$a$s3'cret$a$",
+            "N's3cret'",
+            "U&'s3cret'",
+            "B'01'",
+            "X'1F'",
+            "'s3'\n'cret'",
+            "'s3' 'cret'",
+            "'{s3cret'",
+        ] {
+            for sql in [
+                format!("SELECT {literal}, lower({literal}) FROM t"),
+                format!("SELECT a FROM t WHERE b = {literal} AND md5({literal}) ~ {literal}"),
+                format!("SELECT a FROM t WHERE b SIMILAR TO {literal} OR b LIKE ANY (ARRAY[{literal}, {literal}])"),
+                format!("SELECT a FROM t WHERE b IN ({literal}, {literal}) AND c::varchar(7) = {literal} || {literal}"),
+                format!("VALUES ({literal}), (coalesce(NULL, {literal}))"),
+                format!("SELECT login({literal}), \"Name\" FROM t ORDER BY nullif(b, {literal}), 2"),
+            ] {
+                for text in [shown(&shape(&sql).text), shown(&unbound(&sql))] {
+                    assert!(
+                        !["s3", "cret", "01", "1F", "'", "$"].iter().any(|part| text.contains(part)),
+                        "{sql}: {text}"
+                    );
+                    assert!(text.contains(TEXT), "{sql}: {text}");
+                }
+            }
+        }
+        let sql = "SELECT 'a', b::numeric(10, 2), c FROM t WHERE b = $1 AND c IN ('x', 'y') AND d @> '{1}' ORDER BY 2";
+        let expected = "select {text} , b :: numeric ( 10 , 2 ) , c from t where b = $1 and c in ( {text} ... ) and d @> {braces} \
+                        order by 2";
+        assert_eq!(shown(&shape(sql).text), expected);
+        // What does not lex is its own shape.
+        assert_eq!(shown(&shape("SELECT 's3cret").text), NOT_READ);
+        assert_eq!(shown("(other statements)"), "(other statements)");
+    }
+
+    #[test]
+    fn semicolons_at_the_end_are_no_part_of_a_shape() {
+        assert!(same("SELECT a FROM t", "SELECT a FROM t ; ;"));
+        assert!(!same("SELECT ' ;'", "SELECT ''"));
+        assert_eq!(unbound("SELECT login(1);"), unbound("SELECT login(1)"));
+        let lifted = lift("SELECT a FROM t WHERE b = 1;").expect("one literal");
+        assert_eq!(lifted.shape, shape("SELECT a FROM t WHERE b = 1").text);
     }
 }

@@ -12,6 +12,7 @@ mod query;
 
 use crate::reason::UpstreamReason;
 use crate::statement::ast::Query;
+use crate::statement::fingerprint;
 use crate::statement::lexer::Token;
 
 /// Nesting of parentheses, subqueries and right operands. Bounds the stack here and in every later walk.
@@ -93,7 +94,8 @@ impl<'t, 'a> Parser<'t, 'a> {
     fn unexpected(&self) -> UpstreamReason {
         match self.peek() {
             Some(token) => {
-                let near: String = token.text.chars().take(40).collect();
+                let near = fingerprint::without_value(token);
+                let near: String = near.chars().take(40).collect();
                 UpstreamReason::NotParsed(format!("at or near \"{near}\", byte {}", token.start).into())
             }
             None => UpstreamReason::NotParsed("at end of input".into()),

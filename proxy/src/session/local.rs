@@ -292,12 +292,12 @@ impl LocalAnswerer {
             }
         }
         let answered = self.compute(&request, moment).await;
-        if let Err(Relay { reason: reason @ UpstreamReason::TableNotMirrored(_), observer: None, .. }) = &answered
+        if let Err(Relay { reason: reason @ UpstreamReason::TableNotMirrored(_), observer: None, shape: Some(shape) }) =
+            &answered
             && self.local.patience.is_none()
         {
             // Whatever its parameters are: the statement names the table.
-            let statistics = self.local.statistics.shape(&fingerprint::shown(request.sql));
-            self.remember_refusal(&request, reason, &statistics);
+            self.remember_refusal(&request, reason, shape);
         }
         answered
     }
@@ -651,7 +651,7 @@ impl LocalAnswerer {
 
     /// Refused for what the statement's text alone decides, as the catalog is.
     fn refuse_text(&mut self, request: &Request<'_>, reason: UpstreamReason) -> Relay {
-        let statistics = self.local.statistics.shape(&fingerprint::shown(request.sql));
+        let statistics = self.local.statistics.shape(&fingerprint::unbound(request.sql));
         self.remember_refusal(request, &reason, &statistics);
         self.refuse(request, Some(&statistics), reason)
     }
@@ -710,7 +710,7 @@ impl LocalAnswerer {
     ) -> Relay {
         let statistics = match statistics {
             Some(known) => Arc::clone(known),
-            None => self.local.statistics.shape(&fingerprint::shown(request.sql)),
+            None => self.local.statistics.shape(&fingerprint::unbound(request.sql)),
         };
         statistics.set_reason(&reason);
         statistics.count(Answered::Relay, 0);

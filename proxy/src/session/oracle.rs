@@ -15,6 +15,7 @@ use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{Course, Pieces};
 use freshet_engine::snapshot::Snapshot;
+use freshet_engine::statement::fingerprint;
 use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
 use freshet_engine::{Choice, Prepared};
@@ -146,7 +147,7 @@ async fn note_mismatch(local: Arc<Local>, prepared: Arc<Prepared>) {
     let relations = prepared.plan.relations();
     match local.freshness.acquire(FreshnessMode::Exact, &relations, BarrierNumber::default()).await {
         Ok(served) if served.snapshot.catalog.version == prepared.catalog_version => {
-            tracing::warn!(statement = %prepared.shape.text, "upstream describes this statement differently; it is relayed from now on");
+            tracing::warn!(statement = %fingerprint::shown(&prepared.shape.text), "upstream describes this statement differently; it is relayed from now on");
             local.audit.mismatched(&prepared.identity);
         }
         Ok(_) | Err(_) => local.audit.inconclusive(),
@@ -464,7 +465,7 @@ fn moving_columns(earlier: &[Row], later: &[Row]) -> Option<Vec<usize>> {
 /// Values may be confidential: the log gets digests of both answers, not the rows.
 fn report(prepared: &Prepared, difference: &Difference, theirs: &[Row], ours: &[Row]) {
     tracing::error!(
-        statement = %prepared.shape.text,
+        statement = %fingerprint::shown(&prepared.shape.text),
         ?difference,
         upstream = %digest(theirs),
         local = %digest(ours),

@@ -14,6 +14,7 @@ use freshet_engine::result_cache::{
     Basis, CachedReply, Course, Done, Found, Keep, Keys, Pieces, Repeated, ResultKey, Share,
 };
 use freshet_engine::snapshot::Snapshot;
+use freshet_engine::statement::fingerprint;
 use freshet_engine::types::encode::Format;
 use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Engine, Pace, Prepared};
@@ -106,7 +107,7 @@ impl Local {
             Done::Updated | Done::Checked => statistics.note_update(),
             Done::Wrong => {
                 tracing::error!(
-                    statement = %prepared.shape.text,
+                    statement = %fingerprint::shown(&prepared.shape.text),
                     "groups kept up with changes differ from those computed from all rows: the statement goes upstream from now on"
                 );
                 self.audit.differed(&prepared.identity);

@@ -1,0 +1,67 @@
+//! What `freshet.statements`, the page and the log tell of statements: never a constant.
+
+use freshet_config::FreshnessMode;
+use freshet_tests::raw::RawClient;
+use freshet_tests::world::{World, settle};
+
+const SETUP: &str = "CREATE TABLE users (id int PRIMARY KEY, name text, pw text, born date, seen timestamp);
+    INSERT INTO users SELECT n, 'n' || n, md5('s3cret'), DATE '2000-01-01' + n, now() FROM generate_series(1, 3000) n;
+    CREATE TABLE nopk (id int, name text)";
+
+fn rows(client: &mut RawClient, sql: &str) -> Vec<Vec<String>> {
+    let reply = client.simple(sql).expect("answers");
+    assert_eq!(reply.error(), None, "{sql}");
+    let text = |cell: Option<Vec<u8>>| String::from_utf8(cell.unwrap_or_default()).expect("UTF-8");
+    reply.rows().into_iter().map(|row| row.into_iter().map(text).collect()).collect()
+}
+
+#[test]
+fn no_constant_of_a_statement_is_shown() {
+    let world = World::start(FreshnessMode::Exact, SETUP);
+    let mut client = world.client();
+    // One that is answered here, so that the table is known.
+    settle(&mut client, "SELECT id FROM users WHERE id = 7");
+    for expression in [
+        "pw = md5('s3cret')",
+        "name = concat('s3cret', id)",
+        "name = lower('s3cret') OR name = upper('s3cret') OR name = coalesce(NULL, 's3cret')",
+        "name = format('s3cret %s', id) OR name = replace('s3cret', 'c', 's3cret') OR position('s3cret' IN name) > 3",
+        "name = nullif('s3cret', 'x') OR name = $$s3cret$$ OR name = $a$s3cret$a$ OR name = E's3cret\\n'",
+        "name = N's3cret' OR name = U&'s3cret' OR name = 's3cret' 's3cret'",
+        "name = 's3cret'\n's3cret' OR name ~ 's3cret' OR name SIMILAR TO 's3cret' OR name LIKE ANY (ARRAY['s3cret'])",
+        "(id, name) IN (VALUES (1, 's3cret'), (2, 's3cret'))",
+        "born = '2026-01-09 s3cret'",
+        "seen = 'yesterday s3cret' OR id = 's3cret'",
+        "date_part('s3cret', seen) = 1 OR seen + interval 's3cret' > seen",
+        "seen AT TIME ZONE 's3cret' > now()",
+        "id = 1 's3cret'",
+        "to_date('s3cret', 'YYYY') = born OR to_number('s3cret', '99') = id",
+    ] {
+        for _ in 0..3 {
+            let _ = client.simple(&format!("SELECT id, 's3cret' FROM users WHERE {expression}"));
+        }
+        let (_, reason) = client.last().expect("answers");
+        assert!(!reason.contains("s3cret"), "{expression}: {reason}");
+    }
+    let shown = rows(&mut client, "SELECT * FROM freshet.statements");
+    assert!(shown.len() > 10, "{shown:?}");
+    for row in shown {
+        assert!(!row.iter().any(|cell| cell.contains("s3cret")), "{row:?}");
+        assert_ne!(row[1], "0", "a row that counts nothing: {row:?}");
+    }
+}
+
+#[test]
+fn a_semicolon_at_the_end_makes_no_other_statement() {
+    let world = World::start(FreshnessMode::Exact, SETUP);
+    let mut client = world.client();
+    // Before the mirror runs nothing is counted.
+    settle(&mut client, "SELECT id FROM users WHERE id = 7");
+    for _ in 0..3 {
+        client.simple("SELECT * FROM nopk;").expect("answers");
+        client.simple("SELECT * FROM nopk").expect("answers");
+    }
+    let mut shown = rows(&mut client, "SELECT statement, calls FROM freshet.statements");
+    shown.retain(|row| row[0].contains("nopk"));
+    assert_eq!(shown, [["select * from nopk".to_owned(), "6".to_owned()]]);
+}
