@@ -291,6 +291,8 @@ struct ShapeWriter {
     /// Whatever word follows is a column's name.
     is_behind_dot: bool,
     parentheses: Vec<Parenthesis>,
+    /// Of the parentheses, those in item lists: not counted anew for each literal, however deep they nest.
+    item_lists: usize,
     last: Last,
     /// The last token was an open parenthesis or a comma.
     begins_item: bool,
@@ -305,6 +307,7 @@ impl ShapeWriter {
             text: String::with_capacity(sql.len()),
             is_behind_dot: false,
             parentheses: Vec::new(),
+            item_lists: 0,
             last: Last::Other,
             begins_item: false,
             listed: HashSet::new(),
@@ -437,7 +440,7 @@ impl ShapeWriter {
     }
 
     fn in_item_list(&self) -> bool {
-        self.parentheses.iter().any(|parenthesis| parenthesis.in_item_list)
+        self.item_lists > 0
     }
 
     /// Follows parentheses and the clauses whose numbers are ordinals.
@@ -465,16 +468,22 @@ impl ShapeWriter {
             };
             let in_item_list = self.last == Last::DistinctOn;
             self.parentheses.push(Parenthesis { opened, in_item_list, commas: 0 });
+            self.item_lists += usize::from(in_item_list);
         } else if token.is_symbol(")") && self.parentheses.len() > 1 {
-            self.parentheses.pop();
+            let closed = self.parentheses.pop();
+            self.item_lists -= usize::from(closed.is_some_and(|closed| closed.in_item_list));
         } else if let Some(innermost) = self.parentheses.last_mut() {
             if token.is_symbol(",") {
                 innermost.commas += 1;
-            } else if token.is_word("by") && self.last == Last::GroupOrOrder {
+                return;
+            }
+            let was_in_item_list = innermost.in_item_list;
+            if token.is_word("by") && self.last == Last::GroupOrOrder {
                 innermost.in_item_list = true;
             } else if !self.is_behind_dot && ITEM_LIST_END.iter().any(|word| token.is_word(word)) {
                 innermost.in_item_list = false;
             }
+            self.item_lists = self.item_lists + usize::from(innermost.in_item_list) - usize::from(was_in_item_list);
         }
     }
 }
