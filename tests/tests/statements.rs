@@ -1,8 +1,10 @@
-//! What `freshet.statements`, the page and the log tell of statements: never a constant.
+//! What `freshet.statements`, the page and the log tell of statements: never a constant, and the times of all that was counted.
+
+use std::time::Duration;
 
 use freshet_config::FreshnessMode;
 use freshet_tests::raw::RawClient;
-use freshet_tests::world::{World, settle};
+use freshet_tests::world::{World, settle, until};
 
 const SETUP: &str = "CREATE TABLE users (id int PRIMARY KEY, name text, pw text, born date, seen timestamp);
     INSERT INTO users SELECT n, 'n' || n, md5('s3cret'), DATE '2000-01-01' + n, now() FROM generate_series(1, 3000) n;
@@ -64,4 +66,29 @@ fn a_semicolon_at_the_end_makes_no_other_statement() {
     let mut shown = rows(&mut client, "SELECT statement, calls FROM freshet.statements");
     shown.retain(|row| row[0].contains("nopk"));
     assert_eq!(shown, [["select * from nopk".to_owned(), "6".to_owned()]]);
+}
+
+#[test]
+fn what_upstream_answers_because_a_moment_did_not_come_is_timed() {
+    let world = World::start_with(FreshnessMode::Exact, SETUP, |settings| settings.freshness.wait_budget_ms = 1);
+    let mut client = world.client();
+    let sql = "SELECT count(name) FROM users";
+    until("it is a hit", || {
+        client.simple(sql).expect("answers");
+        client.last().expect("answers").0 == "hit"
+    });
+    let mut direct = world.direct();
+    let mut missed = 0;
+    until("moments did not come", || {
+        // More than is applied in the time that a reader waits.
+        direct.simple("UPDATE users SET name = name || 'x'").expect("answers");
+        client.simple(sql).expect("answers");
+        missed += u32::from(client.last().expect("answers").1 == "wait_budget");
+        missed >= 10
+    });
+    let counted = "SELECT statement, relayed, relay_p50_us, relayed_us FROM freshet.statements";
+    let row = rows(&mut client, counted).into_iter().find(|row| row[0].contains("count ( name )")).expect("listed");
+    let numbers: Vec<u64> = row[1..].iter().map(|cell| cell.parse().expect("a number")).collect();
+    let each = Duration::from_micros(numbers[2] / numbers[0]);
+    assert!(numbers[0] >= 10 && numbers[1] > 0 && each > Duration::from_micros(20), "{row:?}");
 }

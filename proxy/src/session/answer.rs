@@ -68,7 +68,7 @@ pub trait Answerer: Send + 'static {
     }
 
     /// Waits for that; then `known` has the unit's reply if it is still valid. An error: upstream is to answer.
-    fn meet(&mut self, _awaited: &Awaited) -> impl Future<Output = Result<(), UpstreamReason>> + Send {
+    fn meet(&mut self, _awaited: &Awaited) -> impl Future<Output = Result<(), Relay>> + Send {
         async { Ok(()) }
     }
 

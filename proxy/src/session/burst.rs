@@ -5,9 +5,8 @@ use std::io;
 use std::time::Instant;
 
 use freshet_config::FreshnessMode;
-use freshet_engine::reason::UpstreamReason;
 
-use crate::session::answer::{Answerer, Asking, Awaited, Known};
+use crate::session::answer::{Answerer, Asking, Awaited, Known, Relay};
 use crate::session::state::RouteSetting;
 use crate::session::{Ended, Session, serve_during};
 
@@ -52,7 +51,7 @@ impl<A: Answerer> Session<A> {
     }
 
     /// Waits for it, while both lines are served.
-    pub(super) async fn meet(&mut self, awaited: &Awaited) -> io::Result<Ended<Result<(), UpstreamReason>>> {
+    pub(super) async fn meet(&mut self, awaited: &Awaited) -> io::Result<Ended<Result<(), Relay>>> {
         self.begin_work();
         let limit = self.machine.tracker.statement_timeout();
         let met = self.answerer.meet(awaited);

@@ -349,7 +349,7 @@ impl<A: Answerer> Session<A> {
                         return Ok(());
                     }
                 }
-                Ended::Done(Err(reason)) => return self.relay(started, Relay::because(reason)),
+                Ended::Done(Err(relay)) => return self.relay(started, relay),
                 Ended::OverTime => return self.relay(started, Relay::because(OVER_TIME)),
                 Ended::Cancelled => return self.cancel(started),
             }

@@ -109,7 +109,7 @@ impl Answerer for LocalAnswerer {
         self.await_recent(asking, unit)
     }
 
-    async fn meet(&mut self, awaited: &Awaited) -> Result<(), UpstreamReason> {
+    async fn meet(&mut self, awaited: &Awaited) -> Result<(), Relay> {
         self.meet_moment(awaited).await
     }
 

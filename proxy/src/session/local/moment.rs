@@ -5,6 +5,8 @@
 //! to the session in between (which may have shown it, or made, something newer: [`LocalAnswerer::required`] tells). It is
 //! given up when the session next waits for anything but an answer of its own.
 
+use std::sync::Arc;
+
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
@@ -12,7 +14,7 @@ use freshet_engine::result_cache::Keys;
 
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
-use crate::session::answer::{Answerer, Arrival, Awaited};
+use crate::session::answer::{Answerer, Arrival, Awaited, Relay};
 use crate::session::local::{LocalAnswerer, Request};
 use crate::statistics::{Answered, ShapeStatistics};
 
@@ -141,18 +143,19 @@ impl LocalAnswerer {
     }
 
     /// The moment that a kept reply lacks. An error: upstream is to answer; what would not take another wait to find out is none.
-    pub(super) async fn meet_moment(&mut self, awaited: &Awaited) -> Result<(), UpstreamReason> {
+    pub(super) async fn meet_moment(&mut self, awaited: &Awaited) -> Result<(), Relay> {
         let Awaited { kept, arrival, catalog_version } = awaited;
         let relations = &kept.relations;
         let met = self.acquire_shared(*catalog_version, FreshnessMode::Exact, relations, Some(*arrival)).await;
         match met {
             Ok(_) | Err(UpstreamReason::TableNotMirrored(_) | UpstreamReason::CatalogChanged) => Ok(()),
             Err(reason) => {
-                if let Some(statistics) = kept.attachment.downcast_ref::<ShapeStatistics>() {
+                let shape = Arc::clone(&kept.attachment).downcast::<ShapeStatistics>().ok();
+                if let Some(statistics) = &shape {
                     statistics.set_reason(&reason);
                     statistics.count(Answered::Relay, 0);
                 }
-                Err(reason)
+                Err(Relay { shape, ..Relay::because(reason) })
             }
         }
     }
