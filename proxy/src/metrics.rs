@@ -167,11 +167,12 @@ impl Metrics {
         let lag_seconds = registered(r, "lag_seconds", "How far the mirror is behind upstream");
         let lag_bytes = registered(r, "lag_bytes", "The same in bytes of WAL");
         let mirrored_tables = registered(r, "mirrored_tables", "Tables in memory and ready");
-        let mirrored_bytes = registered(r, "mirrored_bytes", "Memory that mirrored tables take");
+        let mirrored_bytes =
+            registered(r, "mirrored_bytes", "Memory that the mirrors take: tables and the changes kept beside them");
         let mirrored_databases = registered(r, "mirrored_databases", "Databases that have a mirror");
         let database_ready = registered(r, "database_ready", "1: statements that read this database can be answered");
         let database_mirrored_bytes =
-            registered(r, "database_mirrored_bytes", "Memory that mirrored tables of this database take");
+            registered(r, "database_mirrored_bytes", "Likewise, of this database's mirror alone");
         let database_lag_seconds = registered(
             r,
             "database_lag_seconds",

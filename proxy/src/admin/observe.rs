@@ -135,7 +135,8 @@ impl Observed {
         let tables = || all.iter().flat_map(|mirror| &mirror.tables);
         let mirrored = tables().filter(|table| table.state == MIRRORED).count();
         metrics.mirrored_tables.set(i64::try_from(mirrored).unwrap_or(0));
-        metrics.mirrored_bytes.set(tables().map(|table| i64::try_from(table.bytes).unwrap_or(0)).sum());
+        // As the lines of the databases have it: more than the tables' newest versions, which `freshet.tables` shows.
+        metrics.mirrored_bytes.set(reports().map(|report| i64::try_from(report.stream.bytes).unwrap_or(0)).sum());
         metrics.mirrored_databases.set(i64::try_from(all.len()).unwrap_or(0));
         let sizes = all.iter().map(|mirror| mirror.local.result_size());
         let (entries, bytes) = sizes.fold((0, 0), |(entries, bytes), (more, large)| (entries + more, bytes + large));
