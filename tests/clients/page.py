@@ -77,6 +77,10 @@ with demo(given.freshet) as addresses, tempfile.TemporaryDirectory() as folder:
     page = chromium(addresses.admin + "/", f"{folder}/a", "--virtual-time-budget=4000", "--dump-dom")
     for text in ("public.flights", "mirrored", "answered here", "wrong answers", "group by origin", "what would profit most", "pg_sleep"):
         check(f"page shows {text!r}", text in page.lower(), page[-1500:])
+    heads = [re.sub(r"<[^>]+>", " ", head) for head in re.findall(r"<thead>.*?</thead>", page, re.S)]
+    check("page: captures are among the calls of a statement", any("capture" in head and "relay" in head for head in heads), heads)
+    check("page: words are explained", all(f"<dt>{word}" in page for word in ("lost s", "computed again", "first_run", "wait_budget")))
+    check("page: no constant is shown", "jfk" not in page.lower())
     picture = given.screenshot or pathlib.Path(folder) / "page.png"
     chromium(addresses.admin + "/", f"{folder}/b", "--virtual-time-budget=4000", "--window-size=1200,1400", f"--screenshot={picture}")
     check("screenshot", picture.exists() and picture.stat().st_size > 20_000)
