@@ -3,6 +3,8 @@
 //! Only what was considered for an answer is counted: not writes and transaction control, which the session relays by their texts, and
 //! a definition only where the session's settings are known when it comes. All relayed statements are in the metrics.
 //!
+//! What is shown of a shape has no constant of a statement in it, and to a role that may not see all of them its own only.
+//!
 //! Bounded: past [`SHAPES_MAX`] shapes new ones are counted together. Counting is an atomic addition on a handle that
 //! plans and cached replies carry, so a hit looks nothing up here.
 
@@ -24,6 +26,9 @@ const SHOWN_BYTES_MAX: usize = 2_000;
 
 /// Shapes that begin with as many equal bytes are counted as one.
 const KEY_BYTES_MAX: usize = 16 << 10;
+
+/// Roles of which it is known that they have asked for a shape.
+const ROLES_MAX: usize = 64;
 
 /// What all further shapes are counted as.
 const OTHERS: &str = "(other statements)";
@@ -71,6 +76,8 @@ pub struct Totals {
 #[derive(Debug, Default)]
 pub struct ShapeStatistics {
     text: String,
+    /// Who has asked for it.
+    roles: Mutex<Vec<Box<str>>>,
     totals: Arc<Totals>,
     calls: [AtomicU64; 4],
     elapsed_us: [AtomicU64; 4],
@@ -171,6 +178,13 @@ impl ShapeStatistics {
         self.count(Answered::Capture, elapsed_us);
     }
 
+    fn note_role(&self, role: &str) {
+        let mut roles = self.roles.lock();
+        if roles.len() < ROLES_MAX && !roles.iter().any(|known| **known == *role) {
+            roles.push(role.into());
+        }
+    }
+
     pub fn set_relations(&self, relations: &[RelationId]) {
         let mut known = self.relations.lock();
         if *known != relations {
@@ -213,6 +227,7 @@ impl ShapeStatistics {
         let lost_us = made_us * invalidations.iter().sum::<u64>() + if is_relayed { relayed_us } else { 0 };
         ShapeReport {
             statement: self.text.clone(),
+            roles: self.roles.lock().clone(),
             hit_us: [time(Answered::Hit, 0.5), time(Answered::Hit, 0.99)],
             local_us: [time(Answered::Local, 0.5), time(Answered::Local, 0.99)],
             capture_us: [time(Answered::Capture, 0.5), time(Answered::Capture, 0.99)],
@@ -240,6 +255,9 @@ impl ShapeStatistics {
 #[derive(Clone, Debug, Serialize)]
 pub struct ShapeReport {
     pub statement: String,
+    /// Who may see it, beside those that may see all.
+    #[serde(skip)]
+    pub roles: Vec<Box<str>>,
     pub hits: u64,
     pub local: u64,
     pub captures: u64,
@@ -278,7 +296,18 @@ fn causes(invalidations: [u64; Outdated::ALL.len()]) -> String {
     counted.map(|(cause, count)| format!("{} {count}", cause.name())).collect::<Vec<_>>().join(", ")
 }
 
+/// In the place of a text that a session may not see (pg_stat_statements.c).
+const NOT_SHOWN: &str = "<insufficient privilege>";
+
 impl ShapeReport {
+    /// As a role sees it that may see its own statements only.
+    pub fn seen_by(self, role: &str) -> Self {
+        if self.roles.iter().any(|own| **own == *role) {
+            return self;
+        }
+        Self { statement: NOT_SHOWN.to_owned(), reason: String::new(), ..self }
+    }
+
     pub fn calls(&self) -> u64 {
         self.hits + self.local + self.captures + self.relayed
     }
@@ -292,11 +321,12 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The counters of a shape; made on first sight.
-    pub fn shape(&self, shape: &str) -> Arc<ShapeStatistics> {
+    /// The counters of a shape that `role` asks for; made on first sight.
+    pub fn shape(&self, shape: &str, role: &str) -> Arc<ShapeStatistics> {
         let key = cut(shape, KEY_BYTES_MAX);
         let mut shapes = self.shapes.lock();
         if let Some(found) = shapes.get(key) {
+            found.note_role(role);
             return Arc::clone(found);
         }
         // Of the whole shape: a cut may open a constant.
@@ -305,6 +335,7 @@ impl Statistics {
             let text = cut(&fingerprint::shown(whole), SHOWN_BYTES_MAX).to_string();
             Arc::new(ShapeStatistics { text, totals: Arc::clone(&self.totals), ..ShapeStatistics::default() })
         });
+        made.note_role(role);
         Arc::clone(made)
     }
 
@@ -353,11 +384,11 @@ mod tests {
     fn shapes_are_counted_apart_and_bounded() {
         let statistics = Statistics::default();
         for n in 0..SHAPES_MAX + 10 {
-            statistics.shape(&format!("SELECT {n}")).count(Answered::Relay, 5);
+            statistics.shape(&format!("SELECT {n}"), "app").count(Answered::Relay, 5);
         }
         let top = statistics.top(1);
         assert_eq!((top[0].statement.as_str(), top[0].relayed), ("(other statements)", 10));
-        let again = statistics.shape("SELECT 3");
+        let again = statistics.shape("SELECT 3", "app");
         again.count(Answered::Hit, 1);
         again.set_reason(&UpstreamReason::FirstRun);
         let reports = statistics.top(SHAPES_MAX + 1);
@@ -370,17 +401,28 @@ mod tests {
         let statistics = Statistics::default();
         let long = format!("select md5 ( 's3cret' ) , '{}'", "s3cret".repeat(KEY_BYTES_MAX));
         for shape in ["select md5 ( 's3cret' )", &long] {
-            statistics.shape(shape).count(Answered::Relay, 0);
+            statistics.shape(shape, "app").count(Answered::Relay, 0);
         }
-        statistics.shape("select never");
+        statistics.shape("select never", "app");
         let texts: Vec<String> = statistics.top(9).into_iter().map(|report| report.statement).collect();
         assert_eq!(texts, ["select md5 ( {text} )", "select md5 ( {text} ) , {text}"]);
     }
 
     #[test]
+    fn a_role_sees_what_it_has_asked_itself() {
+        let statistics = Statistics::default();
+        for role in ["ann", "ben", "ann"] {
+            statistics.shape("select 1", role).count(Answered::Relay, 0);
+        }
+        let of = |role| statistics.top(1).remove(0).seen_by(role);
+        assert_eq!((of("ann").statement, of("ben").statement), ("select 1".to_owned(), "select 1".to_owned()));
+        assert_eq!((of("eve").statement.as_str(), of("eve").relayed), (NOT_SHOWN, 3));
+    }
+
+    #[test]
     fn times_are_told_to_a_power_of_two_and_hits_save_what_was_computed() {
         let statistics = Statistics::default();
-        let shape = statistics.shape("SELECT");
+        let shape = statistics.shape("SELECT", "app");
         [100, 100, 100, 900].iter().for_each(|time| shape.count(Answered::Local, *time));
         (0..99).for_each(|_| shape.count(Answered::Hit, 0));
         shape.count(Answered::Hit, 300);
@@ -398,10 +440,10 @@ mod tests {
         let report = statistics.top(1).remove(0);
         assert_eq!((report.relayed, report.captures, report.capture_us), (0, 1, [8_192, 8_192]));
         assert_eq!(report.saved_us, (109 + 4) * 5_000, "what upstream took, for each hit and each computed here");
-        let dear = statistics.shape("SELECT dear");
+        let dear = statistics.shape("SELECT dear", "app");
         dear.count(Answered::Relay, 0);
         dear.note_relay(700);
-        let first = statistics.shape("SELECT first");
+        let first = statistics.shape("SELECT first", "app");
         first.set_reason(&UpstreamReason::FirstRun);
         first.count(Answered::Relay, 0);
         first.note_relay(7_000);
@@ -419,7 +461,7 @@ mod tests {
     #[test]
     fn reads_are_told_once() {
         let statistics = Statistics::default();
-        let shape = statistics.shape("SELECT");
+        let shape = statistics.shape("SELECT", "app");
         shape.set_relations(&[RelationId(7)]);
         shape.count_several(Answered::Hit, 5, 0);
         shape.count(Answered::Relay, 0);

@@ -99,7 +99,7 @@ impl Answerer for Canned {
         None
     }
 
-    fn virtual_table(&self, _name: &str) -> Option<TextTable> {
+    async fn virtual_table(&mut self, _name: &str, _role: &str) -> Option<TextTable> {
         None
     }
 }

@@ -54,6 +54,33 @@ fn no_constant_of_a_statement_is_shown() {
 }
 
 #[test]
+fn a_role_sees_its_own_statements_unless_it_may_see_all() {
+    let world = World::start(FreshnessMode::Exact, SETUP);
+    let (ann, ben) = (format!("ann_{}", world.database), format!("ben_{}", world.database));
+    world.past(&format!("CREATE ROLE {ann} LOGIN; CREATE ROLE {ben} LOGIN; GRANT SELECT ON users TO {ann}, {ben}"));
+    let connect = |role: &str| RawClient::connect(world.freshet.address(), role, &world.database).expect("connects");
+    let (mut first, mut second) = (connect(&ann), connect(&ben));
+    for _ in 0..2 {
+        settle(&mut first, "SELECT id FROM users WHERE id = 7");
+        settle(&mut first, "SELECT name FROM users WHERE id = 7");
+        settle(&mut second, "SELECT id FROM users WHERE id = 8");
+    }
+    let seen = |client: &mut RawClient| -> Vec<String> {
+        let mut texts: Vec<String> =
+            rows(client, "SELECT statement FROM freshet.statements").into_iter().map(|mut row| row.remove(0)).collect();
+        texts.sort();
+        texts
+    };
+    let all = ["select id from users where id = {int4}", "select name from users where id = {int4}"];
+    assert_eq!(seen(&mut world.client()), all);
+    assert_eq!(seen(&mut first), all);
+    assert_eq!(seen(&mut second), ["<insufficient privilege>", all[0]]);
+    world.past(&format!("GRANT pg_read_all_stats TO {ben}"));
+    assert_eq!(seen(&mut second), all);
+    world.past(&format!("DROP OWNED BY {ann}, {ben}; DROP ROLE {ann}, {ben}"));
+}
+
+#[test]
 fn a_semicolon_at_the_end_makes_no_other_statement() {
     let world = World::start(FreshnessMode::Exact, SETUP);
     let mut client = world.client();

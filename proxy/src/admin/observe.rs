@@ -233,11 +233,16 @@ fn tables(local: &Local) -> Vec<TableReport> {
 }
 
 /// The rows of a relation of the virtual schema, for a session of the database of `local`; None: of one that is not mirrored. As in
-/// PostgreSQL, a session sees nothing of what is in other databases, only which there are.
-pub fn virtual_table(databases: &Databases, local: Option<&Local>, name: &str) -> Option<TextTable> {
+/// PostgreSQL, a session sees nothing of what is in other databases, only which there are. `role`: it may see its own statements only.
+pub fn virtual_table(
+    databases: &Databases,
+    local: Option<&Local>,
+    name: &str,
+    role: Option<&str>,
+) -> Option<TextTable> {
     match name {
         "tables" => Some(tables_relation(local)),
-        "statements" => Some(statements_relation(local)),
+        "statements" => Some(statements_relation(local, role)),
         "databases" => Some(databases_relation(databases)),
         "status" => Some(status_relation(databases, local.unwrap_or(databases.first()))),
         _ => None,
@@ -297,7 +302,7 @@ fn tables_relation(local: Option<&Local>) -> TextTable {
     TextTable { columns, rows }
 }
 
-fn statements_relation(local: Option<&Local>) -> TextTable {
+fn statements_relation(local: Option<&Local>, role: Option<&str>) -> TextTable {
     let numbers = [
         "calls",
         "hits",
@@ -338,7 +343,8 @@ fn statements_relation(local: Option<&Local>) -> TextTable {
         cells
     };
     let top = local.map(|local| local.statistics.top(crate::statistics::SHAPES_MAX)).unwrap_or_default();
-    let rows = top.into_iter().map(row).collect();
+    let seen = |shape: ShapeReport| if let Some(role) = role { shape.seen_by(role) } else { shape };
+    let rows = top.into_iter().map(seen).map(row).collect();
     TextTable { columns, rows }
 }
 

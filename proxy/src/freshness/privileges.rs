@@ -120,6 +120,17 @@ impl Privileges {
         }
     }
 
+    /// Whether the role may see what others have asked, as in pg_stat_statements. It may not where upstream does not say.
+    pub async fn sees_statistics(&self, role: &str) -> bool {
+        let asked = async {
+            let client = self.replication.pool().connection().await?;
+            let sees = "SELECT pg_has_role(oid, 'pg_read_all_stats', 'USAGE') FROM pg_roles WHERE rolname = $1";
+            let row = client.query_opt(sees, &[&role]).await?;
+            Ok::<_, UpstreamError>(row.is_some_and(|row| row.get(0)))
+        };
+        asked.await.unwrap_or(false)
+    }
+
     /// None: the catalog is another than that of `digest`.
     async fn ask(&self, role: &str, relation: RelationId, digest: i64) -> Result<Option<Grant>, UpstreamError> {
         let client = self.replication.pool().connection().await?;

@@ -141,8 +141,8 @@ pub trait Answerer: Send + 'static {
     /// That catalog, where it says what names of functions mean.
     fn catalog(&self) -> Option<Arc<Catalog>>;
 
-    /// A row set of the virtual schema (`freshet.NAME`), or None if there is no such relation.
-    fn virtual_table(&self, name: &str) -> Option<TextTable>;
+    /// A row set of the virtual schema (`freshet.NAME`) as the role may see it, or None if there is no such relation.
+    fn virtual_table(&mut self, name: &str, role: &str) -> impl Future<Output = Option<TextTable>> + Send;
 }
 
 /// A database that a statement wants nobody to use.
@@ -461,7 +461,7 @@ impl Answerer for RelayOnly {
         None
     }
 
-    fn virtual_table(&self, _name: &str) -> Option<TextTable> {
+    async fn virtual_table(&mut self, _name: &str, _role: &str) -> Option<TextTable> {
         None
     }
 }

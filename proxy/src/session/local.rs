@@ -322,7 +322,7 @@ impl LocalAnswerer {
         if prepared.catalog_version != request.catalog_version {
             return Err(self.refuse(request, None, UpstreamReason::CatalogChanged));
         }
-        let statistics = self.counters(&prepared, shared.as_ref());
+        let statistics = self.counters(request, &prepared, shared.as_ref());
         self.check_state(request, &prepared, &statistics)?;
         let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         let uses_time = prepared.plan.uses_time;
@@ -454,14 +454,20 @@ impl LocalAnswerer {
         })
     }
 
-    fn counters(&mut self, prepared: &Arc<Prepared>, shared: Option<&Shared>) -> Arc<ShapeStatistics> {
+    fn counters(
+        &mut self,
+        request: &Request<'_>,
+        prepared: &Arc<Prepared>,
+        shared: Option<&Shared>,
+    ) -> Arc<ShapeStatistics> {
+        let role = request.settings.role();
         if let Some(shared) = shared {
-            return self.local.statistics.shape(&shared.shape);
+            return self.local.statistics.shape(&shared.shape, role);
         }
         match &self.counted {
             Some((known, counters)) if Arc::ptr_eq(known, prepared) => Arc::clone(counters),
             _ => {
-                let counters = self.local.statistics.shape(&prepared.shape.text);
+                let counters = self.local.statistics.shape(&prepared.shape.text, role);
                 self.counted = Some((Arc::clone(prepared), Arc::clone(&counters)));
                 counters
             }
@@ -651,7 +657,7 @@ impl LocalAnswerer {
 
     /// Refused for what the statement's text alone decides, as the catalog is.
     fn refuse_text(&mut self, request: &Request<'_>, reason: UpstreamReason) -> Relay {
-        let statistics = self.local.statistics.shape(&fingerprint::unbound(request.sql));
+        let statistics = self.local.statistics.shape(&fingerprint::unbound(request.sql), request.settings.role());
         self.remember_refusal(request, &reason, &statistics);
         self.refuse(request, Some(&statistics), reason)
     }
@@ -710,7 +716,7 @@ impl LocalAnswerer {
     ) -> Relay {
         let statistics = match statistics {
             Some(known) => Arc::clone(known),
-            None => self.local.statistics.shape(&fingerprint::unbound(request.sql)),
+            None => self.local.statistics.shape(&fingerprint::unbound(request.sql), request.settings.role()),
         };
         statistics.set_reason(&reason);
         statistics.count(Answered::Relay, 0);

@@ -80,9 +80,12 @@ impl<A: Answerer> Session<A> {
                 (intercept::single_value("current_setting", &value), Some(Select::all()))
             }
             Request::Select(select) => {
+                let state = &self.machine.state;
+                // Where the settings are not known, it is the role that the session can always be again.
+                let role = state.settings.as_ref().map_or(&*state.login.user, |settings| settings.role());
                 let table = match select.table.as_str() {
                     "sessions" => Some(self.context.sessions.table()),
-                    name => self.answerer.virtual_table(name),
+                    name => self.answerer.virtual_table(name, role).await,
                 };
                 let mut table = table.ok_or_else(|| Refused::no_table(self.context.limits.schema, &select.table))?;
                 if select.table == "status" {

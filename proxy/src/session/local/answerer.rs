@@ -230,8 +230,13 @@ impl Answerer for LocalAnswerer {
         self.is_mirrored_database.then(|| self.local.freshness.catalog())
     }
 
-    fn virtual_table(&self, name: &str) -> Option<TextTable> {
-        self.databases.virtual_table(self.is_mirrored_database.then_some(&self.local), name)
+    async fn virtual_table(&mut self, name: &str, role: &str) -> Option<TextTable> {
+        let local = self.is_mirrored_database.then(|| Arc::clone(&self.local));
+        let sees_all = match &local {
+            Some(local) if name == "statements" => local.freshness.privileges().sees_statistics(role).await,
+            Some(_) | None => true,
+        };
+        self.databases.virtual_table(local.as_deref(), name, (!sees_all).then_some(role))
     }
 }
 

@@ -177,7 +177,8 @@ impl LocalAnswerer {
     ) -> Result<Reply, Relay> {
         self.look_for_named(request.sql, &reason);
         let Some(read) = self.read_by_text(request, &reason) else { return Err(self.refuse_text(request, reason)) };
-        let statistics = self.local.statistics.shape(&fingerprint::shape(request.sql).text);
+        let shape = fingerprint::shape(request.sql).text;
+        let statistics = self.local.statistics.shape(&shape, request.settings.role());
         let (tables, relations): (Vec<RelationId>, Vec<RelationId>) =
             (read.with_rows().collect(), read.relations().collect());
         let dependencies = Dependencies { relations: &relations, tables: &tables };

@@ -56,8 +56,9 @@ pub struct Begun {
 
 /// Begins a database, by its name. Called in the runtime that first copies run on.
 pub type Begin = dyn Fn(&str) -> Result<Begun, UpstreamError> + Send + Sync;
-/// Rows of the virtual schema's relations, for a session of one database; None: of one that is not mirrored.
-pub type VirtualTables = dyn Fn(&Databases, Option<&Local>, &str) -> Option<TextTable> + Send + Sync;
+/// Rows of the virtual schema's relations, for a session of one database; None: of one that is not mirrored. Last the role, if it may
+/// see its own statements only.
+pub type VirtualTables = dyn Fn(&Databases, Option<&Local>, &str, Option<&str>) -> Option<TextTable> + Send + Sync;
 
 pub struct Databases {
     first: Begun,
@@ -137,8 +138,8 @@ impl Databases {
         counts
     }
 
-    pub(super) fn virtual_table(&self, of: Option<&Local>, name: &str) -> Option<TextTable> {
-        (self.virtual_tables)(self, of, name)
+    pub(super) fn virtual_table(&self, of: Option<&Local>, name: &str, role: Option<&str>) -> Option<TextTable> {
+        (self.virtual_tables)(self, of, name, role)
     }
 
     /// To be read before a look at which database is running, which holds until this is another.

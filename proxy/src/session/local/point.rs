@@ -94,7 +94,7 @@ impl LocalAnswerer {
         };
         let rows = execution.rows_of_point(&self.local.engine)?.ok()?;
         self.local.note_read(&relations);
-        let statistics = self.counters(prepared, shared);
+        let statistics = self.counters(request, prepared, shared);
         statistics.set_relations(&relations);
         statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
         self.required = self.required.max(served.barrier);
