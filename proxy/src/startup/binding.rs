@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 
 use crate::upstream::address::UpstreamAddress;
-use crate::upstream::relay;
+use crate::upstream::{connect, relay};
 use crate::wire::startup::write_startup;
 
 /// How a combination of the two legs does.
@@ -35,6 +35,10 @@ pub struct ClientLeg {
 /// The combinations that occur: clients may come with TLS and without. Where the URL's `sslmode` leaves upstream the choice of
 /// the line it is the one on which upstream admits the URL's own role.
 pub async fn assess(clients: &ClientLeg, upstream: &UpstreamAddress, limit: Duration) -> io::Result<Vec<Binding>> {
+    if upstream.attempts().len() == 1 {
+        let line = connect::open(upstream, limit).await?;
+        return Ok(combine(clients, line.is_encrypted(), line.peer_certificate()));
+    }
     let mut packet = Vec::new();
     write_startup(&mut packet, &[("user", &upstream.user), ("database", &upstream.database)]);
     let (line, _) = relay::open(upstream, &packet, limit).await?;
