@@ -14,12 +14,7 @@ fn what_must_not_follow_a_query_finds_one_that_was_answered_here() {
     let read = "SELECT count(*) FROM t";
     pair.agree("a read", &[burst(5, &unit(read, sync()))]);
     pair.agree("a read in parts", &[burst(4, &unit(read, flush())), burst(1, &[sync()])]);
-    for sql in [
-        "VACUUM t",
-        "DISCARD ALL",
-        "BEGIN ISOLATION LEVEL SERIALIZABLE",
-        "REINDEX TABLE CONCURRENTLY t",
-    ] {
+    for sql in ["VACUUM t", "DISCARD ALL", "BEGIN ISOLATION LEVEL SERIALIZABLE", "REINDEX TABLE CONCURRENTLY t"] {
         let first = [burst(4, &unit(read, flush()))];
         assert_same(&play(&mut pair.freshet, &first), &play(&mut pair.upstream, &first));
         let rest = [burst(4, &unit(sql, sync())), burst(5, &unit(read, sync()))];
