@@ -549,7 +549,6 @@ impl Machine {
     /// The group that ended with Flush, if there was one, is over.
     pub(super) fn close_group(&mut self) {
         self.has_open_group = false;
-        self.has_open_group = false;
         self.state.shares_transaction = false;
     }
 
