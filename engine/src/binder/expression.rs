@@ -6,7 +6,7 @@ use crate::binder::notation::{is_bit, parameter_names};
 use crate::binder::resolve;
 use crate::binder::scope::Scope;
 use crate::binder::subquery::Subquery;
-use crate::binder::typed::{CollationStrength, Typed, has_column, size};
+use crate::binder::typed::{CollationStrength, Typed, has_column, is_fixed, size};
 use crate::binder::window::NamedWindow;
 use crate::binder::{AggregateCall, Binder, Bound, BoundExpr, ExprType, WindowCall, cannot_raise, unsupported};
 use crate::catalog::Collation;
@@ -443,7 +443,7 @@ impl Binder<'_> {
             return Ok(Typed::literal(Value::Bool(is_all), expr_type, strength));
         }
         // All of the array is computed first. Constants are, in any case.
-        if items.iter().any(|item| !cannot_raise(&item.expr) && !matches!(item.expr, BoundExpr::Literal { .. })) {
+        if items.iter().any(|item| !cannot_raise(&item.expr) && !is_fixed(&item.expr)) {
             return Err(unsupported("ANY or ALL of values that may raise an error"));
         }
         let is_untyped = items.iter().all(Typed::is_unknown);

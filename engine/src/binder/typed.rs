@@ -124,6 +124,11 @@ pub(super) fn size(expr: &BoundExpr) -> usize {
     1 + children(expr).into_iter().map(size).sum::<usize>()
 }
 
+/// It is made of literals alone.
+pub(super) fn is_fixed(expr: &BoundExpr) -> bool {
+    !matches!(expr, BoundExpr::Column { .. } | BoundExpr::Parameter { .. }) && children(expr).into_iter().all(is_fixed)
+}
+
 /// Whether any part is a column of the level itself (contain_vars_of_level); an aggregate's result counts as one.
 pub(super) fn has_column(expr: &BoundExpr) -> bool {
     matches!(expr, BoundExpr::Column { index, .. } if as_outer(*index).is_none())
