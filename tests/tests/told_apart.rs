@@ -28,18 +28,25 @@ fn what_must_not_follow_a_query_finds_one_that_was_answered_here() {
 #[test]
 fn a_statement_is_not_judged_by_what_is_said_of_another() {
     let mut pair = Pair::start();
+    // Or nothing is looked for in what upstream says.
+    pair.agree(
+        "the table is here",
+        &[burst(5, &[parse("", "SELECT max(v) FROM t"), bind("", "", &[], 0), execute("", 0), sync()])],
+    );
+    // A reply of upstream's that is kept would do as well.
+    pair.freshet.query("SET freshet.route = 'local'");
     let other = [parse("other", ORDERED), sync()];
     let script = [burst(2, &other)];
     assert_same(&play(&mut pair.freshet, &script), &play(&mut pair.upstream, &script));
     let of_other = [bind("", "other", &[], 0), describe('P', ""), execute("", 0)].concat();
     let texts =
-        ["SELECT v FROM t WHERE id = 1", "SELECT v || v FROM t WHERE id = 2", "SELECT id + 1 FROM t WHERE id = 3"];
+        ["SELECT v FROM t WHERE id = $1", "SELECT v || v FROM t WHERE id = $1", "SELECT id + 1 FROM t WHERE id = $1"];
     let whole = |sql: &str, rest: &[u8]| [parse("mine", sql), rest.to_vec(), sync()];
     for (sql, rest) in texts.into_iter().zip([
         of_other.clone(),
         [describe('S', "other"), of_other.clone()].concat(),
         // Both are bound before either is run.
-        [bind("p", "mine", &[], 0), bind("q", "other", &[], 0), execute("q", 0), execute("p", 0)].concat(),
+        [bind("p", "mine", &[Some("1")], 0), bind("q", "other", &[], 0), execute("q", 0), execute("p", 0)].concat(),
     ]) {
         for client in [&mut pair.freshet, &mut pair.upstream] {
             client.send(&whole(sql, &rest).concat());
@@ -48,6 +55,6 @@ fn a_statement_is_not_judged_by_what_is_said_of_another() {
         let close = [close('S', "mine"), sync()];
         let script = [burst(2, &close)];
         assert_same(&play(&mut pair.freshet, &script), &play(&mut pair.upstream, &script));
-        pair.agree(sql, &[burst(5, &[parse("", sql), bind("", "", &[], 0), execute("", 0), sync()])]);
+        pair.agree(sql, &[burst(5, &[parse("", sql), bind("", "", &[Some("1")], 0), execute("", 0), sync()])]);
     }
 }
