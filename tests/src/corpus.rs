@@ -1,6 +1,7 @@
 //! The corpus of statements by chapter (`differential/corpus`), and how answers to them are compared.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use freshet::audit::compare::{ComparedColumn, Freedom, Row, compare};
 use freshet_engine::types::PgType;
 
 use crate::cluster::Cluster;
-use crate::raw::RawReply;
+use crate::raw::{RawClient, RawReply};
 
 /// Statements of one kind.
 pub struct Chapter {
@@ -68,6 +69,20 @@ pub fn setup(cluster: &Cluster) -> String {
         cluster.psql(&database, script);
     }
     database
+}
+
+/// A session in the zone that the corpus is asked in.
+pub fn connect(address: SocketAddr, database: &str) -> RawClient {
+    let mut client = RawClient::connect(address, "postgres", database).expect("connects");
+    client.simple("SET TimeZone = 'America/New_York'").expect("answers");
+    client
+}
+
+/// Likewise through freshet, whose engine is to answer.
+pub fn connect_through(address: SocketAddr, database: &str) -> RawClient {
+    let mut client = connect(address, database);
+    client.simple("SET freshet.route = 'local'").expect("answers");
+    client
 }
 
 /// What of an answer is not PostgreSQL's. Every statement of the corpus orders its rows.

@@ -18,7 +18,7 @@ use freshet_engine::catalog::order::Orders;
 use freshet_engine::statement;
 use freshet_engine::types::FormatSettings;
 use freshet_tests::cluster::Cluster;
-use freshet_tests::corpus::{Chapter, chapters, differs, setup};
+use freshet_tests::corpus::{Chapter, chapters, connect, connect_through, differs, setup};
 use freshet_tests::freshet::Freshet;
 use freshet_tests::generator::check::Verdict;
 use freshet_tests::generator::script;
@@ -43,14 +43,7 @@ struct Pair {
 
 impl Pair {
     fn new(direct: SocketAddr, through: SocketAddr, database: &str) -> Self {
-        let connect = |address| {
-            let mut client = RawClient::connect(address, "postgres", database).expect("connects");
-            client.simple("SET TimeZone = 'America/New_York'").expect("answers");
-            client
-        };
-        let mut pair = Self { direct: connect(direct), through: connect(through) };
-        pair.through.simple("SET freshet.route = 'local'").expect("answers");
-        pair
+        Self { direct: connect(direct, database), through: connect_through(through, database) }
     }
 
     fn ask(&mut self, sql: &str) -> Outcome {

@@ -4,9 +4,8 @@
 use std::net::SocketAddr;
 
 use freshet_tests::cluster::Cluster;
-use freshet_tests::corpus::{Chapter, chapters, differs, setup};
+use freshet_tests::corpus::{Chapter, chapters, connect, connect_through, differs, setup};
 use freshet_tests::freshet::Freshet;
-use freshet_tests::raw::RawClient;
 
 #[derive(Default)]
 struct Share {
@@ -16,13 +15,7 @@ struct Share {
 }
 
 fn ask(chapter: &Chapter, direct: SocketAddr, through: SocketAddr, database: &str) -> Share {
-    let connect = |address| {
-        let mut client = RawClient::connect(address, "postgres", database).expect("connects");
-        client.simple("SET TimeZone = 'America/New_York'").expect("answers");
-        client
-    };
-    let (mut direct, mut through) = (connect(direct), connect(through));
-    through.simple("SET freshet.route = 'local'").expect("answers");
+    let (mut direct, mut through) = (connect(direct, database), connect_through(through, database));
     let mut share = Share::default();
     for sql in &chapter.statements {
         let expected = direct.simple(sql).expect("answers");

@@ -278,8 +278,6 @@ struct Flight {
     relations: Vec<RelationId>,
     /// It covers every mirrored table.
     is_complete: bool,
-    /// Its readers' tables were found as expected, or are found so by `known`.
-    is_verifying: bool,
     row: Option<Row>,
     error: Option<ServerError>,
 }
@@ -483,7 +481,6 @@ impl Barrier {
             known,
             relations,
             is_complete: scope == Scope::Everything,
-            is_verifying: scope != Scope::Moment,
             row: None,
             error: None,
         });
@@ -671,8 +668,10 @@ impl Barrier {
                 });
             }
         }
+        let is_verifying = flight.expected.is_some() || flight.known.is_some();
         for mut reader in flight.readers {
-            if !flight.is_verifying && !self.has_verified(&reader.relations) {
+            // A table of its own was described meanwhile.
+            if !is_verifying && !self.has_verified(&reader.relations) {
                 self.collecting.push(reader);
                 continue;
             }

@@ -3,7 +3,7 @@
 //! first now (created, renamed or moved there) it is not disturbed, nor by a label that has another name now, while a plan that is made
 //! here finds that one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use freshet_engine::catalog::{Catalog, EnumEntry, RelationId};
@@ -54,44 +54,26 @@ impl Relation {
     }
 }
 
-/// The labels of an enum that constants may be of.
-#[derive(Clone, Debug)]
-struct Labels {
-    of: EnumType,
-    oids: Arc<[Oid]>,
+/// The enums that constants may be of: those of the columns of the plan's relations, and of types that the text names.
+fn enums_of(plan: &Plan, sql: &[u8], catalog: &Catalog) -> Box<[EnumEntry]> {
+    if catalog.enum_types.is_empty() || !has_string(sql) {
+        return Box::default();
+    }
+    let tables = plan.relations();
+    let columns = tables.iter().filter_map(|id| catalog.tables.get(id)).flat_map(|table| &table.columns);
+    let types: HashSet<Oid> = columns.filter_map(|column| column.pg_type).map(PgType::oid).collect();
+    let is_meant = |labels: EnumType| types.contains(&labels.oid()) || cursor::names(sql, labels.name().as_bytes());
+    catalog.enum_types.values().filter(|entry| is_meant(entry.labels)).cloned().collect()
 }
 
-impl Labels {
-    /// Those of the columns of the plan's relations, and of types that the text names.
-    fn of(plan: &Plan, sql: &[u8], catalog: &Catalog) -> Box<[Self]> {
-        if catalog.enum_types.is_empty() || !has_string(sql) {
-            return Box::default();
-        }
-        let tables = plan.relations();
-        let columns = tables.iter().filter_map(|id| catalog.tables.get(id)).flat_map(|table| &table.columns);
-        let of_columns: Vec<EnumType> = columns
-            .filter_map(|column| if let Some(PgType::Enum(labels)) = column.pg_type { Some(labels) } else { None })
-            .collect();
-        let is_meant = |labels: EnumType| of_columns.contains(&labels) || cursor::names(sql, labels.name().as_bytes());
-        let all = catalog.enum_types.values().filter(|entry| is_meant(entry.labels));
-        all.map(|entry| Self { of: entry.labels, oids: Arc::clone(&entry.label_oids) }).collect()
-    }
-
-    /// By an earlier catalog, if the type was in it: one that was not there was new then.
-    fn before(&self, enums: &EnumTypes) -> Option<Self> {
-        let entry = enums.get(&self.of.oid())?;
-        Some(Self { of: entry.labels, oids: Arc::clone(&entry.label_oids) })
-    }
-
-    /// Each is still there by its name.
-    fn hold(&self, catalog: &Catalog) -> bool {
-        let Some(now) = catalog.enum_types.get(&self.of.oid()) else { return false };
-        let is_same = |(place, oid): (i64, &Oid)| {
-            let there = self.of.label(place).and_then(|label| now.labels.place(label));
-            there.and_then(|place| now.label_oids.get(usize::try_from(place).ok()?)) == Some(oid)
-        };
-        (0..).zip(self.oids.iter()).all(is_same)
-    }
+/// Each label is still there by its name.
+fn keeps_labels(before: &EnumEntry, catalog: &Catalog) -> bool {
+    let Some(now) = catalog.enum_types.get(&before.labels.oid()) else { return false };
+    let is_same = |(place, oid): (i64, &Oid)| {
+        let there = before.labels.label(place).and_then(|label| now.labels.place(label));
+        there.and_then(|place| now.label_oids.get(usize::try_from(place).ok()?)) == Some(oid)
+    };
+    (0..).zip(before.label_oids.iter()).all(is_same)
 }
 
 /// Whether a constant in quotes may be in it.
@@ -104,14 +86,14 @@ fn has_string(sql: &[u8]) -> bool {
 #[derive(Debug)]
 pub struct Names {
     relations: Box<[Relation]>,
-    labels: Box<[Labels]>,
+    enums: Box<[EnumEntry]>,
 }
 
 impl Names {
     /// `sql`: the statement that it is a plan of.
     pub fn of(plan: &Plan, sql: &[u8], catalog: &Catalog) -> Self {
         let relations = plan.relations().into_iter().filter_map(|id| Relation::of(id, catalog)).collect();
-        Self { relations, labels: Labels::of(plan, sql, catalog) }
+        Self { relations, enums: enums_of(plan, sql, catalog) }
     }
 }
 
@@ -135,11 +117,13 @@ impl Meant {
         match &*self.names.lock() {
             Some(before) => {
                 before.relations.iter().any(|relation| relation.has_gone(catalog))
-                    || before.relations == names.relations && before.labels.iter().all(|labels| labels.hold(catalog))
+                    || before.relations == names.relations
+                        && before.enums.iter().all(|entry| keeps_labels(entry, catalog))
             }
             None => {
-                let at_parse = |labels: &Labels| self.enums.as_ref().and_then(|enums| labels.before(enums));
-                names.labels.iter().filter_map(at_parse).all(|labels| labels.hold(catalog))
+                // One that the catalog did not have was new then.
+                let at_parse = |entry: &EnumEntry| self.enums.as_ref()?.get(&entry.labels.oid());
+                names.enums.iter().filter_map(at_parse).all(|entry| keeps_labels(entry, catalog))
                     && !names.relations.iter().any(|relation| relation.has_namesake(path, catalog))
             }
         }

@@ -373,8 +373,7 @@ impl Portals {
             portal.is_occupied = false;
             portal.restore_settings(depth);
         }
-        let given = self.given.iter().map(|given| &given.portal);
-        self.bytes = self.by_name.values().chain(given).map(|portal| portal.bytes).sum();
+        self.count_bytes();
     }
 
     /// RELEASE has left `depth` savepoints: what was bound since belongs to the block around (AtSubCommit_Portals).
@@ -389,6 +388,10 @@ impl Portals {
         }
         // Upstream's is of the same level now.
         self.given.retain(|given| given.portal.depth < given.at);
+        self.count_bytes();
+    }
+
+    fn count_bytes(&mut self) {
         let given = self.given.iter().map(|given| &given.portal);
         self.bytes = self.by_name.values().chain(given).map(|portal| portal.bytes).sum();
     }
