@@ -75,8 +75,16 @@ fn a_role_sees_its_own_statements_unless_it_may_see_all() {
     assert_eq!(seen(&mut world.client()), all);
     assert_eq!(seen(&mut first), all);
     assert_eq!(seen(&mut second), ["<insufficient privilege>", all[0]]);
+    // Another role of the same session, by the same plan.
+    const SAME: &str = "SELECT max(name) FROM users";
+    let mut both = world.client();
+    for set in ["SET freshet.route = 'local'", "RESET ROLE", &format!("SET ROLE {ben}")] {
+        both.simple(set).expect("answers");
+        settle(&mut both, SAME);
+    }
+    assert_eq!(seen(&mut second), ["<insufficient privilege>", all[0], "select max ( name ) from users"]);
     world.past(&format!("GRANT pg_read_all_stats TO {ben}"));
-    assert_eq!(seen(&mut second), all);
+    assert_eq!(seen(&mut second), [all[0], "select max ( name ) from users", all[1]]);
     world.past(&format!("DROP OWNED BY {ann}, {ben}; DROP ROLE {ann}, {ben}"));
 }
 
