@@ -775,6 +775,10 @@ impl Binder<'_> {
             .enumerate()
             .map(|(index, argument)| {
                 let pg_type = argument.pg_type();
+                // Nothing gives such a parameter a type (parse_param.c, check_parameter_resolution_walker).
+                if index >= declared && argument.is_unknown() && matches!(argument.expr, BoundExpr::Parameter { .. }) {
+                    return Err(unsupported("a parameter of no type"));
+                }
                 if index < declared || pg_type == PgType::Unknown {
                     return Ok(argument);
                 }

@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::bound::Top;
 use super::eval::{Environment, constant};
 use super::scan::{Range, as_column_type, ranges};
-use crate::binder::{BoundExpr, cannot_raise};
+use crate::binder::BoundExpr;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::change_log::RowChanges;
 use crate::planner::expression::type_of;
@@ -41,8 +41,8 @@ impl<'a> ScanTest<'a> {
     pub fn new(scan: &'a Scan, parameters: &'a [Value], context: &'a EvalContext<'a>) -> Result<Self, EvalError> {
         let environment = Environment { parameters, context };
         // A filter is not reached on rows that one before it drops, but for a filter that is reached there may be an error.
-        let reached = scan.filters.iter().position(|filter| !cannot_raise(filter)).unwrap_or(scan.filters.len());
-        let ranges = ranges(scan, &environment).into_iter().filter(|range| range.filter <= reached).collect();
+        let reached = scan.reached;
+        let ranges = ranges(scan, &environment);
         let mut test = Self { scan, environment, ranges, values: Vec::new(), top: None, is_empty: false };
         for look_up in scan.look_ups.iter().filter(|look_up| look_up.filter <= reached) {
             match as_column_type(constant(&look_up.value, parameters, context)?, look_up.column_type) {

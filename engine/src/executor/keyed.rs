@@ -63,8 +63,9 @@ impl Run<'_> {
         {
             return self.scan_by_values(scan, table, wanted.column, values, sink);
         }
-        for filter in &scan.filters {
+        for (at, filter) in scan.filters.iter().enumerate() {
             if let Some((column, values)) = self.listed(scan, filter)
+                && may_find_by(scan, at, table, column)
                 && self.is_worth_finding(table, column, values.len())
             {
                 return self.scan_by_values(scan, table, column, &values, sink);
@@ -291,11 +292,13 @@ impl Run<'_> {
     /// Whether the scan, which several threads could share, is read by keys instead: by a list, or by those of another input of a join.
     pub(super) fn reads_by_keys(&self, plan: &Plan, scan: &Scan) -> bool {
         let Ok(table) = self.table(scan.table) else { return false };
-        let is_listed = |filter: &BoundExpr| {
+        let is_listed = |(at, filter): (usize, &BoundExpr)| {
             let listed = self.listed(scan, filter);
-            listed.is_some_and(|(column, values)| self.is_worth_finding(table, column, values.len()))
+            listed.is_some_and(|(column, values)| {
+                may_find_by(scan, at, table, column) && self.is_worth_finding(table, column, values.len())
+            })
         };
-        scan.filters.iter().any(is_listed) || plan.trees().any(|tree| self.leads_to(tree, scan))
+        scan.filters.iter().enumerate().any(is_listed) || plan.trees().any(|tree| self.leads_to(tree, scan))
     }
 
     fn leads_to(&self, node: &PlanNode, scan: &Scan) -> bool {
@@ -384,6 +387,12 @@ impl Run<'_> {
         let before = self.state.wanted.borrow_mut().insert(place, Rc::new(wanted));
         WantedHere { run: self.state, place, before }
     }
+}
+
+/// Whether rows may be found by a filter, and others not be computed with: none before it raises an error, or PostgreSQL reads by the index
+/// of the primary key, too.
+fn may_find_by(scan: &Scan, filter: usize, table: &TableVersion, column: usize) -> bool {
+    filter < scan.reached || table.schema.primary_key == [column]
 }
 
 /// From the rows of one input of a join by their key to the rows of another, which are a table's by a column.

@@ -153,10 +153,10 @@ impl Run<'_> {
     }
 }
 
-/// The filters that compare a column with one value.
+/// The filters that compare a column with one value, of those that PostgreSQL computes before one that may raise an error.
 pub(super) fn ranges(scan: &Scan, environment: &Environment<'_>) -> Vec<Range> {
     let mut ranges = Vec::new();
-    for (at, filter) in scan.filters.iter().enumerate() {
+    for filter in scan.filters.iter().take(scan.reached + 1) {
         let BoundExpr::Call { function, arguments, .. } = filter else { continue };
         let (index, value, order) = match &arguments[..] {
             [BoundExpr::Column { index, .. }, value] if is_row_independent(value) => (*index, value, function.name),
@@ -174,13 +174,14 @@ pub(super) fn ranges(scan: &Scan, environment: &Environment<'_>) -> Vec<Range> {
             continue;
         };
         if let (true, Some(bound), true) = (is_same_order, value.ordinal(), is_comparison(order)) {
-            ranges.push(Range { filter: at, column: scan.columns[index], order, bound });
+            ranges.push(Range { column: scan.columns[index], order, bound });
         }
     }
     ranges
 }
 
-/// The filters to find rows by: the whole primary key, or else one column of a large table, that with the most values.
+/// The filters to find rows by: the whole primary key, by whose index PostgreSQL reads, too, or else one column of a large table, that with
+/// the most values.
 pub(super) fn chosen_look_ups<'s>(scan: &'s Scan, table: &TableVersion) -> Option<Vec<&'s LookUp>> {
     let by_column = |column: &usize| scan.look_ups.iter().find(|look_up| look_up.column == *column);
     let key = &table.schema.primary_key;
@@ -193,7 +194,8 @@ pub(super) fn chosen_look_ups<'s>(scan: &'s Scan, table: &TableVersion) -> Optio
         return None;
     }
     let values_of = |look_up: &'s LookUp| Some((values_per_chunk(table, look_up.column)?, look_up));
-    let best = scan.look_ups.iter().filter_map(values_of).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let reached = scan.look_ups.iter().filter(|look_up| look_up.filter <= scan.reached);
+    let best = reached.filter_map(values_of).max_by(|(a, _), (b, _)| a.total_cmp(b));
     best.map(|(_, look_up)| vec![look_up])
 }
 
@@ -286,8 +288,6 @@ fn rows_found(scan: &Scan, table: &TableVersion, parameters: &[Value]) -> Option
 
 /// `column order bound`, as something that a chunk's zone can exclude.
 pub(super) struct Range {
-    /// Which of the scan's filters it is.
-    pub(super) filter: usize,
     /// Index into the table's schema.
     pub(super) column: usize,
     order: &'static str,

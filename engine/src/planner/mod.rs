@@ -140,6 +140,9 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
     all(&mut root, &mut commons, &mut scalars)
         .try_for_each(|node| rules::fold::constants(node, own, &mut constants))?;
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| simplify(node, abilities))?;
+    // Those that pulled-up subqueries have brought together.
+    all(&mut root, &mut commons, &mut scalars)
+        .try_for_each(|node| rules::fold::constants(node, own, &mut constants))?;
     prune(&mut root, &mut commons, &mut scalars);
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| finish(node, abilities))?;
     Ok(Plan {
@@ -180,6 +183,8 @@ fn simplify(node: &mut PlanNode, abilities: &Abilities) -> Result<(), UpstreamRe
     root = rules::merge::merge(root);
     // Merged joins see each other's inputs only now.
     *node = rules::pushdown::push(root, Vec::new());
+    // What was a subquery's constant stands in expressions by now, as PostgreSQL has it before it folds (pull_up_subqueries).
+    rules::fold::fold(node, abilities)?;
     rules::disjunctions::restrict_inputs(node)
 }
 

@@ -1,6 +1,6 @@
 //! The operators of a [`Plan`](super::Plan): what the executor walks. Columns are positions in the input's output.
 
-use crate::binder::{BoundExpr, RowsCall, SortKey, WindowCall};
+use crate::binder::{BoundExpr, RowsCall, SortKey, WindowCall, cannot_raise};
 use crate::catalog::RelationId;
 use crate::catalog::functions::AggregateFunction;
 use crate::statement::ast::SetOperation;
@@ -93,6 +93,8 @@ pub struct Scan {
     pub outputs: usize,
     /// Over `columns`; all must be true; in evaluation order.
     pub filters: Vec<BoundExpr>,
+    /// The first filter that may raise an error, or their number. Rows that a later one drops are computed with until then.
+    pub reached: usize,
     /// Among the filters: equalities of a column with a row-independent value.
     pub look_ups: Vec<LookUp>,
     /// What the filters compute, if that depends on the rows and parameters alone: names this scan's result for the
@@ -269,10 +271,17 @@ impl Scan {
             outputs: columns.len(),
             columns,
             filters: Vec::new(),
+            reached: 0,
             look_ups: Vec::new(),
             fingerprint: None,
             fingerprint_parameters: Vec::new(),
         }
+    }
+
+    /// Finds [`Self::reached`]: the filters have changed.
+    pub fn find_reached(&mut self) {
+        let raising = self.filters.iter().position(|filter| !cannot_raise(filter));
+        self.reached = raising.unwrap_or(self.filters.len());
     }
 }
 

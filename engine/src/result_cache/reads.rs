@@ -42,6 +42,7 @@ fn reduced(scan: &Scan, parameters: usize) -> Scan {
         );
         reduced.filters.push(filter.clone());
     }
+    reduced.find_reached();
     if reduced.filters.len() < scan.filters.len() {
         reduced.outputs = reduced.columns.len();
     }

@@ -57,3 +57,30 @@ let raises = 1 / (a - a) ;; 100 / n ;; b::int ;; b::date ;; b::numeric ;; b::boo
 SELECT a, b, {raises} AS x FROM keys ORDER BY a, b;
 SELECT count(*) FROM keys WHERE {raises} IS NOT NULL;
 SELECT max(CASE WHEN a > 0 THEN ({raises})::text END) FROM keys;
+-- In which order conditions of one table are computed: by their costs, equalities behind others of theirs.
+let raised = 10 / (id - 5) > 1 ;; 10 / (5 - id) <> 7 ;; 10 / (id - 5) BETWEEN 2 AND 9
+SELECT id FROM numbers WHERE id % 2 = 0 AND {raised} ORDER BY id;
+SELECT id FROM numbers WHERE abs(id) = 8 AND {raised} ORDER BY id;
+SELECT id FROM numbers WHERE 0 = id % 2 AND {raised} ORDER BY id;
+SELECT count(*) FROM numbers WHERE id + 1 IN (9) AND {raised};
+SELECT id FROM numbers WHERE id % 2 <> 1 AND {raised} ORDER BY id;
+SELECT id FROM numbers WHERE id > 5 AND {raised} ORDER BY id;
+SELECT id FROM numbers WHERE id::text LIKE '8%' AND {raised} ORDER BY id;
+SELECT id FROM numbers WHERE {raised} AND id = ANY (ARRAY[id, 8]) ORDER BY id;
+SELECT id FROM numbers WHERE ({raised}) = true AND id + 1 > 8 ORDER BY id;
+SELECT id FROM numbers WHERE id IN (6, 7, 8, 9, 10, 11) AND {raised} ORDER BY id;
+SELECT id FROM numbers WHERE (id = 6 OR id = 7 OR id = 8) AND {raised} ORDER BY id;
+SELECT id FROM times WHERE 10 / (id - 2) > 1 AND ts > now() - interval '1 day' ORDER BY id;
+SELECT id FROM numbers WHERE 100 / (id - 5) IN (11, 12, 13, 14, 15, 16, 17, 18, 19, 20) AND abs(id) + 0 * id + 1 > 8 ORDER BY id;
+SELECT id FROM numbers WHERE greatest(10 / (id - 5), 1, 0) > 0 AND id + 1 + 1 > 9 ORDER BY id;
+-- Constants are computed wherever they stand, also where a subquery has brought them.
+let constant = (1 / 0) IS NULL ;; (1 / 0) IS NOT NULL ;; NOT (1 / 0 = 1) ;; 1 / 0 = 1 OR true ;; 1 / 0 BETWEEN 1 AND 2 ;; 1 / 0 IN (1, 2) ;; 1 / 0 IS DISTINCT FROM 2 ;; greatest(1 / 0, 1) > 0 ;; (1 / 0 > 1) IS TRUE ;; (1 / 0, 1) = (1, 1)
+SELECT id FROM numbers WHERE id = 999 AND {constant} ORDER BY id;
+SELECT {constant} FROM numbers WHERE id < 0;
+SELECT 10 / z FROM (SELECT id, 0 AS z FROM numbers) s WHERE id = 999;
+SELECT id FROM (SELECT id, 0 AS z FROM numbers) s WHERE id = 999 AND 10 / z > 1;
+WITH s AS (SELECT id, 0 AS z FROM numbers) SELECT id, 10 / z FROM s WHERE id = 999;
+SELECT 10 / z FROM (SELECT id, 0 AS z FROM numbers WHERE id < 0) s;
+-- Intervals by designators have no plus signs.
+let plus = P+1D ;; P1Y+2M ;; PT+1.5H ;; PT1H+30M
+SELECT interval '{plus}' FROM times ORDER BY id;

@@ -139,6 +139,10 @@ fn without(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, 
 
 fn without_all(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     to_text::<(Text, Bytes)>(o, rows, |(value, keys), out| {
+        // jsonb_delete_array.
+        if ArrayView::of(keys).depth() > 1 {
+            return raises("wrong number of array subscripts");
+        }
         written_without(value, |own| names(keys).any(|key| own == key), out)
     })
 }

@@ -153,6 +153,13 @@ impl Function {
         self.volatility == Volatility::Immutable && !is_by_clock && !is_power
     }
 
+    /// Whether it is a cast by the output function of the one type and the input function of the other.
+    pub fn is_via_text(&self) -> bool {
+        let [from] = self.arguments else { return false };
+        let found = cast(*from, self.result).map(|cast| cast.method);
+        matches!(found, Some(CastMethod::ViaText(function)) if std::ptr::eq(function, self))
+    }
+
     /// An immutable, strict entry: most are.
     pub(crate) const fn immutable(
         name: &'static str,

@@ -108,8 +108,11 @@ impl Chosen {
             Some(Value::Float8(fraction)) => Fractions::One(Some(checked(*fraction)?)),
             Some(Value::Array(bytes)) => {
                 let array = ArrayView::of(bytes);
-                if array.depth() > 1 {
-                    return Err(EvalError::Beyond("percentiles in several dimensions".to_owned()));
+                // The result has the array's shape (orderedsetaggs.c).
+                if array.depth() > 1 || array.dimension(0).is_some_and(|only| only.lower != 1) {
+                    return Err(EvalError::Beyond(
+                        "percentiles in several dimensions, or from another than the first".into(),
+                    ));
                 }
                 let fraction = |bytes: Option<&[u8]>| {
                     let Some(bytes) = bytes else { return Ok(None) };

@@ -8,8 +8,8 @@ use crate::binder::{BoundExpr, cannot_raise};
 use crate::catalog::functions::EvalContext;
 use crate::planner::Abilities;
 use crate::planner::expression::{
-    any, for_each_operand, for_each_operand_mut, is_immutable, is_immutable_constant, is_row_independent, is_same,
-    type_of,
+    any, expr_type_of, for_each_operand, for_each_operand_mut, is_immutable, is_immutable_constant, is_row_independent,
+    is_same, type_of,
 };
 use crate::planner::node::PlanNode;
 use crate::planner::rules::{for_each_expression_mut, for_each_input_mut};
@@ -67,7 +67,9 @@ fn fold_expression(expr: &mut BoundExpr, abilities: &Abilities) -> Result<(), Up
     {
         return Ok(());
     }
-    if !is_immutable_constant(expr) {
+    let is_computed = matches!(expr, BoundExpr::Call { .. } | BoundExpr::Case { .. } | BoundExpr::Coalesce { .. });
+    // Of AND, IN, GREATEST and the like only the operands can raise an error. PostgreSQL stops at what decides an AND or OR, and raises fewer.
+    if !is_computed || !is_immutable_constant(expr) {
         let mut outcome = Ok(());
         for_each_operand_mut(expr, &mut |operand| {
             if outcome.is_ok() {
@@ -76,12 +78,7 @@ fn fold_expression(expr: &mut BoundExpr, abilities: &Abilities) -> Result<(), Up
         });
         return outcome;
     }
-    let (BoundExpr::Call { expr_type, .. } | BoundExpr::Case { expr_type, .. } | BoundExpr::Coalesce { expr_type, .. }) =
-        expr
-    else {
-        return Ok(());
-    };
-    let expr_type = *expr_type;
+    let expr_type = expr_type_of(expr);
     let settings = FormatSettings::default();
     let context = EvalContext { settings: &settings, transaction_time: None, orders: None };
     let value = (abilities.constant)(expr, &[], &context)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::binder::BoundExpr;
-use crate::planner::expression::{column_equals, for_each_operand, is_immutable, qual_cost};
+use crate::planner::expression::{column_equals, for_each_operand, is_equivalence, is_immutable, qual_cost};
 use crate::planner::node::{LookUp, PlanNode, Scan};
 use crate::planner::rules::for_each_input_mut;
 use crate::reason::UpstreamReason;
@@ -26,7 +26,9 @@ fn in_evaluation_order(predicates: &mut [BoundExpr]) {
 }
 
 fn prepare_scan(scan: &mut Scan) {
+    scan.filters.sort_by_key(is_equivalence);
     in_evaluation_order(&mut scan.filters);
+    scan.find_reached();
     scan.look_ups = (0..scan.filters.len()).filter_map(|filter| as_look_up(scan, filter)).collect();
     if scan.filters.iter().all(is_immutable) {
         let mut parameters = BTreeSet::new();

@@ -460,6 +460,10 @@ fn parse_iso_8601(designated: &str) -> Result<Interval, ParseError> {
                 continue;
             }
             let start = scanner.at;
+            // ParseISO8601Number.
+            if byte == b'+' {
+                return None;
+            }
             let sign = scanner.sign();
             let whole: i64 = scanner.digits().parse().ok()?;
             let fraction = if scanner.fraction()? == 0.0 {
