@@ -99,7 +99,7 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let names = named.filter_map(|table| context.catalog.described(table.table)).map(|schema| &*schema.name);
     second_reading::confirm(&statement.text, names)?;
     let shape = fingerprint::shape(&statement.text);
-    let identity: Arc<str> = identity(&shape, &query).into();
+    let identity: Arc<str> = identity(&shape, &query, context.catalog).into();
     let order_columns = order_columns(&query);
     // A recursion may end only because it is not asked for more: which rows it gives first is then part of the answer.
     let is_cut = query.is_recursion_cut();
@@ -153,7 +153,8 @@ fn single(sql: &str) -> Result<Statement, UpstreamReason> {
     }
 }
 
-fn identity(shape: &Shape, query: &BoundQuery) -> String {
+/// What one comparison with upstream's answer speaks for: the shape, what its names mean and how that is defined.
+fn identity(shape: &Shape, query: &BoundQuery, catalog: &Catalog) -> String {
     use std::fmt::Write as _;
     let mut text = shape.text.clone();
     // However many of one type follow each other: the length of an IN list is no other statement.
@@ -161,7 +162,14 @@ fn identity(shape: &Shape, query: &BoundQuery) -> String {
         let _ = write!(text, "|${}{}", run[0].oid(), if run.len() > 1 { "..." } else { "" });
     }
     for table in query.tables.iter().chain(&query.views) {
-        let _ = write!(text, "|t{}{:?}", table.table.0, table.columns);
+        let _ = write!(text, "|t{}", table.table.0);
+        let schema = catalog.described(table.table);
+        for column in table.columns.iter().filter_map(|column| schema?.columns.get(*column)) {
+            let _ = write!(text, ",{}:{}:{}:{:?}", column.attnum, column.type_oid, column.typmod, column.collation);
+        }
+    }
+    if query.definitions != 0 {
+        let _ = write!(text, "|d{:x}", query.definitions);
     }
     for column in &query.output {
         let kind = column.expr_type;

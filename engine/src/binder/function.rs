@@ -172,7 +172,7 @@ impl Binder<'_> {
         given: &mut Given,
     ) -> Bound<Typed> {
         let query = query_of(function)?;
-        self.note_zone_names(&function.body);
+        self.note_definition((oid, function.is_strict, function.is_immutable, function.result), &function.body);
         let before = (self.scalars.len(), self.tables.len(), self.commons.len());
         let (context, reader) = (self.context, self.reader.clone());
         let (outer_function, with) = (self.function.replace(frame), std::mem::take(&mut self.with));

@@ -564,6 +564,8 @@ pub struct BoundQuery {
     pub folds_settings: bool,
     /// Texts in the definitions of views and functions that may be names of zones.
     pub zone_names: Vec<String>,
+    /// Of the definitions of all views and functions that were read; 0: there are none.
+    pub definitions: u64,
 }
 
 /// Nodes that one statement may have after copying (BETWEEN, simple CASE and IN repeat their operand; a WITH query is
@@ -599,6 +601,7 @@ struct Binder<'a> {
     order_shows: bool,
     /// What may be names of zones in the texts of views and functions.
     zone_names: Vec<String>,
+    definitions: u64,
     /// Of `$n` at n-1; None: not determined yet.
     parameters: Vec<Option<PgType>>,
     tables: Vec<TableUse>,
@@ -640,6 +643,7 @@ impl<'a> Binder<'a> {
             wants_marks: false,
             order_shows: false,
             zone_names: Vec::new(),
+            definitions: 0,
             parameters,
             tables: Vec::new(),
             uses_statement_time: None,
@@ -690,11 +694,15 @@ impl<'a> Binder<'a> {
             uses_statement_time: self.uses_statement_time == Some(true),
             folds_settings: self.folds_settings,
             zone_names: std::mem::take(&mut self.zone_names),
+            definitions: self.definitions,
         })
     }
 
-    /// Notes what may be names of zones in a definition that the statement does not show.
-    fn note_zone_names(&mut self, text: &str) {
+    /// Notes a definition that the statement does not show: that it was read, and what may be names of zones in it.
+    fn note_definition(&mut self, definition: impl std::hash::Hash, text: &str) {
+        use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        self.definitions = hasher.hash_one((self.definitions, definition, text));
         if text.contains('/') {
             let tokens = crate::statement::lexer::tokens(text).unwrap_or_default();
             let texts = tokens.iter().filter_map(|token| token.string_value());

@@ -27,7 +27,7 @@ impl Binder<'_> {
         let (Some(query), true) = (statements.pop(), statements.is_empty()) else {
             return Err(unsupported("a view's definition that is not one query"));
         };
-        self.note_zone_names(&view.definition);
+        self.note_definition(view.schema.id, &view.definition);
         let schema = &view.schema;
         let table_use = self.tables.len();
         self.tables.push(TableUse { table: schema.id, reader: self.reader.clone(), columns: Vec::new() });

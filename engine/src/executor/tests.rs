@@ -239,6 +239,7 @@ fn run_as(
         uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
+        definitions: 0,
     };
     let plan = planner(query).map_err(|reason| EvalError::Raises(reason.to_string()))?;
     let settings = FormatSettings::default();
@@ -617,6 +618,7 @@ fn memory_is_limited_and_cancelling_stops() {
         uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
+        definitions: 0,
     };
     let settings = FormatSettings::default();
     let context = RunContext {
@@ -648,6 +650,7 @@ fn build_sides_are_reused_for_the_same_version_only() {
         uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
+        definitions: 0,
     };
     let cache = JoinCache::new(1 << 20);
     let run = |snapshot: &Snapshot| {

@@ -75,6 +75,7 @@ fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
         uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
+        definitions: 0,
     };
     explain(&crate::executor::plan(query).expect("no constant raises"), &Catalog::default())
 }
@@ -165,6 +166,7 @@ fn equalities_of_one_class_lead_from_every_member_to_every_other() {
         uses_statement_time: false,
         folds_settings: false,
         zone_names: Vec::new(),
+        definitions: 0,
     };
     let plan = crate::executor::plan(query).expect("planned");
     let PlanNode::Join(join) = &plan.root else { panic!("one join: {plan:?}") };
@@ -215,7 +217,7 @@ fn what_may_raise_an_error_in_a_set_operation_is_computed_whoever_reads_it() {
 
 #[test]
 fn a_side_in_another_type_is_computed_before_it_is_tested() {
-    // SELECT c0, 10 / c1 FROM t1 UNION ALL SELECT c0, 2 FROM t2, where t2.c0 is a bigint
+    // SELECT c0, 10 / c1 FROM t1 UNION ALL SELECT c0, c1 FROM t2, where t2.c0 is a bigint
     static WIDEN: Function = Function::immutable(
         "int8",
         &[PgType::Int4],
@@ -226,7 +228,7 @@ fn a_side_in_another_type_is_computed_before_it_is_tested() {
     let seen_as = |index, pg_type| BoundExpr::Column { index, expr_type: of(pg_type) };
     let wide = BoundExpr::Call { function: &WIDEN, arguments: vec![column(0)], expr_type: of(PgType::Int8) };
     let divided = project(scan(1, 2), vec![column(0), call(&DIVIDE, int(10), column(1))]);
-    let plain = project(scan(2, 1), vec![seen_as(0, PgType::Int8), int(2)]);
+    let plain = project(scan(2, 2), vec![seen_as(0, PgType::Int8), column(1)]);
     let inputs =
         vec![*project(divided, vec![wide, column(1)]), *project(plain, vec![seen_as(0, PgType::Int8), column(1)])];
     let union = Box::new(BoundRelation::Append { inputs, columns: vec![of(PgType::Int8), of(PgType::Int4)] });
