@@ -66,16 +66,23 @@ pub fn dependencies(sql: &str, catalog: &Catalog, search_path: &[Arc<str>]) -> R
     Ok(found)
 }
 
-/// Both readings of one text, and of the views that it names.
-fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Dependencies) -> Result<(), String> {
+/// Both readings of one text, and of the views that it names. Whether a time without a date may be among its values.
+fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Dependencies) -> Result<bool, String> {
     if sql.len() > TEXT_BYTES_MAX {
         return Err("a long text".to_owned());
     }
     let tokens = lexer::tokens(sql).map_err(|error| error.to_string())?;
     let end = tokens.iter().rposition(|token| !token.is_symbol(";")).map_or(0, |last| last + 1);
-    Words { catalog, search_path, found }.read(&tokens[..end])?;
-    let described: Vec<&Arc<TableSchema>> = found.relations().filter_map(|id| catalog.described(id)).collect();
+    let mut words = Words { catalog, search_path, found, has_times: false, converts_zones: false };
+    words.read(&tokens[..end])?;
+    let (mut has_times, converts_zones) = (words.has_times, words.converts_zones);
+    let described: Vec<&Arc<TableSchema>> =
+        found.relations().chain(found.materialized.iter().copied()).filter_map(|id| catalog.described(id)).collect();
     described.iter().try_for_each(|table| check_columns(table, catalog))?;
+    has_times |= described.iter().any(|table| table.columns.iter().any(|column| TIMES.contains(&type_of(column))));
+    if converts_zones && has_times {
+        return Err("a time of the day in another zone".to_owned());
+    }
     let statement = parse(sql)?;
     let mut tree = Tree { total: References::of(&statement), ..Tree::default() };
     let _ = statement.visit(&mut tree);
@@ -88,7 +95,8 @@ fn read(sql: &str, catalog: &Catalog, search_path: &[Arc<str>], found: &mut Depe
         Some(RelationEntry::Materialized(view)) => found.materialized.contains(&view.id),
         Some(RelationEntry::Other { .. }) | None => false,
     };
-    tree.check(&is_read, &described)
+    tree.check(&is_read, &described)?;
+    Ok(has_times)
 }
 
 /// Whether a value given by the client could mean the time, or another thing tomorrow (datetime.c, DecodeSpecial).
@@ -146,11 +154,19 @@ fn check_columns(table: &TableSchema, catalog: &Catalog) -> Result<(), String> {
     }
 }
 
+/// time, and arrays of it.
+const TIMES: [u32; 2] = [1083, 1183];
+
 /// The first reader.
 struct Words<'a> {
     catalog: &'a Catalog,
     search_path: &'a [Arc<str>],
     found: &'a mut Dependencies,
+    /// Times without a date may be among the values.
+    has_times: bool,
+    /// AT TIME ZONE, or what that calls: of a time, which becomes one with a zone by itself, the offset is today's (date.c, timetz_zone,
+    /// time_timetz).
+    converts_zones: bool,
 }
 
 /// Words that make a query more than a reading of tables, or its reply depend on who asks and when.
@@ -343,10 +359,15 @@ impl Words<'_> {
                 TokenKind::Word | TokenKind::QuotedName => {
                     let name = token.name().ok_or_else(doubt)?;
                     let is_word = token.kind == TokenKind::Word;
-                    // Of what a time is in a zone the offset is today's (date.c, timetz_zone, time_timetz).
-                    if name == "timetz" || is_word && name == "time" && is_zoned(&tokens[at + 1..]) {
+                    // Likewise functions by which operators of such times go, which take a time, too.
+                    if name.contains("timetz") || is_word && name == "time" && is_zoned(&tokens[at + 1..]) {
                         return Err(doubt());
                     }
+                    let is_behind =
+                        |word| at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|t| t.is_word(word));
+                    self.converts_zones |= name == "timezone" || is_word && name == "time" && is_behind("at");
+                    self.has_times |=
+                        name == "make_time" || name == "time" && !["at", "with", "without"].into_iter().any(is_behind);
                     let is_refused = is_word && (REFUSED.contains(&&*name) || !self.are_pure(operators_of(tokens, at)));
                     if is_refused || self.is_doubtful(&name) {
                         return Err(doubt());
@@ -403,24 +424,32 @@ impl Words<'_> {
     fn take(&mut self, entry: &RelationEntry, name: &str) -> Result<(), String> {
         match entry {
             RelationEntry::Table(table) => {
-                if table.columns.iter().any(|column| matches!(column.type_oid, 1266 | 1270)) {
-                    return Err(format!("relation {name}, which has times with zones"));
-                }
+                refuse_zoned_times(table, name)?;
                 let all = self.catalog.with_heirs(table.id).map_err(|why| format!("relation {name}, {why}"))?;
                 self.found.tables.extend(all);
                 Ok(())
             }
             // Its definition names everything with its schema; none names itself.
             RelationEntry::View(view) if self.found.views.insert(view.schema.id) => {
-                read(&view.definition, self.catalog, &["pg_catalog".into()], self.found)
+                self.has_times |= read(&view.definition, self.catalog, &["pg_catalog".into()], self.found)?;
+                Ok(())
             }
             RelationEntry::View(_) => Ok(()),
             RelationEntry::Materialized(view) => {
+                refuse_zoned_times(view, name)?;
                 self.found.materialized.insert(view.id);
                 Ok(())
             }
             RelationEntry::Other { .. } => Err(format!("relation {name}")),
         }
+    }
+}
+
+/// timetz, and arrays of it: what they are in another zone hangs on the day.
+fn refuse_zoned_times(table: &TableSchema, name: &str) -> Result<(), String> {
+    match table.columns.iter().any(|column| matches!(column.type_oid, 1266 | 1270)) {
+        true => Err(format!("relation {name}, which has times with zones")),
+        false => Ok(()),
     }
 }
 

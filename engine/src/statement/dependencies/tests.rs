@@ -264,8 +264,15 @@ fn what_is_called_behind_distinct_on_is_called() {
         "SELECT DISTINCT ON (id) current_setting('app.tenant'), id FROM t ORDER BY id",
         "SELECT at::timetz FROM t",
         "SELECT CAST(at AS time (3) with time zone) FROM t",
+        "SELECT at::time AT TIME ZONE 'UTC' FROM t",
+        "SELECT timezone('UTC', CAST(at AS time)) FROM t",
+        "SELECT make_time(id, 0, 0) AT TIME ZONE name FROM t",
+        "SELECT time '10:00' AT TIME ZONE name FROM t",
+        "SELECT datetimetz_pl(at::date, at::time) FROM t",
     ] {
         assert!(read(sql).is_err(), "{sql}");
     }
     assert_eq!(read("SELECT DISTINCT ON (id) lower(name) FROM t ORDER BY id"), Ok(vec![1]));
+    // A moment has the offset of its own day.
+    assert_eq!(read("SELECT at AT TIME ZONE 'UTC', at::timestamp with time zone FROM t"), Ok(vec![1]));
 }

@@ -287,8 +287,8 @@ fn may_keep(request: &Request<'_>) -> bool {
         && !unit.describes_statement
         && is_described_by(unit, request.catalog_version, request.settings)
         // Upstream has read its literals by the settings of its Parse.
-        && is_parsed_under(unit, request.settings)
-        && !unit.bind.as_ref().is_some_and(|bind| may_mean_the_time(bind.parameters))
+        && is_parsed_under(unit, request.settings, true)
+        && !unit.bind.iter().any(|bind| bind.values().flatten().any(may_mean_the_time))
 }
 
 /// Sees upstream's reply, and keeps it.
