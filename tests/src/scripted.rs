@@ -35,6 +35,13 @@ pub fn play(client: &mut RawClient, script: &[Burst]) -> Vec<Message> {
     all
 }
 
+/// Sends messages that end with a Sync, or one query string, and reads all that answers them. What is told of settings on the way counts
+/// as little as its place does.
+pub fn play_unit(client: &mut RawClient, unit: &[u8]) -> Vec<Message> {
+    client.send(unit);
+    client.read_until('Z').into_iter().filter(|message| message.tag != 'S').collect()
+}
+
 /// A session at PostgreSQL and one at freshet before it.
 pub struct Pair {
     pub upstream: RawClient,

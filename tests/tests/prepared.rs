@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use freshet_tests::client::{Message, bind, close, describe, execute, flush, parse, query, rows, sync, tags};
-use freshet_tests::scripted::{Pair, assert_same, burst, play};
+use freshet_tests::scripted::{Pair, assert_same, burst, play, play_unit};
 
 #[test]
 fn statements_are_prepared_here() {
@@ -383,5 +383,41 @@ fn a_full_join_without_an_equality_is_upstreams() {
         assert_eq!(tags(&expected), "EZ");
         assert_same(&play(&mut pair.freshet, &run(2, None)), &expected);
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What PostgreSQL does when it parses a text it does not do again: the next settings are those of the next text.
+#[test]
+fn settings_of_the_parse_hold() {
+    let mut pair = Pair::start();
+    let set = |name: &str, value: &str| query(&format!("SET {name} = {value}"));
+    let made = |name: &str, sql: &str| [parse(name, sql), sync()].concat();
+    let run = |name: &str| [bind("", name, &[], 0), execute("", 0), sync()].concat();
+    for (setting, at_parse, later, sql) in [
+        ("transform_null_equals", "on", "off", "SELECT count(*) FROM t WHERE nullif(id, 3) = NULL"),
+        ("array_nulls", "off", "on", "SELECT count(*), '{1,NULL}'::text[] FROM t"),
+        ("standard_conforming_strings", "off", "on", r"SELECT count(*), length('a\\b') FROM t"),
+        ("backslash_quote", "on", "off", r"SELECT count(*), E'a\'b' FROM t"),
+    ] {
+        let script = [
+            made("usual", sql),
+            run("usual"),
+            run("usual"),
+            run("usual"),
+            set(setting, at_parse),
+            made("other", sql),
+            run("other"),
+            set(setting, later),
+            run("other"),
+            run("usual"),
+            run("other"),
+            set(setting, "DEFAULT"),
+            run("other"),
+            [close('S', "usual"), close('S', "other"), sync()].concat(),
+        ];
+        for unit in script {
+            let expected = play_unit(&mut pair.upstream, &unit);
+            assert_same(&play_unit(&mut pair.freshet, &unit), &expected);
+        }
     }
 }

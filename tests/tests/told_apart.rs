@@ -1,8 +1,8 @@
 //! Groups of messages that are answered here in part and upstream in part: what upstream refuses behind a query it refuses, and what
 //! it says of one statement is not taken for another's.
 
-use freshet_tests::client::{bind, close, describe, execute, flush, parse, sync};
-use freshet_tests::scripted::{Pair, assert_same, burst, play};
+use freshet_tests::client::{bind, close, describe, execute, flush, parse, query, sync};
+use freshet_tests::scripted::{Pair, assert_same, burst, play, play_unit};
 
 const ORDERED: &str = "SELECT id, v FROM t ORDER BY id";
 
@@ -56,5 +56,30 @@ fn a_statement_is_not_judged_by_what_is_said_of_another() {
         let script = [burst(2, &close)];
         assert_same(&play(&mut pair.freshet, &script), &play(&mut pair.upstream, &script));
         pair.agree(sql, &[burst(5, &[parse("", sql), bind("", "", &[Some("1")], 0), execute("", 0), sync()])]);
+    }
+}
+
+/// DISCARD ALL commits by itself, and so may a DO block: what fails behind them in one pipeline does not bring the settings back.
+#[test]
+fn what_has_committed_within_a_pipeline_stays() {
+    let mut pair = Pair::start();
+    pair.upstream.query("CREATE SCHEMA other");
+    pair.upstream.query("CREATE TABLE other.t (id int PRIMARY KEY, v text)");
+    let one = |sql: &str| [parse("", sql), bind("", "", &[], 0), execute("", 0)].concat();
+    let failing = |sql: &str| [one(sql), parse("", "SELECT nosuch FROM t"), sync()].concat();
+    let read = "SELECT count(*) FROM t";
+    pair.agree("the table is here", &[burst(5, &[one(read), sync()])]);
+    for (before, within) in [
+        ("SET search_path = other", "DISCARD ALL"),
+        ("RESET search_path", "DO $$BEGIN PERFORM set_config('search_path', 'other', false); COMMIT; END$$"),
+        ("RESET search_path", "UPDATE pg_settings SET setting = 'other' WHERE name = 'search_path'"),
+    ] {
+        let script =
+            [query(before), query(read), failing(within), query(read), query(read), query("RESET search_path")];
+        let alone = [query(within), query(read), query(read), query("RESET search_path"), query(read)];
+        for unit in script.iter().chain(&alone) {
+            let expected = play_unit(&mut pair.upstream, unit);
+            assert_same(&play_unit(&mut pair.freshet, unit), &expected);
+        }
     }
 }

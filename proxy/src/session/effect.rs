@@ -172,6 +172,9 @@ pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, catalog: Option<&Catalo
     for statement in statements(&tokens) {
         let is_quiet = |name: &str| catalog.is_some_and(|catalog| catalog.hidden_calls.is_quiet(name));
         let mut classification = classify_by(statement, &is_quiet);
+        if classification.opaque.is_none() && updates_settings(statement) {
+            classification.opaque = Some("updates pg_settings".to_owned());
+        }
         if classification.opaque.is_none() {
             classification.opaque = catalog.and_then(|catalog| calls_own(&classification, statement, catalog));
         }
@@ -184,6 +187,12 @@ pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, catalog: Option<&Catalo
     }
     let is_any = changes.iter().any(|changes| !changes.is_empty());
     Judged { effects, changes: is_any.then(|| changes.into()), written }
+}
+
+/// UPDATE of the view pg_settings is set_config, by a rule of PostgreSQL's own (system_views.sql, pg_settings_u).
+fn updates_settings(tokens: &[lexer::Token<'_>]) -> bool {
+    tokens.iter().any(|token| token.is_word("update"))
+        && tokens.iter().any(|token| token.name().is_some_and(|name| name == "pg_settings"))
 }
 
 /// Whether it runs a function of users of which nothing is known: by its name, or by that of a relation.
@@ -393,6 +402,19 @@ mod tests {
             assert_eq!(effects(sql.as_bytes()), *expected, "{sql}");
         }
         assert_eq!(effects(b"select '\xff'"), [Effect::Opaque]);
+    }
+
+    #[test]
+    fn a_view_may_set_what_is_followed() {
+        let of = |sql: &str| judge(sql.as_bytes(), "freshet", true, None).effects;
+        for sql in [
+            "UPDATE pg_catalog.pg_settings SET setting = 'x' WHERE name = 'search_path'",
+            "with x as (update \"pg_settings\" set setting = '') select 1",
+        ] {
+            assert_eq!(of(sql), [Effect::Opaque], "{sql}");
+        }
+        assert_eq!(of("select setting from pg_settings"), [Effect::Neutral]);
+        assert_eq!(of("update settings set setting = 'pg_settings'"), [Effect::Write]);
     }
 
     #[test]

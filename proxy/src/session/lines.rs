@@ -46,6 +46,9 @@ pub struct Lines {
     upstream_is_closed: bool,
     /// The end of the client's stream has been passed on.
     end_is_sent: bool,
+    /// Nothing can be written to upstream any more. What it has said before it went is still the client's: an administrator's FATAL,
+    /// for one, while a COPY was under way.
+    upstream_is_deaf: bool,
 }
 
 impl Lines {
@@ -59,6 +62,7 @@ impl Lines {
             client_is_closed: false,
             upstream_is_closed: false,
             end_is_sent: false,
+            upstream_is_deaf: false,
         }
     }
 
@@ -104,9 +108,15 @@ impl Lines {
     }
 
     fn poll_turn(&mut self, cx: &mut Context<'_>, machine: &mut Machine) -> Poll<io::Result<Turn>> {
-        // A side that cannot be written to any more ends the session; pending writes are no reason not to read.
+        // A client that cannot be written to any more ends the session; pending writes are no reason not to read.
         let client_write = poll_write(cx, &mut self.client, &mut machine.to_client)?;
-        if poll_write(cx, &mut self.upstream, &mut machine.to_upstream)?.is_ready()
+        let upstream_write = poll_write(cx, &mut self.upstream, &mut machine.to_upstream);
+        self.upstream_is_deaf |= matches!(upstream_write, Poll::Ready(Err(_)));
+        if self.upstream_is_deaf {
+            machine.to_upstream.take();
+        }
+        if upstream_write.is_ready()
+            && !self.upstream_is_deaf
             && self.client_is_closed
             && machine.held_bytes() == 0
             && !self.end_is_sent
@@ -144,7 +154,12 @@ impl Lines {
         }
         if machine.to_client.len() < self.buffer_max {
             let mut buffer = ReadBuf::new(space);
-            if Pin::new(&mut self.upstream).poll_read(cx, &mut buffer)?.is_ready() {
+            let is_read = match Pin::new(&mut self.upstream).poll_read(cx, &mut buffer) {
+                // As good as its end.
+                Poll::Ready(Err(_)) if self.upstream_is_deaf => true,
+                read => read?.is_ready(),
+            };
+            if is_read {
                 turn = Poll::Ready(Ok(Turn::Received));
                 self.bytes_from_upstream += buffer.filled().len() as u64;
                 match buffer.filled() {

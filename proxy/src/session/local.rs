@@ -20,8 +20,8 @@ pub mod recent;
 mod refusals;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
@@ -485,7 +485,7 @@ impl LocalAnswerer {
         if let Some(Relay { reason, observer, .. }) = outdated(&self.local, request, prepared) {
             return Err(Relay { observer, ..refuse(reason) });
         }
-        if prepared.plan.folds_settings && !is_parsed_under(request.unit, request.settings) {
+        if !is_parsed_under(request.unit, request.settings, prepared.plan.folds_settings) {
             return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
         }
         let has_time = request.transaction_time.is_some() && !prepared.plan.uses_statement_time;
@@ -603,7 +603,7 @@ impl LocalAnswerer {
         parameters: &[Value],
     ) -> Result<(), UpstreamReason> {
         let zones = self.local.freshness.zones();
-        zones.check(request.settings.value("TimeZone").unwrap_or_default()).await?;
+        zones.check_session(request.settings.value("TimeZone").unwrap_or_default()).await?;
         for name in of_definitions {
             zones.check(name).await?;
         }
@@ -786,13 +786,20 @@ fn keeps_types(statement: &PreparedStatement, plan: &Plan) -> bool {
     statement.inferred.get_or_init(|| types().collect()).iter().copied().eq(types())
 }
 
-/// PostgreSQL folds literals when it parses: whether that happened under today's settings.
-fn is_parsed_under(unit: &Unit<'_>, settings: &SessionSettings) -> bool {
-    unit.prepared.is_none_or(|prepared| is_read_by(prepared, settings))
+/// PostgreSQL folds literals when it parses: whether that happened under today's settings, as far as they matter. `folds_settings`: a time
+/// or an interval is among them.
+fn is_parsed_under(unit: &Unit<'_>, settings: &SessionSettings, folds_settings: bool) -> bool {
+    unit.prepared.is_none_or(|prepared| is_read_by(prepared, settings, folds_settings))
 }
 
-fn is_read_by(statement: &PreparedStatement, settings: &SessionSettings) -> bool {
-    statement.settings.load(Relaxed) == settings.reading
+fn is_read_by(statement: &PreparedStatement, settings: &SessionSettings, folds_settings: bool) -> bool {
+    let is_same = |at_parse: &AtomicU64, now: u64| at_parse.load(Relaxed) == now;
+    if is_same(&statement.settings, settings.reading) {
+        return true;
+    }
+    // Before a session's settings are known it has mostly the usual ones.
+    let is_unknown = is_same(&statement.meaning, 0) && settings.means_the_usual;
+    !folds_settings && (is_unknown || is_same(&statement.meaning, settings.meaning))
 }
 
 pub(super) fn local_error(error: EvalError) -> UpstreamReason {

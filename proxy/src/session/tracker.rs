@@ -17,9 +17,9 @@ use crate::session::change::{self, Change, Name, NewValue, Reprinted, UNREAD};
 use crate::session::settings::{Interner, Path, PathKey, Probed, SessionSettings, SettingsValues};
 use crate::session::state::{Isolation, RouteSetting, Transaction};
 use crate::session::variables::{
-    ASKED, CLIENT_ENCODING, CONFORMING_STRINGS, COUNT, DEFAULT_ISOLATION, KEYED, LISTENS, NAMES, REPORTED, ROLE,
-    SEARCH_PATH, SERVER_VERSION, SESSION_USER, STATEMENT_TIMEOUT, SYNCHRONOUS_COMMIT, TEMPORARY, UNLISTED,
-    UNUSUALLY_SET, is_unusual, timeout_ms,
+    ASKED, CLIENT_ENCODING, CONFORMING_STRINGS, COUNT, DEFAULT_ISOLATION, IDLE_TIMEOUTS, KEYED, LISTENS, NAMES,
+    REPORTED, ROLE, SEARCH_PATH, SERVER_VERSION, SESSION_USER, STATEMENT_TIMEOUT, SYNCHRONOUS_COMMIT, TEMPORARY,
+    UNLISTED, UNUSUALLY_SET, is_unusual, timeout_ms,
 };
 use crate::wire::query::TransactionStatus;
 
@@ -196,6 +196,10 @@ impl Tracker {
                 self.set(ROLE, if is_plain { &Value::Default } else { &Value::Unknown }, false);
                 self.set(TEMPORARY, &Value::Known("f".into()), false);
                 self.set(LISTENS, &Value::Known("f".into()), false);
+                // It commits at once, whatever comes behind it in one pipeline (xact.c, XACT_FLAGS_NEEDIMMEDIATECOMMIT).
+                if !self.is_in_block() {
+                    self.end(true, false);
+                }
             }
             Change::DiscardTemporary => self.set(TEMPORARY, &Value::Known("f".into()), false),
             Change::SessionAuthorization => {
@@ -213,7 +217,14 @@ impl Tracker {
                 }
             }
             Change::Call(_) => self.forget_all("calls set_config"),
-            Change::Opaque(reason) => self.forget_all(reason),
+            Change::Opaque(reason) => {
+                self.forget_all(reason);
+                // DO or CALL may have committed, and what fails behind it in the same pipeline takes that back no more.
+                if !self.is_in_block() {
+                    let unknown = Arc::clone(&self.current);
+                    self.open().base = unknown;
+                }
+            }
             Change::Unread => {
                 self.forget_all(UNREAD);
                 (0..COUNT).filter(|slot| *slot != UNLISTED).for_each(|slot| self.forget(slot));
@@ -225,13 +236,17 @@ impl Tracker {
     /// ended some by itself (CALL, DO).
     pub fn failed(&mut self, changes: &[Change]) {
         let may_commit = changes.iter().any(|change| matches!(change, Change::Opaque(_)));
-        if may_commit && !self.open.as_ref().is_some_and(|open| open.is_block) {
+        if may_commit && !self.is_in_block() {
             changes.iter().for_each(|change| self.apply(change));
             let unknown = Arc::clone(&self.current);
             if let Some(open) = &mut self.open {
                 open.base = unknown;
             }
         }
+    }
+
+    fn is_in_block(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.is_block)
     }
 
     /// ReadyForQuery: the end of a unit. `taints`: something in it may have written or locked.
@@ -445,6 +460,12 @@ impl Tracker {
     pub fn statement_timeout(&self) -> Option<Duration> {
         let limit = timeout_ms(&self.value(STATEMENT_TIMEOUT)?)?;
         (limit > 0).then(|| Duration::from_millis(limit))
+    }
+
+    /// Upstream may end the session for being idle, as far as is known.
+    pub fn may_end_when_idle(&self) -> bool {
+        let is_off = |slot: usize| self.value(slot).and_then(|limit| timeout_ms(&limit)) == Some(0);
+        !IDLE_TIMEOUTS.into_iter().all(is_off)
     }
 
     /// Its commits wait for synchronous standbys; false where that is not known.

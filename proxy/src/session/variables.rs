@@ -33,12 +33,17 @@ pub const NAMES: [&str; ASKED] = [
     "search_path",
     "statement_timeout",
     "synchronous_commit",
+    "idle_session_timeout",
+    "idle_in_transaction_session_timeout",
 ];
 pub const REPORTED: usize = 5;
 pub const KEYED: usize = 21;
 /// The first so many are all that decides how PostgreSQL reads a literal when it analyses a statement.
 pub const READ_BY: usize = 18;
-pub const ASKED: usize = 23;
+pub const ASKED: usize = 25;
+/// Of those, what any literal is read by, whatever its type, and `= NULL`: client_encoding, standard_conforming_strings,
+/// transform_null_equals, array_nulls, backslash_quote, xmloption.
+pub const MEANT_BY: [usize; 6] = [CLIENT_ENCODING, CONFORMING_STRINGS, 8, 10, 11, 12];
 
 // Slots by name, where one is needed by itself.
 pub const CLIENT_ENCODING: usize = 3;
@@ -50,20 +55,22 @@ pub const SEARCH_PATH: usize = 20;
 pub const STATEMENT_TIMEOUT: usize = 21;
 /// Changes no answer, but says whether the session's commits wait for a synchronous freshet.
 pub const SYNCHRONOUS_COMMIT: usize = 22;
+/// Change no answer, but say whether upstream ends a session that it hears nothing of.
+pub const IDLE_TIMEOUTS: [usize; 2] = [23, 24];
 /// `current_user`.
-pub const ROLE: usize = 23;
+pub const ROLE: usize = 25;
 /// `session_user`.
-pub const SESSION_USER: usize = 24;
+pub const SESSION_USER: usize = 26;
 /// `t` if there are temporary tables or types.
-pub const TEMPORARY: usize = 25;
+pub const TEMPORARY: usize = 27;
 /// The names of settings that the session changed and that are not known here; empty if there are none.
-pub const UNLISTED: usize = 26;
+pub const UNLISTED: usize = 28;
 /// `t` if notifications are listened for.
-pub const LISTENS: usize = 27;
+pub const LISTENS: usize = 29;
 /// Which of [`UNUSUAL`] are not as usual, in whatever way they were set.
-pub const UNUSUALLY_SET: usize = 28;
+pub const UNUSUALLY_SET: usize = 30;
 /// All of them.
-pub const COUNT: usize = 29;
+pub const COUNT: usize = 31;
 
 /// The slot of a setting, case-insensitively.
 pub fn slot(name: &str) -> Option<usize> {
@@ -124,7 +131,9 @@ pub fn canonical(slot: usize, given: Given<'_>) -> Option<Arc<str>> {
         Some("default_transaction_isolation") => {
             one_of(&["read uncommitted", "read committed", "repeatable read", "serializable"])
         }
-        Some("statement_timeout") => timeout_ms(text).map(|_| text.into()),
+        Some("statement_timeout" | "idle_session_timeout" | "idle_in_transaction_session_timeout") => {
+            timeout_ms(text).map(|_| text.into())
+        }
         Some("timezone_abbreviations" | "lc_monetary" | "lc_numeric" | "lc_time") if !text.is_empty() => {
             Some(text.into())
         }
@@ -261,8 +270,6 @@ fn is_harmless(name: &str) -> bool {
     const LIMITS: &[&str] = &[
         "client_connection_check_interval",
         "deadlock_timeout",
-        "idle_in_transaction_session_timeout",
-        "idle_session_timeout",
         "lock_timeout",
         "tcp_keepalives_count",
         "tcp_keepalives_idle",

@@ -78,7 +78,7 @@ pub struct Rows {
 
 /// An ordinary session's settings, as the probe asks for them.
 const SETTINGS: &str = r#"["postgres", "postgres", "PostgreSQL 15", ["pg_catalog", "public"], false, false, "", "946684800000000", "946684800000000", "UTC", "ISO, MDY", "postgres", "UTF8", "on", "1",
-    "hex", "on", "off", "Default", "on", "safe_encoding", "content", "C", "C", "C", "UTF8", "150018", "notice", "read committed", "\"$user\", public", "0", "on"]"#;
+    "hex", "on", "off", "Default", "on", "safe_encoding", "content", "C", "C", "C", "UTF8", "150018", "notice", "read committed", "\"$user\", public", "0", "on", "0", "0"]"#;
 
 impl Statement {
     /// Reads one statement.

@@ -187,7 +187,7 @@ fn key_parts<'a>(
 /// Whether the reply, if it is valid, is what this unit asks for.
 fn is_of_use(kept: &CachedReply, unit: &Unit<'_>, settings: &SessionSettings) -> bool {
     is_described_by(unit, kept.catalog_version, settings)
-        && (!kept.folds_settings || is_parsed_under(unit, settings))
+        && is_parsed_under(unit, settings, kept.folds_settings)
         && (!unit.describes_portal || !kept.row_description.is_empty())
 }
 

@@ -147,8 +147,7 @@ fn find<'a>(
     let kept = &place.kept;
     // As for any kept reply (`kept::is_of_use`); that it has the columns asked for was seen when it was found first.
     let is_of_use = unit.statement.is_none_or(|statement| {
-        is_described(statement, kept.catalog_version, settings)
-            && (!kept.folds_settings || is_read_by(statement, settings))
+        is_described(statement, kept.catalog_version, settings) && is_read_by(statement, settings, kept.folds_settings)
     });
     is_of_use.then_some(place)
 }

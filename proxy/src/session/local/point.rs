@@ -60,7 +60,7 @@ impl LocalAnswerer {
             && is_described_by(unit, prepared.catalog_version, request.settings)
             // Else the slower way finds out.
             && unit.prepared.is_none_or(|statement| keeps_types(statement, plan) && statement.meant.is_known())
-            && (!plan.folds_settings || is_parsed_under(unit, request.settings));
+            && is_parsed_under(unit, request.settings, plan.folds_settings);
         if !is_allowed {
             return None;
         }
@@ -120,7 +120,7 @@ impl LocalAnswerer {
         let agrees = |name: &str| freshness.zones().is_known_to_agree(name);
         // As the general way asks them: a text may be the name of a zone.
         let are_zones_known = !request.sql.contains('/')
-            && agrees(request.settings.value("TimeZone").unwrap_or_default())
+            && freshness.zones().is_known_to_agree_for_session(request.settings.value("TimeZone").unwrap_or_default())
             && prepared.zone_names.iter().all(|name| agrees(name))
             && parameters.iter().all(|value| !matches!(value, Value::Text(text) if !agrees(text)));
         if !are_zones_known {

@@ -343,6 +343,7 @@ mod tests {
             sql: sql.into(),
             parameter_types: types.into(),
             settings: AtomicU64::new(0),
+            meaning: AtomicU64::new(0),
             catalog: AtomicU64::new(0),
             path: AtomicU64::new(0),
             inferred: std::sync::OnceLock::new(),

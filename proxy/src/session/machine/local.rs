@@ -494,9 +494,9 @@ impl Machine {
         self.scanned = self.taken;
     }
 
-    /// Shows upstream that the session is in use.
+    /// Shows upstream that the session is in use, unless it ends none for being idle.
     pub fn keep_alive(&mut self) {
-        if self.is_settled() && !self.has_open_group {
+        if self.tracker.may_end_when_idle() && self.is_settled() && !self.has_open_group {
             self.to_upstream.push(SYNC);
             self.expect_quiet(ExpectedKind::QuietSync);
         }
