@@ -127,6 +127,7 @@ pub const KEYS: &[Key] = &[
     key!("mirror.event_trigger", Takes::Bool, |s, v| s.mirror.event_trigger = v.is_true()),
     key!("mirror.copy_workers", integer(1, 64), |s, v| s.mirror.copy_workers = v.integer() as usize),
     key!("mirror.memory_bytes_max", integer(0, BYTES_MAX), |s, v| s.mirror.memory_bytes_max = v.integer()),
+    key!("mirror.wal_kept_bytes_max", integer(0, BYTES_MAX), |s, v| s.mirror.wal_kept_bytes_max = v.integer()),
     key!("freshness.mode", Takes::OneOf(&["exact", "session", "standby"]), |s, v| {
         s.freshness.mode = FreshnessMode::parse(&v.text()).unwrap_or(FreshnessMode::Exact)
     }),
@@ -245,8 +246,9 @@ fn shown(key: &Key, given: &Given) -> String {
 pub(crate) fn read_variables(settings: &mut Settings, variables: &[(String, OsString)], problems: &mut Problems) {
     let named: Vec<(String, &Key)> = KEYS.iter().map(|key| (variable_name(key.path), key)).collect();
     for (name, value) in variables {
-        // The tests' harness has variables of its own; FRESHET_CONFIG names the file.
-        if !name.starts_with("FRESHET_") || name.starts_with("FRESHET_TEST_") || name == "FRESHET_CONFIG" {
+        // The tests' harness and the bench have variables of their own; FRESHET_CONFIG names the file.
+        let is_others = ["FRESHET_TEST_", "FRESHET_BENCH_"].iter().any(|start| name.starts_with(start));
+        if !name.starts_with("FRESHET_") || is_others || name == "FRESHET_CONFIG" {
             continue;
         }
         let Some((_, key)) = named.iter().find(|(known, _)| known == name) else {
@@ -263,7 +265,8 @@ pub(crate) fn read_variables(settings: &mut Settings, variables: &[(String, OsSt
             problems.push(Problem::new(key.path, "is not UTF-8", "").at(place));
             continue;
         };
-        match apply(settings, key.path, &from_text(key, value)) {
+        // A secret that was made by `echo` ends with a line break, which no setting can.
+        match apply(settings, key.path, &from_text(key, value.trim_end_matches(['\r', '\n']))) {
             Ok(key) => problems.set_at(key, &place),
             Err(problem) => problems.push(problem.at(place)),
         }

@@ -94,6 +94,8 @@ pub struct Mirror {
     pub event_trigger: bool,
     pub copy_workers: usize,
     pub memory_bytes_max: u64,
+    /// 0: no bound.
+    pub wal_kept_bytes_max: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +117,12 @@ pub enum DatabaseChoice {
 }
 
 impl Mirror {
+    /// What a transaction may take while it is put together, in bytes: one that would not fit into the mirror is not worth more. Small mirrors
+    /// have something, so that an ordinary bulk load does not end them.
+    pub fn transaction_bytes_max(&self) -> u64 {
+        self.memory_bytes_max.clamp(64 * MIB, 1_024 * MIB)
+    }
+
     /// How many databases share memory and caches.
     pub fn shares(&self) -> u64 {
         match &self.databases {
@@ -272,6 +280,7 @@ impl Default for Mirror {
             event_trigger: false,
             copy_workers: 2,
             memory_bytes_max: 2_048 * MIB,
+            wal_kept_bytes_max: 16_384 * MIB,
         }
     }
 }

@@ -215,6 +215,23 @@ impl Cluster {
         assert_eq!(self.command("start"), "started");
     }
 
+    /// While it is stopped: the next transaction gets this id. What is not frozen then seems to be of the future.
+    pub fn set_next_transaction(&self, xid: u32) {
+        let data = self.directory.join("data");
+        // Two bits for each transaction, 32,768 to a page, 32 pages to a file (clog.c, slru.c).
+        let statuses = data.join("pg_xact").join(format!("{:04X}", xid / (32 * 32_768)));
+        let run = |mut command: Command| {
+            let output = command.output().expect("runs");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        let mut file = as_postgres("truncate");
+        file.args(["--size", "262144"]).arg(statuses);
+        run(file);
+        let mut reset = as_postgres(binaries().join("pg_resetwal"));
+        reset.args(["-x", &xid.to_string(), "-D"]).arg(data);
+        run(reset);
+    }
+
     /// Reads its configuration files again.
     pub fn reload(&self) {
         self.command("reload");

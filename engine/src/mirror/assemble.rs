@@ -113,8 +113,9 @@ struct Pending {
     bytes: usize,
 }
 
-/// Prefixes kept of one transaction; an application may use any.
+/// Prefixes kept of one transaction; an application may use any. That of freshet's event trigger is kept besides.
 const MESSAGES_MAX: usize = 64;
+const OF_TRIGGER: &str = "freshet.ddl";
 /// Spans are 32 bits wide.
 const TABLE_BYTES_MAX: usize = u32::MAX as usize;
 
@@ -168,7 +169,7 @@ impl Assembler {
             }
             LogicalMessage::Message { is_transactional: true, prefix, .. } => {
                 if let Some(pending) = &mut self.pending
-                    && pending.messages.len() < MESSAGES_MAX
+                    && (pending.messages.len() < MESSAGES_MAX || prefix == OF_TRIGGER)
                     && !pending.messages.iter().any(|known| **known == *prefix)
                 {
                     pending.messages.push(prefix.into());

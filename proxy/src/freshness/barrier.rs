@@ -135,9 +135,10 @@ pub(super) async fn run(
     shutdown: CancellationToken,
 ) {
     let mut readers = readers.lock().await;
+    let mut told = String::new();
     while !shutdown.is_cancelled() {
         let ended = tokio::select! {
-            ended = live(&shared, &mut readers) => ended,
+            ended = live(&shared, &mut readers, &mut told) => ended,
             () = shutdown.cancelled() => UpstreamReason::MirrorBehind("shutting down".into()),
         };
         shared.stop_serving();
@@ -153,7 +154,12 @@ pub(super) async fn run(
 }
 
 /// One life of the barrier connection, within one life of the stream.
-async fn live(shared: &Arc<Shared>, readers: &mut mpsc::UnboundedReceiver<Reader>) -> UpstreamReason {
+/// `told`: what the log has of connections that could not be opened since one could.
+async fn live(
+    shared: &Arc<Shared>,
+    readers: &mut mpsc::UnboundedReceiver<Reader>,
+    told: &mut String,
+) -> UpstreamReason {
     let running = match shared.replication.running() {
         Ok(running) => running,
         Err(reason) => return reason,
@@ -162,11 +168,16 @@ async fn live(shared: &Arc<Shared>, readers: &mut mpsc::UnboundedReceiver<Reader
     let connection = match connect(shared, &running).await {
         Ok(connected) => connected,
         Err(error) => {
-            tracing::warn!(%error, "the barrier connection could not be opened");
+            let what = error.to_string();
+            if what != *told {
+                tracing::warn!(%error, "the barrier connection could not be opened");
+                *told = what;
+            }
             sleep(Duration::from_millis(500)).await;
             return lost(error);
         }
     };
+    told.clear();
     let nudge = Arc::new(Notify::new());
     let mut tasks = JoinSet::new();
     tasks.spawn(run_nudges(Arc::clone(shared), Arc::clone(&nudge)));

@@ -382,20 +382,26 @@ impl HandOver {
     }
 
     /// Returns when another session waits for a lock that the copy's ACCESS SHARE holds up, on the table or on one of its indexes (which
-    /// planning the copy locks, too): DDL, behind which all readers and writers queue. Or when the table has lost its identity: DROP INDEX
-    /// CONCURRENTLY takes that away with a lock that the copy does not hold up (index.c, index_drop).
+    /// planning the copy locks, too): DDL, behind which all readers and writers queue; or for the copy's transaction to end: CREATE INDEX
+    /// CONCURRENTLY and its kin, of any table, do so for its lock or its snapshot (indexcmds.c, WaitForOlderSnapshots). Or when the table
+    /// has lost its identity: DROP INDEX CONCURRENTLY takes that away with a lock that the copy does not hold up (index.c, index_drop).
     async fn disturbed(&self) -> HandOverError {
         // The locktype: one that waits for a row, or to add a page, names the table as well.
         const WAITS: &str = "SELECT EXISTS (
             SELECT FROM pg_locks
              WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock' AND NOT granted
                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-               AND (relation = $1 OR relation IN (SELECT indexrelid FROM pg_index WHERE indrelid = $1)))";
+               AND (relation = $1 OR relation IN (SELECT indexrelid FROM pg_index WHERE indrelid = $1)))
+            OR EXISTS (
+            SELECT FROM pg_locks w JOIN pg_locks h ON h.locktype = 'virtualxid' AND h.virtualxid = w.virtualxid AND h.granted
+                   JOIN pg_stat_activity a ON a.pid = h.pid
+             WHERE w.locktype = 'virtualxid' AND NOT w.granted AND a.application_name = $2
+               AND a.xact_start < clock_timestamp() - interval '100 ms')";
         let table = self.facts.schema.id;
         loop {
             sleep(Duration::from_millis(200)).await;
             let Ok(client) = self.pool.connection().await else { continue };
-            if let Ok(row) = client.query_one(WAITS, &[&table.0]).await
+            if let Ok(row) = client.query_one(WAITS, &[&table.0, &self.publication.name]).await
                 && row.get(0)
             {
                 return HandOverError::InTheWay;

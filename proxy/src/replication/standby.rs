@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use freshet_engine::snapshot::VisibilitySnapshot;
 use parking_lot::Mutex;
+use tokio_postgres::Client;
 
 use crate::replication::supervise::Replication;
 use crate::replication::uptime::Uptime;
@@ -186,6 +187,21 @@ const FACTS: &str = "SELECT current_setting('synchronous_standby_names'),
           FROM pg_db_role_setting s LEFT JOIN pg_roles r ON r.oid = setrole LEFT JOIN pg_database d ON d.oid = setdatabase
          WHERE EXISTS (SELECT FROM unnest(setconfig) AS c
                         WHERE c ~* '^synchronous_commit=' AND c !~* '=(on|true|yes|1|remote_write|remote_apply)$'))";
+
+/// Whether commits could wait for a freshet of this name, once it is there; else why not.
+pub async fn could_be(client: &Client, name: &str) -> Result<Result<(), Cow<'static, str>>, UpstreamError> {
+    let sql = FACTS.replace("PROCESS", "0").replace("NAME", &name.replace('\'', "''"));
+    let row = client.query_one(&sql, &[]).await?;
+    let facts = StandbyFacts {
+        names: row.get(0),
+        // As if it were.
+        sync_state: Some("sync".into()),
+        namesakes: 1,
+        synchronous_commit: row.get(3),
+        exceptions: row.get(4),
+    };
+    Ok(assess(&facts, name))
+}
 
 /// Why reads still need a round trip.
 pub fn assess(facts: &StandbyFacts, name: &str) -> Result<(), Cow<'static, str>> {

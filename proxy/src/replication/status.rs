@@ -65,6 +65,8 @@ pub struct StreamReport {
     /// Resident estimate of all mirrored tables.
     pub bytes: u64,
     pub restarts: u64,
+    /// Of upstream's log that it keeps for the slot, as of the last look.
+    pub wal_kept_bytes: u64,
     /// Whether the event trigger fires.
     pub event_trigger: &'static str,
     pub catalog_version: u64,
@@ -78,6 +80,8 @@ pub struct StreamCounters {
     /// Lives of the stream that ended.
     pub restarts: AtomicU64,
     pub catalog_loads: AtomicU64,
+    /// Bytes of upstream's log that it keeps for the slot, as of the last look.
+    pub wal_kept_bytes: AtomicU64,
     /// First copies that were finished.
     pub copies: AtomicU64,
 }

@@ -9,6 +9,7 @@ mod mirrored;
 mod newcomers;
 mod report;
 mod restricted;
+mod retained;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -62,6 +63,8 @@ const HELD_UP_FOR: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(250);
 /// A table that could not be taken out of the publication is tried again after this long.
 const UNPUBLISH_AGAIN: Duration = Duration::from_secs(1);
+/// At the end the trigger and the publication are dropped, if that takes no longer for each: who ends freshet does not wait for long either.
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
 /// Between two lives of the stream the publication is dropped, if that takes no longer.
 const DROP_MAX: Duration = Duration::from_secs(5);
 /// Reloads of the catalog follow each other no faster.
@@ -85,6 +88,8 @@ pub struct MirrorOptions {
     pub set_replica_identity_full: bool,
     pub copy_workers: usize,
     pub memory_bytes_max: usize,
+    /// What upstream may keep of its log for the slot; 0: as much as it likes. See [`retained`].
+    pub wal_kept_bytes_max: u64,
     /// A transaction larger than this poisons the tables it changed.
     pub transaction_bytes_max: usize,
     /// See [`trigger`].
@@ -104,6 +109,7 @@ impl MirrorOptions {
             set_replica_identity_full: false,
             copy_workers: 2,
             memory_bytes_max: 2 << 30,
+            wal_kept_bytes_max: 0,
             transaction_bytes_max: TRANSACTION_BYTES_MAX,
             event_trigger: false,
             standby: None,
@@ -129,6 +135,8 @@ struct Shared {
     name: String,
     /// The publication may be there: a life of the stream has begun to make it, and it has not been dropped since.
     is_published: AtomicBool,
+    /// The stream has run since the last attempt that failed.
+    has_run: AtomicBool,
     pool: ServicePool,
     /// For looks at single commits, which must not wait behind the catalog's loads.
     samples: ServicePool,
@@ -233,6 +241,7 @@ impl Replication {
             shared: Arc::new(Shared {
                 name: fresh_name(&options.publication),
                 is_published: AtomicBool::new(false),
+                has_run: AtomicBool::new(false),
                 pool,
                 samples,
                 mirror: Mirror::new(limits),
@@ -297,7 +306,14 @@ impl Replication {
             if lived.elapsed() > STEADY {
                 pause = RETRY_MIN;
             }
-            let (Ended::RelayOnly(why) | Ended::Lost(why)) = &ended;
+            if shared.has_run.swap(false, Ordering::Relaxed) {
+                // The same once more is news then.
+                told.clear();
+            }
+            if matches!(ended, Ended::KeptTooMuch(_)) {
+                pause = retained::respite(lived.elapsed());
+            }
+            let (Ended::RelayOnly(why) | Ended::Lost(why) | Ended::KeptTooMuch(why)) = &ended;
             if *why != told {
                 told = why.to_string();
                 tracing::warn!(reason = %why, "no mirror at the moment: everything is relayed");
@@ -316,12 +332,12 @@ impl Replication {
             );
         }
         if shared.options.event_trigger
-            && let Ok(Err(error)) = timeout(RETRY_MAX, trigger::drop_trigger(&shared.pool, &shared.name)).await
+            && let Ok(Err(error)) = timeout(FAREWELL_MAX, trigger::drop_trigger(&shared.pool, &shared.name)).await
         {
             tracing::warn!(%error, "the event trigger was not dropped");
         }
         if shared.is_published.load(Ordering::Relaxed)
-            && let Ok(Err(error)) = timeout(RETRY_MAX, drop_publication(&shared.pool, &shared.name)).await
+            && let Ok(Err(error)) = timeout(FAREWELL_MAX, drop_publication(&shared.pool, &shared.name)).await
         {
             tracing::warn!(%error, publication = %shared.name, "the publication was not dropped");
         }
@@ -389,9 +405,11 @@ impl Replication {
         tasks.spawn(self.clone().look_at_built_ins());
         tasks.spawn(self.clone().look_where_the_address_leads());
         tasks.spawn(self.clone().watch_standby(walsender.process_id()));
+        let process = walsender.process_id();
         let ended = tokio::select! {
             error = walsender.stream(self, &shared.ping, shared.options.transaction_bytes_max) => error.into(),
             () = shared.restart.notified() => Ended::Lost("started over on demand".into()),
+            why = self.watch_kept_wal(process) => Ended::KeptTooMuch(why.into()),
             () = shutdown.cancelled() => Ended::Lost("shutting down".into()),
         };
         // No reader may be served from here on; only then let go of the slot.
@@ -458,11 +476,12 @@ impl Replication {
         }
         tracing::info!(database = %facts.database, publication = %publication.name, "the mirror's stream runs");
         shared.started_at.store(server.started_at, Ordering::Relaxed);
+        shared.has_run.store(true, Ordering::Relaxed);
         shared.stream.store(Arc::new(StreamState::Running(Arc::new(Running { epoch, server, publication }))));
         Ok(walsender)
     }
 
-    async fn create_slot(&self, walsender: &mut Walsender, slot: &str) -> Result<(), UpstreamError> {
+    async fn create_slot(&self, walsender: &mut Walsender, slot: &str) -> Result<(), Ended> {
         let shared = &self.shared;
         let process = walsender.process_id();
         // Whoever drops this future leaves a process behind that waits for others' transactions: end it.
@@ -470,10 +489,11 @@ impl Replication {
         let created = tokio::select! {
             created = timeout(SLOT_WAIT_MAX, walsender.create_slot(slot)) => created,
             () = self.tell_who_holds_up(process) => unreachable!("it has no end"),
+            why = self.watch_kept_wal(process) => return Err(Ended::KeptTooMuch(why.into())),
         };
         let created = created.map_err(|_| UpstreamError::Timeout("slot creation waits for a long transaction"))?;
         guard.disarm();
-        created
+        Ok(created?)
     }
 
     /// The slot's start waits for every transaction that has written anything, in whatever database (snapbuild.c); says whose.
@@ -497,9 +517,10 @@ impl Replication {
             standby.downgrade("the stream does not run".into());
         }
         shared.started_at.store(0, Ordering::Relaxed);
+        shared.counters.wal_kept_bytes.store(0, Ordering::Relaxed);
         shared.stream.store(Arc::new(match ended {
             Ended::RelayOnly(why) => StreamState::RelayOnly(why.clone()),
-            Ended::Lost(why) => StreamState::Down(why.clone()),
+            Ended::Lost(why) | Ended::KeptTooMuch(why) => StreamState::Down(why.clone()),
         }));
         let mut tables = shared.tables.lock();
         for entry in tables.values_mut() {
@@ -685,8 +706,11 @@ impl Replication {
         let shared = &self.shared;
         loop {
             shared.reload.notified().await;
+            let mut is_told = false;
             while let Err(error) = self.load_catalog(Arc::clone(&self.loaded().catalog.orders)).await {
-                tracing::warn!(%error, "the catalog could not be read");
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::warn!(%error, "the catalog could not be read; it is tried again until it can");
+                }
                 sleep(Duration::from_millis(500)).await;
             }
             self.want_listed();
@@ -791,6 +815,8 @@ impl Entry {
 enum Ended {
     RelayOnly(Cow<'static, str>),
     Lost(Cow<'static, str>),
+    /// Upstream kept too much of its log for it.
+    KeptTooMuch(Cow<'static, str>),
 }
 
 impl From<UpstreamError> for Ended {

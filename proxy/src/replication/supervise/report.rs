@@ -19,6 +19,7 @@ impl Replication {
             transactions: self.transactions(),
             bytes: shared.mirror.bytes() as u64,
             restarts: shared.counters.restarts.load(Ordering::Relaxed),
+            wal_kept_bytes: shared.counters.wal_kept_bytes.load(Ordering::Relaxed),
             event_trigger: &shared.trigger.load(),
             catalog_version: shared.loaded.load().catalog.version,
         }

@@ -1,0 +1,49 @@
+//! A transaction that stays open upstream makes it keep its log for every slot: freshet's goes before the disk is full, everything is
+//! relayed meanwhile, and when the transaction has ended all is as before.
+
+use freshet_config::FreshnessMode;
+use freshet_tests::raw::RawClient;
+use freshet_tests::world::{World, settle, until};
+
+/// Three segments of 16 MB.
+const KEPT_MAX: u64 = 48 << 20;
+const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1); CREATE TABLE other (i int)";
+const COUNT: &str = "SELECT count(*) FROM t";
+
+fn cell(client: &mut RawClient, sql: &str) -> String {
+    let reply = client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    assert_eq!(reply.error(), None, "{sql}");
+    String::from_utf8(reply.rows()[0][0].clone().expect("not null")).expect("text")
+}
+
+#[test]
+fn the_slot_goes_before_upstream_keeps_too_much_of_its_log() {
+    let bound = |settings: &mut freshet_config::Settings| settings.mirror.wal_kept_bytes_max = KEPT_MAX;
+    let world = World::start_with(FreshnessMode::Exact, SETUP, bound);
+    let (mut client, mut held) = (world.client(), world.direct());
+    let status = |name: &str| world.freshet.status(&world.database, name);
+    settle(&mut client, COUNT);
+    until("what is kept is told", || status("wal_kept_bytes") != "0");
+
+    held.simple("BEGIN; INSERT INTO other VALUES (1)").expect("a transaction with an id");
+    for _ in 0..5 {
+        world.past("INSERT INTO other VALUES (2)");
+        world.past("SELECT pg_switch_wal()");
+    }
+    until("the slot is given up", || status("mirror").contains("mirror.wal_kept_bytes_max"));
+    // Another that is being made keeps nothing from before it.
+    let kept = format!(
+        "SELECT count(*) FROM pg_replication_slots WHERE pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) > {KEPT_MAX}"
+    );
+    until("nothing is kept any more", || world.past(&kept) == "0");
+    world.past("INSERT INTO t VALUES (2)");
+    assert_eq!(cell(&mut client, COUNT), "2");
+    let (route, reason) = client.last().expect("answers");
+    assert_eq!(route, "relay", "{reason}");
+
+    held.simple("COMMIT").expect("commits");
+    let settled = settle(&mut client, COUNT);
+    assert_ne!(settled.route, "relay", "{}", settled.reason);
+    assert_eq!(cell(&mut client, COUNT), "2");
+    assert_eq!(world.past("SELECT count(*) FROM pg_replication_slots"), "1");
+}
