@@ -21,6 +21,13 @@ install_packages() {
 need_cargo() {
     command -v cargo >/dev/null || [ ! -f "$HOME/.cargo/env" ] || . "$HOME/.cargo/env"
     command -v cargo >/dev/null || { echo "A Rust toolchain is needed: install rustup, then run this again." >&2; exit 1; }
+    local wanted found
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    found=$(cargo --version | cut -d' ' -f2)
+    if [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -n 1)" != "$wanted" ]; then
+        echo "Rust $wanted or later is needed, here is $found: install rustup, which brings it, then run this again." >&2
+        exit 1
+    fi
     command -v cc >/dev/null || install_packages gcc libc6-dev
 }
 
@@ -29,10 +36,14 @@ need_postgres() {
     if [ -n "${THROWAWAY_PG_BIN:-}" ] && [ -x "$THROWAWAY_PG_BIN/initdb" ]; then return; fi
     if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
         # The package would start a cluster of its own on 5432; the tests and the demo make throwaway ones.
-        as_root mkdir -p /etc/postgresql-common
-        [ -e /etc/postgresql-common/createcluster.conf ] ||
-            echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+        local choice=/etc/postgresql-common/createcluster.conf made=
+        as_root mkdir -p "$(dirname "$choice")"
+        if [ ! -e "$choice" ]; then
+            made=1
+            echo 'create_main_cluster = false' | as_root tee "$choice" >/dev/null
+        fi
         install_packages postgresql
+        [ -z "$made" ] || as_root rm -f "$choice"
     fi
     THROWAWAY_PG_BIN=$(dirname "$(ls -d /usr/lib/postgresql/*/bin/initdb | sort -V | tail -1)")
     export THROWAWAY_PG_BIN

@@ -19,23 +19,28 @@ $build
 strip -o "$root.freshet" "$CARGO_TARGET_DIR/release/freshet"
 
 say "runtime stage"
-as_root debootstrap --variant=minbase --include="ca-certificates,curl" bookworm "$root" >/dev/null
+as_root debootstrap --variant=minbase --include="ca-certificates" bookworm "$root" >/dev/null
 sed -n '/^FROM debian/,$p' Dockerfile | sed -n 's/^RUN \(useradd .*\)/\1/p' | as_root chroot "$root" sh -eu
 as_root install -D "$root.freshet" "$root/usr/local/bin/freshet"
 as_root install -D -m 644 config/freshet.toml "$root/etc/freshet/freshet.toml"
 rm -f "$root.freshet"
+sed -n '/^FROM debian/,$p' Dockerfile | sed -n 's/^RUN \(sed .*\)/\1/p' | as_root chroot "$root" sh -eu
+grep -q '^addresses = \["0.0.0.0:5433"\]' "$root/etc/freshet/freshet.toml" || { echo "it listens inside the container only" >&2; exit 1; }
 as_root mount -t proc proc "$root/proc"
 user=$(sed -n 's/^USER \(.*\)/\1/p' Dockerfile)
-health=$(sed -n 's/^HEALTHCHECK .* CMD \(.*\)/\1/p' Dockerfile)
+health=$(sed -n 's/^HEALTHCHECK .* CMD \[\(.*\)\]/\1/p' Dockerfile | tr -d '",')
+variables=$(sed -n 's/^ENV \(.*\)/\1/p' Dockerfile)
 command=$(sed -n 's/^CMD \[\(.*\)\]/\1/p' Dockerfile | tr -d '",')
 
 say "run as $user: $command"
-as_root chroot --userspec="$user" "$root" env FRESHET_UPSTREAM_URL=postgres://nobody@127.0.0.1:1/db \
+# shellcheck disable=SC2086
+as_root chroot --userspec="$user" "$root" env $variables FRESHET_UPSTREAM_URL=postgres://nobody@127.0.0.1:1/db \
     FRESHET_LISTEN_ADDRESSES=127.0.0.1:0 /usr/local/bin/freshet $command >"$root/tmp/log" 2>&1 &
 pid=$!
 ok=
 for _ in $(seq 1 100); do
-    if as_root chroot "$root" sh -c "$health" >/dev/null 2>&1; then ok=1; break; fi
+    # shellcheck disable=SC2086
+    if as_root chroot --userspec="$user" "$root" env $variables /usr/local/bin/$health >/dev/null 2>&1; then ok=1; break; fi
     kill -0 $pid 2>/dev/null || break
     sleep 0.1
 done

@@ -5,25 +5,29 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use freshet_config::{DatabaseChoice, FreshnessMode, Settings, TableChoice};
+use freshet_config::{DatabaseChoice, FreshnessMode, Mirror as MirrorSettings, Settings, TableChoice};
 use freshet_engine::PrepareContext;
 use freshet_engine::catalog::{RelationEntry, TableSchema, View, with_article};
 use freshet_engine::planner::explain::explain as show_plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::statement::dependencies::dependencies;
 use freshet_engine::types::FormatSettings;
+use tokio_postgres::Client;
 
 use crate::freshness::neighbours::{Neighbour, Neighbours};
 use crate::replication::catalog::{self, LoadedCatalog};
 use crate::replication::choice::{Chosen, LEFT_OUT};
 use crate::replication::preflight::{self, Finding, Needs, ServerFacts, Severity};
 use crate::replication::release::{self, Releaser};
+use crate::replication::standby;
 use crate::replication::supervise;
+use crate::room;
 use crate::server::{LET_NOBODY_ELSE, client_leg, exposed_keys};
 use crate::startup::binding;
 use crate::tls::serve::ServerTls;
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
+use crate::upstream::connection::Connection;
 use crate::upstream::service::ServicePool;
 
 /// What was found out, for people; and whether all is well.
@@ -34,7 +38,7 @@ pub struct Report {
 
 /// Per requirement and per table: fine, or what is missing, why, and the SQL that mends it.
 pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
-    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let address = UpstreamAddress::of(&settings.upstream)?;
     let pool = ServicePool::new(&address, 1)?;
     let mut client = pool.connection().await?;
     let is_standby = settings.freshness.mode == FreshnessMode::Standby;
@@ -64,6 +68,11 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     for exposed in exposed_keys(settings, &address) {
         let _ = writeln!(text, "note       {exposed}\n           mend: {LET_NOBODY_ELSE}");
     }
+    if settings.mirror.tables != TableChoice::None
+        && let Some(shortage) = room::shortage(settings)
+    {
+        let _ = writeln!(text, "note       {shortage}");
+    }
     if findings.is_empty() {
         let _ = writeln!(text, "ready      wal_level, REPLICATION, slots, walsenders, publication: fine");
     }
@@ -71,13 +80,44 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     let chosen = Chosen::of(&settings.mirror.tables, &loaded.catalog);
     // With several databases a name need not be of each.
     report.is_fine &= chosen.unknown.is_empty() || settings.mirror.databases != DatabaseChoice::One;
-    report.is_fine &= tables(&loaded, &settings.mirror.tables, &chosen, text);
+    report.is_fine &= tables(&loaded, &settings.mirror, &chosen, text);
     derived(&loaded, text);
+    report.is_fine &= wishes(&client, settings, text).await?;
     if settings.mirror.databases != DatabaseChoice::One {
         drop(client);
         report.is_fine &= other_databases(&pool, settings, &facts, text).await?;
     }
     Ok(report)
+}
+
+/// What the settings want beside tables; false if it cannot be had.
+async fn wishes(client: &Client, settings: &Settings, text: &mut String) -> Result<bool, UpstreamError> {
+    let mut is_fine = true;
+    let mut tell = |what: &str, why: &str| {
+        is_fine = false;
+        let _ = writeln!(text, "MISSING    {what}\n           why:  {why}");
+    };
+    let role = client
+        .query_one(
+            "SELECT rolsuper, rolsuper OR pg_has_role(oid, 'pg_read_all_stats', 'USAGE') FROM pg_roles WHERE rolname = current_user",
+            &[],
+        )
+        .await?;
+    if settings.mirror.event_trigger && !role.get::<_, bool>(0) {
+        tell("mirror.event_trigger", "only a superuser can make one");
+    }
+    if settings.freshness.mode == FreshnessMode::Standby {
+        if !role.get::<_, bool>(1) {
+            tell(
+                "freshness.mode standby",
+                "the state of commits cannot be seen: GRANT pg_read_all_stats to freshet's role",
+            );
+        }
+        if let Err(why) = standby::could_be(client, &settings.freshness.standby_name).await? {
+            tell("freshness.mode standby", &why);
+        }
+    }
+    Ok(is_fine)
 }
 
 /// Databases that would be mirrored beside that of the URL; false if one that the settings name cannot be.
@@ -87,7 +127,7 @@ async fn other_databases(
     facts: &ServerFacts,
     text: &mut String,
 ) -> Result<bool, UpstreamError> {
-    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let address = UpstreamAddress::of(&settings.upstream)?;
     let neighbours = Neighbours::new(pool.clone());
     let (others, is_named) = match &settings.mirror.databases {
         DatabaseChoice::One => (Vec::new(), false),
@@ -108,7 +148,7 @@ async fn other_databases(
             continue;
         }
         let _ = writeln!(text, "database   {name}");
-        match database(&address.with_database(name), &settings.mirror.tables).await {
+        match database(&address.with_database(name), &settings.mirror).await {
             Ok(of_database) => {
                 text.push_str(&of_database.text);
                 is_fine &= of_database.is_fine || !is_named;
@@ -152,7 +192,7 @@ fn tell_findings(findings: &[Finding], text: &mut String) -> bool {
 }
 
 /// What is different from database to database.
-async fn database(address: &UpstreamAddress, choice: &TableChoice) -> Result<Report, UpstreamError> {
+async fn database(address: &UpstreamAddress, mirror: &MirrorSettings) -> Result<Report, UpstreamError> {
     let pool = ServicePool::new(address, 1)?;
     let mut client = pool.connection().await?;
     // Commits wait for the mirror of the URL's database only.
@@ -160,14 +200,15 @@ async fn database(address: &UpstreamAddress, choice: &TableChoice) -> Result<Rep
     let findings = preflight::assess(&preflight::gather(&client, needs).await?, needs);
     let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
     let mut text = String::new();
-    let chosen = Chosen::of(choice, &loaded.catalog);
-    let is_fine = tell_findings(&findings, &mut text) & tables(&loaded, choice, &chosen, &mut text);
+    let chosen = Chosen::of(&mirror.tables, &loaded.catalog);
+    let is_fine = tell_findings(&findings, &mut text) & tables(&loaded, mirror, &chosen, &mut text);
     derived(&loaded, &mut text);
     Ok(Report { text, is_fine })
 }
 
 /// A line for each table; false if one that the settings name cannot be mirrored.
-fn tables(loaded: &LoadedCatalog, choice: &TableChoice, chosen: &Chosen, text: &mut String) -> bool {
+fn tables(loaded: &LoadedCatalog, mirror: &MirrorSettings, chosen: &Chosen, text: &mut String) -> bool {
+    let choice = &mirror.tables;
     for (name, why) in &chosen.unknown {
         let _ = writeln!(text, "note       mirror.tables names {name}\n           why:  {why}");
     }
@@ -179,6 +220,14 @@ fn tables(loaded: &LoadedCatalog, choice: &TableChoice, chosen: &Chosen, text: &
         let name = format!("{}.{}", facts.schema.schema, facts.schema.name);
         let (why, mends) = match &facts.refusal {
             _ if !chosen.has(facts.schema.id) => (left_out, None),
+            Some(refusal) if refusal.wants_full_identity && mirror.set_replica_identity_full => {
+                let left_out = columns_left_out(&facts.schema);
+                let _ = writeln!(
+                    text,
+                    "table      {name}: can be mirrored, by REPLICA IDENTITY FULL, which freshet sets{left_out}"
+                );
+                continue;
+            }
             Some(refusal) => {
                 is_fine &= !matches!(choice, TableChoice::List(_));
                 (&*refusal.why, refusal.remedy.as_deref())
@@ -282,25 +331,16 @@ fn can_be_read(loaded: &LoadedCatalog, view: &View) -> Result<(), UpstreamReason
 
 /// How a statement would be answered, by upstream's catalog of this moment and default settings.
 pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamError> {
-    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let address = UpstreamAddress::of(&settings.upstream)?;
     let pool = ServicePool::new(&address, 1)?;
     let mut client = pool.connection().await?;
     let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
-    // As a session of this role would see it; the pool's own search path is another.
-    let path: Vec<String> = client
-        .query_one(
-            "SELECT array_agg(n.nspname::text ORDER BY p.at) FROM unnest(string_to_array(replace(coalesce(
-                 (SELECT split_part(c, '=', 2) FROM pg_db_role_setting s, unnest(s.setconfig) c
-                  WHERE c LIKE 'search_path=%' ORDER BY s.setrole DESC, s.setdatabase DESC LIMIT 1),
-                 '\"$user\", public'), '\"', ''), ',')) WITH ORDINALITY p (name, at)
-             JOIN pg_namespace n ON n.nspname = replace(trim(p.name), '$user', current_user)",
-            &[],
-        )
-        .await?
-        .try_get::<_, Option<Vec<String>>>(0)?
-        .unwrap_or_default();
-    let search_path: Vec<Arc<str>> =
-        std::iter::once("pg_catalog").chain(path.iter().map(String::as_str)).map(Into::into).collect();
+    // As a session of this role sees it; the pool's own search path is another.
+    let mut session = Connection::open(&address, &[]).await?;
+    let found = session.simple_query("SELECT unnest(current_schemas(true))").await?;
+    session.terminate().await;
+    let names = found.iter().filter_map(|row| row.first()?.as_ref());
+    let search_path: Vec<Arc<str>> = names.map(|name| String::from_utf8_lossy(name).as_ref().into()).collect();
     let format = FormatSettings::default();
     let context = PrepareContext {
         catalog: &loaded.catalog,
@@ -327,7 +367,9 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
         if !chosen.has(facts.schema.id) {
             is_mirrored = false;
             let _ = writeln!(text, "reason: {name} is not mirrored: {LEFT_OUT}");
-        } else if let Some(refusal) = &facts.refusal {
+        } else if let Some(refusal) = &facts.refusal
+            && !(refusal.wants_full_identity && settings.mirror.set_replica_identity_full)
+        {
             is_mirrored = false;
             let mend = refusal.remedy.as_ref().map(|sql| format!("; mend: {sql}")).unwrap_or_default();
             let _ = writeln!(text, "reason: {name} is not mirrored: {}{mend}", refusal.why);
@@ -349,7 +391,7 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
 
 /// Frees writers that wait for a freshet that does not come back; goes on until the connection ends.
 pub async fn release(settings: &Settings) -> Result<Report, UpstreamError> {
-    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let address = UpstreamAddress::of(&settings.upstream)?;
     let name = &settings.freshness.standby_name;
     if release::is_connected(&address, name).await? {
         let text = format!("a standby named {name} is connected: commits wait for that one. Stop it first\n");
@@ -364,7 +406,7 @@ pub async fn release(settings: &Settings) -> Result<Report, UpstreamError> {
 
 /// Drops what freshets that no longer run left behind; says what.
 pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
-    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let address = UpstreamAddress::of(&settings.upstream)?;
     let mut report = Report { text: String::new(), is_fine: true };
     let mut is_clean = true;
     for name in supervise::uninstall(&address, &settings.mirror.publication).await? {

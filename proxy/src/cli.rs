@@ -31,6 +31,8 @@ pub enum Command {
         #[command(flatten)]
         flags: ServeFlags,
     },
+    /// Say by the exit status whether a freshet of these settings serves on this machine, for health checks
+    Health(ServeFlags),
     /// Start a throwaway PostgreSQL with real data and freshet before it
     Demo {
         /// End after the table of results

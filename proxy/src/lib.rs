@@ -28,6 +28,7 @@ pub mod session;
 pub mod admin;
 
 pub mod listener;
+pub mod room;
 pub mod workers;
 
 pub mod server;
@@ -35,4 +36,5 @@ pub mod server;
 pub mod check;
 pub mod cli;
 pub mod demo;
+pub mod health;
 pub mod log;

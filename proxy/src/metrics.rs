@@ -73,6 +73,7 @@ pub struct Metrics {
     pub wrong_answers: Counter,
     pub lag_seconds: Gauge<f64, AtomicU64>,
     pub lag_bytes: Gauge,
+    pub wal_kept_bytes: Gauge,
     pub mirrored_tables: Gauge,
     pub mirrored_bytes: Gauge,
     pub mirrored_databases: Gauge,
@@ -166,6 +167,7 @@ impl Metrics {
             registered(r, "wrong_answers", "Audits that found a difference; the statement's shape is relayed since");
         let lag_seconds = registered(r, "lag_seconds", "How far the mirror is behind upstream");
         let lag_bytes = registered(r, "lag_bytes", "The same in bytes of WAL");
+        let wal_kept_bytes = registered(r, "wal_kept_bytes", "WAL that upstream keeps for freshet's slots");
         let mirrored_tables = registered(r, "mirrored_tables", "Tables in memory and ready");
         let mirrored_bytes =
             registered(r, "mirrored_bytes", "Memory that the mirrors take: tables and the changes kept beside them");
@@ -214,6 +216,7 @@ impl Metrics {
             wrong_answers,
             lag_seconds,
             lag_bytes,
+            wal_kept_bytes,
             mirrored_tables,
             mirrored_bytes,
             mirrored_databases,

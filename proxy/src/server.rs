@@ -28,7 +28,8 @@ use crate::freshness::{Freshness, FreshnessOptions};
 use crate::listener::{Listener, Places};
 use crate::metrics::{CauseLabel, Metrics};
 use crate::net::Line;
-use crate::replication::supervise::{self, MirrorOptions, TRANSACTION_BYTES_MAX};
+use crate::replication::supervise::{self, MirrorOptions};
+use crate::room;
 use crate::session::answer::{Answerers, RelayOnly};
 use crate::session::local::Local;
 use crate::session::local::ahead::{self, Ahead};
@@ -81,7 +82,7 @@ pub enum ServerError {
 /// What is wrong with the files that the settings name, and with the URL of upstream.
 pub fn check_settings(settings: &Settings) -> Vec<Problem> {
     let mut problems = ServerTls::load(settings).err().unwrap_or_default();
-    if let Err(error) = UpstreamAddress::parse(&settings.upstream.url)
+    if let Err(error) = UpstreamAddress::of(&settings.upstream)
         && !settings.upstream.url.is_empty()
     {
         problems.push(wrong_url(error));
@@ -129,8 +130,13 @@ pub async fn run_on(
     admin: Option<TcpListener>,
     trigger: Arc<Trigger>,
 ) -> Result<(), ServerError> {
+    if settings.mirror.tables != TableChoice::None
+        && let Some(shortage) = room::shortage(&settings)
+    {
+        warn!("{shortage}");
+    }
     let metrics = Metrics::new();
-    let address = UpstreamAddress::parse(&settings.upstream.url)?;
+    let address = UpstreamAddress::of(&settings.upstream)?;
     let workers = Arc::new(Workers::start(settings.limits.worker_threads).map_err(ServerError::Threads)?);
     let databases = match settings.mirror.tables {
         TableChoice::None => None,
@@ -209,7 +215,7 @@ fn begin_databases(
 /// who drops a table's key. A mirror that begins does so for its own database.
 async fn tidy_up(databases: Arc<Databases>, settings: Settings, shutdown: CancellationToken) {
     let tidy = async {
-        let Ok(address) = UpstreamAddress::parse(&settings.upstream.url) else { return };
+        let Ok(address) = UpstreamAddress::of(&settings.upstream) else { return };
         let all = loop {
             match databases.first().freshness.neighbours().all().await {
                 Ok(all) => break all,
@@ -263,7 +269,8 @@ fn begin_local(
         event_trigger: settings.mirror.event_trigger,
         copy_workers: settings.mirror.copy_workers,
         memory_bytes_max: share(settings.mirror.memory_bytes_max),
-        transaction_bytes_max: TRANSACTION_BYTES_MAX / shares.max(1) as usize,
+        wal_kept_bytes_max: settings.mirror.wal_kept_bytes_max,
+        transaction_bytes_max: share(settings.mirror.transaction_bytes_max()),
         standby_believed: Duration::from_millis(settings.freshness.max_lag_ms),
         standby: (settings.freshness.mode == FreshnessMode::Standby).then(|| settings.freshness.standby_name.clone()),
         ..MirrorOptions::new(address)
@@ -387,8 +394,14 @@ pub async fn serve<A: Answerers>(
     }
     let open: usize = sessions.iter().map(JoinSet::len).sum();
     info!(sessions = open, "draining");
-    if tokio::time::timeout(drain_limit, ended(&mut sessions)).await.is_err() {
+    let mut cut_short = trigger.listen();
+    let is_drained = tokio::select! {
+        drained = tokio::time::timeout(drain_limit, ended(&mut sessions)) => drained.is_ok(),
+        () = cut_short.reached(Phase::Cancelling) => false,
+    };
+    if !is_drained {
         warn!("drain time is over: ending the remaining sessions");
+        trigger.advance(Phase::Cancelling);
         // Their statements first: what the client is told has been ended must not be carried out after all.
         let _ = tokio::time::timeout(CANCELLED_WITHIN, cancel_all(&front)).await;
         let _ = tokio::time::timeout(CANCELLED_WITHIN, ended(&mut sessions)).await;
@@ -396,7 +409,7 @@ pub async fn serve<A: Answerers>(
         // A session that cannot even take its last message is dropped.
         let _ = tokio::time::timeout(Duration::from_secs(1), ended(&mut sessions)).await;
     }
-    info!("stopped");
+    info!("no session is left");
     Ok(())
 }
 
@@ -408,7 +421,7 @@ async fn ended(sessions: &mut [JoinSet<()>]) {
 
 /// Asks upstream to end what it does for any session.
 async fn cancel_all<A: Answerers>(front: &Front<A>) {
-    let limit = Duration::from_millis(front.settings.upstream.connect_timeout_ms);
+    let limit = front.upstream.connect_timeout;
     let packets = futures_util::stream::iter(front.context.cancels.packets());
     let send = async |packet: Vec<u8>| {
         if let Err(error) = cancel::send(&front.upstream, &packet, limit).await {
@@ -421,7 +434,7 @@ async fn cancel_all<A: Answerers>(front: &Front<A>) {
 /// Says whether SCRAM works between the two legs.
 async fn tell_binding<A: Answerers>(front: &Front<A>) -> io::Result<()> {
     let clients = client_leg(front.tls.as_ref(), &front.settings);
-    let limit = Duration::from_millis(front.settings.upstream.connect_timeout_ms);
+    let limit = front.upstream.connect_timeout;
     for binding in binding::assess(&clients, &front.upstream, limit).await? {
         match binding.remedy() {
             None => info!("{}", binding.text()),
@@ -436,6 +449,8 @@ const QUERY_THREADS_MAX: usize = 4;
 /// For how long statements may take to end, and upstream to be asked to end them, once the drain time is over.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(1);
 const CANCELS_AT_ONCE: usize = 16;
+/// What goes wrong again and again is told again after this long.
+const TELL_AGAIN: Duration = Duration::from_secs(1);
 /// While upstream cannot be reached at start.
 const ASK_UPSTREAM_AGAIN: Duration = Duration::from_secs(5);
 
@@ -497,6 +512,7 @@ async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinS
     let connections_max = 2 * front.settings.listen.sessions_max + 16;
     let mut shutdown = front.shutdown.clone();
     let mut sessions = JoinSet::new();
+    let mut told: Option<std::time::Instant> = None;
     loop {
         tokio::select! {
             () = shutdown.reached(Phase::Draining) => return sessions,
@@ -509,7 +525,10 @@ async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinS
                 Ok(client) => front.workers.spawn(&mut sessions, handle(Arc::clone(&front), client)),
                 Err(error) => {
                     // Out of file descriptors, most likely: they come back when sessions end.
-                    warn!(%error, "accept");
+                    if told.is_none_or(|at| at.elapsed() > TELL_AGAIN) {
+                        warn!(%error, "connections cannot be accepted");
+                        told = Some(std::time::Instant::now());
+                    }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
@@ -536,7 +555,7 @@ async fn handle<A: Answerers>(front: Arc<Front<A>>, client: Line) {
 
 async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> Result<(), StartupError> {
     let deadline = tokio::time::Instant::now() + Duration::from_millis(front.settings.listen.login_timeout_ms);
-    let connect_limit = Duration::from_millis(front.settings.upstream.connect_timeout_ms);
+    let connect_limit = front.upstream.connect_timeout;
     let mut shutdown = front.shutdown.clone();
     let tls = front.tls.as_ref().map(ServerTls::config);
     let (client, packet, rest) = match before_log_in(deadline, &mut shutdown, negotiate(client, tls)).await?? {

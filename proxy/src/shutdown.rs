@@ -8,6 +8,8 @@ pub enum Phase {
     Running,
     /// No new sessions; sessions end when they are idle.
     Draining,
+    /// The drain time is over, or was cut short: what is still carried out upstream is cancelled.
+    Cancelling,
     /// Sessions end now.
     Stopping,
 }

@@ -39,10 +39,12 @@ const PROXY: &[&str] = &[
     "session",
     "admin",
     "listener",
+    "room",
     "workers",
     "server",
     "check",
     "demo",
+    "health",
     "cli",
 ];
 

@@ -30,6 +30,7 @@ pub struct Observed {
     shutdown: Shutdown,
     /// The databases that the metrics have lines of.
     shown: Mutex<BTreeSet<String>>,
+    refreshing: Mutex<()>,
 }
 
 const RUNNING: &str = "running";
@@ -87,7 +88,15 @@ impl Observed {
         freshness: &'static str,
         shutdown: Shutdown,
     ) -> Self {
-        Self { metrics, databases, upstream, freshness, shutdown, shown: Mutex::default() }
+        Self {
+            metrics,
+            databases,
+            upstream,
+            freshness,
+            shutdown,
+            shown: Mutex::default(),
+            refreshing: Mutex::default(),
+        }
     }
 
     fn totals(&self) -> RouteTotals {
@@ -104,6 +113,8 @@ impl Observed {
     /// Brings the metrics that mirror others' counters up to date.
     fn refresh(&self, all: &[MirrorReport]) {
         let Some(databases) = &self.databases else { return };
+        // Two at a time would both add what is missing.
+        let _one_at_a_time = self.refreshing.lock();
         let metrics = &self.metrics;
         let into = [
             &metrics.audits,
@@ -132,6 +143,8 @@ impl Observed {
         metrics.lag_seconds.set(lags.reduce(|worst, lag| if lag > worst { lag } else { worst }).unwrap_or(f64::NAN));
         let lag_bytes = reports().map(|report| report.lag_bytes).max().unwrap_or(0);
         metrics.lag_bytes.set(i64::try_from(lag_bytes).unwrap_or(i64::MAX));
+        let kept = reports().map(|report| report.stream.wal_kept_bytes).sum::<u64>();
+        metrics.wal_kept_bytes.set(i64::try_from(kept).unwrap_or(i64::MAX));
         let tables = || all.iter().flat_map(|mirror| &mirror.tables);
         let mirrored = tables().filter(|table| table.state == MIRRORED).count();
         metrics.mirrored_tables.set(i64::try_from(mirrored).unwrap_or(0));
@@ -368,6 +381,7 @@ fn status_relation(databases: &Databases, local: &Local) -> TextTable {
         ("mirror_bytes", report.stream.bytes.to_string()),
         ("barriers", local.freshness.counters().barriers.load(Relaxed).to_string()),
         ("stream_restarts", report.stream.restarts.to_string()),
+        ("wal_kept_bytes", report.stream.wal_kept_bytes.to_string()),
         ("event_trigger", report.stream.event_trigger.to_string()),
         ("catalog_version", report.stream.catalog_version.to_string()),
         ("audits", audit.compared.load(Relaxed).to_string()),

@@ -166,6 +166,9 @@ async fn wait_until_mirrored(through: &Client) -> Result<(), DemoError> {
                 waiting.push(Some(format!("{name} is {state} ({})", row.get(2).unwrap_or_default())));
             }
         }
+        if let Some(why) = relay_only(through).await? {
+            return Err(DemoError::NotMirrored(started.elapsed().as_secs(), why));
+        }
         let done = waiting.iter().filter(|table| table.is_none()).count();
         bar.set_position(done as u64);
         if done == load::TABLES.len() {
@@ -178,6 +181,16 @@ async fn wait_until_mirrored(through: &Client) -> Result<(), DemoError> {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// Why nothing will be mirrored, where that is certain.
+async fn relay_only(through: &Client) -> Result<Option<String>, DemoError> {
+    let rows = through.simple_query("SELECT name, value FROM freshet.status").await?;
+    Ok(rows.iter().find_map(|message| {
+        let tokio_postgres::SimpleQueryMessage::Row(row) = message else { return None };
+        let (name, value) = (row.get(0)?, row.get(1)?);
+        (name == "mirror" && value.starts_with("relay only")).then(|| value.to_owned())
+    }))
 }
 
 fn target() -> ProgressDrawTarget {

@@ -80,6 +80,15 @@ impl UpstreamAddress {
         })
     }
 
+    /// The address that the settings name. Where the URL has no `connect_timeout`, that of the settings holds, for clients' lines and
+    /// freshet's own.
+    pub fn of(settings: &freshet_config::Upstream) -> Result<Self, UpstreamError> {
+        let address = Self::parse(&settings.url)?;
+        let of_settings = Duration::from_millis(settings.connect_timeout_ms);
+        let connect_timeout = address.parsed.get_connect_timeout().copied().unwrap_or(of_settings);
+        Ok(Self { connect_timeout, ..address })
+    }
+
     /// Reads the files that `url`, of which the address was made, names again: for this one and all that were cloned from it.
     /// After an error everything stays as it was.
     pub fn reload(&self, url: &str) -> Result<(), UpstreamError> {

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
 
 use crate::net::Line;
 use crate::upstream::address::UpstreamAddress;
@@ -29,14 +30,17 @@ pub async fn open(address: &UpstreamAddress, packet: &[u8], limit: Duration) -> 
         if number + 1 == attempts.len() || !connect::has_other(*attempt, &line) {
             return Ok((line, said));
         }
-        let is_refused = loop {
-            match first_word(&said) {
-                Some(tag) => break tag == b'E',
-                None if said.len() > SAID_MAX || line.read_buf(&mut said).await? == 0 => break false,
-                None => {}
+        let is_refused = timeout(limit, async {
+            loop {
+                match first_word(&said) {
+                    Some(tag) => break Ok::<_, io::Error>(tag == b'E'),
+                    None if said.len() > SAID_MAX || line.read_buf(&mut said).await? == 0 => break Ok(false),
+                    None => {}
+                }
             }
-        };
-        if !is_refused {
+        });
+        // One that accepts and says nothing is as good as not there.
+        if !is_refused.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))? {
             return Ok((line, said));
         }
         refused = Some((line, said));

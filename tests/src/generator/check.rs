@@ -158,6 +158,8 @@ impl Pair {
         match got.error() {
             Some(other) if is_timeout(&other) => Verdict::Skipped,
             Some(_) if got.envelope() == expected.envelope() => Verdict::Refused,
+            // Whether a row that another condition leaves out is computed with is the plan's affair.
+            None if hangs_on_rows(error) || PLANS.iter().any(|plan| self.raises_nothing(asked, plan)) => Verdict::Free,
             other => Verdict::Differs(format!("error: expected {error}, got {other:?}")),
         }
     }
@@ -171,6 +173,16 @@ impl Pair {
 
     /// Whether PostgreSQL itself answers otherwise without these ways of planning.
     fn answers_otherwise(&mut self, asked: &Asked, expected: &RawReply, plan: &[&str]) -> bool {
+        let other = self.planned_without(asked, plan);
+        other.error().is_some() || differs(asked, expected, &other).is_some()
+    }
+
+    fn raises_nothing(&mut self, asked: &Asked, plan: &[&str]) -> bool {
+        self.planned_without(asked, plan).error().is_none()
+    }
+
+    /// PostgreSQL's answer without these ways of planning.
+    fn planned_without(&mut self, asked: &Asked, plan: &[&str]) -> RawReply {
         for setting in plan {
             self.direct.simple(&format!("SET {setting} = off")).expect("answers");
         }
@@ -178,8 +190,15 @@ impl Pair {
         for setting in plan {
             self.direct.simple(&format!("RESET {setting}")).expect("answers");
         }
-        other.error().is_some() || differs(asked, expected, &other).is_some()
+        other
     }
+}
+
+/// Whether it is an error of computing with a value, as no text is that means none (PostgreSQL: Appendix A, class 22).
+fn hangs_on_rows(error: &str) -> bool {
+    const OF_TEXTS: [&str; 3] = ["22P02", "22007", "22008"];
+    let code = error.split_whitespace().find_map(|field| field.strip_prefix('C').filter(|code| code.len() == 5));
+    code.is_some_and(|code| code.starts_with("22") && !OF_TEXTS.contains(&code))
 }
 
 fn is_timeout(error: &str) -> bool {

@@ -9,7 +9,7 @@ use freshet_engine::types::{Element, PgType};
 
 use super::grammar::{Grammar, Scope};
 use super::sentence::{Kind, Sentence, sql_name};
-use super::values::{TYPES, any, constants_of};
+use super::values::{TYPES, any, constants_of, wrong};
 
 /// What gives a value of a type.
 static BY_RESULT: LazyLock<BTreeMap<PgType, Vec<&'static Function>>> = LazyLock::new(|| {
@@ -94,6 +94,9 @@ impl Grammar<'_> {
             return Sentence::text(Kind::Value(pg_type), column);
         }
         let (is_wild, dice) = (self.is_wild && self.dice.percent(15), &mut self.dice);
+        if is_wild && dice.percent(15) {
+            return Sentence::constant(pg_type, Some(*dice.pick(wrong(pg_type))));
+        }
         Sentence::constant(pg_type, any(dice, pg_type, is_wild))
     }
 

@@ -145,6 +145,36 @@ pub(super) fn wild(pg_type: PgType) -> &'static [&'static str] {
     }
 }
 
+/// Texts that are no value of the type, or none that the next step takes: what they mean is an error, where somebody looks at it.
+pub(super) fn wrong(pg_type: PgType) -> &'static [&'static str] {
+    match pg_type {
+        PgType::Bool => &["maybe", ""],
+        PgType::Int2 => &["32768", "-32769", "1.5", "x", ""],
+        PgType::Int4 => &["2147483648", "-2147483649", "1.5", "x", ""],
+        PgType::Int8 => &["9223372036854775808", "1e3", "x", ""],
+        PgType::Float4 => &["1e39", "1e-46", "1,5", "x"],
+        PgType::Float8 => &["1e309", "1e-400", "1,5", "x"],
+        PgType::Numeric => &["1e", "--1", "1 2", "x", ""],
+        PgType::Date => &["2024-02-30", "2023-02-29", "2024-13-01", "24-00-01", "tomorrow-ish", ""],
+        PgType::Time => &["24:00:01", "12:60:00", "25:00", "noonish"],
+        PgType::Timestamp => &["2024-02-30 00:00:00", "2024-01-01 25:00:00", "294277-01-01 00:00:00", "x", ""],
+        PgType::Timestamptz => {
+            &["2024-02-30 00:00:00+00", "2024-01-01 00:00:00 Nowhere/City", "294277-01-01 00:00:00+00", ""]
+        }
+        PgType::Interval => &["1 fortnight", "178956971 years", "1 day 1 day", "5 ago", "P1", ""],
+        PgType::Uuid => &["00000000-0000-0000-0000-00000000000", "g0000000-0000-0000-0000-000000000001", ""],
+        PgType::Bit | PgType::Varbit => &["102", "x1g"],
+        PgType::Inet => &["10.1.2", "10.1.2.3/33", "::1/129", "10.1.2.256", ""],
+        PgType::Cidr => &["10.1.2.3/8", "::1/64", "10.0.0.0/33", ""],
+        PgType::Bytea => &["\\x0", "\\xgg", "\\8"],
+        PgType::Json | PgType::Jsonb => &["{a: 1}", "[1,]", "'x'", "1.e5", ""],
+        PgType::Array(_) => &["{", "1,2", "{1,2", "[1:1]={1,2}", "{{1},{2,3}}", ""],
+        PgType::Enum(_) => &["shipped", "", "NEW"],
+        // Any text is one.
+        PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name | PgType::Unknown => tame(pg_type),
+    }
+}
+
 /// A value's text; None is NULL.
 pub(super) fn any(dice: &mut Dice, pg_type: PgType, is_wild: bool) -> Option<&'static str> {
     if dice.percent(12) {
