@@ -1,11 +1,12 @@
 //! `SET freshet.snapshot`: sessions that read one moment, whatever is written meanwhile, until they are released.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
+use freshet_tests::world::until;
 
 const SCHEMA: &str = "
     CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL);
@@ -92,7 +93,7 @@ fn pinned(client: &mut RawClient, sql: &str) -> String {
 #[test]
 fn sessions_that_share_a_token_see_one_moment_while_others_write() {
     let world = World::start(|_| {});
-    let stop = AtomicBool::new(false);
+    let (stop, written) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         // Each transaction changes every table.
         scope.spawn(|| {
@@ -109,6 +110,7 @@ fn sessions_that_share_a_token_see_one_moment_while_others_write() {
                     500 - n % 100,
                     1_000 + n,
                 ));
+                written.fetch_add(1, SeqCst);
             }
         });
         for freshness in ["exact", "session"] {
@@ -119,6 +121,7 @@ fn sessions_that_share_a_token_see_one_moment_while_others_write() {
                 let token = rows(&mut first, "SHOW freshet.snapshot");
                 assert_eq!(token.len(), 32, "{token}");
                 let seen = READS.map(|sql| pinned(&mut first, sql));
+                let before = written.load(SeqCst);
                 assert_eq!(seen[3].split('|').next(), Some(seen[4].as_str()));
                 let mut second = world.connect("postgres");
                 rows(&mut second, &format!("SELECT set_config('freshet.snapshot', '{token}', false)"));
@@ -134,6 +137,8 @@ fn sessions_that_share_a_token_see_one_moment_while_others_write() {
                 assert_eq!(pinned(&mut second, RECENT), seen[3]);
                 rows(&mut second, "COMMIT");
                 rows(&mut second, "SET freshet.snapshot = off");
+                // The second one from here has begun since.
+                until("it is written", || written.load(SeqCst) > before + 1);
                 assert_ne!(rows(&mut second, TOTAL), seen[0], "released");
                 assert_eq!(pinned(&mut first, TOTAL), seen[0], "still pinned");
             }
