@@ -399,13 +399,13 @@ fn settings_of_the_parse_hold() {
         ("standard_conforming_strings", "off", "on", r"SELECT count(*), length('a\\b') FROM t"),
         ("backslash_quote", "on", "off", r"SELECT count(*), E'a\'b' FROM t"),
     ] {
+        let usual = made("usual", sql);
+        assert_same(&play_unit(&mut pair.freshet, &usual), &play_unit(&mut pair.upstream, &usual));
+        pair.agree(sql, &[burst(4, &[run("usual")])]);
         let script = [
-            made("usual", sql),
-            run("usual"),
-            run("usual"),
-            run("usual"),
             set(setting, at_parse),
             made("other", sql),
+            made("plain", "SELECT count(*) FROM t WHERE v IS NOT NULL"),
             run("other"),
             set(setting, later),
             run("other"),
@@ -419,5 +419,9 @@ fn settings_of_the_parse_hold() {
             let expected = play_unit(&mut pair.upstream, &unit);
             assert_same(&play_unit(&mut pair.freshet, &unit), &expected);
         }
+        // What no setting decides is answered here whatever they were.
+        pair.agree("plain", &[burst(4, &[run("plain")])]);
+        let closed = [close('S', "plain"), sync()].concat();
+        assert_same(&play_unit(&mut pair.freshet, &closed), &play_unit(&mut pair.upstream, &closed));
     }
 }

@@ -7,6 +7,7 @@ pub mod classify;
 pub mod confined;
 pub mod dependencies;
 pub mod fingerprint;
+pub mod hanging;
 pub mod keywords;
 pub mod lexer;
 pub mod normal;

@@ -279,8 +279,8 @@ pub struct PreparedStatement {
     /// [`SessionSettings::reading`] at its Parse, which folded its literals; 0: not certain then, or upstream may have analysed it
     /// again under another since, which it does when a table has changed (PostgreSQL: RevalidateCachedQuery).
     pub settings: AtomicU64,
-    /// Likewise [`SessionSettings::meaning`](crate::session::settings::SessionSettings::meaning).
-    pub meaning: AtomicU64,
+    /// [`meaning_hangs_on_settings`](freshet_engine::statement::hanging::meaning_hangs_on_settings), once somebody has asked for it.
+    pub hangs_on_settings: OnceLock<bool>,
     /// The version of the catalog that its description is of. Under another one, upstream must be asked whether it still is
     /// (PostgreSQL: "cached plan must not change result type"). 0: a name in it may have been a temporary table's.
     pub catalog: AtomicU64,

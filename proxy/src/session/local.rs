@@ -20,8 +20,8 @@ pub mod recent;
 mod refusals;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
@@ -33,6 +33,7 @@ use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{CachedReply, Keys, ResultKey};
 use freshet_engine::snapshot::Snapshot;
+use freshet_engine::statement::hanging::meaning_hangs_on_settings;
 use freshet_engine::statement::{fingerprint, lexer};
 use freshet_engine::table::Generation;
 use freshet_engine::types::encode::Format;
@@ -786,20 +787,15 @@ fn keeps_types(statement: &PreparedStatement, plan: &Plan) -> bool {
     statement.inferred.get_or_init(|| types().collect()).iter().copied().eq(types())
 }
 
-/// PostgreSQL folds literals when it parses: whether that happened under today's settings, as far as they matter. `folds_settings`: a time
-/// or an interval is among them.
+/// PostgreSQL folds literals when it parses: whether that happened under today's settings, as far as they matter. `folds_settings`: one
+/// is of a type whose values are read by settings.
 fn is_parsed_under(unit: &Unit<'_>, settings: &SessionSettings, folds_settings: bool) -> bool {
     unit.prepared.is_none_or(|prepared| is_read_by(prepared, settings, folds_settings))
 }
 
 fn is_read_by(statement: &PreparedStatement, settings: &SessionSettings, folds_settings: bool) -> bool {
-    let is_same = |at_parse: &AtomicU64, now: u64| at_parse.load(Relaxed) == now;
-    if is_same(&statement.settings, settings.reading) {
-        return true;
-    }
-    // Before a session's settings are known it has mostly the usual ones.
-    let is_unknown = is_same(&statement.meaning, 0) && settings.means_the_usual;
-    !folds_settings && (is_unknown || is_same(&statement.meaning, settings.meaning))
+    statement.settings.load(Relaxed) == settings.reading
+        || !folds_settings && !*statement.hangs_on_settings.get_or_init(|| meaning_hangs_on_settings(&statement.sql))
 }
 
 pub(super) fn local_error(error: EvalError) -> UpstreamReason {

@@ -38,7 +38,7 @@ use freshet_engine::types::{ByteaOutput, DateOrder, DateStyle, FormatSettings, I
 use parking_lot::Mutex;
 
 use crate::session::state::Isolation;
-use crate::session::variables::{ASKED, KEYED, MEANT_BY, NAMES, READ_BY, UNUSUAL, chooses_rows};
+use crate::session::variables::{ASKED, KEYED, NAMES, READ_BY, UNUSUAL, chooses_rows};
 use crate::wire::extended::{SYNC, Target, write_bind, write_close, write_execute, write_parse};
 use crate::wire::frame::Frames;
 use crate::wire::query::data_row;
@@ -95,10 +95,6 @@ pub struct SessionSettings {
     pub path: u64,
     /// Equal only where PostgreSQL reads literals alike; never 0.
     pub reading: u64,
-    /// Equal only where it reads those alike that are neither times nor intervals, and `= NULL`; never 0.
-    pub meaning: u64,
-    /// That is done as by default.
-    pub means_the_usual: bool,
     pub values: SettingsValues,
     /// What freshet reproduces of them; the reason if it does not reproduce one of the values.
     pub format: Result<FormatSettings, String>,
@@ -192,21 +188,10 @@ impl Interner {
             reading_numbers.insert(read_by.to_vec(), number, read_by);
             number
         });
-        let meant_by = MEANT_BY.map(|slot| values.values.get(slot).cloned().unwrap_or_default()).to_vec();
-        let meaning = reading_numbers.all.get(&meant_by).copied().unwrap_or_else(|| {
-            let number = next();
-            reading_numbers.insert(meant_by.clone(), number, &meant_by);
-            number
-        });
-        let is = |name, usual| values.value(name) == Some(usual);
-        let means_the_usual =
-            is("standard_conforming_strings", "on") && is("transform_null_equals", "off") && is("array_nulls", "on");
         let settings = Arc::new(SessionSettings {
             id,
             path,
             reading,
-            meaning,
-            means_the_usual,
             format: reproduce(&values),
             default_isolation: values.value("default_transaction_isolation").and_then(Isolation::parse),
             values: values.clone(),

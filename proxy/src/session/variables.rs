@@ -41,9 +41,6 @@ pub const KEYED: usize = 21;
 /// The first so many are all that decides how PostgreSQL reads a literal when it analyses a statement.
 pub const READ_BY: usize = 18;
 pub const ASKED: usize = 25;
-/// Of those, what any literal is read by, whatever its type, and `= NULL`: client_encoding, standard_conforming_strings,
-/// transform_null_equals, array_nulls, backslash_quote, xmloption.
-pub const MEANT_BY: [usize; 6] = [CLIENT_ENCODING, CONFORMING_STRINGS, 8, 10, 11, 12];
 
 // Slots by name, where one is needed by itself.
 pub const CLIENT_ENCODING: usize = 3;
@@ -340,6 +337,8 @@ mod tests {
         assert_eq!(slot("STATEMENT_TIMEOUT"), Some(STATEMENT_TIMEOUT));
         assert_eq!(slot("synchronous_commit"), Some(SYNCHRONOUS_COMMIT));
         assert_eq!(slot("search_path"), Some(SEARCH_PATH));
+        let idle = ["idle_session_timeout", "idle_in_transaction_session_timeout"];
+        assert_eq!(idle.map(slot), IDLE_TIMEOUTS.map(Some));
         assert_eq!(slot("work_mem"), None);
     }
 

@@ -343,7 +343,7 @@ mod tests {
             sql: sql.into(),
             parameter_types: types.into(),
             settings: AtomicU64::new(0),
-            meaning: AtomicU64::new(0),
+            hangs_on_settings: std::sync::OnceLock::new(),
             catalog: AtomicU64::new(0),
             path: AtomicU64::new(0),
             inferred: std::sync::OnceLock::new(),

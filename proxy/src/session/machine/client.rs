@@ -642,7 +642,7 @@ impl Machine {
             sql: parse.sql.into(),
             parameter_types: parse.parameter_types.into(),
             settings: AtomicU64::new(self.settings_number()),
-            meaning: AtomicU64::new(self.meaning_number()),
+            hangs_on_settings: OnceLock::new(),
             catalog: AtomicU64::new(if is_plain { self.state.catalog_version } else { 0 }),
             path: AtomicU64::new(if is_plain { path } else { 0 }),
             inferred: if is_plain || may_infer { OnceLock::new() } else { OnceLock::from(declared_types(parse)) },
@@ -726,23 +726,15 @@ impl Machine {
 
     /// Upstream may analyse the statement again, and by the settings of now.
     fn note_analysis(&self, name: &[u8]) {
-        let Some(statement) = self.prepared(name) else { return };
-        for (known, now) in [(&statement.settings, self.settings_number()), (&statement.meaning, self.meaning_number())]
-        {
-            if known.load(Relaxed) != now {
-                known.store(0, Relaxed);
-            }
+        let now = self.settings_number();
+        if let Some(statement) = self.prepared(name).filter(|statement| statement.settings.load(Relaxed) != now) {
+            statement.settings.store(0, Relaxed);
         }
     }
 
     /// By what literals are read now ([`crate::session::settings::SessionSettings::reading`]); 0: not certain.
     pub(super) fn settings_number(&self) -> u64 {
         self.state.settings.as_ref().map_or(0, |settings| settings.reading)
-    }
-
-    /// Likewise [`crate::session::settings::SessionSettings::meaning`].
-    fn meaning_number(&self) -> u64 {
-        self.state.settings.as_ref().map_or(0, |settings| settings.meaning)
     }
 
     /// Remembers what executing the portal will change.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use freshet_engine::catalog::Catalog;
+use freshet_engine::statement::hanging::quotes_hang_on_settings;
 use freshet_engine::statement::skeleton::Skeleton;
 
 use crate::session::answer::PreparedStatement;
@@ -20,7 +21,7 @@ impl Machine {
         if !self.limits.answers_locally && is_about_rows(sql) {
             return Judged { effects: Vec::new(), changes: None, written: Written::NOTHING };
         }
-        if self.tracker.distrusts(sql) || (is_read_by_settings(sql) && self.settings_of_texts_may_change()) {
+        if self.tracker.distrusts(sql) || (quotes_hang_on_settings(sql) && self.settings_of_texts_may_change()) {
             return Judged::unread();
         }
         let mut last = self.judged.borrow_mut();
@@ -63,11 +64,6 @@ impl Machine {
         let mut due = self.expected.iter().filter_map(|entry| entry.due.as_ref()).flat_map(|due| due.iter());
         !self.tracker.reads_texts_alike() || due.any(|changes| changes.iter().any(|change| change.may_change_reading()))
     }
-}
-
-/// Whether the settings have a part in where its quotes end.
-fn is_read_by_settings(sql: &[u8]) -> bool {
-    !sql.is_ascii() || sql.contains(&b'\\')
 }
 
 /// One statement about rows, by its first word.
