@@ -220,7 +220,7 @@ fn tables(loaded: &LoadedCatalog, mirror: &MirrorSettings, chosen: &Chosen, text
         let name = format!("{}.{}", facts.schema.schema, facts.schema.name);
         let (why, mends) = match &facts.refusal {
             _ if !chosen.has(facts.schema.id) => (left_out, None),
-            Some(refusal) if refusal.wants_full_identity && mirror.set_replica_identity_full => {
+            Some(refusal) if !refusal.stands(mirror.set_replica_identity_full) => {
                 let left_out = columns_left_out(&facts.schema);
                 let _ = writeln!(
                     text,
@@ -368,7 +368,7 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
             is_mirrored = false;
             let _ = writeln!(text, "reason: {name} is not mirrored: {LEFT_OUT}");
         } else if let Some(refusal) = &facts.refusal
-            && !(refusal.wants_full_identity && settings.mirror.set_replica_identity_full)
+            && refusal.stands(settings.mirror.set_replica_identity_full)
         {
             is_mirrored = false;
             let mend = refusal.remedy.as_ref().map(|sql| format!("; mend: {sql}")).unwrap_or_default();

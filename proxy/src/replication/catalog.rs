@@ -227,6 +227,13 @@ pub struct Refusal {
     pub wants_full_identity: bool,
 }
 
+impl Refusal {
+    /// Whether it stands where freshet may set REPLICA IDENTITY FULL, or may not.
+    pub fn stands(&self, may_set_full_identity: bool) -> bool {
+        !(self.wants_full_identity && may_set_full_identity)
+    }
+}
+
 impl LoadedCatalog {
     /// The digest that a barrier over these relations must return. None: one of them is unknown.
     pub fn relations_digest(&self, relations: &[RelationId]) -> Option<i64> {

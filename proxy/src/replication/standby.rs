@@ -188,10 +188,14 @@ const FACTS: &str = "SELECT current_setting('synchronous_standby_names'),
          WHERE EXISTS (SELECT FROM unnest(setconfig) AS c
                         WHERE c ~* '^synchronous_commit=' AND c !~* '=(on|true|yes|1|remote_write|remote_apply)$'))";
 
+/// `process`: of freshet's walsender.
+fn facts_sql(process: i32, name: &str) -> String {
+    FACTS.replace("PROCESS", &process.to_string()).replace("NAME", &name.replace('\'', "''"))
+}
+
 /// Whether commits could wait for a freshet of this name, once it is there; else why not.
 pub async fn could_be(client: &Client, name: &str) -> Result<Result<(), Cow<'static, str>>, UpstreamError> {
-    let sql = FACTS.replace("PROCESS", "0").replace("NAME", &name.replace('\'', "''"));
-    let row = client.query_one(&sql, &[]).await?;
+    let row = client.query_one(&facts_sql(0, name), &[]).await?;
     let facts = StandbyFacts {
         names: row.get(0),
         // As if it were.
@@ -291,7 +295,7 @@ impl Replication {
                     // A look at a commit has no time for opening one.
                     drop(self.samples().connection().await?);
                     let asked_at = Uptime::now();
-                    let sql = FACTS.replace("PROCESS", &process.to_string()).replace("NAME", &standby.name);
+                    let sql = facts_sql(process, &standby.name);
                     let rows = tokio::time::timeout(ANSWER_MAX, connection.simple_query(&sql)).await;
                     let facts = facts(&rows.map_err(|_| UpstreamError::Timeout("synchronous standby"))??)?;
                     match assess(&facts, &standby.name) {

@@ -119,7 +119,7 @@ impl MirrorOptions {
 
     /// Whether the table stays refused: nothing that may be done about it here would change that.
     fn keeps_refused(&self, refusal: &Refusal) -> bool {
-        !(refusal.wants_full_identity && self.set_replica_identity_full)
+        refusal.stands(self.set_replica_identity_full)
     }
 }
 

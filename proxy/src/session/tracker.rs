@@ -238,10 +238,6 @@ impl Tracker {
         let may_commit = changes.iter().any(|change| matches!(change, Change::Opaque(_)));
         if may_commit && !self.is_in_block() {
             changes.iter().for_each(|change| self.apply(change));
-            let unknown = Arc::clone(&self.current);
-            if let Some(open) = &mut self.open {
-                open.base = unknown;
-            }
         }
     }
 
@@ -257,7 +253,7 @@ impl Tracker {
                 self.has_failed = false;
             }
             TransactionStatus::InTransaction | TransactionStatus::Failed => {
-                if !self.open.as_ref().is_some_and(|open| open.is_block) {
+                if !self.is_in_block() {
                     // It began in a way that was not seen.
                     let open = self.open();
                     open.is_block = true;
