@@ -396,6 +396,31 @@ fn upstream_down_and_up_again() {
     again.read_to_end();
 }
 
+/// PostgreSQL goes with data unread: what it said last is there all the same.
+#[test]
+fn an_ended_copy_is_told_why_it_was_ended() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE t (id int)");
+    let freshet = Freshet::relay(&cluster.url(&database));
+    let data = message(b'd', "7\n".repeat(30_000).as_bytes());
+    for port in [cluster.port(), freshet.port()] {
+        for _ in 0..10 {
+            let mut client = RawClient::log_in(port, &database);
+            client.send(&query("COPY t FROM STDIN"));
+            assert_eq!(tags(&client.read_until('G')), "G");
+            let (mut writer, data) = (client.writer(), data.clone());
+            let sending = std::thread::spawn(move || while writer.write_all(&data).is_ok() {});
+            let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                        WHERE datname = current_database() AND query LIKE 'COPY t%'";
+            assert_eq!(cluster.psql(&database, end), "1");
+            let last = client.read_to_end();
+            assert!(String::from_utf8_lossy(&last).contains("57P01"), "{}", shown(&last));
+            sending.join().expect("no panic");
+        }
+    }
+}
+
 #[test]
 fn a_drain_lets_statements_end_and_says_good_bye() {
     let cluster = Cluster::shared();

@@ -194,3 +194,61 @@ fn poll_write(cx: &mut Context<'_>, line: &mut Line, queue: &mut OutBuffer) -> P
     }
     Pin::new(line).poll_flush(cx)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use freshet_config::FreshnessMode;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::session::machine::MachineLimits;
+    use crate::session::state::{Login, SessionState};
+    use crate::wire::error::{ErrorFields, field, write_error};
+    use crate::wire::frame::Frames;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let near = TcpStream::connect(listener.local_addr().expect("bound"));
+        let (near, far) = tokio::join!(near, listener.accept());
+        (near.expect("connects"), far.expect("accepts").0)
+    }
+
+    fn machine() -> Machine {
+        let limits = MachineLimits {
+            statement_bytes_max: 4096,
+            group_bytes_max: 4096,
+            prepared_statements_max: 100,
+            answers_locally: false,
+            tells_keys: false,
+            schema: "freshet",
+        };
+        Machine::new(SessionState::new(Login::default(), FreshnessMode::Exact), limits, None)
+    }
+
+    /// PostgreSQL ends with data unread, a COPY's for one: writing to it fails before its last message is read.
+    #[tokio::test]
+    async fn the_last_words_of_an_upstream_that_cannot_be_written_to_are_passed_on() {
+        let ((client, mut peer), (upstream, server)) = (pair().await, pair().await);
+        let mut machine = machine();
+        let mut lines = Lines::new(Line::Tcp(client), Line::Tcp(upstream), READ_BYTES);
+        // Its unread byte makes the end a reset.
+        lines.upstream.write_all(b"d").await.expect("written");
+        server.readable().await.expect("there");
+        let mut fatal = Vec::new();
+        write_error(&mut fatal, &ErrorFields::fatal("57P01", "terminating connection due to administrator command"));
+        let mut server = server.into_std().expect("a socket");
+        server.write_all(&fatal).expect("there is room");
+        drop(server);
+        machine.to_upstream.write(|out| out.extend_from_slice(b"more"));
+        while lines.turn(&mut machine).await.expect("no error before all is read") != Turn::Over {}
+        assert!(lines.upstream_is_deaf, "or the test shows nothing");
+        lines.finish(&mut machine).await;
+        let mut received = Vec::new();
+        peer.read_to_end(&mut received).await.expect("read");
+        let codes = Frames::new(&received).filter_map(|frame| field(frame.body, b'C').map(<[u8]>::to_vec));
+        assert_eq!(codes.collect::<Vec<_>>(), [b"57P01"]);
+    }
+}
