@@ -7,6 +7,7 @@ use crate::binder::relation::any_column;
 use crate::binder::scope::Scope;
 use crate::binder::typed::children;
 use crate::binder::{Bound, BoundExpr, unsupported};
+use crate::catalog::functions::Function;
 use crate::types::{PgType, Value};
 
 /// Refuses an output column whose modifier may be another once constants are folded.
@@ -28,7 +29,9 @@ pub(super) fn may_choose(body: &BoundExpr, scope: &Scope) -> bool {
     match body {
         BoundExpr::Case { branches, .. } => branches.iter().any(|(condition, _)| open.may_fold(condition)),
         BoundExpr::Coalesce { arguments, .. } if arguments.len() == 1 => may_choose(&arguments[0], scope),
-        BoundExpr::Coalesce { arguments, .. } => arguments.iter().any(|argument| open.may_be_dropped(argument)),
+        BoundExpr::Coalesce { arguments, .. } => {
+            arguments.iter().any(|argument| open.may_be_dropped(argument) || open.is_constant(argument))
+        }
         _ => false,
     }
 }
@@ -52,11 +55,8 @@ impl Open<'_> {
                     || left.len() <= branches.len() && common_modifier(left) != expr_type.typmod
             }
             BoundExpr::Coalesce { arguments, expr_type, .. } if arguments.len() > 1 => {
-                let (dropped, left): (Vec<_>, Vec<_>) =
-                    arguments.iter().partition(|argument| self.may_be_dropped(argument));
-                let has_dropped = !dropped.is_empty();
-                let of_rest = common_modifier(if left.is_empty() { dropped } else { left });
-                arguments.iter().any(|arm| self.is_open(arm)) || has_dropped && of_rest != expr_type.typmod
+                arguments.iter().any(|arm| self.is_open(arm))
+                    || self.modifiers_of_rest(arguments).iter().any(|typmod| *typmod != expr_type.typmod)
             }
             BoundExpr::Extreme { arguments, .. } => arguments.iter().any(|argument| self.is_open(argument)),
             BoundExpr::Call { arguments, expr_type, .. } if matches!(expr_type.pg_type, PgType::Array(_)) => {
@@ -84,9 +84,34 @@ impl Open<'_> {
         }
     }
 
-    /// It may be a constant that is NULL; or, as a parameter, one that is not, behind which all is dropped.
+    /// It may be a constant that is NULL.
     fn may_be_dropped(&self, argument: &BoundExpr) -> bool {
         self.is_constant(argument) && !is_value(argument) || self.may_become_null(argument)
+    }
+
+    /// Of a COALESCE as it may be once its constants are folded: those that are NULL go; behind one that is not, all go. What a
+    /// call of constants comes to is not known here, and it may stay a call.
+    fn modifiers_of_rest(&self, arguments: &[BoundExpr]) -> Vec<i32> {
+        let (mut ended, mut open) = (Vec::new(), vec![None]);
+        for argument in arguments {
+            let typmod = argument.expr_type().typmod;
+            let common = |before: &Option<i32>| if before.is_none_or(|before| before == typmod) { typmod } else { -1 };
+            let kept: Vec<i32> = open.iter().map(common).collect();
+            if self.is_constant(argument) {
+                ended.extend(kept.iter().copied());
+            }
+            if !self.may_be_dropped(argument) {
+                open.clear();
+            }
+            if !matches!(argument, BoundExpr::Literal { value, .. } if *value != Value::Null) {
+                open.extend(kept.into_iter().map(Some));
+            }
+            open.sort_unstable();
+            open.dedup();
+        }
+        // Without any argument it is a NULL without modifier.
+        ended.extend(open.into_iter().map(|typmod| typmod.unwrap_or(-1)));
+        ended
     }
 
     /// A part of it may be a constant that is NULL, which makes what is strict NULL.
@@ -116,7 +141,12 @@ fn common_modifier<'a>(arms: impl IntoIterator<Item = &'a BoundExpr>) -> i32 {
 fn is_value(expr: &BoundExpr) -> bool {
     match expr {
         BoundExpr::Literal { value, .. } => *value != Value::Null,
-        BoundExpr::Call { arguments, .. } => arguments.iter().all(is_value),
+        BoundExpr::Call { function, arguments, .. } => is_cast(function) && arguments.iter().all(is_value),
         _ => false,
     }
+}
+
+/// Casts have the name of the type that they make, length coercions too, or none. Of a value they make a value or an error.
+fn is_cast(function: &Function) -> bool {
+    function.name.is_empty() || function.name == function.result.typname()
 }

@@ -84,3 +84,7 @@ SELECT 10 / z FROM (SELECT id, 0 AS z FROM numbers WHERE id < 0) s;
 -- Intervals by designators have no plus signs.
 let plus = P+1D ;; P1Y+2M ;; PT+1.5H ;; PT1H+30M
 SELECT interval '{plus}' FROM times ORDER BY id;
+-- Behind a constant that is not NULL the planner drops what a COALESCE has; the modifier is that of the arguments left.
+let left = 1.5::numeric(5,2), max(id) ;; NULL, 1.5::numeric(5,2), max(id) ;; max(id)::numeric(5,2), 1.5::numeric(5,2), 1 ;; max(id)::numeric(5,2), 1.5, 1::numeric(5,2) ;; substring('a' from 'b')::varchar(4), max(id)::varchar(5) ;; substring('a' from 'b'), max(id)::varchar(5) ;; NULL::varchar(4), NULL::varchar(4) ;; 'x'::name::char(4), max(id)::char(4) ;; 1::numeric, max(id)::numeric(5,2)
+SELECT coalesce({left}) FROM numbers;
+SELECT greatest(coalesce({left}), NULL) FROM numbers;
