@@ -366,6 +366,53 @@ fn a_nul_in_a_parameter_is_an_error() {
     }
 }
 
+/// A custom plan folds what is made of parameters before any row is read, also where a subquery has brought them, and stops at what
+/// decides an OR, AND, CASE or COALESCE. The last value is none of the type.
+#[test]
+fn what_parameters_make_is_computed_without_a_row() {
+    let mut pair = Pair::start();
+    // Not from a reply of upstream's that was kept.
+    pair.freshet.query("SET freshet.route = 'local'");
+    pair.agree("the table is here", &[burst(4, &[query("SELECT count(*) FROM t")])]);
+    for (sql, good, wrong) in [
+        ("SELECT id, CAST(CASE WHEN id < 0 THEN '1' ELSE $1::text END AS real) FROM t WHERE id < 0", "1", None),
+        ("SELECT CAST($1::text AS real) FROM t WHERE id < 0", "1", Some("x")),
+        ("SELECT x.p::smallint FROM (SELECT $1::text AS p FROM t WHERE id < 0) x CROSS JOIN t y", "1", Some("0.5")),
+        (
+            "SELECT max(p::smallint) FROM (SELECT $1::text AS p FROM t WHERE id < 0) x JOIN t y ON true",
+            "1",
+            Some("0.5"),
+        ),
+        ("SELECT id FROM t WHERE id < 0 AND $1::text::date IS NULL", "2024-01-01", Some("x")),
+        ("SELECT id FROM t WHERE id < 0 AND v < ($1::text::date)::text", "2024-01-01", Some("x")),
+        ("SELECT id FROM t WHERE id < 0 AND ($1::text = '' OR id = $1::text::int) ORDER BY 1", "3", Some("x")),
+        ("SELECT id FROM t WHERE $1::text = '' OR id = $1::text::int ORDER BY 1", "", Some("x")),
+        ("SELECT id FROM t WHERE NOT ($1::text <> '' AND id <> $1::text::int) ORDER BY 1", "", Some("x")),
+        ("SELECT CASE WHEN $1::text = '' THEN id ELSE id / $1::text::int END FROM t ORDER BY id", "", Some("0x")),
+        (
+            "SELECT coalesce(nullif($1::text, 'x'), 'a' || 1 / (length($1::text) - 1)) FROM t WHERE id < 0",
+            "ab",
+            Some("x"),
+        ),
+        (
+            "SELECT id FROM t WHERE $1::text IS NULL OR v > ($1::text::timestamptz)::text ORDER BY 1",
+            "2024-01-01",
+            Some("x"),
+        ),
+    ] {
+        let ask = |value| [parse("", sql), bind("", "", &[Some(value)], 0), execute("", 0), sync()];
+        let replies = play_unit(&mut pair.upstream, &ask(good).concat()).len();
+        pair.agree(sql, &[burst(replies, &ask(good))]);
+        if let Some(wrong) = wrong {
+            let expected = play_unit(&mut pair.upstream, &ask(wrong).concat());
+            assert!(tags(&expected).contains('E'), "{sql}: {}", tags(&expected));
+            assert_same(&play_unit(&mut pair.freshet, &ask(wrong).concat()), &expected);
+            // What was wrong once is not held against the next value.
+            pair.agree(sql, &[burst(replies, &ask(good))]);
+        }
+    }
+}
+
 /// With one parameter it is a LEFT JOIN to PostgreSQL's planner, with another a FULL JOIN that it has no plan for.
 #[test]
 fn a_full_join_without_an_equality_is_upstreams() {

@@ -195,6 +195,9 @@ fn execute_given(
         let value = Run::new(plan, context, &parameters, &state).scalar(scalar)?;
         parameters.to_mut().push(value);
     }
+    for gate in &plan.gates {
+        eval::constant(gate, &parameters, &context.eval)?;
+    }
     let run = Run::new(plan, context, &parameters, &state);
     let mut batches = Vec::new();
     let mut rows = 0;

@@ -22,7 +22,8 @@ impl<'s> PointRow<'s> {
     /// None: the plan is another one, its values are of a kind that the executor has to judge (a negative LIMIT), or an index has to
     /// be made first.
     pub fn of(plan: &Plan, snapshot: &'s Snapshot, parameters: &[Value]) -> Option<Self> {
-        let is_alone = plan.constants.is_empty() && plan.scalars.is_empty() && plan.commons.is_empty();
+        let is_alone =
+            plan.constants.is_empty() && plan.gates.is_empty() && plan.scalars.is_empty() && plan.commons.is_empty();
         if !is_alone || plan.with_ties {
             return None;
         }

@@ -18,6 +18,7 @@ use crate::catalog::functions::{EvalContext, EvalError};
 use crate::catalog::{Collation, RelationId};
 use crate::planner::expression::is_same;
 use crate::planner::node::{Aggregate, Call, Expand, Join, PlanNode, Recursive, Scan, SideJoin, SideKind};
+use crate::planner::rules::constants::Constants;
 use crate::planner::rules::disjunctions::split;
 use crate::planner::rules::raises;
 use crate::reason::UpstreamReason;
@@ -31,6 +32,8 @@ pub struct Plan {
     pub commons: Vec<PlanNode>,
     /// What is made of parameters alone and may raise an error: computed first, whether a row needs it or not.
     pub constants: Vec<BoundExpr>,
+    /// What conditions have that is the same for all rows and may raise an error: computed behind the scalars, whether there is a row or not.
+    pub gates: Vec<BoundExpr>,
     /// Values computed before anything else, in order; parameters behind the statement's own.
     pub scalars: Vec<Scalar>,
     pub output: Vec<OutputColumn>,
@@ -72,7 +75,7 @@ impl Plan {
         let scalars = self.scalars.iter_mut().map(|scalar| &mut scalar.node);
         let trees = [&mut self.root].into_iter().chain(&mut self.commons).chain(scalars);
         let operators: usize = trees.map(rules::bytes_of_node).sum();
-        let constants: usize = self.constants.iter().map(expression::bytes_of).sum();
+        let constants: usize = self.constants.iter().chain(&self.gates).map(expression::bytes_of).sum();
         let output = self.output.len() * (size_of::<OutputColumn>() + NAME_BYTES);
         operators + constants + output + (self.tables.len() + self.views.len()) * (size_of::<TableUse>() + NAME_BYTES)
     }
@@ -135,20 +138,18 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
         scalars.push(Scalar { node, kind: scalar.kind, pg_type: scalar.pg_type });
     }
     all(&mut root, &mut commons, &mut scalars).try_for_each(rules::collate::collate)?;
-    let mut constants = Vec::new();
-    let own = query.parameters.len();
-    all(&mut root, &mut commons, &mut scalars)
-        .try_for_each(|node| rules::fold::constants(node, own, &mut constants))?;
+    let mut constants = Constants::new(query.parameters.len(), abilities);
+    all(&mut root, &mut commons, &mut scalars).try_for_each(|node| constants.gather(node).map(drop))?;
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| simplify(node, abilities))?;
-    // Those that pulled-up subqueries have brought together.
-    all(&mut root, &mut commons, &mut scalars)
-        .try_for_each(|node| rules::fold::constants(node, own, &mut constants))?;
+    // Those that the sides of a UNION ALL have by now.
+    all(&mut root, &mut commons, &mut scalars).try_for_each(|node| constants.gather(node).map(drop))?;
     prune(&mut root, &mut commons, &mut scalars);
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| finish(node, abilities))?;
     Ok(Plan {
         root,
         commons,
-        constants,
+        constants: constants.found,
+        gates: constants.gates,
         scalars,
         output: query.output,
         parameters: query.parameters,
@@ -364,6 +365,7 @@ pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason>
         root,
         commons,
         constants: Vec::new(),
+        gates: Vec::new(),
         scalars: Vec::new(),
         output,
         parameters,

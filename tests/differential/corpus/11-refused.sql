@@ -81,6 +81,27 @@ SELECT 10 / z FROM (SELECT id, 0 AS z FROM numbers) s WHERE id = 999;
 SELECT id FROM (SELECT id, 0 AS z FROM numbers) s WHERE id = 999 AND 10 / z > 1;
 WITH s AS (SELECT id, 0 AS z FROM numbers) SELECT id, 10 / z FROM s WHERE id = 999;
 SELECT 10 / z FROM (SELECT id, 0 AS z FROM numbers WHERE id < 0) s;
+let read = real ;; float8 ;; bytea ;; smallint ;; numeric ;; boolean ;; uuid ;; jsonb ;; inet ;; date ;; timestamptz ;; interval
+SELECT '\x'::text::{read} FROM numbers WHERE id < 0;
+SELECT id FROM numbers WHERE id < 0 AND 'x'::text::{read} IS NULL;
+SELECT id FROM numbers WHERE id < 0 AND (SELECT max(t) FROM texts WHERE id = 1)::{read} IS NULL;
+SELECT x.id FROM numbers x JOIN times y ON x.id = y.id AND 'x'::text::{read} IS NOT NULL WHERE x.id < 0;
+SELECT x.id FROM numbers x LEFT JOIN times y ON 'x'::text::{read} IS NOT NULL WHERE x.id < 0;
+SELECT id FROM numbers WHERE id < 0 AND (id < -5 OR 'x'::text::{read} IS NULL);
+SELECT id FROM numbers WHERE id < 0 GROUP BY id HAVING 'x'::text::{read} IS NULL;
+SELECT id FROM numbers WHERE id < 0 AND n::text < ('x'::text::{read})::text;
+SELECT CAST(CASE WHEN false THEN '1' WHEN NULL THEN '2' ELSE '\x'::text END AS {read}) FROM numbers WHERE false;
+SELECT max(x.t::{read}::text) FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0) x CROSS JOIN (SELECT id FROM times) y;
+SELECT x.t::{read} FROM (VALUES ('\x'::text)) x (t) JOIN numbers ON id < 0;
+SELECT x.t::{read} FROM times y LEFT JOIN (SELECT id, '\x'::text AS t FROM numbers) x ON x.id = y.id AND false WHERE y.id < 0;
+SELECT x.t::{read} FROM (SELECT '\x'::text AS t FROM numbers WHERE false GROUP BY 1) x;
+SELECT t::{read} FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0) x GROUP BY t;
+SELECT x.t::{read}, row_number() OVER () FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0) x;
+SELECT x.t::{read} FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0 LIMIT 5) x;
+SELECT x.t::{read} FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0 UNION ALL SELECT '1' FROM numbers WHERE id < 0) x;
+SELECT 1 FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0 UNION ALL SELECT '1' FROM numbers WHERE id < 0) x WHERE t::{read} IS NULL;
+SELECT EXISTS (SELECT 1 FROM times WHERE x.t::{read} IS NULL) FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0) x;
+WITH x AS MATERIALIZED (SELECT '\x'::text AS t FROM numbers WHERE id < 0) SELECT t::{read} FROM x;
 -- Intervals by designators have no plus signs.
 let plus = P+1D ;; P1Y+2M ;; PT+1.5H ;; PT1H+30M
 SELECT interval '{plus}' FROM times ORDER BY id;

@@ -159,17 +159,18 @@ pub(super) fn via_text(from: PgType, to: PgType) -> Option<&'static Function> {
     conversion::all().iter().find(|function| function.arguments == [from] && function.result == to)
 }
 
-/// Whether printing or reading the type depends on the session's settings.
-const fn io_volatility(io: PgType) -> Volatility {
+/// Whether printing or reading the type depends on the session's settings. What is read is folded where PostgreSQL folds it.
+const fn io_volatility(from: PgType, to: PgType) -> Volatility {
     use PgType::{Bytea, Date, Float4, Float8, Interval, Time, Timestamp, Timestamptz};
-    let depends = matches!(io, Float4 | Float8 | Bytea | Date | Time | Timestamp | Timestamptz | Interval);
-    if depends { Volatility::Stable } else { Volatility::Immutable }
+    let reads_time = matches!(to, Date | Time | Timestamp | Timestamptz | Interval);
+    let prints = matches!(from, Float4 | Float8 | Bytea | Date | Time | Timestamp | Timestamptz | Interval);
+    if reads_time || prints { Volatility::Stable } else { Volatility::Immutable }
 }
 
-const fn converts(arguments: &'static [PgType], result: PgType, io: PgType, kernel: super::Kernel) -> Function {
+const fn converts(from: &'static [PgType; 1], result: PgType, kernel: super::Kernel) -> Function {
     Function {
-        volatility: io_volatility(io),
-        ..Function::immutable("", arguments, result, kernel, "execExprInterp.c EEOP_IOCOERCE")
+        volatility: io_volatility(from[0], result),
+        ..Function::immutable("", from, result, kernel, "execExprInterp.c EEOP_IOCOERCE")
     }
 }
 
@@ -181,14 +182,14 @@ macro_rules! conversions {
         })+
         static VIA_TEXT: &[Function] = &[
             $(
-                converts(&[PgType::$known], PgType::Text, PgType::$known, output::<$known>),
-                converts(&[PgType::$known], PgType::Varchar, PgType::$known, output::<$known>),
-                converts(&[PgType::$known], PgType::Bpchar, PgType::$known, output::<$known>),
-                converts(&[PgType::$known], PgType::Name, PgType::$known, output_name::<$known>),
-                converts(&[PgType::Text], PgType::$known, PgType::$known, input::<$known>),
-                converts(&[PgType::Varchar], PgType::$known, PgType::$known, input::<$known>),
-                converts(&[PgType::Bpchar], PgType::$known, PgType::$known, input::<$known>),
-                converts(&[PgType::Name], PgType::$known, PgType::$known, input::<$known>),
+                converts(&[PgType::$known], PgType::Text, output::<$known>),
+                converts(&[PgType::$known], PgType::Varchar, output::<$known>),
+                converts(&[PgType::$known], PgType::Bpchar, output::<$known>),
+                converts(&[PgType::$known], PgType::Name, output_name::<$known>),
+                converts(&[PgType::Text], PgType::$known, input::<$known>),
+                converts(&[PgType::Varchar], PgType::$known, input::<$known>),
+                converts(&[PgType::Bpchar], PgType::$known, input::<$known>),
+                converts(&[PgType::Name], PgType::$known, input::<$known>),
             )+
         ];
     };

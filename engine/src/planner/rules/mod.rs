@@ -1,6 +1,7 @@
 //! Rewrites of a plan, one per file; each keeps the rows and the output columns.
 
 pub(super) mod collate;
+pub(super) mod constants;
 pub(super) mod disjunctions;
 pub(super) mod fold;
 pub(super) mod joins;
