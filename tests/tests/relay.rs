@@ -421,6 +421,28 @@ fn an_ended_copy_is_told_why_it_was_ended() {
     }
 }
 
+/// PostgreSQL gives up on whoever sends a request within a COPY (copyfromparse.c, CopyGetData; pqcomm.c, pq_startmsgread).
+#[test]
+fn a_request_within_a_copy_ends_the_session() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE t (id int PRIMARY KEY)");
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
+    let row = message(b'd', b"1\n");
+    for within in [query("SELECT 1"), parse("s", "SELECT 1"), [row, query("SELECT 1"), query("SELECT 2")].concat()] {
+        let [expected, got] = [cluster.port(), freshet.port()].map(|port| {
+            let mut client = RawClient::log_in(port, &database);
+            client.send(&query("COPY t FROM STDIN"));
+            client.read_until('G');
+            client.send(&within);
+            client.read_to_end()
+        });
+        assert_eq!(shown(&got), shown(&expected));
+        assert!(shown(&got).contains("08P01"), "{}", shown(&got));
+    }
+    assert_eq!(cluster.psql(&database, "SELECT count(*) FROM t"), "0");
+}
+
 #[test]
 fn a_drain_lets_statements_end_and_says_good_bye() {
     let cluster = Cluster::shared();
