@@ -554,3 +554,34 @@ fn another_value_is_no_other_kind_of_statement() {
     let (rows, route) = listed(&mut client, four, &[Some("1"), Some("2"), Some("3"), Some("70"), Some("x")]);
     assert_eq!((rows[0][0].as_deref(), route.as_str()), (Some(&b"3"[..]), "local"));
 }
+
+/// The probe asks for temporary objects. Where an operator has hardened the catalog it would fail, and with it the block that it is
+/// sent in.
+#[test]
+fn a_block_does_not_fail_by_what_a_role_may_not_ask() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT n, n FROM generate_series(1, 100) n; GRANT SELECT ON t TO guest",
+    );
+    let mut client = world.client();
+    let read = "SELECT sum(v) FROM t";
+    settle(&mut client, read);
+    // What the role finds by its search path has to be asked.
+    let mut in_block = || {
+        let said = ["BEGIN", "SET LOCAL ROLE guest", read, "COMMIT"].map(|sql| {
+            let said = shown(&mut client, sql);
+            // In a failed block that is refused, too.
+            (said, client.last().map_or_else(|_| "failed".to_owned(), |last| last.0))
+        });
+        said[2].clone()
+    };
+    until("asked within the block", || in_block().1 != "relay");
+    for taken in ["SELECT ON pg_class", "SELECT ON pg_type", "EXECUTE ON FUNCTION pg_listening_channels()"] {
+        world.past(&format!("REVOKE {taken} FROM PUBLIC"));
+        // Noticed half a second later at most. Meanwhile a block may fail.
+        until(taken, || in_block() == ("5050".into(), "relay".into()));
+        (0..5).for_each(|_| assert_eq!(in_block(), ("5050".into(), "relay".into()), "{taken}"));
+        world.past(&format!("GRANT {taken} TO PUBLIC"));
+        until("asked again", || in_block().1 != "relay");
+    }
+}

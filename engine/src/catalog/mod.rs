@@ -179,6 +179,7 @@ pub struct SqlFunction {
 /// Built-in functions that not everybody may execute: whoever calls one, upstream judges it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restricted {
+    /// Beside `pg_class` and `pg_type`, where not everybody may read them.
     pub names: HashSet<Arc<str>>,
     /// One of them is behind an operator or a cast, where no name shows it.
     pub is_behind_operators: bool,

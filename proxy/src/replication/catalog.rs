@@ -355,14 +355,20 @@ fn taken(types: &str) -> Taken {
     types.map_or(Taken::Any, Taken::Of)
 }
 
-/// SQL for what [`restricted`] reads. initdb restricts some, none of which is computed here.
+/// SQL for what [`restricted`] reads: functions, and relations that a session's probe reads. initdb restricts some functions, none of
+/// which is computed here.
 pub const RESTRICTED: &str = "\
+    SELECT relname, false
+      FROM pg_class
+     WHERE oid IN ('pg_class'::regclass, 'pg_type'::regclass) AND relacl IS NOT NULL
+       AND NOT EXISTS (SELECT FROM aclexplode(relacl) WHERE grantee = 0 AND privilege_type = 'SELECT')
+    UNION ALL
     SELECT proname, oid IN (SELECT oprcode::oid FROM pg_operator) OR oid IN (SELECT castfunc FROM pg_cast)
       FROM pg_proc
      WHERE oid < 16384 AND proacl IS NOT NULL
        AND NOT EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0 AND privilege_type = 'EXECUTE')";
 
-/// Built-in functions that not everybody may execute.
+/// What is built in and not everybody's.
 pub fn restricted(rows: &[Row]) -> Restricted {
     Restricted {
         names: rows.iter().map(|row| row.get::<_, &str>(0).into()).collect(),

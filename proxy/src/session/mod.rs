@@ -446,12 +446,12 @@ impl<A: Answerer> Session<A> {
 
     /// Only the block's now() is missing, for which upstream can be asked, once for all of the block.
     fn lacks_time(&self, relay: &Relay) -> bool {
-        let Machine { state, tracker, .. } = &self.machine;
+        let state = &self.machine.state;
         matches!(&relay.reason, UpstreamReason::Volatile(what) if what == local::TRANSACTION_TIME)
             && state.status == TransactionStatus::InTransaction
             && state.transaction.time.is_none()
             && self.may_ask()
-            && tracker.may_probe_inside()
+            && self.machine.may_probe_inside()
     }
 
     /// Brings the settings up to date with what was followed, and with upstream's configuration and catalog.
@@ -480,12 +480,12 @@ impl<A: Answerer> Session<A> {
 
     /// Relayed for a catalog or a configuration that has been replaced meanwhile: with the new one it may be answered.
     fn is_outdated(&self, relay: &Relay) -> bool {
-        let Machine { state, tracker, .. } = &self.machine;
+        let state = &self.machine.state;
         relay.reason == UpstreamReason::CatalogChanged
             && (self.answerer.catalog_version() != state.catalog_version
                 || self.answerer.configuration() != state.configuration)
             && self.may_ask()
-            && (!state.is_in_transaction() || tracker.may_probe_inside())
+            && (!state.is_in_transaction() || self.machine.may_probe_inside())
     }
 
     /// The unit at hand may set the transaction's modes after a query that upstream knows nothing of, and must fail as it would
@@ -578,7 +578,7 @@ impl<A: Answerer> Session<A> {
                 if !state.transaction.isolation.is_some_and(|isolation| isolation.is_per_statement()) {
                     return Some(UpstreamReason::IsolationLevel);
                 }
-                if state.settings.is_none() && !self.machine.tracker.may_probe_inside() {
+                if state.settings.is_none() && !self.machine.may_probe_inside() {
                     return Some(UpstreamReason::OpaqueSession("settings changed in this transaction".into()));
                 }
             }

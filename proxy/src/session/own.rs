@@ -45,14 +45,14 @@ impl<A: Answerer> Session<A> {
 
     /// The role decides whose a snapshot is.
     pub(super) fn must_probe_for(&self, request: &Request) -> bool {
-        let Machine { state, tracker, .. } = &self.machine;
+        let state = &self.machine.state;
         request.wants_snapshot()
             && state.settings.is_none()
             && state.status != TransactionStatus::Failed
             && self.may_ask()
             && self.machine.answers_locally()
             && self.answerer.wants_settings()
-            && (!state.is_in_transaction() || tracker.may_probe_inside())
+            && (!state.is_in_transaction() || self.machine.may_probe_inside())
     }
 
     pub(super) async fn carry_out(&mut self, request: Request, verb: Verb, unit: &Unit<'_>) -> Result<Reply, Refused> {

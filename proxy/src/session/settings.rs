@@ -11,7 +11,8 @@
 //! It is sent there too, just before a read that would be answered locally, where it does no more than that read would
 //! have done upstream. Only under READ COMMITTED: under REPEATABLE READ it would fix the snapshot. Not in a failed block,
 //! where it would only be refused; not after a write or lock, since nothing is answered locally then; not with a
-//! `statement_timeout` so short that it might cut the probe off and with it fail the block. What remains of it are a
+//! `statement_timeout` so short that it might cut the probe off and with it fail the block, nor where an operator has taken from
+//! roles what it reads ([`PROBED`]). What remains of it are a
 //! SELECT in `pg_stat_activity` and AccessShareLocks on `pg_class` and `pg_type` until the block's end. Those make the
 //! backend take note of schemas that were made meanwhile, which reading `current_schemas` alone would not.
 //!
@@ -255,6 +256,23 @@ pub fn write_probe(out: &mut Vec<u8>, question: Question) {
     write_close(out, Target::Statement(PROBE_NAME));
     out.extend_from_slice(SYNC);
 }
+
+/// What of PostgreSQL's own it calls and reads that an operator may have taken from roles.
+pub const PROBED: &[&str] = &[
+    "concat_ws",
+    "current_schemas",
+    "current_setting",
+    "extract",
+    "int8",
+    "json_build_array",
+    "now",
+    "pg_class",
+    "pg_listening_channels",
+    "pg_my_temp_schema",
+    "pg_postmaster_start_time",
+    "pg_type",
+    "version",
+];
 
 fn settings_query() -> String {
     let settings: Vec<String> = NAMES.iter().map(|name| format!("pg_catalog.current_setting('{name}')")).collect();

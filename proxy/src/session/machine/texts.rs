@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use freshet_engine::catalog::Catalog;
+use freshet_engine::catalog::{Catalog, Restricted};
 use freshet_engine::statement::hanging::quotes_hang_on_settings;
 use freshet_engine::statement::skeleton::Skeleton;
 
 use crate::session::answer::PreparedStatement;
 use crate::session::effect::{Effect, Judged, Written, judge, worst};
 use crate::session::machine::Machine;
+use crate::session::settings::PROBED;
 
 /// A longer text is not remembered together with its effects.
 const JUDGED_BYTES_MAX: usize = 1024;
@@ -42,6 +43,15 @@ impl Machine {
     pub fn note_catalog(&mut self, catalog: Option<Arc<Catalog>>) {
         self.catalog = catalog;
         *self.judged.borrow_mut() = None;
+    }
+
+    /// A probe inside the block would not fail it: everybody may ask what it asks, and no time limit cuts it off.
+    pub fn may_probe_inside(&self) -> bool {
+        let is_everybodys = |catalog: &Arc<Catalog>| {
+            let Restricted { names, is_behind_operators } = &catalog.restricted;
+            !is_behind_operators && !PROBED.iter().any(|name| names.contains(*name))
+        };
+        self.catalog.as_ref().is_none_or(is_everybodys) && self.tracker.may_probe_inside()
     }
 
     /// The number of the catalog that texts are judged by.
