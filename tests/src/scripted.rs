@@ -20,13 +20,19 @@ pub fn burst(replies: usize, messages: &[Vec<u8>]) -> Burst {
     Burst { bytes: messages.concat(), replies }
 }
 
+/// The next message; PostgreSQL 18 reports search_path besides.
+fn read_reply(client: &mut RawClient) -> Option<Message> {
+    let is_path = |message: &Message| message.tag == 'S' && message.body.starts_with(b"search_path\0");
+    std::iter::repeat_with(|| client.read_message()).find(|message| !message.as_ref().is_some_and(is_path)).flatten()
+}
+
 /// Sends the script and reads all that answers it.
 pub fn play(client: &mut RawClient, script: &[Burst]) -> Vec<Message> {
     let mut all = Vec::new();
     for burst in script {
         client.send(&burst.bytes);
         for at in 0..burst.replies {
-            match client.read_message() {
+            match read_reply(client) {
                 Some(message) => all.push(message),
                 None => panic!("{at} of {} replies, then the end: {}", burst.replies, tags(&all)),
             }

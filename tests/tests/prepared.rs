@@ -472,3 +472,32 @@ fn settings_of_the_parse_hold() {
         assert_same(&play_unit(&mut pair.freshet, &closed), &play_unit(&mut pair.upstream, &closed));
     }
 }
+
+/// A Parse that was answered here is upstream's to make behind the answer. What keeps it from that is what the block's next statement
+/// is told, as PostgreSQL would have told the Parse; it was 25P02 without a word of why.
+#[test]
+fn a_block_that_fails_by_a_parse_says_why() {
+    let mut pair = Pair::start();
+    let sql = "SELECT id, v FROM t WHERE id = $1";
+    let made = |name: &str| [parse(name, sql), bind("", name, &[Some("3")], 0), execute("", 0), sync()];
+    pair.agree("the table is here", &[burst(5, &made("")[..])]);
+    for (limit, sqlstate) in [("lock_timeout", "55P03"), ("statement_timeout", "57014")] {
+        pair.freshet.query(&format!("SET {limit} = '1s'"));
+        let before = pair.freshet.query("BEGIN");
+        assert_eq!(tags(&before), "CZ");
+        play_unit(&mut pair.freshet, &made("").concat());
+        pair.upstream.query("BEGIN");
+        pair.upstream.query("LOCK TABLE t IN ACCESS EXCLUSIVE MODE");
+        let reply = play_unit(&mut pair.freshet, &made(limit).concat());
+        let next = play_unit(&mut pair.freshet, &query("SELECT 1"));
+        let failed = if tags(&reply).contains('E') { &reply } else { &next };
+        let error = failed.iter().find(|message| message.tag == 'E').expect("an error");
+        assert!(String::from_utf8_lossy(&error.body).contains(sqlstate), "{}", String::from_utf8_lossy(&error.body));
+        assert_eq!(failed.last().map(|message| &*message.body), Some(&b"E"[..]));
+        assert_eq!(tags(&pair.freshet.query("SELECT 1")), "EZ");
+        pair.upstream.query("ROLLBACK");
+        pair.freshet.query("ROLLBACK");
+        pair.freshet.query(&format!("RESET {limit}"));
+        assert_eq!(tags(&play_unit(&mut pair.freshet, &made("")[..].concat())), "12DCZ");
+    }
+}

@@ -11,7 +11,7 @@ use crate::session::machine::{
 use crate::session::settings::{Question, read_probe, read_time};
 use crate::session::state::FirstQuery;
 use crate::wire::error::{field, is_fatal};
-use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head};
+use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head, write_frame};
 use crate::wire::query::TransactionStatus;
 use crate::wire::startup::parameter_status;
 
@@ -28,6 +28,8 @@ enum Fate {
     ForwardAsLast,
     /// The reply to one execution or description ends with it, and somebody watches.
     ForwardAsPart,
+    /// [`Machine::answered_error`] is passed on in its place: it says why the block has failed.
+    Instead,
     Swallow,
     /// The end of a swallowed unit.
     SwallowAsLast,
@@ -134,6 +136,15 @@ impl Machine {
                     self.passing_is_own = false;
                     self.part_is_answered(tag);
                 }
+                Fate::Instead => {
+                    self.forward(&input[run..at]);
+                    let error = self.answered_error.take().unwrap_or_default();
+                    let mut frame = Vec::with_capacity(HEADER_LENGTH + error.len());
+                    write_frame(&mut frame, b'E', |out| out.extend_from_slice(&error));
+                    self.forward(&frame);
+                    at += count;
+                    run = at;
+                }
                 Fate::Swallow | Fate::SwallowAsLast => {
                     self.forward(&input[run..at]);
                     self.keep_own(&rest[..count]);
@@ -206,15 +217,20 @@ impl Machine {
                 fate
             }
             (b'E', ExpectedKind::QuietParse(_)) => {
+                self.answered_error.get_or_insert_with(|| body.into());
                 self.quiet_parse_failed();
                 fate
             }
             (b'Z', ExpectedKind::QuietSync) => {
-                if TransactionStatus::view(body) == Some(TransactionStatus::Failed) {
-                    self.state.status = TransactionStatus::Failed;
-                    self.tracker.ready(TransactionStatus::Failed, true, false);
-                }
+                let has_failed = TransactionStatus::view(body) == Some(TransactionStatus::Failed);
                 self.pop_expected();
+                let is_last = self.expected.is_empty();
+                match self.answered_error.take_if(|_| is_last || !has_failed) {
+                    // The client has not left the block meanwhile.
+                    Some(error) if has_failed => self.block_failed(error),
+                    _ if has_failed => self.note_failed_block(),
+                    _ => {}
+                }
                 fate
             }
             (b'1' | b'2' | b'3' | b'C', ExpectedKind::Answered(_)) => fate,
@@ -266,7 +282,10 @@ impl Machine {
                 if is_own { fate } else { part(self) }
             }
             (b'I', ExpectedKind::Query(_)) => fate,
-            (b'E', _) => self.match_error(is_own),
+            (b'E', _) => match self.match_error(is_own) {
+                Fate::Forward if self.answered_error.is_some() && field(body, b'C') == Some(b"25P02") => Fate::Instead,
+                fate => fate,
+            },
             (b'Z', _) => self.match_ready(TransactionStatus::view(body)),
             (b'G', ExpectedKind::Query(_) | ExpectedKind::Execute) => {
                 self.begin_copy_in();
@@ -319,14 +338,23 @@ impl Machine {
             (InTransaction, Some(Failed)) if self.answered_error.is_some() => {
                 // What was sent behind will tell whether the client has left the block meanwhile.
                 if let Some(error) = self.answered_error.take_if(|_| is_last) {
-                    self.state.status = Failed;
-                    self.tracker.ready(Failed, true, false);
-                    self.portals.clear();
-                    self.events.push(Event::BlockFailed(error));
+                    self.block_failed(error);
                 }
             }
             _ => self.is_contradicted = true,
         }
+    }
+
+    /// By what the client was answered as done: it learns of it with its next message.
+    fn block_failed(&mut self, error: Box<[u8]>) {
+        self.note_failed_block();
+        self.portals.clear();
+        self.events.push(Event::BlockFailed(error));
+    }
+
+    fn note_failed_block(&mut self) {
+        self.state.status = TransactionStatus::Failed;
+        self.tracker.ready(TransactionStatus::Failed, true, false);
     }
 
     /// Upstream has committed. ReadyForQuery may not tell of it: the next block may be open by then, or the Sync not be sent yet.
