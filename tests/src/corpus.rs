@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use bytes::Bytes;
 use freshet::audit::compare::{ComparedColumn, Freedom, Row, compare};
@@ -19,7 +18,7 @@ pub struct Chapter {
 
 /// All of them, by name.
 pub fn chapters() -> Vec<Chapter> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("differential/corpus");
+    let folder = crate::folder().join("differential/corpus");
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect("the corpus").flatten().map(|entry| entry.path()).collect();
     paths.sort();

@@ -1,5 +1,7 @@
 //! Harness for the black-box tests: throwaway PostgreSQL clusters, freshet in process, raw protocol clients.
 
+use std::path::PathBuf;
+
 pub mod both;
 pub mod certificates;
 pub mod client;
@@ -16,3 +18,8 @@ pub mod raw;
 pub mod scripted;
 pub mod tls;
 pub mod world;
+
+/// This package's folder. Asked at run time: checkouts that share compiled tests do not share their files.
+pub fn folder() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}

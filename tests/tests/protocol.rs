@@ -2,7 +2,6 @@
 //! against the model alone.
 
 use std::fs;
-use std::path::Path;
 
 use freshet_tests::client::{RawClient, message, query, sync};
 use freshet_tests::cluster::Cluster;
@@ -46,7 +45,7 @@ fn the_model_answers_as_postgresql_does() {
 
 #[test]
 fn what_differed_once_is_the_same_now() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/session");
+    let folder = freshet_tests::folder().join("fuzz/corpus/session");
     let mut count = 0;
     for entry in fs::read_dir(folder).expect("the corpus").flatten() {
         let bytes = fs::read(entry.path()).expect("readable");

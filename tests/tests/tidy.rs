@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Modules of a crate in the order of its data flow; each may import only those before it.
 const ENGINE: &[&str] = &[
@@ -63,7 +63,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
 ];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in the root").to_path_buf()
+    freshet_tests::folder().parent().expect("tests/ is in the root").to_path_buf()
 }
 
 /// Path relative to the root and text of every Rust file of ours.

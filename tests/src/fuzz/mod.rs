@@ -6,7 +6,7 @@ pub mod targets;
 use std::collections::HashSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Longer inputs show nothing that shorter ones do not.
@@ -23,7 +23,7 @@ pub type Target = fn(&[u8]) -> u64;
 
 /// The folder of a target's inputs.
 pub fn corpus(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name)
+    crate::folder().join("fuzz/corpus").join(name)
 }
 
 /// Runs the corpus, then mutations of it, at most `FRESHET_FUZZ_INPUTS` (5,000) in `FRESHET_FUZZ_SECONDS` (20), from the seed in
@@ -57,7 +57,7 @@ pub fn run(name: &str, target: Target) -> u64 {
 
 fn checked(name: &str, target: Target, input: &[u8], seed: u64) -> u64 {
     catch_unwind(AssertUnwindSafe(|| target(input))).unwrap_or_else(|_| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/found");
+        let folder = crate::folder().join("fuzz/found");
         let file = folder.join(format!("{name}-{:016x}", fold(input.iter().map(|byte| u64::from(*byte)))));
         let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, input));
         panic!("{name}, seed {seed}: {} ({written:?}); once mended, it belongs into the corpus", file.display())

@@ -2,7 +2,7 @@
 //! `differential/regressions`, and asked again with the corpus from then on.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::check::{Asked, Bound, Mode, Pair, Verdict};
 use super::grammar::Choice;
@@ -26,7 +26,7 @@ pub struct Script {
 
 /// Where the scripts are.
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("differential/regressions")
+    crate::folder().join("differential/regressions")
 }
 
 /// The names of the tables that a set-up makes.
