@@ -95,9 +95,15 @@ impl Table {
     /// By COPY, then its indexes. Without a key it gets REPLICA IDENTITY FULL, so that it can be mirrored while
     /// upstream's plans stay those of a table without an index.
     pub(crate) fn load_upstream(&self, client: &mut Client) -> io::Result<()> {
+        self.load_alone(client)?;
+        client.query(&query_message(&format!("ALTER TABLE {} REPLICA IDENTITY FULL", self.name)))?;
+        Ok(())
+    }
+
+    /// Likewise where nobody follows its changes: writes log no more than they have to.
+    pub(crate) fn load_alone(&self, client: &mut Client) -> io::Result<()> {
         client.query(&query_message(&format!("DROP TABLE IF EXISTS {}", self.name)))?;
         client.query(&query_message(&self.definition(["int", "float8", "text"])))?;
-        client.query(&query_message(&format!("ALTER TABLE {} REPLICA IDENTITY FULL", self.name)))?;
         self.copy(client)?;
         for columns in &self.indexes {
             client.query(&query_message(&format!("CREATE INDEX ON {} ({columns})", self.name)))?;

@@ -29,6 +29,7 @@ mod spread;
 mod star;
 mod throughput;
 mod tpch;
+mod turns;
 mod wire;
 
 use std::path::PathBuf;

@@ -52,6 +52,7 @@ pub(crate) struct Figure {
     pub(crate) metric: String,
     pub(crate) unit: String,
     pub(crate) better: Better,
+    #[serde(deserialize_with = "numbers")]
     pub(crate) rounds: Vec<f64>,
     /// Where it stands on a growth curve, and what grows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +69,12 @@ pub(crate) enum Better {
     Less,
     /// Neither: for information.
     Neither,
+}
+
+/// JSON has no word for what is not a number: it is written as null.
+fn numbers<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+    let numbers: Vec<Option<f64>> = Vec::deserialize(from)?;
+    Ok(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
 }
 
 /// A distribution: quantiles and microseconds.

@@ -52,7 +52,8 @@ pub(crate) fn address(cluster: &Cluster) -> SocketAddr {
 
 /// What of PostgreSQL's configuration its figures depend on, for the conditions of a run.
 pub(crate) fn configuration(cluster: &Cluster) -> (&'static str, String) {
-    let names = "'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_wal_size', 'work_mem'";
+    let names =
+        "'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_wal_size', 'work_mem', 'wal_level'";
     let sql = format!(
         "SELECT string_agg(name || ' ' || current_setting(name), ', ' ORDER BY name) FROM pg_settings WHERE name IN ({names})"
     );

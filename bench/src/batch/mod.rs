@@ -31,6 +31,7 @@ use crate::reference;
 use crate::results::Results;
 use crate::rows::{Row, Same, compare, sorted_by};
 use crate::servers::{Server, configuration, last_route, settle, wait_for, wait_until_mirrored};
+use crate::turns::turns;
 use crate::wire::{Answer, Client, column_names, query_message, rows, sorted_rows};
 
 pub(crate) struct Options {
@@ -325,8 +326,7 @@ fn reads(
     let least = Duration::from_millis(options.round_ms);
     let mut all = Series::of(systems, &[UPSTREAM, FRESHET]);
     for round in 0..options.rounds {
-        for turn in 0..all.len() {
-            let at = (turn + round) % all.len();
+        for at in turns(round, all.len()) {
             let (before, began) = (systems.used(all[at].system), Instant::now());
             let next = &mut next[at];
             let mut in_turn = || {
@@ -399,8 +399,7 @@ fn writes(
     let statements: Vec<String> = (0..iterations).flat_map(sql).collect();
     let messages: Vec<Vec<u8>> = statements.iter().map(|sql| query_message(sql)).collect();
     for round in 0..options.rounds {
-        for turn in 0..all.len() {
-            let at = (turn + round) % all.len();
+        for at in turns(round, all.len()) {
             let (before, began_all) = (systems.used(all[at].system), Instant::now());
             let elapsed = match (clients.get_mut(at), &systems.duckdb) {
                 (Some(client), _) => {

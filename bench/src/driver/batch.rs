@@ -15,6 +15,7 @@ use crate::results::Results;
 use crate::series::Series;
 use crate::servers::last_route;
 use crate::spread::paired;
+use crate::turns::turns;
 use crate::wire::{self, query_message, rows};
 
 /// The first rounds of a batch warm up.
@@ -79,8 +80,7 @@ fn batches(
     let mut all: Vec<Series> = stand.places.iter().map(|place| Series::new(place.system)).collect();
     let mut counters = Counters::connect(stand)?;
     for round in 0..options.rounds + WARM_UP {
-        for turn in 0..stand.places.len() {
-            let at = (turn + round) % stand.places.len();
+        for at in turns(round, stand.places.len()) {
             let system = stand.places[at].system;
             let is_counted = system == CACHED && round >= WARM_UP;
             if is_counted {

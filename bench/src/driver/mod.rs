@@ -29,6 +29,7 @@ use crate::results::Results;
 use crate::series::Series;
 use crate::servers::{Server, address, configuration, last_route, wait_until_mirrored};
 use crate::spread::paired;
+use crate::turns::turns;
 use crate::wire::{self, query_message, sorted_rows};
 
 pub(crate) struct Options {
@@ -240,8 +241,7 @@ fn matrix(
     for mode in Mode::ALL {
         let mut all: Vec<Series> = stand.places.iter().map(|place| Series::new(place.system)).collect();
         for round in 0..options.rounds {
-            for turn in 0..stand.places.len() {
-                let at = (turn + round) % stand.places.len();
+            for at in turns(round, stand.places.len()) {
                 let before = stand.used(at);
                 let cell = driver.run(at, mode, options.seconds)?;
                 let after = stand.used(at);

@@ -32,6 +32,7 @@ use crate::reference;
 use crate::results::{Better, Results};
 use crate::rows::{Row, compare, sorted_by};
 use crate::spread::{geometric_mean, median, paired, spread};
+use crate::turns::turns;
 
 pub(crate) struct Options {
     pub(crate) rounds: usize,
@@ -174,9 +175,8 @@ fn measure(options: &Options, case: &Case, freshet: &Freshet, database: Option<&
     let mut series: Vec<Series> = systems.into_iter().map(new).collect();
     let least = Duration::from_millis(options.round_ms);
     for round in 0..options.rounds {
-        for turn in 0..series.len() {
-            let count = series.len();
-            let Series { system, times, processor } = &mut series[(turn + round) % count];
+        for at in turns(round, series.len()) {
+            let Series { system, times, processor } = &mut series[at];
             if let Some(database) = database {
                 database.set_threads(if *system == DUCKDB_2 { 2 } else { 1 }).map_err(io::Error::other)?;
             }

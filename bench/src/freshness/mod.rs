@@ -36,10 +36,10 @@ const MODES: [&str; 3] = ["exact", "session", STANDBY];
 const STANDBY: &str = "standby";
 const ALONE: &str = "alone";
 
-/// A PostgreSQL with the table that is followed.
-fn start_cluster() -> Cluster {
+/// A PostgreSQL with the table that is followed, or, at the default `wal_level`, not.
+fn start_cluster(wal_level: &str) -> Cluster {
     // Writes are as durable as they are by default: what following adds is compared with a commit's whole cost.
-    let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB", "fsync=on"]);
+    let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB", "fsync=on", wal_level]);
     cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
     cluster.psql(
         DATABASE,
@@ -55,7 +55,7 @@ fn start_cluster() -> Cluster {
 /// Runs the suite and prints its table.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
     parts::check(options.only.as_deref(), MODES)?;
-    let plain = start_cluster();
+    let plain = start_cluster("wal_level=replica");
     let versions = [
         ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
         ("PostgreSQL", plain.psql("postgres", "SHOW server_version")),
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     report::head();
     let is_wanted = |mode: &str| options.only.as_ref().is_none_or(|only| only == mode);
     if MODES.iter().any(|mode| *mode != STANDBY && is_wanted(mode)) {
-        let cluster = start_cluster();
+        let cluster = start_cluster("wal_level=logical");
         let freshet = Server::start(&["serve-freshet", &cluster.url(DATABASE), TABLE], &log)?;
         wait_until_mirrored(freshet.address, DATABASE, 1)?;
         for mode in MODES.iter().filter(|mode| **mode != STANDBY && is_wanted(mode)) {
@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         }
     }
     if is_wanted(STANDBY) {
-        let cluster = start_cluster();
+        let cluster = start_cluster("wal_level=logical");
         let freshet = start_standby(&cluster, DATABASE, &[TABLE.to_owned()], &log)?;
         one_mode(options, &Through { mode: STANDBY, freshet: &freshet, cluster: &cluster }, &plain, &mut results)?;
     }

@@ -14,6 +14,7 @@ use crate::results::Results;
 use crate::series::Series;
 use crate::servers::{Server, last_route};
 use crate::spread::paired;
+use crate::turns::turns;
 use crate::wire::{Answer, Client, query_message};
 
 const SESSION: &str = "freshet session";
@@ -163,8 +164,7 @@ fn measure(
     }
     let mut all: Vec<Series> = systems.iter().map(|system| Series::new(system)).collect();
     for round in 0..options.rounds {
-        for turn in 0..systems.len() {
-            let at = (turn + round) % systems.len();
+        for at in turns(round, systems.len()) {
             let process = contest.process(stand, systems[at]);
             let upstream = postmaster(&stand.cluster)?;
             let now = || [processor_time(process), processor_time_of_family(upstream)];

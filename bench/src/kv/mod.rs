@@ -26,6 +26,7 @@ use crate::process::{between, processor_time, processor_time_of_family};
 use crate::results::Results;
 use crate::series::Series;
 use crate::servers::last_route;
+use crate::turns::turns;
 use crate::wire::{Client, query_message};
 
 /// Of reads whose replies are kept.
@@ -256,8 +257,7 @@ impl<'a> Contest<'a> {
         stretches: &[Vec<Stretch>],
     ) -> io::Result<Vec<Vec<u64>>> {
         let mut counts = vec![Vec::new(); self.entries.len()];
-        for turn in 0..self.entries.len() {
-            let at = (turn + round) % self.entries.len();
+        for at in turns(round, self.entries.len()) {
             let Entry { store, lines } = &mut self.entries[at];
             let now = || {
                 let server = store.process.map(processor_time).unwrap_or_default();

@@ -250,7 +250,7 @@ pub(super) struct Stand {
 }
 
 impl Stand {
-    /// Both PostgreSQLs have the same.
+    /// Both PostgreSQLs have the same but for wal_level.
     pub(super) fn configuration(&self) -> (&'static str, String) {
         configuration(&self.clusters[0])
     }
@@ -258,7 +258,9 @@ impl Stand {
     pub(super) fn start(keys: Keys, connections: usize) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
         let log = folder.path().join("servers.log");
-        let clusters = [start_cluster(keys, connections)?, start_cluster(keys, connections)?];
+        let start = |wal_level| start_cluster(keys, connections, wal_level);
+        // Nobody follows the changes of the one.
+        let clusters = [start("wal_level=replica")?, start("wal_level=logical")?];
         let freshet = Server::start(&["serve-freshet", &clusters[1].url(DATABASE), "public.kv"], &log)?;
         wait_until_mirrored(freshet.address, DATABASE, 1)?;
         let (redis, missing) = match Redis::start(folder.path(), keys)? {
@@ -322,10 +324,10 @@ fn table_of(keys: Keys) -> Table {
     table("kv", keys.count as i64, vec![text("k", key), text("v", value)])
 }
 
-fn start_cluster(keys: Keys, connections: usize) -> io::Result<Cluster> {
+fn start_cluster(keys: Keys, connections: usize, wal_level: &str) -> io::Result<Cluster> {
     let many = format!("max_connections={}", 2 * connections + 60);
     // Writes are as durable as they are by default.
-    let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB", "fsync=on", &many]);
+    let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB", "fsync=on", &many, wal_level]);
     cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
     let mut client = Client::connect(address(&cluster), "postgres", DATABASE)?;
     table_of(keys).load_upstream(&mut client)?;

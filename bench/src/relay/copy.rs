@@ -8,6 +8,7 @@ use freshet_tests::client::message;
 use crate::process::{memory_kb, reset_memory_peak};
 use crate::relay::rates::{Round, Series, used_each};
 use crate::relay::servers::Line;
+use crate::turns::turns;
 use crate::wire::{Client, query_message};
 
 /// What a line's COPYs took: `peak_kb` is the largest resident memory of its process while one ran.
@@ -27,8 +28,7 @@ pub(crate) fn measure(lines: &[Line], bytes: usize, rounds: usize) -> io::Result
     let mut copied: Vec<Copied<'_>> =
         lines.iter().map(|line| Copied { into: Series::new(line), out: Series::new(line), peak_kb: 0 }).collect();
     for round in 0..rounds {
-        for turn in 0..lines.len() {
-            let at = (turn + round) % lines.len();
+        for at in turns(round, lines.len()) {
             let (line, copied) = (&lines[at], &mut copied[at]);
             let named = |error: io::Error| io::Error::other(format!("{}: {error}", line.name()));
             if let Some(process) = line.process {

@@ -14,7 +14,7 @@ mod syscalls;
 mod units;
 
 use std::io::{self};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::console::say;
 pub(crate) use crate::relay::idle::{can_hold, raise_file_limit};
@@ -47,6 +47,12 @@ impl Options {
     }
 }
 
+/// When the program was built, which need not be from the commit that the bench is of.
+fn built(program: &Path) -> io::Result<String> {
+    let changed = jiff::Timestamp::try_from(std::fs::metadata(program)?.modified()?).map_err(io::Error::other)?;
+    Ok(changed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
 /// Runs the suite and prints its tables.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
     check_name(options)?;
@@ -55,7 +61,11 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     // Writes are as durable as they are by default.
     let upstream = Upstream::start(&["shared_buffers=256MB", "max_wal_size=8GB", "fsync=on"])?;
     let version = upstream.cluster.psql("postgres", "SHOW server_version");
-    let mut versions = vec![("freshet", env!("CARGO_PKG_VERSION").to_owned()), ("PostgreSQL", version)];
+    let mut versions = vec![
+        ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
+        ("PostgreSQL", version),
+        ("freshet of", built(&freshet)?),
+    ];
     versions.extend(poolers::versions().into_iter().filter(|(name, _)| *name == "PgBouncer"));
     let settings = [
         ("seconds", options.seconds.to_string()),

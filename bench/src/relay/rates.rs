@@ -11,6 +11,7 @@ use crate::load::{histogram, record};
 use crate::process::between;
 use crate::relay::servers::Line;
 use crate::relay::units::{self, Statement, Units};
+use crate::turns::turns;
 use crate::wire::Client;
 
 /// What one server did in one round.
@@ -75,9 +76,7 @@ pub(crate) fn measure<'a>(
     }
     let mut series: Vec<Series<'_>> = lines.iter().map(Series::new).collect();
     for round in 0..load.rounds {
-        for turn in 0..lines.len() {
-            // Each server is first, last and in between: what follows whom must not matter.
-            let at = (turn + round) % lines.len();
+        for at in turns(round, lines.len()) {
             let (measured, count, latency) = one_round(&lines[at], &mut clients[at], units, load.seconds)
                 .map_err(|error| io::Error::other(format!("{}: {error}", lines[at].name())))?;
             *inserted += inserts(units, count);
@@ -164,8 +163,7 @@ pub(crate) fn measure_batch<'a>(lines: &'a [Line], executions: usize, rounds: us
     let mut clients = lines.iter().map(Line::connect).collect::<io::Result<Vec<_>>>()?;
     let mut series: Vec<Series<'_>> = lines.iter().map(Series::new).collect();
     for round in 0..=rounds {
-        for turn in 0..lines.len() {
-            let at = (turn + round) % lines.len();
+        for at in turns(round, lines.len()) {
             let (before, began) = (lines[at].used(), Instant::now());
             let reply = clients[at].exchange(&batch);
             let elapsed = began.elapsed();

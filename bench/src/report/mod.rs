@@ -51,8 +51,10 @@ struct Collected {
 
 struct Suite {
     name: String,
-    /// The newest run; earlier ones of a resumed suite had the same commit and settings, or were replaced.
+    /// The newest run.
     run: Run,
+    /// Of which commit each case is: a later run of a part leaves the others as they were.
+    commits: BTreeMap<String, String>,
     figures: Vec<Figure>,
     latencies: Vec<Latency>,
     skips: Vec<Skip>,
@@ -70,6 +72,7 @@ impl Collected {
                     None => collected.suites.push(Suite {
                         name: run.suite.clone(),
                         run,
+                        commits: BTreeMap::new(),
                         figures: Vec::new(),
                         latencies: Vec::new(),
                         skips: Vec::new(),
@@ -81,6 +84,7 @@ impl Collected {
                         (&other.case, &other.system, &other.metric) == (&figure.case, &figure.system, &figure.metric)
                     };
                     if let Some(suite) = collected.suite(&figure.suite) {
+                        suite.commits.insert(figure.case.clone(), suite.run.commit.clone());
                         replace(&mut suite.figures, is_same, figure.clone());
                     }
                 }
@@ -348,6 +352,16 @@ fn described(suite: &Suite) -> String {
         listed(&run.versions),
         listed(&run.settings)
     );
+    let older: Vec<String> = suite
+        .commits
+        .iter()
+        .filter(|(_, commit)| **commit != run.commit)
+        .map(|(case, commit)| format!("{case} of {commit}"))
+        .collect();
+    if !older.is_empty() {
+        text.push_str("; of other commits: ");
+        text.push_str(&older.join(", "));
+    }
     if !suite.taken.is_empty() {
         let taken: Vec<f64> = suite.taken.iter().map(|(_, taken)| *taken).collect();
         text.push_str("; ");

@@ -26,6 +26,7 @@ use crate::rows::sorted_by;
 use crate::scale::costs::Costs;
 use crate::servers::{Server, address, configuration, last_route, wait_until_mirrored};
 use crate::spread::median;
+use crate::turns::turns;
 use crate::wire::{Answer, Client, column_names, query_message};
 
 pub(crate) struct Options {
@@ -153,26 +154,39 @@ impl Stand {
 
     /// By round, the median of microseconds that `once` takes with a new number each time.
     fn times(&self, mut once: impl FnMut(u64) -> io::Result<Duration>) -> io::Result<Vec<f64>> {
-        let mut number = 0;
-        let mut medians = Vec::new();
+        let [times] = self.times_of([&mut once])?;
+        Ok(times)
+    }
+
+    /// Likewise of several, which take turns in each round: what disturbs the machine disturbs all.
+    fn times_of<const COUNT: usize>(&self, mut all: [Once<'_>; COUNT]) -> io::Result<[Vec<f64>; COUNT]> {
+        let mut numbers = [0; COUNT];
+        let mut medians = [const { Vec::new() }; COUNT];
         // Caches, of the processor too, are as they will be.
-        let limit = Instant::now() + Duration::from_secs_f64(self.seconds / 4.0);
-        while number < 20 && Instant::now() < limit {
-            number += 1;
-            once(number)?;
-        }
-        for _ in 0..self.rounds {
-            let limit = Instant::now() + Duration::from_secs_f64(self.seconds);
-            let mut times = Vec::new();
-            while times.is_empty() || Instant::now() < limit {
-                number += 1;
-                times.push(once(number)?.as_secs_f64() * 1e6);
+        for (once, number) in all.iter_mut().zip(&mut numbers) {
+            let limit = Instant::now() + Duration::from_secs_f64(self.seconds / 4.0);
+            while *number < 20 && Instant::now() < limit {
+                *number += 1;
+                once(*number)?;
             }
-            medians.push(median(times));
+        }
+        for round in 0..self.rounds {
+            for at in turns(round, COUNT) {
+                let limit = Instant::now() + Duration::from_secs_f64(self.seconds);
+                let mut times = Vec::new();
+                while times.is_empty() || Instant::now() < limit {
+                    numbers[at] += 1;
+                    times.push((all[at])(numbers[at])?.as_secs_f64() * 1e6);
+                }
+                medians[at].push(median(times));
+            }
         }
         Ok(medians)
     }
 }
+
+/// Does what is timed, with a new number each time.
+type Once<'a> = &'a mut dyn FnMut(u64) -> io::Result<Duration>;
 
 fn connect(address: SocketAddr, database: &str, mode: Option<&str>) -> io::Result<Client> {
     let mut client = Client::connect_small(address, "postgres", database)?;

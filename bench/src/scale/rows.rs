@@ -66,8 +66,10 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     ];
     for (name, text) in texts {
         let note = settle(&mut session, &mut upstream, text)?;
-        costs.add(size, (name, "us"), SESSION, stand.times(|n| timed(&mut session, &text(n)))?, &note);
-        costs.add(size, (name, "us"), UPSTREAM, stand.times(|n| timed(&mut upstream, &text(n)))?, "");
+        let [own, upstreams] =
+            stand.times_of([&mut |n| timed(&mut session, &text(n)), &mut |n| timed(&mut upstream, &text(n))])?;
+        costs.add(size, (name, "us"), SESSION, own, &note);
+        costs.add(size, (name, "us"), UPSTREAM, upstreams, "");
     }
     session.query(&query_message("SET freshet.route = 'auto'"))?;
     let kept = scan(1);

@@ -43,11 +43,11 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     for n in 0..size.min(300) {
         compare(&mut session, &mut upstream, &text(sample(n), 2))?;
     }
-    for (system, client) in [(SESSION, &mut session), (UPSTREAM, &mut upstream)] {
-        let times = stand.times(|n| timed(client, &text(sample(n), 2 + n)))?;
-        let note = if system == SESSION { last_route(client)?.0 } else { String::new() };
-        costs.add(size, ("with other literals", "us"), system, times, &note);
-    }
+    let other = |n: u64| text(sample(n), 2 + n);
+    let [own, upstreams] =
+        stand.times_of([&mut |n| timed(&mut session, &other(n)), &mut |n| timed(&mut upstream, &other(n))])?;
+    costs.add(size, ("with other literals", "us"), SESSION, own, &last_route(&mut session)?.0);
+    costs.add(size, ("with other literals", "us"), UPSTREAM, upstreams, "");
     // The last hundred that were asked for: a reply is kept for each.
     let again = |n: u64| text(sample(n % 100), 2 + n % 100);
     for n in 0..100 {

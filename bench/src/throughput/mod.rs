@@ -22,6 +22,7 @@ use crate::throughput::systems::{
     UPSTREAM, messages,
 };
 use crate::throughput::workloads::{Kind, Workload};
+use crate::turns::turns;
 use crate::wire::{Answer, Client, column_names, query_message};
 use crate::{parts, poolers};
 
@@ -127,8 +128,7 @@ fn one_workload(
     let mut all: Vec<Series> = targets.iter().map(series).collect();
     for round in 0..options.rounds {
         say(&format!("{} {}: round {} of {}", workload.name, protocol.name(), round + 1, options.rounds));
-        for turn in 0..targets.len() {
-            let at = (turn + round) % targets.len();
+        for at in turns(round, targets.len()) {
             let named = |error: io::Error| io::Error::other(format!("{}: {error}", targets[at].system));
             let measured =
                 one_round(&targets[at], &mut connections[at], &load, options.seconds, &mut all[at]).map_err(named)?;

@@ -1,6 +1,6 @@
 //! Everything that takes part: three or four PostgreSQLs with the same tables, and what stands in front of them.
 //!
-//! One has nothing attached and is what is called upstream; one has a bare receiver that decodes every change and keeps
+//! One has nothing attached, writes no more log than by default, and is what is called upstream; one has a bare receiver that decodes every change and keeps
 //! none (what writes cost at least once somebody follows them), behind it the relays; one is freshet's; for one freshet is a
 //! synchronous standby.
 
@@ -28,6 +28,10 @@ pub(crate) const SESSION: &str = "freshet session";
 pub(crate) const STANDBY: &str = "freshet standby";
 pub(crate) const CANNED: &str = "canned reply";
 pub(crate) const BARRIER: &str = "group barrier";
+
+/// As a PostgreSQL is by default, and as it has to be for whoever follows its changes.
+const ALONE: &str = "wal_level=replica";
+const FOLLOWABLE: &str = "wal_level=logical";
 
 pub(crate) struct Systems {
     plain: Cluster,
@@ -67,17 +71,17 @@ impl Systems {
         let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
         let log = folder.path().join("servers.log");
         // Writes are as durable as they are by default.
-        let start = || -> io::Result<Cluster> {
-            let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB", "fsync=on"]);
+        let start = |wal_level: &str| -> io::Result<Cluster> {
+            let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB", "fsync=on", wal_level]);
             cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
             let mut client = Client::connect(address(&cluster), "postgres", DATABASE)?;
             for table in workloads::tables() {
-                table.load_upstream(&mut client)?;
+                if wal_level == ALONE { table.load_alone(&mut client)? } else { table.load_upstream(&mut client)? }
             }
             cluster.psql(DATABASE, "VACUUM");
             Ok(cluster)
         };
-        let (plain, followed, mirrored) = (start()?, start()?, start()?);
+        let (plain, followed, mirrored) = (start(ALONE)?, start(FOLLOWABLE)?, start(FOLLOWABLE)?);
         followed.psql(DATABASE, "CREATE PUBLICATION bench FOR ALL TABLES");
         let url = followed.url(DATABASE);
         let flags = "--slot=bench --plugin=pgoutput --create-slot --start -f /dev/null \
@@ -104,7 +108,7 @@ impl Systems {
         wait_until_mirrored(freshet.address, DATABASE, names.len())?;
         let standby = match extent {
             Extent::Full => {
-                let cluster = start()?;
+                let cluster = start(FOLLOWABLE)?;
                 Some((start_standby(&cluster, DATABASE, &names, &log)?, cluster))
             }
             Extent::Quick => None,

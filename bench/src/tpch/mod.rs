@@ -22,6 +22,7 @@ use crate::results::{Better, Results};
 use crate::rows::{Same, compare, sorted_by};
 use crate::servers::{Server, configuration, last_route, settle, sizes, wait_until_mirrored};
 use crate::spread::{geometric_mean, paired, spread};
+use crate::turns::turns;
 use crate::wire::{Client, column_names, query_message, rows};
 
 pub(crate) struct Options {
@@ -170,8 +171,7 @@ fn one_query(options: &Options, stand: &Stand, sql: &str) -> io::Result<Measured
     }
     let mut route = (String::new(), String::new());
     for round in 0..options.rounds {
-        for turn in 0..all.len() {
-            let at = (turn + round) % all.len();
+        for at in turns(round, all.len()) {
             let series = &mut all[at];
             let text = if series.system == AGAIN { sql.to_owned() } else { next() };
             let (before, began) = (stand.used(series.system), Instant::now());
