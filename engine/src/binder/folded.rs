@@ -84,6 +84,16 @@ impl Open<'_> {
         }
     }
 
+    /// It is one, or an arm that is one may be all that is left of it.
+    fn may_become_constant(&self, argument: &BoundExpr) -> bool {
+        self.is_constant(argument)
+            || match argument {
+                BoundExpr::Case { branches, .. } => branches.iter().any(|(condition, _)| self.may_fold(condition)),
+                BoundExpr::Coalesce { arguments, .. } => arguments.iter().any(|part| self.may_become_constant(part)),
+                _ => false,
+            }
+    }
+
     /// It may be a constant that is NULL.
     fn may_be_dropped(&self, argument: &BoundExpr) -> bool {
         self.is_constant(argument) && !is_value(argument) || self.may_become_null(argument)
@@ -97,7 +107,7 @@ impl Open<'_> {
             let typmod = argument.expr_type().typmod;
             let common = |before: &Option<i32>| if before.is_none_or(|before| before == typmod) { typmod } else { -1 };
             let kept: Vec<i32> = open.iter().map(common).collect();
-            if self.is_constant(argument) {
+            if self.may_become_constant(argument) {
                 ended.extend(kept.iter().copied());
             }
             if !self.may_be_dropped(argument) {
@@ -146,7 +156,11 @@ fn is_value(expr: &BoundExpr) -> bool {
     }
 }
 
-/// Casts have the name of the type that they make, length coercions too, or none. Of a value they make a value or an error.
+/// Casts have the name of the type that they make, length coercions too, or none. Of a value they make a value or an error; from
+/// PostgreSQL 18 on a jsonb null is none.
 fn is_cast(function: &Function) -> bool {
+    if function.arguments.first() == Some(&PgType::Jsonb) {
+        return false;
+    }
     function.name.is_empty() || function.name == function.result.typname()
 }

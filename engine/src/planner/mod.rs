@@ -142,7 +142,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| constants.gather(node).map(drop))?;
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| simplify(node, abilities))?;
     // Those that the sides of a UNION ALL have by now.
-    all(&mut root, &mut commons, &mut scalars).try_for_each(|node| constants.gather(node).map(drop))?;
+    all(&mut root, &mut commons, &mut scalars).try_for_each(|node| constants.gather_sides(node))?;
     prune(&mut root, &mut commons, &mut scalars);
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| finish(node, abilities))?;
     Ok(Plan {

@@ -15,7 +15,9 @@ pub fn meaning_hangs_on_settings(sql: &[u8]) -> bool {
     if quotes_hang_on_settings(sql) {
         return true;
     }
-    if !sql.windows(4).any(|part| part.eq_ignore_ascii_case(b"null")) {
+    // Strings may go on in the next line.
+    let has_lines = sql.contains(&b'\n') || sql.contains(&b'\r');
+    if !has_lines && !sql.windows(4).any(|part| part.eq_ignore_ascii_case(b"null")) {
         return false;
     }
     let tokens = std::str::from_utf8(sql).ok().and_then(|sql| lexer::tokens(sql).ok());
@@ -26,7 +28,10 @@ fn is_null_of_settings(tokens: &[Token<'_>], at: usize) -> bool {
     match tokens[at].kind {
         TokenKind::Word => tokens[at].is_word("null") && is_compared(tokens, at),
         TokenKind::String | TokenKind::EscapeString | TokenKind::DollarString | TokenKind::OtherString => {
-            tokens[at].text.to_ascii_lowercase().contains("null")
+            let text = tokens[at].text;
+            let is_joined = |c: char| c == '\'' || c.is_ascii_whitespace();
+            text.to_ascii_lowercase().contains("null")
+                || text.contains(['\n', '\r']) && text.replace(is_joined, "").to_ascii_lowercase().contains("null")
         }
         TokenKind::QuotedName | TokenKind::Integer | TokenKind::Decimal | TokenKind::Parameter | TokenKind::Symbol => {
             false
@@ -58,6 +63,7 @@ mod tests {
             "SELECT a OPERATOR(=) NULL, NULL OPERATOR(=) a",
             "SELECT a = /* nothing */ NULL",
             "SELECT '{1,Null}'::int[]",
+            "SELECT '{1,NU'\n  'LL}'::int[]",
             "SELECT $q${NULL}$q$::int[]",
             "SELECT 'not closed, null",
         ] {

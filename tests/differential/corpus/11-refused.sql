@@ -102,6 +102,23 @@ SELECT x.t::{read} FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0 UNION 
 SELECT 1 FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0 UNION ALL SELECT '1' FROM numbers WHERE id < 0) x WHERE t::{read} IS NULL;
 SELECT EXISTS (SELECT 1 FROM times WHERE x.t::{read} IS NULL) FROM (SELECT '\x'::text AS t FROM numbers WHERE id < 0) x;
 WITH x AS MATERIALIZED (SELECT '\x'::text AS t FROM numbers WHERE id < 0) SELECT t::{read} FROM x;
+-- Estimates look at what columns are compared with, and read regular expressions, whether there are rows or not.
+let looked = t.id < 0 AND t.ts >= p.d ;; t.id < 0 AND NOT t.ts >= p.d ;; t.id < 0 AND (t.ts >= p.d OR t.id = 3) ;; t.id < 0 AND p.d IS NULL
+SELECT t.id FROM times t, (SELECT 'x'::text::timestamp AS d) p WHERE {looked};
+WITH p AS (SELECT to_timestamp('x', 'YYYY')::timestamp AS d) SELECT t.id FROM times t JOIN p ON {looked};
+SELECT t.id FROM times t, (SELECT (SELECT count(*) FROM numbers WHERE id < -5) AS n) p WHERE t.id < 0 AND 10 / p.n > 1;
+let regular = t ~ '(' ;; t !~* '(' ;; t SIMILAR TO 'a(' ;; (t ~ '(') IS TRUE ;; (t ~ '(') = true ;; NOT t ~ '(' ;; t ~ '(' OR id = 3 ;; t ~ ('(' || current_date::text) ;; CASE WHEN id > 0 THEN t ~ '(' END ;; coalesce(t ~ '(', true) ;; t ~ 'fine' ;; t = substring('a' from '(') ;; length(substring(t from '(')) > 1 ;; t ~ substring(t from '(')
+SELECT id FROM texts WHERE id < 0 AND {regular};
+SELECT count(*) FILTER (WHERE {regular}) FROM texts WHERE id < 0;
+SELECT a.id FROM texts a LEFT JOIN (SELECT id, t FROM texts) b USING (id) WHERE a.id < 0 AND a.t ~ '(';
+SELECT 1 FROM texts WHERE id < 0 HAVING max(t) ~ '(';
+-- What PostgreSQL calls immutable is folded in any place.
+let folded = 0::numeric ^ (-1)::numeric ;; power(0::numeric, -1) ;; (1.5::float8::text)::int ;; (1.5::real::text)::int ;; ('\x6162'::bytea::text)::int ;; (time '1:00')::text::int ;; (interval '1 day')::text::int ;; now()::text::int ;; current_date::text::int
+SELECT {folded} FROM numbers WHERE id < 0;
+SELECT max({folded}) FROM numbers WHERE id < 0 GROUP BY id;
+SELECT id FROM numbers WHERE id < 0 ORDER BY {folded}, id;
+SELECT x.c::int FROM (SELECT 1.5::float8::text AS c FROM numbers WHERE id < 0) x;
+SELECT coalesce(coalesce(1.5::numeric(5,2), n::numeric(5,2)), n) AS x, coalesce(CASE WHEN true THEN 1.5::numeric(5,2) ELSE n::numeric(5,2) END, n) AS y FROM numbers ORDER BY id;
 -- Intervals by designators have no plus signs.
 let plus = P+1D ;; P1Y+2M ;; PT+1.5H ;; PT1H+30M
 SELECT interval '{plus}' FROM times ORDER BY id;

@@ -163,7 +163,7 @@ pub(super) fn via_text(from: PgType, to: PgType) -> Option<&'static Function> {
 const fn io_volatility(from: PgType, to: PgType) -> Volatility {
     use PgType::{Bytea, Date, Float4, Float8, Interval, Time, Timestamp, Timestamptz};
     let reads_time = matches!(to, Date | Time | Timestamp | Timestamptz | Interval);
-    let prints = matches!(from, Float4 | Float8 | Bytea | Date | Time | Timestamp | Timestamptz | Interval);
+    let prints = matches!(from, Float4 | Float8 | Bytea | Date | Timestamp | Timestamptz | Interval);
     if reads_time || prints { Volatility::Stable } else { Volatility::Immutable }
 }
 

@@ -160,6 +160,13 @@ impl Function {
         matches!(found, Some(CastMethod::ViaText(function)) if std::ptr::eq(function, self))
     }
 
+    /// Whether PostgreSQL folds a call of constants. Beside [`Function::is_fixed`] what it takes to be immutable though it hangs on
+    /// settings or releases.
+    pub fn is_folded_upstream(&self) -> bool {
+        let prints = matches!(self.arguments, [PgType::Float4 | PgType::Float8 | PgType::Bytea]) && self.is_via_text();
+        self.volatility == Volatility::Immutable || prints
+    }
+
     /// An immutable, strict entry: most are.
     pub(crate) const fn immutable(
         name: &'static str,

@@ -1,14 +1,16 @@
 //! What of a plan raises an error before any row is read, or without one. PostgreSQL folds what is made of literals and, in a custom
 //! plan, of parameters, with the constants of pulled-up subqueries in their places (clauses.c eval_const_expressions, prepjointree.c
-//! pull_up_subqueries), computes conditions that are the same for all rows once (createplan.c create_gating_plan), and what columns
-//! are compared with to estimate how many rows there are (clauses.c estimate_expression_value). Here all of it is computed first.
-//! PostgreSQL computes a little less, where it leaves a subquery alone: an error more only sends the statement upstream.
+//! pull_up_subqueries), computes conditions that are the same for all rows once (createplan.c create_gating_plan), and looks at what
+//! columns are compared with, to estimate how many rows there are (clauses.c estimate_expression_value; like_support.c reads regular
+//! expressions). All that is computed first here, and a little more, as where PostgreSQL leaves a subquery alone: an error too many
+//! only sends the statement upstream.
 
-use crate::binder::{BoundExpr, cannot_raise};
+use crate::binder::{BoundExpr, ExprType, cannot_raise};
+use crate::catalog::Collation;
 use crate::planner::Abilities;
 use crate::planner::expression::{
     any, expr_type_of, for_each_operand, for_each_operand_mut, is_immutable, is_immutable_constant, is_row_independent,
-    is_same,
+    is_same, type_of,
 };
 use crate::planner::node::{PlanNode, SideKind};
 use crate::planner::rules::fold::value_of;
@@ -16,18 +18,25 @@ use crate::planner::rules::{for_each_expression_mut, for_each_input_mut};
 use crate::reason::UpstreamReason;
 use crate::types::Value;
 
+/// Of all that is put in the places of columns: one subquery in another may double it each time.
+const PLACED_MAX: usize = 100_000;
+
+/// What an output column is, if it is the same for all rows.
+type Known = Option<BoundExpr>;
+
 /// What is gathered of all the statement's trees.
 pub(in crate::planner) struct Constants<'a> {
     /// So many parameters are the statement's own; those behind are its subqueries' values, which no planner knows.
     own: usize,
     abilities: &'a Abilities,
+    placed: usize,
     /// The largest expressions over own parameters and literals that may raise an error.
     pub found: Vec<BoundExpr>,
-    /// What conditions have that is the same for all rows but no constant, as it hangs on settings, the time or subqueries' values.
+    /// What else is computed before any row is read, but may hang on settings, the time or subqueries' values.
     pub gates: Vec<BoundExpr>,
 }
 
-/// Of one expression: where the walk is.
+/// Of one expression, or of conditions that must all be true: where the walk is.
 struct Walk<'c, 'a> {
     constants: &'c mut Constants<'a>,
     /// What is below is not computed where one of these is true.
@@ -39,13 +48,13 @@ struct Walk<'c, 'a> {
 
 impl<'a> Constants<'a> {
     pub(in crate::planner) fn new(own: usize, abilities: &'a Abilities) -> Self {
-        Self { own, abilities, found: Vec::new(), gates: Vec::new() }
+        Self { own, abilities, placed: 0, found: Vec::new(), gates: Vec::new() }
     }
 
-    /// Adds those of the node and what is below it. Returns what each output column is, if it is a constant.
+    /// Adds those of the node and what is below it. Returns what each output column is.
     ///
-    /// Fails if one of literals alone raises an error.
-    pub(in crate::planner) fn gather(&mut self, node: &mut PlanNode) -> Result<Vec<Option<BoundExpr>>, UpstreamReason> {
+    /// Fails if one of literals alone raises an error, or if there are too many.
+    pub(in crate::planner) fn gather(&mut self, node: &mut PlanNode) -> Result<Vec<Known>, UpstreamReason> {
         let mut below = Vec::new();
         for_each_input_mut(node, &mut |input| {
             below.push(self.gather(input)?);
@@ -54,25 +63,35 @@ impl<'a> Constants<'a> {
         let is_of_several =
             matches!(node, PlanNode::Append { .. } | PlanNode::SetOperation { .. } | PlanNode::Recursive(_));
         let given = if is_of_several { Vec::new() } else { below.concat() };
-        for_each_expression_mut(node, &mut |expr| self.walk(expr, &given, false))?;
-        let conditions = match node {
-            PlanNode::Filter { predicates, .. } => predicates.as_slice(),
-            PlanNode::Scan(scan) => &scan.filters,
-            PlanNode::Join(join) => &join.filters,
-            PlanNode::SideJoin(join) => &join.filters,
-            _ => &[],
-        };
-        conditions.iter().try_for_each(|condition| self.walk(condition, &given, true))?;
-        Ok(self.output(node, given))
+        match node {
+            PlanNode::Filter { predicates, .. } => self.conditions(predicates, &given)?,
+            PlanNode::Scan(scan) => self.conditions(&scan.filters, &given)?,
+            PlanNode::Join(join) => self.conditions(&join.filters, &given)?,
+            PlanNode::SideJoin(join) => {
+                self.conditions(&join.filters, &given)?;
+                join.test.iter().try_for_each(|test| self.walk(test, &given))?;
+            }
+            _ => for_each_expression_mut(node, &mut |expr| self.walk(expr, &given))?,
+        }
+        self.output(node, given)
     }
 
-    fn output(&self, node: &PlanNode, mut given: Vec<Option<BoundExpr>>) -> Vec<Option<BoundExpr>> {
-        let known = |expr: &BoundExpr| Some(placed(expr, &given)).filter(|expr| self.is_constant(expr));
+    /// Likewise below a UNION ALL alone: what is asked of all of it stands with each of its sides by now (allpaths.c,
+    /// set_append_rel_size).
+    pub(in crate::planner) fn gather_sides(&mut self, node: &mut PlanNode) -> Result<(), UpstreamReason> {
+        match node {
+            PlanNode::Append { .. } => self.gather(node).map(drop),
+            _ => for_each_input_mut(node, &mut |input| self.gather_sides(input)),
+        }
+    }
+
+    fn output(&mut self, node: &PlanNode, mut given: Vec<Known>) -> Result<Vec<Known>, UpstreamReason> {
+        let mut known = |expr: &BoundExpr| Ok(Some(self.placed(expr, &given)?).filter(is_row_independent));
         match node {
             PlanNode::Project { expressions, .. } => expressions.iter().map(known).collect(),
             PlanNode::Aggregate(aggregate) => {
-                let groups = aggregate.groups.iter().map(known);
-                groups.chain(aggregate.calls.iter().map(|_| None)).collect()
+                let groups = aggregate.groups.iter().map(&mut known).collect::<Result<Vec<_>, _>>()?;
+                Ok(groups.into_iter().chain(aggregate.calls.iter().map(|_| None)).collect())
             }
             PlanNode::Values { rows, .. } if rows.len() == 1 => rows[0].iter().map(known).collect(),
             _ => {
@@ -82,35 +101,32 @@ impl<'a> Constants<'a> {
                     given.truncate(kept);
                 }
                 given.resize(node.width(), None);
-                given
+                Ok(given)
             }
         }
     }
 
-    fn walk(
-        &mut self,
-        expr: &BoundExpr,
-        given: &[Option<BoundExpr>],
-        is_condition: bool,
-    ) -> Result<(), UpstreamReason> {
-        if cannot_raise(expr) {
+    fn walk(&mut self, expr: &BoundExpr, given: &[Known]) -> Result<(), UpstreamReason> {
+        let is_unfolded = |part: &BoundExpr| matches!(part, BoundExpr::Call { function, .. } if !function.is_fixed() && function.is_folded_upstream());
+        let is_new = is_new(expr, given);
+        if cannot_raise(expr) || !(is_new || any(expr, &is_unfolded)) {
             return Ok(());
         }
-        let is_new = any(expr, &|part| match part {
-            BoundExpr::Column { index, .. } => given.get(*index).is_some_and(Option::is_some),
-            BoundExpr::Parameter { .. } => true,
-            _ => false,
-        });
-        if !is_new && !is_condition {
-            return Ok(());
+        let placed = self.placed(expr, given)?;
+        Walk { constants: self, guards: Vec::new(), is_condition: false, is_new }.collect(&placed)
+    }
+
+    /// All of them have to be true, in this order.
+    fn conditions(&mut self, conditions: &[BoundExpr], given: &[Known]) -> Result<(), UpstreamReason> {
+        let mut guards = Vec::new();
+        for condition in conditions {
+            let placed = self.placed(condition, given)?;
+            let is_new = is_new(condition, given);
+            let mut walk = Walk { constants: self, guards, is_condition: true, is_new };
+            walk.condition(&placed)?;
+            guards = walk.guards;
         }
-        let placed = placed(expr, given);
-        let whole = is_condition && is_row_independent(&placed) && !self.is_constant(&placed);
-        if whole {
-            add(&mut self.gates, placed);
-            return Ok(());
-        }
-        Walk { constants: self, guards: Vec::new(), is_condition, is_new }.collect(&placed)
+        Ok(())
     }
 
     fn has_scalar(&self, expr: &BoundExpr) -> bool {
@@ -120,9 +136,51 @@ impl<'a> Constants<'a> {
     fn is_constant(&self, expr: &BoundExpr) -> bool {
         is_row_independent(expr) && is_immutable(expr) && !self.has_scalar(expr)
     }
+
+    /// The expression with what columns are in their places.
+    fn placed(&mut self, expr: &BoundExpr, given: &[Known]) -> Result<BoundExpr, UpstreamReason> {
+        let mut placed = expr.clone();
+        if given.iter().any(Option::is_some) {
+            self.place(&mut placed, given)?;
+        }
+        Ok(placed)
+    }
+
+    fn place(&mut self, expr: &mut BoundExpr, given: &[Known]) -> Result<(), UpstreamReason> {
+        if let BoundExpr::Column { index, expr_type } = expr {
+            if let Some(Some(constant)) = given.get(*index) {
+                self.placed += nodes(constant);
+                if self.placed > PLACED_MAX {
+                    return Err(UpstreamReason::Unsupported("statement too large".into()));
+                }
+                *expr = constant.clone().labelled_as(*expr_type);
+            }
+            return Ok(());
+        }
+        let mut outcome = Ok(());
+        for_each_operand_mut(expr, &mut |operand| {
+            if outcome.is_ok() {
+                outcome = self.place(operand, given);
+            }
+        });
+        outcome
+    }
 }
 
 impl Walk<'_, '_> {
+    fn condition(&mut self, condition: &BoundExpr) -> Result<(), UpstreamReason> {
+        let is_constant = self.constants.is_constant(condition);
+        if is_row_independent(condition) && !is_constant {
+            self.add_gate(condition);
+        } else {
+            self.collect(condition)?;
+        }
+        if is_constant {
+            self.guards.push(BoundExpr::Not(Box::new(condition.clone())));
+        }
+        Ok(())
+    }
+
     fn collect(&mut self, expr: &BoundExpr) -> Result<(), UpstreamReason> {
         if cannot_raise(expr) {
             return Ok(());
@@ -132,12 +190,24 @@ impl Walk<'_, '_> {
             let is_folded = !self.is_new && is_immutable_constant(expr);
             return if is_folded { Ok(()) } else { self.add_constant(expr) };
         }
-        if self.is_condition && is_row_independent(expr) && !self.constants.has_scalar(expr) {
-            let guarded = self.guarded(expr);
-            add(&mut self.constants.gates, guarded);
+        let is_open =
+            |part: &BoundExpr| matches!(part, BoundExpr::Call { function, .. } if !function.is_folded_upstream());
+        let is_early = self.is_condition || !any(expr, &is_open);
+        if is_early && is_row_independent(expr) && !self.constants.has_scalar(expr) {
+            self.add_gate(expr);
             return Ok(());
         }
+        if let Some(reading) = regular_expression(expr).filter(|_| self.is_condition) {
+            self.add_gate(&reading);
+        }
         self.descend(expr)
+    }
+
+    fn add_gate(&mut self, expr: &BoundExpr) {
+        if !cannot_raise(expr) {
+            let guarded = self.guarded(expr);
+            add(&mut self.constants.gates, guarded);
+        }
     }
 
     fn add_constant(&mut self, expr: &BoundExpr) -> Result<(), UpstreamReason> {
@@ -219,18 +289,28 @@ fn add(known: &mut Vec<BoundExpr>, expr: BoundExpr) {
     }
 }
 
-/// The expression with constants for columns that are ones.
-fn placed(expr: &BoundExpr, given: &[Option<BoundExpr>]) -> BoundExpr {
-    fn place(expr: &mut BoundExpr, given: &[Option<BoundExpr>]) {
-        if let BoundExpr::Column { index, expr_type } = expr {
-            if let Some(Some(constant)) = given.get(*index) {
-                *expr = constant.clone().labelled_as(*expr_type);
-            }
-            return;
-        }
-        for_each_operand_mut(expr, &mut |operand| place(operand, given));
+fn is_new(expr: &BoundExpr, given: &[Known]) -> bool {
+    any(expr, &|part| match part {
+        BoundExpr::Column { index, .. } => given.get(*index).is_some_and(Option::is_some),
+        BoundExpr::Parameter { .. } => true,
+        _ => false,
+    })
+}
+
+fn nodes(expr: &BoundExpr) -> usize {
+    let mut count = 1;
+    for_each_operand(expr, &mut |operand| count += nodes(operand));
+    count
+}
+
+/// Of a match with a pattern that is the same for all rows: the match of an empty text, which reads the pattern.
+fn regular_expression(expr: &BoundExpr) -> Option<BoundExpr> {
+    let BoundExpr::Call { function, arguments, expr_type } = expr else { return None };
+    let [text, pattern] = &arguments[..] else { return None };
+    if !matches!(function.name, "~" | "!~" | "~*" | "!~*") || !is_row_independent(pattern) {
+        return None;
     }
-    let mut placed = expr.clone();
-    place(&mut placed, given);
-    placed
+    let empty = ExprType { pg_type: type_of(text), typmod: -1, collation: Collation::C };
+    let empty = BoundExpr::Literal { value: Value::Text("".into()), expr_type: empty };
+    Some(BoundExpr::Call { function, arguments: vec![empty, pattern.clone()], expr_type: *expr_type })
 }
