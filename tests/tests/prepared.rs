@@ -481,23 +481,43 @@ fn a_block_that_fails_by_a_parse_says_why() {
     let sql = "SELECT id, v FROM t WHERE id = $1";
     let made = |name: &str| [parse(name, sql), bind("", name, &[Some("3")], 0), execute("", 0), sync()];
     pair.agree("the table is here", &[burst(5, &made("")[..])]);
+    let uses = |name: &str| [bind("", name, &[Some("3")], 0), execute("", 0), sync()].concat();
+    let nexts = [query("SELECT 1"), uses("s1"), [close('S', "none"), sync()].concat(), query("ROLLBACK")];
     for (limit, sqlstate) in [("lock_timeout", "55P03"), ("statement_timeout", "57014")] {
         pair.freshet.query(&format!("SET {limit} = '1s'"));
-        let before = pair.freshet.query("BEGIN");
-        assert_eq!(tags(&before), "CZ");
-        play_unit(&mut pair.freshet, &made("").concat());
-        pair.upstream.query("BEGIN");
-        pair.upstream.query("LOCK TABLE t IN ACCESS EXCLUSIVE MODE");
-        let reply = play_unit(&mut pair.freshet, &made(limit).concat());
-        let next = play_unit(&mut pair.freshet, &query("SELECT 1"));
-        let failed = if tags(&reply).contains('E') { &reply } else { &next };
-        let error = failed.iter().find(|message| message.tag == 'E').expect("an error");
-        assert!(String::from_utf8_lossy(&error.body).contains(sqlstate), "{}", String::from_utf8_lossy(&error.body));
-        assert_eq!(failed.last().map(|message| &*message.body), Some(&b"E"[..]));
-        assert_eq!(tags(&pair.freshet.query("SELECT 1")), "EZ");
-        pair.upstream.query("ROLLBACK");
-        pair.freshet.query("ROLLBACK");
+        for (at, next) in nexts.iter().enumerate() {
+            pair.freshet.query("BEGIN");
+            play_unit(&mut pair.freshet, &made("").concat());
+            pair.upstream.query("BEGIN");
+            pair.upstream.query("LOCK TABLE t IN ACCESS EXCLUSIVE MODE");
+            let reply = play_unit(&mut pair.freshet, &made(&format!("s{at}")).concat());
+            assert_eq!(tags(&reply), "12DCZ", "{limit}, {at}: answered here");
+            if at == 1 {
+                pair.freshet.query("SET freshet.route = 'relay'");
+            }
+            let mut failed = play_unit(&mut pair.freshet, next);
+            pair.upstream.query("ROLLBACK");
+            match at {
+                // It succeeds in a failed block, too.
+                2 => failed = play_unit(&mut pair.freshet, &query("SELECT 1")),
+                3 => {
+                    assert_eq!((tags(&failed).as_str(), &failed[1].body[..]), ("CZ", &b"I"[..]), "{limit}");
+                    continue;
+                }
+                _ => {}
+            }
+            let error = failed.iter().find(|message| message.tag == 'E').expect("an error");
+            let error = String::from_utf8_lossy(&error.body);
+            assert!(error.contains(sqlstate), "{limit}, {at}: {error}");
+            assert_eq!(failed.last().map(|message| &*message.body), Some(&b"E"[..]));
+            let later = pair.freshet.query("SELECT 1");
+            assert_eq!(tags(&later), "EZ");
+            assert!(String::from_utf8_lossy(&later[0].body).contains("25P02"), "{limit}, {at}");
+            assert_eq!(tags(&pair.freshet.query("ROLLBACK")), "CZ");
+        }
         pair.freshet.query(&format!("RESET {limit}"));
-        assert_eq!(tags(&play_unit(&mut pair.freshet, &made("")[..].concat())), "12DCZ");
+        // They are made by whatever uses them next.
+        assert_eq!(tags(&play_unit(&mut pair.freshet, &uses("s1"))), "2DCZ");
+        pair.freshet.query("DEALLOCATE ALL");
     }
 }

@@ -328,7 +328,8 @@ impl<A: Answerer> Session<A> {
     /// The complete unit at hand: answered from here, or upstream.
     async fn decide(&mut self) -> io::Result<()> {
         let started = Instant::now();
-        if let Some(error) = self.failure.take() {
+        // ROLLBACK never fails.
+        if let Some(error) = self.failure.take().filter(|_| !self.machine.rolls_back()) {
             self.machine.fail_unread(&error);
             return self.account_here(started);
         }

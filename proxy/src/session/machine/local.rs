@@ -8,6 +8,7 @@ use ahash::HashMap;
 
 use crate::session::answer::{Arrival, Form, PreparedStatement, Reply, Unit};
 use crate::session::buffer::OutBuffer;
+use crate::session::control::{self, Control};
 use crate::session::effect::{Effect, Written};
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
@@ -386,6 +387,11 @@ impl Machine {
         self.forget_unread();
         self.to_client.write(|out| write_frame(out, b'E', |out| out.extend_from_slice(error)));
         self.end_failed();
+    }
+
+    /// The unit at hand is a plain ROLLBACK.
+    pub fn rolls_back(&self) -> bool {
+        matches!(self.unit_texts()[..], [sql] if control::read(sql) == Some(Control::Rollback))
     }
 
     /// Parse of the unnamed statement drops the one before even if it fails.

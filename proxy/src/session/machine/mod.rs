@@ -354,7 +354,7 @@ pub struct Machine {
     probe_reply: Option<(Question, Vec<u8>)>,
     /// The messages of the last [`ExpectedKind::Answered`].
     answered: Vec<u8>,
-    /// Upstream's error to one of those.
+    /// Upstream's error to one of those, or to a [`ExpectedKind::QuietParse`].
     answered_error: Option<Box<[u8]>>,
     /// Something of freshet's own has failed upstream before it closed its statement.
     has_leftovers: bool,

@@ -142,6 +142,8 @@ impl Machine {
                     let mut frame = Vec::with_capacity(HEADER_LENGTH + error.len());
                     write_frame(&mut frame, b'E', |out| out.extend_from_slice(&error));
                     self.forward(&frame);
+                    self.upstream_passing = length - count;
+                    self.passing_is_own = true;
                     at += count;
                     run = at;
                 }
@@ -224,12 +226,11 @@ impl Machine {
             (b'Z', ExpectedKind::QuietSync) => {
                 let has_failed = TransactionStatus::view(body) == Some(TransactionStatus::Failed);
                 self.pop_expected();
-                let is_last = self.expected.is_empty();
-                match self.answered_error.take_if(|_| is_last || !has_failed) {
-                    // The client has not left the block meanwhile.
-                    Some(error) if has_failed => self.block_failed(error),
-                    _ if has_failed => self.note_failed_block(),
-                    _ => {}
+                if has_failed {
+                    self.tell_failed_block(self.expected.is_empty());
+                    self.note_failed_block();
+                } else {
+                    self.answered_error = None;
                 }
                 fate
             }
@@ -238,6 +239,8 @@ impl Machine {
             (b'Z', ExpectedKind::Failing) => {
                 self.is_contradicted |= TransactionStatus::view(body) != Some(TransactionStatus::Failed);
                 self.pop_expected();
+                // The client knows of the error that it was told here.
+                self.answered_error = None;
                 self.has_leftovers = true;
                 self.close_leftovers();
                 fate
@@ -283,7 +286,12 @@ impl Machine {
             }
             (b'I', ExpectedKind::Query(_)) => fate,
             (b'E', _) => match self.match_error(is_own) {
-                Fate::Forward if self.answered_error.is_some() && field(body, b'C') == Some(b"25P02") => Fate::Instead,
+                // Of a failed block, or of the statement that was not made.
+                Fate::Forward
+                    if self.answered_error.is_some() && matches!(field(body, b'C'), Some(b"25P02" | b"26000")) =>
+                {
+                    Fate::Instead
+                }
                 fate => fate,
             },
             (b'Z', _) => self.match_ready(TransactionStatus::view(body)),
@@ -336,20 +344,22 @@ impl Machine {
                 self.expect_quiet(ExpectedKind::Answered(told));
             }
             (InTransaction, Some(Failed)) if self.answered_error.is_some() => {
-                // What was sent behind will tell whether the client has left the block meanwhile.
-                if let Some(error) = self.answered_error.take_if(|_| is_last) {
-                    self.block_failed(error);
+                self.tell_failed_block(is_last);
+                if is_last {
+                    self.note_failed_block();
                 }
             }
             _ => self.is_contradicted = true,
         }
     }
 
-    /// By what the client was answered as done: it learns of it with its next message.
-    fn block_failed(&mut self, error: Box<[u8]>) {
-        self.note_failed_block();
-        self.portals.clear();
-        self.events.push(Event::BlockFailed(error));
+    /// The block has failed by what the client was answered as done: it learns of it with its next message, unless something was sent
+    /// behind (not `is_last`), which may have left the block.
+    fn tell_failed_block(&mut self, is_last: bool) {
+        if let Some(error) = self.answered_error.take_if(|_| is_last) {
+            self.portals.clear();
+            self.events.push(Event::BlockFailed(error));
+        }
     }
 
     fn note_failed_block(&mut self) {
@@ -600,8 +610,11 @@ impl Machine {
             let (ExpectedKind::Query(effect) | ExpectedKind::Sync(effect)) = entry.kind else {
                 continue;
             };
-            self.state.status = status;
             self.copy_in = CopyIn::No;
+            if !entry.is_own && status == TransactionStatus::Failed && !self.has_error {
+                self.tell_failed_block(self.expected.is_empty());
+            }
+            self.state.status = status;
             if entry.is_own {
                 if status == TransactionStatus::Failed {
                     self.tracker.ready(status, true, false);
