@@ -53,7 +53,7 @@ struct Suite {
     name: String,
     /// The newest run.
     run: Run,
-    /// Of which commit each case is: a later run of a part leaves the others as they were.
+    /// Of which commit each case's newest figure is: a later run of a part leaves the others as they were.
     commits: BTreeMap<String, String>,
     figures: Vec<Figure>,
     latencies: Vec<Latency>,
