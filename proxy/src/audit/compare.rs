@@ -202,12 +202,13 @@ fn numeric_of(column: ComparedColumn, cell: &Bytes) -> Option<Numeric> {
     }
 }
 
+/// NULL has a place of its own: it agrees with NULL alone.
 fn compare_floats(a: &[Option<f64>], b: &[Option<f64>]) -> Ordering {
-    a.iter()
-        .zip(b)
-        .map(|(a, b)| a.unwrap_or(f64::NAN).total_cmp(&b.unwrap_or(f64::NAN)))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+    let compared = |(a, b): (&Option<f64>, &Option<f64>)| match (a, b) {
+        (Some(a), Some(b)) => a.total_cmp(b),
+        _ => a.is_none().cmp(&b.is_none()),
+    };
+    a.iter().zip(b).map(compared).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 fn floats_agree(pg_type: PgType, a: Option<f64>, b: Option<f64>) -> bool {
@@ -319,6 +320,20 @@ mod tests {
         }
         let twice = rows(&[&["7"], &["7"]]);
         assert_eq!(compare(&[FLOAT], &limited, &twice, &twice, Some(&all)), Err(Difference::Row { row: 1 }));
+    }
+
+    /// NULLs were sorted among NaNs, and an answer with many of both was taken for a wrong one.
+    #[test]
+    fn many_nulls_and_nans_are_told_apart() {
+        let columns = [ComparedColumn { pg_type: PgType::Float8, is_binary: false }];
+        let of = |is_null: &dyn Fn(usize) -> bool| -> Vec<Row> {
+            (0..1_000).map(|at| vec![(!is_null(at)).then(|| Bytes::from_static(b"NaN"))]).collect()
+        };
+        let (mixed, nulls_first) = (of(&|at| at % 2 == 0), of(&|at| at < 500));
+        assert_eq!(compare(&columns, &Freedom::default(), &mixed, &nulls_first, None), Ok(()));
+        assert_eq!(compare(&columns, &Freedom::default(), &nulls_first, &mixed, None), Ok(()));
+        let one_more = of(&|at| at <= 500);
+        assert!(compare(&columns, &Freedom::default(), &mixed, &one_more, None).is_err());
     }
 
     #[test]
