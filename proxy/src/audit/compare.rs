@@ -65,8 +65,9 @@ pub fn compare(
         return Err(Difference::RowCount { upstream: upstream.len(), local: local.len() });
     }
     for (row, (theirs, ours)) in upstream.iter().zip(local).enumerate() {
-        let same = freedom.order_columns.iter().all(|&c| cells_agree(columns[c], &theirs[c], &ours[c]));
-        if !same {
+        let differs = |c: &&usize| !cells_agree(columns[**c], &theirs[**c], &ours[**c]);
+        // Where equal values may print differently, either may come first, and of what is ordered by next nothing is known.
+        if freedom.order_columns.iter().find(differs).is_some_and(|&c| !has_many_forms(columns[c].pg_type)) {
             return Err(Difference::Order { row });
         }
     }
@@ -108,11 +109,38 @@ fn grouped<'a>(
     groups
 }
 
-/// How far around its place among the sorted candidates a row is looked for.
-const NEIGHBOURS: usize = 64;
+/// How many candidates a row is compared with from its place among the sorted ones, and from where those begin that may agree with it.
+const AT_ITS_PLACE: usize = 64;
+const NEARBY: usize = 4096;
+
+/// Which candidates are left: for each the next that may be, as far as it is known.
+struct Left(Vec<usize>);
+
+impl Left {
+    fn all(count: usize) -> Self {
+        Self((0..=count).collect())
+    }
+
+    /// The first from this one on; the number of all where there is none.
+    fn from(&mut self, at: usize) -> usize {
+        let mut found = at;
+        while self.0[found] != found {
+            found = self.0[found];
+        }
+        let mut passed = at;
+        while passed != found {
+            passed = std::mem::replace(&mut self.0[passed], found);
+        }
+        found
+    }
+
+    fn take(&mut self, at: usize) {
+        self.0[at] = at + 1;
+    }
+}
 
 /// Pairs both sorted lists in one pass. A pair whose order differs only by last bits in an earlier column is looked
-/// for a few places around; beyond that it counts as a difference, which costs speed, not truth.
+/// for among those around; beyond that it counts as a difference, which costs speed, not truth.
 fn find_all(
     columns: &[ComparedColumn],
     floats: &[usize],
@@ -122,20 +150,28 @@ fn find_all(
     let agree = |a: &FloatPart, b: &FloatPart| {
         a.0.iter().zip(&b.0).zip(floats).all(|((a, b), &c)| floats_agree(columns[c].pg_type, *a, *b))
     };
-    let mut is_taken = vec![false; candidates.len()];
-    let mut first_free = 0;
+    let mut left = Left::all(candidates.len());
     for row in wanted {
-        while is_taken.get(first_free) == Some(&true) {
-            first_free += 1;
-        }
-        let place = candidates.partition_point(|candidate| compare_floats(&candidate.0, &row.0).is_lt());
-        let start = first_free.max(place.saturating_sub(NEIGHBOURS));
-        let found = (start..candidates.len())
-            .filter(|&c| !is_taken[c])
-            .take(2 * NEIGHBOURS)
-            .find(|&c| agree(row, &candidates[c]));
+        let lowest: Vec<Option<f64>> =
+            row.0.iter().zip(floats).map(|(cell, &c)| cell.map(|cell| lowest(columns[c].pg_type, cell))).collect();
+        let place =
+            |of: &[Option<f64>]| candidates.partition_point(|candidate| compare_floats(&candidate.0, of).is_lt());
+        let mut find = |from: usize, tries: usize| {
+            let mut at = left.from(from);
+            for _ in 0..tries {
+                if at == candidates.len() {
+                    return None;
+                }
+                if agree(row, &candidates[at]) {
+                    return Some(at);
+                }
+                at = left.from(at + 1);
+            }
+            None
+        };
+        let found = find(place(&row.0), AT_ITS_PLACE).or_else(|| find(place(&lowest), NEARBY));
         match found {
-            Some(candidate) => is_taken[candidate] = true,
+            Some(candidate) => left.take(candidate),
             None => return Err(Difference::Row { row: row.1 }),
         }
     }
@@ -175,6 +211,11 @@ fn without(columns: &[usize], rows: &[Row]) -> Vec<Row> {
     rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect()
 }
 
+/// Of types whose equal values may have different cells, beside those that [`cells_agree`] reads: `1 mon` and `30 days`, `a` and `a `.
+fn has_many_forms(pg_type: PgType) -> bool {
+    matches!(pg_type, PgType::Interval | PgType::Bpchar | PgType::Jsonb | PgType::Array(_))
+}
+
 fn is_float(pg_type: PgType) -> bool {
     matches!(pg_type, PgType::Float4 | PgType::Float8)
 }
@@ -184,7 +225,9 @@ fn exact_part<'a>(columns: &[ComparedColumn], row: &'a Row) -> Vec<&'a Option<By
 }
 
 fn float_part(columns: &[ComparedColumn], floats: &[usize], row: &Row) -> Vec<Option<f64>> {
-    floats.iter().map(|&c| row[c].as_ref().and_then(|cell| float_of(columns[c], cell))).collect()
+    // NaNs of either sign have one place.
+    let of = |value: f64| if value.is_nan() { f64::NAN } else { value };
+    floats.iter().map(|&c| row[c].as_ref().and_then(|cell| float_of(columns[c], cell)).map(of)).collect()
 }
 
 fn float_of(column: ComparedColumn, cell: &Bytes) -> Option<f64> {
@@ -202,6 +245,19 @@ fn numeric_of(column: ComparedColumn, cell: &Bytes) -> Option<Numeric> {
     }
 }
 
+/// The least that may agree with it, in the order of [`compare_floats`].
+fn lowest(pg_type: PgType, value: f64) -> f64 {
+    if value == 0.0 {
+        return -0.0;
+    }
+    let lowered = value - 2.0 * tolerance(pg_type) * value.abs();
+    if lowered.is_finite() { lowered } else { value }
+}
+
+fn tolerance(pg_type: PgType) -> f64 {
+    if pg_type == PgType::Float4 { FLOAT4_TOLERANCE } else { FLOAT8_TOLERANCE }
+}
+
 /// NULL has a place of its own: it agrees with NULL alone.
 fn compare_floats(a: &[Option<f64>], b: &[Option<f64>]) -> Ordering {
     let compared = |(a, b): (&Option<f64>, &Option<f64>)| match (a, b) {
@@ -215,9 +271,8 @@ fn floats_agree(pg_type: PgType, a: Option<f64>, b: Option<f64>) -> bool {
     match (a, b) {
         (None, None) => true,
         (Some(a), Some(b)) => {
-            let tolerance = if pg_type == PgType::Float4 { FLOAT4_TOLERANCE } else { FLOAT8_TOLERANCE };
             // `==` covers equal infinities and the two zeros.
-            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * a.abs().max(b.abs())
+            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance(pg_type) * a.abs().max(b.abs())
         }
         _ => false,
     }
@@ -320,6 +375,49 @@ mod tests {
         }
         let twice = rows(&[&["7"], &["7"]]);
         assert_eq!(compare(&[FLOAT], &limited, &twice, &twice, Some(&all)), Err(Difference::Row { row: 1 }));
+    }
+
+    /// Sums in another order, the same in many rows: they were looked for on one side only.
+    #[test]
+    fn many_equal_floats_agree_with_as_many_near_ones() {
+        let columns = [
+            ComparedColumn { pg_type: PgType::Text, is_binary: false },
+            ComparedColumn { pg_type: PgType::Float8, is_binary: false },
+            ComparedColumn { pg_type: PgType::Float8, is_binary: false },
+        ];
+        let of = |first: &str, second: &str, count: usize| -> Vec<Row> {
+            let cell = |text: &str| Some(Bytes::from(text.to_owned()));
+            vec![vec![cell("a"), cell(first), cell(second)]; count]
+        };
+        for (theirs, ours) in
+            [("0.1", "0.10000000000000002"), ("0.10000000000000002", "0.1"), ("-5", "-5.000000000000001")]
+        {
+            let (upstream, local) = (of(theirs, "7", 5_000), of(ours, "7", 5_000));
+            assert_eq!(compare(&columns, &Freedom::default(), &upstream, &local, None), Ok(()), "{theirs} {ours}");
+            let (upstream, local) = (of("7", theirs, 5_000), of("7", ours, 5_000));
+            assert_eq!(compare(&columns, &Freedom::default(), &upstream, &local, None), Ok(()), "{theirs} {ours}");
+        }
+        let (upstream, local) = (of("0", "7", 5_000), of("-0", "7", 5_000));
+        assert_eq!(compare(&columns, &Freedom::default(), &upstream, &local, None), Ok(()));
+        let mixed = [of("0.1", "7", 200), of("0.10000000000000002", "8", 200), of("0.3", "9", 100)].concat();
+        let near = [of("0.10000000000000002", "7", 200), of("0.1", "8", 200), of("0.3", "9", 100)].concat();
+        assert_eq!(compare(&columns, &Freedom::default(), &mixed, &near, None), Ok(()));
+        let fewer = [of("0.10000000000000002", "7", 199), of("0.1", "8", 201), of("0.3", "9", 100)].concat();
+        assert!(compare(&columns, &Freedom::default(), &mixed, &fewer, None).is_err());
+    }
+
+    #[test]
+    fn equal_values_of_different_forms_are_ties() {
+        let columns = [
+            ComparedColumn { pg_type: PgType::Interval, is_binary: false },
+            ComparedColumn { pg_type: PgType::Int4, is_binary: false },
+        ];
+        let freedom = Freedom { order_columns: vec![0, 1], is_limited: false };
+        let upstream = rows(&[&["1 mon", "1"], &["30 days", "2"], &["2 mons", "3"]]);
+        let local = rows(&[&["30 days", "2"], &["1 mon", "1"], &["2 mons", "3"]]);
+        assert_eq!(compare(&columns, &freedom, &upstream, &local, None), Ok(()));
+        let other = rows(&[&["30 days", "2"], &["1 mon", "2"], &["2 mons", "3"]]);
+        assert!(compare(&columns, &freedom, &upstream, &other, None).is_err());
     }
 
     /// NULLs were sorted among NaNs, and an answer with many of both was taken for a wrong one.

@@ -529,8 +529,17 @@ impl LocalAnswerer {
         // The barrier before the execution; it also says whether the tables are mirrored at all.
         let before = self.local.freshness.acquire(FreshnessMode::Exact, dependencies.relations, self.required).await;
         let before = before.map_err(refuse)?;
-        if self.configuration() != request.configuration {
+        if self.configuration() != request.configuration || before.snapshot.catalog.version != prepared.catalog_version
+        {
             return Err(refuse(UpstreamReason::CatalogChanged));
+        }
+        // Upstream computes with the block's time, which is not known here.
+        if request.choice.is_some()
+            && prepared.plan.uses_time
+            && request.has_upstreams_clock
+            && request.transaction_time.is_none()
+        {
+            return Err(Relay { observer: None, ..refuse(reason) });
         }
         if let Some(reason) = self.tracked(dependencies, &before) {
             return match prepared.plan.uses_time {
