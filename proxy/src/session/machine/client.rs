@@ -439,12 +439,6 @@ impl Machine {
     pub(super) fn note_relayed(&mut self, tag: u8, frame: &[u8], is_whole: bool) {
         let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
         self.mind_watch(tag, body);
-        // It is not answered: it ends the session (copyfromparse.c, CopyGetData), unless the COPY has ended meanwhile.
-        if matches!(self.copy_in, CopyIn::Running { .. })
-            && matches!(tag, b'Q' | b'F' | b'P' | b'B' | b'D' | b'E' | b'C')
-        {
-            self.lose("a request within a COPY");
-        }
         match tag {
             b'S' => {
                 if let CopyIn::Running { has_sync } = &mut self.copy_in {

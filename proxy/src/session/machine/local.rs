@@ -389,9 +389,9 @@ impl Machine {
         self.end_failed();
     }
 
-    /// The unit at hand is a plain ROLLBACK.
+    /// The unit at hand begins with a plain ROLLBACK, by either protocol.
     pub fn rolls_back(&self) -> bool {
-        matches!(self.unit_texts()[..], [sql] if control::read(sql) == Some(Control::Rollback))
+        self.unit_texts().first().is_some_and(|sql| control::read(sql) == Some(Control::Rollback))
     }
 
     /// Parse of the unnamed statement drops the one before even if it fails.

@@ -285,15 +285,6 @@ fn syncs_during_copy_in_are_not_answered() {
 }
 
 #[test]
-fn a_request_within_a_copy_is_upstreams_to_judge() {
-    let mut machine = machine();
-    relayed(&mut machine, &sql("COPY t FROM STDIN"));
-    upstream_says(&mut machine, &[&message(b'G', b"\0\0\0")]);
-    relayed(&mut machine, &sql("SELECT 1"));
-    assert_eq!(machine.lost(), Some("a request within a COPY"));
-}
-
-#[test]
 fn a_copy_by_simple_query_ends_with_its_ready() {
     let mut machine = machine();
     relayed(&mut machine, &sql("COPY t FROM STDIN"));

@@ -224,14 +224,7 @@ impl Machine {
                 fate
             }
             (b'Z', ExpectedKind::QuietSync) => {
-                let has_failed = TransactionStatus::view(body) == Some(TransactionStatus::Failed);
-                self.pop_expected();
-                if has_failed {
-                    self.tell_failed_block(self.expected.is_empty());
-                    self.note_failed_block();
-                } else {
-                    self.answered_error = None;
-                }
+                self.quiet_unit_is_done(TransactionStatus::view(body));
                 fate
             }
             (b'1' | b'2' | b'3' | b'C', ExpectedKind::Answered(_)) => fate,
@@ -285,15 +278,12 @@ impl Machine {
                 if is_own { fate } else { part(self) }
             }
             (b'I', ExpectedKind::Query(_)) => fate,
-            (b'E', _) => match self.match_error(is_own) {
+            (b'E', _) => {
+                let fate = self.match_error(is_own);
                 // Of a failed block, or of the statement that was not made.
-                Fate::Forward
-                    if self.answered_error.is_some() && matches!(field(body, b'C'), Some(b"25P02" | b"26000")) =>
-                {
-                    Fate::Instead
-                }
-                fate => fate,
-            },
+                let hides_why = self.answered_error.is_some() && matches!(field(body, b'C'), Some(b"25P02" | b"26000"));
+                if fate == Fate::Forward && hides_why { Fate::Instead } else { fate }
+            }
             (b'Z', _) => self.match_ready(TransactionStatus::view(body)),
             (b'G', ExpectedKind::Query(_) | ExpectedKind::Execute) => {
                 self.begin_copy_in();
@@ -324,6 +314,16 @@ impl Machine {
         }
         self.note_asynchronous();
         true
+    }
+
+    fn quiet_unit_is_done(&mut self, status: Option<TransactionStatus>) {
+        self.pop_expected();
+        if status == Some(TransactionStatus::Failed) {
+            self.tell_failed_block(self.expected.is_empty());
+            self.note_failed_block();
+        } else {
+            self.answered_error = None;
+        }
     }
 
     /// Upstream has come to the end of a statement that the client has been answered. A cancel request may have hit it there:
