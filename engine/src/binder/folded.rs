@@ -30,7 +30,7 @@ pub(super) fn may_choose(body: &BoundExpr, scope: &Scope) -> bool {
         BoundExpr::Case { branches, .. } => branches.iter().any(|(condition, _)| open.may_fold(condition)),
         BoundExpr::Coalesce { arguments, .. } if arguments.len() == 1 => may_choose(&arguments[0], scope),
         BoundExpr::Coalesce { arguments, .. } => {
-            arguments.iter().any(|argument| open.may_be_dropped(argument) || open.is_constant(argument))
+            arguments.iter().any(|argument| open.may_become_constant(argument) || open.may_become_null(argument))
         }
         _ => false,
     }

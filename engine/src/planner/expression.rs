@@ -128,6 +128,34 @@ pub fn substitute(expr: &mut BoundExpr, definitions: &[BoundExpr]) {
     for_each_operand_mut(expr, &mut |operand| substitute(operand, definitions));
 }
 
+/// Calls `visit` on each operand, up to the first error.
+pub fn try_for_each_operand<'e, E>(
+    expr: &'e BoundExpr,
+    visit: &mut dyn FnMut(&'e BoundExpr) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut outcome = Ok(());
+    for_each_operand(expr, &mut |operand| {
+        if outcome.is_ok() {
+            outcome = visit(operand);
+        }
+    });
+    outcome
+}
+
+/// Likewise, to change it.
+pub fn try_for_each_operand_mut<E>(
+    expr: &mut BoundExpr,
+    rewrite: &mut dyn FnMut(&mut BoundExpr) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut outcome = Ok(());
+    for_each_operand_mut(expr, &mut |operand| {
+        if outcome.is_ok() {
+            outcome = rewrite(operand);
+        }
+    });
+    outcome
+}
+
 /// Splits a predicate at its ANDs.
 pub fn conjuncts(predicate: BoundExpr, into: &mut Vec<BoundExpr>) {
     match predicate {

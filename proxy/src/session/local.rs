@@ -539,7 +539,7 @@ impl LocalAnswerer {
             && request.has_upstreams_clock
             && request.transaction_time.is_none()
         {
-            return Err(Relay { observer: None, ..refuse(reason) });
+            return Err(refuse(reason));
         }
         if let Some(reason) = self.tracked(dependencies, &before) {
             return match prepared.plan.uses_time {

@@ -9,8 +9,8 @@ use crate::binder::{BoundExpr, ExprType, cannot_raise};
 use crate::catalog::Collation;
 use crate::planner::Abilities;
 use crate::planner::expression::{
-    any, expr_type_of, for_each_operand, for_each_operand_mut, is_immutable, is_immutable_constant, is_row_independent,
-    is_same, type_of,
+    any, expr_type_of, for_each_operand, is_immutable, is_immutable_constant, is_row_independent, is_same,
+    try_for_each_operand, try_for_each_operand_mut, type_of,
 };
 use crate::planner::node::{PlanNode, SideKind};
 use crate::planner::rules::fold::value_of;
@@ -157,13 +157,7 @@ impl<'a> Constants<'a> {
             }
             return Ok(());
         }
-        let mut outcome = Ok(());
-        for_each_operand_mut(expr, &mut |operand| {
-            if outcome.is_ok() {
-                outcome = self.place(operand, given);
-            }
-        });
-        outcome
+        try_for_each_operand_mut(expr, &mut |operand| self.place(operand, given))
     }
 }
 
@@ -231,15 +225,7 @@ impl Walk<'_, '_> {
             BoundExpr::Case { branches, otherwise, .. } => {
                 self.branches(branches).and_then(|()| self.collect(otherwise))
             }
-            _ => {
-                let mut outcome = Ok(());
-                for_each_operand(expr, &mut |operand| {
-                    if outcome.is_ok() {
-                        outcome = self.collect(operand);
-                    }
-                });
-                outcome
-            }
+            _ => try_for_each_operand(expr, &mut |operand| self.collect(operand)),
         };
         self.guards.truncate(outer);
         outcome

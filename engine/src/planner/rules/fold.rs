@@ -6,7 +6,7 @@
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalContext;
 use crate::planner::Abilities;
-use crate::planner::expression::{any, expr_type_of, for_each_operand_mut, is_immutable_constant, type_of};
+use crate::planner::expression::{any, expr_type_of, is_immutable_constant, try_for_each_operand_mut, type_of};
 use crate::planner::node::PlanNode;
 use crate::planner::rules::{for_each_expression_mut, for_each_input_mut};
 use crate::reason::UpstreamReason;
@@ -38,13 +38,7 @@ fn fold_expression(expr: &mut BoundExpr, abilities: &Abilities) -> Result<(), Up
     let is_computed = matches!(expr, BoundExpr::Call { .. } | BoundExpr::Case { .. } | BoundExpr::Coalesce { .. });
     // Of AND, IN, GREATEST and the like only the operands can raise an error. PostgreSQL stops at what decides an AND or OR, and raises fewer.
     if !is_computed || !is_immutable_constant(expr) {
-        let mut outcome = Ok(());
-        for_each_operand_mut(expr, &mut |operand| {
-            if outcome.is_ok() {
-                outcome = fold_expression(operand, abilities);
-            }
-        });
-        return outcome;
+        return try_for_each_operand_mut(expr, &mut |operand| fold_expression(operand, abilities));
     }
     let value = value_of(expr, abilities)?;
     debug_assert!(value.fits(type_of(expr)), "a kernel returned another type than it declares");
