@@ -421,6 +421,18 @@ pub(crate) mod tests {
     use super::*;
     use crate::wire::query::{write_data_row, write_value};
 
+    /// Else a role from which one of them was taken would have its blocks failed.
+    #[test]
+    fn what_the_probe_calls_and_reads_is_listed() {
+        for (at, _) in settings_query().match_indices("pg_catalog.") {
+            let rest = &settings_query()[at + "pg_catalog.".len()..];
+            let name: String =
+                rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_' || c.is_ascii_digit()).collect();
+            // Operators have no letters; types are everybody's.
+            assert!(["", "name", "text"].contains(&&*name) || PROBED.contains(&&*name), "{name}");
+        }
+    }
+
     /// An ordinary session's settings.
     pub(crate) fn some_probed(time_zone: &str) -> Probed {
         read_probe(&reply(time_zone, false)).expect("well-formed")
