@@ -16,7 +16,9 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Names looked for at a time; further ones are looked for when they are named again.
 const NAMES_MAX: usize = 64;
 
-const OF_NAMES: &str = "c.relname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v', 'm') AND c.relpersistence = 'p'";
+/// All that a statement may read: of those that are never answered from the operator is told what they are.
+const OF_NAMES: &str =
+    "c.relname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relpersistence <> 't'";
 
 impl Replication {
     /// A statement named a relation that the catalog in use does not have, or was refused for what it says of it.
