@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::binder::{self, BindContext, BoundExpr, BoundQuery, BoundRelation, OpenColumns, Reader};
+use crate::binder::{self, BindContext, BoundExpr, BoundQuery, BoundRelation, OpenColumns, Reader, Summed};
 use crate::catalog::Catalog;
 use crate::executor;
 use crate::planner::Plan;
@@ -11,7 +11,7 @@ use crate::reason::UpstreamReason;
 use crate::result_cache::{HeldPlan, Reads};
 use crate::statement::fingerprint::{self, Shape};
 use crate::statement::{self, Statement, second_reading};
-use crate::types::{FormatSettings, Oid};
+use crate::types::{FormatSettings, Oid, PgType};
 
 /// What a statement's meaning depends on besides its text.
 pub struct PrepareContext<'a> {
@@ -52,6 +52,8 @@ pub struct Prepared {
     pub order_columns: Vec<usize>,
     /// What PostgreSQL may choose besides: another answer may be right, too.
     pub choice: Choice,
+    /// What of the answer hangs on the order in which floats are added up.
+    pub summed: Summed,
     pub shape: Shape,
     /// What a verdict of the audit is about: the shape, the parameters' types, the tables and the result's description.
     /// Equal for statements that differ only in lifted literals, and after changes of the catalog that do not concern it.
@@ -99,12 +101,13 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
     let names = named.filter_map(|table| context.catalog.described(table.table)).map(|schema| &*schema.name);
     second_reading::confirm(&statement.text, names)?;
     let shape = fingerprint::shape(&statement.text);
-    let identity: Arc<str> = identity(&shape, &query, context.catalog).into();
+    let identity: Arc<str> = identity(&shape, &query, context).into();
     let order_columns = order_columns(&query);
     // A recursion may end only because it is not asked for more: which rows it gives first is then part of the answer.
     let is_cut = query.is_recursion_cut();
     let unlimited = without_limit(&query).filter(|_| !is_cut);
     let mut choice = if is_cut { Choice::Anything } else { choice(unlimited.as_ref().unwrap_or(&query)) };
+    let summed = query.summed();
     let zone_names = query.zone_names.clone();
     let mut plan = executor::plan(query)?;
     let mut unlimited = match unlimited {
@@ -124,6 +127,7 @@ pub fn prepare(sql: &str, context: &PrepareContext<'_>) -> Result<Prepared, Upst
         unlimited,
         order_columns,
         choice,
+        summed,
         shape,
         identity,
         catalog_version: context.catalog.version,
@@ -153,9 +157,25 @@ fn single(sql: &str) -> Result<Statement, UpstreamReason> {
     }
 }
 
-/// What one comparison with upstream's answer speaks for: the shape, what its names mean and how that is defined.
-fn identity(shape: &Shape, query: &BoundQuery, catalog: &Catalog) -> String {
+/// The settings by which values of the type are printed.
+fn style(pg_type: PgType, settings: &FormatSettings) -> Option<String> {
+    let FormatSettings { date_style, date_order, interval_style, extra_float_digits, bytea_output, .. } = settings;
+    match pg_type {
+        PgType::Date | PgType::Timestamp | PgType::Timestamptz => Some(format!("{date_style:?}{date_order:?}")),
+        PgType::Interval => Some(format!("{interval_style:?}")),
+        // All from 1 on print the shortest text that is read back as the same.
+        PgType::Float4 | PgType::Float8 => Some((*extra_float_digits).min(1).to_string()),
+        PgType::Bytea => Some(format!("{bytea_output:?}")),
+        PgType::Array(element) => style(element.pg_type(), settings),
+        _ => None,
+    }
+}
+
+/// What one comparison with upstream's answer speaks for: the shape, what its names mean and how that is defined, and the style in
+/// which values are printed.
+fn identity(shape: &Shape, query: &BoundQuery, context: &PrepareContext<'_>) -> String {
     use std::fmt::Write as _;
+    let PrepareContext { catalog, settings, .. } = *context;
     let mut text = shape.text.clone();
     // However many of one type follow each other: the length of an IN list is no other statement.
     for run in query.parameters.chunk_by(|a, b| a == b) {
@@ -182,6 +202,9 @@ fn identity(shape: &Shape, query: &BoundQuery, catalog: &Catalog) -> String {
             kind.pg_type.oid(),
             kind.typmod
         );
+    }
+    for style in query.output.iter().filter_map(|column| style(column.expr_type.pg_type, settings)) {
+        let _ = write!(text, "|s{style}");
     }
     text
 }

@@ -53,7 +53,7 @@ impl Pair {
         loop {
             let got = self.through.simple(sql).expect("answers");
             executions += 1;
-            if let Some(difference) = differs(&expected, &got) {
+            if let Some(difference) = differs(sql, &expected, &got) {
                 return Outcome::Differs(difference);
             }
             let (route, reason) = self.through.last().expect("answers");

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use freshet::audit::compare::{ComparedColumn, Freedom, Row, compare};
 use freshet_engine::types::PgType;
 use freshet_tests::cluster::Cluster;
+use freshet_tests::corpus::may_add_floats;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::{RawClient, RawReply};
 use freshet_tests::world::will_pass;
@@ -99,7 +100,7 @@ impl Pair {
         loop {
             let got = ask(&mut self.through, protocol, case);
             executions += 1;
-            if let Some(difference) = differs(&expected, &got, protocol == Protocol::ExtendedBinary) {
+            if let Some(difference) = differs(&case.sql, &expected, &got, protocol == Protocol::ExtendedBinary) {
                 return Some(format!("{protocol:?} {}: {difference}", case.sql));
             }
             let (route, reason) = self.through.last().expect("answers");
@@ -117,7 +118,7 @@ impl Pair {
 
 /// Descriptions and tags byte for byte; rows as far as PostgreSQL is bound (every script statement that returns more than
 /// one row orders them, so: in order).
-fn differs(expected: &RawReply, got: &RawReply, is_binary: bool) -> Option<String> {
+fn differs(sql: &str, expected: &RawReply, got: &RawReply, is_binary: bool) -> Option<String> {
     if expected.envelope() != got.envelope() {
         let shown = |reply: &RawReply| {
             format!(
@@ -127,7 +128,7 @@ fn differs(expected: &RawReply, got: &RawReply, is_binary: bool) -> Option<Strin
         };
         return Some(format!("messages differ:\n  expected {}\n  got      {}", shown(expected), shown(got)));
     }
-    let columns = columns(expected, is_binary);
+    let columns = columns(sql, expected, is_binary);
     let (theirs, ours) = (rows(expected), rows(got));
     let freedom = Freedom { order_columns: (0..columns.len()).collect(), is_limited: false };
     let difference = compare(&columns, &freedom, &theirs, &ours, None).err()?;
@@ -149,11 +150,12 @@ fn rows(reply: &RawReply) -> Vec<Row> {
     reply.rows().into_iter().map(|row| row.into_iter().map(|cell| cell.map(Bytes::from)).collect()).collect()
 }
 
-fn columns(reply: &RawReply, is_binary: bool) -> Vec<ComparedColumn> {
+fn columns(sql: &str, reply: &RawReply, is_binary: bool) -> Vec<ComparedColumn> {
     let Some(body) = reply.bodies(b'T').first().copied() else { return Vec::new() };
     let fields = freshet::wire::query::row_description(body).expect("a RowDescription");
     let pg_type = |oid| PgType::from_oid(oid).unwrap_or(PgType::Text);
-    fields.iter().map(|field| ComparedColumn { pg_type: pg_type(field.type_oid), is_binary }).collect()
+    let is_summed = may_add_floats(sql);
+    fields.iter().map(|field| ComparedColumn { pg_type: pg_type(field.type_oid), is_binary, is_summed }).collect()
 }
 
 fn setup() -> (&'static Cluster, String, Freshet) {

@@ -354,7 +354,7 @@ fn random_queries_have_upstreams_answers() {
                 problems.push(format!("{sql}\n  descriptions differ"));
                 break;
             }
-            let columns = vec![ComparedColumn { pg_type: PgType::Int4, is_binary: false }; width];
+            let columns = vec![ComparedColumn { pg_type: PgType::Int4, is_binary: false, is_summed: false }; width];
             if let Err(difference) = compare(&columns, &Freedom::default(), &rows(&expected), &rows(&got), None) {
                 problems.push(format!("{sql}\n  {difference:?}: {:?} {:?}", rows(&expected), rows(&got)));
                 break;

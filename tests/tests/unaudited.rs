@@ -24,7 +24,7 @@ fn ask(chapter: &Chapter, direct: SocketAddr, through: SocketAddr, database: &st
         let (route, _) = through.last().expect("answers");
         share.local += usize::from(route == "local");
         share.refused += usize::from(expected.error().is_some());
-        if let Some(difference) = differs(&expected, &got) {
+        if let Some(difference) = differs(sql, &expected, &got) {
             share.problems.push(format!("{sql}: {route}: {difference}"));
         }
     }

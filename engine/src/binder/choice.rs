@@ -1,5 +1,5 @@
 //! What of an answer hangs on how PostgreSQL orders rows that no ORDER BY tells apart: the values of which columns, and which
-//! rows there are. The audit compares the rest.
+//! rows there are. The audit compares the rest. Likewise what hangs on the last bits of floats that were added up in some order.
 
 use crate::binder::relation::any_column;
 use crate::binder::typed::{children, is_same};
@@ -8,6 +8,7 @@ use crate::binder::{
 };
 use crate::catalog::functions::{AggregateFunction, WindowFunction};
 use crate::statement::ast::FrameUnit;
+use crate::types::PgType;
 
 /// What PostgreSQL may choose, the rows that the outermost LIMIT keeps aside.
 #[derive(Clone, Debug)]
@@ -41,8 +42,27 @@ struct Open {
     rows: bool,
 }
 
+/// What of an answer hangs on the order in which floats were added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summed {
+    /// Output columns that are such a sum, or computed from one.
+    pub columns: Vec<usize>,
+    /// Which rows there are.
+    pub rows: bool,
+}
+
+/// Where PostgreSQL's freedom begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Rows that no ORDER BY tells apart.
+    Ties,
+    /// Floats that are added up.
+    Sums,
+}
+
 /// What is known of the rest of the statement.
 struct Context {
+    source: Source,
     commons: Vec<Open>,
     scalars: Vec<bool>,
     /// Numbers of parameters from here on are scalars.
@@ -52,7 +72,7 @@ struct Context {
 impl BoundQuery {
     /// What PostgreSQL may choose in the answer of this query, which has no outermost LIMIT (any more) that leaves rows open.
     pub(crate) fn choice(&self) -> Choice {
-        let context = Context::of(self);
+        let context = Context::of(self, Source::Ties);
         let open = context.open(&self.root);
         let columns: Vec<usize> = (0..open.columns.len()).filter(|at| open.columns[*at]).collect();
         if !open.rows && columns.is_empty() {
@@ -71,13 +91,20 @@ impl BoundQuery {
             None => Choice::Anything,
         }
     }
+
+    /// What of the answer of this query is the same only up to the last bits of sums of floats.
+    pub(crate) fn summed(&self) -> Summed {
+        let open = Context::of(self, Source::Sums).open(&self.root);
+        Summed { columns: (0..open.columns.len()).filter(|at| open.columns[*at]).collect(), rows: open.rows }
+    }
 }
 
 impl Context {
     /// Scalars may read commons and commons scalars: until nothing more is open.
-    fn of(query: &BoundQuery) -> Self {
+    fn of(query: &BoundQuery, source: Source) -> Self {
         let closed = |relation: &BoundRelation| Open { columns: vec![false; relation.width()], rows: false };
         let mut context = Self {
+            source,
             commons: query.commons.iter().map(closed).collect(),
             scalars: vec![false; query.scalars.len()],
             parameters: query.parameters.len(),
@@ -180,7 +207,8 @@ impl Context {
                 let rows = rows || self.any_open(keys, &columns);
                 let is_key =
                     |at: usize| keys.iter().any(|key| matches!(key, BoundExpr::Column { index, .. } if *index == at));
-                let columns = (0..columns.len()).map(|at| columns[at] || !is_key(at)).collect();
+                let is_chosen = self.source == Source::Ties || self.is_sorted_by_open(input, &columns);
+                let columns = (0..columns.len()).map(|at| columns[at] || (is_chosen && !is_key(at))).collect();
                 Open { columns, rows }
             }
             BoundRelation::Append { inputs, columns } => {
@@ -216,14 +244,27 @@ impl Context {
             // Ties come whole, unless an offset begins among some.
             BoundRelation::Limit { input, limit, offset: None, with_ties: true } => {
                 let Open { columns, rows } = self.open(input);
-                let keys = match &**input {
-                    BoundRelation::Sort { keys, .. } => keys.as_slice(),
-                    _ => &[],
-                };
-                let is_open = self.any_open(limit.iter().chain(keys.iter().map(|key| &key.expr)), &columns);
-                Open { columns, rows: rows || is_open }
+                let rows = rows || self.any_open(limit, &columns) || self.is_sorted_by_open(input, &columns);
+                Open { columns, rows }
             }
-            BoundRelation::Limit { input, .. } => Open { rows: true, ..self.open(input) },
+            BoundRelation::Limit { input, .. } if self.source == Source::Ties => {
+                Open { rows: true, ..self.open(input) }
+            }
+            BoundRelation::Limit { input, limit, offset, .. } => {
+                let Open { columns, rows } = self.open(input);
+                let is_open = self.any_open(limit.iter().chain(offset), &columns);
+                Open { rows: rows || is_open || self.is_sorted_by_open(input, &columns), columns }
+            }
+        }
+    }
+
+    /// Whether what is open decides the order of its rows.
+    fn is_sorted_by_open(&self, relation: &BoundRelation, columns: &[bool]) -> bool {
+        match relation {
+            BoundRelation::Sort { keys, .. } => self.any_open(keys.iter().map(|key| &key.expr), columns),
+            // Of the order below the columns say nothing more: any that is open may have decided it.
+            BoundRelation::Project { input, .. } => self.is_sorted_by_open(input, &self.open(input).columns),
+            _ => false,
         }
     }
 
@@ -237,13 +278,23 @@ impl Context {
             call.argument.as_ref().is_some_and(by_itself)
                 && call.extra.iter().all(|extra| !any_column(extra, &|_| true))
         };
-        computed || by_open || (takes_order(call.function) && !is_in_own_order())
+        computed
+            || by_open
+            || match self.source {
+                Source::Ties => takes_order(call.function) && !is_in_own_order(),
+                Source::Sums => adds_floats(call.function, call.argument.as_ref()),
+            }
     }
 
     fn is_window_open(&self, call: &WindowCall, columns: &[bool]) -> bool {
         let expressions = call.arguments.iter().chain(&call.filter).chain(&call.partition);
         let mut all = expressions.chain(call.order.iter().map(|key| &key.expr));
-        hangs_on_ties(call) || all.any(|expr| self.is_open(expr, columns))
+        let is_source = match (self.source, call.function) {
+            (Source::Ties, _) => hangs_on_ties(call),
+            (Source::Sums, WindowKind::Aggregate(function)) => adds_floats(function, call.arguments.first()),
+            (Source::Sums, WindowKind::Function(_)) => false,
+        };
+        is_source || all.any(|expr| self.is_open(expr, columns))
     }
 
     /// A relation whose rows no choice decides, all rows of `relation` among them. None: it is not known here.
@@ -291,6 +342,17 @@ impl Context {
 /// Whether the order of its rows shows.
 pub(super) fn takes_order(function: AggregateFunction) -> bool {
     matches!(function, AggregateFunction::StringAgg | AggregateFunction::ArrayAgg)
+}
+
+/// Whether the last bits of the result are those of the order in which its rows were taken in.
+fn adds_floats(function: AggregateFunction, argument: Option<&BoundExpr>) -> bool {
+    match function {
+        AggregateFunction::Sum | AggregateFunction::Avg | AggregateFunction::Spread(_) => {
+            argument.is_some_and(|argument| matches!(argument.expr_type().pg_type, PgType::Float4 | PgType::Float8))
+        }
+        AggregateFunction::Regression(_) => true,
+        _ => false,
+    }
 }
 
 /// Whether the order of a window's peers shows.

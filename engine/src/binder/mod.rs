@@ -45,7 +45,7 @@ mod window;
 use std::sync::Arc;
 
 pub(crate) use self::choice::Choice;
-pub use self::choice::OpenColumns;
+pub use self::choice::{OpenColumns, Summed};
 pub(crate) use self::harmless::cannot_raise;
 pub use self::used::Used;
 

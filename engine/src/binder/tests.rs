@@ -459,6 +459,34 @@ fn a_dependent_column_becomes_a_group() {
     assert_eq!(indexes, [1, 2]);
 }
 
+#[test]
+fn what_hangs_on_sums_of_floats_is_told_apart() {
+    let summed = |columns: &[usize], rows| Summed { columns: columns.to_vec(), rows };
+    for (sql, expected) in [
+        ("SELECT day::float8, sum(day), sum(day::numeric) FROM flights GROUP BY day", summed(&[], false)),
+        ("SELECT id, row_number() OVER (ORDER BY month), max(day::float8) OVER () FROM flights", summed(&[], false)),
+        ("SELECT month, avg(day::float8), count(*) FROM flights GROUP BY month", summed(&[1], false)),
+        ("SELECT 1, round(sum(day::float4)::numeric, 2)::text FROM flights", summed(&[1], false)),
+        ("SELECT id, sum(day::float8) OVER (ORDER BY id), stddev(day) OVER () FROM flights", summed(&[1], false)),
+        ("SELECT corr(day, id), regr_count(day, id) FROM flights", summed(&[0], false)),
+        ("SELECT month FROM flights GROUP BY month HAVING sum(day::float8) > 3", summed(&[], true)),
+        ("SELECT month FROM flights GROUP BY month ORDER BY sum(day::float8) LIMIT 3", summed(&[], true)),
+        ("SELECT month FROM flights GROUP BY month ORDER BY sum(day::float8)", summed(&[], false)),
+        (
+            "SELECT s, count(*) FROM (SELECT sum(day::float8) AS s FROM flights GROUP BY id) q GROUP BY s",
+            summed(&[0, 1], true),
+        ),
+        ("SELECT id, (SELECT sum(day::float8) FROM flights) FROM flights LIMIT 3", summed(&[1], false)),
+        (
+            "SELECT DISTINCT ON (month) month, id FROM (SELECT month, id, sum(day::float8) AS s FROM flights GROUP BY month, id) q ORDER BY month, s",
+            summed(&[1], false),
+        ),
+    ] {
+        let query = bind_default(sql).unwrap_or_else(|reason| panic!("{sql}: {reason}"));
+        assert_eq!(query.summed(), expected, "{sql}");
+    }
+}
+
 /// What PostgreSQL may choose, in short: `-` nothing, columns with `~` behind those that are only permuted, `rows` before
 /// them, `?` anything.
 fn choice_of(sql: &str) -> String {

@@ -1,7 +1,7 @@
 //! Is freshet's answer one that PostgreSQL could have given? Equal, and free exactly where PostgreSQL is free.
 //!
 //! Free are: the order of rows where no ORDER BY fixes it (ties included), which rows a LIMIT keeps among those that
-//! its order does not tell apart, the last bits of a float8 that was summed in another order, and columns that hang on the
+//! its order does not tell apart, the last bits of floats that were summed in another order, and columns that hang on the
 //! order of such rows (`row_number() OVER (ORDER BY tie)`), whatever the rest of their rows is.
 
 use std::cmp::Ordering;
@@ -19,6 +19,14 @@ pub type Row = Vec<Option<Bytes>>;
 pub struct ComparedColumn {
     pub pg_type: PgType,
     pub is_binary: bool,
+    /// Computed from a sum of floats: of a float the last bits are free.
+    pub is_summed: bool,
+}
+
+impl ComparedColumn {
+    fn is_near(&self) -> bool {
+        self.is_summed && matches!(self.pg_type, PgType::Float4 | PgType::Float8)
+    }
 }
 
 /// What the statement fixes about order and choice.
@@ -79,7 +87,7 @@ pub fn compare(
 
 /// Every row of `rows` is in `within`, counted with multiplicity.
 fn is_contained(columns: &[ComparedColumn], rows: &[Row], within: &[Row]) -> Result<(), Difference> {
-    let floats: Vec<usize> = (0..columns.len()).filter(|&c| is_float(columns[c].pg_type)).collect();
+    let floats: Vec<usize> = (0..columns.len()).filter(|&c| columns[c].is_near()).collect();
     let mut available = grouped(columns, &floats, within);
     for (exact, wanted) in grouped(columns, &floats, rows) {
         let candidates = available.remove(&exact).unwrap_or_default();
@@ -88,16 +96,16 @@ fn is_contained(columns: &[ComparedColumn], rows: &[Row], within: &[Row]) -> Res
     Ok(())
 }
 
-/// The float cells of a row, and its number.
+/// The cells of a row that need only be near, and its number.
 type FloatPart = (Vec<Option<f64>>, usize);
 
-/// Rows by their exact cells; within a group sorted by the float cells, so that near values meet.
+/// Rows by their exact cells; within a group sorted by the cells that need only be near, so that such meet.
 fn grouped<'a>(
     columns: &[ComparedColumn],
     floats: &[usize],
     rows: &'a [Row],
-) -> HashMap<Vec<&'a Option<Bytes>>, Vec<FloatPart>> {
-    let mut groups: HashMap<Vec<&'a Option<Bytes>>, Vec<FloatPart>> = HashMap::new();
+) -> HashMap<ExactPart<'a>, Vec<FloatPart>> {
+    let mut groups: HashMap<ExactPart<'a>, Vec<FloatPart>> = HashMap::new();
     for (number, row) in rows.iter().enumerate() {
         groups.entry(exact_part(columns, row)).or_default().push((float_part(columns, floats, row), number));
     }
@@ -220,8 +228,21 @@ fn is_float(pg_type: PgType) -> bool {
     matches!(pg_type, PgType::Float4 | PgType::Float8)
 }
 
-fn exact_part<'a>(columns: &[ComparedColumn], row: &'a Row) -> Vec<&'a Option<Bytes>> {
-    row.iter().zip(columns).filter(|(_, column)| !is_float(column.pg_type)).map(|(cell, _)| cell).collect()
+/// Cells that are compared to the last byte.
+type ExactPart<'a> = Vec<Option<&'a [u8]>>;
+
+fn exact_part<'a>(columns: &[ComparedColumn], row: &'a Row) -> ExactPart<'a> {
+    let exact = row.iter().zip(columns).filter(|(_, column)| !column.is_near());
+    exact.map(|(cell, column)| cell.as_ref().map(|cell| one_form(*column, cell))).collect()
+}
+
+/// The two zeros are equal, and so are all NaNs: which of them stands for a group of both is free.
+fn one_form(column: ComparedColumn, cell: &Bytes) -> &[u8] {
+    match is_float(column.pg_type).then(|| float_of(column, cell)).flatten() {
+        Some(0.0) => b"0",
+        Some(value) if value.is_nan() => b"NaN",
+        _ => cell,
+    }
 }
 
 fn float_part(columns: &[ComparedColumn], floats: &[usize], row: &Row) -> Vec<Option<f64>> {
@@ -280,9 +301,10 @@ fn floats_agree(pg_type: PgType, a: Option<f64>, b: Option<f64>) -> bool {
 
 fn cells_agree(column: ComparedColumn, a: &Option<Bytes>, b: &Option<Bytes>) -> bool {
     match (a, b) {
-        (Some(a), Some(b)) if is_float(column.pg_type) => {
+        (Some(a), Some(b)) if column.is_near() => {
             floats_agree(column.pg_type, float_of(column, a), float_of(column, b))
         }
+        (Some(a), Some(b)) if is_float(column.pg_type) => one_form(column, a) == one_form(column, b),
         // Equal numerics may print differently, and then either may come first.
         (Some(a), Some(b)) if column.pg_type == PgType::Numeric && a != b => {
             numeric_of(column, a).zip(numeric_of(column, b)).is_some_and(|(a, b)| a.cmp(b).is_eq())
@@ -295,8 +317,8 @@ fn cells_agree(column: ComparedColumn, a: &Option<Bytes>, b: &Option<Bytes>) -> 
 mod tests {
     use super::*;
 
-    const TEXT: ComparedColumn = ComparedColumn { pg_type: PgType::Text, is_binary: false };
-    const FLOAT: ComparedColumn = ComparedColumn { pg_type: PgType::Float8, is_binary: false };
+    const TEXT: ComparedColumn = ComparedColumn { pg_type: PgType::Text, is_binary: false, is_summed: false };
+    const FLOAT: ComparedColumn = ComparedColumn { pg_type: PgType::Float8, is_binary: false, is_summed: true };
 
     fn rows(cells: &[&[&str]]) -> Vec<Row> {
         let cell = |text: &&str| (*text != "NULL").then(|| Bytes::copy_from_slice(text.as_bytes()));
@@ -353,8 +375,21 @@ mod tests {
     }
 
     #[test]
+    fn floats_that_nobody_added_up_are_compared_to_the_last_digit() {
+        let exact = ComparedColumn { is_summed: false, ..FLOAT };
+        let free = Freedom::default();
+        let with = |theirs: &str, ours: &str| compare(&[exact], &free, &rows(&[&[theirs]]), &rows(&[&[ours]]), None);
+        assert_eq!(with("0.30000000000000004", "0.3"), Err(Difference::Row { row: 0 }));
+        assert_eq!(with("1e+06", "1000000"), Err(Difference::Row { row: 0 }));
+        assert_eq!(with("-0", "0"), Ok(()));
+        let ordered = Freedom { order_columns: vec![0], is_limited: false };
+        let (zeros, others) = (rows(&[&["-0"], &["0"], &["1"]]), rows(&[&["0"], &["-0"], &["1"]]));
+        assert_eq!(compare(&[exact], &ordered, &zeros, &others, None), Ok(()));
+    }
+
+    #[test]
     fn equal_numerics_that_print_differently_are_ties() {
-        const NUMERIC: ComparedColumn = ComparedColumn { pg_type: PgType::Numeric, is_binary: false };
+        const NUMERIC: ComparedColumn = ComparedColumn { pg_type: PgType::Numeric, is_binary: false, is_summed: false };
         let ordered = Freedom { order_columns: vec![0], is_limited: false };
         let (upstream, local) = (rows(&[&["5.00"], &["5"], &["6"]]), rows(&[&["5"], &["5.00"], &["6"]]));
         assert_eq!(compare(&[NUMERIC], &ordered, &upstream, &local, None), Ok(()));
@@ -381,9 +416,9 @@ mod tests {
     #[test]
     fn many_equal_floats_agree_with_as_many_near_ones() {
         let columns = [
-            ComparedColumn { pg_type: PgType::Text, is_binary: false },
-            ComparedColumn { pg_type: PgType::Float8, is_binary: false },
-            ComparedColumn { pg_type: PgType::Float8, is_binary: false },
+            ComparedColumn { pg_type: PgType::Text, is_binary: false, is_summed: false },
+            ComparedColumn { pg_type: PgType::Float8, is_binary: false, is_summed: true },
+            ComparedColumn { pg_type: PgType::Float8, is_binary: false, is_summed: true },
         ];
         let of = |first: &str, second: &str, count: usize| -> Vec<Row> {
             let cell = |text: &str| Some(Bytes::from(text.to_owned()));
@@ -409,8 +444,8 @@ mod tests {
     #[test]
     fn equal_values_of_different_forms_are_ties() {
         let columns = [
-            ComparedColumn { pg_type: PgType::Interval, is_binary: false },
-            ComparedColumn { pg_type: PgType::Int4, is_binary: false },
+            ComparedColumn { pg_type: PgType::Interval, is_binary: false, is_summed: false },
+            ComparedColumn { pg_type: PgType::Int4, is_binary: false, is_summed: false },
         ];
         let freedom = Freedom { order_columns: vec![0, 1], is_limited: false };
         let upstream = rows(&[&["1 mon", "1"], &["30 days", "2"], &["2 mons", "3"]]);
@@ -423,7 +458,7 @@ mod tests {
     /// NULLs were sorted among NaNs, and an answer with many of both was taken for a wrong one.
     #[test]
     fn many_nulls_and_nans_are_told_apart() {
-        let columns = [ComparedColumn { pg_type: PgType::Float8, is_binary: false }];
+        let columns = [ComparedColumn { pg_type: PgType::Float8, is_binary: false, is_summed: true }];
         let of = |is_null: &dyn Fn(usize) -> bool| -> Vec<Row> {
             (0..1_000).map(|at| vec![(!is_null(at)).then(|| Bytes::from_static(b"NaN"))]).collect()
         };

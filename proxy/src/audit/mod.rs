@@ -1,26 +1,30 @@
 //! Compares local answers with upstream's and keeps the verdict per statement shape.
 //!
 //! The first execution of a shape is relayed on the client's own session and upstream's reply is the oracle, for types
-//! and for rows; later a sample is. A barrier before and one after bracket it: only if no relation in use changed between
+//! and for rows; later a sample is. The same holds for the first one that wants its values in binary, or in text. What has agreed on no
+//! rows, or on a part of them, has said little: until more agrees, samples are taken at once, and then at growing distances. A barrier before and one after bracket it: only if no relation in use changed between
 //! them is the comparison fair; else the next execution is the audit. A shape that is not verified is never served; a
 //! difference quarantines it for the life of the process.
 
 pub mod compare;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use ahash::HashMap;
 use freshet_engine::executor::memory::POOL_IS_EMPTY;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::Withdrawn;
+use freshet_engine::types::encode::Format;
 use parking_lot::RwLock;
 
 /// What is known of one shape (see `Prepared::identity`).
 #[derive(Debug, Default)]
 struct Standing {
-    /// Upstream's rows agreed at least once.
-    rows_verified: std::sync::atomic::AtomicBool,
+    /// The encodings in which upstream's rows agreed at least once ([`Encodings`]).
+    rows_verified: AtomicU8,
+    /// There were none, or not all were compared, each time.
+    is_provisional: std::sync::atomic::AtomicBool,
     /// Upstream's description of the result agreed.
     columns_verified: std::sync::atomic::AtomicBool,
     is_quarantined: std::sync::atomic::AtomicBool,
@@ -58,6 +62,31 @@ pub enum Decision {
     Relay(UpstreamReason),
 }
 
+/// How the values of a reply are encoded: as text, in binary, or some so and some so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encodings(u8);
+
+impl Encodings {
+    pub const TEXT: Self = Self(1);
+    pub const BINARY: Self = Self(2);
+
+    /// By the format of each column.
+    pub fn of(formats: &[Format]) -> Self {
+        let bits = |format: &Format| if *format == Format::Binary { Self::BINARY.0 } else { Self::TEXT.0 };
+        Self(formats.iter().map(bits).fold(0, |all, bit| all | bit))
+    }
+}
+
+/// What agreed with upstream.
+#[derive(Clone, Copy, Debug)]
+pub struct Agreement {
+    pub encodings: Encodings,
+    /// The description of the result, too.
+    pub with_columns: bool,
+    /// There were rows, and all of them were compared.
+    pub is_whole: bool,
+}
+
 /// Verdicts, shared by all sessions.
 #[derive(Debug)]
 pub struct Audit {
@@ -88,7 +117,7 @@ impl Audit {
     }
 
     /// `needs_columns`: the reply will carry a description of the result.
-    pub fn decide(&self, identity: &Arc<str>, needs_columns: bool) -> Decision {
+    pub fn decide(&self, identity: &Arc<str>, needs_columns: bool, encodings: Encodings) -> Decision {
         let standing = self.standing(identity);
         if standing.is_mismatched.load(Relaxed) {
             return Decision::Relay(UpstreamReason::ShapeMismatch);
@@ -99,12 +128,12 @@ impl Audit {
         if let Some(reason) = standing.refused() {
             return Decision::Relay(reason);
         }
-        if !standing.rows_verified.load(Relaxed) || (needs_columns && !standing.columns_verified.load(Relaxed)) {
+        if !standing.is_verified(needs_columns, encodings) {
             let is_judged = standing.is_judged.load(Relaxed);
             return if is_judged { Decision::Await } else { Decision::Audit }(UpstreamReason::FirstRun);
         }
         let execution = standing.executions.fetch_add(1, Relaxed) + 1;
-        if self.sample_one_in > 0 && execution.is_multiple_of(self.sample_one_in) {
+        if self.is_sample(&standing, execution) {
             return Decision::Audit(UpstreamReason::AuditSample);
         }
         Decision::Serve
@@ -112,8 +141,13 @@ impl Audit {
 
     /// Whether an execution that no client waits for may be done; then it is counted. One that is to be compared is left, uncounted,
     /// to the next client.
-    pub fn serves_ahead(&self, identity: &Arc<str>) -> bool {
-        self.would_serve(identity, false) && self.decide(identity, false) == Decision::Serve
+    pub fn serves_ahead(&self, identity: &Arc<str>, encodings: Encodings) -> bool {
+        self.would_serve(identity, false, encodings) && self.decide(identity, false, encodings) == Decision::Serve
+    }
+
+    fn is_sample(&self, standing: &Standing, execution: u64) -> bool {
+        let is_due = || execution.is_multiple_of(self.sample_one_in);
+        self.sample_one_in > 0 && (is_due() || standing.is_provisional.load(Relaxed) && execution.is_power_of_two())
     }
 
     /// To compare one execution of a shape. None: another one is being compared, which is soon to tell as much. Several at once would
@@ -124,24 +158,26 @@ impl Audit {
     }
 
     /// Whether [`Self::decide`] would most likely say so. Nothing is counted.
-    pub fn would_serve(&self, identity: &Arc<str>, needs_columns: bool) -> bool {
+    pub fn would_serve(&self, identity: &Arc<str>, needs_columns: bool, encodings: Encodings) -> bool {
         let standing = self.standing(identity);
-        let is_verified =
-            standing.rows_verified.load(Relaxed) && (!needs_columns || standing.columns_verified.load(Relaxed));
-        let is_sample = || (standing.executions.load(Relaxed) + 1).is_multiple_of(self.sample_one_in);
-        is_verified
+        standing.is_verified(needs_columns, encodings)
             && !standing.is_mismatched.load(Relaxed)
             && !standing.is_quarantined.load(Relaxed)
             && standing.refusal.lock().is_none()
-            && (self.sample_one_in == 0 || !is_sample())
+            && !self.is_sample(&standing, standing.executions.load(Relaxed) + 1)
     }
 
-    /// Upstream's rows agreed; `with_columns`: its description of the result, too.
-    pub fn agreed(&self, identity: &Arc<str>, with_columns: bool) {
+    /// Upstream's rows agreed.
+    pub fn agreed(&self, identity: &Arc<str>, agreement: Agreement) {
         self.counters.compared.fetch_add(1, Relaxed);
         let standing = self.standing(identity);
-        standing.rows_verified.store(true, Relaxed);
-        if with_columns {
+        if agreement.is_whole {
+            standing.is_provisional.store(false, Relaxed);
+        } else if standing.rows_verified.load(Relaxed) == 0 {
+            standing.is_provisional.store(true, Relaxed);
+        }
+        standing.rows_verified.fetch_or(agreement.encodings.0, Relaxed);
+        if agreement.with_columns {
             standing.columns_verified.store(true, Relaxed);
         }
     }
@@ -231,6 +267,11 @@ impl Drop for Judging {
 }
 
 impl Standing {
+    fn is_verified(&self, needs_columns: bool, encodings: Encodings) -> bool {
+        let known = self.rows_verified.load(Relaxed);
+        known != 0 && known & encodings.0 == encodings.0 && (!needs_columns || self.columns_verified.load(Relaxed))
+    }
+
     fn refused(&self) -> Option<UpstreamReason> {
         let mut refusal = self.refusal.lock();
         let known = refusal.as_mut()?;
@@ -247,6 +288,8 @@ impl Standing {
 mod tests {
     use super::*;
 
+    const ROWS: Agreement = Agreement { encodings: Encodings::TEXT, with_columns: false, is_whole: true };
+
     #[test]
     fn what_cannot_be_computed_is_tried_again_later() {
         let audit = Audit::new(0);
@@ -254,11 +297,12 @@ mod tests {
         let reason = UpstreamReason::LocalError("division by zero".into());
         audit.refused(&shape, reason.clone());
         for _ in 0..REFUSED_EXECUTIONS {
-            assert_eq!(audit.decide(&shape, false), Decision::Relay(reason.clone()));
+            assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Relay(reason.clone()));
         }
-        assert_eq!(audit.decide(&shape, false), Decision::Audit(UpstreamReason::FirstRun));
+        assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Audit(UpstreamReason::FirstRun));
         audit.refused(&shape, UpstreamReason::OverBudget(POOL_IS_EMPTY));
-        let relayed = (0..REFUSED_EXECUTIONS).take_while(|_| matches!(audit.decide(&shape, false), Decision::Relay(_)));
+        let relayed = (0..REFUSED_EXECUTIONS)
+            .take_while(|_| matches!(audit.decide(&shape, false, Encodings::TEXT), Decision::Relay(_)));
         assert_eq!(relayed.count(), REFUSED_FOR_OTHERS as usize);
     }
 
@@ -266,12 +310,12 @@ mod tests {
     fn nothing_is_served_before_rows_and_columns_agreed() {
         let audit = Audit::new(0);
         let shape: Arc<str> = "select {int4}".into();
-        assert_eq!(audit.decide(&shape, false), Decision::Audit(UpstreamReason::FirstRun));
-        audit.agreed(&shape, false);
-        assert_eq!(audit.decide(&shape, false), Decision::Serve);
-        assert_eq!(audit.decide(&shape, true), Decision::Audit(UpstreamReason::FirstRun));
+        assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Audit(UpstreamReason::FirstRun));
+        audit.agreed(&shape, ROWS);
+        assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Serve);
+        assert_eq!(audit.decide(&shape, true, Encodings::TEXT), Decision::Audit(UpstreamReason::FirstRun));
         audit.described(&shape);
-        assert_eq!(audit.decide(&shape, true), Decision::Serve);
+        assert_eq!(audit.decide(&shape, true, Encodings::TEXT), Decision::Serve);
     }
 
     #[test]
@@ -280,34 +324,34 @@ mod tests {
         let (shape, other): (Arc<str>, Arc<str>) = ("select".into(), "select {int4}".into());
         let judging = audit.begin(&shape).expect("the first");
         assert!(audit.begin(&shape).is_none() && audit.begin(&other).is_some());
-        assert_eq!(audit.decide(&shape, false), Decision::Await(UpstreamReason::FirstRun));
-        assert_eq!(audit.decide(&other, false), Decision::Audit(UpstreamReason::FirstRun));
+        assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Await(UpstreamReason::FirstRun));
+        assert_eq!(audit.decide(&other, false, Encodings::TEXT), Decision::Audit(UpstreamReason::FirstRun));
         drop(judging);
-        assert_eq!(audit.decide(&shape, false), Decision::Audit(UpstreamReason::FirstRun));
+        assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Audit(UpstreamReason::FirstRun));
         let _judging = audit.begin(&shape).expect("none is compared");
-        audit.agreed(&shape, false);
-        assert_eq!(audit.decide(&shape, false), Decision::Serve);
+        audit.agreed(&shape, ROWS);
+        assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Serve);
     }
 
     #[test]
     fn what_nobody_waits_for_leaves_the_sample_to_a_client() {
         let audit = Audit::new(3);
         let shape: Arc<str> = "select".into();
-        assert!(!audit.serves_ahead(&shape), "nobody has compared it");
-        audit.agreed(&shape, false);
-        assert_eq!([(); 4].map(|()| audit.serves_ahead(&shape)), [true, true, false, false]);
-        assert_eq!(audit.decide(&shape, false), Decision::Audit(UpstreamReason::AuditSample));
-        assert!(audit.serves_ahead(&shape));
+        assert!(!audit.serves_ahead(&shape, Encodings::TEXT), "nobody has compared it");
+        audit.agreed(&shape, ROWS);
+        assert_eq!([(); 4].map(|()| audit.serves_ahead(&shape, Encodings::TEXT)), [true, true, false, false]);
+        assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Audit(UpstreamReason::AuditSample));
+        assert!(audit.serves_ahead(&shape, Encodings::TEXT));
     }
 
     #[test]
     fn a_difference_is_for_good() {
         let audit = Audit::new(0);
         let shape: Arc<str> = "select".into();
-        audit.agreed(&shape, true);
+        audit.agreed(&shape, Agreement { with_columns: true, ..ROWS });
         audit.differed(&shape);
-        audit.agreed(&shape, true);
-        assert_eq!(audit.decide(&shape, true), Decision::Relay(UpstreamReason::Quarantined));
+        audit.agreed(&shape, Agreement { with_columns: true, ..ROWS });
+        assert_eq!(audit.decide(&shape, true, Encodings::TEXT), Decision::Relay(UpstreamReason::Quarantined));
         assert_eq!(audit.counters.wrong_answers.load(Relaxed), 1);
     }
 
@@ -340,8 +384,8 @@ mod tests {
         let audit = Audit::new(0);
         let shape: Arc<str> = "select".into();
         audit.mismatched(&shape);
-        audit.agreed(&shape, false);
-        assert_eq!(audit.decide(&shape, false), Decision::Relay(UpstreamReason::ShapeMismatch));
+        audit.agreed(&shape, ROWS);
+        assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Relay(UpstreamReason::ShapeMismatch));
         assert_eq!(audit.counters.wrong_answers.load(Relaxed), 0);
     }
 
@@ -349,8 +393,42 @@ mod tests {
     fn every_nth_execution_is_a_sample() {
         let audit = Audit::new(3);
         let shape: Arc<str> = "select".into();
-        audit.agreed(&shape, true);
-        let decisions: Vec<bool> = (0..6).map(|_| audit.decide(&shape, true) == Decision::Serve).collect();
+        audit.agreed(&shape, Agreement { with_columns: true, ..ROWS });
+        let decisions: Vec<bool> =
+            (0..6).map(|_| audit.decide(&shape, true, Encodings::TEXT) == Decision::Serve).collect();
         assert_eq!(decisions, [true, true, false, true, true, false]);
+    }
+
+    #[test]
+    fn each_encoding_has_a_first_run() {
+        let audit = Audit::new(0);
+        let shape: Arc<str> = "select".into();
+        let both = Encodings::of(&[Format::Text, Format::Binary]);
+        audit.agreed(&shape, ROWS);
+        for encodings in [Encodings::BINARY, both] {
+            assert_eq!(audit.decide(&shape, false, encodings), Decision::Audit(UpstreamReason::FirstRun));
+        }
+        audit.agreed(&shape, Agreement { encodings: Encodings::BINARY, ..ROWS });
+        for encodings in [Encodings::TEXT, Encodings::BINARY, both, Encodings::of(&[])] {
+            assert_eq!(audit.decide(&shape, false, encodings), Decision::Serve);
+        }
+    }
+
+    #[test]
+    fn who_has_agreed_on_nothing_is_asked_again_soon() {
+        let audit = Audit::new(1_000);
+        let shape: Arc<str> = "select".into();
+        let nothing = Agreement { is_whole: false, ..ROWS };
+        audit.agreed(&shape, nothing);
+        let samples = |executions: usize| -> Vec<usize> {
+            let is_sample = |_: &usize| audit.decide(&shape, false, Encodings::TEXT) != Decision::Serve;
+            (1..=executions).filter(is_sample).collect()
+        };
+        assert_eq!(samples(20), [1, 2, 4, 8, 16]);
+        audit.agreed(&shape, nothing);
+        assert_eq!(samples(20), [12], "the 32nd");
+        audit.agreed(&shape, ROWS);
+        audit.agreed(&shape, nothing);
+        assert_eq!(samples(200), Vec::<usize>::new(), "it has had rows since");
     }
 }

@@ -106,7 +106,7 @@ async fn columns(direct: &Client, sql: &str) -> Result<Vec<ComparedColumn>, Demo
     Ok(statement
         .columns()
         .iter()
-        .map(|column| ComparedColumn { pg_type: pg_type(column.type_().oid()), is_binary: false })
+        .map(|column| ComparedColumn { pg_type: pg_type(column.type_().oid()), is_binary: false, is_summed: true })
         .collect())
 }
 

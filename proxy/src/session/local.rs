@@ -40,7 +40,7 @@ use freshet_engine::types::encode::Format;
 use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Engine, PrepareContext, Prepared, Shared};
 
-use crate::audit::{Audit, Decision};
+use crate::audit::{Audit, Decision, Encodings};
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::Choice;
 use crate::freshness::zones::ZoneData;
@@ -510,7 +510,8 @@ impl LocalAnswerer {
         statistics: &Arc<ShapeStatistics>,
     ) -> Result<Option<Reply>, Relay> {
         let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
-        let reason = match self.local.audit.decide(&prepared.identity, needs_columns) {
+        let formats = formats(request.unit, &prepared.plan);
+        let reason = match self.local.audit.decide(&prepared.identity, needs_columns, Encodings::of(&formats)) {
             Decision::Serve => return Ok(None),
             Decision::Audit(_) | Decision::Await(_) if self.local.patience.is_some() => return Ok(None),
             // Upstream's reply would be of another moment.
@@ -547,7 +548,6 @@ impl LocalAnswerer {
                 false => self.relay_captured(request, dependencies, statistics, reason).await.map(Some),
             };
         }
-        let formats = formats(request.unit, &prepared.plan);
         let (parameters, time) = (parameters.to_vec(), request.transaction_time);
         let oracle = Oracle::new(&self.local, prepared, request.settings, parameters, formats, before, time);
         let mut relay = refuse(reason);

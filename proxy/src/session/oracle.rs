@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
 use freshet_engine::Pace;
-use freshet_engine::binder::OpenColumns;
+use freshet_engine::binder::{OpenColumns, OutputColumn, Summed};
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
@@ -16,11 +16,12 @@ use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{Course, Pieces};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::statement::fingerprint;
-use freshet_engine::types::Value;
 use freshet_engine::types::encode::Format;
+use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Choice, Prepared};
 
 use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare, compare_open};
+use crate::audit::{Agreement, Encodings};
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
@@ -237,7 +238,13 @@ async fn compare_rows(
     let snapshot = Arc::clone(&execution.before.snapshot);
     let freshness = local.freshness.clone();
     let upstreams = Upstreams { reply, is_described, state, time: execution.transaction_time.or(after.statement_time) };
-    let judge = move || judge(&local, &prepared, &settings, &execution, &upstreams);
+    let judge = move || {
+        let Ok(format) = &settings.format else {
+            local.audit.inconclusive();
+            return None;
+        };
+        Case { local: &local, prepared: &prepared, format, execution: &execution, upstreams: &upstreams }.judge()
+    };
     let judge = Arc::new(judge);
     for _ in 0..=ORDER_QUESTIONS_MAX {
         let work = Arc::clone(&judge);
@@ -288,96 +295,136 @@ struct Upstreams {
     time: Option<i64>,
 }
 
-/// None: judged, or nothing to be said. Else upstream has to tell the order of these texts first.
-fn judge(
-    local: &Local,
-    prepared: &Prepared,
-    settings: &SessionSettings,
-    execution: &Execution,
-    upstreams: &Upstreams,
-) -> Option<Arc<Missing>> {
-    let Upstreams { reply, is_described, state, time: after } = upstreams;
-    let inconclusive = || {
-        local.audit.inconclusive();
-        None
-    };
-    let Ok(format) = &settings.format else { return inconclusive() };
-    let never = AtomicBool::new(false);
-    let answer_at = |plan: &Plan, transaction_time| {
-        let eval = EvalContext { settings: format, transaction_time, orders: None };
-        let Execution { before, parameters, formats, .. } = execution;
-        let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats, pace: Pace::Full };
-        run.rows(&local.engine, &Course::Anew, &never)
-    };
-    let ours = match answer_at(&prepared.plan, *after) {
-        Ok(rows) => rows.frames,
-        Err(EvalError::Unordered(missing)) => return Some(missing),
-        // Not wrong, only not answerable; to try each time would cost two barriers for nothing.
-        Err(error) => {
-            local.audit.refused(&prepared.identity, local_error(error));
-            return None;
-        }
-    };
-    let answer = |plan: &Plan| answer_at(plan, *after);
-    let unlimited = prepared.unlimited.as_ref().map(answer);
-    // Too many to choose from: only an equal answer says something.
-    let (unlimited, is_equal_only) = match unlimited.transpose() {
-        Ok(unlimited) => (unlimited, false),
-        Err(EvalError::Unordered(missing)) => return Some(missing),
-        Err(_) => (None, true),
-    };
-    let columns: Vec<ComparedColumn> = prepared
-        .plan
-        .output
-        .iter()
-        .zip(&execution.formats)
-        .map(|(column, format)| ComparedColumn {
-            pg_type: column.expr_type.pg_type,
-            is_binary: *format == Format::Binary,
-        })
-        .collect();
-    let (mut theirs, mut ours) = (rows(reply), rows_of(&ours));
-    let mut all = unlimited.map(|unlimited| rows_of(&unlimited.frames));
-    if execution.is_suspended {
-        // As if the statement had a LIMIT of as many rows.
-        all.get_or_insert_with(|| ours.clone());
-        ours.truncate(theirs.len());
-    }
-    let mut freedom = Freedom { order_columns: prepared.order_columns.clone(), is_limited: all.is_some() };
-    let mut moving = Vec::new();
-    if prepared.plan.uses_time && execution.transaction_time.is_none() {
-        // Upstream's clock stood somewhere between the two barriers': what is the same at both is compared.
-        let Ok(earlier) = answer_at(&prepared.plan, execution.before.statement_time) else {
-            return inconclusive();
-        };
-        let Some(found) = moving_columns(&rows_of(&earlier.frames), &ours) else { return inconclusive() };
-        moving = found;
-        forget(&moving, theirs.iter_mut().chain(&mut ours).chain(all.iter_mut().flatten()));
-        freedom.order_columns.retain(|column| !moving.contains(column));
-    }
-    let answered = |plan: &Plan| -> Result<Vec<Row>, EvalError> {
-        let mut rows = rows_of(&answer(plan)?.frames);
-        forget(&moving, &mut rows);
-        Ok(rows)
-    };
-    let answers = Answers { columns, freedom, theirs, ours, all };
-    match answers.judgement(&prepared.choice, &answered) {
-        Judgement::Agrees => local.audit.agreed(&prepared.identity, *is_described),
-        Judgement::Open | Judgement::Differs(_) if *state == State::Moving => return inconclusive(),
-        // Another choice among equals may be the difference; it decides nothing.
-        Judgement::Open => {
-            let reason = UpstreamReason::Unsupported("rows that no ORDER BY tells apart decide the answer".into());
-            local.audit.refused(&prepared.identity, reason);
-        }
-        Judgement::Differs(_) if is_equal_only => return inconclusive(),
-        Judgement::Differs(difference) => {
-            report(prepared, &difference, &answers.theirs, &answers.ours);
-            local.audit.differed(&prepared.identity);
-        }
-        Judgement::Unordered(missing) => return Some(missing),
-    }
-    None
+/// One execution of a statement, and upstream's answer to it.
+struct Case<'a> {
+    local: &'a Local,
+    prepared: &'a Prepared,
+    format: &'a FormatSettings,
+    execution: &'a Execution,
+    upstreams: &'a Upstreams,
 }
+
+/// Why there is nothing to judge.
+enum Unjudged {
+    /// Upstream has to tell the order of these texts first.
+    Unordered(Arc<Missing>),
+    /// Not wrong, only not answerable.
+    Refused(UpstreamReason),
+    Inconclusive,
+}
+
+impl Case<'_> {
+    /// None: judged, or nothing to be said. Else upstream has to tell the order of these texts first.
+    fn judge(&self) -> Option<Arc<Missing>> {
+        let Self { local, prepared, .. } = self;
+        match self.judgement() {
+            Ok((Judgement::Agrees, answers)) => {
+                let agreement = Agreement {
+                    encodings: Encodings::of(&self.execution.formats),
+                    with_columns: self.upstreams.is_described,
+                    is_whole: answers.is_whole,
+                };
+                local.audit.agreed(&prepared.identity, agreement);
+            }
+            Ok((Judgement::Open(_) | Judgement::Differs(_), _)) if self.upstreams.state == State::Moving => {
+                local.audit.inconclusive();
+            }
+            // Another choice among equals may be the difference; it decides nothing.
+            Ok((Judgement::Open(why), _)) => {
+                local.audit.refused(&prepared.identity, UpstreamReason::Unsupported(why.into()));
+            }
+            Ok((Judgement::Differs(difference), answers)) => {
+                report(prepared, &difference, &answers.theirs, &answers.ours);
+                local.audit.differed(&prepared.identity);
+            }
+            Ok((Judgement::Unordered(missing), _)) | Err(Unjudged::Unordered(missing)) => return Some(missing),
+            // To try each time would cost two barriers for nothing.
+            Err(Unjudged::Refused(reason)) => local.audit.refused(&prepared.identity, reason),
+            Err(Unjudged::Inconclusive) => local.audit.inconclusive(),
+        }
+        None
+    }
+
+    fn judgement(&self) -> Result<(Judgement, Answers), Unjudged> {
+        let prepared = self.prepared;
+        let (mut answers, moving) = self.answers()?;
+        if compare(&answers.columns, &answers.freedom, &answers.theirs, &answers.ours, None).is_ok() {
+            return Ok((Judgement::Agrees, answers));
+        }
+        let rows_of = |plan: &Plan| -> Result<Vec<Row>, EvalError> {
+            let mut rows = self.rows_at(plan, self.upstreams.time)?;
+            forget(&moving, &mut rows);
+            Ok(rows)
+        };
+        if let Some(unlimited) = &prepared.unlimited {
+            answers.all = match rows_of(unlimited) {
+                Ok(rows) => Some(rows),
+                Err(EvalError::Unordered(missing)) => return Err(Unjudged::Unordered(missing)),
+                // Too many to choose from: only an equal answer says something.
+                Err(_) => return Err(Unjudged::Inconclusive),
+            };
+        }
+        answers.freedom.is_limited = answers.all.is_some();
+        Ok((answers.judgement(&prepared.choice, &prepared.summed, &rows_of), answers))
+    }
+
+    /// Both answers without the columns that move with upstream's clock, and those.
+    fn answers(&self) -> Result<(Answers, Vec<usize>), Unjudged> {
+        let Self { prepared, execution, upstreams, .. } = self;
+        let mut theirs = rows(&upstreams.reply);
+        let mut ours = match self.rows_at(&prepared.plan, upstreams.time) {
+            Ok(ours) => ours,
+            Err(EvalError::Unordered(missing)) => return Err(Unjudged::Unordered(missing)),
+            Err(error) => return Err(Unjudged::Refused(local_error(error))),
+        };
+        let mut moving = Vec::new();
+        if prepared.plan.uses_time && execution.transaction_time.is_none() {
+            // Upstream's clock stood somewhere between the two barriers': what is the same at both is compared.
+            let earlier = self.rows_at(&prepared.plan, execution.before.statement_time);
+            let found = earlier.ok().and_then(|earlier| moving_columns(&earlier, &ours));
+            moving = found.ok_or(Unjudged::Inconclusive)?;
+            forget(&moving, theirs.iter_mut().chain(&mut ours));
+        }
+        // As if the statement had a LIMIT of as many rows.
+        let all = execution.is_suspended.then(|| ours.clone());
+        if execution.is_suspended {
+            ours.truncate(theirs.len());
+        }
+        let is_known = |column: &usize| !moving.contains(column);
+        let order_columns = prepared.order_columns.iter().copied().take_while(is_known).collect();
+        let answers = Answers {
+            columns: compared_columns(prepared, execution),
+            freedom: Freedom { order_columns, is_limited: false },
+            is_whole: !execution.is_suspended && theirs.first().is_some_and(|row| row.len() > moving.len()),
+            theirs,
+            ours,
+            all,
+        };
+        Ok((answers, moving))
+    }
+
+    /// The engine's answer as of the barrier before the execution.
+    fn rows_at(&self, plan: &Plan, transaction_time: Option<i64>) -> Result<Vec<Row>, EvalError> {
+        let never = AtomicBool::new(false);
+        let eval = EvalContext { settings: self.format, transaction_time, orders: None };
+        let Execution { before, parameters, formats, .. } = self.execution;
+        let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats, pace: Pace::Full };
+        Ok(rows_of(&run.rows(&self.local.engine, &Course::Anew, &never)?.frames))
+    }
+}
+
+fn compared_columns(prepared: &Prepared, execution: &Execution) -> Vec<ComparedColumn> {
+    let columns = prepared.plan.output.iter().zip(&execution.formats).enumerate();
+    let compared = |(at, (column, format)): (usize, (&OutputColumn, &Format))| ComparedColumn {
+        pg_type: column.expr_type.pg_type,
+        is_binary: *format == Format::Binary,
+        is_summed: prepared.summed.columns.contains(&at),
+    };
+    columns.map(compared).collect()
+}
+
+const OF_TIES: &str = "rows that no ORDER BY tells apart decide the answer";
+const OF_SUMS: &str = "the last bits of sums of floats decide the answer";
 
 /// Two answers to one statement.
 struct Answers {
@@ -387,12 +434,14 @@ struct Answers {
     ours: Vec<Row>,
     /// Ours without the outermost limit, if there is one.
     all: Option<Vec<Row>>,
+    /// There are rows, all of them, and something of each is compared.
+    is_whole: bool,
 }
 
 enum Judgement {
     Agrees,
-    /// They differ, and may.
-    Open,
+    /// They differ, and may, because of this.
+    Open(&'static str),
     Differs(Difference),
     /// Upstream has to tell the order of these texts first.
     Unordered(Arc<Missing>),
@@ -406,30 +455,60 @@ impl From<Result<(), Difference>> for Judgement {
 
 impl Answers {
     /// Equal, or as far apart as PostgreSQL's choice allows. `rows_of`: the engine's answer to another plan, at the same moment.
-    fn judgement(&self, choice: &Choice, rows_of: &dyn Fn(&Plan) -> Result<Vec<Row>, EvalError>) -> Judgement {
-        let Self { columns, freedom, theirs, ours, all } = self;
-        let strict = compare(columns, freedom, theirs, ours, all.as_deref());
-        if strict.is_ok() {
-            return Judgement::Agrees;
+    fn judgement(
+        &self,
+        choice: &Choice,
+        summed: &Summed,
+        rows_of: &dyn Fn(&Plan) -> Result<Vec<Row>, EvalError>,
+    ) -> Judgement {
+        let found = self.judged_by(choice, &[], rows_of);
+        match found {
+            Judgement::Differs(_) if summed.rows => Judgement::Open(OF_SUMS),
+            // What is near is equal already: sums that cancel out, or that are printed, rounded or compared.
+            Judgement::Differs(_) if !summed.columns.is_empty() => {
+                match self.judged_by(choice, &summed.columns, rows_of) {
+                    Judgement::Agrees => Judgement::Open(OF_SUMS),
+                    other => other,
+                }
+            }
+            found => found,
         }
+    }
+
+    /// `summed`: open besides.
+    fn judged_by(
+        &self,
+        choice: &Choice,
+        summed: &[usize],
+        rows_of: &dyn Fn(&Plan) -> Result<Vec<Row>, EvalError>,
+    ) -> Judgement {
+        let Self { columns, freedom, theirs, ours, all, .. } = self;
+        let opened = |open: &OpenColumns| OpenColumns {
+            columns: open.columns.iter().chain(summed).copied().collect(),
+            permuted: open.permuted.iter().copied().filter(|column| !summed.contains(column)).collect(),
+        };
         match choice {
-            Choice::Nothing => strict.into(),
-            Choice::Anything => Judgement::Open,
+            Choice::Nothing => {
+                compare_open(columns, freedom, &opened(&OpenColumns::default()), [theirs, ours], all.as_deref()).into()
+            }
+            Choice::Anything => Judgement::Open(OF_TIES),
             Choice::Values(open) => {
-                judged(compare_open(columns, freedom, open, [theirs, ours], all.as_deref()), open, freedom.is_limited)
+                let open = opened(open);
+                judged(compare_open(columns, freedom, &open, [theirs, ours], all.as_deref()), &open, freedom.is_limited)
             }
             Choice::Rows { open, among } => {
                 let among = match rows_of(among) {
                     Ok(among) => among,
                     Err(EvalError::Unordered(missing)) => return Judgement::Unordered(missing),
                     // Too many, or an error in a row that is not chosen.
-                    Err(_) => return Judgement::Open,
+                    Err(_) => return Judgement::Open(OF_TIES),
                 };
                 let chosen = Freedom { is_limited: true, ..freedom.clone() };
-                match compare_open(columns, &chosen, open, [theirs, ours], Some(&among)) {
+                let open = opened(open);
+                match compare_open(columns, &chosen, &open, [theirs, ours], Some(&among)) {
                     // How many rows there are, and in which order, may be a part of what is chosen.
-                    Err(Difference::RowCount { .. } | Difference::Order { .. }) => Judgement::Open,
-                    compared => judged(compared, open, true),
+                    Err(Difference::RowCount { .. } | Difference::Order { .. }) => Judgement::Open(OF_TIES),
+                    compared => judged(compared, &open, true),
                 }
             }
         }
@@ -441,7 +520,7 @@ fn judged(compared: Result<(), Difference>, open: &OpenColumns, is_limited: bool
     let is_compared = |column| !is_limited && open.permuted.contains(column);
     match compared {
         Ok(()) if open.columns.iter().all(is_compared) => Judgement::Agrees,
-        Ok(()) => Judgement::Open,
+        Ok(()) => Judgement::Open(OF_TIES),
         Err(difference) => Judgement::Differs(difference),
     }
 }

@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use crate::audit::Encodings;
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
 use crate::session::local::execute::Execution;
@@ -184,7 +185,7 @@ impl Local {
             return false;
         }
         // An execution to be compared with upstream's has to be a client's.
-        if !self.audit.serves_ahead(&job.prepared.identity) {
+        if !self.audit.serves_ahead(&job.prepared.identity, Encodings::of(&job.formats)) {
             return false;
         }
         // Somebody computes it already.

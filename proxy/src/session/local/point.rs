@@ -12,7 +12,7 @@ use freshet_engine::result_cache::CachedReply;
 use freshet_engine::types::Value;
 use freshet_engine::{Prepared, Shared};
 
-use crate::audit::Decision;
+use crate::audit::{Decision, Encodings};
 use crate::session::answer::{Form, Reply, Unit};
 use crate::session::local::execute::Execution;
 use crate::session::local::kept::{account, reply};
@@ -65,7 +65,9 @@ impl LocalAnswerer {
             return None;
         }
         let parameters: Arc<[Value]> = parameters(plan, shared, request).ok()?.into();
-        if !self.is_free_of_questions(request, prepared, &parameters) {
+        let formats = formats(unit, plan);
+        let encodings = Encodings::of(&formats);
+        if !self.is_free_of_questions(request, prepared, &parameters, encodings) {
             return None;
         }
         let relations = plan.relations();
@@ -79,10 +81,9 @@ impl LocalAnswerer {
             return None;
         }
         let point = Some(PointRow::of(plan, &served.snapshot, &parameters)?);
-        if self.local.audit.decide(&prepared.identity, unit.describes_portal) != Decision::Serve {
+        if self.local.audit.decide(&prepared.identity, unit.describes_portal, encodings) != Decision::Serve {
             return None;
         }
-        let formats = formats(unit, plan);
         let execution = Execution {
             settings: request.format,
             formats: &formats,
@@ -115,7 +116,13 @@ impl LocalAnswerer {
     }
 
     /// Whether nothing that it depends on has to be asked of upstream first.
-    fn is_free_of_questions(&self, request: &Request<'_>, prepared: &Prepared, parameters: &[Value]) -> bool {
+    fn is_free_of_questions(
+        &self,
+        request: &Request<'_>,
+        prepared: &Prepared,
+        parameters: &[Value],
+        encodings: Encodings,
+    ) -> bool {
         let freshness = &self.local.freshness;
         let agrees = |name: &str| freshness.zones().is_known_to_agree(name);
         // As the general way asks them: a text may be the name of a zone.
@@ -126,7 +133,7 @@ impl LocalAnswerer {
         if !are_zones_known {
             return false;
         }
-        if !self.local.audit.would_serve(&prepared.identity, request.unit.describes_portal) {
+        if !self.local.audit.would_serve(&prepared.identity, request.unit.describes_portal, encodings) {
             return false;
         }
         let catalog = freshness.catalog();
