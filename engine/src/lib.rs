@@ -30,7 +30,7 @@ pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 256 << 20 } else { 64
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::executor::upkeep::{self, KeptGroups};
@@ -211,7 +211,11 @@ impl Engine {
         eval: &EvalContext<'_>,
         cancelled: &AtomicBool,
     ) -> Result<((Vec<RowBatch>, Option<KeptGroups>, Done), u64), EvalError> {
-        let keep = |upkeep: &Upkeep, context: &RunContext<'_>| upkeep::execute_keeping(plan, upkeep, context);
+        let keep = |upkeep: &Upkeep, context: &RunContext<'_>| {
+            // An attempt before it may have told where another answer ends.
+            context.last.iter().for_each(|last| last.store(u64::MAX, Ordering::Relaxed));
+            upkeep::execute_keeping(plan, upkeep, context)
+        };
         self.with_run(pace, snapshot, parameters, eval, cancelled, |context| match course {
             Course::Anew => Ok((executor::execute(plan, context)?, None, Done::Anew)),
             Course::Keeping(upkeep) => keep(upkeep, context).map(|(batches, groups)| (batches, groups, Done::Kept)),

@@ -756,6 +756,36 @@ async fn a_copy_goes_on_while_others_wait_for_rows() {
     mirror.stop().await;
 }
 
+/// Tables that an open transaction has written can only be copied when it has ended. They held up all others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_are_copied_while_some_wait_for_their_writers() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    let tables: Vec<String> = (0..6).map(|n| format!("t{n}")).collect();
+    for table in &tables {
+        cluster.psql(&database, &format!("CREATE TABLE {table} (id int PRIMARY KEY); INSERT INTO {table} VALUES (1)"));
+    }
+    let mirror = Mirrored::start(&cluster, &database, TableChoice::Auto).await;
+    mirror.ready().await;
+    mirror.until("the tables are in the catalog", |_| mirror.relation("t5").is_some()).await;
+    let writer = mirror.client().await;
+    let written: String = tables[..5].iter().map(|table| format!("; INSERT INTO {table} VALUES (2)")).collect();
+    writer.batch_execute(&format!("BEGIN{written}")).await.unwrap();
+    for table in &tables[..5] {
+        mirror.freshness.want_table(mirror.relation(table).unwrap());
+    }
+    mirror.until("they are copied", |_| tables[..5].iter().all(|table| mirror.state(table) == "copying")).await;
+    mirror.freshness.want_table(mirror.relation("t5").unwrap());
+    mirror.mirrored("t5").await;
+    assert!(tables[..5].iter().all(|table| mirror.state(table) == "copying"));
+    writer.batch_execute("COMMIT").await.unwrap();
+    for table in &tables[..5] {
+        let relation = mirror.mirrored(table).await;
+        assert_eq!(mirror.exact(&[relation]).await.snapshot.tables[&relation].rows, 2);
+    }
+    mirror.stop().await;
+}
+
 /// A walsender that decodes what nobody here has asked for says nothing for long: it is not taken for dead, nothing is copied again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_walsender_that_is_busy_is_waited_for_and_one_that_is_stopped_is_not() {

@@ -123,6 +123,20 @@ fn replies_over_a_table_without_room_are_kept_exactly_as_long_as_it_does_not_cha
     }
 }
 
+/// What was known of its size is of rows that are gone.
+#[test]
+fn a_table_that_has_become_small_has_its_room() {
+    let mut stand = Stand::start(FreshnessMode::Exact);
+    stand.until(ONE, "hit");
+    stand.until(TWO, "hit");
+    assert_eq!((stand.state("one"), stand.state("two")), ("mirrored".into(), "tracked".into()));
+    stand.world.past("DELETE FROM two WHERE id > 100");
+    stand.world.past("VACUUM FULL two");
+    stand.until_state("two", "mirrored", |stand| drop(stand.ask(TWO)));
+    assert_eq!(stand.state("one"), "mirrored");
+    stand.until(&format!("{TWO} WHERE id > 5"), "local");
+}
+
 #[test]
 fn a_partition_without_room_is_tracked_and_the_others_are_mirrored() {
     let mut stand = Stand::start(FreshnessMode::Exact);

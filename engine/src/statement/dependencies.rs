@@ -321,8 +321,9 @@ const BY_SETTINGS: [&str; 27] = [
 /// Columns that built-in functions in FROM give by themselves; none is the name of a function or type.
 const BY_FUNCTIONS: [&str; 3] = ["key", "value", "ordinality"];
 
-/// Immutable for pg_proc, but not alike for everybody and for ever: by `quote_all_identifiers`, and by what a dictionary says.
-const NOT_QUITE_IMMUTABLE: [&str; 2] = ["quote_ident", "ts_lexize"];
+/// Immutable for pg_proc, but not alike for everybody and for ever: by `quote_all_identifiers`, by what a dictionary says,
+/// by which conversion is the default one.
+const NOT_QUITE_IMMUTABLE: [&str; 3] = ["convert", "quote_ident", "ts_lexize"];
 
 impl Words<'_> {
     fn read(&mut self, tokens: &[Token<'_>]) -> Result<(), String> {

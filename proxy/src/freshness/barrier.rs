@@ -8,7 +8,7 @@
 mod connections;
 mod pace;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::reason::UpstreamReason;
-use freshet_engine::snapshot::{Unions, VisibilitySnapshot};
+use freshet_engine::snapshot::{Snapshot, Unions, VisibilitySnapshot};
 use freshet_engine::types::Lsn;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::freshness::barrier::connections::{connect, run_nudges};
 use crate::freshness::barrier::pace::BACKGROUND_PAUSE_MIN;
 use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure};
-use crate::freshness::fingerprint::{Expected, FullParameters, LogGeometry, Moment};
+use crate::freshness::fingerprint::{Expected, Files, LogGeometry, Moment, Parameters};
 use crate::freshness::patience::Alarm;
 use crate::freshness::{FreshnessOptions, Served};
 use crate::replication::applied::Attention;
@@ -47,6 +47,8 @@ const READERS_RECENT: Duration = Duration::from_secs(1);
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// A snapshot that was found another this much more often than not is not asked for.
 const CHANGES_MAX: u32 = 2;
+/// For so long after a change of a table the next one is expected.
+const CHANGED_LATELY: Duration = Duration::from_secs(1);
 /// Moments kept while their part of the log has not arrived.
 const LANDED_MAX: usize = 64;
 
@@ -206,6 +208,7 @@ async fn live(
         verified: Vec::new(),
         has_unverified: false,
         publication: None,
+        changed: HashMap::new(),
         alarm: Alarm::new(),
     };
     shared.is_up.store(true, Ordering::SeqCst);
@@ -253,6 +256,8 @@ struct Barrier {
     has_unverified: bool,
     /// [`Moment::publication`] when everything was found as expected last; None: it is another since.
     publication: Option<i64>,
+    /// Tables that have changed of late, and when that was seen: whatever shows another change of them looks at their files.
+    changed: HashMap<RelationId, Instant>,
     /// Wakes it when something is due.
     alarm: Alarm,
 }
@@ -287,6 +292,8 @@ struct Flight {
     known: Option<Known>,
     /// What a full barrier covers, ascending.
     relations: Vec<RelationId>,
+    /// Tables that are as the catalog has them if the flight ends well, beside those that a complete one covers.
+    checked: BTreeSet<RelationId>,
     /// It covers every mirrored table.
     is_complete: bool,
     row: Option<Row>,
@@ -432,7 +439,8 @@ impl Barrier {
     }
 
     async fn send(&mut self, scope: Scope) -> Result<(), UpstreamError> {
-        let replication = &self.shared.replication;
+        let shared = Arc::clone(&self.shared);
+        let replication = &shared.replication;
         let mut relations = Vec::new();
         if scope == Scope::Everything {
             relations = replication.followed();
@@ -463,18 +471,25 @@ impl Barrier {
                 }
             },
         };
+        let catalog = expected.as_ref().map_or_else(|| replication.loaded(), |expected| Arc::clone(&expected.catalog));
+        let files = if scope == Scope::Everything { Files::new() } else { self.files(&relations, &catalog) };
         // Number and time are taken before the statement can start: whoever asks from now on needs the next one.
         let as_of = Uptime::now();
         let number = self.shared.exposure.send();
         let known = expected.as_ref().and_then(|expected| self.known(&relations, expected));
+        let mut checked: BTreeSet<RelationId> = relations.iter().copied().collect();
+        if known.is_none() {
+            checked.extend(files.iter().map(|(relation, _)| *relation));
+        }
         if known.is_some() {
             self.connection.send_execute("moment", &[])?;
         } else if expected.is_some() {
-            let parameters = FullParameters::new(&relations, &self.running);
-            self.connection.send_execute("full", &parameters.as_slices())?;
+            let parameters = Parameters::new(&relations, &files, &self.running);
+            self.connection.send_execute("full", &parameters.of_full())?;
             self.shared.counters.full_barriers.fetch_add(1, Ordering::Relaxed);
         } else {
-            self.connection.send_execute("light", &[&self.running.publication.oid.to_be_bytes()])?;
+            let parameters = Parameters::new(&[], &files, &self.running);
+            self.connection.send_execute("light", &parameters.of_light())?;
         }
         self.connection.flush().await?;
         self.shared.counters.barriers.fetch_add(1, Ordering::Relaxed);
@@ -487,15 +502,42 @@ impl Barrier {
             sent_at: self.last_sent,
             as_of,
             readers: std::mem::take(&mut self.collecting),
-            catalog: expected.as_ref().map_or_else(|| replication.loaded(), |expected| Arc::clone(&expected.catalog)),
+            catalog,
             expected: if known.is_some() { None } else { expected },
             known,
             relations,
+            checked,
             is_complete: scope == Scope::Everything,
             row: None,
             error: None,
         });
         Ok(())
+    }
+
+    /// The tables whose files a barrier looks at that is none over everything: those of its readers, and those that may be shown with
+    /// other rows.
+    fn files(&mut self, relations: &[RelationId], catalog: &LoadedCatalog) -> Files {
+        self.changed.retain(|_, seen| seen.elapsed() < CHANGED_LATELY);
+        let tables: BTreeSet<RelationId> = relations.iter().chain(self.changed.keys()).copied().collect();
+        let file = |relation| Some((relation, catalog.tables.get(&relation)?.filenode));
+        tables.into_iter().filter_map(file).collect()
+    }
+
+    /// Takes out of the snapshot what nobody has looked at although its rows have changed since they were last exposed: their
+    /// transaction may have rewritten the table, too. Whether there is any.
+    fn leave_out_unchecked(&mut self, snapshot: &mut Snapshot, checked: &BTreeSet<RelationId>) -> bool {
+        let before = self.shared.exposure.newest();
+        let generation = |relation: &RelationId| Some(before.as_ref()?.snapshot.tables.get(relation)?.generation);
+        let now = Instant::now();
+        let count = snapshot.tables.len();
+        snapshot.tables.retain(|relation, version| {
+            let is_as_it_was = generation(relation) == Some(version.generation);
+            if !is_as_it_was {
+                self.changed.insert(*relation, now);
+            }
+            is_as_it_was || checked.contains(relation)
+        });
+        snapshot.tables.len() < count
     }
 
     /// One message of the statement's answer.
@@ -577,8 +619,8 @@ impl Barrier {
             if self.shared.replication.is_announced_after(&moment.visible) {
                 self.shared.exposure.note_catalog_changed();
             }
-        } else if self.publication != moment.publication {
-            // A first copy has begun, or somebody else has taken a table out.
+        } else if self.publication != moment.publication || moment.moved > 0 {
+            // A first copy has begun, or somebody else has taken a table out; or a table is in another file than its rows here.
             self.publication = None;
             if flight.expected.is_none() && flight.known.is_none() {
                 self.collecting.append(&mut flight.readers);
@@ -639,11 +681,18 @@ impl Barrier {
 
     fn serve_moment(&mut self, landed: Landed) {
         let Landed { flight, moment, target, .. } = landed;
-        let replication = &self.shared.replication;
+        let shared = Arc::clone(&self.shared);
+        let replication = &shared.replication;
         let catalog = &flight.catalog.catalog;
         let described = replication.take_described(&moment.visible);
+        let mut is_announced = false;
         if !flight.is_complete {
             self.verified.retain(|relation| !described.contains(relation));
+            // It shows a transaction that has said, by the event trigger, that it changes the catalog.
+            is_announced = replication.is_announced_in(&moment.visible);
+        }
+        if is_announced {
+            self.shared.exposure.note_catalog_changed();
         }
         // Counted before looking: what is applied after this is exposed by a later barrier.
         let mut transactions = replication.transactions();
@@ -652,7 +701,8 @@ impl Barrier {
             transactions = transactions.wrapping_sub(1);
         }
         // Before its readers are answered: what they ask next must not be answered from an older moment.
-        if flight.is_complete || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT) {
+        let is_read = self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT);
+        if !is_announced && (flight.is_complete || is_read) {
             let mut followed = replication.followed();
             let count = followed.len();
             followed.retain(|relation| self.verified.binary_search(relation).is_ok());
@@ -665,6 +715,12 @@ impl Barrier {
                 };
                 let known: Vec<RelationId> = followed.into_iter().filter(known).collect();
                 snapshot = replication.snapshot_at(&moment.visible, target, &known, catalog);
+            }
+            if let (Ok(snapshot), false) = (&mut snapshot, flight.is_complete)
+                && self.leave_out_unchecked(snapshot, &flight.checked)
+            {
+                // Soon again, with a look at them.
+                transactions = transactions.wrapping_sub(1);
             }
             // A catalog that was read since, or found not to be in force, counts for nobody who comes now.
             let is_in_use = Arc::ptr_eq(&flight.catalog, &replication.loaded());
@@ -681,8 +737,8 @@ impl Barrier {
         }
         let is_verifying = flight.expected.is_some() || flight.known.is_some();
         for mut reader in flight.readers {
-            // A table of its own was described meanwhile.
-            if !is_verifying && !self.has_verified(&reader.relations) {
+            // A table of its own was described meanwhile, or anything may have become another.
+            if !is_verifying && (is_announced || !self.has_verified(&reader.relations)) {
                 self.collecting.push(reader);
                 continue;
             }

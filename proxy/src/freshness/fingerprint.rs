@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use freshet_engine::catalog::RelationId;
 use freshet_engine::snapshot::VisibilitySnapshot;
-use freshet_engine::types::Lsn;
+use freshet_engine::types::{Lsn, Oid};
 
 use crate::replication::catalog::{
     LoadedCatalog, common_digest_sql, membership_digest_sql, publication_digest_sql, relations_digest_sql,
@@ -32,45 +32,82 @@ pub fn moment_sql() -> String {
     format!("SELECT {MOMENT}")
 }
 
-/// The moment, and what the publication `$1` is as a whole (see [`Moment::publication`]).
-pub fn light_sql() -> String {
-    format!("SELECT {MOMENT}, {}", whole_publication_sql(1))
+/// SQL for one int8: how many tables `$first` are not in the files that follow them. Rows that are changed before their table is rewritten
+/// in the same transaction (ALTER TABLE ... USING) may come without a word of that: by the log, the table is another from its next row
+/// on. (A walsender that has heard of the change otherwise describes the table before the first of those rows; it need not have.)
+fn moved_sql(first: usize) -> String {
+    format!(
+        "(SELECT count(*) FROM unnest(${first}::oid[], ${}::oid[]) AS known (relation, file)
+            LEFT JOIN pg_class c ON c.oid = known.relation WHERE c.relfilenode IS DISTINCT FROM known.file)",
+        first + 1
+    )
 }
 
-/// The moment, the publication as a whole, and the digests of relations `$1` and publication `$2`.
+/// The moment, what the publication `$1` is as a whole (see [`Moment::publication`]), and how many of the tables `$2` are not in their
+/// files `$3`.
+pub fn light_sql() -> String {
+    format!("SELECT {MOMENT}, {}, {}", whole_publication_sql(1), moved_sql(2))
+}
+
+/// The moment, the publication as a whole, tables `$3` and their files `$4` as above, and the digests of relations `$1` and publication
+/// `$2`.
 pub fn full_sql() -> String {
     let (common, relations) = (common_digest_sql(), relations_digest_sql());
     let (membership, publication) = (membership_digest_sql(), publication_digest_sql());
-    format!("SELECT {MOMENT}, {}, {common}, {relations}, {membership} # {publication}", whole_publication_sql(2))
+    format!(
+        "SELECT {MOMENT}, {}, {}, {common}, {relations}, {membership} # {publication}",
+        whole_publication_sql(2),
+        moved_sql(3)
+    )
 }
 
-/// The parameters of [`full_sql`] in binary.
-pub struct FullParameters {
+/// Tables, and the files that their rows here are of.
+pub type Files = Vec<(RelationId, Oid)>;
+
+/// The parameters of [`light_sql`] and [`full_sql`] in binary.
+pub struct Parameters {
     relations: BytesMut,
     publication: [u8; 4],
+    /// Of the tables whose files are looked at, and those.
+    files: [BytesMut; 2],
 }
 
-impl FullParameters {
-    pub fn new(relations: &[RelationId], running: &Running) -> Self {
-        const OID_TYPE: u32 = 26;
-        let mut array = BytesMut::with_capacity(20 + 8 * relations.len());
-        array.put_i32(i32::from(!relations.is_empty()));
-        array.put_i32(0);
-        array.put_u32(OID_TYPE);
-        if !relations.is_empty() {
-            array.put_u32(relations.len() as u32);
-            array.put_i32(1);
+impl Parameters {
+    pub fn new(relations: &[RelationId], files: &Files, running: &Running) -> Self {
+        Self {
+            relations: oid_array(relations.iter().map(|relation| relation.0)),
+            publication: running.publication.oid.to_be_bytes(),
+            files: [
+                oid_array(files.iter().map(|(relation, _)| relation.0)),
+                oid_array(files.iter().map(|(_, file)| *file)),
+            ],
         }
-        for relation in relations {
-            array.put_i32(4);
-            array.put_u32(relation.0);
-        }
-        Self { relations: array, publication: running.publication.oid.to_be_bytes() }
     }
 
-    pub fn as_slices(&self) -> [&[u8]; 2] {
-        [&self.relations, &self.publication]
+    pub fn of_light(&self) -> [&[u8]; 3] {
+        [&self.publication, &self.files[0], &self.files[1]]
     }
+
+    pub fn of_full(&self) -> [&[u8]; 4] {
+        [&self.relations, &self.publication, &self.files[0], &self.files[1]]
+    }
+}
+
+fn oid_array(oids: impl ExactSizeIterator<Item = Oid>) -> BytesMut {
+    const OID_TYPE: u32 = 26;
+    let mut array = BytesMut::with_capacity(20 + 8 * oids.len());
+    array.put_i32(i32::from(oids.len() > 0));
+    array.put_i32(0);
+    array.put_u32(OID_TYPE);
+    if oids.len() > 0 {
+        array.put_u32(oids.len() as u32);
+        array.put_i32(1);
+    }
+    for oid in oids {
+        array.put_i32(4);
+        array.put_u32(oid);
+    }
+    array
 }
 
 /// What a full barrier must return for `catalog` to be in force.
@@ -116,6 +153,8 @@ pub struct Moment {
     /// Another after every change of the publication or of its list of tables, whoever makes it: without a word in the
     /// stream, changes of a table that was taken out are missing from then on. None: not asked.
     pub publication: Option<i64>,
+    /// How many of the tables that were asked for are in other files.
+    pub moved: i64,
     /// None: not asked.
     pub digests: Option<Digests>,
 }
@@ -123,12 +162,12 @@ pub struct Moment {
 impl Moment {
     pub fn parse(row: &Row) -> Result<Self, UpstreamError> {
         let number = |column| int8(row.get(column));
-        let (publication, digests) = match row.len() {
-            5 => (None, None),
-            6 => (Some(number(5)?), None),
-            9 => {
-                let digests = Digests { common: number(6)?, relations: number(7)?, membership: number(8)? };
-                (Some(number(5)?), Some(digests))
+        let (publication, moved, digests) = match row.len() {
+            5 => (None, 0, None),
+            7 => (Some(number(5)?), number(6)?, None),
+            10 => {
+                let digests = Digests { common: number(7)?, relations: number(8)?, membership: number(9)? };
+                (Some(number(5)?), number(6)?, Some(digests))
             }
             _ => return Err(TORN),
         };
@@ -139,6 +178,7 @@ impl Moment {
             started_at: int8(row.get(3))?,
             configured_at: int8(row.get(4))?,
             publication,
+            moved,
             digests,
         })
     }

@@ -14,6 +14,7 @@ use freshet_engine::mirror::TrackedBecause;
 use freshet_engine::snapshot::VisibilitySnapshot;
 use freshet_engine::table::{TableBuilder, TableVersion};
 use freshet_engine::types::{Lsn, Oid};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::error::SqlState;
@@ -41,6 +42,9 @@ fn copy_options(server_version: u32) -> String {
 }
 /// How long transactions that wrote the table before it was published may go on before the copy is put off.
 const LOCKERS_WAIT_MAX: Duration = Duration::from_secs(300);
+/// Between looks whether they have ended, doubling.
+const LOCKERS_PAUSE_MIN: Duration = Duration::from_millis(20);
+const LOCKERS_PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// freshet's publication. Its name is the process's own, begins that of its slots and is the `application_name` of its
 /// connections: several freshets on one upstream never share one, and what a dead one left behind can be told.
@@ -203,6 +207,7 @@ pub struct HandedOver {
     pub membership: i64,
     /// The memory of the copy, until the mirror counts it.
     pub held: Vec<Held>,
+    pub slot: OwnedSemaphorePermit,
 }
 
 /// What a hand-over works with.
@@ -216,36 +221,42 @@ pub struct HandOver {
     pub server_version: u32,
     pub workers: usize,
     pub budget: Arc<CopyBudget>,
+    /// A permit for each copy that reads its table.
+    pub slots: Arc<Semaphore>,
+    /// When the stream's server was started, microseconds since 2000: rows of another are not this mirror's.
+    pub started_at: i64,
     pub rows_copied: Arc<AtomicU64>,
 }
 
 impl HandOver {
     /// Copies the table. The mirror must already keep its changes.
     pub async fn run(&self) -> Result<HandedOver, HandOverError> {
-        let (leader, anchor) = self.begin().await?;
+        let (leader, anchor, slot) = self.begin().await?;
         let copied = tokio::select! {
             copied = self.copy(leader, &anchor) => copied?,
             why = self.disturbed() => return Err(why),
         };
         let (ranges, held): (Vec<TableBuilder>, Vec<Held>) = copied.into_iter().unzip();
         let table = TableVersion::of_ranges(Arc::clone(&self.facts.schema), ranges);
-        Ok(HandedOver { held, ..anchor.handed_over(Ok(table)) })
+        Ok(HandedOver { held, ..anchor.handed_over(Ok(table), slot) })
     }
 
     /// Likewise without its rows, for the reason given.
     pub async fn track(&self, why: TrackedBecause) -> Result<HandedOver, HandOverError> {
-        let (connection, anchor) = self.begin().await?;
+        let (connection, anchor, slot) = self.begin().await?;
         connection.terminate().await;
-        Ok(anchor.handed_over(Err(why)))
+        Ok(anchor.handed_over(Err(why), slot))
     }
 
     /// The moment from which the stream tells what changes, and the connection whose transaction sees it.
-    async fn begin(&self) -> Result<(Connection, Anchor), HandOverError> {
+    async fn begin(&self) -> Result<(Connection, Anchor, OwnedSemaphorePermit), HandOverError> {
         self.publish().await?;
         self.wait_for_lockers().await?;
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        let slot = slot.map_err(|_| UpstreamError::Protocol("no copy is begun any more"))?;
         let mut leader = self.connect().await?;
         let anchor = self.anchor(&mut leader).await?;
-        Ok((leader, anchor))
+        Ok((leader, anchor, slot))
     }
 
     async fn connect(&self) -> Result<Connection, UpstreamError> {
@@ -301,13 +312,15 @@ impl HandOver {
               WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted AND transactionid::text = ANY ($1)"
         );
         let (table, started) = (self.facts.schema.id.0, Instant::now());
+        let mut pause = LOCKERS_PAUSE_MIN;
         let texts = |rows: &[tokio_postgres::Row]| rows.iter().map(|row| row.get(0)).collect::<Vec<String>>();
         let mut lockers = texts(&self.pool.connection().await?.query(LOCKERS, &[&table]).await?);
         while !lockers.is_empty() {
             if started.elapsed() > LOCKERS_WAIT_MAX {
                 return Err(HandOverError::LockersStayed);
             }
-            sleep(Duration::from_millis(20)).await;
+            sleep(pause).await;
+            pause = (pause * 2).min(LOCKERS_PAUSE_MAX);
             let rows = self.pool.connection().await?.query(&remaining, &[&lockers, &table]).await?;
             if rows.first().is_some_and(|row| row.get(1)) {
                 return Err(HandOverError::CatalogMoved);
@@ -329,7 +342,8 @@ impl HandOver {
         let rows = leader
             .simple_query(&format!(
                 "SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(), pg_export_snapshot(),
-                        pg_relation_size({relation}) / current_setting('block_size')::int8, {}, {}",
+                        pg_relation_size({relation}) / current_setting('block_size')::int8, {}, {},
+                        (extract(epoch FROM pg_postmaster_start_time() - '2000-01-01 00:00+00'::timestamptz) * 1000000)::int8",
                 bind(relations_digest_sql()),
                 bind(membership_digest_sql()),
             ))
@@ -343,6 +357,10 @@ impl HandOver {
             membership: cell(row, 5, |text| text.parse().ok())?,
         };
         let digest: i64 = cell(row, 4, |text| text.parse().ok())?;
+        if cell(row, 6, |text| text.parse::<i64>().ok())? != self.started_at {
+            // The address leads to another server by now, or to this one after a restart; whoever looks after the stream will know.
+            return Err(HandOverError::CatalogMoved);
+        }
         // No membership: taken out of the publication between the two transactions.
         if digest != self.facts.digest || anchor.membership == 0 {
             return Err(HandOverError::CatalogMoved);
@@ -424,9 +442,9 @@ struct Anchor {
 }
 
 impl Anchor {
-    fn handed_over(self, table: Result<TableVersion, TrackedBecause>) -> HandedOver {
+    fn handed_over(self, table: Result<TableVersion, TrackedBecause>, slot: OwnedSemaphorePermit) -> HandedOver {
         let Self { snapshot: copied_at, insert_lsn, membership, .. } = self;
-        HandedOver { table, copied_at, insert_lsn, membership, held: Vec::new() }
+        HandedOver { table, copied_at, insert_lsn, membership, held: Vec::new(), slot }
     }
 }
 

@@ -76,7 +76,8 @@ const COMMON_ROWS: &str = "\
     UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | grantor::int8, roleid::int8 << 32 | member::int8) FROM pg_auth_members
     UNION ALL SELECT hashtextextended(concat(rolname, rolsuper, rolinherit, rolbypassrls), oid::int8) FROM pg_roles
     UNION ALL SELECT hashint8extended(datdba::int8, 9::int8 << 32 | oid::int8) FROM pg_database WHERE datname = current_database()
-    UNION ALL SELECT hashint8extended(xmin::text::int8, 1::int8 << 32 | oid::int8) FROM pg_proc WHERE oid >= 16384
+    UNION ALL SELECT hashint8extended(xmin::text::int8, 1::int8 << 32 | oid::int8) FROM pg_proc
+      WHERE oid >= 16384 AND pronamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_temp_')
     -- What uses them: triggers, defaults, checks, policies, views, of relations that nobody reads, too.
     UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | refobjid::int8, (classid::int8 << 32 | objid::int8) # 1234567890123456789)
       FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid >= 16384 AND deptype = 'n'
@@ -214,7 +215,7 @@ impl TableFacts {
 
     /// These columns, and this file, are what the next facts are compared with.
     pub fn take_layout(&mut self, now: &Self) {
-        (self.layout, self.filenode) = (now.layout, now.filenode);
+        (self.layout, self.filenode, self.heap_bytes) = (now.layout, now.filenode, now.heap_bytes);
     }
 }
 

@@ -26,7 +26,7 @@ use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -48,6 +48,8 @@ use crate::upstream::service::ServicePool;
 
 /// Tables copied at a time.
 const COPIES_MAX: usize = 2;
+/// Those besides that wait until all who had written them have ended.
+const WAITING_MAX: usize = 8;
 /// A look at what the walsender does.
 const LOOK_MAX: Duration = Duration::from_secs(3);
 /// Pauses between lives of the stream, doubling.
@@ -156,6 +158,8 @@ struct Shared {
     /// harm here.
     strays: Mutex<BTreeSet<RelationId>>,
     budget: Arc<CopyBudget>,
+    /// A permit for each copy that reads its table.
+    slots: Arc<Semaphore>,
     counters: StreamCounters,
     ping: Notify,
     reload: Notify,
@@ -253,6 +257,7 @@ impl Replication {
                 watched: Mutex::default(),
                 strays: Mutex::default(),
                 budget: Arc::default(),
+                slots: Arc::new(Semaphore::new(COPIES_MAX)),
                 counters: StreamCounters::default(),
                 ping: Notify::new(),
                 reload: Notify::new(),
@@ -637,6 +642,15 @@ impl Replication {
                 return false;
             };
             match (&mut entry.state, &now.refusal) {
+                // It has another file: what was known of its size says nothing any more.
+                (Wanted::Mirrored { facts, .. }, None)
+                    if facts.has_same_rows(now) && !entry.has_rows && facts.filenode != now.filenode =>
+                {
+                    forgotten.push(*relation);
+                    entry.attempt += 1;
+                    entry.outgrew = 0;
+                    entry.state = Wanted::Due(Instant::now(), "its size may be another".into());
+                }
                 (Wanted::Copying { facts, .. } | Wanted::Mirrored { facts, .. }, None) if facts.has_same_rows(now) => {
                     facts.take_layout(now);
                 }
@@ -729,13 +743,15 @@ impl Sink for Replication {
             let described = transaction.described.iter().map(|relation| (transaction.xid, *relation));
             self.shared.described.lock().extend(described);
         }
-        if !transaction.tables.is_empty() {
-            self.shared.counters.transactions.fetch_add(1, Ordering::Relaxed);
-            if let Some(standby) = &self.shared.standby {
-                standby.note_transaction(transaction.xid);
-            }
+        let has_rows = !transaction.tables.is_empty();
+        if let (true, Some(standby)) = (has_rows, &self.shared.standby) {
+            standby.note_transaction(transaction.xid);
         }
         self.shared.mirror.apply(transaction);
+        // Not before: who counts it as exposed has looked at it.
+        if has_rows {
+            self.shared.counters.transactions.fetch_add(1, Ordering::Release);
+        }
     }
 
     fn advance(&self, lsn: Lsn) {

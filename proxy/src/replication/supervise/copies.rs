@@ -20,7 +20,7 @@ use crate::replication::catalog::TableFacts;
 use crate::replication::copy::{CopyError, qualified_name};
 use crate::replication::status::StreamState;
 use crate::replication::supervise::admission::{self, Footprint};
-use crate::replication::supervise::{COPIES_MAX, Entry, RETRY_MAX, Replication, TICK, Unfit, Wanted};
+use crate::replication::supervise::{COPIES_MAX, Entry, RETRY_MAX, Replication, TICK, Unfit, WAITING_MAX, Wanted};
 use crate::upstream::UpstreamError;
 
 /// A table that could not be held is tried again after these times, if it has changed.
@@ -73,7 +73,7 @@ impl Replication {
         let mut copies = JoinSet::new();
         loop {
             self.requeue();
-            while copies.len() < COPIES_MAX {
+            while copies.len() < COPIES_MAX + WAITING_MAX {
                 let Some(begun) = self.begin_copy() else { break };
                 copies.spawn_on(self.clone().copy_table(begun), &shared.copiers);
             }
@@ -113,7 +113,7 @@ impl Replication {
         }
         let mut victims = Vec::new();
         // The room that is there may be another copy's.
-        if !tables.values().any(|entry| matches!(entry.state, Wanted::Copying { .. })) {
+        if shared.slots.available_permits() == COPIES_MAX {
             victims = self.make_room(&mut tables, statuses, &mut forgotten);
         }
         drop(tables);
@@ -181,7 +181,7 @@ impl Replication {
         None
     }
 
-    /// The next table that is due: it is being copied from now on.
+    /// The table that has been due for longest: it is being copied from now on.
     fn pick(&self) -> Option<BegunCopy> {
         let shared = &self.shared;
         let mut tables = shared.tables.lock();
@@ -189,10 +189,14 @@ impl Replication {
         let StreamState::Running(_) = &**shared.stream.load() else { return None };
         let loaded = shared.loaded.load_full();
         let now = Instant::now();
-        for (relation, entry) in tables.iter_mut() {
-            if !matches!(entry.state, Wanted::Due(at, _) if at <= now) {
-                continue;
-            }
+        let due = |(relation, entry): (&RelationId, &Entry)| match entry.state {
+            Wanted::Due(at, _) if at <= now => Some((at, *relation)),
+            _ => None,
+        };
+        let mut due: Vec<(Instant, RelationId)> = tables.iter().filter_map(due).collect();
+        due.sort_unstable();
+        for (_, relation) in &due {
+            let Some(entry) = tables.get_mut(relation) else { continue };
             let Some(facts) = loaded.tables.get(relation) else {
                 entry.fail("not in the catalog".into());
                 continue;
@@ -311,7 +315,7 @@ impl Replication {
 
     /// Puts what was copied into the mirror, with all that the stream has brought meanwhile: on a thread that may be busy for long.
     async fn finish_copy(&self, copy: Option<CopyId>, copied: HandedOver) -> Result<Followed, UpstreamReason> {
-        let HandedOver { table, copied_at, insert_lsn, membership, held } = copied;
+        let HandedOver { table, copied_at, insert_lsn, membership, held, slot } = copied;
         let given_up = || UpstreamReason::TableNotMirrored("its copy was given up".into());
         let copy = copy.ok_or_else(given_up)?;
         let rows = table.as_ref().map(|table| table.rows).map_err(TrackedBecause::clone);
@@ -321,7 +325,7 @@ impl Replication {
             Err(why) => shared.mirror.finish_tracked(copy, why, copied_at, insert_lsn),
         });
         finished.await.map_err(|_| given_up())??;
-        drop(held);
+        drop((held, slot));
         Ok(Followed { rows, membership })
     }
 
@@ -359,6 +363,8 @@ impl Replication {
             server_version: self.loaded().catalog.server_version,
             workers: shared.options.copy_workers.max(1),
             budget: Arc::clone(&shared.budget),
+            slots: Arc::clone(&shared.slots),
+            started_at: running.server.started_at,
             rows_copied,
         };
         // A heap is about as large as the mirrored table; do not start what cannot end well.
@@ -367,7 +373,10 @@ impl Replication {
         }
         match hand_over.run().await {
             Err(HandOverError::Copy(CopyError::OverMemory)) => {
-                if let Some(entry) = shared.tables.lock().get_mut(&facts.schema.id) {
+                // Another copy that ran beside it had a part of the room, and this one may fit without it.
+                if shared.slots.available_permits() + 1 >= COPIES_MAX
+                    && let Some(entry) = shared.tables.lock().get_mut(&facts.schema.id)
+                {
                     entry.outgrew = entry.outgrew.max(room);
                 }
                 hand_over.track(TrackedBecause::LacksRoom).await

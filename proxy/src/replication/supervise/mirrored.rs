@@ -320,6 +320,11 @@ impl Replication {
         !announced.is_empty()
     }
 
+    /// Whether the moment shows one of them.
+    pub fn is_announced_in(&self, visible: &VisibilitySnapshot) -> bool {
+        self.shared.announced.lock().iter().any(|xid| visible.sees(visible.widen(*xid)))
+    }
+
     /// The tables that were described in transactions that `visible` sees, each time once: they may be others than their rows here
     /// are of (ALTER TABLE ... USING rewrites them without a word in the log), and only their definitions tell.
     pub fn take_described(&self, visible: &VisibilitySnapshot) -> Vec<RelationId> {

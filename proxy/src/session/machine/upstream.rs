@@ -191,7 +191,7 @@ impl Machine {
         while self.expected.front().is_some_and(|front| matches!(front.kind, ExpectedKind::CopyEnd)) {
             self.pop_expected();
         }
-        if tag == b'C' && body == b"COMMIT\0" {
+        if tag == b'C' && matches!(body, b"COMMIT\0" | b"COMMIT PREPARED\0") {
             self.note_commit();
         }
         let Some(front) = self.expected.front() else {
