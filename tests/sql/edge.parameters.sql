@@ -27,3 +27,18 @@ SELECT CASE WHEN $1 = 0 THEN 0 ELSE 10 / $1 END FROM other WHERE id = 1 => 0
 SELECT CASE WHEN id > 1000 THEN 10 / $1::int ELSE id END FROM numbers ORDER BY id => 2
 SELECT id, c = $1 COLLATE "C" FROM texts ORDER BY id => abc
 SELECT id FROM texts WHERE v = $1 COLLATE "C" AND c >= $2 COLLATE "C" ORDER BY id => alpha | abc    
+SELECT generate_series(1, 3) + $1::int ORDER BY 1 => 5
+-- relay: NULL beside it takes the function and its rows away
+SELECT generate_series(1, 3) + $1::int ORDER BY 1 => \N
+SELECT id, lpad(unnest(ARRAY['a', 'b']), $1::int, '-') FROM other ORDER BY 1, 2 => 3
+-- relay: likewise within calls
+SELECT id, upper(lpad(unnest(ARRAY['a', 'b']), $1::int + 1, '-')) || 'x' FROM other ORDER BY 1, 2 => \N
+-- relay: likewise below a group
+SELECT generate_series(1, 3) = $1::int AS g, count(*) FROM other GROUP BY 1 ORDER BY 1 => \N
+-- relay: likewise in a subquery
+SELECT count(*) FROM (SELECT generate_series(1, 3) + $1::int FROM other) q => \N
+SELECT count(*) FROM (SELECT id, generate_series(1, 3) + $1::int FROM other) q => 1
+SELECT count(*) FROM (SELECT id + $1::int, generate_series(1, 3) FROM other) q => \N
+SELECT unnest($1::int[]) + 1 ORDER BY 1 => \N
+-- relay: by a literal
+SELECT id, generate_series(1, 3) + NULL FROM other WHERE id > $1 ORDER BY 1, 2 => 1

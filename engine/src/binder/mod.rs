@@ -36,7 +36,7 @@ mod scope;
 mod select;
 mod sets;
 mod subquery;
-mod target_rows;
+pub(crate) mod target_rows;
 mod typed;
 mod used;
 mod view;
@@ -562,6 +562,8 @@ pub struct BoundQuery {
     pub uses_statement_time: bool,
     /// Parsed a literal whose meaning depends on TimeZone, DateStyle or IntervalStyle (folded at parse time).
     pub folds_settings: bool,
+    /// Made of parameters and literals; where one is NULL, the statement means something else to PostgreSQL's planner.
+    pub required: Vec<BoundExpr>,
     /// Texts in the definitions of views and functions that may be names of zones.
     pub zone_names: Vec<String>,
     /// Of the definitions of all views and functions that were read; 0: there are none.
@@ -599,6 +601,7 @@ struct Binder<'a> {
     wants_marks: bool,
     /// The order of the rows of the subquery that is being made a join shows in an aggregate.
     order_shows: bool,
+    required: Vec<BoundExpr>,
     /// What may be names of zones in the texts of views and functions.
     zone_names: Vec<String>,
     definitions: u64,
@@ -642,6 +645,7 @@ impl<'a> Binder<'a> {
             marks_rows: false,
             wants_marks: false,
             order_shows: false,
+            required: Vec::new(),
             zone_names: Vec::new(),
             definitions: 0,
             parameters,
@@ -693,6 +697,7 @@ impl<'a> Binder<'a> {
             uses_time: self.uses_statement_time.is_some(),
             uses_statement_time: self.uses_statement_time == Some(true),
             folds_settings: self.folds_settings,
+            required: std::mem::take(&mut self.required),
             zone_names: std::mem::take(&mut self.zone_names),
             definitions: self.definitions,
         })

@@ -13,7 +13,7 @@ use crate::binder::relation::{SUBQUERY_BASE, WINDOW_BASE, any_column, map_column
 use crate::binder::scope::{Scope, ScopeColumn, not_held};
 use crate::binder::sets::untyped;
 use crate::binder::subquery::{Asked, asked, check_gates};
-use crate::binder::target_rows;
+use crate::binder::target_rows::{self, add_required};
 use crate::binder::typed::{Origin, Typed, is_same};
 use crate::binder::window::{check_all_used, named_windows};
 use crate::binder::{
@@ -123,6 +123,10 @@ impl Binder<'_> {
             columns.push(SelectedColumn { name: target.name.clone(), expr_type, origin, is_constant, untyped, unheld });
         }
         targets.iter_mut().try_for_each(|target| self.resolve_unknown(&mut target.typed))?;
+        if has_rows {
+            let mut add = |target: &Entry| add_required(&target.typed.expr, &level.scope, &mut self.required);
+            targets.iter().try_for_each(&mut add)?;
+        }
         let mut relation = from.relation;
         if let Some(filter) = filter {
             relation = self.filtered(relation, &level, filter)?;

@@ -3,12 +3,18 @@
 //! grouped by, and elsewhere a value from FROM would stand ungrouped, which is refused). One function, once; beside windows, which
 //! PostgreSQL computes before, it is upstream's.
 
+use crate::binder::folded::is_of_constants;
 use crate::binder::json;
 use crate::binder::output_name::output_name;
+use crate::binder::relation::any_column;
+use crate::binder::scope::Scope;
+use crate::binder::typed::children;
+use crate::binder::{Bound, BoundExpr, unsupported};
 use crate::catalog::functions;
 use crate::statement::ast::{
     Alias, Body, Call, CallSchema, Expr, GroupItem, Quantifier, Query, Select, TableRef, Target,
 };
+use crate::types::Value;
 
 /// Those of one column.
 const FUNCTIONS: [&str; 9] = [
@@ -67,6 +73,39 @@ pub(super) fn moved(query: &Query, select: &Select) -> Option<Query> {
         with_ties: query.with_ties,
     })
 }
+
+/// What must not be NULL: a strict call with a constant NULL beside the function's value is NULL for the planner, and the function, with
+/// its rows, is gone (clauses.c, simplify_function). Of a statement with parameters PostgreSQL may make a plan that does not
+/// know them; then it is not, and which plan it makes is not known here.
+pub(super) fn add_required(expr: &BoundExpr, scope: &Scope, required: &mut Vec<BoundExpr>) -> Bound<()> {
+    let Some(rows) = scope.columns().find(|column| &*column.name == NAME).map(|column| column.index) else {
+        return Ok(());
+    };
+    let has_rows = |expr: &BoundExpr| any_column(expr, &|index| index == rows);
+    if !has_rows(expr) {
+        return Ok(());
+    }
+    if let BoundExpr::Call { function, arguments, .. } = expr
+        && function.is_strict
+    {
+        for argument in arguments.iter().filter(|argument| !has_rows(argument)) {
+            match argument {
+                BoundExpr::Literal { value: Value::Null, .. } => return Err(unsupported(BESIDE_NULL)),
+                BoundExpr::Literal { .. } => {}
+                argument if any_column(argument, &|_| true) => {
+                    if is_of_constants(argument, scope) {
+                        return Err(unsupported(BESIDE_NULL));
+                    }
+                }
+                argument => required.push(argument.clone()),
+            }
+        }
+    }
+    children(expr).into_iter().try_for_each(|part| add_required(part, scope, required))
+}
+
+/// Said also where it is found when the statement is run.
+pub(crate) const BESIDE_NULL: &str = "a function that returns rows beside NULL";
 
 fn is_plain(call: &Call) -> bool {
     !(call.is_star || call.is_distinct)

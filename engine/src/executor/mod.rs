@@ -50,6 +50,7 @@ pub use self::scan::rows_looked_at;
 use self::batch::Batch;
 use self::eval::Environment;
 use self::memory::{MemoryPool, POOL_IS_EMPTY, Share};
+use crate::binder::target_rows::BESIDE_NULL;
 use crate::binder::{BoundQuery, ScalarKind};
 use crate::catalog::RelationId;
 use crate::catalog::functions::at_once::AtOnce;
@@ -189,6 +190,11 @@ fn execute_given(
     let state = State { given, ties, top, ..State::new(plan, context.limits) };
     for expr in &plan.constants {
         eval::constant(expr, context.parameters, &context.eval)?;
+    }
+    for expr in &plan.required {
+        if matches!(eval::constant(expr, context.parameters, &context.eval)?, Value::Null) {
+            return Err(EvalError::Beyond(BESIDE_NULL.into()));
+        }
     }
     let mut parameters = Cow::Borrowed(context.parameters);
     for scalar in &plan.scalars {

@@ -238,6 +238,7 @@ fn run_as(
         uses_time: false,
         uses_statement_time: false,
         folds_settings: false,
+        required: Vec::new(),
         zone_names: Vec::new(),
         definitions: 0,
     };
@@ -617,6 +618,7 @@ fn memory_is_limited_and_cancelling_stops() {
         uses_time: false,
         uses_statement_time: false,
         folds_settings: false,
+        required: Vec::new(),
         zone_names: Vec::new(),
         definitions: 0,
     };
@@ -649,6 +651,7 @@ fn build_sides_are_reused_for_the_same_version_only() {
         uses_time: false,
         uses_statement_time: false,
         folds_settings: false,
+        required: Vec::new(),
         zone_names: Vec::new(),
         definitions: 0,
     };

@@ -34,6 +34,8 @@ pub struct Plan {
     pub constants: Vec<BoundExpr>,
     /// What conditions have that is the same for all rows and may raise an error: computed behind the scalars, whether there is a row or not.
     pub gates: Vec<BoundExpr>,
+    /// What must not be NULL, or the statement means something else: see [`BoundQuery::required`].
+    pub required: Vec<BoundExpr>,
     /// Values computed before anything else, in order; parameters behind the statement's own.
     pub scalars: Vec<Scalar>,
     pub output: Vec<OutputColumn>,
@@ -75,7 +77,8 @@ impl Plan {
         let scalars = self.scalars.iter_mut().map(|scalar| &mut scalar.node);
         let trees = [&mut self.root].into_iter().chain(&mut self.commons).chain(scalars);
         let operators: usize = trees.map(rules::bytes_of_node).sum();
-        let constants: usize = self.constants.iter().chain(&self.gates).map(expression::bytes_of).sum();
+        let constants: usize =
+            self.constants.iter().chain(&self.gates).chain(&self.required).map(expression::bytes_of).sum();
         let output = self.output.len() * (size_of::<OutputColumn>() + NAME_BYTES);
         operators + constants + output + (self.tables.len() + self.views.len()) * (size_of::<TableUse>() + NAME_BYTES)
     }
@@ -150,6 +153,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
         commons,
         constants: constants.found,
         gates: constants.gates,
+        required: query.required,
         scalars,
         output: query.output,
         parameters: query.parameters,
@@ -360,12 +364,15 @@ fn translate_call(call: AggregateCall, arguments: &mut Vec<BoundExpr>) -> Call {
 pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason> {
     let root = translate(query.root)?;
     let commons = query.commons.into_iter().map(translate).collect::<Result<_, _>>()?;
-    let BoundQuery { output, parameters, tables, views, uses_time, uses_statement_time, folds_settings, .. } = query;
+    let BoundQuery {
+        output, parameters, tables, views, uses_time, uses_statement_time, folds_settings, required, ..
+    } = query;
     Ok(Plan {
         root,
         commons,
         constants: Vec::new(),
         gates: Vec::new(),
+        required,
         scalars: Vec::new(),
         output,
         parameters,

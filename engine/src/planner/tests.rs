@@ -74,6 +74,7 @@ fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
         uses_time: false,
         uses_statement_time: false,
         folds_settings: false,
+        required: Vec::new(),
         zone_names: Vec::new(),
         definitions: 0,
     };
@@ -165,6 +166,7 @@ fn equalities_of_one_class_lead_from_every_member_to_every_other() {
         uses_time: false,
         uses_statement_time: false,
         folds_settings: false,
+        required: Vec::new(),
         zone_names: Vec::new(),
         definitions: 0,
     };
