@@ -163,6 +163,7 @@ pub const KEYS: &[Key] = &[
     key!("limits.query_rows_max", integer(0, BYTES_MAX), |s, v| s.limits.query_rows_max = v.integer()),
     key!("limits.query_join_rows_max", integer(0, BYTES_MAX), |s, v| s.limits.query_join_rows_max = v.integer()),
     key!("audit.sample_one_in", integer(0, BYTES_MAX), |s, v| s.audit.sample_one_in = v.integer()),
+    key!("audit.slower_times", integer(0, 1_000), |s, v| s.audit.slower_times = v.integer()),
     key!("admin.address", Takes::Text, try |s, v| host_and_port_or_empty(v.text()).map(|a| s.admin.address = a)),
     key!("admin.token", Takes::Text, |s, v| s.admin.token = v.text()),
     key!("admin.schema", Takes::Text, try |s, v| free_schema(v.text()).map(|name| s.admin.schema = name)),

@@ -218,6 +218,8 @@ pub struct Limits {
 pub struct Audit {
     /// One in so many executions is compared; 0: only the first of each shape.
     pub sample_one_in: u64,
+    /// A shape that took so many times as long here as upstream when it was compared is relayed for a while; 0: never.
+    pub slower_times: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -332,7 +334,7 @@ impl Default for Limits {
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { sample_one_in: 1_000 }
+        Self { sample_one_in: 1_000, slower_times: 3 }
     }
 }
 

@@ -301,7 +301,7 @@ fn begin_local(
     let local = Local {
         engine: Engine::new(engine),
         freshness: Freshness::start(mirror, freshness, waits, beside_sessions, mirroring.clone())?,
-        audit: Audit::new(settings.audit.sample_one_in),
+        audit: Audit::new(settings.audit.sample_one_in, settings.audit.slower_times),
         statistics: Statistics::default(),
         captures: Captures::new(share(settings.cache.capture_bytes_max), size(settings.cache.reply_bytes_max)),
         recent: Recents::new(result_bytes_max),

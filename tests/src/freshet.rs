@@ -31,6 +31,8 @@ impl Freshet {
         settings.freshness.wait_budget_ms = 2_000;
         // Nor do they wait for the executions that the audit takes for itself.
         settings.audit.sample_one_in = 0;
+        // A debug build is slow.
+        settings.audit.slower_times = 0;
         settings.log.level = std::env::var("FRESHET_TEST_LOG").unwrap_or_else(|_| "off".to_string());
         change(&mut settings);
         log::start(&settings.log);

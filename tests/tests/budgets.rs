@@ -105,3 +105,46 @@ fn a_table_without_room_is_mirrored_once_there_is_some() {
     world.past("DROP TABLE one");
     until("two", "local", "");
 }
+
+/// An attempt that came to nothing after a while costs upstream's time and its own: the next are upstream's at once, for a while.
+#[test]
+fn what_came_to_nothing_is_not_tried_again_at_once() {
+    let world = World::start_with(FreshnessMode::Exact, SETUP, |settings| {
+        settings.limits.query_join_rows_max = 15_000_000;
+    });
+    let mut client = world.client();
+    client.simple("SET freshet.route = 'local'").expect("answers");
+    // The shape is known by few rows.
+    let sql = |last: u32| format!("SELECT count(*) FROM sales a JOIN sales b ON a.amount <> b.id WHERE a.id < {last}");
+    assert_eq!(settled(&mut client, &sql(10)), ("local".to_owned(), String::new()));
+    let mut ask = |last: u32| {
+        let reply = client.simple(&sql(last)).expect("answers");
+        assert_eq!(reply.text(), world.past(&sql(last)));
+        client.last().expect("answers")
+    };
+    let too_many = ("relay".to_owned(), "over_budget: joined rows".to_owned());
+    assert_eq!(ask(5_000), too_many);
+    for last in 20..28 {
+        assert_eq!(ask(last), too_many, "{last}");
+    }
+    assert_eq!(ask(30), ("local".to_owned(), String::new()));
+}
+
+/// Where PostgreSQL is much faster, freshet is not in its way.
+#[test]
+fn a_shape_that_is_much_slower_here_is_upstreams() {
+    // Correlated twice: PostgreSQL has an index for each look, a build without optimisation takes far more than 50 ms.
+    const SQL: &str =
+        "SELECT count(*) FROM sales o WHERE o.id <= 1500 AND EXISTS (SELECT FROM shops c WHERE c.id = o.shop
+        AND (SELECT count(*) FROM sales x WHERE x.shop = c.id AND x.id <= o.id) = 2)";
+    let setup = format!("{SETUP}; CREATE INDEX ON sales (shop, id); ANALYZE");
+    for (slower_times, route, reason) in [(0, "local", ""), (3, "relay", "over_budget: slower here than upstream")] {
+        let world = World::start_with(FreshnessMode::Exact, &setup, |settings| {
+            settings.audit.slower_times = slower_times;
+        });
+        let mut client = world.client();
+        client.simple("SET freshet.route = 'local'").expect("answers");
+        let settled = settle(&mut client, SQL);
+        assert_eq!((&*settled.route, &*settled.reason), (route, reason));
+    }
+}

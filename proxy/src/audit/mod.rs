@@ -9,7 +9,8 @@
 pub mod compare;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use ahash::HashMap;
 use freshet_engine::executor::memory::POOL_IS_EMPTY;
@@ -37,6 +38,10 @@ struct Standing {
     executions: AtomicU64,
     /// The engine refused or failed while upstream answered: relayed without another comparison for a while.
     refusal: parking_lot::Mutex<Option<Refusal>>,
+    /// It was refused for being slow, and that time is over: the next execution shows whether it still is.
+    is_in_doubt: std::sync::atomic::AtomicBool,
+    /// Executions that came to nothing since it was last compared.
+    failures: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -47,8 +52,14 @@ struct Refusal {
 
 /// Executions after which a shape that could not be computed is tried again: the rows may have changed.
 const REFUSED_EXECUTIONS: u32 = 200;
-/// The same where others had the memory that it would have needed.
+/// The same where others had the memory that it would have needed, and after the first that came to nothing: it may have been its values.
 const REFUSED_FOR_OTHERS: u32 = 8;
+/// How often that doubles.
+const DOUBLINGS_MAX: u32 = 5;
+/// What takes no longer is never too slow.
+const SLOW_MIN: Duration = Duration::from_millis(50);
+/// Said of a shape that is relayed for being slow.
+const SLOWER: UpstreamReason = UpstreamReason::OverBudget("slower here than upstream");
 
 /// What to do with one execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +104,8 @@ pub struct Audit {
     standings: RwLock<HashMap<Arc<str>, Arc<Standing>>>,
     /// 0: no samples.
     sample_one_in: u64,
+    /// So many times upstream's time is too slow; 0: nothing is.
+    slower_times: u64,
     pub counters: AuditCounters,
 }
 
@@ -112,8 +125,8 @@ pub struct AuditCounters {
 const STANDINGS_MAX: usize = 50_000;
 
 impl Audit {
-    pub fn new(sample_one_in: u64) -> Self {
-        Self { standings: RwLock::default(), sample_one_in, counters: AuditCounters::default() }
+    pub fn new(sample_one_in: u64, slower_times: u64) -> Self {
+        Self { standings: RwLock::default(), sample_one_in, slower_times, counters: AuditCounters::default() }
     }
 
     /// `needs_columns`: the reply will carry a description of the result.
@@ -133,7 +146,7 @@ impl Audit {
             return if is_judged { Decision::Await } else { Decision::Audit }(UpstreamReason::FirstRun);
         }
         let execution = standing.executions.fetch_add(1, Relaxed) + 1;
-        if self.is_sample(&standing, execution) {
+        if self.is_sample(&standing, execution) || standing.is_in_doubt.swap(false, Relaxed) {
             return Decision::Audit(UpstreamReason::AuditSample);
         }
         Decision::Serve
@@ -164,6 +177,7 @@ impl Audit {
             && !standing.is_mismatched.load(Relaxed)
             && !standing.is_quarantined.load(Relaxed)
             && standing.refusal.lock().is_none()
+            && !standing.is_in_doubt.load(Relaxed)
             && !self.is_sample(&standing, standing.executions.load(Relaxed) + 1)
     }
 
@@ -171,6 +185,7 @@ impl Audit {
     pub fn agreed(&self, identity: &Arc<str>, agreement: Agreement) {
         self.counters.compared.fetch_add(1, Relaxed);
         let standing = self.standing(identity);
+        standing.failures.store(0, Relaxed);
         if agreement.is_whole {
             standing.is_provisional.store(false, Relaxed);
         } else if standing.rows_verified.load(Relaxed) == 0 {
@@ -199,6 +214,26 @@ impl Audit {
         let is_for_others = reason == UpstreamReason::OverBudget(POOL_IS_EMPTY);
         let executions_left = if is_for_others { REFUSED_FOR_OTHERS } else { REFUSED_EXECUTIONS };
         *self.standing(identity).refusal.lock() = Some(Refusal { reason, executions_left });
+    }
+
+    /// Whether an execution took too long here to be worth it.
+    pub fn is_too_slow(&self, local: Duration, upstream: Duration) -> bool {
+        let allowed = upstream.saturating_mul(u32::try_from(self.slower_times).unwrap_or(u32::MAX));
+        self.slower_times > 0 && local >= SLOW_MIN && local > allowed
+    }
+
+    /// The shape is upstream's for a while.
+    pub fn slow(&self, identity: &Arc<str>) {
+        *self.standing(identity).refusal.lock() = Some(Refusal { reason: SLOWER, executions_left: REFUSED_EXECUTIONS });
+    }
+
+    /// An execution for a client came to nothing here: it needed too much, or was given up after a long time. To try the next would
+    /// cost as much again; what it needs may hang on its values.
+    pub fn failed(&self, identity: &Arc<str>, reason: UpstreamReason) {
+        let standing = self.standing(identity);
+        let doublings = standing.failures.fetch_add(1, Relaxed).min(DOUBLINGS_MAX);
+        let executions_left = REFUSED_FOR_OTHERS << doublings;
+        *standing.refusal.lock() = Some(Refusal { reason, executions_left });
     }
 
     pub fn inconclusive(&self) {
@@ -278,6 +313,7 @@ impl Standing {
         let reason = known.reason.clone();
         known.executions_left -= 1;
         if known.executions_left == 0 {
+            self.is_in_doubt.store(reason == SLOWER, Relaxed);
             *refusal = None;
         }
         Some(reason)
@@ -292,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_computed_is_tried_again_later() {
-        let audit = Audit::new(0);
+        let audit = Audit::new(0, 3);
         let shape: Arc<str> = "select".into();
         let reason = UpstreamReason::LocalError("division by zero".into());
         audit.refused(&shape, reason.clone());
@@ -308,7 +344,7 @@ mod tests {
 
     #[test]
     fn nothing_is_served_before_rows_and_columns_agreed() {
-        let audit = Audit::new(0);
+        let audit = Audit::new(0, 3);
         let shape: Arc<str> = "select {int4}".into();
         assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Audit(UpstreamReason::FirstRun));
         audit.agreed(&shape, ROWS);
@@ -320,7 +356,7 @@ mod tests {
 
     #[test]
     fn one_execution_of_a_shape_is_compared_at_a_time() {
-        let audit = Audit::new(0);
+        let audit = Audit::new(0, 3);
         let (shape, other): (Arc<str>, Arc<str>) = ("select".into(), "select {int4}".into());
         let judging = audit.begin(&shape).expect("the first");
         assert!(audit.begin(&shape).is_none() && audit.begin(&other).is_some());
@@ -335,7 +371,7 @@ mod tests {
 
     #[test]
     fn what_nobody_waits_for_leaves_the_sample_to_a_client() {
-        let audit = Audit::new(3);
+        let audit = Audit::new(3, 3);
         let shape: Arc<str> = "select".into();
         assert!(!audit.serves_ahead(&shape, Encodings::TEXT), "nobody has compared it");
         audit.agreed(&shape, ROWS);
@@ -346,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_for_good() {
-        let audit = Audit::new(0);
+        let audit = Audit::new(0, 3);
         let shape: Arc<str> = "select".into();
         audit.agreed(&shape, Agreement { with_columns: true, ..ROWS });
         audit.differed(&shape);
@@ -357,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_verdict_takes_back_what_is_kept_of_the_shape() {
-        let audit = Audit::new(0);
+        let audit = Audit::new(0, 3);
         let wrong: Arc<str> = "select 1".into();
         let before = audit.withdrawn(&wrong);
         audit.differed(&wrong);
@@ -381,7 +417,7 @@ mod tests {
 
     #[test]
     fn another_description_is_said_to_be_one() {
-        let audit = Audit::new(0);
+        let audit = Audit::new(0, 3);
         let shape: Arc<str> = "select".into();
         audit.mismatched(&shape);
         audit.agreed(&shape, ROWS);
@@ -391,7 +427,7 @@ mod tests {
 
     #[test]
     fn every_nth_execution_is_a_sample() {
-        let audit = Audit::new(3);
+        let audit = Audit::new(3, 3);
         let shape: Arc<str> = "select".into();
         audit.agreed(&shape, Agreement { with_columns: true, ..ROWS });
         let decisions: Vec<bool> =
@@ -401,7 +437,7 @@ mod tests {
 
     #[test]
     fn each_encoding_has_a_first_run() {
-        let audit = Audit::new(0);
+        let audit = Audit::new(0, 3);
         let shape: Arc<str> = "select".into();
         let both = Encodings::of(&[Format::Text, Format::Binary]);
         audit.agreed(&shape, ROWS);
@@ -416,7 +452,7 @@ mod tests {
 
     #[test]
     fn who_has_agreed_on_nothing_is_asked_again_soon() {
-        let audit = Audit::new(1_000);
+        let audit = Audit::new(1_000, 3);
         let shape: Arc<str> = "select".into();
         let nothing = Agreement { is_whole: false, ..ROWS };
         audit.agreed(&shape, nothing);
@@ -430,5 +466,41 @@ mod tests {
         audit.agreed(&shape, ROWS);
         audit.agreed(&shape, nothing);
         assert_eq!(samples(200), Vec::<usize>::new(), "it has had rows since");
+    }
+
+    #[test]
+    fn what_is_slow_is_relayed_for_a_while_and_then_looked_at_again() {
+        let (audit, patient) = (Audit::new(0, 3), Audit::new(0, 0));
+        let of = Duration::from_millis;
+        assert!(audit.is_too_slow(of(200), of(60)) && !audit.is_too_slow(of(200), of(70)));
+        assert!(!audit.is_too_slow(of(40), of(1)) && !patient.is_too_slow(of(4_000), of(1)));
+        let shape: Arc<str> = "select".into();
+        let decide = || audit.decide(&shape, false, Encodings::TEXT);
+        audit.agreed(&shape, ROWS);
+        audit.slow(&shape);
+        for _ in 0..REFUSED_EXECUTIONS {
+            assert!(!audit.would_serve(&shape, false, Encodings::TEXT));
+            assert_eq!(decide(), Decision::Relay(SLOWER));
+        }
+        assert!(!audit.would_serve(&shape, false, Encodings::TEXT));
+        assert_eq!(decide(), Decision::Audit(UpstreamReason::AuditSample));
+        assert_eq!(decide(), Decision::Serve);
+    }
+
+    #[test]
+    fn what_comes_to_nothing_is_tried_less_and_less_often() {
+        let audit = Audit::new(0, 3);
+        let shape: Arc<str> = "select".into();
+        let reason = UpstreamReason::OverBudget("memory");
+        audit.agreed(&shape, ROWS);
+        let relayed = || {
+            audit.failed(&shape, reason.clone());
+            std::iter::repeat_with(|| audit.decide(&shape, false, Encodings::TEXT))
+                .take_while(|decision| *decision == Decision::Relay(reason.clone()))
+                .count()
+        };
+        assert_eq!([(); 7].map(|()| relayed()), [8, 16, 32, 64, 128, 256, 256]);
+        audit.agreed(&shape, ROWS);
+        assert_eq!(relayed(), 8);
     }
 }

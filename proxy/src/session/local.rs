@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::EvalError;
+use freshet_engine::executor::memory::POOL_IS_EMPTY;
 use freshet_engine::executor::point::PointRow;
 use freshet_engine::executor::rows_looked_at;
 use freshet_engine::planner::Plan;
@@ -389,7 +390,10 @@ impl LocalAnswerer {
             point,
             is_quick,
         };
-        let kept = match self.local.execute(&execution, earlier.as_deref(), &statistics).await {
+        let attempt = Attempt { local: &self.local, prepared: &prepared, started, is_over: false };
+        let executed = self.local.execute(&execution, earlier.as_deref(), &statistics).await;
+        attempt.end(executed.as_ref().err());
+        let kept = match executed {
             Ok(kept) => CachedReply { keys, ..kept },
             Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
                 drop(flight);
@@ -735,6 +739,40 @@ impl LocalAnswerer {
             self.local.freshness.look_for_table(name.split(" is a ").next().unwrap_or(name));
         }
         Relay { shape: Some(statistics), ..Relay::because(reason) }
+    }
+}
+
+/// A computation for a client. Given up after a long time (by the client, or its statement_timeout), it is as one that needed too much.
+struct Attempt<'a> {
+    local: &'a Local,
+    prepared: &'a Prepared,
+    started: Instant,
+    is_over: bool,
+}
+
+/// What came to nothing sooner may be tried again each time.
+const NOTABLE: Duration = Duration::from_millis(100);
+/// Who gives up sooner says nothing of the statement.
+const LONG: Duration = Duration::from_secs(1);
+
+impl Attempt<'_> {
+    fn end(mut self, error: Option<&UpstreamReason>) {
+        self.is_over = true;
+        // Where others had what it needed, it may have it the next time.
+        if let Some(reason @ UpstreamReason::OverBudget(what)) = error
+            && *what != POOL_IS_EMPTY
+            && self.started.elapsed() >= NOTABLE
+        {
+            self.local.audit.failed(&self.prepared.identity, reason.clone());
+        }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.is_over && self.started.elapsed() >= LONG {
+            self.local.audit.failed(&self.prepared.identity, UpstreamReason::OverBudget("given up after a long time"));
+        }
     }
 }
 

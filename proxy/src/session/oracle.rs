@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use freshet_config::FreshnessMode;
@@ -19,6 +20,7 @@ use freshet_engine::statement::fingerprint;
 use freshet_engine::types::encode::Format;
 use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Choice, Prepared};
+use tokio::time::timeout;
 
 use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare, compare_open};
 use crate::audit::{Agreement, Encodings};
@@ -34,6 +36,9 @@ use crate::wire::extended::parameter_description;
 use crate::wire::frame::Frames;
 use crate::wire::query::{data_row, row_description};
 
+/// A comparison that takes longer than this, and than so many times upstream's time, is given up.
+const JUDGING_MIN: Duration = Duration::from_secs(60);
+const JUDGING_TIMES: u32 = 20;
 /// How often one comparison asks for the order of texts.
 const ORDER_QUESTIONS_MAX: usize = 4;
 /// A larger reply is not kept for comparison; its shape stays unverified, hence relayed.
@@ -65,6 +70,9 @@ struct Execution {
     configuration: u64,
     /// Only the first rows were asked for.
     is_suspended: bool,
+    started: Instant,
+    /// Upstream's time for it, with what it took to pass its reply on.
+    took: Duration,
 }
 
 impl Oracle {
@@ -79,8 +87,16 @@ impl Oracle {
         transaction_time: Option<i64>,
     ) -> Self {
         let configuration = local.freshness.configuration_changes();
-        let execution =
-            Some(Execution { parameters, formats, before, transaction_time, configuration, is_suspended: false });
+        let execution = Some(Execution {
+            parameters,
+            formats,
+            before,
+            transaction_time,
+            configuration,
+            is_suspended: false,
+            started: Instant::now(),
+            took: Duration::MAX,
+        });
         let room = local.captures.room_to_compare(REPLY_BYTES_MAX);
         Self { execution, room, ..Self::of_description(local, prepared, settings) }
     }
@@ -130,6 +146,7 @@ impl Observer for Oracle {
             None => {}
             Some(mut execution) => {
                 execution.is_suspended = reply.is_suspended;
+                execution.took = execution.started.elapsed();
                 let Self { local, prepared, settings, room, .. } = *self;
                 let room = room.filter(|_| reply.bytes.len() > SMALL_BYTES_MAX);
                 tokio::spawn(compare_rows(local, prepared, settings, execution, reply.bytes, is_described, room));
@@ -238,21 +255,26 @@ async fn compare_rows(
     let snapshot = Arc::clone(&execution.before.snapshot);
     let freshness = local.freshness.clone();
     let upstreams = Upstreams { reply, is_described, state, time: execution.transaction_time.or(after.statement_time) };
+    let allowed = JUDGING_MIN.max(execution.took.saturating_mul(JUDGING_TIMES));
+    let abandoned = Arc::new(AtomicBool::new(false));
+    let is_abandoned = Arc::clone(&abandoned);
     let judge = move || {
         let Ok(format) = &settings.format else {
             local.audit.inconclusive();
             return None;
         };
-        Case { local: &local, prepared: &prepared, format, execution: &execution, upstreams: &upstreams }.judge()
+        let (local, prepared, is_abandoned) = (&*local, &*prepared, &*is_abandoned);
+        Case { local, prepared, format, execution: &execution, upstreams: &upstreams, is_abandoned }.judge()
     };
     let judge = Arc::new(judge);
     for _ in 0..=ORDER_QUESTIONS_MAX {
         let work = Arc::clone(&judge);
         // A panic in the engine must not become a verdict.
-        match tokio::task::spawn_blocking(move || work()).await {
-            Err(_) => return tracing::error!("the audit of a statement panicked"),
-            Ok(None) => return,
-            Ok(Some(missing)) => {
+        match timeout(allowed, tokio::task::spawn_blocking(move || work())).await {
+            Err(_) => return abandoned.store(true, Relaxed),
+            Ok(Err(_)) => return tracing::error!("the audit of a statement panicked"),
+            Ok(Ok(None)) => return,
+            Ok(Ok(Some(missing))) => {
                 if let Err(error) = freshness.orders().learn(&snapshot.catalog.orders, &missing).await {
                     return tracing::warn!(%error, "the order of texts could not be asked");
                 }
@@ -302,6 +324,7 @@ struct Case<'a> {
     format: &'a FormatSettings,
     execution: &'a Execution,
     upstreams: &'a Upstreams,
+    is_abandoned: &'a AtomicBool,
 }
 
 /// Why there is nothing to judge.
@@ -317,7 +340,13 @@ impl Case<'_> {
     /// None: judged, or nothing to be said. Else upstream has to tell the order of these texts first.
     fn judge(&self) -> Option<Arc<Missing>> {
         let Self { local, prepared, .. } = self;
-        match self.judgement() {
+        let judgement = self.judgement();
+        if self.is_abandoned.load(Relaxed) {
+            local.audit.inconclusive();
+            local.audit.slow(&prepared.identity);
+            return None;
+        }
+        match judgement {
             Ok((Judgement::Agrees, answers)) => {
                 let agreement = Agreement {
                     encodings: Encodings::of(&self.execution.formats),
@@ -325,6 +354,9 @@ impl Case<'_> {
                     is_whole: answers.is_whole,
                 };
                 local.audit.agreed(&prepared.identity, agreement);
+                if local.audit.is_too_slow(answers.took, self.execution.took) {
+                    local.audit.slow(&prepared.identity);
+                }
             }
             Ok((Judgement::Open(_) | Judgement::Differs(_), _)) if self.upstreams.state == State::Moving => {
                 local.audit.inconclusive();
@@ -372,11 +404,19 @@ impl Case<'_> {
     fn answers(&self) -> Result<(Answers, Vec<usize>), Unjudged> {
         let Self { prepared, execution, upstreams, .. } = self;
         let mut theirs = rows(&upstreams.reply);
+        let began = Instant::now();
         let mut ours = match self.rows_at(&prepared.plan, upstreams.time) {
             Ok(ours) => ours,
             Err(EvalError::Unordered(missing)) => return Err(Unjudged::Unordered(missing)),
             Err(error) => return Err(Unjudged::Refused(local_error(error))),
         };
+        let mut took = began.elapsed();
+        if self.local.audit.is_too_slow(took, execution.took) {
+            // The first time, indexes and sides of joins are made that others find.
+            let began = Instant::now();
+            let _ = self.rows_at(&prepared.plan, upstreams.time);
+            took = took.min(began.elapsed());
+        }
         let mut moving = Vec::new();
         if prepared.plan.uses_time && execution.transaction_time.is_none() {
             // Upstream's clock stood somewhere between the two barriers': what is the same at both is compared.
@@ -399,17 +439,17 @@ impl Case<'_> {
             theirs,
             ours,
             all,
+            took,
         };
         Ok((answers, moving))
     }
 
     /// The engine's answer as of the barrier before the execution.
     fn rows_at(&self, plan: &Plan, transaction_time: Option<i64>) -> Result<Vec<Row>, EvalError> {
-        let never = AtomicBool::new(false);
         let eval = EvalContext { settings: self.format, transaction_time, orders: None };
         let Execution { before, parameters, formats, .. } = self.execution;
         let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats, pace: Pace::Full };
-        Ok(rows_of(&run.rows(&self.local.engine, &Course::Anew, &never)?.frames))
+        Ok(rows_of(&run.rows(&self.local.engine, &Course::Anew, self.is_abandoned)?.frames))
     }
 }
 
@@ -436,6 +476,8 @@ struct Answers {
     all: Option<Vec<Row>>,
     /// There are rows, all of them, and something of each is compared.
     is_whole: bool,
+    /// Our time for it.
+    took: Duration,
 }
 
 enum Judgement {
