@@ -246,7 +246,7 @@ impl<'a> TransactionRows<'a> {
                 return Ok(value_at(chunk.columns[column].as_ref(), pg_type, at.row as usize));
             }
         };
-        decoded.map_err(|error| format!("column \"{}\": {error:?}", schema.name).into())
+        decoded.map_err(|error| format!("column \"{}\": {error}", schema.name).into())
     }
 
     fn remove(&mut self, found: Found) {

@@ -131,13 +131,12 @@ impl Observer for Oracle {
             self.local.audit.inconclusive();
             return;
         }
-        let is_described = match description_agrees(&self.prepared.plan, &reply.bytes) {
-            Some(true) => true,
-            Some(false) => {
-                tokio::spawn(note_mismatch(self.local, self.prepared));
+        let is_described = match compare_descriptions(&self.prepared.plan, &reply.bytes) {
+            Ok(is_described) => is_described,
+            Err(difference) => {
+                tokio::spawn(note_mismatch(self.local, self.prepared, difference));
                 return;
             }
-            None => false,
         };
         match self.execution {
             // asyncpg binds a cursor's portal in a unit of its own, and executes it in the next.
@@ -161,11 +160,11 @@ fn is_executed(reply: &ObservedReply) -> bool {
 
 /// Upstream described the statement otherwise than it is planned here. If the catalog that it was planned by is still in force, it
 /// will do so again; else there is another plan next time.
-async fn note_mismatch(local: Arc<Local>, prepared: Arc<Prepared>) {
+async fn note_mismatch(local: Arc<Local>, prepared: Arc<Prepared>, difference: String) {
     let relations = prepared.plan.relations();
     match local.freshness.acquire(FreshnessMode::Exact, &relations, BarrierNumber::default()).await {
         Ok(served) if served.snapshot.catalog.version == prepared.catalog_version => {
-            tracing::warn!(statement = %fingerprint::shown(&prepared.shape.text), "upstream describes this statement differently; it is relayed from now on");
+            tracing::warn!(statement = %fingerprint::shown(&prepared.shape.text), %difference, "upstream describes this statement differently; it is relayed from now on");
             local.audit.mismatched(&prepared.identity);
         }
         Ok(_) | Err(_) => local.audit.inconclusive(),
@@ -204,31 +203,40 @@ impl Observer for StillDescribed {
     }
 }
 
-/// Whether upstream's descriptions are the binder's; None if the reply has no description of the result.
-fn description_agrees(plan: &Plan, reply: &[u8]) -> Option<bool> {
-    let mut agrees = None;
+/// Compares upstream's descriptions with the binder's: whether the reply has one of the result, or, for people, what differs.
+fn compare_descriptions(plan: &Plan, reply: &[u8]) -> Result<bool, String> {
+    let mut is_described = false;
     for frame in Frames::new(reply) {
         match frame.tag {
             b't' => {
                 let ours: Vec<u32> = plan.parameters.iter().map(|pg_type| pg_type.oid()).collect();
-                if parameter_description(frame.body) != Some(ours) {
-                    return Some(false);
+                let theirs = parameter_description(frame.body).unwrap_or_default();
+                if theirs != ours {
+                    return Err(format!("types of parameters: {theirs:?} upstream, {ours:?} here"));
                 }
             }
             b'T' => {
                 let ours = fields(plan, &vec![Format::Text; plan.output.len()]);
-                let Some(mut theirs) = row_description(frame.body) else { return Some(false) };
+                let mut theirs = row_description(frame.body).unwrap_or_default();
                 // Formats are what the client asked for, not what the statement is.
                 theirs.iter_mut().for_each(|field| field.format = 0);
-                if theirs != ours {
-                    return Some(false);
+                if theirs.len() != ours.len() {
+                    return Err(format!("{} columns upstream, {} here", theirs.len(), ours.len()));
                 }
-                agrees = Some(true);
+                if let Some(column) = (0..ours.len()).find(|&column| theirs[column] != ours[column]) {
+                    return Err(format!(
+                        "column {}: {:?} upstream, {:?} here",
+                        column + 1,
+                        theirs[column],
+                        ours[column]
+                    ));
+                }
+                is_described = true;
             }
             _ => {}
         }
     }
-    agrees
+    Ok(is_described)
 }
 
 /// The barrier after, then the engine's answer for the state that did not change between the two barriers.
