@@ -34,7 +34,7 @@ use crate::session::reply::{Run, fields};
 use crate::session::settings::SessionSettings;
 use crate::wire::extended::parameter_description;
 use crate::wire::frame::Frames;
-use crate::wire::query::{data_row, row_description};
+use crate::wire::query::{Field, data_row, row_description};
 
 /// A comparison that takes longer than this, and than so many times upstream's time, is given up.
 const JUDGING_MIN: Duration = Duration::from_secs(60);
@@ -224,12 +224,8 @@ fn compare_descriptions(plan: &Plan, reply: &[u8]) -> Result<bool, String> {
                     return Err(format!("{} columns upstream, {} here", theirs.len(), ours.len()));
                 }
                 if let Some(column) = (0..ours.len()).find(|&column| theirs[column] != ours[column]) {
-                    return Err(format!(
-                        "column {}: {:?} upstream, {:?} here",
-                        column + 1,
-                        theirs[column],
-                        ours[column]
-                    ));
+                    let (theirs, ours) = (shown(&theirs[column]), shown(&ours[column]));
+                    return Err(format!("column {}: {theirs} upstream, {ours} here", column + 1));
                 }
                 is_described = true;
             }
@@ -237,6 +233,13 @@ fn compare_descriptions(plan: &Plan, reply: &[u8]) -> Result<bool, String> {
         }
     }
     Ok(is_described)
+}
+
+/// For people.
+fn shown(field: &Field<'_>) -> String {
+    let Field { name, table_oid, attnum, type_oid, typmod, .. } = field;
+    let name = String::from_utf8_lossy(name);
+    format!("{name:?} of type {type_oid} ({typmod}), column {attnum} of {table_oid}")
 }
 
 /// The barrier after, then the engine's answer for the state that did not change between the two barriers.
