@@ -106,3 +106,13 @@ SELECT tags::text AS t, count(*) FROM posts GROUP BY 1 ORDER BY 1;
 SELECT id FROM posts WHERE nums::text LIKE '%2%' ORDER BY id;
 SELECT ARRAY[1.50, 2]::text, ARRAY[1.5::float8, 1e20]::text, ARRAY['a b', NULL, 'q"']::text, '{}'::int[]::text, NULL::int[]::text, '{a,b}'::text[]::text;
 SELECT id, grid::text, moments::text, plain::text, ids::text, prices::text, reals::text, scores::varchar FROM posts ORDER BY id;
+SELECT id FROM posts WHERE tags && ARRAY['a', 'q']::VARCHAR(255)[]::text[] ORDER BY id;
+SELECT id FROM posts WHERE names && ARRAY['x', 'zzzzzzzzzzzz']::varchar(10)[] ORDER BY id;
+SELECT id, ARRAY[title, 'longer than that']::varchar(3)[] AS cut, ARRAY[id, 1.255]::numeric(10,2)[] AS scaled, ARRAY[1.5, 2]::varchar(2)[] FROM posts ORDER BY id;
+SELECT (ARRAY[title]::varchar(2)[])[1], ARRAY['2024-01-01 10:11:12.345678']::timestamp(2)[] FROM posts ORDER BY id;
+-- relay: the elements of an array get a modifier
+SELECT tags::varchar(1)[] FROM posts ORDER BY id;
+-- relay: likewise of a text
+SELECT '{abc,def}'::varchar(2)[] FROM posts;
+SELECT ARRAY[]::varchar(2)[] FROM posts;
+SELECT id, names::text[], tags::varchar[], (names::text[])[1], tags::varchar[]::text[] = tags FROM posts ORDER BY id;

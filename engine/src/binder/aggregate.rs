@@ -81,7 +81,7 @@ impl Binder<'_> {
             [Expr::Array(items)]
                 if !call.within_group.is_empty() && !items.iter().any(|item| matches!(item, Expr::String(_))) =>
             {
-                Ok(vec![binder.array_of(level, items, Some(Element::Float8))?])
+                Ok(vec![binder.array_of(level, items, Some((Element::Float8, -1)))?])
             }
             [Expr::Row { items, .. }] if call.name == "count" && call.is_distinct && !binder.is_contested(call) => {
                 Ok(vec![binder.row_as_key(level, items)?])

@@ -28,20 +28,20 @@ impl Binder<'_> {
     /// `ARRAY[...]`, its items of one type, or of the one that it is cast to.
     pub(super) fn array(&mut self, level: &mut Level, items: &[Expr], to: Option<&TypeName>) -> Bound<Typed> {
         let to = match to.map(|to| self.type_named(to)).transpose()? {
-            Some((PgType::Array(element), _)) => Some(element),
+            Some((PgType::Array(element), typmod)) => Some((element, typmod)),
             Some(_) => return Err(unsupported("array")),
             None => None,
         };
         self.array_of(level, items, to)
     }
 
-    /// `ARRAY[...]` whose items become elements of that type one by one.
-    pub(super) fn array_of(&mut self, level: &mut Level, items: &[Expr], to: Option<Element>) -> Bound<Typed> {
+    /// `ARRAY[...]` whose items become elements of that type, with that modifier, one by one (parse_expr.c, transformArrayExpr).
+    pub(super) fn array_of(&mut self, level: &mut Level, items: &[Expr], to: Option<(Element, i32)>) -> Bound<Typed> {
         let items = self.expressions(level, items)?;
         let (items, element, typmod) = match to {
-            Some(element) => {
-                let cast = |item| self.cast(item, element.pg_type(), -1);
-                (items.into_iter().map(cast).collect::<Bound<Vec<_>>>()?, element, -1)
+            Some((element, typmod)) => {
+                let cast = |item| self.cast(item, element.pg_type(), typmod);
+                (items.into_iter().map(cast).collect::<Bound<Vec<_>>>()?, element, typmod)
             }
             None if items.is_empty() => return Err(unsupported("empty array of no type")),
             None => {
@@ -369,6 +369,16 @@ impl Binder<'_> {
         }))
     }
 
+    /// An array of texts of another type ([`are_texts`]).
+    pub(super) fn retyped(&mut self, array: Typed, to: PgType) -> Bound<Typed> {
+        let PgType::Array(element) = to else { return Err(unsupported("array")) };
+        self.check_element_collation(array.expr_type.collation)?;
+        let expr_type = self.array_type(element)?;
+        let arguments = vec![array.expr, BoundExpr::collation(element.pg_type().oid())];
+        let expr = BoundExpr::Call { function: &functions::RETYPED, arguments, expr_type };
+        Ok(Typed { expr, expr_type, strength: array.strength, origin: None })
+    }
+
     /// What array_out prints (CoerceViaIO).
     pub(super) fn array_as_text(&mut self, array: Typed, to: PgType) -> Bound<Typed> {
         let PgType::Array(element) = array.pg_type() else { return Err(unsupported("output of an array")) };
@@ -380,6 +390,12 @@ impl Binder<'_> {
         let expr = BoundExpr::Call { function: &functions::ARRAY_TEXT, arguments, expr_type };
         Ok(Typed { expr, expr_type, strength, origin: None })
     }
+}
+
+/// Of the one type as of the other, they are the same bytes.
+pub(super) fn are_texts(from: PgType, to: PgType) -> bool {
+    let is_text = |pg_type| matches!(pg_type, PgType::Array(Element::Text | Element::Varchar));
+    from != to && is_text(from) && is_text(to)
 }
 
 /// Elements that are strings compare as their collation says.

@@ -1,5 +1,6 @@
 //! Types made to agree: literals, parameters, casts, common types (parse_coerce.c) and collations (parse_collate.c).
 
+use crate::binder::array::are_texts;
 use crate::binder::expression::Level;
 use crate::binder::resolve::is_implicitly_coercible;
 use crate::binder::typed::{CollationStrength, Typed};
@@ -34,6 +35,9 @@ impl Binder<'_> {
             return self.array_as_text(typed, to);
         }
         let from = typed.pg_type();
+        if context == CastContext::Explicit && are_texts(from, to) {
+            return self.retyped(typed, to);
+        }
         let no_cast = || UpstreamReason::UnknownFunction(format!("cast from {} to {}", from.name(), to.name()).into());
         let cast = functions::cast(from, to).filter(|cast| cast.context <= context).ok_or_else(no_cast)?;
         match cast.method {
@@ -303,8 +307,8 @@ impl Binder<'_> {
         let typmod = modifier(pg_type, &written.modifiers)
             .ok_or_else(|| unsupported(format!("modifier of type {}", pg_type.name())))?;
         if written.is_array {
-            let element = Element::of(pg_type).filter(|_| typmod < 0).ok_or_else(unknown)?;
-            return Ok((PgType::Array(element), -1));
+            let element = Element::of(pg_type).ok_or_else(unknown)?;
+            return Ok((PgType::Array(element), typmod));
         }
         Ok((pg_type, typmod))
     }

@@ -198,6 +198,26 @@ fn construct(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<Ar
     Ok(Arc::new(arrays.finish()))
 }
 
+fn retyped(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
+    let element = element_of(o.last())?.pg_type().oid().to_be_bytes();
+    let arrays = Bytes::view(operand(o, 0)?)?;
+    let mut all = BinaryBuilder::with_capacity(rows, rows * 32);
+    let mut written = Vec::new();
+    for row in 0..rows {
+        let Some(view) = arrays.as_ref().filter(|view| !Bytes::nulls(view).is_some_and(|nulls| nulls.is_null(row)))
+        else {
+            all.append_null();
+            continue;
+        };
+        written.clear();
+        written.extend_from_slice(Bytes::at(view, row));
+        // Behind the number of dimensions and whether there are NULLs.
+        written.get_mut(8..12).ok_or_else(wrong_operand)?.copy_from_slice(&element);
+        all.append_value(&written);
+    }
+    Ok(Arc::new(all.finish()))
+}
+
 /// The element at a subscript (array_get_element): NULL outside of the bounds, and of an array of other dimensions than one.
 fn element_at(o: &[Operand], rows: usize, element: Element) -> Result<ArrayRef, EvalError> {
     let arrays = Bytes::view(operand(o, 0)?)?;
@@ -397,6 +417,10 @@ pub static CONSTRUCT: Function = Function {
     is_strict: false,
     ..Function::immutable("array", &[TextType], ANY, construct, "execExprInterp.c ExecEvalArrayExpr")
 };
+
+/// Array, OID of another element type whose values are the same → array of that.
+pub static RETYPED: Function =
+    Function::immutable("retyped", &[ANY, Int8], ANY, retyped, "execExprInterp.c ExecEvalArrayCoerce");
 
 /// Array, element OID → text.
 pub static ARRAY_TEXT: Function = Function {

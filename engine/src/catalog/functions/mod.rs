@@ -42,7 +42,7 @@ mod vector;
 pub use aggregates::{
     Aggregate, AggregateFunction, Regression, Spread, WindowFunction, aggregates, all_aggregates, window_function,
 };
-pub use array::{ARRAY_TEXT, CONSTRUCT, EQUALS_ANY, FUNCTIONS as ARRAY_FUNCTIONS, TO_STRING, subscript};
+pub use array::{ARRAY_TEXT, CONSTRUCT, EQUALS_ANY, FUNCTIONS as ARRAY_FUNCTIONS, RETYPED, TO_STRING, subscript};
 pub use array_parts::{COMPARISONS as ARRAY_COMPARISONS, PARTS as ARRAY_PARTS, SLICE, SPLITS};
 pub use bits::{BITS_INT4, BITS_INT8};
 pub use collation::{LABEL, LABEL_AT, LOWER, LOWER_ASCII, PLACE, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
