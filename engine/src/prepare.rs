@@ -11,7 +11,7 @@ use crate::reason::UpstreamReason;
 use crate::result_cache::{HeldPlan, Reads};
 use crate::statement::fingerprint::{self, Shape};
 use crate::statement::{self, Statement, second_reading};
-use crate::types::{FormatSettings, Oid, PgType};
+use crate::types::{FormatSettings, Oid};
 
 /// What a statement's meaning depends on besides its text.
 pub struct PrepareContext<'a> {
@@ -157,20 +157,6 @@ fn single(sql: &str) -> Result<Statement, UpstreamReason> {
     }
 }
 
-/// The settings by which values of the type are printed.
-fn style(pg_type: PgType, settings: &FormatSettings) -> Option<String> {
-    let FormatSettings { date_style, date_order, interval_style, extra_float_digits, bytea_output, .. } = settings;
-    match pg_type {
-        PgType::Date | PgType::Timestamp | PgType::Timestamptz => Some(format!("{date_style:?}{date_order:?}")),
-        PgType::Interval => Some(format!("{interval_style:?}")),
-        // All from 1 on print the shortest text that is read back as the same.
-        PgType::Float4 | PgType::Float8 => Some((*extra_float_digits).min(1).to_string()),
-        PgType::Bytea => Some(format!("{bytea_output:?}")),
-        PgType::Array(element) => style(element.pg_type(), settings),
-        _ => None,
-    }
-}
-
 /// What one comparison with upstream's answer speaks for: the shape, what its names mean and how that is defined, and the style in
 /// which values are printed.
 fn identity(shape: &Shape, query: &BoundQuery, context: &PrepareContext<'_>) -> String {
@@ -203,9 +189,14 @@ fn identity(shape: &Shape, query: &BoundQuery, context: &PrepareContext<'_>) -> 
             kind.typmod
         );
     }
-    for style in query.output.iter().filter_map(|column| style(column.expr_type.pg_type, settings)) {
-        let _ = write!(text, "|s{style}");
-    }
+    // Also of what is printed within expressions. It stands last: see the audit.
+    let FormatSettings { date_style, date_order, interval_style, extra_float_digits, bytea_output, .. } = settings;
+    let _ = write!(
+        text,
+        "|s{date_style:?}{date_order:?}{interval_style:?}{}{bytea_output:?}",
+        // All from 1 on print the shortest text that is read back as the same.
+        (*extra_float_digits).min(1)
+    );
     text
 }
 

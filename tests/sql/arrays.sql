@@ -116,3 +116,8 @@ SELECT tags::varchar(1)[] FROM posts ORDER BY id;
 SELECT '{abc,def}'::varchar(2)[] FROM posts;
 SELECT ARRAY[]::varchar(2)[] FROM posts;
 SELECT id, names::text[], tags::varchar[], (names::text[])[1], tags::varchar[]::text[] = tags FROM posts ORDER BY id;
+-- relay: an outer join below would be an inner one, whatever the array
+SELECT p.id, q.id FROM posts p LEFT JOIN posts q ON q.id = p.id + 3 WHERE (q.id = ANY ('{}'::int[])) IS FALSE ORDER BY p.id;
+-- relay: likewise
+SELECT p.id, q.id FROM posts p LEFT JOIN posts q ON q.id = p.id + 3 WHERE (q.id = ANY (p.nums)) IS NOT UNKNOWN ORDER BY p.id;
+SELECT p.id, q.id FROM posts p LEFT JOIN posts q ON q.id = p.id + 3 WHERE (q.id = ANY (p.nums)) IS NOT TRUE ORDER BY p.id;

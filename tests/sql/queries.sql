@@ -209,6 +209,8 @@ SELECT team, boss, max(id) FROM people GROUP BY team, GROUPING SETS ((boss), ())
 SELECT team AS t, GROUPING(team) AS g, count(*) FROM people GROUP BY ROLLUP (t) HAVING count(*) > 1 ORDER BY g, t;
 SELECT count(*), sum(v) FROM nothing GROUP BY GROUPING SETS ((), (id)) ORDER BY 1;
 SELECT team, GROUPING(team) FROM people GROUP BY team ORDER BY 1;
+-- relay: it is determined by a group, and none itself
+SELECT team, GROUPING(team) FROM people GROUP BY id ORDER BY 1;
 SELECT CASE WHEN GROUPING(team) = 1 THEN 'all' ELSE team::text END AS label, sum(salary) FROM people GROUP BY ROLLUP (team) ORDER BY 1;
 -- functions in FROM, LATERAL
 SELECT * FROM generate_series(1, 5) AS n ORDER BY n;

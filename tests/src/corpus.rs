@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use freshet::audit::compare::{ComparedColumn, Freedom, Row, compare};
+use freshet::audit::compare::{ComparedColumn, Freedom, Nearness, Row, compare};
 use freshet_engine::types::PgType;
 
 use crate::cluster::Cluster;
@@ -84,10 +84,11 @@ pub fn connect_through(address: SocketAddr, database: &str) -> RawClient {
     client
 }
 
-/// Whether the statement may add up floats: the last bits are those of the order in which it is done.
-pub fn may_add_floats(sql: &str) -> bool {
+/// Of floats in the statement's answer: it may add some up.
+pub fn nearness(sql: &str) -> Nearness {
     let sql = sql.to_ascii_lowercase();
-    ["sum", "avg", "std", "var", "corr", "regr_"].iter().any(|name| sql.contains(name))
+    let may_add = ["sum", "avg", "std", "var", "corr", "regr_"].iter().any(|name| sql.contains(name));
+    if may_add { Nearness::Summed } else { Nearness::Exact }
 }
 
 /// What of an answer is not PostgreSQL's. Every statement of the corpus orders its rows.
@@ -110,9 +111,6 @@ fn columns(sql: &str, reply: &RawReply) -> Vec<ComparedColumn> {
     let Some(body) = reply.bodies(b'T').first().copied() else { return Vec::new() };
     let fields = freshet::wire::query::row_description(body).expect("a RowDescription");
     let pg_type = |oid| PgType::from_oid(oid).unwrap_or(PgType::Text);
-    let is_summed = may_add_floats(sql);
-    fields
-        .iter()
-        .map(|field| ComparedColumn { pg_type: pg_type(field.type_oid), is_binary: false, is_summed })
-        .collect()
+    let nearness = nearness(sql);
+    fields.iter().map(|field| ComparedColumn { pg_type: pg_type(field.type_oid), is_binary: false, nearness }).collect()
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
 use freshet_tests::raw::RawClient;
-use freshet_tests::world::{Settled, World, settle};
+use freshet_tests::world::{Settled, World, settle, until};
 
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -147,4 +147,39 @@ fn a_shape_that_is_much_slower_here_is_upstreams() {
         let settled = settle(&mut client, SQL);
         assert_eq!((&*settled.route, &*settled.reason), (route, reason));
     }
+}
+
+/// What agreed on no rows is compared again at once, and then at growing distances, until some agree.
+#[test]
+fn an_empty_answer_is_no_verdict_for_long() {
+    let world = World::start_with(FreshnessMode::Exact, SETUP, |settings| settings.audit.sample_one_in = 1_000_000);
+    let (mut client, mut other) = (world.client(), world.client());
+    let mut compared = || {
+        let sql = "SELECT value FROM freshet.status WHERE name = 'audits'";
+        other.simple(sql).expect("answers").text().parse::<u64>().expect("a number")
+    };
+    let mut next = 100_000;
+    let mut ask = |id: Option<u32>| {
+        next += 1;
+        let id = id.unwrap_or(next);
+        let sql = format!("SELECT id, amount FROM sales WHERE id = {id}");
+        assert_eq!(client.simple(&sql).expect("answers").rows().len(), usize::from(id < 5_000));
+        client.last().expect("answers")
+    };
+    let sample = ("relay".to_owned(), "audit_sample".to_owned());
+    let local = ("local".to_owned(), String::new());
+    let limit = Instant::now() + WAIT;
+    let mut answered = ask(None);
+    while answered != sample && Instant::now() < limit {
+        answered = ask(None);
+    }
+    let rest: Vec<_> = (2..=8).map(|_| ask(None)).collect();
+    let expected = [&sample, &local, &sample, &local, &local, &local, &sample].map(Clone::clone);
+    assert_eq!((answered, &rest[..]), (sample.clone(), &expected[..]));
+    // The 9th to the 15th are answered here, the 16th has a row.
+    assert!((9..16).all(|_| ask(None) == local));
+    let before = compared();
+    assert_eq!(ask(Some(7)), sample);
+    until("it is compared", || compared() > before);
+    assert!((17..40).all(|_| ask(None) == local), "it has been compared");
 }

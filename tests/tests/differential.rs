@@ -9,7 +9,7 @@ use bytes::Bytes;
 use freshet::audit::compare::{ComparedColumn, Freedom, Row, compare};
 use freshet_engine::types::PgType;
 use freshet_tests::cluster::Cluster;
-use freshet_tests::corpus::may_add_floats;
+use freshet_tests::corpus::nearness;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::{RawClient, RawReply};
 use freshet_tests::world::will_pass;
@@ -154,8 +154,8 @@ fn columns(sql: &str, reply: &RawReply, is_binary: bool) -> Vec<ComparedColumn> 
     let Some(body) = reply.bodies(b'T').first().copied() else { return Vec::new() };
     let fields = freshet::wire::query::row_description(body).expect("a RowDescription");
     let pg_type = |oid| PgType::from_oid(oid).unwrap_or(PgType::Text);
-    let is_summed = may_add_floats(sql);
-    fields.iter().map(|field| ComparedColumn { pg_type: pg_type(field.type_oid), is_binary, is_summed }).collect()
+    let nearness = nearness(sql);
+    fields.iter().map(|field| ComparedColumn { pg_type: pg_type(field.type_oid), is_binary, nearness }).collect()
 }
 
 fn setup() -> (&'static Cluster, String, Freshet) {

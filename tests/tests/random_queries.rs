@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use freshet::audit::compare::{ComparedColumn, Freedom, Row, compare};
+use freshet::audit::compare::{ComparedColumn, Freedom, Nearness, Row, compare};
 use freshet_engine::types::PgType;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
@@ -354,7 +354,8 @@ fn random_queries_have_upstreams_answers() {
                 problems.push(format!("{sql}\n  descriptions differ"));
                 break;
             }
-            let columns = vec![ComparedColumn { pg_type: PgType::Int4, is_binary: false, is_summed: false }; width];
+            let columns =
+                vec![ComparedColumn { pg_type: PgType::Int4, is_binary: false, nearness: Nearness::Exact }; width];
             if let Err(difference) = compare(&columns, &Freedom::default(), &rows(&expected), &rows(&got), None) {
                 problems.push(format!("{sql}\n  {difference:?}: {:?} {:?}", rows(&expected), rows(&got)));
                 break;

@@ -136,7 +136,14 @@ impl Binder<'_> {
                 self.null_test(operand, *negated)
             }
             Expr::IsBool { operand, expected, negated } => {
+                let is_quantified = has_quantified(operand);
                 let operand = Box::new(self.condition(level, operand)?);
+                // NULL is in no empty array, and that is false: PostgreSQL makes the outer join below it an inner one all the same
+                // (clauses.c, find_nonnullable_rels_walker of a BooleanTest).
+                let may_be_false_for_null = matches!((expected, negated), (Some(false), false) | (None, true));
+                if may_be_false_for_null && is_quantified {
+                    return Err(unsupported("IS FALSE of = ANY"));
+                }
                 Ok(Typed::bool(BoundExpr::IsBool { operand, expected: *expected, negated: *negated }))
             }
             Expr::IsDistinct { left, right, negated } => self.is_distinct(level, left, right, *negated),
@@ -821,4 +828,14 @@ fn unknown_operator(symbol: &str, arguments: &[Typed]) -> UpstreamReason {
 
 pub(super) fn unknown_function(call: &Call, arguments: &[Typed]) -> UpstreamReason {
     UpstreamReason::UnknownFunction(format!("{}({})", call.name, type_names(arguments)).into())
+}
+
+/// `operand = ANY (array)`, or a condition made of such.
+fn has_quantified(condition: &Expr) -> bool {
+    match condition {
+        Expr::Quantified { .. } => true,
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().any(has_quantified),
+        Expr::Not(part) | Expr::IsBool { operand: part, .. } => has_quantified(part),
+        _ => false,
+    }
 }

@@ -419,6 +419,10 @@ impl Binder<'_> {
         });
         let input = self.attached(relation, level, used.chain(&mut expressions).collect())?;
         let mut grouping = Grouping::new(asked_below, aggregates.len(), &level.scope);
+        // Of those that are written: what a key determines is none (parse_agg.c, finalize_grouping_exprs_walker).
+        if !level.groupings.iter().flatten().all(|item| grouping.is_group(item)) {
+            return Err(UpstreamReason::UnknownColumn("arguments to GROUPING must be grouped".into()));
+        }
         let mut above: Vec<&mut BoundExpr> = targets.iter_mut().map(|target| &mut target.typed.expr).collect();
         above.extend(&mut having);
         above.extend(level.windows.iter_mut().flat_map(WindowCall::expressions_mut));
@@ -441,13 +445,6 @@ impl Binder<'_> {
             grouping.rewrite_subquery(&mut level.subqueries[number])?;
         }
         let questions = std::mem::take(&mut level.groupings);
-        if groups.sets.is_none() && !questions.is_empty() {
-            for question in &questions {
-                if !question.iter().all(|item| grouping.is_group(item)) {
-                    return Err(UpstreamReason::UnknownColumn("arguments to GROUPING must be grouped".into()));
-                }
-            }
-        }
         let sets = match groups.sets {
             Some(sets) => sets,
             None if questions.is_empty() => {

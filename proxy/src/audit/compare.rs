@@ -19,13 +19,34 @@ pub type Row = Vec<Option<Bytes>>;
 pub struct ComparedColumn {
     pub pg_type: PgType,
     pub is_binary: bool,
-    /// Computed from a sum of floats: of a float the last bits are free.
-    pub is_summed: bool,
+    /// Of a float.
+    pub nearness: Nearness,
+}
+
+/// How near two floats have to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nearness {
+    /// The same.
+    Exact,
+    /// Made of sums, whose last bits are those of the order in which they were made.
+    Summed,
+    /// Likewise where what was added up may nearly have cancelled itself out.
+    Cancelled,
 }
 
 impl ComparedColumn {
     fn is_near(&self) -> bool {
-        self.is_summed && matches!(self.pg_type, PgType::Float4 | PgType::Float8)
+        self.nearness != Nearness::Exact && is_float(self.pg_type)
+    }
+
+    /// How much of the value is free, and how much whatever it is.
+    fn tolerances(&self) -> (f64, f64) {
+        let relative = if self.pg_type == PgType::Float4 { FLOAT4_TOLERANCE } else { FLOAT8_TOLERANCE };
+        match (self.nearness, self.pg_type) {
+            (Nearness::Cancelled, PgType::Float4) => (relative, FLOAT4_TOLERANCE),
+            (Nearness::Cancelled, _) => (relative, CANCELLED_TOLERANCE),
+            (Nearness::Exact | Nearness::Summed, _) => (relative, 0.0),
+        }
     }
 }
 
@@ -59,6 +80,8 @@ pub enum Difference {
 const FLOAT8_TOLERANCE: f64 = 1e-9;
 /// float4 aggregates round at every step to 24 bits.
 const FLOAT4_TOLERANCE: f64 = 1e-3;
+/// What is left of sums of some millions that cancel out.
+const CANCELLED_TOLERANCE: f64 = 1e-6;
 
 /// Compares upstream's rows with ours. Where the statement is limited, `local_unlimited` holds our rows without the
 /// LIMIT: every row of upstream must be among them.
@@ -156,12 +179,12 @@ fn find_all(
     candidates: &[FloatPart],
 ) -> Result<(), Difference> {
     let agree = |a: &FloatPart, b: &FloatPart| {
-        a.0.iter().zip(&b.0).zip(floats).all(|((a, b), &c)| floats_agree(columns[c].pg_type, *a, *b))
+        a.0.iter().zip(&b.0).zip(floats).all(|((a, b), &c)| floats_agree(columns[c], *a, *b))
     };
     let mut left = Left::all(candidates.len());
     for row in wanted {
         let lowest: Vec<Option<f64>> =
-            row.0.iter().zip(floats).map(|(cell, &c)| cell.map(|cell| lowest(columns[c].pg_type, cell))).collect();
+            row.0.iter().zip(floats).map(|(cell, &c)| cell.map(|cell| lowest(columns[c], cell))).collect();
         let place =
             |of: &[Option<f64>]| candidates.partition_point(|candidate| compare_floats(&candidate.0, of).is_lt());
         let mut find = |from: usize, tries: usize| {
@@ -267,16 +290,13 @@ fn numeric_of(column: ComparedColumn, cell: &Bytes) -> Option<Numeric> {
 }
 
 /// The least that may agree with it, in the order of [`compare_floats`].
-fn lowest(pg_type: PgType, value: f64) -> f64 {
-    if value == 0.0 {
+fn lowest(column: ComparedColumn, value: f64) -> f64 {
+    let (relative, absolute) = column.tolerances();
+    if value == 0.0 && absolute == 0.0 {
         return -0.0;
     }
-    let lowered = value - 2.0 * tolerance(pg_type) * value.abs();
+    let lowered = value - 2.0 * (relative * value.abs() + absolute);
     if lowered.is_finite() { lowered } else { value }
-}
-
-fn tolerance(pg_type: PgType) -> f64 {
-    if pg_type == PgType::Float4 { FLOAT4_TOLERANCE } else { FLOAT8_TOLERANCE }
 }
 
 /// NULL has a place of its own: it agrees with NULL alone.
@@ -288,12 +308,13 @@ fn compare_floats(a: &[Option<f64>], b: &[Option<f64>]) -> Ordering {
     a.iter().zip(b).map(compared).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-fn floats_agree(pg_type: PgType, a: Option<f64>, b: Option<f64>) -> bool {
+fn floats_agree(column: ComparedColumn, a: Option<f64>, b: Option<f64>) -> bool {
     match (a, b) {
         (None, None) => true,
         (Some(a), Some(b)) => {
+            let (relative, absolute) = column.tolerances();
             // `==` covers equal infinities and the two zeros.
-            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance(pg_type) * a.abs().max(b.abs())
+            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= relative * a.abs().max(b.abs()) + absolute
         }
         _ => false,
     }
@@ -301,9 +322,7 @@ fn floats_agree(pg_type: PgType, a: Option<f64>, b: Option<f64>) -> bool {
 
 fn cells_agree(column: ComparedColumn, a: &Option<Bytes>, b: &Option<Bytes>) -> bool {
     match (a, b) {
-        (Some(a), Some(b)) if column.is_near() => {
-            floats_agree(column.pg_type, float_of(column, a), float_of(column, b))
-        }
+        (Some(a), Some(b)) if column.is_near() => floats_agree(column, float_of(column, a), float_of(column, b)),
         (Some(a), Some(b)) if is_float(column.pg_type) => one_form(column, a) == one_form(column, b),
         // Equal numerics may print differently, and then either may come first.
         (Some(a), Some(b)) if column.pg_type == PgType::Numeric && a != b => {
@@ -317,8 +336,9 @@ fn cells_agree(column: ComparedColumn, a: &Option<Bytes>, b: &Option<Bytes>) -> 
 mod tests {
     use super::*;
 
-    const TEXT: ComparedColumn = ComparedColumn { pg_type: PgType::Text, is_binary: false, is_summed: false };
-    const FLOAT: ComparedColumn = ComparedColumn { pg_type: PgType::Float8, is_binary: false, is_summed: true };
+    const TEXT: ComparedColumn = ComparedColumn { pg_type: PgType::Text, is_binary: false, nearness: Nearness::Exact };
+    const FLOAT: ComparedColumn =
+        ComparedColumn { pg_type: PgType::Float8, is_binary: false, nearness: Nearness::Summed };
 
     fn rows(cells: &[&[&str]]) -> Vec<Row> {
         let cell = |text: &&str| (*text != "NULL").then(|| Bytes::copy_from_slice(text.as_bytes()));
@@ -376,7 +396,7 @@ mod tests {
 
     #[test]
     fn floats_that_nobody_added_up_are_compared_to_the_last_digit() {
-        let exact = ComparedColumn { is_summed: false, ..FLOAT };
+        let exact = ComparedColumn { nearness: Nearness::Exact, ..FLOAT };
         let free = Freedom::default();
         let with = |theirs: &str, ours: &str| compare(&[exact], &free, &rows(&[&[theirs]]), &rows(&[&[ours]]), None);
         assert_eq!(with("0.30000000000000004", "0.3"), Err(Difference::Row { row: 0 }));
@@ -389,7 +409,8 @@ mod tests {
 
     #[test]
     fn equal_numerics_that_print_differently_are_ties() {
-        const NUMERIC: ComparedColumn = ComparedColumn { pg_type: PgType::Numeric, is_binary: false, is_summed: false };
+        const NUMERIC: ComparedColumn =
+            ComparedColumn { pg_type: PgType::Numeric, is_binary: false, nearness: Nearness::Exact };
         let ordered = Freedom { order_columns: vec![0], is_limited: false };
         let (upstream, local) = (rows(&[&["5.00"], &["5"], &["6"]]), rows(&[&["5"], &["5.00"], &["6"]]));
         assert_eq!(compare(&[NUMERIC], &ordered, &upstream, &local, None), Ok(()));
@@ -416,9 +437,9 @@ mod tests {
     #[test]
     fn many_equal_floats_agree_with_as_many_near_ones() {
         let columns = [
-            ComparedColumn { pg_type: PgType::Text, is_binary: false, is_summed: false },
-            ComparedColumn { pg_type: PgType::Float8, is_binary: false, is_summed: true },
-            ComparedColumn { pg_type: PgType::Float8, is_binary: false, is_summed: true },
+            ComparedColumn { pg_type: PgType::Text, is_binary: false, nearness: Nearness::Exact },
+            ComparedColumn { pg_type: PgType::Float8, is_binary: false, nearness: Nearness::Summed },
+            ComparedColumn { pg_type: PgType::Float8, is_binary: false, nearness: Nearness::Summed },
         ];
         let of = |first: &str, second: &str, count: usize| -> Vec<Row> {
             let cell = |text: &str| Some(Bytes::from(text.to_owned()));
@@ -444,8 +465,8 @@ mod tests {
     #[test]
     fn equal_values_of_different_forms_are_ties() {
         let columns = [
-            ComparedColumn { pg_type: PgType::Interval, is_binary: false, is_summed: false },
-            ComparedColumn { pg_type: PgType::Int4, is_binary: false, is_summed: false },
+            ComparedColumn { pg_type: PgType::Interval, is_binary: false, nearness: Nearness::Exact },
+            ComparedColumn { pg_type: PgType::Int4, is_binary: false, nearness: Nearness::Exact },
         ];
         let freedom = Freedom { order_columns: vec![0, 1], is_limited: false };
         let upstream = rows(&[&["1 mon", "1"], &["30 days", "2"], &["2 mons", "3"]]);
@@ -458,7 +479,7 @@ mod tests {
     /// NULLs were sorted among NaNs, and an answer with many of both was taken for a wrong one.
     #[test]
     fn many_nulls_and_nans_are_told_apart() {
-        let columns = [ComparedColumn { pg_type: PgType::Float8, is_binary: false, is_summed: true }];
+        let columns = [ComparedColumn { pg_type: PgType::Float8, is_binary: false, nearness: Nearness::Summed }];
         let of = |is_null: &dyn Fn(usize) -> bool| -> Vec<Row> {
             (0..1_000).map(|at| vec![(!is_null(at)).then(|| Bytes::from_static(b"NaN"))]).collect()
         };

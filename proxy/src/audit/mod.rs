@@ -24,8 +24,8 @@ use parking_lot::RwLock;
 struct Standing {
     /// The encodings in which upstream's rows agreed at least once ([`Encodings`]).
     rows_verified: AtomicU8,
-    /// There were none, or not all were compared, each time.
-    is_provisional: std::sync::atomic::AtomicBool,
+    /// Those of them in which there were none, or not all were compared, each time.
+    provisional: AtomicU8,
     /// Upstream's description of the result agreed.
     columns_verified: std::sync::atomic::AtomicBool,
     is_quarantined: std::sync::atomic::AtomicBool,
@@ -38,7 +38,7 @@ struct Standing {
     executions: AtomicU64,
     /// The engine refused or failed while upstream answered: relayed without another comparison for a while.
     refusal: parking_lot::Mutex<Option<Refusal>>,
-    /// It was refused for being slow, and that time is over: the next execution shows whether it still is.
+    /// A comparison sent it upstream for a while, which is over: another comes before it is served again.
     is_in_doubt: std::sync::atomic::AtomicBool,
     /// Executions that came to nothing since it was last compared.
     failures: AtomicU32,
@@ -48,6 +48,8 @@ struct Standing {
 struct Refusal {
     reason: UpstreamReason,
     executions_left: u32,
+    /// By a comparison, and not by what came of one execution.
+    is_judged: bool,
 }
 
 /// Executions after which a shape that could not be computed is tried again: the rows may have changed.
@@ -80,11 +82,22 @@ pub struct Encodings(u8);
 impl Encodings {
     pub const TEXT: Self = Self(1);
     pub const BINARY: Self = Self(2);
+    pub const MIXED: Self = Self(4);
 
     /// By the format of each column.
     pub fn of(formats: &[Format]) -> Self {
-        let bits = |format: &Format| if *format == Format::Binary { Self::BINARY.0 } else { Self::TEXT.0 };
-        Self(formats.iter().map(bits).fold(0, |all, bit| all | bit))
+        let has = |format: Format| formats.contains(&format);
+        match (has(Format::Text), has(Format::Binary)) {
+            (true, true) => Self::MIXED,
+            (false, true) => Self::BINARY,
+            (_, false) => Self::TEXT,
+        }
+    }
+
+    /// Whether what is known of these says something of this one: of a mixed one, those of both kinds do.
+    fn is_among(self, known: u8) -> bool {
+        const BOTH: u8 = Encodings::TEXT.0 | Encodings::BINARY.0;
+        known & self.0 != 0 || self == Self::MIXED && known & BOTH == BOTH
     }
 }
 
@@ -145,8 +158,12 @@ impl Audit {
             let is_judged = standing.is_judged.load(Relaxed);
             return if is_judged { Decision::Await } else { Decision::Audit }(UpstreamReason::FirstRun);
         }
+        if standing.is_in_doubt.load(Relaxed) {
+            let is_judged = standing.is_judged.load(Relaxed);
+            return if is_judged { Decision::Await } else { Decision::Audit }(UpstreamReason::AuditSample);
+        }
         let execution = standing.executions.fetch_add(1, Relaxed) + 1;
-        if self.is_sample(&standing, execution) || standing.is_in_doubt.swap(false, Relaxed) {
+        if self.is_sample(&standing, execution, encodings) {
             return Decision::Audit(UpstreamReason::AuditSample);
         }
         Decision::Serve
@@ -158,9 +175,13 @@ impl Audit {
         self.would_serve(identity, false, encodings) && self.decide(identity, false, encodings) == Decision::Serve
     }
 
-    fn is_sample(&self, standing: &Standing, execution: u64) -> bool {
+    fn is_sample(&self, standing: &Standing, execution: u64, encodings: Encodings) -> bool {
         let is_due = || execution.is_multiple_of(self.sample_one_in);
-        self.sample_one_in > 0 && (is_due() || standing.is_provisional.load(Relaxed) && execution.is_power_of_two())
+        let is_provisional = || {
+            let firm = standing.rows_verified.load(Relaxed) & !standing.provisional.load(Relaxed);
+            execution.is_power_of_two() && !encodings.is_among(firm)
+        };
+        self.sample_one_in > 0 && (is_due() || is_provisional())
     }
 
     /// To compare one execution of a shape. None: another one is being compared, which is soon to tell as much. Several at once would
@@ -178,7 +199,7 @@ impl Audit {
             && !standing.is_quarantined.load(Relaxed)
             && standing.refusal.lock().is_none()
             && !standing.is_in_doubt.load(Relaxed)
-            && !self.is_sample(&standing, standing.executions.load(Relaxed) + 1)
+            && !self.is_sample(&standing, standing.executions.load(Relaxed) + 1, encodings)
     }
 
     /// Upstream's rows agreed.
@@ -186,12 +207,14 @@ impl Audit {
         self.counters.compared.fetch_add(1, Relaxed);
         let standing = self.standing(identity);
         standing.failures.store(0, Relaxed);
+        standing.is_in_doubt.store(false, Relaxed);
+        let Encodings(bit) = agreement.encodings;
         if agreement.is_whole {
-            standing.is_provisional.store(false, Relaxed);
-        } else if standing.rows_verified.load(Relaxed) == 0 {
-            standing.is_provisional.store(true, Relaxed);
+            standing.provisional.fetch_and(!bit, Relaxed);
+        } else if standing.rows_verified.load(Relaxed) & bit == 0 {
+            standing.provisional.fetch_or(bit, Relaxed);
         }
-        standing.rows_verified.fetch_or(agreement.encodings.0, Relaxed);
+        standing.rows_verified.fetch_or(bit, Relaxed);
         if agreement.with_columns {
             standing.columns_verified.store(true, Relaxed);
         }
@@ -213,7 +236,9 @@ impl Audit {
         self.inconclusive();
         let is_for_others = reason == UpstreamReason::OverBudget(POOL_IS_EMPTY);
         let executions_left = if is_for_others { REFUSED_FOR_OTHERS } else { REFUSED_EXECUTIONS };
-        *self.standing(identity).refusal.lock() = Some(Refusal { reason, executions_left });
+        let standing = self.standing(identity);
+        *standing.refusal.lock() = Some(Refusal { reason, executions_left, is_judged: true });
+        standing.is_in_doubt.store(false, Relaxed);
     }
 
     /// Whether an execution took too long here to be worth it.
@@ -222,18 +247,33 @@ impl Audit {
         self.slower_times > 0 && local >= SLOW_MIN && local > allowed
     }
 
-    /// The shape is upstream's for a while.
+    /// The shape is upstream's for a while, unless nothing is too slow.
     pub fn slow(&self, identity: &Arc<str>) {
-        *self.standing(identity).refusal.lock() = Some(Refusal { reason: SLOWER, executions_left: REFUSED_EXECUTIONS });
+        if self.slower_times > 0 {
+            let refusal = Refusal { reason: SLOWER, executions_left: REFUSED_EXECUTIONS, is_judged: true };
+            *self.standing(identity).refusal.lock() = Some(refusal);
+        }
     }
 
     /// An execution for a client came to nothing here: it needed too much, or was given up after a long time. To try the next would
     /// cost as much again; what it needs may hang on its values.
     pub fn failed(&self, identity: &Arc<str>, reason: UpstreamReason) {
         let standing = self.standing(identity);
-        let doublings = standing.failures.fetch_add(1, Relaxed).min(DOUBLINGS_MAX);
-        let executions_left = REFUSED_FOR_OTHERS << doublings;
-        *standing.refusal.lock() = Some(Refusal { reason, executions_left });
+        let mut refusal = standing.refusal.lock();
+        // Those that ran beside it fail as well.
+        if refusal.is_none() {
+            let doublings = standing.failures.fetch_add(1, Relaxed).min(DOUBLINGS_MAX);
+            let executions_left = REFUSED_FOR_OTHERS << doublings;
+            *refusal = Some(Refusal { reason, executions_left, is_judged: false });
+        }
+    }
+
+    /// One came to its end.
+    pub fn succeeded(&self, identity: &Arc<str>) {
+        let standing = self.standing(identity);
+        if standing.failures.load(Relaxed) > 0 {
+            standing.failures.store(0, Relaxed);
+        }
     }
 
     pub fn inconclusive(&self) {
@@ -256,9 +296,13 @@ impl Audit {
 
     /// Never served again, nor is what was kept of it; also for a shape whose local run failed where upstream's did not.
     pub fn quarantine(&self, identity: &Arc<str>) {
-        let standing = self.standing(identity);
-        standing.is_quarantined.store(true, Relaxed);
-        standing.withdrawn.set();
+        self.standing(identity);
+        // In whichever style its values are printed.
+        let shape = without_style(identity);
+        for (_, standing) in self.standings.read().iter().filter(|(other, _)| without_style(other) == shape) {
+            standing.is_quarantined.store(true, Relaxed);
+            standing.withdrawn.set();
+        }
     }
 
     /// What a reply of the shape that is kept has to be asked for.
@@ -291,6 +335,11 @@ fn forget_half(standings: &mut HashMap<Arc<str>, Arc<Standing>>) {
     });
 }
 
+/// An identity but for the style at its end (`Prepared::identity`).
+fn without_style(identity: &str) -> &str {
+    identity.rsplit_once("|s").map_or(identity, |(shape, _)| shape)
+}
+
 /// An execution that is being compared, until this is dropped.
 #[derive(Debug)]
 pub struct Judging(Arc<Standing>);
@@ -303,8 +352,7 @@ impl Drop for Judging {
 
 impl Standing {
     fn is_verified(&self, needs_columns: bool, encodings: Encodings) -> bool {
-        let known = self.rows_verified.load(Relaxed);
-        known != 0 && known & encodings.0 == encodings.0 && (!needs_columns || self.columns_verified.load(Relaxed))
+        encodings.is_among(self.rows_verified.load(Relaxed)) && (!needs_columns || self.columns_verified.load(Relaxed))
     }
 
     fn refused(&self) -> Option<UpstreamReason> {
@@ -313,7 +361,7 @@ impl Standing {
         let reason = known.reason.clone();
         known.executions_left -= 1;
         if known.executions_left == 0 {
-            self.is_in_doubt.store(reason == SLOWER, Relaxed);
+            self.is_in_doubt.store(known.is_judged, Relaxed);
             *refusal = None;
         }
         Some(reason)
@@ -392,6 +440,19 @@ mod tests {
     }
 
     #[test]
+    fn a_difference_is_one_in_every_style() {
+        let audit = Audit::new(0, 3);
+        let [iso, german, other] = ["select|c:1|sIso", "select|c:1|sGerman", "select 1|c:1|sIso"].map(Arc::<str>::from);
+        for shape in [&iso, &german, &other] {
+            audit.agreed(shape, ROWS);
+        }
+        audit.differed(&german);
+        let decisions = [&iso, &german, &other].map(|shape| audit.decide(shape, false, Encodings::TEXT));
+        let quarantined = Decision::Relay(UpstreamReason::Quarantined);
+        assert_eq!(decisions, [quarantined.clone(), quarantined, Decision::Serve]);
+    }
+
+    #[test]
     fn a_verdict_takes_back_what_is_kept_of_the_shape() {
         let audit = Audit::new(0, 3);
         let wrong: Arc<str> = "select 1".into();
@@ -448,6 +509,10 @@ mod tests {
         for encodings in [Encodings::TEXT, Encodings::BINARY, both, Encodings::of(&[])] {
             assert_eq!(audit.decide(&shape, false, encodings), Decision::Serve);
         }
+        let other: Arc<str> = "select 1".into();
+        audit.agreed(&other, Agreement { encodings: both, ..ROWS });
+        assert_eq!(audit.decide(&other, false, both), Decision::Serve);
+        assert_eq!(audit.decide(&other, false, Encodings::BINARY), Decision::Audit(UpstreamReason::FirstRun));
     }
 
     #[test]
@@ -466,6 +531,9 @@ mod tests {
         audit.agreed(&shape, ROWS);
         audit.agreed(&shape, nothing);
         assert_eq!(samples(200), Vec::<usize>::new(), "it has had rows since");
+        audit.agreed(&shape, Agreement { encodings: Encodings::BINARY, ..nothing });
+        let is_sample = |_: &usize| audit.decide(&shape, false, Encodings::BINARY) != Decision::Serve;
+        assert_eq!((1..=400).filter(is_sample).collect::<Vec<_>>(), [16, 272], "the 256th and the 512th, in binary");
     }
 
     #[test]
@@ -482,8 +550,11 @@ mod tests {
             assert!(!audit.would_serve(&shape, false, Encodings::TEXT));
             assert_eq!(decide(), Decision::Relay(SLOWER));
         }
-        assert!(!audit.would_serve(&shape, false, Encodings::TEXT));
-        assert_eq!(decide(), Decision::Audit(UpstreamReason::AuditSample));
+        for _ in 0..3 {
+            assert!(!audit.would_serve(&shape, false, Encodings::TEXT));
+            assert_eq!(decide(), Decision::Audit(UpstreamReason::AuditSample), "until something is said");
+        }
+        audit.agreed(&shape, ROWS);
         assert_eq!(decide(), Decision::Serve);
     }
 
@@ -500,7 +571,9 @@ mod tests {
                 .count()
         };
         assert_eq!([(); 7].map(|()| relayed()), [8, 16, 32, 64, 128, 256, 256]);
-        audit.agreed(&shape, ROWS);
-        assert_eq!(relayed(), 8);
+        audit.succeeded(&shape);
+        audit.failed(&shape, reason.clone());
+        assert_eq!(relayed(), 8, "those beside it count once");
+        assert_eq!(relayed(), 16);
     }
 }

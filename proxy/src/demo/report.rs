@@ -10,7 +10,7 @@ use freshet_engine::types::PgType;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::DemoError;
-use crate::audit::compare::{ComparedColumn, Freedom, Row, compare};
+use crate::audit::compare::{ComparedColumn, Freedom, Nearness, Row, compare};
 
 /// Timed runs of each query on each side; the median is shown.
 const RUNS: usize = 7;
@@ -106,7 +106,11 @@ async fn columns(direct: &Client, sql: &str) -> Result<Vec<ComparedColumn>, Demo
     Ok(statement
         .columns()
         .iter()
-        .map(|column| ComparedColumn { pg_type: pg_type(column.type_().oid()), is_binary: false, is_summed: true })
+        .map(|column| ComparedColumn {
+            pg_type: pg_type(column.type_().oid()),
+            is_binary: false,
+            nearness: Nearness::Summed,
+        })
         .collect())
 }
 

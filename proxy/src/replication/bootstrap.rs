@@ -14,13 +14,12 @@ use freshet_engine::mirror::TrackedBecause;
 use freshet_engine::snapshot::VisibilitySnapshot;
 use freshet_engine::table::{TableBuilder, TableVersion};
 use freshet_engine::types::{Lsn, Oid};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::error::SqlState;
 
 use crate::replication::catalog::{TableFacts, UNFIT_IDENTITY, membership_digest_sql, relations_digest_sql};
-use crate::replication::copy::{CopyBudget, CopyError, Held, copy_range, page_ranges, qualified_name};
+use crate::replication::copy::{CopyBudget, CopyError, CopySlots, Held, Slot, copy_range, page_ranges, qualified_name};
 use crate::replication::trigger;
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
@@ -181,6 +180,9 @@ pub enum HandOverError {
     /// What is to be set on it cannot be without waiting for others, or making them wait.
     #[error("it is to be published, or its replica identity to be set, when no other session's lock is in the way")]
     Locked,
+    /// It does not fit beside another that is copied.
+    #[error("there is no room for it beside another copy")]
+    Crowded,
     #[error(transparent)]
     Copy(#[from] CopyError),
 }
@@ -207,7 +209,7 @@ pub struct HandedOver {
     pub membership: i64,
     /// The memory of the copy, until the mirror counts it.
     pub held: Vec<Held>,
-    pub slot: OwnedSemaphorePermit,
+    pub slot: Slot,
 }
 
 /// What a hand-over works with.
@@ -221,8 +223,7 @@ pub struct HandOver {
     pub server_version: u32,
     pub workers: usize,
     pub budget: Arc<CopyBudget>,
-    /// A permit for each copy that reads its table.
-    pub slots: Arc<Semaphore>,
+    pub slots: Arc<CopySlots>,
     /// When the stream's server was started, microseconds since 2000: rows of another are not this mirror's.
     pub started_at: i64,
     pub rows_copied: Arc<AtomicU64>,
@@ -233,9 +234,14 @@ impl HandOver {
     pub async fn run(&self) -> Result<HandedOver, HandOverError> {
         let (leader, anchor, slot) = self.begin().await?;
         let copied = tokio::select! {
-            copied = self.copy(leader, &anchor) => copied?,
+            copied = self.copy(leader, &anchor) => copied,
             why = self.disturbed() => return Err(why),
         };
+        let copied = copied.map_err(|error| match error {
+            // Another has a part of the memory, which this one may fit into without it.
+            HandOverError::Copy(CopyError::OverMemory) if self.slots.reading() > 1 => HandOverError::Crowded,
+            error => error,
+        })?;
         let (ranges, held): (Vec<TableBuilder>, Vec<Held>) = copied.into_iter().unzip();
         let table = TableVersion::of_ranges(Arc::clone(&self.facts.schema), ranges);
         Ok(HandedOver { held, ..anchor.handed_over(Ok(table), slot) })
@@ -249,11 +255,13 @@ impl HandOver {
     }
 
     /// The moment from which the stream tells what changes, and the connection whose transaction sees it.
-    async fn begin(&self) -> Result<(Connection, Anchor, OwnedSemaphorePermit), HandOverError> {
+    async fn begin(&self) -> Result<(Connection, Anchor, Slot), HandOverError> {
         self.publish().await?;
         self.wait_for_lockers().await?;
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        let slot = slot.map_err(|_| UpstreamError::Protocol("no copy is begun any more"))?;
+        let slot = tokio::select! {
+            slot = self.slots.take() => slot?,
+            why = self.harmed() => return Err(why),
+        };
         let mut leader = self.connect().await?;
         let anchor = self.anchor(&mut leader).await?;
         Ok((leader, anchor, slot))
@@ -315,6 +323,7 @@ impl HandOver {
         let mut pause = LOCKERS_PAUSE_MIN;
         let texts = |rows: &[tokio_postgres::Row]| rows.iter().map(|row| row.get(0)).collect::<Vec<String>>();
         let mut lockers = texts(&self.pool.connection().await?.query(LOCKERS, &[&table]).await?);
+        let _waiting = (!lockers.is_empty()).then(|| self.slots.wait_for_writers());
         while !lockers.is_empty() {
             if started.elapsed() > LOCKERS_WAIT_MAX {
                 return Err(HandOverError::LockersStayed);
@@ -328,6 +337,16 @@ impl HandOver {
             lockers = texts(&rows);
         }
         Ok(())
+    }
+
+    /// Returns when the table's UPDATE and DELETE fail because it is published: as long as it waits, nobody else watches that.
+    async fn harmed(&self) -> HandOverError {
+        loop {
+            sleep(LOCKERS_PAUSE_MAX).await;
+            if matches!(is_harmed(&self.pool, self.facts.schema.id).await, Ok(true)) {
+                return HandOverError::CatalogMoved;
+            }
+        }
     }
 
     /// Locks the table, then takes the snapshot that the copy is made under, and checks that it is the table expected.
@@ -442,7 +461,7 @@ struct Anchor {
 }
 
 impl Anchor {
-    fn handed_over(self, table: Result<TableVersion, TrackedBecause>, slot: OwnedSemaphorePermit) -> HandedOver {
+    fn handed_over(self, table: Result<TableVersion, TrackedBecause>, slot: Slot) -> HandedOver {
         let Self { snapshot: copied_at, insert_lsn, membership, .. } = self;
         HandedOver { table, copied_at, insert_lsn, membership, held: Vec::new(), slot }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use bytes::Buf;
 use freshet_engine::catalog::TableSchema;
 use freshet_engine::table::{TableBuilder, mirrored_columns};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::upstream::connection::Connection;
 use crate::upstream::{ServerError, UpstreamError};
@@ -44,6 +45,54 @@ impl CopyBudget {
 pub struct Held {
     budget: Arc<CopyBudget>,
     bytes: usize,
+}
+
+/// Copies that read their tables at the same time, and those that wait until their tables' writers have ended.
+pub struct CopySlots {
+    free: Arc<Semaphore>,
+    count: usize,
+    waiting: AtomicUsize,
+}
+
+/// Reads its table until this is dropped.
+pub struct Slot {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Waits for writers until this is dropped.
+pub struct WaitingForWriters<'a>(&'a CopySlots);
+
+impl CopySlots {
+    pub fn new(count: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(count)), count, waiting: AtomicUsize::new(0) }
+    }
+
+    /// Waits for one.
+    pub async fn take(&self) -> Result<Slot, UpstreamError> {
+        let permit = Arc::clone(&self.free).acquire_owned().await;
+        let permit = permit.map_err(|_| UpstreamError::Protocol("no copy is begun any more"))?;
+        Ok(Slot { _permit: permit })
+    }
+
+    pub fn wait_for_writers(&self) -> WaitingForWriters<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        WaitingForWriters(self)
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// How many of them read their tables.
+    pub fn reading(&self) -> usize {
+        self.count - self.free.available_permits()
+    }
+}
+
+impl Drop for WaitingForWriters<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Held {

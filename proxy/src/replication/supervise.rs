@@ -26,7 +26,7 @@ use freshet_engine::table::Generation;
 use freshet_engine::types::Lsn;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use crate::replication::applied::Applied;
 use crate::replication::bootstrap::{self, Publication, create_publication, drop_publication, fresh_name};
 use crate::replication::catalog::{self, LoadedCatalog, Refusal, TableFacts};
-use crate::replication::copy::CopyBudget;
+use crate::replication::copy::{CopyBudget, CopySlots};
 use crate::replication::preflight::{self, Needs, Severity};
 use crate::replication::release::{Freeing, is_connected};
 use crate::replication::standby::Standby;
@@ -48,7 +48,7 @@ use crate::upstream::service::ServicePool;
 
 /// Tables copied at a time.
 const COPIES_MAX: usize = 2;
-/// Those besides that wait until all who had written them have ended.
+/// Those besides that wait until all who had written their tables have ended.
 const WAITING_MAX: usize = 8;
 /// A look at what the walsender does.
 const LOOK_MAX: Duration = Duration::from_secs(3);
@@ -158,8 +158,7 @@ struct Shared {
     /// harm here.
     strays: Mutex<BTreeSet<RelationId>>,
     budget: Arc<CopyBudget>,
-    /// A permit for each copy that reads its table.
-    slots: Arc<Semaphore>,
+    slots: Arc<CopySlots>,
     counters: StreamCounters,
     ping: Notify,
     reload: Notify,
@@ -257,7 +256,7 @@ impl Replication {
                 watched: Mutex::default(),
                 strays: Mutex::default(),
                 budget: Arc::default(),
-                slots: Arc::new(Semaphore::new(COPIES_MAX)),
+                slots: Arc::new(CopySlots::new(COPIES_MAX)),
                 counters: StreamCounters::default(),
                 ping: Notify::new(),
                 reload: Notify::new(),

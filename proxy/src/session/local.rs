@@ -752,12 +752,15 @@ struct Attempt<'a> {
 
 /// What came to nothing sooner may be tried again each time.
 const NOTABLE: Duration = Duration::from_millis(100);
-/// Who gives up sooner says nothing of the statement.
-const LONG: Duration = Duration::from_secs(1);
+/// Who gives up sooner (a client, its statement_timeout) says nothing of the statement.
+const LONG: Duration = Duration::from_millis(250);
 
 impl Attempt<'_> {
     fn end(mut self, error: Option<&UpstreamReason>) {
         self.is_over = true;
+        if error.is_none() {
+            self.local.audit.succeeded(&self.prepared.identity);
+        }
         // Where others had what it needed, it may have it the next time.
         if let Some(reason @ UpstreamReason::OverBudget(what)) = error
             && *what != POOL_IS_EMPTY

@@ -12,17 +12,18 @@ use freshet_engine::binder::{OpenColumns, OutputColumn, Summed};
 use freshet_engine::catalog::RelationId;
 use freshet_engine::catalog::functions::{EvalContext, EvalError};
 use freshet_engine::catalog::order::Missing;
+use freshet_engine::executor::point::PointRow;
 use freshet_engine::planner::Plan;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{Course, Pieces};
 use freshet_engine::snapshot::Snapshot;
 use freshet_engine::statement::fingerprint;
 use freshet_engine::types::encode::Format;
-use freshet_engine::types::{FormatSettings, Value};
+use freshet_engine::types::{FormatSettings, PgType, Value};
 use freshet_engine::{Choice, Prepared};
 use tokio::time::timeout;
 
-use crate::audit::compare::{ComparedColumn, Difference, Freedom, Row, compare, compare_open};
+use crate::audit::compare::{ComparedColumn, Difference, Freedom, Nearness, Row, compare, compare_open};
 use crate::audit::{Agreement, Encodings};
 use crate::freshness::Served;
 use crate::freshness::exposure::BarrierNumber;
@@ -30,7 +31,7 @@ use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::local::capture::Room;
 use crate::session::local::{Local, local_error};
 use crate::session::meant::Names;
-use crate::session::reply::{Run, fields};
+use crate::session::reply::{Run, fields, rows_of_point};
 use crate::session::settings::SessionSettings;
 use crate::wire::extended::parameter_description;
 use crate::wire::frame::Frames;
@@ -280,9 +281,15 @@ async fn compare_rows(
     let judge = Arc::new(judge);
     for _ in 0..=ORDER_QUESTIONS_MAX {
         let work = Arc::clone(&judge);
+        let mut judging = tokio::task::spawn_blocking(move || work());
         // A panic in the engine must not become a verdict.
-        match timeout(allowed, tokio::task::spawn_blocking(move || work())).await {
-            Err(_) => return abandoned.store(true, Relaxed),
+        match timeout(allowed, &mut judging).await {
+            Err(_) => {
+                abandoned.store(true, Relaxed);
+                // Until then it counts as one, with its reply.
+                let _ = judging.await;
+                return;
+            }
             Ok(Err(_)) => return tracing::error!("the audit of a statement panicked"),
             Ok(Ok(None)) => return,
             Ok(Ok(Some(missing))) => {
@@ -364,10 +371,11 @@ impl Case<'_> {
                     with_columns: self.upstreams.is_described,
                     is_whole: answers.is_whole,
                 };
-                local.audit.agreed(&prepared.identity, agreement);
+                // In this order: in between it would be served.
                 if local.audit.is_too_slow(answers.took, self.execution.took) {
                     local.audit.slow(&prepared.identity);
                 }
+                local.audit.agreed(&prepared.identity, agreement);
             }
             Ok((Judgement::Open(_) | Judgement::Differs(_), _)) if self.upstreams.state == State::Moving => {
                 local.audit.inconclusive();
@@ -416,7 +424,7 @@ impl Case<'_> {
         let Self { prepared, execution, upstreams, .. } = self;
         let mut theirs = rows(&upstreams.reply);
         let began = Instant::now();
-        let mut ours = match self.rows_at(&prepared.plan, upstreams.time) {
+        let mut ours = match self.rows() {
             Ok(ours) => ours,
             Err(EvalError::Unordered(missing)) => return Err(Unjudged::Unordered(missing)),
             Err(error) => return Err(Unjudged::Refused(local_error(error))),
@@ -455,7 +463,20 @@ impl Case<'_> {
         Ok((answers, moving))
     }
 
-    /// The engine's answer as of the barrier before the execution.
+    /// What a client would have got as of the barrier before the execution: one row is found in a way of its own.
+    fn rows(&self) -> Result<Vec<Row>, EvalError> {
+        let plan = &self.prepared.plan;
+        let Execution { before, parameters, formats, .. } = self.execution;
+        match PointRow::of(plan, &before.snapshot, parameters) {
+            Some(point) => {
+                let limits = self.local.engine.limits(Pace::Quick);
+                Ok(rows_of(&rows_of_point(plan, &point, formats, self.format, limits)?.frames))
+            }
+            None => self.rows_at(plan, self.upstreams.time),
+        }
+    }
+
+    /// The engine's answer to a plan, as of the same moment.
     fn rows_at(&self, plan: &Plan, transaction_time: Option<i64>) -> Result<Vec<Row>, EvalError> {
         let eval = EvalContext { settings: self.format, transaction_time, orders: None };
         let Execution { before, parameters, formats, .. } = self.execution;
@@ -469,7 +490,7 @@ fn compared_columns(prepared: &Prepared, execution: &Execution) -> Vec<ComparedC
     let compared = |(at, (column, format)): (usize, (&OutputColumn, &Format))| ComparedColumn {
         pg_type: column.expr_type.pg_type,
         is_binary: *format == Format::Binary,
-        is_summed: prepared.summed.columns.contains(&at),
+        nearness: if prepared.summed.columns.contains(&at) { Nearness::Summed } else { Nearness::Exact },
     };
     columns.map(compared).collect()
 }
@@ -514,12 +535,12 @@ impl Answers {
         summed: &Summed,
         rows_of: &dyn Fn(&Plan) -> Result<Vec<Row>, EvalError>,
     ) -> Judgement {
-        let found = self.judged_by(choice, &[], rows_of);
-        match found {
+        match self.judged_by(choice, rows_of) {
             Judgement::Differs(_) if summed.rows => Judgement::Open(OF_SUMS),
             // What is near is equal already: sums that cancel out, or that are printed, rounded or compared.
             Judgement::Differs(_) if !summed.columns.is_empty() => {
-                match self.judged_by(choice, &summed.columns, rows_of) {
+                let blurred_rows_of = |plan: &Plan| Ok(self.blurred(summed, rows_of(plan)?));
+                match self.loosened(summed).judged_by(choice, &blurred_rows_of) {
                     Judgement::Agrees => Judgement::Open(OF_SUMS),
                     other => other,
                 }
@@ -528,26 +549,41 @@ impl Answers {
         }
     }
 
-    /// `summed`: open besides.
-    fn judged_by(
-        &self,
-        choice: &Choice,
-        summed: &[usize],
-        rows_of: &dyn Fn(&Plan) -> Result<Vec<Row>, EvalError>,
-    ) -> Judgement {
+    /// Both answers as they are compared where sums may have cancelled out: NULLs stay what they are, floats differ by little.
+    fn loosened(&self, summed: &Summed) -> Self {
+        let mut columns = self.columns.clone();
+        summed.columns.iter().for_each(|at| columns[*at].nearness = Nearness::Cancelled);
+        let is_told = |column: &usize| !summed.columns.contains(column);
+        let order_columns = self.freedom.order_columns.iter().copied().take_while(is_told).collect();
+        Self {
+            columns,
+            freedom: Freedom { order_columns, ..self.freedom },
+            theirs: self.blurred(summed, self.theirs.clone()),
+            ours: self.blurred(summed, self.ours.clone()),
+            all: self.all.clone().map(|all| self.blurred(summed, all)),
+            ..*self
+        }
+    }
+
+    /// What was made of sums and is no float may be any value.
+    fn blurred(&self, summed: &Summed, mut rows: Vec<Row>) -> Vec<Row> {
+        let is_float = |at: &&usize| matches!(self.columns[**at].pg_type, PgType::Float4 | PgType::Float8);
+        for at in summed.columns.iter().filter(|at| !is_float(at)) {
+            rows.iter_mut().filter_map(|row| row[*at].as_mut()).for_each(|cell| *cell = Bytes::new());
+        }
+        rows
+    }
+
+    fn judged_by(&self, choice: &Choice, rows_of: &dyn Fn(&Plan) -> Result<Vec<Row>, EvalError>) -> Judgement {
         let Self { columns, freedom, theirs, ours, all, .. } = self;
-        let opened = |open: &OpenColumns| OpenColumns {
-            columns: open.columns.iter().chain(summed).copied().collect(),
-            permuted: open.permuted.iter().copied().filter(|column| !summed.contains(column)).collect(),
-        };
         match choice {
-            Choice::Nothing => {
-                compare_open(columns, freedom, &opened(&OpenColumns::default()), [theirs, ours], all.as_deref()).into()
-            }
-            Choice::Anything => Judgement::Open(OF_TIES),
+            Choice::Nothing => compare(columns, freedom, theirs, ours, all.as_deref()).into(),
+            Choice::Anything => match compare(columns, freedom, theirs, ours, all.as_deref()) {
+                Ok(()) => Judgement::Agrees,
+                Err(_) => Judgement::Open(OF_TIES),
+            },
             Choice::Values(open) => {
-                let open = opened(open);
-                judged(compare_open(columns, freedom, &open, [theirs, ours], all.as_deref()), &open, freedom.is_limited)
+                judged(compare_open(columns, freedom, open, [theirs, ours], all.as_deref()), open, freedom.is_limited)
             }
             Choice::Rows { open, among } => {
                 let among = match rows_of(among) {
@@ -557,11 +593,10 @@ impl Answers {
                     Err(_) => return Judgement::Open(OF_TIES),
                 };
                 let chosen = Freedom { is_limited: true, ..freedom.clone() };
-                let open = opened(open);
-                match compare_open(columns, &chosen, &open, [theirs, ours], Some(&among)) {
+                match compare_open(columns, &chosen, open, [theirs, ours], Some(&among)) {
                     // How many rows there are, and in which order, may be a part of what is chosen.
                     Err(Difference::RowCount { .. } | Difference::Order { .. }) => Judgement::Open(OF_TIES),
-                    compared => judged(compared, &open, true),
+                    compared => judged(compared, open, true),
                 }
             }
         }
@@ -619,4 +654,53 @@ fn rows_of(pieces: &Pieces) -> Vec<Row> {
 fn rows(reply: &[u8]) -> Vec<Row> {
     let data = Frames::new(reply).filter(|frame| frame.tag == b'D');
     data.map(|frame| data_row(frame.body).map(|cell| cell.map(Bytes::copy_from_slice)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text, a float and what is printed of it, the latter two made of sums.
+    fn answers(theirs: &[[&str; 3]], ours: &[[&str; 3]]) -> Answers {
+        let column = |pg_type, nearness| ComparedColumn { pg_type, is_binary: false, nearness };
+        let cell = |text: &&str| (*text != "NULL").then(|| Bytes::copy_from_slice(text.as_bytes()));
+        let rows = |rows: &[[&str; 3]]| rows.iter().map(|row| row.iter().map(cell).collect()).collect::<Vec<Row>>();
+        Answers {
+            columns: vec![
+                column(PgType::Text, Nearness::Exact),
+                column(PgType::Float8, Nearness::Summed),
+                column(PgType::Text, Nearness::Summed),
+            ],
+            freedom: Freedom::default(),
+            theirs: rows(theirs),
+            ours: rows(ours),
+            all: None,
+            is_whole: true,
+            took: Duration::ZERO,
+        }
+    }
+
+    fn judgement(theirs: [&str; 3], ours: [&str; 3], rows: bool) -> &'static str {
+        let summed = Summed { columns: vec![1, 2], rows };
+        let none = |_: &Plan| Err(EvalError::OverBudget("no plan"));
+        match answers(&[theirs], &[ours]).judgement(&Choice::Nothing, &summed, &none) {
+            Judgement::Agrees => "agrees",
+            Judgement::Open(_) => "open",
+            Judgement::Differs(_) => "differs",
+            Judgement::Unordered(_) => "unordered",
+        }
+    }
+
+    #[test]
+    fn sums_of_floats_may_cancel_out_and_are_no_other_sums() {
+        let with = |theirs, ours| judgement(theirs, ours, false);
+        assert_eq!(with(["a", "0.3", "0.3"], ["a", "0.30000000000000004", "0.3"]), "agrees");
+        assert_eq!(with(["a", "0", "0"], ["a", "-1.1e-13", "-1.1e-13"]), "open");
+        assert_eq!(with(["a", "0.3", "0.3"], ["a", "0.30000000000000004", "0.30000000000000004"]), "open");
+        assert_eq!(with(["a", "5", "5"], ["a", "7", "7"]), "differs");
+        assert_eq!(with(["a", "0", "0"], ["a", "NULL", "NULL"]), "differs");
+        assert_eq!(with(["a", "0", "0"], ["a", "0", "NULL"]), "differs");
+        assert_eq!(with(["a", "0", "0"], ["b", "0", "0"]), "differs");
+        assert_eq!(judgement(["a", "0", "0"], ["b", "0", "0"], true), "open", "which rows there are hangs on sums");
+    }
 }

@@ -12,7 +12,7 @@ use freshet_engine::types::PgType;
 
 use super::grammar::Choice;
 use super::sentence::{Constants, Parameter};
-use crate::corpus::may_add_floats;
+use crate::corpus::nearness;
 use crate::raw::{RawClient, RawReply};
 use crate::world::will_pass;
 
@@ -235,7 +235,7 @@ fn differs(asked: &Asked, expected: &RawReply, got: &RawReply) -> Option<String>
         .map(|field| ComparedColumn {
             pg_type: PgType::from_oid(field.type_oid).unwrap_or(PgType::Text),
             is_binary: asked.mode.is_binary,
-            is_summed: may_add_floats(&asked.sql),
+            nearness: nearness(&asked.sql),
         })
         .collect();
     let (theirs, ours) = (rows(expected, free), rows(got, free));

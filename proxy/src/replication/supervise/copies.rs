@@ -73,7 +73,8 @@ impl Replication {
         let mut copies = JoinSet::new();
         loop {
             self.requeue();
-            while copies.len() < COPIES_MAX + WAITING_MAX {
+            // Of those that wait for their tables' writers, so many more than read.
+            while copies.len() < COPIES_MAX + shared.slots.waiting().min(WAITING_MAX) {
                 let Some(begun) = self.begin_copy() else { break };
                 copies.spawn_on(self.clone().copy_table(begun), &shared.copiers);
             }
@@ -113,7 +114,7 @@ impl Replication {
         }
         let mut victims = Vec::new();
         // The room that is there may be another copy's.
-        if shared.slots.available_permits() == COPIES_MAX {
+        if shared.slots.reading() == 0 {
             victims = self.make_room(&mut tables, statuses, &mut forgotten);
         }
         drop(tables);
@@ -273,7 +274,7 @@ impl Replication {
                     HandOverError::CatalogMoved | HandOverError::InTheWay | HandOverError::Locked => {
                         tracing::debug!(table = %name, why = %error, "its copy is put off");
                     }
-                    HandOverError::LockersStayed | HandOverError::Copy(_) => {
+                    HandOverError::LockersStayed | HandOverError::Crowded | HandOverError::Copy(_) => {
                         tracing::info!(table = %name, %error, "not mirrored");
                     }
                 }
@@ -284,7 +285,7 @@ impl Replication {
                     }
                     // A short pause will do, as nothing was read. The next try waits anew for all who write the table by then.
                     HandOverError::LockersStayed => entry.fail(error.to_string()),
-                    HandOverError::InTheWay | HandOverError::Copy(_) => {
+                    HandOverError::InTheWay | HandOverError::Crowded | HandOverError::Copy(_) => {
                         entry.put_off(error.to_string(), pause_min, RETRY_MAX);
                     }
                     HandOverError::Locked => entry.put_off(error.to_string(), Duration::ZERO, LOCKED_PAUSE_MAX),
@@ -373,14 +374,14 @@ impl Replication {
         }
         match hand_over.run().await {
             Err(HandOverError::Copy(CopyError::OverMemory)) => {
-                // Another copy that ran beside it had a part of the room, and this one may fit without it.
-                if shared.slots.available_permits() + 1 >= COPIES_MAX
-                    && let Some(entry) = shared.tables.lock().get_mut(&facts.schema.id)
-                {
+                // A copy that ran beside it may have taken room, and be finished.
+                let room = room.min(shared.mirror.room());
+                if let Some(entry) = shared.tables.lock().get_mut(&facts.schema.id) {
                     entry.outgrew = entry.outgrew.max(room);
                 }
                 hand_over.track(TrackedBecause::LacksRoom).await
             }
+            Err(HandOverError::Crowded) => hand_over.track(TrackedBecause::LacksRoom).await,
             Err(HandOverError::Copy(CopyError::NotHeld(why))) => hand_over.track(TrackedBecause::Unfit(why)).await,
             copied => copied,
         }
