@@ -28,3 +28,14 @@ SELECT t.id, s.id FROM teams t JOIN LATERAL (SELECT p.id FROM people p WHERE p.t
 SELECT t.id, s.id FROM teams t JOIN LATERAL (SELECT p.id FROM people p WHERE p.team = t.id ORDER BY p.salary DESC FETCH FIRST $1 ROWS WITH TIES) s ON true ORDER BY 1, 2 => \N
 -- relay: an error that upstream raises
 SELECT id, team FROM people ORDER BY team FETCH FIRST $1 ROWS WITH TIES => -1
+SELECT v.id FROM visits v JOIN people p ON p.id = v.person WHERE p.name = 'ann' AND 10 / (v.took - $1) < 1000 ORDER BY v.id => 1000
+-- relay: without an index PostgreSQL computes it of all rows
+SELECT v.id FROM visits v JOIN people p ON p.id = v.person WHERE p.name = 'ann' AND 10 / (v.took - $1) < 1000 ORDER BY v.id => 11
+SELECT v.id FROM visits v WHERE v.person IN (SELECT id FROM people WHERE name = 'ann') AND 10 / (v.took - $1) < 1000 ORDER BY v.id => 1000
+-- relay: likewise
+SELECT v.id FROM visits v WHERE v.person IN (SELECT id FROM people WHERE name = 'ann') AND 10 / (v.took - $1) < 1000 ORDER BY v.id => 11
+SELECT p.id, v.id FROM people p LEFT JOIN visits v ON v.person = p.id AND 10 / (v.took - $1) < 1000 WHERE p.id = 3 ORDER BY 2 => 1000
+-- relay: likewise
+SELECT p.id, v.id FROM people p LEFT JOIN visits v ON v.person = p.id AND 10 / (v.took - $1) < 1000 WHERE p.id = 3 ORDER BY 2 => 11
+-- relay: a subquery with an order is computed by itself
+SELECT z.id, z.q FROM (SELECT id, person, 10 / (took - $1) AS q FROM visits ORDER BY id) z JOIN people p ON p.id = z.person WHERE p.name = 'ann' ORDER BY 1 => 11

@@ -2,8 +2,8 @@
 //! it is joined with. What PostgreSQL does with a nested loop over an index.
 //!
 //! A side join whose left side is small runs that first; a join reads its small inputs first and then, step by step, what they
-//! lead to. Rows that meet nothing are left out, which changes no answer: they would be by the join. An error that
-//! such a row raises is PostgreSQL's to raise or not, as its plan has it, but for what it always computes as a whole ([`way`]).
+//! lead to. Rows that meet nothing are left out, which changes no answer: they would be by the join. Where such a row may raise an
+//! error, it is left out only if PostgreSQL may leave it out, too ([`way`]).
 
 use std::rc::Rc;
 
@@ -340,8 +340,12 @@ impl Run<'_> {
         if equality.is_null_safe || !is_indexable(equality.types[end], equality.types[1 - end]) {
             return None;
         }
-        let (scan, column) = way(node, index.checked_sub(base)?, is_per_row)?;
+        let Way { scan, column, is_quiet, .. } = way(node, index.checked_sub(base)?, is_per_row)?;
         let table = self.snapshot.tables.get(&scan.table)?;
+        // Without an index of its own PostgreSQL computes the conditions of all rows; of others than the primary key's nothing is known.
+        if !(is_quiet || is_per_row || table.schema.primary_key == [column]) {
+            return None;
+        }
         let is_large =
             table.rows >= INDEX_ROWS_MIN && table.schema.columns[column].pg_type == Some(equality.types[end]);
         (is_large && Some(scan.table) != self.changed && chosen_look_ups(scan, table).is_none())
@@ -429,15 +433,38 @@ impl Drop for WantedHere<'_> {
     }
 }
 
-/// The scan that rows of the node with a value in that column are made of alone, and the column of its table: other rows of the
-/// table make other rows of the node. `is_per_row`: PostgreSQL computes the node for each row of what it is joined with, so that it
-/// raises no errors for others; else nothing may be left out that it computes as a whole and that can raise one.
-fn way(node: &PlanNode, column: usize, is_per_row: bool) -> Option<(&Scan, usize)> {
+/// From a node's column to the scan that its rows with a value in it are made of alone: other rows of the table make other rows of the node.
+struct Way<'n> {
+    scan: &'n Scan,
+    /// Of its table.
+    column: usize,
+    /// No condition on the way raises an error.
+    is_quiet: bool,
+    /// Nor does any other expression.
+    is_silent: bool,
+}
+
+impl<'n> Way<'n> {
+    fn past(self, conditions: &[BoundExpr]) -> Option<Self> {
+        let are_quiet = conditions.iter().all(cannot_raise);
+        Some(Self { is_quiet: self.is_quiet && are_quiet, is_silent: self.is_silent && are_quiet, ..self })
+    }
+}
+
+/// `is_per_row`: PostgreSQL computes the node for each row of what it is joined with, so that it raises no errors for others; else nothing
+/// may be left out that it computes as a whole and that can raise one.
+fn way(node: &PlanNode, column: usize, is_per_row: bool) -> Option<Way<'_>> {
     match node {
-        PlanNode::Scan(scan) => scan.columns.get(column).map(|of_table| (scan, *of_table)),
-        PlanNode::Filter { input, .. } => way(input, column, is_per_row),
+        PlanNode::Scan(scan) => {
+            Way { scan, column: *scan.columns.get(column)?, is_quiet: true, is_silent: true }.past(&scan.filters)
+        }
+        PlanNode::Filter { input, predicates } => way(input, column, is_per_row)?.past(predicates),
         PlanNode::Project { input, expressions } => match expressions.get(column)? {
-            BoundExpr::Column { index, .. } => way(input, *index, is_per_row),
+            BoundExpr::Column { index, .. } => {
+                let way = way(input, *index, is_per_row)?;
+                // Where it is part of the query around it, they are computed above the join.
+                Some(Way { is_silent: way.is_silent && expressions.iter().all(cannot_raise), ..way })
+            }
             _ => None,
         },
         PlanNode::Aggregate(aggregate) => match aggregate.groups.get(column)? {
@@ -452,12 +479,15 @@ fn way(node: &PlanNode, column: usize, is_per_row: bool) -> Option<(&Scan, usize
         }
         PlanNode::Join(join) => {
             let (input, column) = join.input_at(column);
-            way(input, column, is_per_row)
+            way(input, column, is_per_row)?.past(&join.filters)
         }
         PlanNode::SideJoin(join) if join.kind != SideKind::Full && column < join.left.width() => {
-            way(&join.left, column, is_per_row)
+            way(&join.left, column, is_per_row)?.past(&join.filters)?.past(join.test.as_slice())
         }
-        PlanNode::Sort { input, limit: None, offset: None, .. } => way(input, column, is_per_row),
+        // A subquery with an order is computed by itself (prepjointree.c, is_simple_subquery).
+        PlanNode::Sort { input, limit: None, offset: None, .. } => {
+            way(input, column, is_per_row).filter(|way| is_per_row || way.is_silent)
+        }
         _ => None,
     }
 }
