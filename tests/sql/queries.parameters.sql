@@ -39,3 +39,15 @@ SELECT p.id, v.id FROM people p LEFT JOIN visits v ON v.person = p.id AND 10 / (
 SELECT p.id, v.id FROM people p LEFT JOIN visits v ON v.person = p.id AND 10 / (v.took - $1) < 1000 WHERE p.id = 3 ORDER BY 2 => 11
 -- relay: a subquery with an order is computed by itself
 SELECT z.id, z.q FROM (SELECT id, person, 10 / (took - $1) AS q FROM visits ORDER BY id) z JOIN people p ON p.id = z.person WHERE p.name = 'ann' ORDER BY 1 => 11
+SELECT p.id, z.q FROM people p JOIN (SELECT person, 100 / (max(took) - $1) AS q FROM visits GROUP BY person) z ON z.person = p.id WHERE p.name = 'ann' => 1000
+-- relay: groups are computed as a whole, with what is made of them
+SELECT p.id, z.q FROM people p JOIN (SELECT person, 100 / (max(took) - $1) AS q FROM visits GROUP BY person) z ON z.person = p.id WHERE p.name = 'ann' => 70
+-- relay: and what they are asked
+SELECT p.id, z.m FROM people p JOIN (SELECT person, max(took) AS m FROM visits GROUP BY person HAVING 10 / (max(took) - $1) < 1000) z ON z.person = p.id WHERE p.name = 'ann' => 70
+-- relay: and what they are made by
+SELECT p.id, z.m FROM people p JOIN (SELECT person, max(took) AS m FROM visits GROUP BY person, 10 / (took - $1)) z ON z.person = p.id WHERE p.name = 'ann' ORDER BY 1, 2 => 11
+-- relay: what a row that is made up has NULL in place of is computed with the table
+SELECT p.id, z.q FROM people p LEFT JOIN (SELECT person, coalesce(10 / (took - $1), 0) AS q FROM visits) z ON z.person = p.id WHERE p.name = 'ann' ORDER BY 1, 2 => 11
+-- relay: both keys of a hash join are
+SELECT v.id FROM visits v JOIN people p ON v.person = p.id AND 10 / (v.took - $1) = p.team WHERE p.name = 'ann' ORDER BY 1 => 11
+SELECT v.id FROM visits v JOIN people p ON v.person = p.id WHERE p.name = 'ann' AND v.page = ANY ('{p1,p2}') AND v.page LIKE 'p%' AND v.at > $1::timestamp - interval '1 day' ORDER BY 1 => 2024-01-03

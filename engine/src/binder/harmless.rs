@@ -3,23 +3,31 @@
 use crate::binder::relation::{any_column, as_outer, is_own_column};
 use crate::binder::typed::children;
 use crate::binder::{AggregateCall, BoundExpr, BoundRelation, FrameBound, MatchKind, SortKey, WindowCall, WindowKind};
-use crate::catalog::functions::{AggregateFunction, Function, WindowFunction};
+use crate::catalog::functions::{self, AggregateFunction, Function, WindowFunction};
 use crate::types::{PgType, Value};
 
 /// Whether the expression certainly raises no error, whatever its columns hold: reads, comparisons of one type with itself or of
 /// integers, and [`is_harmless`] calls.
 pub(crate) fn cannot_raise(expr: &BoundExpr) -> bool {
-    children(expr).into_iter().all(cannot_raise)
-        && match expr {
-            BoundExpr::Call { function, arguments, .. } => {
-                let is_alike = match function.arguments {
-                    [left, right] => left == right || (left.is_integer() && right.is_integer()),
-                    _ => false,
-                };
-                (is_alike && is_comparison(function.name)) || is_harmless(function, arguments)
+    cannot_raise_but(expr, &|_| false)
+}
+
+/// Likewise, the parts that are known not to raise any aside.
+pub(crate) fn cannot_raise_but(expr: &BoundExpr, is_known: &dyn Fn(&BoundExpr) -> bool) -> bool {
+    is_known(expr)
+        || children(expr).into_iter().all(|part| cannot_raise_but(part, is_known))
+            && match expr {
+                BoundExpr::Call { function, arguments, .. } => {
+                    let is_alike = match function.arguments {
+                        [left, right] => left == right || (left.is_integer() && right.is_integer()),
+                        _ => false,
+                    };
+                    (is_alike && is_comparison(function.name))
+                        || std::ptr::eq(*function, &functions::EQUALS_ANY)
+                        || is_harmless(function, arguments)
+                }
+                _ => true,
             }
-            _ => true,
-        }
 }
 
 /// Padding so far is no error; much further it is one (54000).
@@ -36,6 +44,15 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
         | "right" | "concat" | "concat_ws" => begins_with_text,
         "lpad" | "rpad" => {
             matches!(arguments.get(1), Some(BoundExpr::Literal { value: Value::Int4(..=PADDED_MAX), .. }))
+        }
+        // A pattern must not end within an escape (like_match.c).
+        "~~" | "!~~" => {
+            let is_whole = |pattern: &str| {
+                let escapes = pattern.bytes().rev().take_while(|byte| *byte == b'\\').count();
+                escapes % 2 == 0
+            };
+            begins_with_text
+                && matches!(arguments.get(1), Some(BoundExpr::Literal { value: Value::Text(pattern), .. }) if is_whole(pattern))
         }
         // A json is read anew, and may have what no text can: \u0000, half a surrogate pair.
         "->" | "->>" | "#>" | "#>>" => function.arguments.first() == Some(&PgType::Jsonb),

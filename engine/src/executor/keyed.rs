@@ -16,7 +16,7 @@ use super::join::BuildSide;
 use super::key_table::{KeyTable, Purpose, first_rows};
 use super::scan::{FOUND_PER_ROWS, INDEX_ROWS_MIN, as_column_type, chosen_look_ups};
 use super::{Flow, Run, Sink};
-use crate::binder::{BoundExpr, cannot_raise};
+use crate::binder::{BoundExpr, cannot_raise, cannot_raise_but};
 use crate::catalog::functions::{EQUALS_ANY, EvalError};
 use crate::planner::Plan;
 use crate::planner::expression::{column_equals, is_indexable, is_row_independent, is_same, type_of};
@@ -201,8 +201,17 @@ impl Run<'_> {
 
     /// The large table that the left side's rows lead to.
     fn target_of<'j>(&self, join: &'j SideJoin) -> Option<(&'j Equality, usize, &'j Scan)> {
+        let computed = match join.kind {
+            _ if join.is_per_row => Computed::PerRow,
+            // What a row that is made up has in place of a value is decided where the side is computed (PlaceHolderVar).
+            SideKind::Left | SideKind::Full => Computed::WithValues,
+            _ => Computed::Once,
+        };
+        if !join.is_per_row && !join.equalities.iter().all(|equality| cannot_raise(&equality.right)) {
+            return None;
+        }
         join.equalities.iter().find_map(|equality| {
-            let (column, scan) = self.target(equality, 1, &join.right, join.left.width(), join.is_per_row)?;
+            let (column, scan) = self.target(equality, 1, &join.right, join.left.width(), computed)?;
             Some((equality, column, scan))
         })
     }
@@ -231,11 +240,11 @@ impl Run<'_> {
 
     /// The large table that the right side's rows of a semi join lead to.
     fn left_target_of<'j>(&self, join: &'j SideJoin) -> Option<(&'j Equality, usize, &'j Scan)> {
-        if join.kind != SideKind::Semi {
+        if join.kind != SideKind::Semi || !join.equalities.iter().all(|equality| cannot_raise(&equality.left)) {
             return None;
         }
         join.equalities.iter().find_map(|equality| {
-            let (column, scan) = self.target(equality, 0, &join.left, 0, false)?;
+            let (column, scan) = self.target(equality, 0, &join.left, 0, Computed::Once)?;
             Some((equality, column, scan))
         })
     }
@@ -281,9 +290,18 @@ impl Run<'_> {
     /// The ways from one input of the join to another that is a large table.
     fn key_steps<'j>(&self, join: &'j Join, bases: &[usize]) -> Vec<KeyStep<'j>> {
         let ends = join.equalities.iter().chain(&join.implied).flat_map(|equality| [(equality, 0), (equality, 1)]);
+        // Both sides of a hash join are computed with all of their keys.
+        let raises = |input: usize| {
+            let mut keys = join.equalities.iter().chain(&join.implied).flat_map(Equality::ends);
+            keys.any(|(of, key)| of == input && !cannot_raise(key))
+        };
         let step = |(equality, end): (&'j Equality, usize)| {
             let (input, (from, key)) = (equality.ends()[end].0, equality.ends()[1 - end]);
-            let (column, scan) = self.target(equality, end, &join.inputs[input], bases[input], join.per_row[input])?;
+            let computed = if join.per_row[input] { Computed::PerRow } else { Computed::Once };
+            if computed == Computed::Once && raises(input) {
+                return None;
+            }
+            let (column, scan) = self.target(equality, end, &join.inputs[input], bases[input], computed)?;
             Some(KeyStep { from, key, input, scan, column })
         };
         ends.filter_map(step).collect()
@@ -334,16 +352,19 @@ impl Run<'_> {
         end: usize,
         node: &'n PlanNode,
         base: usize,
-        is_per_row: bool,
+        computed: Computed,
     ) -> Option<(usize, &'n Scan)> {
         let BoundExpr::Column { index, .. } = equality.ends()[end].1 else { return None };
         if equality.is_null_safe || !is_indexable(equality.types[end], equality.types[1 - end]) {
             return None;
         }
-        let Way { scan, column, is_quiet, .. } = way(node, index.checked_sub(base)?, is_per_row)?;
+        let is_per_row = computed == Computed::PerRow;
+        let Way { scan, column, is_quiet, is_silent, .. } = way(node, index.checked_sub(base)?, is_per_row)?;
         let table = self.snapshot.tables.get(&scan.table)?;
         // Without an index of its own PostgreSQL computes the conditions of all rows; of others than the primary key's nothing is known.
-        if !(is_quiet || is_per_row || table.schema.primary_key == [column]) {
+        if !(is_quiet || is_per_row || table.schema.primary_key == [column])
+            || (computed == Computed::WithValues && !is_silent)
+        {
             return None;
         }
         let is_large =
@@ -433,6 +454,17 @@ impl Drop for WantedHere<'_> {
     }
 }
 
+/// How PostgreSQL computes what is joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Computed {
+    /// For each row that it is joined with.
+    PerRow,
+    /// As a whole, or less if it has an index.
+    Once,
+    /// Likewise, with the values that are selected from it.
+    WithValues,
+}
+
 /// From a node's column to the scan that its rows with a value in it are made of alone: other rows of the table make other rows of the node.
 struct Way<'n> {
     scan: &'n Scan,
@@ -442,12 +474,16 @@ struct Way<'n> {
     is_quiet: bool,
     /// Nor does any other expression.
     is_silent: bool,
+    /// It leads through what PostgreSQL computes as a whole, whatever indexes there are: nothing above that may raise an error.
+    is_fenced: bool,
 }
 
 impl<'n> Way<'n> {
-    fn past(self, conditions: &[BoundExpr]) -> Option<Self> {
-        let are_quiet = conditions.iter().all(cannot_raise);
-        Some(Self { is_quiet: self.is_quiet && are_quiet, is_silent: self.is_silent && are_quiet, ..self })
+    fn past<'e>(self, conditions: impl IntoIterator<Item = &'e BoundExpr>) -> Option<Self> {
+        // What is the same for all rows has been computed (Plan::gates).
+        let are_quiet = conditions.into_iter().all(|condition| cannot_raise_but(condition, &is_row_independent));
+        let way = Self { is_quiet: self.is_quiet && are_quiet, is_silent: self.is_silent && are_quiet, ..self };
+        (are_quiet || !self.is_fenced).then_some(way)
     }
 }
 
@@ -456,20 +492,22 @@ impl<'n> Way<'n> {
 fn way(node: &PlanNode, column: usize, is_per_row: bool) -> Option<Way<'_>> {
     match node {
         PlanNode::Scan(scan) => {
-            Way { scan, column: *scan.columns.get(column)?, is_quiet: true, is_silent: true }.past(&scan.filters)
+            let column = *scan.columns.get(column)?;
+            Way { scan, column, is_quiet: true, is_silent: true, is_fenced: false }.past(&scan.filters)
         }
         PlanNode::Filter { input, predicates } => way(input, column, is_per_row)?.past(predicates),
         PlanNode::Project { input, expressions } => match expressions.get(column)? {
             BoundExpr::Column { index, .. } => {
                 let way = way(input, *index, is_per_row)?;
+                let are_silent = expressions.iter().all(cannot_raise);
                 // Where it is part of the query around it, they are computed above the join.
-                Some(Way { is_silent: way.is_silent && expressions.iter().all(cannot_raise), ..way })
+                (are_silent || !way.is_fenced).then_some(Way { is_silent: way.is_silent && are_silent, ..way })
             }
             _ => None,
         },
         PlanNode::Aggregate(aggregate) => match aggregate.groups.get(column)? {
             BoundExpr::Column { index, .. } if is_per_row || is_harmless(aggregate) => {
-                way(&aggregate.input, *index, is_per_row)
+                Some(Way { is_fenced: !is_per_row, ..way(&aggregate.input, *index, is_per_row)? })
             }
             _ => None,
         },
@@ -479,14 +517,18 @@ fn way(node: &PlanNode, column: usize, is_per_row: bool) -> Option<Way<'_>> {
         }
         PlanNode::Join(join) => {
             let (input, column) = join.input_at(column);
-            way(input, column, is_per_row)?.past(&join.filters)
+            let keys =
+                join.equalities.iter().chain(&join.implied).flat_map(|equality| [&equality.left, &equality.right]);
+            way(input, column, is_per_row)?.past(join.filters.iter().chain(keys))
         }
         PlanNode::SideJoin(join) if join.kind != SideKind::Full && column < join.left.width() => {
-            way(&join.left, column, is_per_row)?.past(&join.filters)?.past(join.test.as_slice())
+            let keys = join.equalities.iter().flat_map(|equality| [&equality.left, &equality.right]);
+            way(&join.left, column, is_per_row)?.past(join.filters.iter().chain(&join.test).chain(keys))
         }
         // A subquery with an order is computed by itself (prepjointree.c, is_simple_subquery).
         PlanNode::Sort { input, limit: None, offset: None, .. } => {
-            way(input, column, is_per_row).filter(|way| is_per_row || way.is_silent)
+            let way = way(input, column, is_per_row).filter(|way| is_per_row || way.is_silent)?;
+            Some(Way { is_fenced: way.is_fenced || !is_per_row, ..way })
         }
         _ => None,
     }
@@ -504,7 +546,7 @@ fn is_harmless(aggregate: &Aggregate) -> bool {
     }
     use crate::catalog::functions::AggregateFunction as F;
     let is_sure = |function: F| matches!(function, F::CountStar | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr);
-    aggregate.arguments.iter().all(cannot_raise)
+    aggregate.arguments.iter().chain(&aggregate.groups).all(cannot_raise)
         && aggregate
             .calls
             .iter()

@@ -314,7 +314,8 @@ fn floats_agree(column: ComparedColumn, a: Option<f64>, b: Option<f64>) -> bool 
         (Some(a), Some(b)) => {
             let (relative, absolute) = column.tolerances();
             // `==` covers equal infinities and the two zeros.
-            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= relative * a.abs().max(b.abs()) + absolute
+            let are_near = || (a - b).abs() <= relative * a.abs().max(b.abs()) + absolute;
+            a == b || (a.is_nan() && b.is_nan()) || (a.is_finite() && b.is_finite() && are_near())
         }
         _ => false,
     }
@@ -390,6 +391,13 @@ mod tests {
         let difference = Err(Difference::Row { row: 0 });
         assert_eq!(compare(&[FLOAT, TEXT], &free, &upstream, &rows(&[&["0.31", "a"]]), None), difference);
         assert_eq!(compare(&[FLOAT, TEXT], &free, &upstream, &rows(&[&["NULL", "a"]]), None), difference);
+        for (one, other) in [("Infinity", "5"), ("5", "Infinity"), ("Infinity", "-Infinity"), ("NaN", "5")] {
+            assert_eq!(
+                compare(&[FLOAT], &free, &rows(&[&[one]]), &rows(&[&[other]]), None),
+                difference,
+                "{one} {other}"
+            );
+        }
         let special = rows(&[&["NaN"], &["Infinity"], &["-0"]]);
         assert_eq!(compare(&[FLOAT], &free, &special, &rows(&[&["0"], &["Infinity"], &["NaN"]]), None), Ok(()));
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use ahash::HashMap;
+use ahash::{HashMap, HashSet};
 use freshet_engine::executor::memory::POOL_IS_EMPTY;
 use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::Withdrawn;
@@ -115,6 +115,9 @@ pub struct Agreement {
 #[derive(Debug)]
 pub struct Audit {
     standings: RwLock<HashMap<Arc<str>, Arc<Standing>>>,
+    /// Shapes that are quarantined, without their styles: others of theirs are, too, whenever they come. Changed and asked with the
+    /// standings locked.
+    quarantined: parking_lot::Mutex<HashSet<Box<str>>>,
     /// 0: no samples.
     sample_one_in: u64,
     /// So many times upstream's time is too slow; 0: nothing is.
@@ -139,7 +142,13 @@ const STANDINGS_MAX: usize = 50_000;
 
 impl Audit {
     pub fn new(sample_one_in: u64, slower_times: u64) -> Self {
-        Self { standings: RwLock::default(), sample_one_in, slower_times, counters: AuditCounters::default() }
+        Self {
+            standings: RwLock::default(),
+            quarantined: parking_lot::Mutex::default(),
+            sample_one_in,
+            slower_times,
+            counters: AuditCounters::default(),
+        }
     }
 
     /// `needs_columns`: the reply will carry a description of the result.
@@ -160,7 +169,7 @@ impl Audit {
         }
         if standing.is_in_doubt.load(Relaxed) {
             let is_judged = standing.is_judged.load(Relaxed);
-            return if is_judged { Decision::Await } else { Decision::Audit }(UpstreamReason::AuditSample);
+            return if is_judged { Decision::Await } else { Decision::Audit }(UpstreamReason::FirstRun);
         }
         let execution = standing.executions.fetch_add(1, Relaxed) + 1;
         if self.is_sample(&standing, execution, encodings) {
@@ -299,7 +308,9 @@ impl Audit {
         self.standing(identity);
         // In whichever style its values are printed.
         let shape = without_style(identity);
-        for (_, standing) in self.standings.read().iter().filter(|(other, _)| without_style(other) == shape) {
+        let standings = self.standings.write();
+        self.quarantined.lock().insert(shape.into());
+        for (_, standing) in standings.iter().filter(|(other, _)| without_style(other) == shape) {
             standing.is_quarantined.store(true, Relaxed);
             standing.withdrawn.set();
         }
@@ -318,7 +329,12 @@ impl Audit {
         if standings.len() >= STANDINGS_MAX {
             forget_half(&mut standings);
         }
-        Arc::clone(standings.entry(Arc::clone(identity)).or_default())
+        let standing = standings.entry(Arc::clone(identity)).or_default();
+        if self.quarantined.lock().contains(without_style(identity)) {
+            standing.is_quarantined.store(true, Relaxed);
+            standing.withdrawn.set();
+        }
+        Arc::clone(standing)
     }
 }
 
@@ -361,7 +377,9 @@ impl Standing {
         let reason = known.reason.clone();
         known.executions_left -= 1;
         if known.executions_left == 0 {
-            self.is_in_doubt.store(known.is_judged, Relaxed);
+            if known.is_judged {
+                self.is_in_doubt.store(true, Relaxed);
+            }
             *refusal = None;
         }
         Some(reason)
@@ -449,7 +467,8 @@ mod tests {
         audit.differed(&german);
         let decisions = [&iso, &german, &other].map(|shape| audit.decide(shape, false, Encodings::TEXT));
         let quarantined = Decision::Relay(UpstreamReason::Quarantined);
-        assert_eq!(decisions, [quarantined.clone(), quarantined, Decision::Serve]);
+        assert_eq!(decisions, [quarantined.clone(), quarantined.clone(), Decision::Serve]);
+        assert_eq!(audit.decide(&"select|c:1|sSql".into(), false, Encodings::TEXT), quarantined, "seen later");
     }
 
     #[test]
@@ -552,7 +571,7 @@ mod tests {
         }
         for _ in 0..3 {
             assert!(!audit.would_serve(&shape, false, Encodings::TEXT));
-            assert_eq!(decide(), Decision::Audit(UpstreamReason::AuditSample), "until something is said");
+            assert_eq!(decide(), Decision::Audit(UpstreamReason::FirstRun), "until something is said");
         }
         audit.agreed(&shape, ROWS);
         assert_eq!(decide(), Decision::Serve);

@@ -209,7 +209,7 @@ pub struct HandedOver {
     pub membership: i64,
     /// The memory of the copy, until the mirror counts it.
     pub held: Vec<Held>,
-    pub slot: Slot,
+    pub slot: Option<Slot>,
 }
 
 /// What a hand-over works with.
@@ -232,7 +232,12 @@ pub struct HandOver {
 impl HandOver {
     /// Copies the table. The mirror must already keep its changes.
     pub async fn run(&self) -> Result<HandedOver, HandOverError> {
-        let (leader, anchor, slot) = self.begin().await?;
+        self.prepare().await?;
+        let slot = tokio::select! {
+            slot = self.slots.take() => slot?,
+            why = self.harmed() => return Err(why),
+        };
+        let (leader, anchor) = self.begin().await?;
         let copied = tokio::select! {
             copied = self.copy(leader, &anchor) => copied,
             why = self.disturbed() => return Err(why),
@@ -244,27 +249,27 @@ impl HandOver {
         })?;
         let (ranges, held): (Vec<TableBuilder>, Vec<Held>) = copied.into_iter().unzip();
         let table = TableVersion::of_ranges(Arc::clone(&self.facts.schema), ranges);
-        Ok(HandedOver { held, ..anchor.handed_over(Ok(table), slot) })
+        Ok(HandedOver { held, slot: Some(slot), ..anchor.handed_over(Ok(table)) })
     }
 
     /// Likewise without its rows, for the reason given.
     pub async fn track(&self, why: TrackedBecause) -> Result<HandedOver, HandOverError> {
-        let (connection, anchor, slot) = self.begin().await?;
+        self.prepare().await?;
+        let (connection, anchor) = self.begin().await?;
         connection.terminate().await;
-        Ok(anchor.handed_over(Err(why), slot))
+        Ok(anchor.handed_over(Err(why)))
+    }
+
+    async fn prepare(&self) -> Result<(), HandOverError> {
+        self.publish().await?;
+        self.wait_for_lockers().await
     }
 
     /// The moment from which the stream tells what changes, and the connection whose transaction sees it.
-    async fn begin(&self) -> Result<(Connection, Anchor, Slot), HandOverError> {
-        self.publish().await?;
-        self.wait_for_lockers().await?;
-        let slot = tokio::select! {
-            slot = self.slots.take() => slot?,
-            why = self.harmed() => return Err(why),
-        };
+    async fn begin(&self) -> Result<(Connection, Anchor), HandOverError> {
         let mut leader = self.connect().await?;
         let anchor = self.anchor(&mut leader).await?;
-        Ok((leader, anchor, slot))
+        Ok((leader, anchor))
     }
 
     async fn connect(&self) -> Result<Connection, UpstreamError> {
@@ -461,9 +466,9 @@ struct Anchor {
 }
 
 impl Anchor {
-    fn handed_over(self, table: Result<TableVersion, TrackedBecause>, slot: Slot) -> HandedOver {
+    fn handed_over(self, table: Result<TableVersion, TrackedBecause>) -> HandedOver {
         let Self { snapshot: copied_at, insert_lsn, membership, .. } = self;
-        HandedOver { table, copied_at, insert_lsn, membership, held: Vec::new(), slot }
+        HandedOver { table, copied_at, insert_lsn, membership, held: Vec::new(), slot: None }
     }
 }
 

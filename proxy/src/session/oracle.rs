@@ -47,6 +47,7 @@ const REPLY_BYTES_MAX: usize = 64 << 20;
 /// Up to this every session may keep one, however many do.
 const SMALL_BYTES_MAX: usize = 128 << 10;
 
+const TOO_LONG: &str = "its comparison took too long";
 const TOO_LARGE: &str = "its reply is too large to be compared";
 
 /// Observes one relayed unit.
@@ -360,8 +361,7 @@ impl Case<'_> {
         let Self { local, prepared, .. } = self;
         let judgement = self.judgement();
         if self.is_abandoned.load(Relaxed) {
-            local.audit.inconclusive();
-            local.audit.slow(&prepared.identity);
+            local.audit.refused(&prepared.identity, UpstreamReason::OverBudget(TOO_LONG));
             return None;
         }
         match judgement {

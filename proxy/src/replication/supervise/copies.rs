@@ -114,7 +114,8 @@ impl Replication {
         }
         let mut victims = Vec::new();
         // The room that is there may be another copy's.
-        if shared.slots.reading() == 0 {
+        let copying = tables.values().filter(|entry| matches!(entry.state, Wanted::Copying { .. })).count();
+        if copying <= shared.slots.waiting() {
             victims = self.make_room(&mut tables, statuses, &mut forgotten);
         }
         drop(tables);
