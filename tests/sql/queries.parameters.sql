@@ -51,3 +51,9 @@ SELECT p.id, z.q FROM people p LEFT JOIN (SELECT person, coalesce(10 / (took - $
 -- relay: both keys of a hash join are
 SELECT v.id FROM visits v JOIN people p ON v.person = p.id AND 10 / (v.took - $1) = p.team WHERE p.name = 'ann' ORDER BY 1 => 11
 SELECT v.id FROM visits v JOIN people p ON v.person = p.id WHERE p.name = 'ann' AND v.page = ANY ('{p1,p2}') AND v.page LIKE 'p%' AND v.at > $1::timestamp - interval '1 day' ORDER BY 1 => 2024-01-03
+-- relay: both keys, also of a subquery
+SELECT z.id FROM (SELECT id, person, 10 / (took - $1) AS q FROM visits) z JOIN people p ON p.id = z.person AND p.team = z.q WHERE p.name = 'ann' ORDER BY 1 => 11
+-- relay: for every row of the table there are too many
+SELECT z.id FROM people p JOIN (SELECT v.* FROM visits v WHERE (SELECT x.took FROM visits x WHERE x.person = v.person AND (x.person <> 1 OR x.id = 9)) < $1) z ON z.person = p.id WHERE p.name = 'ann' ORDER BY 1 => 1000
+SELECT p.id, z.q FROM people p LEFT JOIN (SELECT person, took * 2 AS q FROM visits) z ON z.person = p.id WHERE p.name = $1 ORDER BY 1, 2 => ann
+SELECT p.id, z.s FROM people p JOIN (SELECT person, sum(took) AS s, count(*) FROM visits WHERE page LIKE 'p%' GROUP BY person) z ON z.person = p.id WHERE p.name = $1 => ann

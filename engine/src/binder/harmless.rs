@@ -47,12 +47,9 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
         }
         // A pattern must not end within an escape (like_match.c).
         "~~" | "!~~" => {
-            let is_whole = |pattern: &str| {
-                let escapes = pattern.bytes().rev().take_while(|byte| *byte == b'\\').count();
-                escapes % 2 == 0
-            };
+            let pattern = arguments.get(1);
             begins_with_text
-                && matches!(arguments.get(1), Some(BoundExpr::Literal { value: Value::Text(pattern), .. }) if is_whole(pattern))
+                && matches!(pattern, Some(BoundExpr::Literal { value: Value::Text(pattern), .. }) if is_whole_pattern(pattern))
         }
         // A json is read anew, and may have what no text can: \u0000, half a surrogate pair.
         "->" | "->>" | "#>" | "#>>" => function.arguments.first() == Some(&PgType::Jsonb),
@@ -69,6 +66,10 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
         }),
         _ => false,
     }
+}
+
+pub(crate) fn is_whole_pattern(pattern: &str) -> bool {
+    pattern.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0
 }
 
 fn widens(function: &Function) -> bool {
@@ -164,7 +165,8 @@ fn is_sure_window(input: &BoundRelation, call: &WindowCall) -> bool {
         && are_sure(input, &call.order)
 }
 
-fn has_value(function: AggregateFunction, argument: Option<&BoundExpr>) -> bool {
+/// Whether the aggregate has a value whatever it takes in.
+pub(crate) fn has_value(function: AggregateFunction, argument: Option<&BoundExpr>) -> bool {
     use AggregateFunction as F;
     match function {
         F::CountStar | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr => true,

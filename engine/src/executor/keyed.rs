@@ -16,11 +16,11 @@ use super::join::BuildSide;
 use super::key_table::{KeyTable, Purpose, first_rows};
 use super::scan::{FOUND_PER_ROWS, INDEX_ROWS_MIN, as_column_type, chosen_look_ups};
 use super::{Flow, Run, Sink};
-use crate::binder::{BoundExpr, cannot_raise, cannot_raise_but};
+use crate::binder::{BoundExpr, cannot_raise_but, has_value, is_whole_pattern};
 use crate::catalog::functions::{EQUALS_ANY, EvalError};
-use crate::planner::Plan;
 use crate::planner::expression::{column_equals, is_indexable, is_row_independent, is_same, type_of};
-use crate::planner::node::{Aggregate, Equality, Join, Key, PlanNode, Scan, SideJoin, SideKind};
+use crate::planner::node::{Aggregate, Call, Equality, Join, Key, PlanNode, Scan, SideJoin, SideKind};
+use crate::planner::{Plan, may_raise_at};
 use crate::table::TableVersion;
 use crate::types::access::value_at;
 use crate::types::array::ArrayView;
@@ -207,7 +207,8 @@ impl Run<'_> {
             SideKind::Left | SideKind::Full => Computed::WithValues,
             _ => Computed::Once,
         };
-        if !join.is_per_row && !join.equalities.iter().all(|equality| cannot_raise(&equality.right)) {
+        let base = join.left.width();
+        if !join.is_per_row && join.equalities.iter().any(|of| may_raise_at(&join.right, base, &of.right)) {
             return None;
         }
         join.equalities.iter().find_map(|equality| {
@@ -240,7 +241,7 @@ impl Run<'_> {
 
     /// The large table that the right side's rows of a semi join lead to.
     fn left_target_of<'j>(&self, join: &'j SideJoin) -> Option<(&'j Equality, usize, &'j Scan)> {
-        if join.kind != SideKind::Semi || !join.equalities.iter().all(|equality| cannot_raise(&equality.left)) {
+        if join.kind != SideKind::Semi || join.equalities.iter().any(|of| may_raise_at(&join.left, 0, &of.left)) {
             return None;
         }
         join.equalities.iter().find_map(|equality| {
@@ -293,7 +294,7 @@ impl Run<'_> {
         // Both sides of a hash join are computed with all of their keys.
         let raises = |input: usize| {
             let mut keys = join.equalities.iter().chain(&join.implied).flat_map(Equality::ends);
-            keys.any(|(of, key)| of == input && !cannot_raise(key))
+            keys.any(|(of, key)| of == input && may_raise_at(&join.inputs[input], bases[input], key))
         };
         let step = |(equality, end): (&'j Equality, usize)| {
             let (input, (from, key)) = (equality.ends()[end].0, equality.ends()[1 - end]);
@@ -344,6 +345,19 @@ impl Run<'_> {
         leads
     }
 
+    /// What is the same for all rows and has a value, and the match with a pattern that is whole.
+    fn is_known(&self, part: &BoundExpr) -> bool {
+        if is_row_independent(part) {
+            return self.constant(part).is_ok();
+        }
+        let BoundExpr::Call { function, arguments, .. } = part else { return false };
+        let [text, pattern] = &arguments[..] else { return false };
+        matches!(function.name, "~~" | "!~~")
+            && is_row_independent(pattern)
+            && matches!(self.constant(pattern), Ok(Value::Text(pattern)) if is_whole_pattern(&pattern))
+            && cannot_raise_but(text, &|part| self.is_known(part))
+    }
+
     /// The table's column that this end of an equality is, if the table is worth reading by keys. `base`: where the node's columns
     /// begin among those that the equality is over.
     fn target<'n>(
@@ -359,12 +373,13 @@ impl Run<'_> {
             return None;
         }
         let is_per_row = computed == Computed::PerRow;
-        let Way { scan, column, is_quiet, is_silent, .. } = way(node, index.checked_sub(base)?, is_per_row)?;
+        let is_known = |part: &BoundExpr| self.is_known(part);
+        let way = way(node, index.checked_sub(base)?, is_per_row, &is_known)?;
+        let Way { scan, column, is_quiet, is_unwrapped, .. } = way;
         let table = self.snapshot.tables.get(&scan.table)?;
         // Without an index of its own PostgreSQL computes the conditions of all rows; of others than the primary key's nothing is known.
-        if !(is_quiet || is_per_row || table.schema.primary_key == [column])
-            || (computed == Computed::WithValues && !is_silent)
-        {
+        let is_free = is_quiet && (is_unwrapped || computed != Computed::WithValues);
+        if !(is_free || is_per_row || table.schema.primary_key == [column]) {
             return None;
         }
         let is_large =
@@ -474,14 +489,22 @@ struct Way<'n> {
     is_quiet: bool,
     /// Nor does any other expression.
     is_silent: bool,
+    /// No other expression that raises an error is computed where it stands, in whichever query.
+    is_unwrapped: bool,
     /// It leads through what PostgreSQL computes as a whole, whatever indexes there are: nothing above that may raise an error.
     is_fenced: bool,
 }
 
+/// Whether an expression is known to raise no error, as its value is known.
+type IsKnown<'k> = dyn Fn(&BoundExpr) -> bool + 'k;
+
 impl<'n> Way<'n> {
-    fn past<'e>(self, conditions: impl IntoIterator<Item = &'e BoundExpr>) -> Option<Self> {
-        // What is the same for all rows has been computed (Plan::gates).
-        let are_quiet = conditions.into_iter().all(|condition| cannot_raise_but(condition, &is_row_independent));
+    fn past<'e>(self, conditions: impl IntoIterator<Item = &'e BoundExpr>, is_known: &IsKnown<'_>) -> Option<Self> {
+        let are_quiet = conditions.into_iter().all(|condition| cannot_raise_but(condition, is_known));
+        self.past_if(are_quiet)
+    }
+
+    fn past_if(self, are_quiet: bool) -> Option<Self> {
         let way = Self { is_quiet: self.is_quiet && are_quiet, is_silent: self.is_silent && are_quiet, ..self };
         (are_quiet || !self.is_fenced).then_some(way)
     }
@@ -489,67 +512,96 @@ impl<'n> Way<'n> {
 
 /// `is_per_row`: PostgreSQL computes the node for each row of what it is joined with, so that it raises no errors for others; else nothing
 /// may be left out that it computes as a whole and that can raise one.
-fn way(node: &PlanNode, column: usize, is_per_row: bool) -> Option<Way<'_>> {
+fn way<'n>(node: &'n PlanNode, column: usize, is_per_row: bool, is_known: &IsKnown<'_>) -> Option<Way<'n>> {
+    let way = |node: &'n PlanNode, column| way(node, column, is_per_row, is_known);
     match node {
         PlanNode::Scan(scan) => {
             let column = *scan.columns.get(column)?;
-            Way { scan, column, is_quiet: true, is_silent: true, is_fenced: false }.past(&scan.filters)
+            Way { scan, column, is_quiet: true, is_silent: true, is_unwrapped: true, is_fenced: false }
+                .past(&scan.filters, is_known)
         }
-        PlanNode::Filter { input, predicates } => way(input, column, is_per_row)?.past(predicates),
+        PlanNode::Filter { input, predicates } => way(input, column)?.past(predicates, is_known),
         PlanNode::Project { input, expressions } => match expressions.get(column)? {
             BoundExpr::Column { index, .. } => {
-                let way = way(input, *index, is_per_row)?;
-                let are_silent = expressions.iter().all(cannot_raise);
+                let way = way(input, *index)?;
+                let is_silent = |expr: &BoundExpr| cannot_raise_but(expr, is_known);
+                let are_silent = expressions.iter().all(is_silent);
                 // Where it is part of the query around it, they are computed above the join.
-                (are_silent || !way.is_fenced).then_some(Way { is_silent: way.is_silent && are_silent, ..way })
+                let are_unwrapped = expressions.iter().all(|expr| is_silent(expr) || is_strict_in_a_column(expr));
+                (are_silent || !way.is_fenced).then_some(Way {
+                    is_silent: way.is_silent && are_silent,
+                    is_unwrapped: way.is_unwrapped && are_unwrapped,
+                    ..way
+                })
             }
             _ => None,
         },
         PlanNode::Aggregate(aggregate) => match aggregate.groups.get(column)? {
-            BoundExpr::Column { index, .. } if is_per_row || is_harmless(aggregate) => {
-                Some(Way { is_fenced: !is_per_row, ..way(&aggregate.input, *index, is_per_row)? })
+            BoundExpr::Column { index, .. } if is_per_row || is_harmless(aggregate, is_known) => {
+                Some(Way { is_fenced: !is_per_row, ..way(&aggregate.input, *index)? })
             }
             _ => None,
         },
         PlanNode::Window { input, calls } if is_per_row && column < input.width() => {
             let is_key = |key: &BoundExpr| matches!(key, BoundExpr::Column { index, .. } if *index == column);
-            calls.iter().all(|call| call.partition.iter().any(is_key)).then(|| way(input, column, is_per_row))?
+            calls.iter().all(|call| call.partition.iter().any(is_key)).then(|| way(input, column))?
         }
         PlanNode::Join(join) => {
             let (input, column) = join.input_at(column);
-            let keys =
-                join.equalities.iter().chain(&join.implied).flat_map(|equality| [&equality.left, &equality.right]);
-            way(input, column, is_per_row)?.past(join.filters.iter().chain(keys))
+            let bases = join.bases();
+            let mut keys = join.equalities.iter().chain(&join.implied).flat_map(Equality::ends);
+            let raise = keys.any(|(of, key)| may_raise_at(&join.inputs[of], bases[of], key));
+            way(input, column)?.past(&join.filters, is_known)?.past_if(!raise)
         }
         PlanNode::SideJoin(join) if join.kind != SideKind::Full && column < join.left.width() => {
-            let keys = join.equalities.iter().flat_map(|equality| [&equality.left, &equality.right]);
-            way(&join.left, column, is_per_row)?.past(join.filters.iter().chain(&join.test).chain(keys))
+            let base = join.left.width();
+            let raises = |equality: &Equality| {
+                may_raise_at(&join.left, 0, &equality.left) || may_raise_at(&join.right, base, &equality.right)
+            };
+            // What is computed for each row of the left side, and may find too many, is computed for all of them.
+            let is_asked_by_row = join.is_per_row || join.kind == SideKind::Single;
+            way(&join.left, column)?
+                .past(join.filters.iter().chain(&join.test), is_known)?
+                .past_if(!(is_asked_by_row || join.equalities.iter().any(raises)))
         }
         // A subquery with an order is computed by itself (prepjointree.c, is_simple_subquery).
         PlanNode::Sort { input, limit: None, offset: None, .. } => {
-            let way = way(input, column, is_per_row).filter(|way| is_per_row || way.is_silent)?;
+            let way = way(input, column).filter(|way| is_per_row || way.is_silent)?;
             Some(Way { is_fenced: way.is_fenced || !is_per_row, ..way })
         }
         _ => None,
     }
 }
 
-/// Whether no group raises an error, whatever it has.
-fn is_harmless(aggregate: &Aggregate) -> bool {
-    fn is_plain(node: &PlanNode) -> bool {
-        match node {
-            PlanNode::Scan(scan) => scan.filters.iter().all(cannot_raise),
-            PlanNode::Filter { input, predicates } => predicates.iter().all(cannot_raise) && is_plain(input),
-            PlanNode::Project { input, expressions } => expressions.iter().all(cannot_raise) && is_plain(input),
+/// Whether PostgreSQL computes it above an outer join that may make its row up: it is NULL then by itself (prepjointree.c,
+/// pullup_replace_vars_callback).
+fn is_strict_in_a_column(expr: &BoundExpr) -> bool {
+    fn is_strict(expr: &BoundExpr) -> bool {
+        match expr {
+            BoundExpr::Column { .. } | BoundExpr::Literal { .. } | BoundExpr::Parameter { .. } => true,
+            BoundExpr::Call { function, arguments, .. } => function.is_strict && arguments.iter().all(is_strict),
             _ => false,
         }
     }
-    use crate::catalog::functions::AggregateFunction as F;
-    let is_sure = |function: F| matches!(function, F::CountStar | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr);
-    aggregate.arguments.iter().chain(&aggregate.groups).all(cannot_raise)
-        && aggregate
-            .calls
-            .iter()
-            .all(|call| is_sure(call.function) && call.order.is_empty() && call.filter.iter().all(cannot_raise))
-        && is_plain(&aggregate.input)
+    is_strict(expr) && !is_row_independent(expr)
+}
+
+/// Whether no group raises an error, whatever it has.
+fn is_harmless(aggregate: &Aggregate, is_known: &IsKnown<'_>) -> bool {
+    fn is_plain(node: &PlanNode, is_quiet: &IsKnown<'_>) -> bool {
+        match node {
+            PlanNode::Scan(scan) => scan.filters.iter().all(is_quiet),
+            PlanNode::Filter { input, predicates } => predicates.iter().all(is_quiet) && is_plain(input, is_quiet),
+            PlanNode::Project { input, expressions } => expressions.iter().all(is_quiet) && is_plain(input, is_quiet),
+            _ => false,
+        }
+    }
+    let is_quiet = |expr: &BoundExpr| cannot_raise_but(expr, is_known);
+    let is_sure = |call: &Call| {
+        let argument = call.argument.and_then(|argument| aggregate.arguments.get(argument));
+        has_value(call.function, argument) && call.order.is_empty() && call.filter.iter().all(is_quiet)
+    };
+    aggregate.arguments.iter().chain(&aggregate.groups).all(is_quiet)
+        && aggregate.calls.iter().all(is_sure)
+        && is_plain(&aggregate.input, &is_quiet)
 }

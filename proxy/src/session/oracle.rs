@@ -360,7 +360,8 @@ impl Case<'_> {
     fn judge(&self) -> Option<Arc<Missing>> {
         let Self { local, prepared, .. } = self;
         let judgement = self.judgement();
-        if self.is_abandoned.load(Relaxed) {
+        // What differs is no less wrong for that.
+        if self.is_abandoned.load(Relaxed) && !matches!(judgement, Ok((Judgement::Differs(_), _))) {
             local.audit.refused(&prepared.identity, UpstreamReason::OverBudget(TOO_LONG));
             return None;
         }

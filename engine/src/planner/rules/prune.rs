@@ -229,6 +229,12 @@ pub(in crate::planner) fn may_raise_over(node: &PlanNode, expr: &BoundExpr) -> b
     !cannot_raise(expr) || columns_of(expr).into_iter().any(|column| may_raise(node, column))
 }
 
+/// Likewise of an expression that numbers the node's columns from `base` on.
+pub(crate) fn may_raise_at(node: &PlanNode, base: usize, expr: &BoundExpr) -> bool {
+    let raises = |column: usize| column.checked_sub(base).is_none_or(|column| may_raise(node, column));
+    !cannot_raise(expr) || columns_of(expr).into_iter().any(raises)
+}
+
 /// Whether an error may be raised by computing that column.
 fn may_raise(node: &PlanNode, column: usize) -> bool {
     let of = may_raise_over;

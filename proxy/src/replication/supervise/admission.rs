@@ -43,6 +43,11 @@ pub(super) struct Admitted {
     pub(super) victims: Vec<RelationId>,
 }
 
+/// Or it would grow over the cap soon after, and be copied again and again.
+pub(super) fn needed(bytes: usize) -> usize {
+    bytes.saturating_add(bytes / 4)
+}
+
 /// The tracked table with the most reads per byte for which there is room, or would be without such as are read much less.
 pub(super) fn next(tables: &[Footprint], room: usize) -> Option<Admitted> {
     let by_reads = |a: &&Footprint, b: &&Footprint| a.reads_per_byte().total_cmp(&b.reads_per_byte());
@@ -51,8 +56,7 @@ pub(super) fn next(tables: &[Footprint], room: usize) -> Option<Admitted> {
     let mut mirrored: Vec<&Footprint> = tables.iter().filter(|table| table.is_mirrored).collect();
     mirrored.sort_by(by_reads);
     waiting.into_iter().find_map(|candidate| {
-        // Or it would grow over the cap soon after, and be copied again and again.
-        let needed = candidate.bytes.saturating_add(candidate.bytes / 4);
+        let needed = needed(candidate.bytes);
         let (mut free, mut victims) = (room, Vec::new());
         let much_less = mirrored
             .iter()

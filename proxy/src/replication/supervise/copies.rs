@@ -33,6 +33,13 @@ const COPY_PAUSE_MAX: Duration = Duration::from_secs(300);
 const LOCKED_PAUSE_MAX: Duration = Duration::from_secs(300);
 
 impl Entry {
+    /// What the table takes that is being copied, about.
+    fn copied_bytes(&self) -> Option<usize> {
+        let Wanted::Copying { facts, .. } = &self.state else { return None };
+        let heap = usize::try_from(facts.heap_bytes).unwrap_or(usize::MAX);
+        Some(admission::needed(self.outgrew.max(heap / 2)))
+    }
+
     /// Of one with a value that cannot be held: that may be gone by now.
     fn is_to_be_tried_again(&mut self, generation: Generation, now: Instant) -> bool {
         let unfit = self.unfit.get_or_insert(Unfit { since: now, generation, pause: UNFIT_MIN });
@@ -114,9 +121,11 @@ impl Replication {
         }
         let mut victims = Vec::new();
         // The room that is there may be another copy's.
-        let copying = tables.values().filter(|entry| matches!(entry.state, Wanted::Copying { .. })).count();
-        if copying <= shared.slots.waiting() {
-            victims = self.make_room(&mut tables, statuses, &mut forgotten);
+        let copying = tables.values().filter_map(Entry::copied_bytes).collect::<Vec<usize>>();
+        if copying.len() <= shared.slots.waiting() {
+            // Those that wait for their writers take theirs when they read.
+            let room = copying.iter().fold(shared.mirror.room(), |room, bytes| room.saturating_sub(*bytes));
+            victims = self.make_room(&mut tables, statuses, room, &mut forgotten);
         }
         drop(tables);
         let mut freed = shared.mirror.demote(&victims, &TrackedBecause::LacksRoom);
@@ -130,6 +139,7 @@ impl Replication {
         &self,
         tables: &mut HashMap<RelationId, Entry>,
         statuses: Vec<TableStatus>,
+        room: usize,
         forgotten: &mut Vec<RelationId>,
     ) -> Vec<RelationId> {
         let mut footprints = Vec::with_capacity(statuses.len());
@@ -151,7 +161,7 @@ impl Replication {
                 TableState::Poisoned(_) | TableState::Copying => {}
             }
         }
-        let Some(admitted) = admission::next(&footprints, self.shared.mirror.room()) else { return Vec::new() };
+        let Some(admitted) = admission::next(&footprints, room) else { return Vec::new() };
         if let Some(entry) = tables.get_mut(&admitted.relation) {
             forgotten.push(admitted.relation);
             entry.state = Wanted::Due(Instant::now(), "there is room for it".into());
