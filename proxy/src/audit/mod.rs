@@ -1,10 +1,11 @@
 //! Compares local answers with upstream's and keeps the verdict per statement shape.
 //!
 //! The first execution of a shape is relayed on the client's own session and upstream's reply is the oracle, for types
-//! and for rows; later a sample is. The same holds for the first one that wants its values in binary, or in text. What has agreed on no
-//! rows, or on a part of them, has said little: until more agrees, samples are taken at once, and then at growing distances. A barrier before and one after bracket it: only if no relation in use changed between
-//! them is the comparison fair; else the next execution is the audit. A shape that is not verified is never served; a
-//! difference quarantines it for the life of the process.
+//! and for rows; later a sample is. The same holds for the first one that wants its values in binary, or in text. A barrier before
+//! and one after bracket it: only if no relation in use changed between them is the comparison fair; else the next execution is
+//! the audit. What has agreed on no rows, or on a part of them, has said little: until more agrees, samples are taken at once, and
+//! then at growing distances. A shape that is not verified is never served; a difference quarantines it for the life of the
+//! process.
 
 pub mod compare;
 
@@ -163,11 +164,7 @@ impl Audit {
         if let Some(reason) = standing.refused() {
             return Decision::Relay(reason);
         }
-        if !standing.is_verified(needs_columns, encodings) {
-            let is_judged = standing.is_judged.load(Relaxed);
-            return if is_judged { Decision::Await } else { Decision::Audit }(UpstreamReason::FirstRun);
-        }
-        if standing.is_in_doubt.load(Relaxed) {
+        if !standing.is_verified(needs_columns, encodings) || standing.is_in_doubt.load(Relaxed) {
             let is_judged = standing.is_judged.load(Relaxed);
             return if is_judged { Decision::Await } else { Decision::Audit }(UpstreamReason::FirstRun);
         }

@@ -346,7 +346,9 @@ impl LocalAnswerer {
         self.check_privileges(role, &prepared).await.map_err(refuse)?;
         self.check_zones(request, &prepared.zone_names, &parameters).await.map_err(refuse)?;
         let dependencies = Dependencies { relations: &relations, tables: &tables };
-        if let Some(reply) = self.heed_audit(request, &prepared, &parameters, &dependencies, &statistics).await? {
+        let formats = formats(request.unit, &prepared.plan);
+        let heeded = self.heed_audit(request, &prepared, &parameters, &formats, &dependencies, &statistics).await?;
+        if let Some(reply) = heeded {
             return Ok(reply);
         }
         let needed = Needed { prepared: &prepared, mode, relations: &relations, keys: &keys };
@@ -380,7 +382,6 @@ impl LocalAnswerer {
         let earlier = (is_keepable && request.route == RouteSetting::Auto && !is_quick)
             .then(|| self.local.engine.results.get(&self.key))
             .flatten();
-        let formats = formats(request.unit, &prepared.plan);
         let execution = Execution {
             settings: request.format,
             formats: &formats,
@@ -510,12 +511,12 @@ impl LocalAnswerer {
         request: &Request<'_>,
         prepared: &Arc<Prepared>,
         parameters: &[Value],
+        formats: &[Format],
         dependencies: &Dependencies<'_>,
         statistics: &Arc<ShapeStatistics>,
     ) -> Result<Option<Reply>, Relay> {
         let needs_columns = request.unit.describes_portal || request.unit.describes_statement;
-        let formats = formats(request.unit, &prepared.plan);
-        let reason = match self.local.audit.decide(&prepared.identity, needs_columns, Encodings::of(&formats)) {
+        let reason = match self.local.audit.decide(&prepared.identity, needs_columns, Encodings::of(formats)) {
             Decision::Serve => return Ok(None),
             Decision::Audit(_) | Decision::Await(_) if self.local.patience.is_some() => return Ok(None),
             // Upstream's reply would be of another moment.
@@ -552,7 +553,7 @@ impl LocalAnswerer {
                 false => self.relay_captured(request, dependencies, statistics, reason).await.map(Some),
             };
         }
-        let (parameters, time) = (parameters.to_vec(), request.transaction_time);
+        let (parameters, formats, time) = (parameters.to_vec(), formats.to_vec(), request.transaction_time);
         let oracle = Oracle::new(&self.local, prepared, request.settings, parameters, formats, before, time);
         let mut relay = refuse(reason);
         relay.observer = Some(Box::new(oracle));

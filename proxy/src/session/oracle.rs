@@ -577,12 +577,13 @@ impl Answers {
 
     fn judged_by(&self, choice: &Choice, rows_of: &dyn Fn(&Plan) -> Result<Vec<Row>, EvalError>) -> Judgement {
         let Self { columns, freedom, theirs, ours, all, .. } = self;
+        let strict = compare(columns, freedom, theirs, ours, all.as_deref());
+        if strict.is_ok() {
+            return Judgement::Agrees;
+        }
         match choice {
-            Choice::Nothing => compare(columns, freedom, theirs, ours, all.as_deref()).into(),
-            Choice::Anything => match compare(columns, freedom, theirs, ours, all.as_deref()) {
-                Ok(()) => Judgement::Agrees,
-                Err(_) => Judgement::Open(OF_TIES),
-            },
+            Choice::Nothing => strict.into(),
+            Choice::Anything => Judgement::Open(OF_TIES),
             Choice::Values(open) => {
                 judged(compare_open(columns, freedom, open, [theirs, ours], all.as_deref()), open, freedom.is_limited)
             }
@@ -690,6 +691,19 @@ mod tests {
             Judgement::Differs(_) => "differs",
             Judgement::Unordered(_) => "unordered",
         }
+    }
+
+    /// Whatever else hangs on ties: nothing that was chosen is another value.
+    #[test]
+    fn a_limit_s_other_rows_agree_if_they_are_among_all() {
+        let all = [["a", "1", "1"], ["b", "2", "2"]];
+        let mut limited = answers(&all[..1], &all[1..]);
+        limited.freedom.is_limited = true;
+        limited.all = Some(answers(&all, &[]).theirs);
+        let open = OpenColumns { columns: vec![2], permuted: Vec::new() };
+        let none = |_: &Plan| Err(EvalError::OverBudget("no plan"));
+        let judgement = limited.judgement(&Choice::Values(open), &Summed::default(), &none);
+        assert!(matches!(judgement, Judgement::Agrees));
     }
 
     #[test]

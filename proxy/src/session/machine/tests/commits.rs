@@ -49,6 +49,10 @@ fn a_commit_is_told_of_whatever_follows_it() {
     relayed(&mut machine, &[step("COMMIT"), message(b'H', b"")].concat());
     upstream_says(&mut machine, &[&done(b"COMMIT\0")]);
     assert!(acknowledges(&mut machine));
+    let mut machine = probed(&Interner::default());
+    relayed(&mut machine, &[step("COMMIT PREPARED 'x'"), message(b'H', b"")].concat());
+    upstream_says(&mut machine, &[&done(b"COMMIT PREPARED\0")]);
+    assert!(acknowledges(&mut machine));
 }
 
 /// A commit that waited for a standby was in doubt when the session was ended, and nobody heard of it.
