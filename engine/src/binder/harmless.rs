@@ -3,7 +3,7 @@
 use crate::binder::relation::{any_column, as_outer, is_own_column};
 use crate::binder::typed::children;
 use crate::binder::{AggregateCall, BoundExpr, BoundRelation, FrameBound, MatchKind, SortKey, WindowCall, WindowKind};
-use crate::catalog::functions::{self, AggregateFunction, Function, WindowFunction};
+use crate::catalog::functions::{AggregateFunction, Function, WindowFunction};
 use crate::types::{PgType, Value};
 
 /// Whether the expression certainly raises no error, whatever its columns hold: reads, comparisons of one type with itself or of
@@ -22,9 +22,7 @@ pub(crate) fn cannot_raise_but(expr: &BoundExpr, is_known: &dyn Fn(&BoundExpr) -
                         [left, right] => left == right || (left.is_integer() && right.is_integer()),
                         _ => false,
                     };
-                    (is_alike && is_comparison(function.name))
-                        || std::ptr::eq(*function, &functions::EQUALS_ANY)
-                        || is_harmless(function, arguments)
+                    (is_alike && is_comparison(function.name)) || is_harmless(function, arguments)
                 }
                 _ => true,
             }
@@ -45,12 +43,6 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
         "lpad" | "rpad" => {
             matches!(arguments.get(1), Some(BoundExpr::Literal { value: Value::Int4(..=PADDED_MAX), .. }))
         }
-        // A pattern must not end within an escape (like_match.c).
-        "~~" | "!~~" => {
-            let pattern = arguments.get(1);
-            begins_with_text
-                && matches!(pattern, Some(BoundExpr::Literal { value: Value::Text(pattern), .. }) if is_whole_pattern(pattern))
-        }
         // A json is read anew, and may have what no text can: \u0000, half a surrogate pair.
         "->" | "->>" | "#>" | "#>>" => function.arguments.first() == Some(&PgType::Jsonb),
         // What the output functions print (CoerceViaIO), and casts between strings.
@@ -66,10 +58,6 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
         }),
         _ => false,
     }
-}
-
-pub(crate) fn is_whole_pattern(pattern: &str) -> bool {
-    pattern.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0
 }
 
 fn widens(function: &Function) -> bool {

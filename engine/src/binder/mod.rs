@@ -36,7 +36,7 @@ mod scope;
 mod select;
 mod sets;
 mod subquery;
-pub(crate) mod target_rows;
+mod target_rows;
 mod typed;
 mod used;
 mod view;
@@ -46,7 +46,8 @@ use std::sync::Arc;
 
 pub(crate) use self::choice::Choice;
 pub use self::choice::{OpenColumns, Summed};
-pub(crate) use self::harmless::{cannot_raise, cannot_raise_but, has_value, is_whole_pattern};
+pub(crate) use self::harmless::{cannot_raise, cannot_raise_but, has_value};
+pub(crate) use self::target_rows::BESIDE_NULL;
 pub use self::used::Used;
 
 use crate::catalog::functions::{

@@ -16,7 +16,7 @@ use super::join::BuildSide;
 use super::key_table::{KeyTable, Purpose, first_rows};
 use super::scan::{FOUND_PER_ROWS, INDEX_ROWS_MIN, as_column_type, chosen_look_ups};
 use super::{Flow, Run, Sink};
-use crate::binder::{BoundExpr, cannot_raise_but, has_value, is_whole_pattern};
+use crate::binder::{BoundExpr, cannot_raise_but, has_value};
 use crate::catalog::functions::{EQUALS_ANY, EvalError};
 use crate::planner::expression::{column_equals, is_indexable, is_row_independent, is_same, type_of};
 use crate::planner::node::{Aggregate, Call, Equality, Join, Key, PlanNode, Scan, SideJoin, SideKind};
@@ -345,17 +345,23 @@ impl Run<'_> {
         leads
     }
 
-    /// What is the same for all rows and has a value, and the match with a pattern that is whole.
+    /// What is the same for all rows and has a value; membership of an array; the match with a pattern that does not end within an
+    /// escape (like_match.c).
     fn is_known(&self, part: &BoundExpr) -> bool {
         if is_row_independent(part) {
             return self.constant(part).is_ok();
         }
         let BoundExpr::Call { function, arguments, .. } = part else { return false };
+        let is_quiet = |part: &BoundExpr| cannot_raise_but(part, &|part| self.is_known(part));
+        if std::ptr::eq(*function, &raw const EQUALS_ANY) {
+            return arguments.iter().all(is_quiet);
+        }
         let [text, pattern] = &arguments[..] else { return false };
+        let is_whole = |pattern: &str| pattern.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0;
         matches!(function.name, "~~" | "!~~")
             && is_row_independent(pattern)
-            && matches!(self.constant(pattern), Ok(Value::Text(pattern)) if is_whole_pattern(&pattern))
-            && cannot_raise_but(text, &|part| self.is_known(part))
+            && matches!(self.constant(pattern), Ok(Value::Text(pattern)) if is_whole(&pattern))
+            && is_quiet(text)
     }
 
     /// The table's column that this end of an equality is, if the table is worth reading by keys. `base`: where the node's columns
