@@ -292,7 +292,7 @@ struct Flight {
     known: Option<Known>,
     /// What a full barrier covers, ascending.
     relations: Vec<RelationId>,
-    /// Tables that are as the catalog has them if the flight ends well, beside those that a complete one covers.
+    /// Tables that are as the catalog has them if the flight ends well. Not told of a complete one, which covers all.
     checked: BTreeSet<RelationId>,
     /// It covers every mirrored table.
     is_complete: bool,
@@ -471,16 +471,18 @@ impl Barrier {
                 }
             },
         };
+        let is_complete = scope == Scope::Everything;
         let catalog = expected.as_ref().map_or_else(|| replication.loaded(), |expected| Arc::clone(&expected.catalog));
-        let files = if scope == Scope::Everything { Files::new() } else { self.files(&relations, &catalog) };
+        let known = expected.as_ref().and_then(|expected| self.known(&relations, expected));
+        let looks_at_files = !is_complete && known.is_none();
+        let files = if looks_at_files { self.files(&relations, &catalog) } else { Files::new() };
+        let mut checked = BTreeSet::new();
+        if !is_complete {
+            checked.extend(relations.iter().copied().chain(files.iter().map(|(relation, _)| *relation)));
+        }
         // Number and time are taken before the statement can start: whoever asks from now on needs the next one.
         let as_of = Uptime::now();
         let number = self.shared.exposure.send();
-        let known = expected.as_ref().and_then(|expected| self.known(&relations, expected));
-        let mut checked: BTreeSet<RelationId> = relations.iter().copied().collect();
-        if known.is_none() {
-            checked.extend(files.iter().map(|(relation, _)| *relation));
-        }
         if known.is_some() {
             self.connection.send_execute("moment", &[])?;
         } else if expected.is_some() {
@@ -494,7 +496,7 @@ impl Barrier {
         self.connection.flush().await?;
         self.shared.counters.barriers.fetch_add(1, Ordering::Relaxed);
         self.last_sent = Instant::now();
-        if scope == Scope::Everything {
+        if is_complete {
             self.heartbeat = self.last_sent + HEARTBEAT;
         }
         self.flight = Some(Flight {
@@ -507,7 +509,7 @@ impl Barrier {
             known,
             relations,
             checked,
-            is_complete: scope == Scope::Everything,
+            is_complete,
             row: None,
             error: None,
         });

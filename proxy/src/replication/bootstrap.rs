@@ -20,6 +20,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::replication::catalog::{TableFacts, UNFIT_IDENTITY, membership_digest_sql, relations_digest_sql};
 use crate::replication::copy::{CopyBudget, CopyError, CopySlots, Held, Slot, copy_range, page_ranges, qualified_name};
+use crate::replication::stream::STARTED_AT;
 use crate::replication::trigger;
 use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
@@ -366,8 +367,7 @@ impl HandOver {
         let rows = leader
             .simple_query(&format!(
                 "SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(), pg_export_snapshot(),
-                        pg_relation_size({relation}) / current_setting('block_size')::int8, {}, {},
-                        (extract(epoch FROM pg_postmaster_start_time() - '2000-01-01 00:00+00'::timestamptz) * 1000000)::int8",
+                        pg_relation_size({relation}) / current_setting('block_size')::int8, {}, {}, {STARTED_AT}",
                 bind(relations_digest_sql()),
                 bind(membership_digest_sql()),
             ))

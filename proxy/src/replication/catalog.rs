@@ -213,6 +213,11 @@ impl TableFacts {
         self.schema == now.schema && (self.layout == now.layout || self.filenode == now.filenode)
     }
 
+    /// What its rows would take here, about: mostly more than half of its heap.
+    pub fn estimated_bytes(&self) -> usize {
+        usize::try_from(self.heap_bytes).unwrap_or(usize::MAX) / 2
+    }
+
     /// These columns, and this file, are what the next facts are compared with.
     pub fn take_layout(&mut self, now: &Self) {
         (self.layout, self.filenode, self.heap_bytes) = (now.layout, now.filenode, now.heap_bytes);

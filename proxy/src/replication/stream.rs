@@ -67,13 +67,13 @@ pub struct Walsender {
     pub identity: ServerIdentity,
 }
 
-/// SQL for [`ServerIdentity::started_at`].
-const STARTED_AT: &str = "SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::int8 - 946684800000000";
+/// SQL for [`ServerIdentity::started_at`], an int8.
+pub const STARTED_AT: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::int8 - 946684800000000";
 
 /// [`ServerIdentity::started_at`] of the server where a new line gets to.
 pub async fn server_started_at(address: &UpstreamAddress) -> Result<i64, UpstreamError> {
     let mut connection = Connection::open(address, &[]).await?;
-    let asked = timeout(ANSWER, connection.simple_query(STARTED_AT)).await;
+    let asked = timeout(ANSWER, connection.simple_query(&format!("SELECT {STARTED_AT}"))).await;
     let started = asked.map_err(|_| UpstreamError::Timeout("the server's start time"))??;
     connection.terminate().await;
     text(&started, 0)?.parse().map_err(|_| UpstreamError::Protocol("no start time"))
@@ -87,7 +87,7 @@ impl Walsender {
         let mut connection = Connection::open(address, &parameters).await?;
         let asked = timeout(ANSWER, async {
             let system = connection.simple_query("IDENTIFY_SYSTEM").await?;
-            let started = connection.simple_query(STARTED_AT).await?;
+            let started = connection.simple_query(&format!("SELECT {STARTED_AT}")).await?;
             Ok::<_, UpstreamError>((system, started))
         });
         let (system, started) = asked.await.map_err(|_| UpstreamError::Timeout("IDENTIFY_SYSTEM"))??;

@@ -25,9 +25,8 @@ impl Footprint {
 
     /// `outgrew`: it is known to take more than this; 0 if it has not been tried.
     pub(super) fn tracked(status: &TableStatus, facts: &TableFacts, outgrew: usize) -> Self {
-        let heap = usize::try_from(facts.heap_bytes).unwrap_or(usize::MAX);
-        // Mostly more than half of its heap; if it is more than there is room for then, that is known the next time.
-        let bytes = outgrew.max(heap / 2);
+        // If it is more than there is room for then, that is known the next time.
+        let bytes = outgrew.max(facts.estimated_bytes());
         Self { relation: status.schema.id, is_mirrored: false, bytes, weight: status.weight }
     }
 
@@ -43,7 +42,7 @@ pub(super) struct Admitted {
     pub(super) victims: Vec<RelationId>,
 }
 
-/// Or it would grow over the cap soon after, and be copied again and again.
+/// What has to be free for rows of that size, or they would grow over the cap soon after, and be copied again and again.
 pub(super) fn needed(bytes: usize) -> usize {
     bytes.saturating_add(bytes / 4)
 }

@@ -36,8 +36,7 @@ impl Entry {
     /// What the table takes that is being copied, about.
     fn copied_bytes(&self) -> Option<usize> {
         let Wanted::Copying { facts, .. } = &self.state else { return None };
-        let heap = usize::try_from(facts.heap_bytes).unwrap_or(usize::MAX);
-        Some(admission::needed(self.outgrew.max(heap / 2)))
+        Some(admission::needed(self.outgrew.max(facts.estimated_bytes())))
     }
 
     /// Of one with a value that cannot be held: that may be gone by now.
@@ -379,8 +378,8 @@ impl Replication {
             started_at: running.server.started_at,
             rows_copied,
         };
-        // A heap is about as large as the mirrored table; do not start what cannot end well.
-        if usize::try_from(facts.heap_bytes).is_ok_and(|heap| heap / 2 > room) {
+        // Do not start what cannot end well.
+        if facts.estimated_bytes() > room {
             return hand_over.track(TrackedBecause::LacksRoom).await;
         }
         match hand_over.run().await {
