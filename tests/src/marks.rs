@@ -18,7 +18,6 @@ pub fn start(cluster: &Cluster, schema: &str, tables: &[&str]) -> (String, Fresh
         settings.freshness.mode = FreshnessMode::Session;
         settings.freshness.max_lag_ms = 60_000;
         settings.freshness.wait_budget_ms = 100;
-        settings.audit.sample_one_in = 0;
     });
     freshet.wait_until_mirrored(&database, &names.iter().map(String::as_str).collect::<Vec<_>>());
     (database, freshet)

@@ -64,7 +64,7 @@ impl Pair {
             &database,
             "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 10) i",
         );
-        let server = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+        let server = Freshet::start(&cluster.url(&database), |_| {});
         let port = cluster.port();
         let (upstream, freshet) = (RawClient::log_in(port, &database), RawClient::log_in(server.port(), &database));
         Self { upstream, freshet, server }

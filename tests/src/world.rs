@@ -70,7 +70,6 @@ impl World {
         cluster.psql(&database, setup);
         let freshet = Freshet::start(&cluster.url(&database), |settings| {
             settings.freshness.mode = mode;
-            settings.audit.sample_one_in = 0;
             change(settings);
         });
         Self { cluster, database, freshet }

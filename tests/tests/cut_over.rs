@@ -52,7 +52,6 @@ fn who_is_at_another_server_is_not_answered_from_the_old_one() {
     let address = forward(Arc::clone(&target));
     let freshet = Freshet::start(&format!("postgres://postgres@{address}/moved"), |settings| {
         settings.mirror.tables = TableChoice::List(vec!["t".into()]);
-        settings.audit.sample_one_in = 0;
     });
     freshet.wait_until_mirrored("moved", &["public.t"]);
     let connect = || RawClient::connect(freshet.address(), "postgres", "moved").expect("connects");

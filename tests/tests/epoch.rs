@@ -38,7 +38,6 @@ fn read_across_the_epoch(mode: FreshnessMode) {
     cluster.restart();
     let freshet = Freshet::start(&cluster.url(&database), |settings| {
         settings.freshness.mode = mode;
-        settings.audit.sample_one_in = 0;
     });
     let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
     // In mode session what is written through freshet is seen.

@@ -32,7 +32,6 @@ fn ddl_past_freshet_counts_at_once_and_harms_no_write() {
         settings.freshness.mode = FreshnessMode::Session;
         settings.mirror.tables = TableChoice::List(names.clone());
         settings.mirror.event_trigger = true;
-        settings.audit.sample_one_in = 0;
     });
     freshet.wait_until_mirrored(&database, &names.iter().map(String::as_str).collect::<Vec<_>>());
     let publications = "SELECT count(*) FROM pg_publication_rel";

@@ -106,7 +106,6 @@ fn follow(mode: FreshnessMode) {
     cluster.psql(&database, SCHEMA);
     let freshet = Freshet::start(&cluster.url(&database), |settings| {
         settings.freshness.mode = mode;
-        settings.audit.sample_one_in = 0;
     });
     let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     let mut joe = Both::open(&freshet, &cluster, "joe", &database, QUERIES);
@@ -220,7 +219,7 @@ fn a_body_means_what_the_session_s_settings_make_of_it() {
          CREATE TABLE mine.kinds (kind varchar(20) PRIMARY KEY, label text, rate numeric(4, 2)); INSERT INTO mine.kinds VALUES ('kind 1', 'Mine', 9);
          CREATE FUNCTION mine.gross(numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1000'",
     );
-    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     both.settle("the start", |_| false);
     for settings in [
@@ -247,7 +246,7 @@ fn built_in_functions_that_not_everybody_may_execute_are_upstreams() {
     let cluster = Cluster::start(&[]);
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
-    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let mut joe = Both::open(&freshet, &cluster, "joe", &database, BUILT_IN);
     joe.settle("the start", |_| false);
     for (function, sql) in ["md5(text)", "textlike(text, text)", "max(numeric)"].iter().zip(BUILT_IN) {

@@ -91,7 +91,6 @@ fn start(cluster: &Cluster, mode: FreshnessMode) -> (String, Freshet) {
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
     let freshet = Freshet::start(&cluster.url(&database), |settings| {
-        settings.audit.sample_one_in = 0;
         settings.freshness.mode = mode;
         settings.freshness.wait_budget_ms = 5_000;
     });
@@ -269,7 +268,6 @@ fn what_is_harmless_costs_no_question() {
     cluster.psql(&database, SCHEMA);
     let operator = Operator::new();
     let freshet = Freshet::start(&cluster.url(&database), |settings| {
-        settings.audit.sample_one_in = 0;
         settings.freshness.wait_budget_ms = 5_000;
         settings.admin.address = operator.address();
     });

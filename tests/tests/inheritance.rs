@@ -106,7 +106,6 @@ fn follow(mode: FreshnessMode) {
     cluster.psql(&database, SCHEMA);
     let freshet = Freshet::start(&cluster.url(&database), |settings| {
         settings.freshness.mode = mode;
-        settings.audit.sample_one_in = 0;
     });
     let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     let mut joe = Both::open(&freshet, &cluster, "joe", &database, QUERIES);

@@ -84,7 +84,6 @@ struct Stand {
 impl Stand {
     fn start(mode: FreshnessMode) -> Self {
         let world = World::start_with(mode, SETUP, |settings| {
-            settings.audit.sample_one_in = 0;
             // On a machine under load upstream may take its time.
             settings.cache.shared_wait_ms = 60_000;
         });

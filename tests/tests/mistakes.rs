@@ -24,7 +24,6 @@ impl World {
             settings.freshness.mode = mode;
             // What is relayed for another reason would be right whatever is kept.
             settings.freshness.wait_budget_ms = 5_000;
-            settings.audit.sample_one_in = 0;
         });
         let client = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
         Self { database, freshet, client }

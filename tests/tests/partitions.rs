@@ -65,7 +65,6 @@ const CHANGES: &[&str] = &[
 fn start(cluster: &Cluster, database: &str, mode: FreshnessMode) -> Freshet {
     Freshet::start(&cluster.url(database), |settings| {
         settings.freshness.mode = mode;
-        settings.audit.sample_one_in = 0;
     })
 }
 

@@ -201,7 +201,7 @@ fn a_reloaded_configuration_counts_for_the_next_statement() {
         &database,
         "CREATE TABLE t (id int PRIMARY KEY, at timestamptz); INSERT INTO t VALUES (1, '2024-03-10 06:30+00')",
     );
-    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
     let mut direct = connect(cluster.address());
     let mut client = connect(freshet.address());
@@ -247,7 +247,7 @@ fn a_configuration_that_is_reloaded_while_no_barrier_stands_counts_too() {
     let cluster = Cluster::start(&[]);
     let database = cluster.database();
     cluster.psql(&database, r"CREATE TABLE t (id int PRIMARY KEY, v bytea); INSERT INTO t VALUES (1, '\x01ff')");
-    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
     let (mut direct, mut client) = (connect(cluster.address()), connect(freshet.address()));
     let text = "SELECT v FROM t WHERE id = 1";

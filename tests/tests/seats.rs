@@ -29,7 +29,6 @@ impl Stand {
              CREATE TABLE copied (line text)",
         );
         let freshet = Freshet::start(&cluster.url(&database), |settings| {
-            settings.audit.sample_one_in = 0;
             settings.limits.worker_threads = 2;
         });
         let clients = (0..CLIENTS).map(|_| {

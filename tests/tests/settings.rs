@@ -30,7 +30,6 @@ impl Pair {
         let database = cluster.database();
         cluster.psql(&database, SCHEMA);
         let freshet = Freshet::start(&cluster.url(&database), |settings| {
-            settings.audit.sample_one_in = 0;
             // A busy machine is no reason to relay here.
             settings.freshness.wait_budget_ms = 5_000;
         });
@@ -507,7 +506,7 @@ fn a_path_that_a_session_has_kept_is_not_that_of_others() {
          CREATE TABLE b.t (v text PRIMARY KEY); INSERT INTO b.t VALUES ('b');
          GRANT SELECT ON a.t, b.t TO joe; GRANT USAGE ON SCHEMA b TO joe; GRANT USAGE ON SCHEMA a TO readers",
     );
-    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let sql = "SELECT v FROM t";
     let connect = || {
         [freshet.address(), cluster.address()].map(|address| {

@@ -39,7 +39,6 @@ impl World {
         let freshet = Freshet::start(&self.cluster.url(&self.database), |settings| {
             settings.freshness.mode = FreshnessMode::Standby;
             settings.mirror.tables = TableChoice::List(vec!["registers".into(), "quiet".into()]);
-            settings.audit.sample_one_in = 0;
         });
         freshet.wait_until_mirrored(&self.database, &["public.registers", "public.quiet"]);
         freshet
@@ -348,7 +347,6 @@ fn a_refresh_of_a_materialized_view_counts_at_once() {
     world.configure("FIRST 1 (freshet)");
     let freshet = Freshet::start(&world.cluster.url(&world.database), |settings| {
         settings.freshness.mode = FreshnessMode::Standby;
-        settings.audit.sample_one_in = 0;
     });
     world.wait_for(&freshet, "synchronous");
     let mut client = world.through(&freshet);

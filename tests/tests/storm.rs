@@ -140,7 +140,6 @@ fn through_freshet() {
     let freshet = Freshet::start(&cluster.url(&database), |settings| {
         settings.freshness.mode = FreshnessMode::Session;
         settings.cache.result_bytes_max = CAP;
-        settings.audit.sample_one_in = 0;
     });
     let mut client = RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
     let mut ask = |id: &str| {

@@ -34,6 +34,15 @@ impl Stand {
         Self { world, client }
     }
 
+    /// One of the two is mirrored, and there is no room for the other.
+    fn crowded(mode: FreshnessMode) -> Self {
+        let mut stand = Self::start(mode);
+        stand.until(ONE, "hit");
+        stand.until(TWO, "hit");
+        assert_eq!((stand.state("one"), stand.state("two")), ("mirrored".into(), "tracked".into()));
+        stand
+    }
+
     /// The first cell, and how it was answered. It is what upstream says.
     fn ask(&mut self, sql: &str) -> (String, String, String) {
         let reply = self.client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -85,11 +94,7 @@ const TWO: &str = "SELECT max(id) FROM two";
 #[test]
 fn replies_over_a_table_without_room_are_kept_exactly_as_long_as_it_does_not_change() {
     for mode in [FreshnessMode::Exact, FreshnessMode::Session] {
-        let mut stand = Stand::start(mode);
-        stand.until(ONE, "hit");
-        assert_eq!(stand.state("one"), "mirrored");
-        stand.until(TWO, "hit");
-        assert_eq!(stand.state("two"), "tracked");
+        let mut stand = Stand::crowded(mode);
         let joined = "SELECT count(*) FROM one JOIN two USING (id)";
         stand.until(joined, "hit");
         // Past freshet, of which mode session learns within its lag; through it, of which both know.
@@ -126,10 +131,7 @@ fn replies_over_a_table_without_room_are_kept_exactly_as_long_as_it_does_not_cha
 /// What was known of its size is of rows that are gone.
 #[test]
 fn a_table_that_has_become_small_has_its_room() {
-    let mut stand = Stand::start(FreshnessMode::Exact);
-    stand.until(ONE, "hit");
-    stand.until(TWO, "hit");
-    assert_eq!((stand.state("one"), stand.state("two")), ("mirrored".into(), "tracked".into()));
+    let mut stand = Stand::crowded(FreshnessMode::Exact);
     stand.world.past("DELETE FROM two WHERE id > 100");
     stand.world.past("VACUUM FULL two");
     stand.until_state("two", "mirrored", |stand| drop(stand.ask(TWO)));
@@ -154,10 +156,7 @@ fn a_partition_without_room_is_tracked_and_the_others_are_mirrored() {
 
 #[test]
 fn the_table_that_is_read_most_has_the_room() {
-    let mut stand = Stand::start(FreshnessMode::Exact);
-    stand.until(ONE, "hit");
-    stand.until(TWO, "hit");
-    assert_eq!((stand.state("one"), stand.state("two")), ("mirrored".into(), "tracked".into()));
+    let mut stand = Stand::crowded(FreshnessMode::Exact);
     // They change places, whatever is asked meanwhile being right.
     stand.until_state("two", "mirrored", |stand| {
         for n in 0..20 {

@@ -102,7 +102,7 @@ fn answers_are_upstreams_whatever_the_rows_have_become() {
     let cluster = Cluster::shared();
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
-    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let mut both = Both::open(&freshet, cluster, "postgres", &database, &[]);
     both.set("SET TimeZone = 'America/New_York'");
     let limit = Instant::now() + WAIT;
@@ -143,7 +143,7 @@ fn what_users_functions_write_is_seen_by_the_next_read() {
          CREATE FUNCTION sign(int) RETURNS int LANGUAGE sql AS 'INSERT INTO log (what) VALUES (''sign'') RETURNING id';
          CREATE FUNCTION key(int) RETURNS int LANGUAGE sql AS 'INSERT INTO log (what) VALUES (''key'') RETURNING id'",
     );
-    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let mut both = Both::open(&freshet, cluster, "postgres", &database, &[]);
     let count = "SELECT count(*) FROM log";
     let limit = Instant::now() + WAIT;

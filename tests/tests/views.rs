@@ -85,7 +85,6 @@ fn follow(mode: FreshnessMode) {
     cluster.psql(&database, &on(&cluster, SCHEMA));
     let freshet = Freshet::start(&cluster.url(&database), |settings| {
         settings.freshness.mode = mode;
-        settings.audit.sample_one_in = 0;
     });
     let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     let mut joe = Both::open(&freshet, &cluster, "joe", &database, QUERIES);
@@ -131,7 +130,7 @@ fn a_view_means_what_it_meant_when_it_was_made_whatever_the_session_sets() {
          CREATE VIEW at_times AS SELECT id, placed FROM orders WHERE placed < '2013-01-03 00:00+05' AND placed > '2013-01-01'::timestamptz;
          CREATE VIEW long AS SELECT id FROM orders WHERE placed - interval '-1 day +2:03' > '2013-02-01'::timestamptz",
     );
-    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     let queries = [
         "SELECT * FROM public.large ORDER BY id LIMIT 3",
@@ -170,7 +169,7 @@ fn of_views_made_in_a_row_each_change_counts() {
         format!("CREATE OR REPLACE VIEW v{number} AS SELECT count(*) FROM orders WHERE id > {bound}")
     };
     (0..16).for_each(|number| drop(cluster.psql(&database, &define(number, 10))));
-    let freshet = Freshet::start(&cluster.url(&database), |settings| settings.audit.sample_one_in = 0);
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
     let mut both = Both::open(&freshet, &cluster, "postgres", &database, QUERIES);
     let limit = Instant::now() + Duration::from_secs(30);
     while (0..16).filter(|number| both.compare("the start", &format!("SELECT * FROM v{number}")).is_some()).count() > 0
