@@ -16,7 +16,7 @@ use super::join::BuildSide;
 use super::key_table::{KeyTable, Purpose, first_rows};
 use super::scan::{FOUND_PER_ROWS, INDEX_ROWS_MIN, as_column_type, chosen_look_ups};
 use super::{Flow, Run, Sink};
-use crate::binder::{BoundExpr, cannot_raise_but, has_value};
+use crate::binder::{BoundExpr, has_value};
 use crate::catalog::functions::{EQUALS_ANY, EvalError};
 use crate::planner::expression::{column_equals, is_indexable, is_row_independent, is_same, type_of};
 use crate::planner::node::{Aggregate, Call, Equality, Join, Key, PlanNode, Scan, SideJoin, SideKind};
@@ -65,7 +65,7 @@ impl Run<'_> {
         }
         for (at, filter) in scan.filters.iter().enumerate() {
             if let Some((column, values)) = self.listed(scan, filter)
-                && may_find_by(scan, at, table, column)
+                && self.may_find_by(scan, at, table, column)
                 && self.is_worth_finding(table, column, values.len())
             {
                 return self.scan_by_values(scan, table, column, &values, sink);
@@ -144,6 +144,14 @@ impl Run<'_> {
         let BoundExpr::Column { index, expr_type } = operand else { return None };
         values = values.into_iter().filter_map(|value| as_column_type(value, expr_type.pg_type)).collect();
         Some((scan.columns[*index], values))
+    }
+
+    /// Whether rows may be found by a filter, and others not be computed with: none before it raises an error, or PostgreSQL reads by the
+    /// index of the primary key, too.
+    fn may_find_by(&self, scan: &Scan, filter: usize, table: &TableVersion, column: usize) -> bool {
+        filter < scan.reached
+            || table.schema.primary_key == [column]
+            || scan.filters[scan.reached..filter].iter().all(|before| self.is_quiet_in(scan, before))
     }
 
     fn constants(&self, list: &[BoundExpr]) -> Option<Vec<Value>> {
@@ -314,7 +322,7 @@ impl Run<'_> {
         let is_listed = |(at, filter): (usize, &BoundExpr)| {
             let listed = self.listed(scan, filter);
             listed.is_some_and(|(column, values)| {
-                may_find_by(scan, at, table, column) && self.is_worth_finding(table, column, values.len())
+                self.may_find_by(scan, at, table, column) && self.is_worth_finding(table, column, values.len())
             })
         };
         scan.filters.iter().enumerate().any(is_listed) || plan.trees().any(|tree| self.leads_to(tree, scan))
@@ -345,25 +353,6 @@ impl Run<'_> {
         leads
     }
 
-    /// What is the same for all rows and has a value; membership of an array; the match with a pattern that does not end within an
-    /// escape (like_match.c).
-    fn is_known(&self, part: &BoundExpr) -> bool {
-        if is_row_independent(part) {
-            return self.constant(part).is_ok();
-        }
-        let BoundExpr::Call { function, arguments, .. } = part else { return false };
-        let is_quiet = |part: &BoundExpr| cannot_raise_but(part, &|part| self.is_known(part));
-        if std::ptr::eq(*function, &raw const EQUALS_ANY) {
-            return arguments.iter().all(is_quiet);
-        }
-        let [text, pattern] = &arguments[..] else { return false };
-        let is_whole = |pattern: &str| pattern.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0;
-        matches!(function.name, "~~" | "!~~")
-            && is_row_independent(pattern)
-            && matches!(self.constant(pattern), Ok(Value::Text(pattern)) if is_whole(&pattern))
-            && is_quiet(text)
-    }
-
     /// The table's column that this end of an equality is, if the table is worth reading by keys. `base`: where the node's columns
     /// begin among those that the equality is over.
     fn target<'n>(
@@ -379,8 +368,8 @@ impl Run<'_> {
             return None;
         }
         let is_per_row = computed == Computed::PerRow;
-        let is_known = |part: &BoundExpr| self.is_known(part);
-        let way = way(node, index.checked_sub(base)?, is_per_row, &is_known)?;
+        let is_quiet = |node: &PlanNode, expr: &BoundExpr| self.is_quiet_over(node, expr);
+        let way = way(node, index.checked_sub(base)?, is_per_row, &is_quiet)?;
         let Way { scan, column, is_quiet, is_unwrapped, .. } = way;
         let table = self.snapshot.tables.get(&scan.table)?;
         // Without an index of its own PostgreSQL computes the conditions of all rows; of others than the primary key's nothing is known.
@@ -433,12 +422,6 @@ impl Run<'_> {
         let before = self.state.wanted.borrow_mut().insert(place, Rc::new(wanted));
         WantedHere { run: self.state, place, before }
     }
-}
-
-/// Whether rows may be found by a filter, and others not be computed with: none before it raises an error, or PostgreSQL reads by the index
-/// of the primary key, too.
-fn may_find_by(scan: &Scan, filter: usize, table: &TableVersion, column: usize) -> bool {
-    filter < scan.reached || table.schema.primary_key == [column]
 }
 
 /// From the rows of one input of a join by their key to the rows of another, which are a table's by a column.
@@ -501,12 +484,18 @@ struct Way<'n> {
     is_fenced: bool,
 }
 
-/// Whether an expression is known to raise no error, as its value is known.
-type IsKnown<'k> = dyn Fn(&BoundExpr) -> bool + 'k;
+/// Whether an expression raises no error on the node's rows.
+type IsQuiet<'k> = dyn Fn(&PlanNode, &BoundExpr) -> bool + 'k;
 
 impl<'n> Way<'n> {
-    fn past<'e>(self, conditions: impl IntoIterator<Item = &'e BoundExpr>, is_known: &IsKnown<'_>) -> Option<Self> {
-        let are_quiet = conditions.into_iter().all(|condition| cannot_raise_but(condition, is_known));
+    /// `node`: what the conditions are over.
+    fn past<'e>(
+        self,
+        conditions: impl IntoIterator<Item = &'e BoundExpr>,
+        node: &PlanNode,
+        is_quiet: &IsQuiet<'_>,
+    ) -> Option<Self> {
+        let are_quiet = conditions.into_iter().all(|condition| is_quiet(node, condition));
         self.past_if(are_quiet)
     }
 
@@ -518,19 +507,22 @@ impl<'n> Way<'n> {
 
 /// `is_per_row`: PostgreSQL computes the node for each row of what it is joined with, so that it raises no errors for others; else nothing
 /// may be left out that it computes as a whole and that can raise one.
-fn way<'n>(node: &'n PlanNode, column: usize, is_per_row: bool, is_known: &IsKnown<'_>) -> Option<Way<'n>> {
-    let way = |node: &'n PlanNode, column| way(node, column, is_per_row, is_known);
+fn way<'n>(node: &'n PlanNode, column: usize, is_per_row: bool, is_quiet: &IsQuiet<'_>) -> Option<Way<'n>> {
+    let way = |node: &'n PlanNode, column| way(node, column, is_per_row, is_quiet);
     match node {
         PlanNode::Scan(scan) => {
             let column = *scan.columns.get(column)?;
-            Way { scan, column, is_quiet: true, is_silent: true, is_unwrapped: true, is_fenced: false }
-                .past(&scan.filters, is_known)
+            Way { scan, column, is_quiet: true, is_silent: true, is_unwrapped: true, is_fenced: false }.past(
+                &scan.filters,
+                node,
+                is_quiet,
+            )
         }
-        PlanNode::Filter { input, predicates } => way(input, column)?.past(predicates, is_known),
+        PlanNode::Filter { input, predicates } => way(input, column)?.past(predicates, input, is_quiet),
         PlanNode::Project { input, expressions } => match expressions.get(column)? {
             BoundExpr::Column { index, .. } => {
                 let way = way(input, *index)?;
-                let is_silent = |expr: &BoundExpr| cannot_raise_but(expr, is_known);
+                let is_silent = |expr: &BoundExpr| is_quiet(input, expr);
                 let are_silent = expressions.iter().all(is_silent);
                 // Where it is part of the query around it, they are computed above the join.
                 let are_unwrapped = expressions.iter().all(|expr| is_silent(expr) || is_strict_in_a_column(expr));
@@ -543,7 +535,7 @@ fn way<'n>(node: &'n PlanNode, column: usize, is_per_row: bool, is_known: &IsKno
             _ => None,
         },
         PlanNode::Aggregate(aggregate) => match aggregate.groups.get(column)? {
-            BoundExpr::Column { index, .. } if is_per_row || is_harmless(aggregate, is_known) => {
+            BoundExpr::Column { index, .. } if is_per_row || is_harmless(aggregate, is_quiet) => {
                 Some(Way { is_fenced: !is_per_row, ..way(&aggregate.input, *index)? })
             }
             _ => None,
@@ -557,17 +549,18 @@ fn way<'n>(node: &'n PlanNode, column: usize, is_per_row: bool, is_known: &IsKno
             let bases = join.bases();
             let mut keys = join.equalities.iter().chain(&join.implied).flat_map(Equality::ends);
             let raise = keys.any(|(of, key)| may_raise_at(&join.inputs[of], bases[of], key));
-            way(input, column)?.past(&join.filters, is_known)?.past_if(!raise)
+            way(input, column)?.past(&join.filters, node, is_quiet)?.past_if(!raise)
         }
         PlanNode::SideJoin(join) if join.kind != SideKind::Full && column < join.left.width() => {
             let base = join.left.width();
             let raises = |equality: &Equality| {
                 may_raise_at(&join.left, 0, &equality.left) || may_raise_at(&join.right, base, &equality.right)
             };
-            // What is computed for each row of the left side, and may find too many, is computed for all of them.
-            let is_asked_by_row = join.is_per_row || join.kind == SideKind::Single;
+            // What is computed for each row of the left side, and may raise an error or find too many, is computed for all of them.
+            let is_asked_by_row =
+                join.kind == SideKind::Single || (join.is_per_row && !is_sound(&join.right, is_quiet));
             way(&join.left, column)?
-                .past(join.filters.iter().chain(&join.test), is_known)?
+                .past(join.filters.iter().chain(&join.test), node, is_quiet)?
                 .past_if(!(is_asked_by_row || join.equalities.iter().any(raises)))
         }
         // A subquery with an order is computed by itself (prepjointree.c, is_simple_subquery).
@@ -593,21 +586,25 @@ fn is_strict_in_a_column(expr: &BoundExpr) -> bool {
 }
 
 /// Whether no group raises an error, whatever it has.
-fn is_harmless(aggregate: &Aggregate, is_known: &IsKnown<'_>) -> bool {
-    fn is_plain(node: &PlanNode, is_quiet: &IsKnown<'_>) -> bool {
-        match node {
-            PlanNode::Scan(scan) => scan.filters.iter().all(is_quiet),
-            PlanNode::Filter { input, predicates } => predicates.iter().all(is_quiet) && is_plain(input, is_quiet),
-            PlanNode::Project { input, expressions } => expressions.iter().all(is_quiet) && is_plain(input, is_quiet),
-            _ => false,
-        }
-    }
-    let is_quiet = |expr: &BoundExpr| cannot_raise_but(expr, is_known);
+fn is_harmless(aggregate: &Aggregate, is_quiet: &IsQuiet<'_>) -> bool {
+    let is_quiet_here = |expr: &BoundExpr| is_quiet(&aggregate.input, expr);
     let is_sure = |call: &Call| {
         let argument = call.argument.and_then(|argument| aggregate.arguments.get(argument));
-        has_value(call.function, argument) && call.order.is_empty() && call.filter.iter().all(is_quiet)
+        has_value(call.function, argument) && call.order.is_empty() && call.filter.iter().all(is_quiet_here)
     };
-    aggregate.arguments.iter().chain(&aggregate.groups).all(is_quiet)
+    aggregate.arguments.iter().chain(&aggregate.groups).all(is_quiet_here)
         && aggregate.calls.iter().all(is_sure)
-        && is_plain(&aggregate.input, &is_quiet)
+        && is_sound(&aggregate.input, is_quiet)
+}
+
+/// Whether nothing that the node's rows are made of raises an error.
+fn is_sound(node: &PlanNode, is_quiet: &IsQuiet<'_>) -> bool {
+    let are_quiet = |input: &PlanNode, all: &[BoundExpr]| all.iter().all(|expr| is_quiet(input, expr));
+    match node {
+        PlanNode::Scan(scan) => are_quiet(node, &scan.filters),
+        PlanNode::Filter { input, predicates } => are_quiet(input, predicates) && is_sound(input, is_quiet),
+        PlanNode::Project { input, expressions } => are_quiet(input, expressions) && is_sound(input, is_quiet),
+        PlanNode::Aggregate(aggregate) => is_harmless(aggregate, is_quiet),
+        _ => false,
+    }
 }

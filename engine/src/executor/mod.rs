@@ -29,6 +29,7 @@ pub(crate) mod scan;
 mod sets;
 mod side;
 mod sort;
+mod spans;
 #[cfg(test)]
 mod tests;
 pub mod upkeep;

@@ -34,7 +34,7 @@ impl Zone {
     }
 
     /// The range of these values, if they are all ordered.
-    pub(super) fn over<'a>(values: impl Iterator<Item = &'a Value>) -> Option<Self> {
+    pub(crate) fn over<'a>(values: impl Iterator<Item = &'a Value>) -> Option<Self> {
         let (min, max) = range_of(values.cloned())?;
         Some(Self { min, max, nulls: 0 })
     }

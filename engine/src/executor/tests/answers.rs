@@ -268,6 +268,42 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     assert_eq!(read(&format!("SELECT f.name, {of_join} WHERE d.id + 0 = 3")), theirs, "as few as the join gives");
     assert_eq!(read("SELECT name FROM emp WHERE dept IN (SELECT id FROM dept WHERE id + 0 = 3)"), theirs);
     assert_eq!(read("SELECT e.name, f.id FROM emp e JOIN emp f ON f.dept = e.dept"), 0, "all of them lead to all");
+    let joined = |condition: &str| {
+        read(&format!(
+            "SELECT d.title, e.name FROM dept d JOIN emp e ON e.dept = d.id AND {condition} WHERE d.id + 0 = 3"
+        ))
+    };
+    // No row that is there raises an error, whatever the types may hold.
+    for condition in [
+        "e.salary * 2 > 100",
+        "(e.id + 1) * e.dept < 1000000",
+        "e.id / 2 >= 0 AND e.id % -7 < 7",
+        "round(e.salary / 3, 2)::int > 10",
+        "e.hired + 30 > date '1990-01-01'",
+        "e.hired - interval '1 year' < timestamp '2100-01-01'",
+        "date_trunc('month', e.hired::timestamp)::date >= date '1990-01-01'",
+        "extract(year FROM e.hired) > 1990",
+        "coalesce(e.dept, 0) + 1 > 0",
+    ] {
+        let passing = rows(&format!("SELECT id FROM emp e WHERE dept = 3 AND {condition}"));
+        assert!(passing > 0, "{condition}");
+        assert_eq!(joined(condition), 1 + passing, "{condition}");
+    }
+    // Some other row's does, or may.
+    for condition in [
+        "100 / (e.id - 7) < 1000",
+        "e.id + 2147483600 > 0",
+        "e.id * 50000000 >= 0",
+        "e.score + 1 > 0",
+        "e.hired + interval '293000 years' > timestamp '2000-01-01'",
+        "e.name::int > 0",
+        "extract(year FROM e.hired) + e.score > 0",
+    ] {
+        assert_eq!(joined(condition), 0, "{condition}");
+    }
+    let half = "SELECT name FROM emp e WHERE dept IN (SELECT id FROM dept WHERE id + 0 = 3)
+        AND id < (SELECT 0.5 * sum(f.salary) FROM emp f WHERE f.dept = e.dept AND f.hired < date '2020-01-01' + interval '1 year')";
+    assert_eq!(read(half), rows(&format!("SELECT * FROM ({half}) h")), "what is asked for each row raises nothing");
     // The condition makes the subquery's outer join an inner one; what a row that nobody has would raise is not computed still.
     let per_row = "SELECT e.name FROM dept d JOIN emp e ON e.dept = d.id
         WHERE d.id + 0 = 3 AND e.salary >= (SELECT max(f.salary / f.id) FROM emp f, dept x WHERE f.id = e.id)";
