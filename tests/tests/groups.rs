@@ -8,7 +8,7 @@ use freshet_tests::client::{
 };
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
-use freshet_tests::scripted::{Burst, Pair, WAIT, assert_same, burst, play};
+use freshet_tests::scripted::{Burst, Pair, WAIT, assert_same, burst, play, play_unit};
 
 const ORDERED: &str = "SELECT id, v FROM t ORDER BY id";
 
@@ -926,6 +926,41 @@ fn a_session_that_is_answered_here_does_not_look_idle_upstream() {
     read_for_long(&mut client);
     assert_eq!(tags(&client.query("SELECT 1/0")), "EZ", "the session and its block live");
     client.query("ROLLBACK");
+    let limit = Instant::now() + WAIT;
+    // Nor one that fetches what is left of a portal, nor one in the middle of a group.
+    for ends in [sync(), flush()] {
+        let sql = "SELECT n FROM t, generate_series(1, 20000) AS s (n)";
+        let portal = |name, rows| {
+            let unit = [parse("", sql), bind(name, "", &[], 0), execute(name, rows), sync()].concat();
+            move |client: &mut RawClient| play_unit(client, &unit)
+        };
+        loop {
+            client.query("BEGIN");
+            portal("", 0)(&mut client);
+            let Some(reason) = reason(&mut client) else { break };
+            assert!(Instant::now() < limit, "{reason}");
+            client.query("ROLLBACK");
+        }
+        assert_eq!(tags(&portal("rows", 1)(&mut client)), "12DsZ");
+        assert_eq!(reason(&mut client), None);
+        let until = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < until {
+            assert_eq!(
+                tags(&play(
+                    &mut client,
+                    &[burst(2 + usize::from(ends == sync()), &[execute("rows", 1), ends.clone()])]
+                )),
+                if ends == sync() { "DsZ" } else { "Ds" }
+            );
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        if ends == flush() {
+            // Much longer without a word, as who works on what it has fetched.
+            std::thread::sleep(Duration::from_secs(3));
+            assert_eq!(tags(&play_unit(&mut client, &sync())), "Z");
+        }
+        assert_eq!(tags(&client.query("COMMIT")), "CZ", "the session and its block live");
+    }
     // Nor does one whose statement is computed here for long.
     client.query("SET idle_in_transaction_session_timeout = '600ms'");
     let long = "SELECT count(*) FROM generate_series(1, GENERATED) AS s (n), t WHERE n % 7 = id";
@@ -945,6 +980,22 @@ fn a_session_that_is_answered_here_does_not_look_idle_upstream() {
         }
         assert!(Instant::now() < limit, "{took:?}: {last:?}");
         rows_of = if is_local { rows_of * 2 } else { rows_of + 1 };
+    }
+}
+
+/// Each is judged by the savepoints that there are when it is run.
+#[test]
+fn a_savepoint_is_released_once() {
+    let mut pair = Pair::start();
+    for unit in ["RELEASE a; RELEASE a", "SAVEPOINT b; RELEASE a; RELEASE b", "COMMIT; BEGIN; RELEASE a"] {
+        let mut told = Vec::new();
+        for client in [&mut pair.upstream, &mut pair.freshet] {
+            client.query("BEGIN");
+            client.query("SAVEPOINT a");
+            told.push(tags(&client.query(unit)));
+            client.query("ROLLBACK");
+        }
+        assert_eq!(told[1], told[0], "{unit}");
     }
 }
 

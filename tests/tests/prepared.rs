@@ -532,3 +532,86 @@ fn a_block_that_fails_by_a_parse_says_why() {
         pair.freshet.query("DEALLOCATE ALL");
     }
 }
+
+/// Its Parse was answered here while a migration held the table, and carried out upstream when that had committed. PostgreSQL parses before
+/// (and refuses each execution since) or behind it (and describes what is there then).
+#[test]
+fn a_statement_that_became_another_behind_its_answer_is_refused() {
+    let mut pair = Pair::start();
+    let sql = "SELECT * FROM t WHERE id = $1";
+    let made = |name: &str| [parse(name, sql), describe('S', name), sync()].concat();
+    let run = |name: &str| [bind("", name, &[Some("3")], 0), execute("", 0), sync()].concat();
+    let first = |name: &str| {
+        [parse(name, sql), bind("", name, &[Some("3")], 0), describe('P', ""), execute("", 0), sync()].concat()
+    };
+    pair.agree("the rows", &[burst(6, &[first("")])]);
+    pair.agree("the description", &[burst(4, &[parse("", sql), describe('S', ""), sync()])]);
+    pair.upstream.query("BEGIN");
+    pair.upstream.query("ALTER TABLE t ADD COLUMN added text");
+    assert_eq!(tags(&play_unit(&mut pair.freshet, &made("described"))), "1tTZ", "answered under the lock");
+    assert_eq!(tags(&play_unit(&mut pair.freshet, &first("run"))), "12TDCZ", "likewise");
+    pair.upstream.query("COMMIT");
+    pair.freshet.query("SET freshet.route = 'relay'");
+    for (name, uses) in
+        [("described", run("described")), ("run", run("run")), ("run", [describe('S', "run"), sync()].concat())]
+    {
+        let refused = play_unit(&mut pair.freshet, &uses);
+        let error =
+            refused.iter().find(|message| message.tag == 'E').map(|message| String::from_utf8_lossy(&message.body));
+        assert!(
+            error.as_ref().is_some_and(|error| error.contains("C0A000\0Mcached plan must not change result type\0")),
+            "{name}: {error:?}"
+        );
+        assert_eq!(tags(&refused), "EZ", "{name}");
+    }
+    pair.freshet.query("SET freshet.route = 'auto'");
+    assert_eq!(tags(&play_unit(&mut pair.freshet, &run("run"))), "EZ", "nor is it answered here");
+    // Drivers prepare it anew.
+    for name in ["described", "run"] {
+        play_unit(&mut pair.freshet, &[close('S', name), sync()].concat());
+        let (unit, upstream) = (made(name), made(name));
+        assert_same(&play_unit(&mut pair.freshet, &unit), &play_unit(&mut pair.upstream, &upstream));
+        assert_same(&play_unit(&mut pair.freshet, &run(name)), &play_unit(&mut pair.upstream, &run(name)));
+    }
+}
+
+/// Nobody is told of a COMMIT that rolled back, nor of a statement that does not exist, in place of what failed.
+#[test]
+fn what_follows_a_parse_that_fails_is_told_why() {
+    let mut pair = Pair::start();
+    let sql = "SELECT id, v FROM t WHERE id = $1";
+    let made = |name: &str| [parse(name, sql), bind("", name, &[Some("3")], 0), execute("", 0), sync()].concat();
+    pair.agree("the table is here", &[burst(5, &[made("")])]);
+    pair.freshet.query("SET lock_timeout = '1s'");
+    let error_of = |reply: &[Message]| {
+        let error = reply.iter().find(|message| message.tag == 'E').expect("an error");
+        String::from_utf8_lossy(&error.body).into_owned()
+    };
+    let locked = |pair: &mut Pair| {
+        pair.upstream.query("BEGIN");
+        pair.upstream.query("LOCK TABLE t IN ACCESS EXCLUSIVE MODE");
+    };
+    pair.freshet.query("BEGIN");
+    play_unit(&mut pair.freshet, &made(""));
+    locked(&mut pair);
+    assert_eq!(tags(&play_unit(&mut pair.freshet, &made("in_block"))), "12DCZ", "answered here");
+    let ended = pair.freshet.query("COMMIT");
+    assert!(error_of(&ended).contains("55P03"), "{}", error_of(&ended));
+    pair.freshet.query("ROLLBACK");
+    assert_eq!(tags(&play_unit(&mut pair.freshet, &made("alone"))), "12DCZ", "answered here");
+    pair.freshet.query("SET freshet.route = 'relay'");
+    let run = [bind("", "alone", &[Some("3")], 0), execute("", 0), sync()].concat();
+    let failed = play_unit(&mut pair.freshet, &run);
+    assert!(error_of(&failed).contains("55P03"), "{}", error_of(&failed));
+    pair.upstream.query("ROLLBACK");
+    assert_eq!(tags(&play_unit(&mut pair.freshet, &run)), "2DCZ", "it is made once it can be");
+    pair.freshet.query("SET freshet.route = 'auto'");
+    // A string that begins with ROLLBACK is carried out, as asyncpg resets its connections.
+    pair.freshet.query("BEGIN");
+    play_unit(&mut pair.freshet, &made(""));
+    locked(&mut pair);
+    assert_eq!(tags(&play_unit(&mut pair.freshet, &made("before_reset"))), "12DCZ", "answered here");
+    let reset = pair.freshet.query("ROLLBACK;\nSELECT 1; RESET ALL");
+    assert!(!tags(&reset).contains('E'), "{}", error_of(&reset));
+    pair.upstream.query("ROLLBACK");
+}

@@ -288,6 +288,8 @@ pub struct PreparedStatement {
     pub path: AtomicU64,
     /// The parameters' types (OIDs) as they were found first. PostgreSQL keeps them, whatever becomes of the tables.
     pub inferred: OnceLock<Box<[u32]>>,
+    /// Upstream describes it otherwise than the client was told.
+    pub is_other: AtomicBool,
     /// What its names mean, likewise as far as plans have been made of it.
     pub meant: Meant,
     /// The version of the catalog that gave undeclared parameters their types; 0: names may have meant what it does not have.

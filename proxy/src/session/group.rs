@@ -39,6 +39,8 @@ struct Whole {
     /// There is at most one execution.
     is_alone: bool,
     is_of_one_statement: bool,
+    /// Transaction control stands before the item.
+    is_behind_control: bool,
     arrival: Arrival,
 }
 
@@ -129,9 +131,10 @@ impl<A: Answerer> Session<A> {
             return self.relay(started, Relay::because(reason));
         }
         let (mut answers, mut made) = (Vec::with_capacity(group.items.len()), 0);
-        let whole = Whole {
+        let mut whole = Whole {
             is_alone: group.executions() <= 1,
             is_of_one_statement: group.is_of_one_statement(),
+            is_behind_control: false,
             arrival: self.machine.arrival(),
         };
         for (at, item) in group.items.iter().enumerate() {
@@ -141,6 +144,7 @@ impl<A: Answerer> Session<A> {
                         state.note_answer();
                     }
                     made += made_bytes(&answer);
+                    whole.is_behind_control |= matches!(answer, Answer::Control(_));
                     answers.push(answer);
                     // They are sent together. Upstream, which sends one by one, waits for who does not read them.
                     if made > GROUP_BYTES_MAX && at + 1 < group.items.len() && group.executions() > 1 {
@@ -248,6 +252,10 @@ impl<A: Answerer> Session<A> {
             // What else the group does to statements may depend on it.
             if control == Control::Deallocate && unit.form != Form::Prepare && !whole.is_of_one_statement {
                 return Ok(Decided::Relay(Relay::because(UpstreamReason::NotAQuery("DEALLOCATE among others"))));
+            }
+            // Which savepoints there are then is known when they are answered.
+            if control == Control::Release && unit.form != Form::Prepare && whole.is_behind_control {
+                return Ok(Decided::Relay(Relay::because(UpstreamReason::NotAQuery("RELEASE among others"))));
             }
             return Ok(self.decide_control(control, &unit, state));
         }

@@ -233,6 +233,9 @@ impl<A: Answerer> Session<A> {
                 self.say_good_bye().await;
                 return Ok(Departure::Over);
             }
+            if self.machine.take_use() {
+                self.keep_alive(Instant::now());
+            }
             if step == Step::Decide {
                 if self.lines.is_full(&self.machine) {
                     // A burst of units whose client does not read the replies.
@@ -263,6 +266,7 @@ impl<A: Answerer> Session<A> {
             if may_release && self.release_long_group() {
                 continue;
             }
+            let is_busy = self.machine.must_look_busy();
             let turn = self.lines.turn(&mut self.machine);
             tokio::select! {
                 biased;
@@ -283,6 +287,9 @@ impl<A: Answerer> Session<A> {
                 // Made only when it is polled: a timer for each turn would be felt.
                 () = async { tokio::time::sleep(HOLD).await },
                     if may_release => self.machine.release(),
+                () = async { tokio::time::sleep(KEEP_ALIVE).await }, if is_busy => {
+                    self.keep_alive(Instant::now());
+                }
                 () = &mut drain, if !is_draining => is_draining = true,
                 () = &mut stop, if is_draining => {
                     self.say_good_bye().await;

@@ -178,15 +178,21 @@ pub fn write_execute(out: &mut Vec<u8>, portal: &[u8]) {
     });
 }
 
+/// Describe.
+pub fn write_describe(out: &mut Vec<u8>, target: Target<'_>) {
+    write_frame(out, b'D', |out| write_target(out, target));
+}
+
+/// Close.
 pub fn write_close(out: &mut Vec<u8>, target: Target<'_>) {
-    write_frame(out, b'C', |out| match target {
-        Target::Statement(name) => {
-            out.push(b'S');
-            write_c_string(out, name);
-        }
-        Target::Portal(name) => {
-            out.push(b'P');
-            write_c_string(out, name);
-        }
-    });
+    write_frame(out, b'C', |out| write_target(out, target));
+}
+
+fn write_target(out: &mut Vec<u8>, target: Target<'_>) {
+    let (kind, name) = match target {
+        Target::Statement(name) => (b'S', name),
+        Target::Portal(name) => (b'P', name),
+    };
+    out.push(kind);
+    write_c_string(out, name);
 }

@@ -347,6 +347,7 @@ mod tests {
             catalog: AtomicU64::new(0),
             path: AtomicU64::new(0),
             inferred: std::sync::OnceLock::new(),
+            is_other: std::sync::atomic::AtomicBool::new(false),
             meant: Meant::default(),
             typed_under: 0,
             judged_under: 0,

@@ -1,7 +1,7 @@
 //! The client's messages: held while they may become a unit that is answered locally, else forwarded as they come.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
@@ -61,7 +61,12 @@ impl Machine {
             self.release_over(&incoming);
             step = self.advance_over(&incoming);
         }
-        if self.is_client_closed && step == Step::Wait && self.probe_reply.is_none() && !self.owes_too_much() {
+        if self.is_client_closed
+            && step == Step::Wait
+            && self.probe_reply.is_none()
+            && !self.is_postponed
+            && !self.owes_too_much()
+        {
             self.end_over(&incoming);
         }
         self.incoming = incoming;
@@ -92,6 +97,14 @@ impl Machine {
         loop {
             if self.probe_reply.is_some() && self.lost.is_none() {
                 return Step::Wait;
+            }
+            if self.is_postponed && self.lost.is_none() {
+                if self.awaits_parse() {
+                    return Step::Wait;
+                }
+                self.is_postponed = false;
+                self.release_over(incoming);
+                continue;
             }
             if self.lost.is_some() {
                 self.to_upstream.push(&incoming[self.taken..]);
@@ -214,6 +227,7 @@ impl Machine {
             }
             _ => return None,
         }
+        self.was_used = true;
         self.taken += length;
         self.scanned = self.taken;
         Some(Step::Decide)
@@ -350,6 +364,10 @@ impl Machine {
 
     /// Forwards what is held, without waiting for the rest of the unit.
     pub fn release(&mut self) {
+        if self.awaits_parse() {
+            self.is_postponed = true;
+            return;
+        }
         let incoming = std::mem::take(&mut self.incoming);
         self.release_over(&incoming);
         self.incoming = incoming;
@@ -527,6 +545,7 @@ impl Machine {
                     self.restore_unnamed_statement();
                 } else {
                     self.restore_statement(name);
+                    self.refuse_other(name);
                 }
                 self.note_analysis(name);
             }
@@ -646,6 +665,7 @@ impl Machine {
             catalog: AtomicU64::new(if is_plain { self.state.catalog_version } else { 0 }),
             path: AtomicU64::new(if is_plain { path } else { 0 }),
             inferred: if is_plain || may_infer { OnceLock::new() } else { OnceLock::from(declared_types(parse)) },
+            is_other: AtomicBool::new(false),
             meant: Meant::new(self.catalog.as_ref().map(|catalog| Arc::clone(&catalog.enum_types))),
             typed_under: if is_plain { self.state.catalog_version } else { 0 },
             judged_under: self.judging_catalog(),
@@ -684,6 +704,7 @@ impl Machine {
             }
         } else {
             self.restore_statement(statement);
+            self.refuse_other(statement);
             self.statements.get(statement).map(|named| Arc::clone(&named.statement))
         };
         self.note_analysis(statement);

@@ -10,10 +10,9 @@ use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
 use crate::session::change::Change;
 use crate::session::control::{self, Control};
 use crate::session::cursor::{self, CursorStatement};
-use crate::session::intercept;
 use crate::session::machine::local::write_own_execution;
 use crate::session::machine::portal::{Executed, Portal};
-use crate::session::machine::{ExpectedKind, Machine, Named, QuietParse, Unnamed, UnnamedPortal, is_too_long};
+use crate::session::machine::{ExpectedKind, Machine, Unnamed, UnnamedPortal, is_too_long};
 use crate::wire::error::{FAILED_TRANSACTION, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_close,
@@ -37,6 +36,7 @@ pub enum Item<'a> {
         is_judged: bool,
     },
     DescribeStatement {
+        name: &'a [u8],
         statement: Arc<PreparedStatement>,
     },
     /// `is_described`: the portal's columns will be told, in this group or, if rows stay in it, perhaps later.
@@ -113,7 +113,7 @@ impl Item<'_> {
     /// The item as an answerer is asked about it; None where there is nothing to ask.
     pub fn question(&self) -> Option<Unit<'_>> {
         match self {
-            Self::DescribeStatement { statement } | Self::Parse { statement, is_judged: false, .. } => Some(Unit {
+            Self::DescribeStatement { statement, .. } | Self::Parse { statement, is_judged: false, .. } => Some(Unit {
                 form: Form::Prepare,
                 sql: &statement.sql,
                 parameter_types: &statement.parameter_types,
@@ -179,9 +179,9 @@ impl Group<'_> {
     /// Nothing but one statement is made, described, bound or run.
     pub fn is_of_one_statement(&self) -> bool {
         let mut ids = self.items.iter().filter_map(|item| match item {
-            Item::Parse { statement, .. } | Item::DescribeStatement { statement } | Item::Bind { statement, .. } => {
-                Some(statement.id)
-            }
+            Item::Parse { statement, .. }
+            | Item::DescribeStatement { statement, .. }
+            | Item::Bind { statement, .. } => Some(statement.id),
             _ => None,
         });
         let texts = self.items.iter().filter(|item| matches!(item, Item::Statement(_) | Item::Cursor(..))).count();
@@ -204,9 +204,9 @@ impl Group<'_> {
         let last = self.items.iter().take(at).rposition(Item::is_execution);
         let start = last.map_or(0, |last| last + 1);
         let is_description = |item: &Item<'_>| matches!(item, Item::DescribeStatement { .. } | Item::DescribePortal(_));
-        let is_of = |item: &Item<'_>, of: &PreparedStatement| matches!(item, Item::DescribeStatement { statement } if statement.id == of.id);
+        let is_of = |item: &Item<'_>, of: &PreparedStatement| matches!(item, Item::DescribeStatement { statement, .. } if statement.id == of.id);
         match &self.items[at] {
-            Item::Parse { statement, .. } | Item::DescribeStatement { statement } => {
+            Item::Parse { statement, .. } | Item::DescribeStatement { statement, .. } => {
                 self.items[start..].iter().find(|item| is_description(item)).is_none_or(|first| is_of(first, statement))
             }
             Item::Bind { bind, statement, .. } => {
@@ -299,7 +299,7 @@ impl Machine {
                 b'B' => self.bind_item(frame.bytes, frame.body, &made)?,
                 b'D' => match Target::view(frame.body).ok_or("malformed Describe")? {
                     Target::Statement(name) => {
-                        Item::DescribeStatement { statement: self.known(name, &made).ok_or("unknown statement")? }
+                        Item::DescribeStatement { name, statement: self.known(name, &made).ok_or("unknown statement")? }
                     }
                     Target::Portal(name) if self.has_portal(name, &made) => Item::DescribePortal(name),
                     Target::Portal(_) => return Err("Describe of another portal"),
@@ -454,9 +454,11 @@ impl Machine {
     /// Answers the group at hand from here, one answer per item.
     pub fn answer_group(&mut self, group: Group<'_>, answers: Vec<Answer>) {
         let executions = group.executions();
+        let told = Self::told(&group.items, &answers);
         for (item, answer) in group.items.into_iter().zip(answers) {
             self.answer_item(item, answer);
         }
+        self.compare_told(told);
         self.taken = self.scanned;
         match group.end {
             GroupEnd::Flush => {
@@ -557,31 +559,6 @@ impl Machine {
         let status = self.state.status;
         self.to_client.write(|out| write_ready_for_query(out, status));
         self.end_unit();
-    }
-
-    /// A Parse that was answered: an unnamed statement is virtual, a named one is prepared upstream behind the answer, so
-    /// that upstream knows it (and judges it) by the catalog of this moment. What shows something of freshet's upstream would
-    /// not understand; what sets something it would, and does where the statement is run among others.
-    pub(super) fn parse_ahead(&mut self, parse: &Parse<'_>, frame: &[u8], statement: Arc<PreparedStatement>) {
-        if parse.name.is_empty() {
-            self.unnamed = Unnamed::Local { statement, parse: frame.into() };
-            return;
-        }
-        if let Some(request) = intercept::read_if_addressed(parse.sql, self.limits.schema) {
-            self.remember_virtual(parse.name, Arc::clone(&statement));
-            if !request.is_ok_and(|(request, _)| request.sets()) {
-                return;
-            }
-        }
-        self.state.transaction.has_relayed = true;
-        self.to_upstream.push(frame);
-        self.to_upstream.push(SYNC);
-        self.expect_quiet(ExpectedKind::QuietParse(Box::new(QuietParse {
-            name: parse.name.into(),
-            frame: frame.into(),
-        })));
-        self.expect_quiet(ExpectedKind::QuietSync);
-        self.remember_statement(parse.name.into(), Named { statement, parse: None });
     }
 
     fn close_locally(&mut self, target: Target<'_>) {
@@ -766,7 +743,7 @@ fn judge(items: &mut [Item<'_>], stays: bool) {
                 described.remove(bind.portal);
                 ended.remove(bind.portal);
             }
-            Item::DescribeStatement { statement } => {
+            Item::DescribeStatement { statement, .. } => {
                 judged.insert(statement.id);
             }
             Item::Parse { statement, is_judged, .. } => *is_judged = judged.contains(&statement.id),
@@ -788,7 +765,7 @@ pub fn is_several(sql: &[u8]) -> bool {
 
 /// The statements of a query string, without those that are empty; one empty text if all are. None if PostgreSQL's scanner
 /// would reject the string.
-fn statements(sql: &[u8]) -> Option<Vec<&[u8]>> {
+pub(super) fn statements(sql: &[u8]) -> Option<Vec<&[u8]>> {
     let text = std::str::from_utf8(sql).ok()?;
     let tokens = lexer::tokens(text).ok()?;
     let pieces = tokens.split(|token| token.is_symbol(";")).filter_map(|tokens| {

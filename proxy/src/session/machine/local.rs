@@ -10,6 +10,7 @@ use crate::session::answer::{Arrival, Form, PreparedStatement, Reply, Unit};
 use crate::session::buffer::OutBuffer;
 use crate::session::control::{self, Control};
 use crate::session::effect::{Effect, Written};
+use crate::session::machine::group::statements;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
     CopyIn, ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal, is_too_long, kept_bytes,
@@ -389,9 +390,11 @@ impl Machine {
         self.end_failed();
     }
 
-    /// The unit at hand begins with a plain ROLLBACK, by either protocol.
+    /// The unit at hand begins with a plain ROLLBACK, by either protocol; others may follow it in one string.
     pub fn rolls_back(&self) -> bool {
-        self.unit_texts().first().is_some_and(|sql| control::read(sql) == Some(Control::Rollback))
+        let texts = self.unit_texts();
+        let first = texts.first().and_then(|text| statements(text)?.first().copied());
+        first.is_some_and(|sql| control::read(sql) == Some(Control::Rollback))
     }
 
     /// Parse of the unnamed statement drops the one before even if it fails.
@@ -408,11 +411,15 @@ impl Machine {
 
     /// So does an Execute. In its place upstream raises the error, so that whatever the Execute is part of fails there, too.
     pub(super) fn refuse_execution(&mut self) {
-        let ErrorFields { sqlstate, message, hint, .. } = OUTDATED_ROWS;
-        let hint = hint.unwrap_or_default();
-        let sql = format!(
-            "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{sqlstate}', MESSAGE = '{message}', HINT = '{hint}'; END $$"
-        );
+        self.refuse(&OUTDATED_ROWS);
+    }
+
+    /// Upstream raises this error.
+    pub(super) fn refuse(&mut self, error: &ErrorFields<'_>) {
+        let ErrorFields { sqlstate, message, hint, .. } = error;
+        let hint = hint.map(|hint| format!(", HINT = '{hint}'")).unwrap_or_default();
+        let sql =
+            format!("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{sqlstate}', MESSAGE = '{message}'{hint}; END $$");
         self.close_leftover();
         self.to_upstream.write(|out| {
             write_parse(out, OWN_NAME, sql.as_bytes());
@@ -440,7 +447,11 @@ impl Machine {
 
     /// What follows the error: ReadyForQuery, or nothing up to the Sync of a group that ended with Flush.
     fn end_failed(&mut self) {
-        self.portals.clear();
+        // Those of a failed block are there again behind ROLLBACK TO, if they are older than the savepoint (portalmem.c).
+        if self.state.status == TransactionStatus::Idle {
+            self.portals.clear();
+        }
+        self.portals.remove(b"");
         self.unnamed_portal = UnnamedPortal::Destroyed;
         if self.unit_bytes().ends_with(FLUSH) {
             (self.has_open_group, self.ignores_group) = (true, true);
@@ -502,7 +513,7 @@ impl Machine {
 
     /// Shows upstream that the session is in use, unless it ends none for being idle.
     pub fn keep_alive(&mut self) {
-        if self.tracker.may_end_when_idle() && self.is_settled() && !self.has_open_group {
+        if self.tracker.may_end_when_idle() && self.is_settled() {
             self.to_upstream.push(SYNC);
             self.expect_quiet(ExpectedKind::QuietSync);
         }

@@ -9,6 +9,7 @@
 //! When the conversation leaves what is understood here (`lost`), both directions are passed through unread for the
 //! rest of the session: upstream decides, as it would without freshet.
 
+mod ahead;
 mod client;
 mod cursor;
 pub mod group;
@@ -33,6 +34,7 @@ use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed
 use crate::session::buffer::OutBuffer;
 use crate::session::change::Change;
 use crate::session::effect::{Effect, Judged, Written};
+use crate::session::machine::ahead::{QuietParse, Told};
 use crate::session::machine::cursor::Cursors;
 use crate::session::machine::portal::{Portal, Portals};
 use crate::session::settings::{Probed, Question};
@@ -167,6 +169,8 @@ enum ExpectedKind {
     // What follows is quiet: freshet's own, with nobody waiting for it, so that local answers may go on meanwhile.
     /// ParseComplete of a statement whose Parse the client has been answered.
     QuietParse(Box<QuietParse>),
+    /// The description of a statement, which the client has been told.
+    QuietDescribe(Box<Told>),
     /// ReadyForQuery of freshet's own Sync.
     QuietSync,
     /// CommandComplete and ReadyForQuery of transaction control that the client has been answered, with the status it was
@@ -174,13 +178,6 @@ enum ExpectedKind {
     Answered(TransactionStatus),
     /// An error and ReadyForQuery: upstream is made to fail a block in which the client has been answered with an error.
     Failing,
-}
-
-/// A Parse that the client has been answered.
-#[derive(Debug)]
-struct QuietParse {
-    name: Box<[u8]>,
-    frame: Box<[u8]>,
 }
 
 // A pipeline may owe thousands of them.
@@ -294,6 +291,8 @@ pub struct Machine {
     quiet_expected: usize,
     /// Extended messages were forwarded since the last Sync.
     is_unsynced: bool,
+    /// The unit at hand goes upstream once it is known what became of the Parses that were answered.
+    is_postponed: bool,
     /// After an error, upstream ignores everything up to a Sync that the client has not sent yet.
     is_skipping: bool,
     /// Upstream was asked by a Flush of freshet's own for what it owes.
@@ -327,6 +326,8 @@ pub struct Machine {
     cursors: Cursors,
     /// The client is within a group of extended messages that upstream has seen nothing of.
     has_open_group: bool,
+    /// A message has been answered since somebody asked that is no unit: about a portal, or the end of a group.
+    was_used: bool,
     /// That group has failed: its messages are ignored up to its Sync.
     ignores_group: bool,
     /// Bytes of an ignored message that are still to come.
@@ -384,6 +385,7 @@ impl Machine {
             own_expected: 0,
             quiet_expected: 0,
             is_unsynced: false,
+            is_postponed: false,
             is_skipping: false,
             flush_is_sent: false,
             copy_in: CopyIn::No,
@@ -403,6 +405,7 @@ impl Machine {
             portals: Portals::default(),
             cursors: Cursors::default(),
             has_open_group: false,
+            was_used: false,
             ignores_group: false,
             client_ignoring: 0,
             portal_changes: HashMap::default(),
@@ -447,6 +450,16 @@ impl Machine {
     /// Upstream is yet to carry out something of which the client need not hear.
     pub fn has_quiet(&self) -> bool {
         self.quiet_expected > 0
+    }
+
+    /// The client has used the session by a message that nobody is told of otherwise.
+    pub fn take_use(&mut self) -> bool {
+        std::mem::take(&mut self.was_used)
+    }
+
+    /// PostgreSQL takes no session for idle in the middle of a group.
+    pub fn must_look_busy(&self) -> bool {
+        self.has_open_group && self.tracker.may_end_when_idle()
     }
 
     /// A probe is under way: the client's messages wait for it.

@@ -106,7 +106,10 @@ impl Machine {
             // A local answer may be written at any moment, and not into the middle of a frame.
             let may_be_in_between = matches!(tag, b'N' | b'A') && !self.owes();
             let is_read = matches!(tag, b'Z' | b'S' | b'C' | b'E');
-            let must_be_whole = (is_read || may_end_part || may_be_in_between) && length <= WHOLE_LENGTH_MAX;
+            let is_compared =
+                || matches!(self.expected.front(), Some(Expected { kind: ExpectedKind::QuietDescribe(_), .. }));
+            let must_be_whole = (is_read || may_end_part || may_be_in_between || tag == b'T' && is_compared())
+                && length <= WHOLE_LENGTH_MAX;
             if must_be_whole && rest.len() < length {
                 break;
             }
@@ -218,7 +221,12 @@ impl Machine {
                 self.pop_expected();
                 fate
             }
-            (b'E', ExpectedKind::QuietParse(_)) => {
+            (b't', ExpectedKind::QuietDescribe(_)) => fate,
+            (b'T' | b'n', ExpectedKind::QuietDescribe(_)) => {
+                self.description_has_come(tag, body);
+                fate
+            }
+            (b'E', ExpectedKind::QuietParse(_) | ExpectedKind::QuietDescribe(_)) => {
                 self.answered_error.get_or_insert_with(|| body.into());
                 self.quiet_parse_failed();
                 fate
@@ -321,7 +329,12 @@ impl Machine {
         if status == Some(TransactionStatus::Failed) {
             self.tell_failed_block(self.expected.is_empty());
             self.note_failed_block();
-        } else {
+        } else if let Some(error) = self.answered_error.take_if(|error| is_cancel(error)) {
+            // The client has asked to have that cancelled which waits for it.
+            if self.is_postponed {
+                self.fail_postponed(error);
+            }
+        } else if !self.owes() {
             self.answered_error = None;
         }
     }
@@ -357,8 +370,7 @@ impl Machine {
     /// behind (not `is_last`), which may have left the block.
     fn tell_failed_block(&mut self, is_last: bool) {
         if let Some(error) = self.answered_error.take_if(|_| is_last) {
-            self.portals.clear();
-            self.events.push(Event::BlockFailed(error));
+            self.fail_postponed(error);
         }
     }
 
@@ -709,17 +721,6 @@ impl Machine {
         }
     }
 
-    /// What the client was told about a statement is no longer so; whatever uses it will find out upstream.
-    fn quiet_parse_failed(&mut self) {
-        while self.expected.front().is_some_and(|front| !matches!(front.kind, ExpectedKind::QuietSync)) {
-            if let Some(Expected { kind: ExpectedKind::QuietParse(parse), .. }) = self.pop_expected()
-                && let Some(named) = self.statements.get_mut(&parse.name)
-            {
-                named.parse = Some(parse.frame);
-            }
-        }
-    }
-
     fn probe_is_answered(&mut self) {
         if let Some((question, reply)) = self.probe_reply.take() {
             self.has_error = false;
@@ -756,6 +757,7 @@ impl Machine {
                 | ExpectedKind::Execute
                 | ExpectedKind::Query(_)
                 | ExpectedKind::QuietParse(_)
+                | ExpectedKind::QuietDescribe(_)
                 | ExpectedKind::QuietSync
                 | ExpectedKind::Answered(_)
                 | ExpectedKind::Failing => {

@@ -1,0 +1,154 @@
+//! Statements with names whose Parse the client has been answered, and upstream is sent behind the answer. It may fail there, or make another
+//! statement than the client was told of: a migration commits meanwhile, whose lock the Parse has waited for. So what goes upstream waits
+//! until this is known, and a statement that upstream describes otherwise is refused as PostgreSQL refuses one whose result has changed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+
+use crate::session::answer::PreparedStatement;
+use crate::session::intercept;
+use crate::session::machine::group::{Answer, Item};
+use crate::session::machine::{Event, Expected, ExpectedKind, Machine, Named, Unnamed};
+use crate::wire::error::ErrorFields;
+use crate::wire::extended::{Parse, SYNC, Target, write_describe};
+use crate::wire::frame::HEADER_LENGTH;
+use crate::wire::query::row_description;
+
+/// What PostgreSQL says (plancache.c, RevalidateCachedQuery).
+const ANOTHER_RESULT: ErrorFields<'static> = ErrorFields::error("0A000", "cached plan must not change result type");
+
+/// A Parse that the client has been answered.
+#[derive(Debug)]
+pub(super) struct QuietParse {
+    name: Box<[u8]>,
+    frame: Box<[u8]>,
+}
+
+/// A statement as the client was told that it is.
+#[derive(Debug)]
+pub(super) struct Told {
+    statement: Arc<PreparedStatement>,
+    /// RowDescription, or nothing.
+    columns: Bytes,
+}
+
+impl Told {
+    /// Whether the columns have other names or types, or are not as many. What cannot be read, or is not there as a whole, is not.
+    fn is_other(&self, tag: u8, body: &[u8]) -> bool {
+        let described = |body: &[u8]| {
+            let fields = row_description(body)?;
+            Some(fields.iter().map(|field| (field.name.to_vec(), field.type_oid)).collect::<Vec<_>>())
+        };
+        let ours = self.columns.get(HEADER_LENGTH..).map_or(Some(Vec::new()), described);
+        let theirs = if tag == b'n' { Some(Vec::new()) } else { described(body) };
+        ours.zip(theirs).is_some_and(|(ours, theirs)| ours != theirs)
+    }
+}
+
+impl Machine {
+    /// A Parse that was answered: an unnamed statement is virtual, a named one is prepared upstream behind the answer, so
+    /// that upstream knows it (and judges it) by the catalog of this moment. What shows something of freshet's upstream would
+    /// not understand; what sets something it would, and does where the statement is run among others.
+    pub(super) fn parse_ahead(&mut self, parse: &Parse<'_>, frame: &[u8], statement: Arc<PreparedStatement>) {
+        if parse.name.is_empty() {
+            self.unnamed = Unnamed::Local { statement, parse: frame.into() };
+            return;
+        }
+        if let Some(request) = intercept::read_if_addressed(parse.sql, self.limits.schema) {
+            self.remember_virtual(parse.name, Arc::clone(&statement));
+            if !request.is_ok_and(|(request, _)| request.sets()) {
+                return;
+            }
+        }
+        self.state.transaction.has_relayed = true;
+        self.to_upstream.push(frame);
+        self.to_upstream.push(SYNC);
+        let quiet = QuietParse { name: parse.name.into(), frame: frame.into() };
+        self.expect_quiet(ExpectedKind::QuietParse(Box::new(quiet)));
+        self.expect_quiet(ExpectedKind::QuietSync);
+        self.remember_statement(parse.name.into(), Named { statement, parse: None });
+    }
+
+    /// Which named statements the client is told the columns of by these answers: by a description of the statement, or of the first
+    /// portal.
+    pub(super) fn told(items: &[Item<'_>], answers: &[Answer]) -> Vec<(Box<[u8]>, Bytes)> {
+        let mut parsed: Vec<&[u8]> = Vec::new();
+        let mut told = Vec::new();
+        for (item, answer) in items.iter().zip(answers) {
+            match (item, answer) {
+                (Item::Parse { parse, .. }, _) if !parse.name.is_empty() => parsed.push(parse.name),
+                (Item::DescribeStatement { name, .. }, Answer::Reply(reply)) if !name.is_empty() => {
+                    told.push(((*name).into(), reply.statement_columns.clone()));
+                }
+                (Item::Bind { bind, is_described: true, .. }, Answer::Reply(reply))
+                    if parsed.contains(&bind.statement) =>
+                {
+                    told.push((bind.statement.into(), reply.columns.clone()));
+                }
+                _ => {}
+            }
+        }
+        told
+    }
+
+    /// Upstream is asked for its own description, behind the answers.
+    pub(super) fn compare_told(&mut self, told: Vec<(Box<[u8]>, Bytes)>) {
+        for (name, columns) in told {
+            let Some(named) = self.statements.get(&name).filter(|named| named.parse.is_none()) else { continue };
+            let told = Told { statement: Arc::clone(&named.statement), columns };
+            self.to_upstream.write(|out| write_describe(out, Target::Statement(&name)));
+            self.to_upstream.push(SYNC);
+            self.expect_quiet(ExpectedKind::QuietDescribe(Box::new(told)));
+            self.expect_quiet(ExpectedKind::QuietSync);
+        }
+    }
+
+    /// Upstream's description, or that there are no columns.
+    pub(super) fn description_has_come(&mut self, tag: u8, body: &[u8]) {
+        if let Some(Expected { kind: ExpectedKind::QuietDescribe(told), .. }) = self.pop_expected()
+            && told.is_other(tag, body)
+        {
+            told.statement.is_other.store(true, Relaxed);
+        }
+    }
+
+    /// One of the quiet messages failed: none of its unit was done.
+    pub(super) fn quiet_parse_failed(&mut self) {
+        while self.expected.front().is_some_and(|front| !matches!(front.kind, ExpectedKind::QuietSync)) {
+            if let Some(Expected { kind: ExpectedKind::QuietParse(parse), .. }) = self.pop_expected()
+                && let Some(named) = self.statements.get_mut(&parse.name)
+            {
+                named.parse = Some(parse.frame);
+            }
+        }
+    }
+
+    /// It is not known yet what upstream makes of a statement.
+    pub(super) fn awaits_parse(&self) -> bool {
+        let is_of_parse =
+            |entry: &Expected| matches!(entry.kind, ExpectedKind::QuietParse(_) | ExpectedKind::QuietDescribe(_));
+        self.quiet_expected > 0 && self.expected.iter().any(is_of_parse)
+    }
+
+    /// The unit that waits for it fails by this error instead (the body of an ErrorResponse): it is decided upon anew.
+    pub(super) fn fail_postponed(&mut self, error: Box<[u8]>) {
+        self.events.push(Event::BlockFailed(error));
+        self.recall_postponed();
+    }
+
+    pub(super) fn recall_postponed(&mut self) {
+        if std::mem::take(&mut self.is_postponed) {
+            self.watch = None;
+            self.scanned = self.taken;
+        }
+    }
+
+    /// A message that uses the named statement goes upstream, where it is another than the client was told of.
+    pub(super) fn refuse_other(&mut self, name: &[u8]) {
+        if self.statements.get(name).is_some_and(|named| named.statement.is_other.load(Relaxed)) {
+            self.refuse(&ANOTHER_RESULT);
+        }
+    }
+}
