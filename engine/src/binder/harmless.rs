@@ -140,17 +140,19 @@ fn is_sure_call(input: &BoundRelation, call: &AggregateCall) -> bool {
 }
 
 fn is_sure_window(input: &BoundRelation, call: &WindowCall) -> bool {
+    is_harmless_window(call, &|expr| is_sure(input, expr))
+}
+
+/// Whether a window function has a value for each row, if what it takes in has.
+pub(crate) fn is_harmless_window(call: &WindowCall, is_sure: &dyn Fn(&BoundExpr) -> bool) -> bool {
     let is_sure_function = match call.function {
         WindowKind::Function(function) => !matches!(function, WindowFunction::Ntile | WindowFunction::NthValue),
         WindowKind::Aggregate(function) => has_value(function, call.arguments.first()),
     };
     let has_distance = |bound: &FrameBound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_));
-    let mut expressions = call.arguments.iter().chain(&call.filter).chain(&call.partition);
-    is_sure_function
-        && !has_distance(&call.frame.start)
-        && !has_distance(&call.frame.end)
-        && expressions.all(|expr| is_sure(input, expr))
-        && are_sure(input, &call.order)
+    let of_order = call.order.iter().map(|key| &key.expr);
+    let mut expressions = call.arguments.iter().chain(&call.filter).chain(&call.partition).chain(of_order);
+    is_sure_function && !has_distance(&call.frame.start) && !has_distance(&call.frame.end) && expressions.all(is_sure)
 }
 
 /// Whether the aggregate has a value whatever it takes in.

@@ -46,7 +46,7 @@ use std::sync::Arc;
 
 pub(crate) use self::choice::Choice;
 pub use self::choice::{OpenColumns, Summed};
-pub(crate) use self::harmless::{cannot_raise, cannot_raise_but, has_value};
+pub(crate) use self::harmless::{cannot_raise, cannot_raise_but, has_value, is_harmless_window};
 pub(crate) use self::target_rows::BESIDE_NULL;
 pub use self::used::Used;
 

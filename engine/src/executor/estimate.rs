@@ -73,6 +73,7 @@ impl Run<'_> {
                 joined.unwrap_or_else(|| join.inputs.iter().map(guess).max().unwrap_or(0))
             }
             PlanNode::SideJoin(join) => match join.kind {
+                SideKind::Left if look == Look::AtRows => self.left_joined_rows(join),
                 SideKind::Left | SideKind::Full => guess(&join.left).max(guess(&join.right)),
                 SideKind::Semi if look == Look::AtRows => self.semi_joined_rows(join),
                 SideKind::Semi | SideKind::Anti => guess(&join.left) / 2,
@@ -80,6 +81,23 @@ impl Run<'_> {
             },
             PlanNode::Aggregate(aggregate) if aggregate.groups.is_empty() => 1,
             PlanNode::Aggregate(aggregate) => guess(&aggregate.input) / 8,
+        }
+    }
+
+    /// The left side's rows, each as often as the right side has a value of a key.
+    fn left_joined_rows(&self, join: &SideJoin) -> usize {
+        let left = self.estimate_closely(&join.left);
+        let keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.right).collect();
+        if is_unique_by(&join.right, &keys, join.left.width()) {
+            return left;
+        }
+        let rows_per_key = |key: &&BoundExpr| {
+            let (table, column) = origin(self, &join.right, key, join.left.width())?;
+            Some(table.rows as f64 / self.distinct(table, column).ok()?.max(1.0))
+        };
+        match keys.iter().filter_map(rows_per_key).reduce(f64::min) {
+            Some(rows) => (left as f64 * rows.max(1.0)).ceil() as usize,
+            None => left.max(self.estimate_closely(&join.right)),
         }
     }
 
@@ -185,4 +203,29 @@ impl Run<'_> {
 /// What predicates are taken to keep: a third each.
 fn kept_by(rows: usize, predicates: usize) -> usize {
     rows / 3_usize.pow(predicates.min(4) as u32)
+}
+
+/// Whether the node, whose columns begin at `base`, has at most one row with the same of these keys: they have all that it is grouped by.
+fn is_unique_by(node: &PlanNode, keys: &[&BoundExpr], base: usize) -> bool {
+    let columns = keys.iter().filter_map(|key| match key {
+        BoundExpr::Column { index, .. } => index.checked_sub(base),
+        _ => None,
+    });
+    let columns: Vec<usize> = columns.collect();
+    is_grouped_by(node, &columns)
+}
+
+fn is_grouped_by(node: &PlanNode, columns: &[usize]) -> bool {
+    match node {
+        PlanNode::Aggregate(aggregate) => (0..aggregate.groups.len()).all(|group| columns.contains(&group)),
+        PlanNode::Filter { input, .. } => is_grouped_by(input, columns),
+        PlanNode::Project { input, expressions } => {
+            let of_input = columns.iter().filter_map(|column| match expressions.get(*column) {
+                Some(BoundExpr::Column { index, .. }) => Some(*index),
+                _ => None,
+            });
+            is_grouped_by(input, &of_input.collect::<Vec<_>>())
+        }
+        _ => false,
+    }
 }

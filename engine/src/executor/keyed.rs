@@ -16,7 +16,7 @@ use super::join::BuildSide;
 use super::key_table::{KeyTable, Purpose, first_rows};
 use super::scan::{FOUND_PER_ROWS, INDEX_ROWS_MIN, as_column_type, chosen_look_ups};
 use super::{Flow, Run, Sink};
-use crate::binder::{BoundExpr, has_value};
+use crate::binder::{BoundExpr, has_value, is_harmless_window};
 use crate::catalog::functions::{EQUALS_ANY, EvalError};
 use crate::planner::expression::{column_equals, is_indexable, is_row_independent, is_same, type_of};
 use crate::planner::node::{Aggregate, Call, Equality, Join, Key, PlanNode, Scan, SideJoin, SideKind};
@@ -540,9 +540,17 @@ fn way<'n>(node: &'n PlanNode, column: usize, is_per_row: bool, is_quiet: &IsQui
             }
             _ => None,
         },
-        PlanNode::Window { input, calls } if is_per_row && column < input.width() => {
+        PlanNode::Window { input, calls } if column < input.width() => {
             let is_key = |key: &BoundExpr| matches!(key, BoundExpr::Column { index, .. } if *index == column);
-            calls.iter().all(|call| call.partition.iter().any(is_key)).then(|| way(input, column))?
+            let is_sound = || {
+                let is_quiet_here = |expr: &BoundExpr| is_quiet(input, expr);
+                is_sound(input, is_quiet) && calls.iter().all(|call| is_harmless_window(call, &is_quiet_here))
+            };
+            if !calls.iter().all(|call| call.partition.iter().any(is_key)) || !(is_per_row || is_sound()) {
+                return None;
+            }
+            let way = way(input, column)?;
+            Some(Way { is_fenced: way.is_fenced || !is_per_row, ..way })
         }
         PlanNode::Join(join) => {
             let (input, column) = join.input_at(column);

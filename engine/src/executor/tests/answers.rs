@@ -268,6 +268,10 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     assert_eq!(read(&format!("SELECT f.name, {of_join} WHERE d.id + 0 = 3")), theirs, "as few as the join gives");
     assert_eq!(read("SELECT name FROM emp WHERE dept IN (SELECT id FROM dept WHERE id + 0 = 3)"), theirs);
     assert_eq!(read("SELECT e.name, f.id FROM emp e JOIN emp f ON f.dept = e.dept"), 0, "all of them lead to all");
+    let lateral = "SELECT d.id, x.id FROM dept d CROSS JOIN LATERAL (SELECT id FROM emp WHERE dept = d.id ORDER BY salary DESC LIMIT 3) x";
+    assert_eq!(read(&format!("{lateral} WHERE d.id BETWEEN 3 AND 3")), 1 + 3, "numbering the others raises nothing");
+    let both = "SELECT d.id, (SELECT count(*) FROM emp e WHERE e.dept = d.id), (SELECT sum(salary) FROM emp e WHERE e.dept = d.id) FROM dept d";
+    assert_eq!(read(&format!("{both} WHERE d.id = 3")), 1, "a row meets one group");
     let joined = |condition: &str| {
         read(&format!(
             "SELECT d.title, e.name FROM dept d JOIN emp e ON e.dept = d.id AND {condition} WHERE d.id + 0 = 3"
