@@ -2,14 +2,15 @@
 //!
 //! A deterministic collation orders all texts totally (ties of the library are broken by bytes: varlena.c, varstr_cmp),
 //! so the order of a set of texts is a list, and a text's place in it a number: its *rank*. Ranks mean something only
-//! within one [`OrderView`]. A text without a place is noted; the execution that met it has no result, and the proxy asks
+//! within one [`OrderView`], and leave room between each other, so that a few new texts cost little however many are known. A text without a place is noted; the execution that met it has no result, and the proxy asks
 //! upstream where the noted texts belong ([`Orders::insert`]).
 //!
 //! Letters change case one by one: so does the C library (formatting.c, str_tolower by towlower), and so does ICU outside a
 //! few languages but for the Greek sigma, which is refused.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -22,6 +23,11 @@ const MISSING_BYTES_MAX: usize = 8 << 20;
 /// Texts of one collation whose places are remembered, and their bytes; beyond, only the last ones asked for are.
 const KNOWN_TEXTS_MAX: usize = 400_000;
 const KNOWN_BYTES_MAX: usize = 48 << 20;
+
+/// Between the ranks of two texts that were known when the last list was made.
+const ROOM: i64 = 1 << 20;
+/// So many texts that came since are kept apart from that list.
+const ADDED_MAX: usize = 2_048;
 
 /// Everything known of the order of texts, by collation. Lives as long as upstream's process: another one may sort by
 /// another version of the library.
@@ -36,10 +42,25 @@ pub struct Orders {
 pub type Letters = HashMap<char, [Box<str>; 2], ahash::RandomState>;
 
 /// Texts in the order of one collation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct KnownOrder {
+    listed: Arc<Listed>,
+    added: Arc<Added>,
+    bytes: usize,
+}
+
+/// The rank of the first is [`ROOM`], that of the next twice as much...
+#[derive(Debug, Default)]
+struct Listed {
     texts: Vec<Arc<str>>,
-    ranks: HashMap<Arc<str>, u32, ahash::RandomState>,
+    places: HashMap<Arc<str>, u32, ahash::RandomState>,
+}
+
+/// With ranks between those.
+#[derive(Clone, Debug, Default)]
+struct Added {
+    texts: BTreeMap<i64, Arc<str>>,
+    ranks: HashMap<Arc<str>, i64, ahash::RandomState>,
 }
 
 /// What an execution did not know, by collation.
@@ -78,9 +99,29 @@ impl Orders {
         let bytes: usize = whole.iter().map(|text| text.len()).sum();
         let is_large = whole.len() > KNOWN_TEXTS_MAX || bytes > KNOWN_BYTES_MAX;
         let texts = if is_large { whole.into_iter().filter(|text| fresh(text)).collect() } else { whole };
-        let order = Arc::new(KnownOrder::new(texts));
+        self.put(collation, KnownOrder::new(texts));
+    }
+
+    /// Puts `known`, of the collation, with more texts in force: in order, each with the rank of the known text that it is next behind, or
+    /// None before the first. Where that would be too much, `fresh` of all of them.
+    pub fn place(
+        &self,
+        collation: Oid,
+        known: &KnownOrder,
+        placed: &[(Option<i64>, Arc<str>)],
+        fresh: &dyn Fn(&str) -> bool,
+    ) {
+        match known.with(placed) {
+            Some(order) if order.len() <= KNOWN_TEXTS_MAX && order.bytes <= KNOWN_BYTES_MAX => {
+                self.put(collation, order)
+            }
+            _ => self.insert(collation, known.merged(placed), fresh),
+        }
+    }
+
+    fn put(&self, collation: Oid, order: KnownOrder) {
         let mut known = self.known.write();
-        Arc::make_mut(&mut known).insert(collation, order);
+        Arc::make_mut(&mut known).insert(collation, Arc::new(order));
     }
 }
 
@@ -94,17 +135,119 @@ impl Orders {
 
 impl KnownOrder {
     fn new(texts: Vec<Arc<str>>) -> Self {
-        let ranks = texts.iter().cloned().zip(0..).collect();
-        Self { texts, ranks }
+        let places = texts.iter().cloned().zip(0..).collect();
+        let bytes = texts.iter().map(|text| text.len()).sum();
+        Self { listed: Arc::new(Listed { texts, places }), added: Arc::default(), bytes }
     }
 
-    pub fn texts(&self) -> &[Arc<str>] {
-        &self.texts
+    pub fn len(&self) -> usize {
+        self.listed.texts.len() + self.added.texts.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     pub fn has(&self, text: &str) -> bool {
-        self.ranks.contains_key(text)
+        self.rank(text).is_some()
     }
+
+    pub fn rank(&self, text: &str) -> Option<i64> {
+        match self.listed.places.get(text) {
+            Some(place) => Some(rank_at(*place as usize)),
+            None => self.added.ranks.get(text).copied(),
+        }
+    }
+
+    fn text(&self, rank: i64) -> Option<&Arc<str>> {
+        match rank % ROOM {
+            0 => self.listed.texts.get(usize::try_from(rank / ROOM - 1).ok()?),
+            _ => self.added.texts.get(&rank),
+        }
+    }
+
+    /// All with their ranks, in order, from this place of the list on, or from the first.
+    pub fn from(&self, place: usize) -> impl Iterator<Item = (i64, &Arc<str>)> {
+        let listed = self.listed.texts.iter().enumerate().skip(place).map(|(place, text)| (rank_at(place), text));
+        let start = if place == 0 { 0 } else { rank_at(place) };
+        let mut listed = listed.peekable();
+        let mut added = self.added.texts.range(start..).map(|(rank, text)| (*rank, text)).peekable();
+        std::iter::from_fn(move || match (listed.peek(), added.peek()) {
+            (Some((of_list, _)), Some((rank, _))) if rank < of_list => added.next(),
+            (Some(_), _) => listed.next(),
+            (None, _) => added.next(),
+        })
+    }
+
+    /// Each so manieth text of the list but the first.
+    pub fn pivots(&self, step: usize) -> Vec<&str> {
+        self.listed.texts.iter().step_by(step).skip(1).map(|text| &**text).collect()
+    }
+
+    /// All from that pivot on (0: from the first) and before the next.
+    pub fn bucket(&self, step: usize, number: usize) -> impl Iterator<Item = (i64, &Arc<str>)> {
+        let next = (number + 1) * step;
+        let end = if next < self.listed.texts.len() { rank_at(next) } else { i64::MAX };
+        self.from(number * step).take_while(move |(rank, _)| *rank < end)
+    }
+
+    /// None: there is no room, or too much would be kept apart.
+    fn with(&self, placed: &[(Option<i64>, Arc<str>)]) -> Option<Self> {
+        if self.added.texts.len() + placed.len() > ADDED_MAX {
+            return None;
+        }
+        let mut added = Added::clone(&self.added);
+        for of_gap in placed.chunk_by(|(one, _), (other, _)| one == other) {
+            let before = of_gap[0].0.unwrap_or(0);
+            let count = of_gap.len() as i64 + 1;
+            let step = match self.next_rank(before) {
+                Some(behind) => (behind - before) / count,
+                // There is no end of room.
+                None => ROOM / 2 - 1,
+            };
+            if step == 0 || step % ROOM == 0 {
+                return None;
+            }
+            for (rank, (_, text)) in (1..).map(|number| before + number * step).zip(of_gap) {
+                if rank % ROOM == 0 {
+                    return None;
+                }
+                added.texts.insert(rank, Arc::clone(text));
+                added.ranks.insert(Arc::clone(text), rank);
+            }
+        }
+        let bytes = self.bytes + placed.iter().map(|(_, text)| text.len()).sum::<usize>();
+        Some(Self { listed: Arc::clone(&self.listed), added: Arc::new(added), bytes })
+    }
+
+    /// Of the text next behind the one of that rank.
+    fn next_rank(&self, rank: i64) -> Option<i64> {
+        let place = usize::try_from(rank / ROOM).unwrap_or(usize::MAX);
+        let listed = (place < self.listed.texts.len()).then(|| rank_at(place));
+        let added = self.added.texts.range((Bound::Excluded(rank), Bound::Unbounded)).next().map(|(rank, _)| *rank);
+        listed.into_iter().chain(added).min()
+    }
+
+    fn merged(&self, placed: &[(Option<i64>, Arc<str>)]) -> Vec<Arc<str>> {
+        let mut placed = placed.iter().peekable();
+        let mut all = Vec::with_capacity(self.len() + placed.len());
+        let mut take = |before: Option<i64>, all: &mut Vec<Arc<str>>| {
+            while let Some((_, text)) = placed.next_if(|(rank, _)| *rank == before) {
+                all.push(Arc::clone(text));
+            }
+        };
+        take(None, &mut all);
+        for (rank, text) in self.from(0) {
+            all.push(Arc::clone(text));
+            take(Some(rank), &mut all);
+        }
+        all
+    }
+}
+
+/// Of the text at that place of the list.
+fn rank_at(place: usize) -> i64 {
+    (place as i64 + 1) * ROOM
 }
 
 /// The orders as one execution sees them, and what it has missed.
@@ -142,8 +285,8 @@ struct Noted {
 impl OrderView {
     /// The place of `text`; anything if it has none, which is noted. None: too many have none.
     pub fn rank(&self, collation: Oid, text: &str) -> Option<i64> {
-        if let Some(rank) = self.known.get(&collation).and_then(|order| order.ranks.get(text)) {
-            return Some(i64::from(*rank));
+        if let Some(rank) = self.known.get(&collation).and_then(|order| order.rank(text)) {
+            return Some(rank);
         }
         let mut noted = self.missing.borrow_mut();
         let Noted { texts, count, bytes, .. } = &mut *noted;
@@ -160,7 +303,7 @@ impl OrderView {
     pub fn text(&self, collation: Oid, rank: i64) -> &str {
         let order = self.known.get(&collation);
         // Only where texts were missing is there none, and then nobody sees the result.
-        order.and_then(|order| order.texts.get(usize::try_from(rank).ok()?)).map_or("", |text| text)
+        order.and_then(|order| order.text(rank)).map_or("", |text| text)
     }
 
     /// Appends `text` with its letters in that case; those that are not known are noted.
@@ -215,7 +358,7 @@ mod tests {
         assert_eq!(view.text(100, view.rank(100, "B").unwrap()), "B");
         // A newer order does not reach the view.
         orders.insert(100, texts(&["A", "a", "B", "c"]), &|_| true);
-        assert_eq!(view.rank(100, "a"), Some(0));
+        assert_eq!(view.rank(100, "a"), Some(ROOM));
         assert_eq!(view.into_missing(), None);
         let view = orders.view();
         view.rank(100, "d");
@@ -250,6 +393,65 @@ mod tests {
         let orders = Orders::new(0);
         let all: Vec<Arc<str>> = (0..=KNOWN_TEXTS_MAX).map(|number| number.to_string().into()).collect();
         orders.insert(100, all, &|text| text.len() == 1);
-        assert_eq!(orders.known(100).texts().len(), 10);
+        assert_eq!(orders.known(100).len(), 10);
+    }
+
+    /// Numbers by their length, then their digits: an order of its own.
+    fn sorted(mut list: Vec<Arc<str>>) -> Vec<Arc<str>> {
+        list.sort_by_key(|text| (text.len(), Arc::clone(text)));
+        list
+    }
+
+    /// What upstream would say of new texts: the rank of the known one before each.
+    fn placed(known: &KnownOrder, new: &[Arc<str>]) -> Vec<(Option<i64>, Arc<str>)> {
+        let all: Vec<(i64, &Arc<str>)> = known.from(0).collect();
+        let before = |new: &Arc<str>| {
+            let count = all.partition_point(|(_, text)| (text.len(), *text) < (new.len(), new));
+            count.checked_sub(1).map(|at| all[at].0)
+        };
+        new.iter().map(|text| (before(text), Arc::clone(text))).collect()
+    }
+
+    #[test]
+    fn texts_that_come_later_have_ranks_between_the_others() {
+        let orders = Orders::new(0);
+        orders.insert(100, sorted((0..1_000).map(|number| (number * 7).to_string().into()).collect()), &|_| true);
+        let mut seed = 5_u64;
+        for round in 0..200 {
+            let known = orders.known(100);
+            let mut new = std::collections::BTreeSet::new();
+            for _ in 0..30 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let number = (seed >> 33) % 100_000;
+                new.insert(Arc::<str>::from(number.to_string()));
+            }
+            // Always behind all others, and always between the same two.
+            new.insert((1_000_000 + round).to_string().into());
+            new.insert(Arc::from(format!("1{}", "0".repeat(10 + round))));
+            let new = sorted(new.into_iter().filter(|text| !known.has(text)).collect());
+            orders.place(100, &known, &placed(&known, &new), &|_| true);
+        }
+        let known = orders.known(100);
+        let all: Vec<(i64, Arc<str>)> = known.from(0).map(|(rank, text)| (rank, Arc::clone(text))).collect();
+        assert!(all.len() > 5_000 && all.len() == known.len());
+        assert!(all.windows(2).all(|pair| pair[0].0 < pair[1].0), "ranks rise");
+        assert_eq!(
+            all.iter().map(|(_, text)| Arc::clone(text)).collect::<Vec<_>>(),
+            sorted(all.iter().map(|(_, text)| Arc::clone(text)).collect())
+        );
+        let view = orders.view();
+        for (rank, text) in &all {
+            assert_eq!((view.rank(100, text), view.text(100, *rank)), (Some(*rank), &**text));
+        }
+        // Buckets are the whole, cut at the pivots.
+        for step in [3, 64, 100_000] {
+            let pivots = known.pivots(step);
+            let buckets: Vec<Vec<&str>> = (0..=pivots.len())
+                .map(|number| known.bucket(step, number).map(|(_, text)| &**text).collect())
+                .collect();
+            assert_eq!(buckets.concat(), all.iter().map(|(_, text)| &**text).collect::<Vec<_>>());
+            assert!(buckets.iter().skip(1).zip(&pivots).all(|(bucket, pivot)| bucket[0] == *pivot));
+        }
+        assert_eq!(view.into_missing(), None);
     }
 }

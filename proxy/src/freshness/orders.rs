@@ -2,14 +2,15 @@
 //! case, and keeps what it says for the engine.
 //!
 //! Upstream sorts, not a library of ours: the answer is right whatever C library, ICU or version it has. What is asked for
-//! are values of mirrored tables and of statements, sent as one array; new ones are merged into what is known, by buckets
-//! where that is much. One question at a time.
+//! are values of mirrored tables and of statements, sent as one array. Where a few new ones belong is searched for among what is known, in two
+//! steps; many are merged into it, by buckets where that is much. One question at a time.
 
 use std::sync::Arc;
 
-use freshet_engine::catalog::order::{Letters, Missing, Orders};
+use freshet_engine::catalog::order::{KnownOrder, Letters, Missing, Orders};
 use freshet_engine::types::Oid;
 use tokio::sync::Mutex;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use crate::upstream::UpstreamError;
@@ -19,6 +20,10 @@ use crate::upstream::service::ServicePool;
 const SORTED_AGAIN_MAX: usize = 4_096;
 /// Beyond, every so manieth known text tells between which of them a new one belongs.
 const BUCKET: usize = 256;
+/// So many new texts, and no more than are known, are searched for one by one.
+const FEW: usize = 512;
+/// Then upstream is sent about as many known texts in each of the two steps; fewer are not worth counting.
+const SEARCHED_MIN: usize = 8;
 
 pub struct TextOrders {
     pool: ServicePool,
@@ -47,9 +52,15 @@ impl TextOrders {
                 continue;
             }
             let question = Question::new(&client, *collation, orders.upstream_started_at()).await?;
-            let whole = question.merge(known.texts(), new).await?;
             let asked: std::collections::HashSet<&str> = texts.iter().map(|text| &**text).collect();
-            orders.insert(*collation, whole, &|text| asked.contains(text));
+            let is_asked = |text: &str| asked.contains(text);
+            if new.len() <= FEW.min(known.len()) {
+                let placed = question.places(&known, new).await?;
+                orders.place(*collation, &known, &placed, &is_asked);
+            } else {
+                let known: Texts = known.from(0).map(|(_, text)| Arc::clone(text)).collect();
+                orders.insert(*collation, question.merge(&known, new).await?, &is_asked);
+            }
         }
         Ok(())
     }
@@ -74,11 +85,26 @@ impl<'c> Question<'c> {
 
     /// One row: what `select` makes of the texts `u.text` with their places, if this still is the collation asked for.
     async fn ask(&self, select: &str, texts: &[&str]) -> Result<Row, UpstreamError> {
+        self.ask_of(select, "unnest($1::text[]) WITH ORDINALITY u (text, place)", &[(&texts, Type::TEXT_ARRAY)]).await
+    }
+
+    /// `rows`: of the parameters from $1 on. Behind them is the collation's name.
+    async fn ask_of(
+        &self,
+        select: &str,
+        rows: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Row, UpstreamError> {
+        let name = parameters.len() + 1;
         let sql = format!(
-            "SELECT to_regcollation($2)::oid, (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::int8 - 946684800000000,
-                    {select} FROM unnest($1::text[]) WITH ORDINALITY u (text, place)"
+            "SELECT to_regcollation(${name})::oid, (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::int8 - 946684800000000,
+                    {select} FROM {rows}"
         );
-        let row = self.client.query_one(&sql, &[&texts, &self.name]).await?;
+        let mut parameters = parameters.to_vec();
+        parameters.push((&self.name, Type::TEXT));
+        // Such a statement is prepared for each question, so that it is one round trip.
+        let rows = self.client.query_typed(&sql, &parameters).await?;
+        let row = rows.into_iter().next().ok_or(UpstreamError::Protocol("a question about order has no answer"))?;
         // The name may have come to mean another collation meanwhile, and the process may be another one.
         let (collation, started_at): (Option<Oid>, i64) = (row.try_get(0)?, row.try_get(1)?);
         if collation != Some(self.collation) || started_at != self.upstream_started_at {
@@ -95,6 +121,59 @@ impl<'c> Question<'c> {
         let (lower, upper): (Vec<String>, Vec<String>) = (row.try_get(2)?, row.try_get(3)?);
         let both = lower.into_iter().zip(upper).map(|(lower, upper)| [lower.into(), upper.into()]);
         Ok(letters.iter().copied().zip(both).collect())
+    }
+
+    /// `new` in order, each with the rank of the known text that it is next behind. Upstream searches by halves (width_bucket): first among
+    /// some of the known ones, then among those between two of these.
+    async fn places(&self, known: &KnownOrder, new: Texts) -> Result<Vec<(Option<i64>, Arc<str>)>, UpstreamError> {
+        let step = known.len().div_ceil(new.len()).isqrt().max(SEARCHED_MIN);
+        let pivots = known.pivots(step);
+        let list: Vec<&str> = new.iter().map(|text| &**text).collect();
+        let text = format!("u.text COLLATE {}", self.name);
+        let select =
+            format!("array_agg(u.place ORDER BY {text}), array_agg(width_bucket({text}, $2::text[]) ORDER BY {text})");
+        let rows = "unnest($1::text[]) WITH ORDINALITY u (text, place)";
+        let row = self.ask_of(&select, rows, &[(&list, Type::TEXT_ARRAY), (&pivots, Type::TEXT_ARRAY)]).await?;
+        let (places, numbers): (Vec<i64>, Vec<i32>) = (row.try_get(2)?, row.try_get(3)?);
+        let sorted = in_places(&new, &places)?;
+        // The buckets that get something, one behind the other, and where that of each text begins and ends.
+        let (mut ranks, mut among) = (Vec::new(), Vec::new());
+        let (mut starts, mut ends) = (Vec::new(), Vec::new());
+        let mut last = None;
+        for number in numbers {
+            if last != Some(number) {
+                last = Some(number);
+                let start = among.len();
+                for (rank, text) in known.bucket(step, usize::try_from(number).unwrap_or_default()) {
+                    ranks.push(rank);
+                    among.push(&**text);
+                }
+                starts.push((start, among.len()));
+            } else if let Some(before) = starts.last().copied() {
+                starts.push(before);
+            }
+            ends.extend(starts.last().map(|(_, end)| *end as i32));
+        }
+        let from: Vec<i32> = starts.iter().map(|(start, _)| *start as i32 + 1).collect();
+        let list: Vec<&str> = sorted.iter().map(|text| &**text).collect();
+        let select = format!("array_agg(width_bucket({text}, ($2::text[])[u.first:u.last]) ORDER BY u.place)");
+        let rows = "unnest($1::text[], $3::int4[], $4::int4[]) WITH ORDINALITY u (text, first, last, place)";
+        let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+            (&list, Type::TEXT_ARRAY),
+            (&among, Type::TEXT_ARRAY),
+            (&from, Type::INT4_ARRAY),
+            (&ends, Type::INT4_ARRAY),
+        ];
+        let counts: Vec<i32> = self.ask_of(&select, rows, &parameters).await?.try_get(2)?;
+        if counts.len() != sorted.len() || starts.len() != sorted.len() {
+            return Err(UpstreamError::Protocol("an order is not that of what was asked"));
+        }
+        let placed = sorted.into_iter().zip(counts).zip(starts).map(|((text, count), (start, _))| {
+            let before =
+                usize::try_from(count).ok().and_then(|count| (start + count).checked_sub(1).filter(|_| count > 0));
+            (before.and_then(|at| ranks.get(at).copied()), text)
+        });
+        Ok(placed.collect())
     }
 
     /// All of `known`, which is in order, and `new`, in order.
@@ -132,10 +211,15 @@ impl<'c> Question<'c> {
         let list: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let select = format!("array_agg(u.place ORDER BY u.text COLLATE {})", self.name);
         let places: Vec<i64> = self.ask(&select, &list).await?.try_get(2)?;
-        let text = |place: &i64| usize::try_from(*place - 1).ok().and_then(|place| texts.get(place)).cloned();
-        let sorted: Option<Texts> = places.iter().map(text).collect();
-        sorted
-            .filter(|sorted| sorted.len() == texts.len())
-            .ok_or(UpstreamError::Protocol("an order is not that of what was asked"))
+        in_places(&texts, &places)
     }
+}
+
+/// `places`: counted from 1.
+fn in_places(texts: &[Arc<str>], places: &[i64]) -> Result<Texts, UpstreamError> {
+    let text = |place: &i64| usize::try_from(*place - 1).ok().and_then(|place| texts.get(place)).cloned();
+    let sorted: Option<Texts> = places.iter().map(text).collect();
+    sorted
+        .filter(|sorted| sorted.len() == texts.len())
+        .ok_or(UpstreamError::Protocol("an order is not that of what was asked"))
 }
