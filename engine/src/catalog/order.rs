@@ -419,7 +419,7 @@ mod tests {
         let mut seed = 5_u64;
         for round in 0..200 {
             let known = orders.known(100);
-            let mut new = std::collections::BTreeSet::new();
+            let mut new = BTreeSet::new();
             for _ in 0..30 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let number = (seed >> 33) % 100_000;

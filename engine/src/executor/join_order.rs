@@ -15,6 +15,10 @@ use crate::table::TableVersion;
 /// What a row costs, in rows that a batch takes through a step: to be put into a build side, and to come out of a step.
 const BUILD_COST: f64 = 3.0;
 const OUTPUT_COST: f64 = 0.5;
+/// A sort above takes few rows of an input that it bounds: it is read first where at least one of so many of its rows is joined.
+const LED_ROWS: f64 = 16.0;
+/// Of fewer rows it does not matter.
+const LED_MIN: usize = if cfg!(debug_assertions) { 8 } else { 4_096 };
 /// Of two smaller inputs, either is as good as the other.
 const LOOK_ROWS_MIN: usize = 4_096;
 
@@ -29,6 +33,11 @@ impl Run<'_> {
             _ => false,
         };
         let working = join.inputs.iter().position(|input| has_node(input, &is_few));
+        if working.is_none()
+            && let Some(order) = self.led_order(join, known)?
+        {
+            return Ok(order);
+        }
         if join.inputs.len() == 2 {
             if let Some(first) = working {
                 return Ok(vec![first, 1 - first]);
@@ -48,6 +57,27 @@ impl Run<'_> {
         let sizing = Sizing::new(self, join, known)?;
         let firsts = working.map_or(0..join.inputs.len(), |first| first..first + 1);
         Ok(sizing.cheapest(firsts).order)
+    }
+
+    /// From the input that a sort with a limit bounds ([`super::bound`]): its scan ends soon. None: there is none, or most of its rows would
+    /// be read for what the others leave of them.
+    fn led_order(&self, join: &Join, known: &[Option<usize>]) -> Result<Option<Vec<usize>>, EvalError> {
+        let is_bounded = |node: &PlanNode| match node {
+            PlanNode::Scan(scan) => self.bound_of(scan).is_some(),
+            PlanNode::Filter { input, .. } | PlanNode::Project { input, .. } => {
+                matches!(&**input, PlanNode::Scan(scan) if self.bound_of(scan).is_some())
+            }
+            _ => false,
+        };
+        let Some(first) = join.inputs.iter().position(is_bounded).filter(|first| known[*first].is_none()) else {
+            return Ok(None);
+        };
+        if self.estimate(&join.inputs[first]) <= LED_MIN {
+            return Ok(None);
+        }
+        let sizing = Sizing::new(self, join, known)?;
+        let led = sizing.order_from(first);
+        Ok((led.rows * LED_ROWS >= sizing.rows[first]).then_some(led.order))
     }
 
     /// Whether joins take the scan's rows as they are read, rather than build them. False: it does not lie below.

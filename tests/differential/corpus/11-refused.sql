@@ -1,6 +1,6 @@
 -- What PostgreSQL refuses, or describes in another way than it looks: found by asking the engine without an audit.
 let glued = 1year2mons ;; 1min30sec ;; 1day2hours ;; 1week1day ;; 1 day1 hour ;; 2 hours30 minutes ;; 1 day-2:00 ;; 1 day+1 hour ;; 1w0 ;; 1s2 ;; 1 day/2 ;; 1.5 hour.5
-let ago = 5 ago ;; -5 ago ;; 1ago ;; @ 5 ago ;; 1 day 2 ago ;; ago ;; 1m2 ago ;; 1h 5 ago ;; @ ago
+let ago = 2147483648 days ago ;; 2147483648 mon ago ;; 1 mon 2147483648 days ago ;; 5 ago ;; -5 ago ;; 1ago ;; @ 5 ago ;; 1 day 2 ago ;; ago ;; 1m2 ago ;; 1h 5 ago ;; @ ago
 SELECT id FROM times WHERE i = '{glued}' ORDER BY id;
 SELECT id FROM times WHERE i = '{ago}' ORDER BY id;
 SELECT interval '{glued}';
@@ -126,3 +126,8 @@ SELECT interval '{plus}' FROM times ORDER BY id;
 let left = 1.5::numeric(5,2), max(id) ;; NULL, 1.5::numeric(5,2), max(id) ;; max(id)::numeric(5,2), 1.5::numeric(5,2), 1 ;; max(id)::numeric(5,2), 1.5, 1::numeric(5,2) ;; substring('a' from 'b')::varchar(4), max(id)::varchar(5) ;; substring('a' from 'b'), max(id)::varchar(5) ;; NULL::varchar(4), NULL::varchar(4) ;; 'x'::name::char(4), max(id)::char(4) ;; 1::numeric, max(id)::numeric(5,2)
 SELECT coalesce({left}) FROM numbers;
 SELECT greatest(coalesce({left}), NULL) FROM numbers;
+let stamped = 2024-01-10T08:00:00.000Z ;; 2024-01-10T08:00:00 ;; 2024-03-09t10:00+5 ;; 03/09/2024T9:5:3+0530BC ;; Mar 10 2024 08:00 ;; March 9, 2024 10:00:00.1234567+0530 ;; 2024-03-09T24:00:00
+SELECT time '{stamped}';
+SELECT '{stamped}'::text::time(3);
+let spaced_time = 2024-03-09 10:00:00 ;; 2024-03-09 10:00:00.5+01 ;; 10:00:00 ;; 24:00 ;; 10:00:00-05:30
+SELECT time '{spaced_time}', '{spaced_time}'::text::time(3);

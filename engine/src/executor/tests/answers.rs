@@ -345,6 +345,39 @@ fn what_the_join_cache_keeps_is_built_as_a_whole() {
 }
 
 #[test]
+fn a_join_is_led_by_the_input_that_is_ordered() {
+    let snapshot = snapshot();
+    let first = |sql: &str| {
+        within(sql, &snapshot, |plan, run, state| {
+            fn sort(node: &PlanNode) -> (&PlanNode, &crate::binder::SortKey) {
+                match node {
+                    PlanNode::Sort { input, keys, .. } => (input, &keys[0]),
+                    PlanNode::Project { input, .. } => sort(input),
+                    other => panic!("{other:?}"),
+                }
+            }
+            let (mut node, key) = sort(&plan.root);
+            let (scan, bound) = run.bound(node, key).expect("a column of a table");
+            state.bounds.borrow_mut().insert(scan, bound);
+            while let PlanNode::Project { input, .. } = node {
+                node = input;
+            }
+            let PlanNode::Join(join) = node else { panic!("{node:?}") };
+            let order = run.join_order(join, &vec![None; join.inputs.len()]).expect("ordered");
+            let input = &join.inputs[order[0]];
+            let PlanNode::Scan(scan) = input else { panic!("{input:?}") };
+            snapshot.tables[&scan.table].schema.name.to_string()
+        })
+    };
+    let of = "SELECT e.id, d.title FROM emp e JOIN dept d ON d.id = e.dept JOIN emp f ON f.id = e.id";
+    assert_eq!(first(&format!("{of} ORDER BY d.created LIMIT 3")), "emp", "of few rows it does not matter");
+    assert_eq!(first(&format!("{of} AND f.dept = 3 ORDER BY e.hired LIMIT 3")), "emp");
+    let many =
+        "SELECT e.id FROM emp e JOIN dept d ON d.id = e.dept JOIN num n ON n.id = d.id JOIN num m ON m.id = n.id";
+    assert_eq!(first(&format!("{many} ORDER BY e.id DESC LIMIT 3")), "emp");
+}
+
+#[test]
 fn a_semi_join_gives_as_few_rows_as_the_other_side_has_keys() {
     let snapshot = snapshot();
     let rows = answer("SELECT id FROM emp", &snapshot, &JoinCache::new(0)).expect("runs").len();

@@ -38,10 +38,21 @@ pub fn parse_time(text: &str, typmod: i32, settings: &FormatSettings) -> Result<
             if matches!(zone, Some(Zone::Named(_))) && days.is_none() || microseconds > MICROSECONDS_PER_DAY {
                 return Err(beyond());
             }
+            if days.is_some() && !is_behind_plain_date(text) {
+                return Err(beyond());
+            }
             Ok(round_time(microseconds, typmod))
         }
         Moment::Civil(_) | Moment::Infinity | Moment::NegativeInfinity | Moment::Epoch => Err(beyond()),
     }
+}
+
+/// "2024-03-09 10:00:00.5+01": DecodeTimeOnly takes no date with an ISO T, nor most others that DecodeDateTime does.
+fn is_behind_plain_date(text: &str) -> bool {
+    let Some((date, time)) = text.split_once(' ') else { return false };
+    date.len() == 10
+        && iso_date(date.as_bytes()).is_some()
+        && time.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'+' | b'-'))
 }
 
 /// timestamp_in. A zone is accepted and ignored, as PostgreSQL does.

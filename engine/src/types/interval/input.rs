@@ -231,11 +231,12 @@ impl Sum {
     }
 
     fn interval(&self, is_ago: bool) -> Option<Interval> {
+        // Each field has to fit before it is turned round (datetime.c, DecodeInterval).
         let sign = if is_ago { -1 } else { 1 };
         Some(Interval {
-            months: i32::try_from(self.months * sign).ok()?,
-            days: i32::try_from(self.days * sign).ok()?,
-            microseconds: self.microseconds.checked_mul(sign)?,
+            months: i32::try_from(self.months).ok()?.checked_mul(sign)?,
+            days: i32::try_from(self.days).ok()?.checked_mul(sign)?,
+            microseconds: self.microseconds.checked_mul(i64::from(sign))?,
         })
     }
 }
