@@ -57,3 +57,6 @@ SELECT z.id FROM (SELECT id, person, 10 / (took - $1) AS q FROM visits) z JOIN p
 SELECT z.id FROM people p JOIN (SELECT v.* FROM visits v WHERE (SELECT x.took FROM visits x WHERE x.person = v.person AND (x.person <> 1 OR x.id = 9)) < $1) z ON z.person = p.id WHERE p.name = 'ann' ORDER BY 1 => 1000
 SELECT p.id, z.q FROM people p LEFT JOIN (SELECT person, took * 2 AS q FROM visits) z ON z.person = p.id WHERE p.name = $1 ORDER BY 1, 2 => ann
 SELECT p.id, z.s FROM people p JOIN (SELECT person, sum(took) AS s, count(*) FROM visits WHERE page LIKE 'p%' GROUP BY person) z ON z.person = p.id WHERE p.name = $1 => ann
+-- relay: what is compared with a subquery's value is computed, also where that is NULL
+SELECT v.id FROM visits v WHERE (SELECT min(x.took) FROM visits x WHERE x.id = v.id + 1000) < 10 / (v.took - $1) ORDER BY 1 => 11
+SELECT v.id FROM visits v WHERE (SELECT min(x.took) FROM visits x WHERE x.id = v.id + 1) < v.took - 1 AND v.id < $1 ORDER BY 1 => 11

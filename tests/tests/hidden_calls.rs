@@ -197,6 +197,82 @@ fn what_a_read_of_a_view_writes_is_seen_by_other_sessions() {
     }
 }
 
+/// Operators, casts and domains run functions that have no name in the statement.
+#[test]
+fn what_has_no_name_of_its_own_counts() {
+    const UNNAMED: &str = "
+        CREATE FUNCTION added(a int, b int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN bump() * 0 + a + b; END';
+        CREATE OPERATOR #*# (LEFTARG = int, RIGHTARG = int, FUNCTION = added);
+        CREATE OPERATOR #+# (LEFTARG = int, RIGHTARG = int, FUNCTION = int4pl);
+        CREATE FUNCTION passes(a int) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RETURN bump() = 1; END';
+        CREATE DOMAIN counted AS int CHECK (passes(VALUE));
+        CREATE DOMAIN of_domain AS counted;
+        CREATE DOMAIN harmless AS int CHECK (VALUE > 0);
+        CREATE TYPE pair AS (a int, b of_domain);
+        CREATE TYPE apple AS (a int);
+        CREATE FUNCTION to_apple(a int) RETURNS apple LANGUAGE plpgsql AS 'BEGIN PERFORM bump(); RETURN ROW(a)::apple; END';
+        CREATE CAST (int AS apple) WITH FUNCTION to_apple(int);
+        CREATE VIEW with_domain AS SELECT 7::counted AS v;
+        CREATE FUNCTION by_operator() RETURNS int LANGUAGE sql AS 'SELECT 1 #*# 2';
+        CREATE FUNCTION by_variable() RETURNS int LANGUAGE plpgsql AS 'DECLARE x counted; BEGIN x := 5; RETURN x; END';
+        CREATE FUNCTION by_result() RETURNS counted LANGUAGE plpgsql AS 'BEGIN RETURN 5; END'";
+    let cluster = Cluster::shared();
+    let (database, freshet) = start(cluster, FreshnessMode::Session);
+    cluster.psql(&database, UNNAMED);
+    let connect = || RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
+    let (mut writer, mut reader) = (connect(), connect());
+    let read = "SELECT v FROM counter WHERE id = 1";
+    until_here(&mut reader, read);
+    let limit = Instant::now() + Duration::from_secs(30);
+    // Until the catalog with them is in force.
+    while !ask(&mut writer, "SELECT 1 #*# 2").is_empty()
+        && ask(&mut reader, read) != cluster.psql(&database, read).trim()
+    {
+        assert!(Instant::now() < limit);
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let value = |text: String| text.trim().parse::<i64>().expect("a number");
+    until_here(&mut reader, read);
+    let mut expected = value(cluster.psql(&database, read));
+    for round in 0..4 {
+        for statement in [
+            "SELECT 1 #*# 2",
+            "SELECT 1 OPERATOR(public.#*#) 2",
+            "SELECT 5::counted",
+            "SELECT CAST(5 AS of_domain)",
+            "VALUES (counted '6')",
+            "SELECT '(1,2)'::pair",
+            "SELECT '{4}'::counted[]",
+            "SELECT CAST(5 AS apple)",
+            "SELECT * FROM with_domain",
+            "SELECT by_operator()",
+            "SELECT by_variable()",
+            "SELECT by_result()",
+            "SELECT (json_populate_record(NULL::pair, '{\"b\": 1}')).b",
+        ] {
+            let reply = writer.simple(statement).expect("answers");
+            assert_eq!(reply.error(), None, "{statement}");
+            let seen = ask(&mut reader, read);
+            // A variable is checked when it is declared, too.
+            let before = std::mem::replace(&mut expected, value(cluster.psql(&database, read)));
+            assert!(expected > before, "{statement} writes");
+            assert_eq!(value(seen), expected, "{statement}, {round}: {:?}", reader.last());
+        }
+    }
+    // In a block the session's own write is seen, and what is harmless costs nothing.
+    ask(&mut writer, "BEGIN");
+    until_here(&mut writer, read);
+    ask(&mut writer, "SELECT 1 #*# 2");
+    assert_eq!(ask(&mut writer, read), (expected + 1).to_string());
+    ask(&mut writer, "ROLLBACK");
+    until_here(&mut writer, read);
+    for statement in ["SELECT 1 #+# 2", "SELECT 5::harmless"] {
+        ask(&mut writer, statement);
+        ask(&mut writer, read);
+        assert_ne!(writer.last().expect("answers").0, "relay", "{statement}");
+    }
+}
+
 /// No row tells of it, but a definition.
 #[test]
 fn what_a_trigger_refreshes_is_seen_at_once() {

@@ -132,7 +132,18 @@ impl Run<'_> {
                 (operand, elements.elements().flatten().map(value).collect::<Option<Vec<_>>>()?)
             }
             BoundExpr::Or(alternatives) if alternatives.len() <= LIST_MAX => {
-                let equal: Vec<_> = alternatives.iter().map(column_equals).collect::<Option<_>>()?;
+                // `$1 IS NULL OR customer_id = $1`.
+                let is_open = |alternative: &&BoundExpr| {
+                    let is_known = is_row_independent(alternative);
+                    !(is_known && matches!(self.constant(alternative), Ok(Value::Bool(false) | Value::Null)))
+                };
+                let left: Vec<&BoundExpr> = alternatives.iter().filter(is_open).collect();
+                if let [one] = left[..]
+                    && column_equals(one).is_none()
+                {
+                    return self.listed(scan, one);
+                }
+                let equal: Vec<_> = left.into_iter().map(column_equals).collect::<Option<_>>()?;
                 let (first, _) = *equal.first()?;
                 if !equal.iter().all(|(column, _)| is_same(column, first)) {
                     return None;

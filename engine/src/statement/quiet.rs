@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use crate::catalog::hidden::HiddenCalls;
 use crate::statement::classify::{called_names, changes_no_setting, is_harmless};
 use crate::statement::lexer::{self, Token, TokenKind, fold};
 
@@ -19,9 +21,17 @@ pub struct Body {
     /// All names in it: relations may be among them, and calls by `row.function`, or of a user's function that has a name of
     /// PostgreSQL's.
     pub names: HashSet<String>,
+    /// Its operators.
+    pub operators: HashSet<String>,
 }
 
 impl Body {
+    /// Whether it runs what is not trusted by an operator, a cast or a type.
+    pub fn uses_unnamed(&self, hidden: &HiddenCalls) -> bool {
+        let uses = |known: &HashSet<Arc<str>>, own: &HashSet<String>| known.iter().any(|name| own.contains(&**name));
+        hidden.is_unseen || uses(&hidden.operators, &self.operators) || uses(&hidden.types, &self.names)
+    }
+
     /// Everything that is not understood makes it open.
     pub fn of(text: &str) -> Self {
         Self::read(text, |_| false)
@@ -48,6 +58,8 @@ impl Body {
             body.calls.insert(plain.to_owned());
         }
         body.names = names(&tokens);
+        let operators = tokens.iter().filter(|token| token.kind == TokenKind::Symbol);
+        body.operators = operators.map(|token| token.text.to_owned()).collect();
         body
     }
 }
@@ -55,6 +67,19 @@ impl Body {
 /// Names in a text, keywords among them.
 fn names(tokens: &[Token<'_>]) -> HashSet<String> {
     tokens.iter().filter_map(Token::name).map(Cow::into_owned).collect()
+}
+
+/// The operator or type in the statement that runs what is not trusted, and nothing of which shows.
+pub fn unnamed<'a>(tokens: &[Token<'a>], hidden: &HiddenCalls) -> Option<Cow<'a, str>> {
+    if hidden.is_unseen {
+        return Some("an operator or a cast".into());
+    }
+    if hidden.unnamed_count() == 0 {
+        return None;
+    }
+    let is_operator = |token: &Token<'_>| token.kind == TokenKind::Symbol && hidden.operators.contains(token.text);
+    let name = |token: &Token<'a>| token.name().filter(|name| hidden.types.contains(&**name));
+    tokens.iter().find_map(|token| if is_operator(token) { Some(token.text.into()) } else { name(token) })
 }
 
 /// Names that stand where a statement names a relation, with those of their schemas, and a keyword in its place.

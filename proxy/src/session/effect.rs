@@ -198,6 +198,9 @@ fn updates_settings(tokens: &[lexer::Token<'_>]) -> bool {
 /// Whether it runs a function of users of which nothing is known: by its name, or by that of a relation.
 fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catalog: &Catalog) -> Option<String> {
     use StatementKind as K;
+    if let Some(name) = quiet::unnamed(tokens, &catalog.hidden_calls) {
+        return Some(format!("calls functions of {name}"));
+    }
     let is_trusted = |name: &str| catalog.user_functions.are_pure(name) || catalog.hidden_calls.is_quiet(name);
     if let Some(name) = classification.calls.iter().find(|name| !is_trusted(name)) {
         return Some(format!("calls {name}"));

@@ -1,6 +1,8 @@
 //! Which relations run functions of users that may change the session, or write although they are read, and which functions do
 //! neither: see [`HiddenCalls`].
 //!
+//! Operators, casts and domains run functions that have no name in a statement either.
+//!
 //! A function is taken to leave the session alone if its body shows that ([`Body`]), and so do the functions and relations that it
 //! names. In C only those of well-known extensions are trusted, and those that are declared not to be volatile by an extension.
 
@@ -66,6 +68,35 @@ const FOLLOWED_BY: &str = "\
       JOIN pg_class p ON p.oid = parent JOIN pg_class c ON c.oid = child
      WHERE p.relname <> c.relname";
 
+/// Operators and casts with their functions: the operator, or the type that is cast to, if that has to be written.
+const COMPUTED_BY: &str = "\
+    SELECT oprname::text, NULL, oprcode::oid FROM pg_operator WHERE oid >= 16384 AND oprcode::oid >= 16384
+    UNION ALL
+    SELECT NULL, CASE castcontext WHEN 'e' THEN typname::text END, castfunc::oid
+      FROM pg_cast JOIN pg_type t ON t.oid = casttarget WHERE castfunc::oid >= 16384";
+
+/// Names of domains, and of what is made of them, with the functions of their checks and defaults.
+const MADE_BY: &str = "\
+    WITH RECURSIVE made (type, f) AS (
+        SELECT contypid, refobjid FROM pg_constraint c JOIN pg_depend d
+            ON d.classid = 'pg_constraint'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_proc'::regclass
+         WHERE contypid <> 0
+        UNION
+        SELECT t.oid, refobjid FROM pg_type t JOIN pg_depend d
+            ON d.classid = 'pg_type'::regclass AND d.objid = t.oid AND d.refclassid = 'pg_proc'::regclass
+         WHERE t.typtype = 'd'
+        UNION
+        SELECT of.type, f FROM made, LATERAL (
+            SELECT oid FROM pg_type WHERE typbasetype = made.type
+            UNION ALL SELECT oid FROM pg_type WHERE typelem = made.type AND typlen = -1
+            UNION ALL SELECT rngtypid FROM pg_range WHERE rngsubtype = made.type
+            UNION ALL SELECT t.oid FROM pg_attribute a JOIN pg_type t ON t.typrelid = a.attrelid
+                       WHERE a.atttypid = made.type AND NOT a.attisdropped) AS of (type))
+    SELECT typname::text, f FROM made JOIN pg_type t ON t.oid = made.type WHERE f >= 16384";
+
+/// What keywords and clauses compare by (gram.y; ORDER BY and DISTINCT by an operator class).
+const UNWRITTEN: [&str; 12] = ["=", "<>", "<", "<=", ">", ">=", "~~", "!~~", "~~*", "!~~*", "~", "!~"];
+
 /// Functions of users. NULL: a body that is not read.
 const FUNCTIONS: &str = "\
     SELECT p.oid, proname::text,
@@ -81,7 +112,9 @@ const FUNCTIONS: &str = "\
            -- What is left out in a call is computed at its place.
            coalesce(proargdefaults::text LIKE '%{FUNCEXPR %', false) AS is_open_by_default,
            EXISTS (SELECT FROM pg_proc b WHERE b.pronamespace = 'pg_catalog'::regnamespace AND b.proname = p.proname) AS is_namesake,
-           lanname = 'sql' AS is_sql
+           lanname = 'sql' AS is_sql,
+           (SELECT array_agg(typname::text) FROM pg_type t
+             WHERE t.oid = ANY (prorettype || proargtypes::oid[] || coalesce(proallargtypes, '{}')) AND t.oid >= 16384) AS types
       FROM pg_proc p JOIN pg_language l ON l.oid = prolang
      WHERE p.oid >= 16384";
 
@@ -103,6 +136,16 @@ pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Re
     for row in transaction.query(FOLLOWED_BY, &[]).await? {
         used.followed_by.push((row.get::<_, &str>(0).into(), row.get::<_, &str>(1).into()));
     }
+    for row in transaction.query(COMPUTED_BY, &[]).await? {
+        used.computed_by.push((
+            row.get::<_, Option<&str>>(0).map(Arc::from),
+            row.get::<_, Option<&str>>(1).map(Arc::from),
+            row.get(2),
+        ));
+    }
+    for row in transaction.query(MADE_BY, &[]).await? {
+        used.computed_by.push((None, Some(row.get::<_, &str>(0).into()), row.get(1)));
+    }
     for row in transaction.query(FUNCTIONS, &[]).await? {
         let mut body = match (row.get::<_, Option<&str>>(2), row.get(3)) {
             (Some(text), _) if row.get(6) => Body::of_sql(text),
@@ -113,6 +156,7 @@ pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Re
         // By a name of PostgreSQL's own its function may be meant.
         let is_namesake = row.get::<_, bool>(5) && !is_harmless(row.get(1));
         body.is_open |= row.get::<_, bool>(4) || is_namesake;
+        body.names.extend(row.get::<_, Option<Vec<String>>>(7).unwrap_or_default());
         used.functions.insert(row.get(0), (row.get(1), body));
     }
     Ok(used.hidden())
@@ -126,6 +170,8 @@ struct Used {
     followed_by: Vec<(Arc<str>, Arc<str>)>,
     views: Vec<(Arc<str>, Body)>,
     functions: HashMap<Oid, (String, Body)>,
+    /// Operator, or else type if it has to be written, and function.
+    computed_by: Vec<(Option<Arc<str>>, Option<Arc<str>>, Oid)>,
 }
 
 impl Used {
@@ -142,9 +188,23 @@ impl Used {
         open.oids.insert(OPEN);
         writing.oids.insert(OPEN);
         loop {
-            let before = (open.oids.len(), writing.oids.len(), hidden.read.len(), hidden.written.len());
+            let before =
+                (open.oids.len(), writing.oids.len(), hidden.read.len(), hidden.written.len(), hidden.unnamed_count());
+            for (operator, type_name, function) in &self.computed_by {
+                if !writing.oids.contains(function) {
+                    continue;
+                }
+                match (operator, type_name) {
+                    (Some(operator), _) if !UNWRITTEN.contains(&&**operator) => {
+                        hidden.operators.insert(Arc::clone(operator));
+                    }
+                    (None, Some(name)) => _ = hidden.types.insert(Arc::clone(name)),
+                    _ => hidden.is_unseen = true,
+                }
+            }
             for (oid, (name, body)) in &self.functions {
-                let uses_hidden = hidden.first(body.names.iter().map(|name| &**name), body.writes).is_some();
+                let uses_hidden = hidden.first(body.names.iter().map(|name| &**name), body.writes).is_some()
+                    || body.uses_unnamed(&hidden);
                 if body.is_open || open.is_called(body, &names) || uses_hidden {
                     open.add(*oid, name);
                 }
@@ -166,7 +226,11 @@ impl Used {
             }
             for (view, body) in &self.views {
                 let used = || body.names.iter().map(|name| &**name);
-                if body.is_open || writing.is_called(body, &names) || hidden.first(used(), false).is_some() {
+                if body.is_open
+                    || writing.is_called(body, &names)
+                    || body.uses_unnamed(&hidden)
+                    || hidden.first(used(), false).is_some()
+                {
                     hidden.read.insert(Arc::clone(view));
                 }
                 // It may be updatable.
@@ -174,7 +238,9 @@ impl Used {
                     hidden.written.insert(Arc::clone(view));
                 }
             }
-            if (open.oids.len(), writing.oids.len(), hidden.read.len(), hidden.written.len()) == before {
+            if (open.oids.len(), writing.oids.len(), hidden.read.len(), hidden.written.len(), hidden.unnamed_count())
+                == before
+            {
                 // A name with a point in it looks like one behind a schema.
                 let others: HashSet<&str> =
                     writing.names.iter().flat_map(|name| [*name, name.rsplit('.').next().unwrap_or(name)]).collect();
