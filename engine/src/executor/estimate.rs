@@ -6,6 +6,7 @@ use super::scan::{chosen_look_ups, ranges, rows_per_value};
 use super::{Batch, Run};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
+use crate::planner::meets_one;
 use crate::planner::node::{Equality, PlanNode, Scan, SideJoin, SideKind};
 use crate::table::sketch::Sketch;
 use crate::table::{ChunkVersion, TableVersion};
@@ -87,15 +88,14 @@ impl Run<'_> {
     /// The left side's rows, each as often as the right side has a value of a key.
     fn left_joined_rows(&self, join: &SideJoin) -> usize {
         let left = self.estimate_closely(&join.left);
-        let keys: Vec<&BoundExpr> = join.equalities.iter().map(|equality| &equality.right).collect();
-        if is_unique_by(&join.right, &keys, join.left.width()) {
+        if meets_one(join) {
             return left;
         }
-        let rows_per_key = |key: &&BoundExpr| {
-            let (table, column) = origin(self, &join.right, key, join.left.width())?;
+        let rows_per_key = |equality: &Equality| {
+            let (table, column) = origin(self, &join.right, &equality.right, join.left.width())?;
             Some(table.rows as f64 / self.distinct(table, column).ok()?.max(1.0))
         };
-        match keys.iter().filter_map(rows_per_key).reduce(f64::min) {
+        match join.equalities.iter().filter_map(rows_per_key).reduce(f64::min) {
             Some(rows) => (left as f64 * rows.max(1.0)).ceil() as usize,
             None => left.max(self.estimate_closely(&join.right)),
         }
@@ -203,29 +203,4 @@ impl Run<'_> {
 /// What predicates are taken to keep: a third each.
 fn kept_by(rows: usize, predicates: usize) -> usize {
     rows / 3_usize.pow(predicates.min(4) as u32)
-}
-
-/// Whether the node, whose columns begin at `base`, has at most one row with the same of these keys: they have all that it is grouped by.
-fn is_unique_by(node: &PlanNode, keys: &[&BoundExpr], base: usize) -> bool {
-    let columns = keys.iter().filter_map(|key| match key {
-        BoundExpr::Column { index, .. } => index.checked_sub(base),
-        _ => None,
-    });
-    let columns: Vec<usize> = columns.collect();
-    is_grouped_by(node, &columns)
-}
-
-fn is_grouped_by(node: &PlanNode, columns: &[usize]) -> bool {
-    match node {
-        PlanNode::Aggregate(aggregate) => (0..aggregate.groups.len()).all(|group| columns.contains(&group)),
-        PlanNode::Filter { input, .. } => is_grouped_by(input, columns),
-        PlanNode::Project { input, expressions } => {
-            let of_input = columns.iter().filter_map(|column| match expressions.get(*column) {
-                Some(BoundExpr::Column { index, .. }) => Some(*index),
-                _ => None,
-            });
-            is_grouped_by(input, &of_input.collect::<Vec<_>>())
-        }
-        _ => false,
-    }
 }

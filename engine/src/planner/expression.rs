@@ -305,6 +305,16 @@ fn is_null_on(expr: &BoundExpr, columns: &dyn Fn(usize) -> bool) -> bool {
     }
 }
 
+/// Likewise, and nothing in it raises an error there: it is made of calls that are NULL, too.
+pub fn is_plainly_null_on(expr: &BoundExpr, columns: &dyn Fn(usize) -> bool) -> bool {
+    let is_other = |part: &BoundExpr| match part {
+        BoundExpr::Column { .. } | BoundExpr::Call { .. } => !is_null_on(part, columns),
+        BoundExpr::Literal { .. } | BoundExpr::Parameter { .. } => false,
+        _ => true,
+    };
+    is_null_on(expr, columns) && !any(expr, &is_other)
+}
+
 /// Whether two expressions compute the same by construction.
 pub fn is_same(left: &BoundExpr, right: &BoundExpr) -> bool {
     use BoundExpr as E;

@@ -20,6 +20,7 @@ use crate::planner::expression::is_same;
 use crate::planner::node::{Aggregate, Call, Expand, Join, PlanNode, Recursive, Scan, SideJoin, SideKind};
 use crate::planner::rules::constants::Constants;
 use crate::planner::rules::disjunctions::split;
+pub(crate) use crate::planner::rules::order::meets_one;
 pub(crate) use crate::planner::rules::prune::may_raise_at;
 use crate::planner::rules::raises;
 use crate::reason::UpstreamReason;

@@ -268,6 +268,16 @@ fn a_table_is_read_by_the_keys_of_what_it_is_joined_with() {
     assert_eq!(read(&format!("SELECT f.name, {of_join} WHERE d.id + 0 = 3")), theirs, "as few as the join gives");
     assert_eq!(read("SELECT name FROM emp WHERE dept IN (SELECT id FROM dept WHERE id + 0 = 3)"), theirs);
     assert_eq!(read("SELECT e.name, f.id FROM emp e JOIN emp f ON f.dept = e.dept"), 0, "all of them lead to all");
+    let reads_by_keys = |condition: &str| {
+        within(&format!("SELECT name FROM emp WHERE {condition}"), &snapshot, |plan, run, _| match below(&plan.root) {
+            PlanNode::Scan(scan) => run.reads_by_keys(plan, scan),
+            other => panic!("{other:?}"),
+        })
+    };
+    assert!(reads_by_keys("(3 IS NULL OR dept = 3)"), "a condition that is not open");
+    assert!(reads_by_keys("(NULL::bool OR dept IN (3, 4))"));
+    assert!(!reads_by_keys("(NULL::int IS NULL OR dept = 3)"), "an open one");
+    assert!(!reads_by_keys("(salary IS NULL OR dept = 3)"));
     let lateral = "SELECT d.id, x.id FROM dept d CROSS JOIN LATERAL (SELECT id FROM emp WHERE dept = d.id ORDER BY salary DESC LIMIT 3) x";
     assert_eq!(read(&format!("{lateral} WHERE d.id BETWEEN 3 AND 3")), 1 + 3, "numbering the others raises nothing");
     let both = "SELECT d.id, (SELECT count(*) FROM emp e WHERE e.dept = d.id), (SELECT sum(salary) FROM emp e WHERE e.dept = d.id) FROM dept d";

@@ -122,12 +122,18 @@ fn read_from(expr: &mut BoundExpr, below: &mut Vec<BoundExpr>) {
 fn gives_each_once(join: &SideJoin) -> bool {
     match join.kind {
         SideKind::Single | SideKind::Mark => true,
-        SideKind::Left if join.is_per_row => is_keyed(&join.right, &|column| {
-            let is_it = |key: &BoundExpr| matches!(key, BoundExpr::Column { index, .. } if *index == join.left.width() + column);
-            join.equalities.iter().any(|equality| is_it(&equality.right))
-        }),
+        SideKind::Left if join.is_per_row => meets_one(join),
         SideKind::Left | SideKind::Full | SideKind::Semi | SideKind::Anti => false,
     }
+}
+
+/// Whether each row of the left meets one row of the right at most: the keys have all that the right is grouped by.
+pub(crate) fn meets_one(join: &SideJoin) -> bool {
+    is_keyed(&join.right, &|column| {
+        let is_it =
+            |key: &BoundExpr| matches!(key, BoundExpr::Column { index, .. } if *index == join.left.width() + column);
+        join.equalities.iter().any(|equality| is_it(&equality.right))
+    })
 }
 
 /// Whether no two rows of the node have the same values in the columns that are a key's.

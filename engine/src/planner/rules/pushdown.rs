@@ -3,7 +3,7 @@
 //! subquery_push_qual), so an expression that can raise sees about the rows that it would see there.
 
 use crate::binder::{BoundExpr, WindowCall, cannot_raise, cannot_raise_but};
-use crate::planner::expression::{columns_of, rejects_nulls, renumber, substitute, type_of};
+use crate::planner::expression::{columns_of, is_plainly_null_on, rejects_nulls, renumber, substitute, type_of};
 use crate::planner::node::{Aggregate, Join, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::disjunctions::split;
 use crate::planner::rules::raises;
@@ -216,26 +216,12 @@ fn push_into_window(input: PlanNode, calls: Vec<WindowCall>, predicates: Vec<Bou
     PlanNode::Window { input: Box::new(push(input, below)), calls }.filtered(above)
 }
 
-/// Whether the value is NULL, and nothing raises an error, where these columns are NULL.
-fn is_null_with(expr: &BoundExpr, is_null: &dyn Fn(usize) -> bool) -> bool {
-    match expr {
-        BoundExpr::Column { index, .. } => is_null(*index),
-        BoundExpr::Call { function, arguments, .. } => {
-            let is_plain = |of: &BoundExpr| matches!(of, BoundExpr::Literal { .. } | BoundExpr::Parameter { .. });
-            function.is_strict
-                && arguments.iter().any(|argument| is_null_with(argument, is_null))
-                && arguments.iter().all(|argument| is_plain(argument) || is_null_with(argument, is_null))
-        }
-        _ => false,
-    }
-}
-
 fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNode {
     let left_width = join.left.width();
     let is_right = |column: usize| column >= left_width;
     // What is asked for each row is a part of the expression, of which PostgreSQL computes the others, too.
     let is_computed_beside = |predicate: &BoundExpr| {
-        let is_sure = || cannot_raise_but(predicate, &|part| is_null_with(part, &is_right));
+        let is_sure = || cannot_raise_but(predicate, &|part| is_plainly_null_on(part, &is_right));
         join.is_per_row && columns_of(predicate).into_iter().any(is_right) && !is_sure()
     };
     let pads = join.kind == SideKind::Left && !predicates.iter().any(is_computed_beside);
