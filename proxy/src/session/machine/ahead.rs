@@ -132,13 +132,10 @@ impl Machine {
         self.quiet_expected > 0 && self.expected.iter().any(is_of_parse)
     }
 
-    /// The unit that waits for it fails by this error instead (the body of an ErrorResponse): it is decided upon anew.
-    pub(super) fn fail_postponed(&mut self, error: Box<[u8]>) {
+    /// The next unit fails by this error (the body of an ErrorResponse): one that waits to go upstream, which is decided upon anew, or one
+    /// that is yet to come.
+    pub(super) fn fail_next(&mut self, error: Box<[u8]>) {
         self.events.push(Event::BlockFailed(error));
-        self.recall_postponed();
-    }
-
-    pub(super) fn recall_postponed(&mut self) {
         if std::mem::take(&mut self.is_postponed) {
             self.watch = None;
             self.scanned = self.taken;

@@ -329,13 +329,12 @@ impl Machine {
         if status == Some(TransactionStatus::Failed) {
             self.tell_failed_block(self.expected.is_empty());
             self.note_failed_block();
-        } else if let Some(error) = self.answered_error.take_if(|error| is_cancel(error)) {
+        } else if let Some(error) = self.answered_error.take()
+            && self.is_postponed
+            && is_cancel(&error)
+        {
             // The client has asked to have that cancelled which waits for it.
-            if self.is_postponed {
-                self.fail_postponed(error);
-            }
-        } else if !self.owes() {
-            self.answered_error = None;
+            self.fail_next(error);
         }
     }
 
@@ -370,7 +369,7 @@ impl Machine {
     /// behind (not `is_last`), which may have left the block.
     fn tell_failed_block(&mut self, is_last: bool) {
         if let Some(error) = self.answered_error.take_if(|_| is_last) {
-            self.fail_postponed(error);
+            self.fail_next(error);
         }
     }
 
