@@ -88,8 +88,13 @@ fn until_here(client: &mut RawClient, sql: &str) {
 }
 
 fn start(cluster: &Cluster, mode: FreshnessMode) -> (String, Freshet) {
+    start_with(cluster, mode, "")
+}
+
+fn start_with(cluster: &Cluster, mode: FreshnessMode, more: &str) -> (String, Freshet) {
     let database = cluster.database();
     cluster.psql(&database, SCHEMA);
+    cluster.psql(&database, more);
     let freshet = Freshet::start(&cluster.url(&database), |settings| {
         settings.freshness.mode = mode;
         settings.freshness.wait_budget_ms = 5_000;
@@ -217,22 +222,12 @@ fn what_has_no_name_of_its_own_counts() {
         CREATE FUNCTION by_variable() RETURNS int LANGUAGE plpgsql AS 'DECLARE x counted; BEGIN x := 5; RETURN x; END';
         CREATE FUNCTION by_result() RETURNS counted LANGUAGE plpgsql AS 'BEGIN RETURN 5; END'";
     let cluster = Cluster::shared();
-    let (database, freshet) = start(cluster, FreshnessMode::Session);
-    cluster.psql(&database, UNNAMED);
+    let (database, freshet) = start_with(cluster, FreshnessMode::Session, UNNAMED);
     let connect = || RawClient::connect(freshet.address(), "postgres", &database).expect("connects");
     let (mut writer, mut reader) = (connect(), connect());
     let read = "SELECT v FROM counter WHERE id = 1";
     until_here(&mut reader, read);
-    let limit = Instant::now() + Duration::from_secs(30);
-    // Until the catalog with them is in force.
-    while !ask(&mut writer, "SELECT 1 #*# 2").is_empty()
-        && ask(&mut reader, read) != cluster.psql(&database, read).trim()
-    {
-        assert!(Instant::now() < limit);
-    }
-    std::thread::sleep(Duration::from_secs(1));
     let value = |text: String| text.trim().parse::<i64>().expect("a number");
-    until_here(&mut reader, read);
     let mut expected = value(cluster.psql(&database, read));
     for round in 0..4 {
         for statement in [

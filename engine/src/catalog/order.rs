@@ -2,8 +2,9 @@
 //!
 //! A deterministic collation orders all texts totally (ties of the library are broken by bytes: varlena.c, varstr_cmp),
 //! so the order of a set of texts is a list, and a text's place in it a number: its *rank*. Ranks mean something only
-//! within one [`OrderView`], and leave room between each other, so that a few new texts cost little however many are known. A text without a place is noted; the execution that met it has no result, and the proxy asks
-//! upstream where the noted texts belong ([`Orders::insert`]).
+//! within one [`OrderView`], and leave room between each other, so that a few new texts cost little however many are known. A
+//! text without a place is noted; the execution that met it has no result, and the proxy asks upstream where the noted texts belong
+//! ([`Orders::place`], [`Orders::insert`]).
 //!
 //! Letters change case one by one: so does the C library (formatting.c, str_tolower by towlower), and so does ICU outside a
 //! few languages but for the Greek sigma, which is refused.
@@ -42,7 +43,7 @@ pub struct Orders {
 pub type Letters = HashMap<char, [Box<str>; 2], ahash::RandomState>;
 
 /// Texts in the order of one collation.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct KnownOrder {
     listed: Arc<Listed>,
     added: Arc<Added>,
@@ -205,11 +206,8 @@ impl KnownOrder {
                 // There is no end of room.
                 None => ROOM / 2 - 1,
             };
-            if step == 0 || step % ROOM == 0 {
-                return None;
-            }
             for (rank, (_, text)) in (1..).map(|number| before + number * step).zip(of_gap) {
-                if rank % ROOM == 0 {
+                if step == 0 || rank % ROOM == 0 {
                     return None;
                 }
                 added.texts.insert(rank, Arc::clone(text));

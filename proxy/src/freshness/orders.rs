@@ -5,6 +5,7 @@
 //! are values of mirrored tables and of statements, sent as one array. Where a few new ones belong is searched for among what is known, in two
 //! steps; many are merged into it, by buckets where that is much. One question at a time.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use freshet_engine::catalog::order::{KnownOrder, Letters, Missing, Orders};
@@ -127,53 +128,46 @@ impl<'c> Question<'c> {
     /// some of the known ones, then among those between two of these.
     async fn places(&self, known: &KnownOrder, new: Texts) -> Result<Vec<(Option<i64>, Arc<str>)>, UpstreamError> {
         let step = known.len().div_ceil(new.len()).isqrt().max(SEARCHED_MIN);
-        let pivots = known.pivots(step);
-        let list: Vec<&str> = new.iter().map(|text| &**text).collect();
+        let (sorted, numbers) = self.bucket_numbers(&new, &known.pivots(step)).await?;
+        let among = Among::of(known, step, &numbers);
+        let counts = self.counts(&sorted, &among).await?;
+        if [counts.len(), among.parts.len()] != [sorted.len(); 2] {
+            return Err(UpstreamError::Protocol("an order is not that of what was asked"));
+        }
+        let placed = sorted.into_iter().zip(counts).zip(&among.parts);
+        Ok(placed.map(|((text, count), part)| (among.rank_before(part, count), text)).collect())
+    }
+
+    /// The texts in order, and how many of the pivots, which are in order, are not behind each.
+    async fn bucket_numbers(&self, texts: &[Arc<str>], pivots: &[&str]) -> Result<(Texts, Vec<i32>), UpstreamError> {
+        let list: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let text = format!("u.text COLLATE {}", self.name);
         let select =
             format!("array_agg(u.place ORDER BY {text}), array_agg(width_bucket({text}, $2::text[]) ORDER BY {text})");
         let rows = "unnest($1::text[]) WITH ORDINALITY u (text, place)";
         let row = self.ask_of(&select, rows, &[(&list, Type::TEXT_ARRAY), (&pivots, Type::TEXT_ARRAY)]).await?;
-        let (places, numbers): (Vec<i64>, Vec<i32>) = (row.try_get(2)?, row.try_get(3)?);
-        let sorted = in_places(&new, &places)?;
-        // The buckets that get something, one behind the other, and where that of each text begins and ends.
-        let (mut ranks, mut among) = (Vec::new(), Vec::new());
-        let (mut starts, mut ends) = (Vec::new(), Vec::new());
-        let mut last = None;
-        for number in numbers {
-            if last != Some(number) {
-                last = Some(number);
-                let start = among.len();
-                for (rank, text) in known.bucket(step, usize::try_from(number).unwrap_or_default()) {
-                    ranks.push(rank);
-                    among.push(&**text);
-                }
-                starts.push((start, among.len()));
-            } else if let Some(before) = starts.last().copied() {
-                starts.push(before);
-            }
-            ends.extend(starts.last().map(|(_, end)| *end as i32));
-        }
-        let from: Vec<i32> = starts.iter().map(|(start, _)| *start as i32 + 1).collect();
-        let list: Vec<&str> = sorted.iter().map(|text| &**text).collect();
-        let select = format!("array_agg(width_bucket({text}, ($2::text[])[u.first:u.last]) ORDER BY u.place)");
+        let places: Vec<i64> = row.try_get(2)?;
+        Ok((in_places(texts, &places)?, row.try_get(3)?))
+    }
+
+    /// How many of its part each text is not before.
+    async fn counts(&self, texts: &[Arc<str>], among: &Among<'_>) -> Result<Vec<i32>, UpstreamError> {
+        let list: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let select = format!(
+            "array_agg(width_bucket(u.text COLLATE {}, ($2::text[])[u.first:u.last]) ORDER BY u.place)",
+            self.name
+        );
         let rows = "unnest($1::text[], $3::int4[], $4::int4[]) WITH ORDINALITY u (text, first, last, place)";
+        // Counted from 1.
+        let (first, last): (Vec<i32>, Vec<i32>) =
+            among.parts.iter().map(|part| (part.start as i32 + 1, part.end as i32)).unzip();
         let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
             (&list, Type::TEXT_ARRAY),
-            (&among, Type::TEXT_ARRAY),
-            (&from, Type::INT4_ARRAY),
-            (&ends, Type::INT4_ARRAY),
+            (&among.texts, Type::TEXT_ARRAY),
+            (&first, Type::INT4_ARRAY),
+            (&last, Type::INT4_ARRAY),
         ];
-        let counts: Vec<i32> = self.ask_of(&select, rows, &parameters).await?.try_get(2)?;
-        if counts.len() != sorted.len() || starts.len() != sorted.len() {
-            return Err(UpstreamError::Protocol("an order is not that of what was asked"));
-        }
-        let placed = sorted.into_iter().zip(counts).zip(starts).map(|((text, count), (start, _))| {
-            let before =
-                usize::try_from(count).ok().and_then(|count| (start + count).checked_sub(1).filter(|_| count > 0));
-            (before.and_then(|at| ranks.get(at).copied()), text)
-        });
-        Ok(placed.collect())
+        Ok(self.ask_of(&select, rows, &parameters).await?.try_get(2)?)
     }
 
     /// All of `known`, which is in order, and `new`, in order.
@@ -212,6 +206,36 @@ impl<'c> Question<'c> {
         let select = format!("array_agg(u.place ORDER BY u.text COLLATE {})", self.name);
         let places: Vec<i64> = self.ask(&select, &list).await?.try_get(2)?;
         in_places(&texts, &places)
+    }
+}
+
+/// The known texts that some new ones are searched for among: those of the buckets that get one, each bucket once.
+struct Among<'k> {
+    texts: Vec<&'k str>,
+    ranks: Vec<i64>,
+    /// Of each new text.
+    parts: Vec<Range<usize>>,
+}
+
+impl<'k> Among<'k> {
+    /// `numbers`: of each new text's bucket, rising.
+    fn of(known: &'k KnownOrder, step: usize, numbers: &[i32]) -> Self {
+        let (mut texts, mut ranks, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+        for of_bucket in numbers.chunk_by(|one, other| one == other) {
+            let start = texts.len();
+            for (rank, text) in known.bucket(step, usize::try_from(of_bucket[0]).unwrap_or_default()) {
+                ranks.push(rank);
+                texts.push(&**text);
+            }
+            parts.extend(std::iter::repeat_n(start..texts.len(), of_bucket.len()));
+        }
+        Self { texts, ranks, parts }
+    }
+
+    /// Of the last of so many first ones of the part.
+    fn rank_before(&self, part: &Range<usize>, count: i32) -> Option<i64> {
+        let last = usize::try_from(count).ok()?.checked_sub(1)?;
+        self.ranks.get(part.start + last).copied()
     }
 }
 
