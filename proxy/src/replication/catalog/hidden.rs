@@ -154,8 +154,10 @@ pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Re
             (None, false) => Body { is_open: true, ..Body::default() },
         };
         // By a name of PostgreSQL's own its function may be meant.
-        let is_namesake = row.get::<_, bool>(5) && !is_harmless(row.get(1));
-        body.is_open |= row.get::<_, bool>(4) || is_namesake;
+        if row.get(5) && !is_harmless(row.get(1)) {
+            used.namesakes.push(row.get(1));
+        }
+        body.is_open |= row.get::<_, bool>(4);
         body.names.extend(row.get::<_, Option<Vec<String>>>(7).unwrap_or_default());
         used.functions.insert(row.get(0), (row.get(1), body));
     }
@@ -170,6 +172,8 @@ struct Used {
     followed_by: Vec<(Arc<str>, Arc<str>)>,
     views: Vec<(Arc<str>, Body)>,
     functions: HashMap<Oid, (String, Body)>,
+    /// Names of functions by which another one may be called that is not trusted; who is called by OID is not concerned.
+    namesakes: Vec<String>,
     /// Operator, or else type if it has to be written, and function.
     computed_by: Vec<(Option<Arc<str>>, Option<Arc<str>>, Oid)>,
 }
@@ -187,6 +191,10 @@ impl Used {
         let (mut open, mut writing) = (Found::default(), Found::default());
         open.oids.insert(OPEN);
         writing.oids.insert(OPEN);
+        for name in &self.namesakes {
+            open.names.insert(name);
+            writing.names.insert(name);
+        }
         loop {
             let before =
                 (open.oids.len(), writing.oids.len(), hidden.read.len(), hidden.written.len(), hidden.unnamed_count());
@@ -302,6 +310,11 @@ mod tests {
             used.run_by.push((relation.into(), function, false));
         }
         used.run_by.push(("secured".into(), 2, true));
+        // An operator's own function is none of its name's.
+        used.functions.insert(11, ("texticregexeq".to_owned(), Body::default()));
+        used.functions.insert(12, ("by_name".to_owned(), Body::of("SELECT texticregexeq($1, $2)")));
+        used.namesakes.push("texticregexeq".to_owned());
+        used.computed_by.extend([(Some("~".into()), None, 11), (Some("@#@".into()), None, 12)]);
         used.followed_by.push(("parent".into(), "child".into()));
         for (view, text) in [
             ("over_parent", "SELECT id FROM parent"),
@@ -318,5 +331,6 @@ mod tests {
         let written = ["audit", "logged", "child", "ruled", "parent", "over_parent", "of_view", "of_secured"];
         assert_eq!(hidden.written, set(&written));
         assert_eq!(hidden.quiet, set(&["touch", "grade"]));
+        assert_eq!((hidden.operators, hidden.is_unseen), (set(&["@#@"]), false));
     }
 }
