@@ -294,6 +294,8 @@ struct Flight {
     relations: Vec<RelationId>,
     /// Tables that are as the catalog has them if the flight ends well. Not told of a complete one, which covers all.
     checked: BTreeSet<RelationId>,
+    /// It looks at what every relation is called.
+    checks_all: bool,
     /// It covers every mirrored table.
     is_complete: bool,
     row: Option<Row>,
@@ -475,10 +477,11 @@ impl Barrier {
         let catalog = expected.as_ref().map_or_else(|| replication.loaded(), |expected| Arc::clone(&expected.catalog));
         let known = expected.as_ref().and_then(|expected| self.known(&relations, expected));
         let looks_at_files = !is_complete && known.is_none();
-        let files = if looks_at_files { self.files(&relations, &catalog) } else { Files::new() };
+        let (files, checks_all) =
+            if looks_at_files { self.files(&relations, &catalog) } else { (Files::new(), is_complete) };
         let mut checked = BTreeSet::new();
         if !is_complete {
-            checked.extend(relations.iter().copied().chain(files.iter().map(|(relation, _)| *relation)));
+            checked.extend(relations.iter().copied().chain(files.iter().map(|(relation, ..)| *relation)));
         }
         // Number and time are taken before the statement can start: whoever asks from now on needs the next one.
         let as_of = Uptime::now();
@@ -509,6 +512,7 @@ impl Barrier {
             known,
             relations,
             checked,
+            checks_all,
             is_complete,
             row: None,
             error: None,
@@ -516,19 +520,46 @@ impl Barrier {
         Ok(())
     }
 
-    /// The tables whose files a barrier looks at that is none over everything: those of its readers, and those that may be shown with
-    /// other rows.
-    fn files(&mut self, relations: &[RelationId], catalog: &LoadedCatalog) -> Files {
+    /// The relations whose files and names a barrier looks at that is none over everything: those of its readers, those that may be shown
+    /// with other rows, and those that writes have named. Whether these are all that are followed.
+    fn files(&mut self, relations: &[RelationId], catalog: &LoadedCatalog) -> (Files, bool) {
         self.changed.retain(|_, seen| seen.elapsed() < CHANGED_LATELY);
-        let tables: BTreeSet<RelationId> = relations.iter().chain(self.changed.keys()).copied().collect();
-        let file = |relation| Some((relation, catalog.tables.get(&relation)?.filenode));
-        tables.into_iter().filter_map(file).collect()
+        let (named, is_any) = self.shared.exposure.named(self.shared.exposure.required_now());
+        let mut tables: BTreeSet<RelationId> = relations.iter().chain(self.changed.keys()).copied().collect();
+        tables.extend(named);
+        if is_any {
+            tables.extend(self.shared.replication.followed());
+            tables.extend(self.shared.replication.watched());
+        }
+        let of = |relation: RelationId| {
+            let schema = Arc::clone(catalog.catalog.described(relation)?);
+            match catalog.tables.get(&relation) {
+                Some(facts) => Some((relation, facts.filenode, schema)),
+                // A REFRESH gives a materialized view another file; others that are no tables have none.
+                None => {
+                    let of = &catalog.catalog;
+                    let is_without = of.partitioned.contains_key(&relation) || of.views.contains_key(&relation);
+                    is_without.then_some((relation, 0, schema))
+                }
+            }
+        };
+        (tables.into_iter().filter_map(of).collect(), is_any)
     }
 
-    /// Takes out of the snapshot what nobody has looked at although its rows have changed since they were last exposed: their
-    /// transaction may have rewritten the table, too. Whether there is any.
-    fn leave_out_unchecked(&mut self, snapshot: &mut Snapshot, checked: &BTreeSet<RelationId>) -> bool {
+    /// Takes out of the snapshot what nobody has looked at although its rows have changed since they were last exposed (their
+    /// transaction may have rewritten the table, too), or a write has named it that needs this barrier (it may be called otherwise by
+    /// now). Whether there is any.
+    fn leave_out_unchecked(
+        &mut self,
+        snapshot: &mut Snapshot,
+        checked: &BTreeSet<RelationId>,
+        number: BarrierNumber,
+    ) -> bool {
         let before = self.shared.exposure.newest();
+        let (named, mut is_any) = self.shared.exposure.named(number);
+        // What has no rows of its own stands for tables that it may not have any more.
+        is_any |= named.iter().any(|relation| !checked.contains(relation) && !snapshot.tables.contains_key(relation));
+        let is_called_so = |relation: &RelationId| checked.contains(relation) || !(is_any || named.contains(relation));
         let generation = |relation: &RelationId| Some(before.as_ref()?.snapshot.tables.get(relation)?.generation);
         let now = Instant::now();
         let count = snapshot.tables.len();
@@ -537,7 +568,7 @@ impl Barrier {
             if !is_as_it_was {
                 self.changed.insert(*relation, now);
             }
-            is_as_it_was || checked.contains(relation)
+            is_as_it_was && is_called_so(relation) || checked.contains(relation)
         });
         snapshot.tables.len() < count
     }
@@ -629,6 +660,10 @@ impl Barrier {
                 return Ok(());
             }
         }
+        if moment.moved == 0 {
+            let is_checked = |relation: RelationId| flight.checked.contains(&relation);
+            self.shared.exposure.note_names_checked(flight.number, is_checked, flight.checks_all);
+        }
         self.landed.push_back(Landed { flight, moment, target, landed_at: Instant::now(), was_nudged: false });
         if self.landed.len() > LANDED_MAX {
             self.landed.pop_front().into_iter().for_each(|landed| landed.fail(&UpstreamReason::WaitBudget));
@@ -719,7 +754,7 @@ impl Barrier {
                 snapshot = replication.snapshot_at(&moment.visible, target, &known, catalog);
             }
             if let (Ok(snapshot), false) = (&mut snapshot, flight.is_complete)
-                && self.leave_out_unchecked(snapshot, &flight.checked)
+                && self.leave_out_unchecked(snapshot, &flight.checked, flight.number)
             {
                 // Soon again, with a look at them.
                 transactions = transactions.wrapping_sub(1);

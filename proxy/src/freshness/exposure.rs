@@ -4,6 +4,7 @@
 //! make a newer one due: an acknowledged write of any session, and a reply relayed to the session itself. Until a
 //! barrier *sent after that* has arrived, readers wait for one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use freshet_engine::catalog::RelationId;
 use freshet_engine::planted::{Bug, is_planted};
 use freshet_engine::result_cache::Keys;
 use freshet_engine::snapshot::Snapshot;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::freshness::marks::Marks;
@@ -42,6 +44,10 @@ pub struct Exposure {
     sent: AtomicU64,
     /// The numbers that readers need since acknowledged writes.
     marks: Marks,
+    /// The relations that acknowledged writes have named, with those numbers, until they were found to be called so still.
+    named: Mutex<HashMap<RelationId, u64>>,
+    /// Likewise of the last write that named none.
+    unnamed: AtomicU64,
     /// Likewise since the last statement that may have changed the catalog; only full barriers count.
     catalog_mark: AtomicU64,
     /// Likewise since the last write through this freshet that may not have waited for it as a synchronous standby.
@@ -67,7 +73,13 @@ impl Exposure {
     /// A write of these tables' rows, and no others, was acknowledged to a client of this freshet. Where it is confined to keys
     /// few will wait for it: the barrier that follows the transaction's arrival is soon enough.
     pub fn note_tables_written(&self, touched: &[Touched]) {
-        touched.iter().for_each(|touched| self.marks.note_table(touched, self.required_now().0));
+        let mut named = self.named.lock();
+        for touched in touched {
+            let number = self.required_now().0;
+            named.insert(touched.relation, number);
+            self.marks.note_table(touched, number);
+        }
+        drop(named);
         if touched.iter().any(|touched| !touched.is_confined()) {
             self.due.notify_one();
         }
@@ -75,8 +87,26 @@ impl Exposure {
 
     /// A write of rows was acknowledged, to relations that are not known.
     pub fn note_rows_written(&self) {
+        self.unnamed.fetch_max(self.required_now().0, Ordering::SeqCst);
         self.marks.note_rows(self.required_now().0);
         self.due.notify_one();
+    }
+
+    /// What writes have named that need no later barrier than this one, if that is not known to be called so still; and whether there
+    /// was one that named nothing.
+    pub fn named(&self, number: BarrierNumber) -> (Vec<RelationId>, bool) {
+        let named = self.named.lock();
+        let named = named.iter().filter(|(_, needed)| **needed <= number.0).map(|(relation, _)| *relation).collect();
+        (named, (1..=number.0).contains(&self.unnamed.load(Ordering::SeqCst)))
+    }
+
+    /// That barrier has found these relations to be called as before.
+    pub fn note_names_checked(&self, number: BarrierNumber, is_checked: impl Fn(RelationId) -> bool, are_all: bool) {
+        self.named.lock().retain(|relation, needed| *needed > number.0 || !(are_all || is_checked(*relation)));
+        if are_all {
+            let is_covered = |unnamed: u64| (unnamed <= number.0).then_some(0);
+            let _ = self.unnamed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_covered);
+        }
     }
 
     /// Anything that may have changed tables, names or privileges was acknowledged.
@@ -263,6 +293,29 @@ mod tests {
         assert!(exposure.look(1, &[other, written], &Keys::default(), BarrierNumber(0), LAG).is_none());
         exposure.note_rows_written();
         assert!(exposure.look(1, &[other], &Keys::default(), BarrierNumber(0), LAG).is_none());
+    }
+
+    #[test]
+    fn what_a_write_named_is_looked_at_by_a_barrier_sent_after_it() {
+        let exposure = Exposure::default();
+        let table = RelationId(20_000);
+        let before = exposure.send();
+        exposure.note_tables_written(&[Touched::whole(table)]);
+        assert_eq!(exposure.named(before), (vec![], false));
+        exposure.note_names_checked(before, |_| true, true);
+        let after = exposure.send();
+        assert_eq!(exposure.named(after), (vec![table], false));
+        exposure.note_names_checked(after, |relation| relation != table, false);
+        assert_eq!(exposure.named(after), (vec![table], false), "it has looked at others");
+        exposure.note_names_checked(after, |relation| relation == table, false);
+        assert_eq!(exposure.named(after), (vec![], false));
+        exposure.note_rows_written();
+        let last = exposure.send();
+        assert_eq!((exposure.named(after), exposure.named(last)), ((vec![], false), (vec![], true)));
+        exposure.note_names_checked(last, |_| true, false);
+        assert_eq!(exposure.named(last), (vec![], true));
+        exposure.note_names_checked(last, |_| true, true);
+        assert_eq!(exposure.named(last), (vec![], false));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use freshet_engine::catalog::RelationId;
+use freshet_engine::catalog::{RelationId, TableSchema};
 use freshet_engine::snapshot::VisibilitySnapshot;
 use freshet_engine::types::{Lsn, Oid};
 
@@ -32,24 +32,29 @@ pub fn moment_sql() -> String {
     format!("SELECT {MOMENT}")
 }
 
-/// SQL for one int8: how many tables `$first` are not in the files that follow them. Rows that are changed before their table is rewritten
-/// in the same transaction (ALTER TABLE ... USING) may come without a word of that: by the log, the table is another from its next row
-/// on. (A walsender that has heard of the change otherwise describes the table before the first of those rows; it need not have.)
+/// SQL for one int8: how many relations `$first` are not in the files, or not of the names and schemas, that follow them. Rows that are
+/// changed before their table is rewritten in the same transaction (ALTER TABLE ... USING) may come without a word of that: by the log, the
+/// table is another from its next row on. (A walsender that has heard of the change otherwise describes the table before the first of
+/// those rows; it need not have.) And what a client has written by its name may be another table since: the stream tells nothing of one
+/// that is not published.
 fn moved_sql(first: usize) -> String {
+    let [file, name, schema] = [first + 1, first + 2, first + 3];
     format!(
-        "(SELECT count(*) FROM unnest(${first}::oid[], ${}::oid[]) AS known (relation, file)
-            LEFT JOIN pg_class c ON c.oid = known.relation WHERE c.relfilenode IS DISTINCT FROM known.file)",
-        first + 1
+        "(SELECT count(*) FROM unnest(${first}::oid[], ${file}::oid[], ${name}::text[], ${schema}::text[])
+                    AS known (relation, file, name, schema)
+            LEFT JOIN pg_class c ON c.oid = known.relation
+            LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relfilenode IS DISTINCT FROM known.file OR c.relname <> known.name OR n.nspname <> known.schema)"
     )
 }
 
-/// The moment, what the publication `$1` is as a whole (see [`Moment::publication`]), and how many of the tables `$2` are not in their
-/// files `$3`.
+/// The moment, what the publication `$1` is as a whole (see [`Moment::publication`]), and how many of the relations `$2` are not
+/// as `$3` to `$5` say.
 pub fn light_sql() -> String {
     format!("SELECT {MOMENT}, {}, {}", whole_publication_sql(1), moved_sql(2))
 }
 
-/// The moment, the publication as a whole, tables `$3` and their files `$4` as above, and the digests of relations `$1` and publication
+/// The moment, the publication as a whole, relations `$3` to `$6` as above, and the digests of relations `$1` and publication
 /// `$2`.
 pub fn full_sql() -> String {
     let (common, relations) = (common_digest_sql(), relations_digest_sql());
@@ -61,15 +66,15 @@ pub fn full_sql() -> String {
     )
 }
 
-/// Tables, and the files that their rows here are of.
-pub type Files = Vec<(RelationId, Oid)>;
+/// Relations, the files that their rows here are of (0: they have none), and what they are called.
+pub type Files = Vec<(RelationId, Oid, Arc<TableSchema>)>;
 
 /// The parameters of [`light_sql`] and [`full_sql`] in binary.
 pub struct Parameters {
     relations: BytesMut,
     publication: [u8; 4],
-    /// Of the tables whose files are looked at, and those.
-    files: [BytesMut; 2],
+    /// Of the relations that are looked at, with their files, names and schemas.
+    files: [BytesMut; 4],
 }
 
 impl Parameters {
@@ -78,34 +83,49 @@ impl Parameters {
             relations: oid_array(relations.iter().map(|relation| relation.0)),
             publication: running.publication.oid.to_be_bytes(),
             files: [
-                oid_array(files.iter().map(|(relation, _)| relation.0)),
-                oid_array(files.iter().map(|(_, file)| *file)),
+                oid_array(files.iter().map(|(relation, ..)| relation.0)),
+                oid_array(files.iter().map(|(_, file, _)| *file)),
+                text_array(files.iter().map(|(.., schema)| &*schema.name)),
+                text_array(files.iter().map(|(.., schema)| &*schema.schema)),
             ],
         }
     }
 
-    pub fn of_light(&self) -> [&[u8]; 3] {
-        [&self.publication, &self.files[0], &self.files[1]]
+    pub fn of_light(&self) -> [&[u8]; 5] {
+        let [relations, files, names, schemas] = &self.files;
+        [&self.publication, relations, files, names, schemas]
     }
 
-    pub fn of_full(&self) -> [&[u8]; 4] {
-        [&self.relations, &self.publication, &self.files[0], &self.files[1]]
+    pub fn of_full(&self) -> [&[u8]; 6] {
+        let [relations, files, names, schemas] = &self.files;
+        [&self.relations, &self.publication, relations, files, names, schemas]
     }
 }
 
 fn oid_array(oids: impl ExactSizeIterator<Item = Oid>) -> BytesMut {
     const OID_TYPE: u32 = 26;
-    let mut array = BytesMut::with_capacity(20 + 8 * oids.len());
-    array.put_i32(i32::from(oids.len() > 0));
+    let bytes: Vec<[u8; 4]> = oids.map(u32::to_be_bytes).collect();
+    array(OID_TYPE, bytes.iter().map(|oid| &oid[..]))
+}
+
+fn text_array<'t>(texts: impl ExactSizeIterator<Item = &'t str>) -> BytesMut {
+    const TEXT_TYPE: u32 = 25;
+    array(TEXT_TYPE, texts.map(str::as_bytes))
+}
+
+/// As array_recv takes it.
+fn array<'e>(element_type: u32, elements: impl ExactSizeIterator<Item = &'e [u8]>) -> BytesMut {
+    let mut array = BytesMut::with_capacity(20 + 8 * elements.len());
+    array.put_i32(i32::from(elements.len() > 0));
     array.put_i32(0);
-    array.put_u32(OID_TYPE);
-    if oids.len() > 0 {
-        array.put_u32(oids.len() as u32);
+    array.put_u32(element_type);
+    if elements.len() > 0 {
+        array.put_u32(elements.len() as u32);
         array.put_i32(1);
     }
-    for oid in oids {
-        array.put_i32(4);
-        array.put_u32(oid);
+    for element in elements {
+        array.put_u32(element.len() as u32);
+        array.put_slice(element);
     }
     array
 }

@@ -159,7 +159,7 @@ impl Replication {
         relations
     }
 
-    /// The tables of these names (of a partitioned one, its leaves; with those that inherit from it), in any schema if the name
+    /// The tables of these names (of a partitioned one, its leaves, too; with those that inherit from it), in any schema if the name
     /// has none. None: a write to one of these names may change others' rows, or it is not known what it is, or whether (a
     /// catalog is watched for mirrored tables only).
     pub fn written(&self, written: &[WrittenTable]) -> Option<Vec<Touched>> {
@@ -179,7 +179,12 @@ impl Replication {
                 let confined = written.confined.as_ref().filter(|_| all == [table.id]);
                 let confined = confined.filter(|confined| loaded.understands(confined.write(), table));
                 // A row trigger of a partitioned table is one of its leaves, too; of others it is not known here.
-                for id in all.into_iter().filter(|id| !loaded.catalog.is_derived(*id)) {
+                for id in all {
+                    // It has the name, which may be another's by now.
+                    if loaded.catalog.is_derived(id) {
+                        touched.push(Touched::whole(id));
+                        continue;
+                    }
                     let facts = loaded.tables.get(&id).filter(|facts| facts.writes_stay)?;
                     touched.push(match confined {
                         Some(confined) => {
