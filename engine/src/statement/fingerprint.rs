@@ -240,6 +240,12 @@ enum Opened {
     Array,
     /// Arguments of a call whose first argument is a value (to_timestamp, to_date); the second is a format.
     DateInput,
+    /// Arguments of a call that takes any text, or whatever the others are of.
+    AnyText,
+    /// `ARRAY[`: alike as in a list of IN.
+    Elements,
+    /// A row of VALUES.
+    ValuesRow,
     /// `numeric(`, `varchar(`...: the numbers are part of a type.
     TypeModifier,
 }
@@ -275,6 +281,14 @@ enum Last {
     ModifiedType,
     /// to_timestamp, to_date.
     DateFunction,
+    /// See [`TEXT_FUNCTIONS`].
+    TextFunction,
+    /// ARRAY.
+    Array,
+    /// VALUES, or the comma behind a row of it.
+    Values,
+    /// A row of VALUES has ended.
+    ValuesRow,
     /// DISTINCT.
     Distinct,
     /// DISTINCT ON: numbers in the parentheses that follow are ordinals.
@@ -331,13 +345,12 @@ impl ShapeWriter {
             return;
         }
         self.begins_item = token.is_symbol("(") || token.is_symbol(",");
-        if let (Last::Placeholder(kind), true) = (self.last, token.is_symbol(",") && self.innermost() == Opened::InList)
-        {
+        if let (Last::Placeholder(kind), true) = (self.last, token.is_symbol(",") && self.is_in_list()) {
             self.last = Last::CommaAfter(kind);
             return;
         }
         self.flush_comma();
-        self.track(token, next);
+        let closed = self.track(token, next);
         self.is_behind_dot = token.is_symbol(".");
         let text = match token.kind {
             TokenKind::Word => fold(token.text),
@@ -345,7 +358,11 @@ impl ShapeWriter {
             _ => token.text.into(),
         };
         self.write(&text);
-        self.last = kind_of(token, &text, self.last);
+        self.last = match self.last {
+            _ if closed == Some(Opened::ValuesRow) => Last::ValuesRow,
+            Last::ValuesRow if token.is_symbol(",") => Last::Values,
+            last => kind_of(token, &text, last),
+        };
     }
 
     /// A parameter's number among those outside of IN lists, so that the length of a list does not show.
@@ -401,11 +418,15 @@ impl ShapeWriter {
                     | Last::Interval
                     | Last::Quantifier
                     | Last::DateFunction
+                    | Last::TextFunction
+                    | Last::Array
+                    | Last::Values
+                    | Last::ValuesRow
                     | Last::Distinct
                     | Last::DistinctOn
                     | Last::Placeholder(_)
                     | Last::CommaAfter(_)
-                    | Last::Other => self.is_listed_value(),
+                    | Last::Other => self.is_listed_value(next),
                 };
                 let is_cast_to_date = self.last != Last::DateType && next.is_some_and(|next| next.is_symbol("::"));
                 let stays = self.in_item_list() || !(is_value || is_cast_to_date) || is_special(token);
@@ -422,11 +443,14 @@ impl ShapeWriter {
         }
     }
 
-    /// An item of an IN list, or the first argument of to_timestamp and to_date.
-    fn is_listed_value(&self) -> bool {
+    /// An item of a list, or an argument that is a value and nothing else.
+    fn is_listed_value(&self, next: Option<&Token<'_>>) -> bool {
         match self.parentheses.last() {
             Some(parenthesis) => match parenthesis.opened {
-                Opened::InList => matches!(self.last, Last::CommaAfter(_) | Last::Other),
+                Opened::AnyText | Opened::ValuesRow => {
+                    self.begins_item && next.is_some_and(|next| next.is_symbol(",") || next.is_symbol(")"))
+                }
+                Opened::InList | Opened::Elements => matches!(self.last, Last::CommaAfter(_) | Last::Other),
                 Opened::DateInput => parenthesis.commas == 0,
                 Opened::Row | Opened::Array => self.begins_item,
                 Opened::Plain | Opened::TypeModifier => false,
@@ -439,18 +463,28 @@ impl ShapeWriter {
         self.parentheses.last().map_or(Opened::Plain, |parenthesis| parenthesis.opened)
     }
 
+    /// Literals of one kind are alike, however many.
+    fn is_in_list(&self) -> bool {
+        matches!(self.innermost(), Opened::InList | Opened::Elements)
+    }
+
     fn in_item_list(&self) -> bool {
         self.item_lists > 0
     }
 
-    /// Follows parentheses and the clauses whose numbers are ordinals.
-    fn track(&mut self, token: &Token<'_>, next: Option<&Token<'_>>) {
+    /// Follows parentheses and the clauses whose numbers are ordinals. What has been closed.
+    fn track(&mut self, token: &Token<'_>, next: Option<&Token<'_>>) -> Option<Opened> {
         if self.parentheses.is_empty() {
             self.parentheses.push(Parenthesis { opened: Opened::Plain, in_item_list: false, commas: 0 });
         }
-        if token.is_symbol("(") {
+        if token.is_symbol("[") {
+            let opened = if self.last == Last::Array { Opened::Elements } else { Opened::Plain };
+            self.parentheses.push(Parenthesis { opened, in_item_list: false, commas: 0 });
+        } else if token.is_symbol("(") {
             let opened = match self.last {
                 Last::In => Opened::InList,
+                Last::TextFunction => Opened::AnyText,
+                Last::Values => Opened::ValuesRow,
                 Last::ModifiedType | Last::DateType | Last::Interval => Opened::TypeModifier,
                 Last::DateFunction => Opened::DateInput,
                 Last::Quantifier if !next.is_some_and(begins_query) => Opened::Array,
@@ -460,6 +494,8 @@ impl ShapeWriter {
                 | Last::Concatenation
                 | Last::Quantifier
                 | Last::GroupOrOrder
+                | Last::Array
+                | Last::ValuesRow
                 | Last::Distinct
                 | Last::DistinctOn
                 | Last::Placeholder(_)
@@ -469,13 +505,14 @@ impl ShapeWriter {
             let in_item_list = self.last == Last::DistinctOn;
             self.parentheses.push(Parenthesis { opened, in_item_list, commas: 0 });
             self.item_lists += usize::from(in_item_list);
-        } else if token.is_symbol(")") && self.parentheses.len() > 1 {
-            let closed = self.parentheses.pop();
-            self.item_lists -= usize::from(closed.is_some_and(|closed| closed.in_item_list));
+        } else if (token.is_symbol(")") || token.is_symbol("]")) && self.parentheses.len() > 1 {
+            let closed = self.parentheses.pop()?;
+            self.item_lists -= usize::from(closed.in_item_list);
+            return Some(closed.opened);
         } else if let Some(innermost) = self.parentheses.last_mut() {
             if token.is_symbol(",") {
                 innermost.commas += 1;
-                return;
+                return None;
             }
             let was_in_item_list = innermost.in_item_list;
             if token.is_word("by") && self.last == Last::GroupOrOrder {
@@ -485,6 +522,7 @@ impl ShapeWriter {
             }
             self.item_lists = self.item_lists + usize::from(innermost.in_item_list) - usize::from(was_in_item_list);
         }
+        None
     }
 }
 
@@ -494,6 +532,27 @@ const ITEM_LIST_END: [&str; 11] =
 
 /// Date and time types, whose literals are values.
 const DATE_TYPES: [&str; 3] = ["date", "timestamp", "timestamptz"];
+
+/// Functions that do the same with every text, and forms whose arguments are all of one type. A string among them is of a type that it
+/// does not tell.
+const TEXT_FUNCTIONS: [&str; 16] = [
+    "lower",
+    "upper",
+    "initcap",
+    "length",
+    "char_length",
+    "btrim",
+    "ltrim",
+    "rtrim",
+    "replace",
+    "strpos",
+    "starts_with",
+    "concat",
+    "coalesce",
+    "nullif",
+    "greatest",
+    "least",
+];
 
 const MODIFIED_TYPES: [&str; 16] = [
     "numeric",
@@ -528,6 +587,9 @@ fn kind_of(token: &Token<'_>, folded: &str, last: Last) -> Last {
             "in" => Last::In,
             "group" | "order" => Last::GroupOrOrder,
             "to_timestamp" | "to_date" => Last::DateFunction,
+            "array" => Last::Array,
+            "values" => Last::Values,
+            _ if TEXT_FUNCTIONS.contains(&folded) => Last::TextFunction,
             "distinct" => Last::Distinct,
             "on" if last == Last::Distinct => Last::DistinctOn,
             "with" | "without" | "time" if last == Last::DateType => Last::DateType,
@@ -633,6 +695,19 @@ mod tests {
         assert!(same(
             "SELECT a FROM t WHERE d > '2020-01-01'::timestamp",
             "SELECT a FROM t WHERE d > '2021'::timestamp"
+        ));
+        assert!(same("SELECT a FROM t WHERE lower(b) = LOWER('X')", "SELECT a FROM t WHERE lower(b) = lower('y')"));
+        assert!(same(
+            "SELECT a FROM t WHERE upper(b::text) LIKE upper('%x%') AND coalesce(c, 'd') = 'e'",
+            "SELECT a FROM t WHERE upper(b::text) LIKE upper('%yz%') AND coalesce(c, '') = 'f'"
+        ));
+        assert!(same(
+            "SELECT a FROM t WHERE b = ANY (ARRAY['x','y']) AND c[1] IN ('z')",
+            "SELECT a FROM t WHERE b = ANY (ARRAY['u','v','w']) AND c[2] IN ('z')"
+        ));
+        assert!(same(
+            "SELECT a FROM t JOIN (VALUES ('x', 1), ('y', 2)) v (k, n) ON k = b",
+            "SELECT a FROM t JOIN (VALUES ('u', 3), ('v', 4)) v (k, n) ON k = b"
         ));
         assert!(same("SELECT a FROM t LIMIT 10 OFFSET 5", "SELECT a FROM t LIMIT 20 OFFSET 50"));
         assert!(same(
