@@ -60,7 +60,7 @@ const REFUSED_FOR_OTHERS: u32 = 8;
 /// How often that doubles.
 const DOUBLINGS_MAX: u32 = 5;
 /// What takes no longer is never too slow.
-const SLOW_MIN: Duration = Duration::from_millis(50);
+const SLOW_MIN: Duration = Duration::from_millis(3);
 /// Said of a shape that is relayed for being slow.
 const SLOWER: UpstreamReason = UpstreamReason::OverBudget("slower here than upstream");
 
@@ -557,7 +557,8 @@ mod tests {
         let (audit, patient) = (Audit::new(0, 3), Audit::new(0, 0));
         let of = Duration::from_millis;
         assert!(audit.is_too_slow(of(200), of(60)) && !audit.is_too_slow(of(200), of(70)));
-        assert!(!audit.is_too_slow(of(40), of(1)) && !patient.is_too_slow(of(4_000), of(1)));
+        assert!(audit.is_too_slow(of(4), of(1)) && !audit.is_too_slow(of(2), Duration::from_micros(100)));
+        assert!(!patient.is_too_slow(of(4_000), of(1)));
         let shape: Arc<str> = "select".into();
         let decide = || audit.decide(&shape, false, Encodings::TEXT);
         audit.agreed(&shape, ROWS);

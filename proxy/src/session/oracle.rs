@@ -327,6 +327,9 @@ fn state_between(before: &Snapshot, after: &Snapshot, relations: &[RelationId]) 
     Some(state)
 }
 
+/// So often what was slow is done again, to see whether it always is.
+const AGAIN_MAX: usize = 2;
+
 /// Upstream's answer.
 struct Upstreams {
     reply: Vec<u8>,
@@ -431,8 +434,11 @@ impl Case<'_> {
             Err(error) => return Err(Unjudged::Refused(local_error(error))),
         };
         let mut took = began.elapsed();
-        if self.local.audit.is_too_slow(took, execution.took) {
-            // The first time, indexes and sides of joins are made that others find.
+        for _ in 0..AGAIN_MAX {
+            if !self.local.audit.is_too_slow(took, execution.took) {
+                break;
+            }
+            // The first time, indexes and sides of joins are made that others find; a short time may have been another's.
             let began = Instant::now();
             let _ = self.rows_at(&prepared.plan, upstreams.time);
             took = took.min(began.elapsed());
