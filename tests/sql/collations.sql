@@ -109,3 +109,8 @@ SELECT c, id % 2 FROM words ORDER BY c NULLS FIRST, id % 2 FETCH FIRST 1 ROW WIT
 SELECT cc FROM words WHERE w >= 'apple' ORDER BY cc OFFSET 1 FETCH FIRST 12 ROWS WITH TIES;
 SELECT id FROM words WHERE w BETWEEN SYMMETRIC 'n' AND 'a' ORDER BY id;
 SELECT id FROM words WHERE cc NOT BETWEEN SYMMETRIC 'n' AND 'B' ORDER BY id;
+-- relay: the array's collation is that of its one item
+SELECT id FROM words WHERE w >= ANY (ARRAY[cc, 'B']) ORDER BY id;
+-- relay: the array's collation is that of its one item
+SELECT id FROM words WHERE NOT w < ALL (ARRAY['B', cc]) ORDER BY id;
+SELECT id FROM words WHERE cc >= ANY (ARRAY[cc || 'x', 'Z']) ORDER BY id;

@@ -49,3 +49,10 @@ SELECT pg_typeof(y) FROM people ORDER BY id;
 SELECT g, count(*) FROM people WHERE g <> 'ok' GROUP BY g ORDER BY g;
 -- relay: an enum below a domain
 SELECT g, id FROM people ORDER BY id;
+-- relay: a cast of a domain's column is not the column
+SELECT y, y::int, count(*) FROM people GROUP BY ROLLUP (y, y::int) ORDER BY 1, 2, 3;
+-- relay: an error that upstream raises
+SELECT y FROM people GROUP BY y::int;
+-- relay: an error that upstream raises
+SELECT DISTINCT l FROM people ORDER BY l::text;
+SELECT y::int, e::varchar(40), l::text || 'x' FROM people ORDER BY id;

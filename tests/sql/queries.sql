@@ -377,3 +377,37 @@ SELECT id FROM people ORDER BY id FETCH FIRST NULL ROWS WITH TIES;
 SELECT id FROM people ORDER BY id FETCH FIRST -1 ROWS WITH TIES;
 -- relay: an error that upstream raises
 SELECT id FROM people ORDER BY id FETCH FIRST 1 ROW WITH TIES FOR UPDATE SKIP LOCKED;
+-- rows of the kept side are chosen before they are joined and grouped
+SELECT t.id, t.title, count(p.id) AS n FROM teams t LEFT JOIN people p ON p.team = t.id GROUP BY t.id ORDER BY t.id LIMIT 2;
+SELECT t.title, count(p.id) AS n, sum(p.salary), string_agg(p.name, ',' ORDER BY p.id) FROM teams t LEFT JOIN people p ON p.team = t.id GROUP BY t.id ORDER BY t.title DESC NULLS LAST, t.id LIMIT 2 OFFSET 1;
+SELECT t.id, t.budget, count(DISTINCT p.id), count(DISTINCT v.id) FILTER (WHERE v.took > 1) FROM teams t LEFT JOIN people p ON p.team = t.id LEFT JOIN visits v ON v.person = p.id GROUP BY t.id, t.budget ORDER BY t.budget, t.id LIMIT 3;
+SELECT DISTINCT p.id, p.name FROM people p LEFT JOIN visits v ON v.person = p.id ORDER BY p.name DESC, p.id LIMIT 3;
+SELECT DISTINCT p.team FROM people p LEFT JOIN visits v ON v.person = p.id ORDER BY p.team LIMIT 2;
+SELECT p.id, t.title, count(v.id) FROM people p LEFT JOIN teams t ON t.id = p.team LEFT JOIN visits v ON v.person = p.id GROUP BY p.id, t.title ORDER BY p.id DESC LIMIT 4;
+SELECT p.id, t.title, count(v.id) FROM people p LEFT JOIN teams t ON t.id = p.team LEFT JOIN visits v ON v.person = p.id GROUP BY p.id, t.title ORDER BY t.title, p.id LIMIT 4;
+SELECT p.id, t.title, count(v.id) FROM people p JOIN teams t ON t.id = p.team LEFT JOIN visits v ON v.person = p.id GROUP BY p.id, t.title ORDER BY p.id LIMIT 2 OFFSET 1;
+SELECT t.id, t.title, count(*) FROM teams t JOIN people p ON p.team = t.id LEFT JOIN tags g ON g.person = p.id GROUP BY t.id ORDER BY t.id LIMIT 1;
+SELECT t.id, p.team, count(*) FROM teams t LEFT JOIN people p ON p.team >= t.id GROUP BY t.id, p.team ORDER BY t.id, p.team LIMIT 3;
+SELECT t.id, count(p.id) FROM teams t LEFT JOIN people p ON p.team = t.id GROUP BY t.id HAVING count(p.id) > 1 ORDER BY t.id LIMIT 1;
+SELECT t.id, count(p.id) FROM teams t LEFT JOIN people p ON p.team = t.id GROUP BY t.id ORDER BY count(p.id) DESC, t.id LIMIT 1;
+SELECT t.id, count(p.id) FROM teams t LEFT JOIN people p ON p.team = t.id GROUP BY t.id ORDER BY t.id FETCH FIRST 2 ROWS WITH TIES;
+SELECT p.id, p.name, t.title FROM people p LEFT JOIN teams t ON t.id = p.team ORDER BY p.salary DESC NULLS LAST, p.id LIMIT 3;
+SELECT p.id, t.title, u.title FROM people p LEFT JOIN teams t ON t.id = p.team LEFT JOIN teams u ON u.id = t.id + 1 ORDER BY p.id OFFSET 1 LIMIT 3;
+-- relay: an error that upstream raises
+SELECT t.id, sum(1 / (t.id - 3)), count(p.id) FROM teams t LEFT JOIN people p ON p.team = t.id GROUP BY t.id ORDER BY t.title, t.id LIMIT 1;
+-- rows by keys of several columns, and by ranges that a comparison of rows says
+SELECT id FROM visits WHERE person = 3 OR page = 'p4' ORDER BY id;
+SELECT id FROM visits WHERE (person, took) IN ((1, 37), (2, 74), (3, 11), (NULL, 1)) ORDER BY id;
+SELECT id FROM visits WHERE (person = 2 AND took > 50) OR (page = 'p1' AND person IN (4, 5)) OR id = 7 ORDER BY id;
+SELECT id FROM visits WHERE person = 1 OR person IS NULL ORDER BY id;
+SELECT id, at FROM visits WHERE (at, id) > (timestamp '2024-01-10 05:00', 32) ORDER BY at, id LIMIT 5;
+SELECT id, at FROM visits WHERE (at, id) <= (timestamp '2024-01-10 05:00', 32) ORDER BY at DESC, id DESC LIMIT 5;
+SELECT id, at FROM visits WHERE id BETWEEN 17 AND 23 AND at > timestamp '2024-01-06' ORDER BY at DESC LIMIT 3;
+SELECT count(*), min(took), max(id) FROM visits WHERE id > 100 AND page LIKE 'p%' AND at < timestamp '2024-02-03';
+SELECT id FROM visits WHERE person = 5 AND page LIKE '%3' ORDER BY id;
+SELECT id FROM visits WHERE person = 5 AND page ~ '^p[13]$' ORDER BY id;
+SELECT p.id, x.at FROM people p LEFT JOIN LATERAL (SELECT v.at FROM visits v WHERE v.person = p.id ORDER BY v.at DESC LIMIT 1) x ON true WHERE p.id > 1 ORDER BY p.id LIMIT 3;
+SELECT p.id, x.took FROM people p LEFT JOIN (SELECT person, took, row_number() OVER (PARTITION BY person ORDER BY id DESC) AS n FROM visits) x ON x.person = p.id AND x.n = 1 ORDER BY p.id DESC LIMIT 3;
+SELECT p.id, p.name, string_agg(DISTINCT x.page, ',') FROM people p LEFT JOIN LATERAL (SELECT v.page FROM visits v WHERE v.person = p.id ORDER BY v.at LIMIT 4) x ON true GROUP BY p.id ORDER BY p.id LIMIT 4;
+SELECT id, at FROM visits WHERE at >= timestamp '2024-01-05' + interval '3 hours' AND at < timestamp '2024-01-05' + 5 * interval '7 hours' AND id > 3 ORDER BY at DESC LIMIT 4;
+SELECT count(*) FROM visits WHERE (at, id) < (timestamp '2024-01-20' + interval '1 day', 70) AND took / (id - 200) < 5;

@@ -3,11 +3,12 @@
 use crate::binder::array::are_texts;
 use crate::binder::expression::Level;
 use crate::binder::resolve::is_implicitly_coercible;
+use crate::binder::typed::Origin;
 use crate::binder::typed::{CollationStrength, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType, unsupported};
-use crate::catalog::Collation;
 use crate::catalog::functions::{self, CastContext, CastMethod, Function, Volatility};
 use crate::catalog::order::Order;
+use crate::catalog::{Collation, ColumnSchema};
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Expr, TypeName};
 use crate::types::text::{self, ParseError};
@@ -59,7 +60,12 @@ impl Binder<'_> {
     }
 
     /// An explicit cast, with its modifier (coerce_type_typmod).
-    pub(super) fn cast(&mut self, typed: Typed, to: PgType, typmod: i32) -> Bound<Typed> {
+    pub(super) fn cast(&mut self, mut typed: Typed, to: PgType, typmod: i32) -> Bound<Typed> {
+        if typed.origin.is_some_and(|origin| self.is_of_domain(origin)) {
+            // Whatever it is cast to, it is not the column any more.
+            typed.origin = None;
+            self.casts_domain = true;
+        }
         let typed = self.coerce(typed, to, CastContext::Explicit)?;
         if typed.expr_type.typmod == typmod {
             return Ok(typed);
@@ -78,6 +84,12 @@ impl Binder<'_> {
             arguments.push(Typed::literal(Value::Bool(true), is_explicit, CollationStrength::None));
         }
         self.call(function, arguments, typmod)
+    }
+
+    fn is_of_domain(&self, origin: Origin) -> bool {
+        let schema = self.catalog.described(origin.table);
+        let column = schema.and_then(|schema| schema.columns.iter().find(|column| column.attnum == origin.attnum));
+        column.is_some_and(ColumnSchema::is_of_domain)
     }
 
     /// An untyped literal is read by the type's input function; an untyped parameter takes the type

@@ -457,6 +457,15 @@ impl Binder<'_> {
         if operand.is_unknown() && is_untyped {
             return Err(unsupported("array of unknown type"));
         }
+        // One for the whole array (parse_collate.c): an item that has one of its own says how the others are compared.
+        let plain = self.plain_type(PgType::Text)?.0.collation;
+        let is_own = |item: &Typed| {
+            let own = item.expr_type.collation;
+            !matches!(own, Collation::None) && own != plain && own != operand.expr_type.collation
+        };
+        if items.iter().any(is_own) {
+            return Err(unsupported("ANY or ALL of texts of another collation"));
+        }
         // Membership, as IN has it.
         if (symbol == "=" && !is_all) || (symbol == "<>" && is_all) {
             let negated = is_all;

@@ -51,6 +51,12 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
         "int4" | "int8" | "float8" | "numeric" => widens(function),
         "to_char" => matches!(function.arguments.first(), Some(PgType::Timestamp | PgType::Timestamptz)),
         "to_json" | "json_build_array" | "row_to_json" => true,
+        "@>" | "<@" | "&&" | "?" | "?|" | "?&" => true,
+        "~~" | "!~~" => match arguments.get(1) {
+            Some(BoundExpr::Literal { value: Value::Text(pattern), .. }) => is_whole_pattern(pattern),
+            Some(BoundExpr::Literal { value, .. }) => value.is_null(),
+            _ => false,
+        },
         // A key is given for each value, and may not be NULL nor have parts.
         "json_build_object" => arguments.iter().step_by(2).all(|key| {
             let has_parts = matches!(key.expr_type().pg_type, PgType::Json | PgType::Jsonb | PgType::Array(_));
@@ -58,6 +64,11 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
         }),
         _ => false,
     }
+}
+
+/// Whether a pattern of LIKE does not end within an escape (like_match.c), which is an error for what matches so far.
+pub(crate) fn is_whole_pattern(pattern: &str) -> bool {
+    pattern.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0
 }
 
 fn widens(function: &Function) -> bool {
@@ -157,15 +168,7 @@ pub(crate) fn is_harmless_window(call: &WindowCall, is_sure: &dyn Fn(&BoundExpr)
 
 /// Whether the aggregate has a value whatever it takes in.
 pub(crate) fn has_value(function: AggregateFunction, argument: Option<&BoundExpr>) -> bool {
-    use AggregateFunction as F;
-    match function {
-        F::CountStar | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr => true,
-        F::Sum | F::Avg => argument.is_some_and(|argument| {
-            let of = argument.expr_type().pg_type;
-            of.is_integer() || of == PgType::Numeric
-        }),
-        _ => false,
-    }
+    function.cannot_raise(argument.map(|argument| argument.expr_type().pg_type))
 }
 
 /// Whether EXISTS, which asks for rows only, would leave out errors that PostgreSQL raises: it computes what is selected

@@ -42,11 +42,12 @@ mod used;
 mod view;
 mod window;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 pub(crate) use self::choice::Choice;
 pub use self::choice::{OpenColumns, Summed};
-pub(crate) use self::harmless::{cannot_raise, cannot_raise_but, has_value, is_harmless_window};
+pub(crate) use self::harmless::{cannot_raise, cannot_raise_but, has_value, is_harmless_window, is_whole_pattern};
 pub(crate) use self::target_rows::BESIDE_NULL;
 pub use self::used::Used;
 
@@ -557,6 +558,8 @@ pub struct BoundQuery {
     pub parameters: Vec<PgType>,
     pub tables: Vec<TableUse>,
     pub views: Vec<TableUse>,
+    /// Of the tables: the indexes of primary keys into the schema's columns.
+    pub keys: HashMap<RelationId, Vec<usize>>,
     /// Uses now() or its kin: never cached; needs upstream's time.
     pub uses_time: bool,
     /// That of the statement, not that of its transaction.
@@ -612,6 +615,10 @@ struct Binder<'a> {
     /// Some: uses the time, of the transaction or (true) of the statement.
     uses_statement_time: Option<bool>,
     folds_settings: bool,
+    /// A column of a domain is cast: an expression of its own, also where its value stays as it is.
+    casts_domain: bool,
+    /// What the statement means hangs on which expressions are the same: it groups, or wants distinct rows.
+    tells_same: bool,
     nodes: usize,
     /// The levels around the one at hand that its expressions may refer to, outermost first.
     outer: Vec<scope::Scope>,
@@ -653,6 +660,8 @@ impl<'a> Binder<'a> {
             tables: Vec::new(),
             uses_statement_time: None,
             folds_settings: false,
+            casts_domain: false,
+            tells_same: false,
             nodes: 0,
             outer: Vec::new(),
             with: Vec::new(),
@@ -664,6 +673,9 @@ impl<'a> Binder<'a> {
 
     fn bind(&mut self, query: &crate::statement::ast::Query) -> Bound<BoundQuery> {
         let selected = self.query(query, query::Unknowns::BecomeText)?;
+        if self.casts_domain && self.tells_same {
+            return Err(unsupported("a cast of a domain's column beside GROUP BY or DISTINCT"));
+        }
         let output = selected.columns.into_iter().map(|column| column.into_output()).collect();
         // check_variable_parameters: every number up to the highest must have got a type.
         let undetermined = || UpstreamReason::UnsupportedType("parameter of undetermined type".into());
@@ -686,7 +698,9 @@ impl<'a> Binder<'a> {
             subquery::settle(relation, parameters.len())?;
         }
         let is_view = |table: &TableUse| self.catalog.views.contains_key(&table.table);
-        let (views, tables) = std::mem::take(&mut self.tables).into_iter().partition(is_view);
+        let (views, tables): (_, Vec<TableUse>) = std::mem::take(&mut self.tables).into_iter().partition(is_view);
+        let key = |used: &TableUse| Some((used.table, self.catalog.tables.get(&used.table)?.primary_key.clone()));
+        let keys = tables.iter().filter_map(key).filter(|(_, key)| !key.is_empty()).collect();
         Ok(BoundQuery {
             root,
             commons,
@@ -695,6 +709,7 @@ impl<'a> Binder<'a> {
             parameters,
             tables,
             views,
+            keys,
             uses_time: self.uses_statement_time.is_some(),
             uses_statement_time: self.uses_statement_time == Some(true),
             folds_settings: self.folds_settings,

@@ -75,10 +75,14 @@ pub struct ColumnSchema {
 }
 
 impl ColumnSchema {
+    /// Whether its type is a domain over one that is held.
+    pub fn is_of_domain(&self) -> bool {
+        self.pg_type.is_some_and(|pg_type| pg_type.oid() != self.type_oid)
+    }
+
     /// `pg_attribute.atttypmod`. A column of a domain has none of its own (parse_type.c, typenameTypeMod).
     pub fn own_typmod(&self) -> i32 {
-        let is_domain = self.pg_type.is_some_and(|pg_type| pg_type.oid() != self.type_oid);
-        if is_domain { -1 } else { self.typmod }
+        if self.is_of_domain() { -1 } else { self.typmod }
     }
 }
 

@@ -55,6 +55,25 @@ impl Bound {
         chunks
     }
 
+    /// Whether the order's column ascends through the chunk.
+    pub(super) fn is_ordered_in(&self, chunk: &Chunk) -> bool {
+        chunk.is_ascending(self.column)
+    }
+
+    pub(super) fn is_descending(&self) -> bool {
+        self.direction.descending
+    }
+
+    /// Whether none of these rows is wanted, nor what comes behind them, in a chunk through which the column ascends.
+    pub(super) fn is_past(&self, chunk: &Chunk, rows: &std::ops::Range<usize>) -> bool {
+        let best = if self.direction.descending { rows.end - 1 } else { rows.start };
+        let code = chunk.ordinal_at(self.column, best).map(|value| match self.direction.descending {
+            true => !signed(value),
+            false => signed(value),
+        });
+        code.is_some_and(|code| code > self.threshold.get())
+    }
+
     fn first_code(&self, chunk: &Chunk) -> u64 {
         let Some(zone) = chunk.zone(self.column) else { return 0 };
         if zone.nulls > 0 && self.direction.nulls_first {

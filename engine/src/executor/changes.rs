@@ -8,7 +8,8 @@
 use super::batch::Batch;
 use super::bound::Top;
 use super::eval::{Environment, constant};
-use super::scan::{Range, as_column_type, ranges};
+use super::ranges::{Range, ranges};
+use super::scan::as_column_type;
 use crate::binder::BoundExpr;
 use crate::catalog::functions::{EvalContext, EvalError};
 use crate::change_log::RowChanges;

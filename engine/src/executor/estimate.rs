@@ -2,7 +2,8 @@
 //! rows that are looked at.
 
 use super::join_order::origin;
-use super::scan::{chosen_look_ups, ranges, rows_per_value};
+use super::ranges::ranges;
+use super::scan::{chosen_look_ups, rows_per_value};
 use super::{Batch, Run};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;

@@ -27,13 +27,13 @@ use crate::types::array::ArrayView;
 use crate::types::{PgType, Value, binary};
 
 /// So many rows of the table for each row that is found in it by keys: finding costs more than reading on.
-const ROWS_PER_FOUND: f64 = if cfg!(debug_assertions) { 2.0 } else { 16.0 };
+pub(super) const ROWS_PER_FOUND: f64 = if cfg!(debug_assertions) { 2.0 } else { 16.0 };
 /// And for each row that the keys are taken from.
 const ROWS_PER_KEY: usize = if cfg!(debug_assertions) { 2 } else { 16 };
 /// What has fewer rows is not worth leading to.
 const LARGE: usize = if cfg!(debug_assertions) { 8 } else { 4_096 };
 /// A longer list is not worth sorting out.
-const LIST_MAX: usize = 4_096;
+pub(super) const LIST_MAX: usize = 4_096;
 /// More rows are not read before the others for the keys that they have, which may be fewer.
 const FIRST_MAX: usize = 4 * LIST_MAX;
 
@@ -69,6 +69,12 @@ impl Run<'_> {
                 && self.is_worth_finding(table, column, values.len())
             {
                 return self.scan_by_values(scan, table, column, &values, sink);
+            }
+            if matches!(filter, BoundExpr::Or(_))
+                && self.is_quiet_before(scan, at)
+                && let Some(flow) = self.scan_alternatives(scan, table, filter, sink)?
+            {
+                return Ok(Some(flow));
             }
         }
         Ok(None)
@@ -109,7 +115,7 @@ impl Run<'_> {
     }
 
     /// The column that a filter confines to a list, and the values of that, once each. NULL equals nothing.
-    fn listed(&self, scan: &Scan, filter: &BoundExpr) -> Option<(usize, Vec<Value>)> {
+    pub(super) fn listed(&self, scan: &Scan, filter: &BoundExpr) -> Option<(usize, Vec<Value>)> {
         let (operand, mut values) = match filter {
             BoundExpr::InList { operand, list, negated: false, .. } if list.len() <= LIST_MAX => {
                 let is_known =
@@ -150,6 +156,10 @@ impl Run<'_> {
                 }
                 (first, equal.into_iter().map(|(_, value)| self.constant(value).ok()).collect::<Option<_>>()?)
             }
+            BoundExpr::Call { .. } => {
+                let (column, value) = column_equals(filter)?;
+                (column, vec![self.constant(value).ok()?])
+            }
             _ => return None,
         };
         let BoundExpr::Column { index, expr_type } = operand else { return None };
@@ -160,9 +170,12 @@ impl Run<'_> {
     /// Whether rows may be found by a filter, and others not be computed with: none before it raises an error, or PostgreSQL reads by the
     /// index of the primary key, too.
     fn may_find_by(&self, scan: &Scan, filter: usize, table: &TableVersion, column: usize) -> bool {
-        filter < scan.reached
-            || table.schema.primary_key == [column]
-            || scan.filters[scan.reached..filter].iter().all(|before| self.is_quiet_in(scan, before))
+        table.schema.primary_key == [column] || self.is_quiet_before(scan, filter)
+    }
+
+    fn is_quiet_before(&self, scan: &Scan, filter: usize) -> bool {
+        let before = scan.filters.get(scan.reached..filter).unwrap_or_default();
+        before.iter().all(|before| self.is_quiet_in(scan, before))
     }
 
     fn constants(&self, list: &[BoundExpr]) -> Option<Vec<Value>> {
@@ -170,7 +183,7 @@ impl Run<'_> {
     }
 
     /// Whether so many keys have so few rows, by the number of the column's values, that looking them up is quicker than reading on.
-    fn is_worth_finding(&self, table: &TableVersion, column: usize, keys: usize) -> bool {
+    pub(super) fn is_worth_finding(&self, table: &TableVersion, column: usize, keys: usize) -> bool {
         if keys > LIST_MAX || keys * ROWS_PER_KEY > table.rows || !table.may_index(column) {
             return false;
         }
@@ -178,7 +191,7 @@ impl Run<'_> {
     }
 
     /// About how many rows of the table have so many of the column's values.
-    fn rows_of(&self, table: &TableVersion, column: usize, keys: usize) -> f64 {
+    pub(super) fn rows_of(&self, table: &TableVersion, column: usize, keys: usize) -> f64 {
         let distinct = self.distinct(table, column).unwrap_or(1.0).max(1.0);
         keys as f64 * (table.rows as f64 / distinct).max(1.0)
     }

@@ -7,6 +7,7 @@
 
 mod accumulate;
 mod aggregate;
+mod alternatives;
 mod arrays;
 mod batch;
 pub mod bound;
@@ -24,6 +25,7 @@ mod order;
 pub mod parallel;
 pub mod point;
 mod ranged;
+mod ranges;
 mod recursive;
 pub(crate) mod scan;
 mod sets;

@@ -6,22 +6,21 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::bound::Bound;
-use super::eval::Environment;
 use super::point::given;
+use super::ranges::{Steps, ranges, rows_within};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::planner::Plan;
-use crate::planner::expression::is_row_independent;
 use crate::planner::node::{LookUp, PlanNode, Scan};
 use crate::snapshot::Snapshot;
 use crate::table::sketch::SKETCH_ROWS_MIN;
-use crate::table::{Chunk, ChunkVersion, RowAt, TableVersion};
+use crate::table::{ChunkVersion, RowAt, TableVersion};
 use crate::types::{PgType, Value};
 
 /// Tables with fewer rows are read through rather than by keys of columns that are no primary key; where everything is compared with
 /// PostgreSQL, as in the tests, next to none.
-pub(super) const INDEX_ROWS_MIN: usize = if cfg!(debug_assertions) { 24 } else { 16_384 };
+pub(super) const INDEX_ROWS_MIN: usize = if cfg!(debug_assertions) { 24 } else { 1_024 };
 /// So many different values a column must have in each chunk of any size for that finding the rows of one is quicker than reading all:
 /// of integers and times, of which many are compared at once, and of others.
 const ORDINALS_MIN: f64 = 256.0;
@@ -54,17 +53,23 @@ impl Run<'_> {
             if bound.as_ref().is_some_and(|bound| first > bound.threshold.get()) {
                 break;
             }
-            if !is_excluded(version) && self.scan_chunk(scan, version, batching, bound.as_deref(), sink)?.is_break() {
+            if is_excluded(version) {
+                continue;
+            }
+            let within = rows_within(&version.chunk, &ranges);
+            if self.scan_chunk(scan, version, within, batching, bound.as_deref(), sink)?.is_break() {
                 return Ok(Flow::Break(()));
             }
         }
         Ok(Flow::Continue(()))
     }
 
+    /// The chunk's rows of those numbers, the best ones first where the bound's column ascends.
     fn scan_chunk(
         &self,
         scan: &Scan,
         version: &ChunkVersion,
+        within: std::ops::Range<usize>,
         batching: Batching,
         bound: Option<&Bound>,
         sink: &mut Sink<'_>,
@@ -72,10 +77,17 @@ impl Run<'_> {
         let chunk = &version.chunk;
         // Predicates may copy; in whole chunks that would leave the caches.
         let step = if scan.filters.is_empty() { batching.rows() } else { Batching::Small.rows() };
-        let mut offset = 0;
-        while offset < chunk.rows {
+        let is_ordered = bound.is_some_and(|bound| bound.is_ordered_in(chunk));
+        let steps = match bound.filter(|_| is_ordered) {
+            Some(bound) => Steps::best_first(within, step, bound.is_descending()),
+            None => Steps::even(within, step),
+        };
+        for rows in steps {
             self.check_cancelled()?;
-            let rows = step.min(chunk.rows - offset);
+            if is_ordered && bound.is_some_and(|bound| bound.is_past(chunk, &rows)) {
+                break;
+            }
+            let (offset, rows) = (rows.start, rows.len());
             let is_whole = rows == chunk.rows;
             let columns = scan.columns.iter().map(|column| match is_whole {
                 true => chunk.columns[*column].clone(),
@@ -93,7 +105,6 @@ impl Run<'_> {
             if batch.rows > 0 && sink(batch)?.is_break() {
                 return Ok(Flow::Break(()));
             }
-            offset += rows;
         }
         Ok(Flow::Continue(()))
     }
@@ -151,33 +162,6 @@ impl Run<'_> {
         }
         Ok(Flow::Continue(()))
     }
-}
-
-/// The filters that compare a column with one value, of those that PostgreSQL computes before one that may raise an error.
-pub(super) fn ranges(scan: &Scan, environment: &Environment<'_>) -> Vec<Range> {
-    let mut ranges = Vec::new();
-    for filter in scan.filters.iter().take(scan.reached + 1) {
-        let BoundExpr::Call { function, arguments, .. } = filter else { continue };
-        let (index, value, order) = match &arguments[..] {
-            [BoundExpr::Column { index, .. }, value] if is_row_independent(value) => (*index, value, function.name),
-            [value, BoundExpr::Column { index, .. }] if is_row_independent(value) => {
-                (*index, value, mirrored(function.name))
-            }
-            _ => continue,
-        };
-        let is_same_order = match function.arguments {
-            [left, right] => left == right || (left.is_integer() && right.is_integer()),
-            _ => false,
-        };
-        // An error is met where rows are tested, if there are any.
-        let Ok(value) = super::eval::constant(value, environment.parameters, environment.context) else {
-            continue;
-        };
-        if let (true, Some(bound), true) = (is_same_order, value.ordinal(), is_comparison(order)) {
-            ranges.push(Range { column: scan.columns[index], order, bound });
-        }
-    }
-    ranges
 }
 
 /// The filters to find rows by: the whole primary key, by whose index PostgreSQL reads, too, or else one column of a large table, that with
@@ -284,49 +268,6 @@ fn rows_found(scan: &Scan, table: &TableVersion, parameters: &[Value]) -> Option
     };
     // Any of them may be chosen.
     scan.look_ups.iter().map(of_look_up).try_fold(0, |most, found| Some(usize::max(most, found?)))
-}
-
-/// `column order bound`, as something that a chunk's zone can exclude.
-pub(super) struct Range {
-    /// Index into the table's schema.
-    pub(super) column: usize,
-    order: &'static str,
-    bound: i64,
-}
-
-impl Range {
-    /// Whether no row of the chunk passes; `column`: which of its columns it is about.
-    pub(super) fn excludes(&self, chunk: &Chunk, column: usize) -> bool {
-        let Some(zone) = chunk.zone(column) else { return false };
-        if zone.min.is_null() {
-            // Only NULLs: no comparison is true.
-            return zone.nulls == chunk.rows;
-        }
-        let (Some(min), Some(max)) = (zone.min.ordinal(), zone.max.ordinal()) else { return false };
-        match self.order {
-            "=" => self.bound < min || self.bound > max,
-            "<" => min >= self.bound,
-            "<=" => min > self.bound,
-            ">" => max <= self.bound,
-            ">=" => max < self.bound,
-            _ => false,
-        }
-    }
-}
-
-fn is_comparison(order: &str) -> bool {
-    matches!(order, "=" | "<" | "<=" | ">" | ">=")
-}
-
-/// The comparison with its sides exchanged.
-fn mirrored(order: &'static str) -> &'static str {
-    match order {
-        "<" => ">",
-        "<=" => ">=",
-        ">" => "<",
-        ">=" => "<=",
-        other => other,
-    }
 }
 
 /// The value as the column's type; None if no value of that type equals it.

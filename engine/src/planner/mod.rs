@@ -20,9 +20,9 @@ use crate::planner::expression::is_same;
 use crate::planner::node::{Aggregate, Call, Expand, Join, PlanNode, Recursive, Scan, SideJoin, SideKind};
 use crate::planner::rules::constants::Constants;
 use crate::planner::rules::disjunctions::split;
-pub(crate) use crate::planner::rules::order::meets_one;
 pub(crate) use crate::planner::rules::prune::may_raise_at;
 use crate::planner::rules::raises;
+pub(crate) use crate::planner::rules::unique::meets_one;
 use crate::reason::UpstreamReason;
 use crate::types::{PgType, Value};
 
@@ -85,13 +85,20 @@ impl Plan {
         operators + constants + output + (self.tables.len() + self.views.len()) * (size_of::<TableUse>() + NAME_BYTES)
     }
 
-    /// The sort that the outermost limit is of.
+    /// The sort that the outermost limit is of: what the result is made from, beside rows that each of its rows meets.
     pub fn outermost_sort(&self) -> Option<&PlanNode> {
         let mut node = &self.root;
-        while let PlanNode::Project { input, .. } = node {
-            node = input;
+        loop {
+            node = match node {
+                PlanNode::Sort { limit: Some(_), .. } => return Some(node),
+                PlanNode::Project { input, .. } | PlanNode::Sort { input, offset: None, .. } => input,
+                PlanNode::Aggregate(aggregate) => &aggregate.input,
+                PlanNode::SideJoin(join) if matches!(join.kind, SideKind::Left | SideKind::Mark | SideKind::Single) => {
+                    &join.left
+                }
+                _ => return None,
+            };
         }
-        matches!(node, PlanNode::Sort { limit: Some(_), .. }).then_some(node)
     }
 
     /// Every reading of a table, wherever in the statement.
@@ -142,6 +149,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
         let node = PlanNode::Limit { input: Box::new(root), limit: Some(count(limit)), offset: None };
         scalars.push(Scalar { node, kind: scalar.kind, pg_type: scalar.pg_type });
     }
+    all(&mut root, &mut commons, &mut scalars).try_for_each(|node| rules::unique::place_keys(node, &query.keys))?;
     all(&mut root, &mut commons, &mut scalars).try_for_each(rules::collate::collate)?;
     let mut constants = Constants::new(query.parameters.len(), abilities);
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| constants.gather(node).map(drop))?;

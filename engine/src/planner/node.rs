@@ -91,6 +91,8 @@ pub struct Scan {
     pub columns: Vec<usize>,
     /// So many of `columns`, from the first, are the output; the rest serve the filters.
     pub outputs: usize,
+    /// Indexes into the table's schema: the primary key; empty if there is none.
+    pub key: Vec<usize>,
     /// Over `columns`; all must be true; in evaluation order.
     pub filters: Vec<BoundExpr>,
     /// The first filter that may raise an error, or their number. Rows that a later one drops are computed with until then.
@@ -270,6 +272,7 @@ impl Scan {
             table,
             outputs: columns.len(),
             columns,
+            key: Vec::new(),
             filters: Vec::new(),
             reached: 0,
             look_ups: Vec::new(),

@@ -1,5 +1,7 @@
 //! What the rules make of a query, read as explain prints it. That they keep the answer is tested in the executor.
 
+use std::collections::HashMap;
+
 use super::explain::explain;
 use super::*;
 use crate::binder::SortKey;
@@ -60,8 +62,12 @@ fn project(input: Box<BoundRelation>, expressions: Vec<BoundExpr>) -> Box<BoundR
     Box::new(BoundRelation::Project { input, expressions })
 }
 
-#[expect(clippy::boxed_local, reason = "as the builders above return it")]
 fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
+    explained_by_keys(root, outputs, &[])
+}
+
+#[expect(clippy::boxed_local, reason = "as the builders above return it")]
+fn explained_by_keys(root: Box<BoundRelation>, outputs: usize, keys: &[(u32, &[usize])]) -> String {
     let output = OutputColumn { name: "c".into(), table_oid: 0, attnum: 0, expr_type: of(PgType::Int4) };
     let query = BoundQuery {
         root: *root,
@@ -71,6 +77,7 @@ fn explained(root: Box<BoundRelation>, outputs: usize) -> String {
         scalars: vec![],
         tables: vec![],
         views: Vec::new(),
+        keys: keys.iter().map(|(table, key)| (RelationId(*table), key.to_vec())).collect(),
         uses_time: false,
         uses_statement_time: false,
         folds_settings: false,
@@ -163,6 +170,7 @@ fn equalities_of_one_class_lead_from_every_member_to_every_other() {
         scalars: vec![],
         tables: vec![],
         views: vec![],
+        keys: HashMap::new(),
         uses_time: false,
         uses_statement_time: false,
         folds_settings: false,
@@ -202,6 +210,43 @@ fn a_left_join_keeps_its_padding_unless_it_is_filtered_away() {
     assert!(explained(padded_only, 4).starts_with("Filter #2 IS NULL\n  Left join"));
     let never_padded = filter(left(), call(&GREATER, column(3), int(9)));
     assert!(explained(never_padded, 4).starts_with("Join on #0 = #2\n"));
+}
+
+#[test]
+fn a_sort_of_groups_chooses_the_rows_of_the_kept_side_where_their_key_is_grouped_by() {
+    // SELECT c0, c1, max(t2.c1) FROM t1 LEFT JOIN t2 ON t1.c0 = t2.c0 GROUP BY c0, c1 ORDER BY c1 LIMIT 3
+    let explained = |groups: Vec<BoundExpr>, argument: BoundExpr, by: usize, keys: &[(u32, &[usize])]| {
+        let input = join(JoinKind::Left, scan(1, 2), scan(2, 2), Some(call(&EQUAL, column(0), column(2))));
+        let outputs = groups.len() + 1;
+        let aggregates = vec![AggregateCall {
+            function: AggregateFunction::Max,
+            argument: Some(argument),
+            extra: vec![],
+            is_distinct: false,
+            order: vec![],
+            filter: None,
+            expr_type: of(PgType::Int4),
+        }];
+        let input = Box::new(BoundRelation::Aggregate { input, groups, aggregates });
+        let keys_of_sort = vec![SortKey { expr: column(by), descending: false, nulls_first: false }];
+        let input = Box::new(BoundRelation::Sort { input, keys: keys_of_sort });
+        let limit = Some(BoundExpr::Literal { value: Value::Int8(3), expr_type: of(PgType::Int8) });
+        let limited = Box::new(BoundRelation::Limit { input, limit, offset: None, with_ties: false });
+        explained_by_keys(limited, outputs, keys)
+    };
+    let both = || vec![column(0), column(1)];
+    let key: &[(u32, &[usize])] = &[(1, &[0])];
+    let chosen = explained(both(), column(3), 1, key);
+    assert!(chosen.starts_with("Sort") && chosen.contains("    Left join on #0 = #2\n      Sort"), "{chosen}");
+    let is_late = |text: String| assert_eq!(text.matches("Sort").count(), 1, "{text}");
+    is_late(explained(both(), column(3), 1, &[]));
+    is_late(explained(both(), column(3), 2, key));
+    is_late(explained(vec![column(1)], column(3), 0, key));
+    is_late(explained(vec![column(0), column(3)], column(3), 0, key));
+    is_late(explained(both(), call(&DIVIDE, column(3), column(2)), 1, key));
+    // One row of the right at most: its columns hang on the left's.
+    let kept = explained(vec![column(0), column(3)], column(1), 0, &[(1, &[0]), (2, &[0])]);
+    assert_eq!(kept.matches("Sort").count(), 2, "{kept}");
 }
 
 #[test]

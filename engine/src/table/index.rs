@@ -109,7 +109,7 @@ impl KeyIndexes {
 impl KeyIndex {
     fn build(chunk: &Chunk, columns: &[usize]) -> Self {
         if let [column] = columns
-            && is_ascending(chunk.columns[*column].as_ref())
+            && chunk.is_ascending(*column)
         {
             return Self::Ascending;
         }
@@ -204,6 +204,37 @@ fn equal_run(array: &dyn Array, value: i64) -> Range<usize> {
 }
 
 impl Chunk {
+    /// Whether the column's values, integers or times, ascend through the chunk and none is NULL. Looked at once.
+    pub(crate) fn is_ascending(&self, column: usize) -> bool {
+        let is_ordinal = self.types[column].is_some_and(PgType::is_ordinal);
+        is_ordinal && *self.ascending[column].get_or_init(|| is_ascending(self.columns[column].as_ref()))
+    }
+
+    /// How many rows, from the first, of a column that ascends are less than `bound`, or equal to it as well.
+    pub(crate) fn rows_below(&self, column: usize, bound: i64, with_equal: bool) -> usize {
+        fn below<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &dyn Array, is_below: impl Fn(i64) -> bool) -> usize {
+            array.as_primitive::<T>().values().partition_point(|value| is_below((*value).into()))
+        }
+        let is_below = |value: i64| value < bound || with_equal && value == bound;
+        let array = self.columns[column].as_ref();
+        match array.data_type() {
+            DataType::Int16 => below::<Int16Type>(array, is_below),
+            DataType::Int32 => below::<Int32Type>(array, is_below),
+            _ => below::<Int64Type>(array, is_below),
+        }
+    }
+
+    /// The value of a row in a column that ascends.
+    pub(crate) fn ordinal_at(&self, column: usize, row: usize) -> Option<i64> {
+        let array = self.columns[column].as_ref();
+        match array.data_type() {
+            DataType::Int16 => array.as_primitive_opt::<Int16Type>().map(|array| array.value(row).into()),
+            DataType::Int32 => array.as_primitive_opt::<Int32Type>().map(|array| array.value(row).into()),
+            DataType::Int64 => array.as_primitive_opt::<Int64Type>().map(|array| array.value(row)),
+            _ => None,
+        }
+    }
+
     pub(super) fn may_index(&self, columns: &[usize]) -> bool {
         self.rows <= SCAN_ROWS || self.indexes.made(columns).is_some() || self.indexes.count() < INDEXES_MAX
     }

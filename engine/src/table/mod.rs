@@ -50,6 +50,8 @@ pub struct Chunk {
     zones: Box<[OnceLock<Option<Zone>>]>,
     /// And what each tells.
     sketches: Box<[OnceLock<Option<(Sketch, f64)>>]>,
+    /// Which columns ascend through the chunk.
+    ascending: Box<[OnceLock<bool>]>,
     indexes: index::KeyIndexes,
     bytes: usize,
 }
@@ -100,8 +102,9 @@ impl Chunk {
         let types = schema.columns.iter().map(|column| column.pg_type).collect();
         let zones = columns.iter().map(|_| OnceLock::new()).collect();
         let sketches = columns.iter().map(|_| OnceLock::new()).collect();
+        let ascending = columns.iter().map(|_| OnceLock::new()).collect();
         let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum();
-        Self { columns, rows, types, zones, sketches, indexes: index::KeyIndexes::default(), bytes }
+        Self { columns, rows, types, zones, sketches, ascending, indexes: index::KeyIndexes::default(), bytes }
     }
 
     /// The type of a column, None where it is not mirrored.

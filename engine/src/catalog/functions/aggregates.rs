@@ -31,6 +31,31 @@ pub enum AggregateFunction {
 }
 
 impl AggregateFunction {
+    /// Whether there is a result over any values of that type: no overflow, which sums of integers have after 2^31 rows of the greatest
+    /// of them at the earliest.
+    pub fn cannot_raise(self, argument: Option<PgType>) -> bool {
+        let is_float = matches!(argument, Some(PgType::Float4 | PgType::Float8));
+        match self {
+            Self::CountStar
+            | Self::Count
+            | Self::Min
+            | Self::Max
+            | Self::BoolAnd
+            | Self::BoolOr
+            | Self::BitAnd
+            | Self::BitOr
+            | Self::BitXor
+            | Self::StringAgg
+            | Self::Mode
+            | Self::RegrCount => true,
+            // Of arrays, of different bounds.
+            Self::ArrayAgg => !matches!(argument, Some(PgType::Array(_))),
+            // Months, days and microseconds of intervals have ends, too.
+            Self::Sum | Self::Avg => !is_float && argument != Some(PgType::Interval),
+            Self::Spread(_) | Self::PercentileCont | Self::PercentileDisc | Self::Regression(_) => false,
+        }
+    }
+
     /// Whether the result over arguments of that type, to the last bit, depends on the order in which values are taken in.
     pub fn depends_on_order(self, argument: Option<PgType>) -> bool {
         let is_float = matches!(argument, Some(PgType::Float4 | PgType::Float8));

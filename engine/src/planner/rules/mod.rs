@@ -10,6 +10,7 @@ pub(super) mod order;
 pub(super) mod prune;
 pub(super) mod pushdown;
 pub(super) mod scans;
+pub(super) mod unique;
 
 use crate::binder::{BoundExpr, cannot_raise};
 use crate::planner::expression::bytes_of;

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::binder::{BoundExpr, cannot_raise};
+use crate::binder::{BoundExpr, SortKey, cannot_raise, is_harmless_window};
 use crate::planner::expression::{columns_of, expr_type_of, for_each_operand_mut, renumber, substitute};
 use crate::planner::node::{Aggregate, PlanNode, SideJoin, SideKind};
-use crate::planner::rules::for_each_input_mut;
+use crate::planner::rules::unique::{meets_one, tells_apart};
+use crate::planner::rules::{for_each_input_mut, raises};
 use crate::reason::UpstreamReason;
+use crate::types::PgType;
 
 pub(in crate::planner) fn order(node: &mut PlanNode) -> Result<(), UpstreamReason> {
     for_each_input_mut(node, &mut order)?;
@@ -42,19 +44,28 @@ fn sort_first(node: &mut PlanNode) {
     };
     let mut own_keys = keys.clone();
     own_keys.iter_mut().for_each(|key| expressions.iter().for_each(|known| substitute(&mut key.expr, known)));
-    let moves = match &below {
-        PlanNode::SideJoin(join) if gives_each_once(join) => {
+    if !with_ties
+        && let PlanNode::Aggregate(aggregate) = &mut below
+        && expressions.iter().flatten().all(cannot_raise)
+    {
+        let sort = OnlyRows { keys: &own_keys, limit: &limit, offset: &offset };
+        let is_done = sort.place(aggregate);
+        let input = Box::new(projected(below, expressions));
+        let (limit, offset) = if is_done { (None, None) } else { (limit, offset) };
+        *node = PlanNode::Sort { input, keys, limit, offset, with_ties };
+        return;
+    }
+    let moves = match &mut below {
+        PlanNode::SideJoin(join) => {
+            let is_once = gives_each_once(join);
             let is_left = |column: &usize| *column < join.left.width();
             // What has no subquery in it PostgreSQL computes before it sorts.
             let is_sure = |expr: &BoundExpr| cannot_raise(expr) || !columns_of(expr).iter().all(is_left);
-            own_keys.iter().all(|key| columns_of(&key.expr).iter().all(is_left))
+            is_once
+                && own_keys.iter().all(|key| columns_of(&key.expr).iter().all(is_left))
                 && expressions.iter().flatten().all(is_sure)
         }
         _ => false,
-    };
-    let projected = |below: PlanNode| match expressions {
-        Some(expressions) => PlanNode::Project { input: Box::new(below), expressions },
-        None => below,
     };
     match &mut below {
         PlanNode::SideJoin(join) if moves => {
@@ -62,9 +73,9 @@ fn sort_first(node: &mut PlanNode) {
             let mut sort = PlanNode::Sort { input, keys: own_keys, limit, offset, with_ties };
             sort_first(&mut sort);
             *join.left = sort;
-            *node = projected(below);
+            *node = projected(below, expressions);
         }
-        _ => *node = PlanNode::Sort { input: Box::new(projected(below)), keys, limit, offset, with_ties },
+        _ => *node = PlanNode::Sort { input: Box::new(projected(below, expressions)), keys, limit, offset, with_ties },
     }
 }
 
@@ -118,35 +129,115 @@ fn read_from(expr: &mut BoundExpr, below: &mut Vec<BoundExpr>) {
     for_each_operand_mut(expr, &mut |operand| read_from(operand, below));
 }
 
-/// Whether each row of the left is given once.
-fn gives_each_once(join: &SideJoin) -> bool {
+fn projected(below: PlanNode, expressions: Option<Vec<BoundExpr>>) -> PlanNode {
+    match expressions {
+        Some(expressions) => PlanNode::Project { input: Box::new(below), expressions },
+        None => below,
+    }
+}
+
+/// Whether each row of the left is given once, and what the other rows would have met raises no error.
+fn gives_each_once(join: &mut SideJoin) -> bool {
     match join.kind {
         SideKind::Single | SideKind::Mark => true,
-        SideKind::Left if join.is_per_row => meets_one(join),
-        SideKind::Left | SideKind::Full | SideKind::Semi | SideKind::Anti => false,
+        SideKind::Left => meets_one(join) && (join.is_per_row || is_quiet(join)),
+        SideKind::Full | SideKind::Semi | SideKind::Anti => false,
     }
 }
 
-/// Whether each row of the left meets one row of the right at most: the keys have all that the right is grouped by.
-pub(crate) fn meets_one(join: &SideJoin) -> bool {
-    is_keyed(&join.right, &|column| {
-        let is_it =
-            |key: &BoundExpr| matches!(key, BoundExpr::Column { index, .. } if *index == join.left.width() + column);
-        join.equalities.iter().any(|equality| is_it(&equality.right))
-    })
+/// A sort that keeps some rows, on its way to where these are the rows of a table.
+struct OnlyRows<'s> {
+    keys: &'s [SortKey],
+    limit: &'s Option<BoundExpr>,
+    offset: &'s Option<BoundExpr>,
 }
 
-/// Whether no two rows of the node have the same values in the columns that are a key's.
-fn is_keyed(node: &PlanNode, is_key: &dyn Fn(usize) -> bool) -> bool {
-    match node {
-        PlanNode::Aggregate(Aggregate { groups, .. }) => !groups.is_empty() && (0..groups.len()).all(is_key),
-        PlanNode::Project { input, expressions } => is_keyed(input, &|column| {
-            let is_it = |expr: &BoundExpr| matches!(expr, BoundExpr::Column { index, .. } if *index == column);
-            (0..expressions.len()).any(|at| is_it(&expressions[at]) && is_key(at))
-        }),
-        PlanNode::Filter { input, .. } => is_keyed(input, is_key),
+impl OnlyRows<'_> {
+    /// Groups of which each has the rows that one row of the kept side meets, sorted by what that row says: the rows are chosen before
+    /// anything is joined and grouped. PostgreSQL does less than all, too, where an index gives the order; so nothing may raise an error.
+    /// False: they are not of that kind.
+    fn place(&self, aggregate: &mut Aggregate) -> bool {
+        let groups = aggregate.groups.clone();
+        let mut keys = self.keys.to_vec();
+        if keys.iter().any(|key| columns_of(&key.expr).iter().any(|column| *column >= groups.len()))
+            || groups.is_empty()
+            || !has_quiet_calls(aggregate)
+        {
+            return false;
+        }
+        keys.iter_mut().for_each(|key| substitute(&mut key.expr, &groups));
+        let needed: BTreeSet<usize> = keys.iter().flat_map(|key| columns_of(&key.expr)).collect();
+        // Columns of sides that meet one row at most hang on the left's.
+        let mut hanging = Vec::new();
+        let kept = kept_side(&mut aggregate.input, &needed, &mut hanging);
+        let width = kept.width();
+        let is_told = |column: &usize| *column < width || hanging.iter().any(|side| side.contains(column));
+        let is_group = |column: usize| {
+            let is_it = |group: &BoundExpr| matches!(group, BoundExpr::Column { index, expr_type } if *index == column && expr_type.pg_type != PgType::Bpchar);
+            groups.iter().any(is_it)
+        };
+        if !groups.iter().all(|group| columns_of(group).iter().all(is_told)) || !tells_apart(kept, &is_group) {
+            return false;
+        }
+        let input = Box::new(std::mem::replace(kept, PlanNode::OneRow));
+        let mut sort =
+            PlanNode::Sort { input, keys, limit: self.limit.clone(), offset: self.offset.clone(), with_ties: false };
+        sort_first(&mut sort);
+        *kept = sort;
+        true
+    }
+}
+
+/// The left side of the left joins below that gives all these columns; which ranges of columns are those of sides that have one row at
+/// most for each of its rows.
+fn kept_side<'n>(
+    node: &'n mut PlanNode,
+    needed: &BTreeSet<usize>,
+    hanging: &mut Vec<std::ops::Range<usize>>,
+) -> &'n mut PlanNode {
+    let goes_on = match node {
+        PlanNode::SideJoin(join) => {
+            matches!(join.kind, SideKind::Left | SideKind::Mark)
+                && needed.iter().all(|column| *column < join.left.width())
+                && is_quiet(join)
+        }
         _ => false,
+    };
+    if !goes_on {
+        return node;
     }
+    let PlanNode::SideJoin(join) = node else { unreachable!("nothing else goes on") };
+    let width = join.left.width();
+    match join.kind {
+        SideKind::Mark => hanging.push(width..width + 1),
+        _ if meets_one(join) => hanging.push(width..width + join.right.width()),
+        _ => {}
+    }
+    kept_side(&mut join.left, needed, hanging)
+}
+
+/// Whether computing the groups' rows, and the groups, raises no error, whatever the rows are; those of the input aside.
+fn has_quiet_calls(aggregate: &Aggregate) -> bool {
+    let of_calls =
+        aggregate.calls.iter().flat_map(|call| call.filter.iter().chain(call.order.iter().map(|key| &key.expr)));
+    aggregate.groups.iter().chain(&aggregate.arguments).chain(of_calls).all(cannot_raise)
+        && aggregate.calls.iter().all(|call| {
+            let argument = call.argument.map(|at| expr_type_of(&aggregate.arguments[at]).pg_type);
+            call.function.cannot_raise(argument)
+        })
+}
+
+/// Whether nothing of the join but its left side may raise an error.
+fn is_quiet(join: &mut SideJoin) -> bool {
+    let ends = join.equalities.iter().chain(&join.test_key).flat_map(|equality| [&equality.left, &equality.right]);
+    ends.chain(&join.filters).chain(&join.test).all(cannot_raise)
+        && !raises(&mut join.right, |node| match node {
+            PlanNode::SideJoin(join) => join.kind != SideKind::Single,
+            PlanNode::Aggregate(aggregate) => has_quiet_calls(aggregate),
+            PlanNode::Window { calls, .. } => calls.iter().all(|call| is_harmless_window(call, &cannot_raise)),
+            PlanNode::Sort { .. } => true,
+            _ => false,
+        })
 }
 
 /// Moves the limit into the sort below, through projections (which keep order and number of rows).
