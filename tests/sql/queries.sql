@@ -411,3 +411,15 @@ SELECT p.id, x.took FROM people p LEFT JOIN (SELECT person, took, row_number() O
 SELECT p.id, p.name, string_agg(DISTINCT x.page, ',') FROM people p LEFT JOIN LATERAL (SELECT v.page FROM visits v WHERE v.person = p.id ORDER BY v.at LIMIT 4) x ON true GROUP BY p.id ORDER BY p.id LIMIT 4;
 SELECT id, at FROM visits WHERE at >= timestamp '2024-01-05' + interval '3 hours' AND at < timestamp '2024-01-05' + 5 * interval '7 hours' AND id > 3 ORDER BY at DESC LIMIT 4;
 SELECT count(*) FROM visits WHERE (at, id) < (timestamp '2024-01-20' + interval '1 day', 70) AND took / (id - 200) < 5;
+-- rows by what is computed of them
+SELECT id FROM visits WHERE lower(page) = 'p3' ORDER BY id;
+SELECT id, took FROM visits WHERE upper(page) = 'P3' AND took > 20 ORDER BY took DESC, id LIMIT 4;
+SELECT count(*) FROM visits WHERE 'q2' = replace(page, 'p', 'q') AND at > timestamp '2024-01-09';
+SELECT count(*) FROM visits WHERE lower(page) = lower(NULL);
+SELECT v.id, p.name FROM visits v JOIN people p ON p.id = v.person WHERE page || '!' = 'p1!' ORDER BY v.id;
+-- what hangs on a side that gives several rows is no part of the kept side's row
+SELECT t.id, u.title, count(*) FROM teams t LEFT JOIN people p ON p.team = t.id LEFT JOIN teams u ON u.id = p.boss GROUP BY t.id, u.title ORDER BY t.id, u.title LIMIT 3 OFFSET 1;
+SELECT DISTINCT t.id, u.title FROM teams t LEFT JOIN people p ON p.team = t.id LEFT JOIN teams u ON u.id = p.boss ORDER BY t.id, u.title LIMIT 4;
+SELECT t.id, p.salary IN (SELECT budget FROM teams) AS rich, count(*) FROM teams t LEFT JOIN people p ON p.team = t.id GROUP BY t.id, p.salary IN (SELECT budget FROM teams) ORDER BY t.id, 2 LIMIT 3;
+-- relay: an error that upstream raises
+SELECT p.id, 10 / (t.budget - 3000) FROM people p LEFT JOIN teams t ON t.id = p.team ORDER BY p.id LIMIT 2;

@@ -56,6 +56,20 @@ const STATEMENTS: &[&str] = &[
     "WITH few AS (SELECT * FROM customers WHERE id IN (K, K + 3)) SELECT f.id, o.id, i.sku FROM few f JOIN orders o ON o.customer_id = f.id LEFT JOIN items i ON i.order_id = o.id ORDER BY 1, 2, i.id",
     "SELECT a.id, b.id FROM orders a JOIN orders b ON b.customer_id = a.customer_id AND b.id < a.id WHERE a.id = K ORDER BY 2",
     "SELECT (SELECT count(*) FROM orders o WHERE o.customer_id = c.id), c.region FROM customers c WHERE c.id < K ORDER BY c.region DESC, c.id DESC LIMIT 7",
+    "SELECT id FROM customers WHERE lower(email) = 'uK@example.org'",
+    "SELECT id, region FROM customers WHERE upper(email) = upper('uK@example.org') AND region < 5",
+    "SELECT o.id FROM orders o WHERE o.email || '!' = 'uK@example.org!' ORDER BY o.id",
+    "SELECT id FROM items WHERE (order_id, quantity) IN ((K, 1), (K + 1, 2), (7, 3)) ORDER BY id",
+    "SELECT id FROM orders WHERE customer_id = K OR code = md5('K')::uuid ORDER BY id",
+    "SELECT id FROM orders WHERE (customer_id = K AND total > 5) OR id IN (K, K + 1) OR customer_id IS NULL AND id = 50 ORDER BY id",
+    "SELECT id FROM orders WHERE (placed, id) > (timestamptz '2024-01-01+00' + K * interval '1 minute', 5) ORDER BY placed, id LIMIT 7",
+    "SELECT id FROM orders WHERE (placed, id) <= (timestamptz '2024-01-03+00' + K * interval '1 minute', K) ORDER BY placed DESC, id DESC LIMIT 7",
+    "SELECT id FROM orders WHERE id BETWEEN K AND K + 40 AND placed < timestamptz '2024-01-20+00' ORDER BY id DESC LIMIT 5",
+    "SELECT id FROM orders WHERE id < K * 9 AND status = 'paid' ORDER BY id DESC LIMIT 5",
+    "SELECT c.id, c.name, count(o.id), sum(o.total) FROM customers c LEFT JOIN orders o ON o.customer_id = c.id WHERE c.id > K GROUP BY c.id ORDER BY c.id LIMIT 7",
+    "SELECT DISTINCT c.id, c.region FROM customers c LEFT JOIN orders o ON o.customer_id = c.id AND o.total > 50 WHERE c.id < K ORDER BY c.region, c.id DESC LIMIT 7 OFFSET 2",
+    "SELECT o.id, c.name, count(i.id) FROM orders o LEFT JOIN customers c ON c.id = o.customer_id LEFT JOIN items i ON i.order_id = o.id WHERE o.id > K GROUP BY o.id, c.name ORDER BY o.placed, o.id LIMIT 6",
+    "SELECT c.id, l.total FROM customers c LEFT JOIN LATERAL (SELECT o.total FROM orders o WHERE o.customer_id = c.id ORDER BY o.placed DESC LIMIT 1) l ON true WHERE c.id > K ORDER BY c.id LIMIT 6",
 ];
 
 fn both(world: &World) -> Both {

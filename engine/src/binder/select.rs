@@ -136,6 +136,7 @@ impl Binder<'_> {
             !groups.expressions.is_empty() || groups.sets.is_some() || !level.aggregates.is_empty() || having.is_some();
         // What compares whole rows needs every column.
         let compares_rows = is_grouped || select.quantifier == Quantifier::Distinct;
+        self.tells_same |= level.aggregates.iter().any(|call| call.is_distinct);
         self.tells_same |=
             select.quantifier != Quantifier::All || !groups.expressions.is_empty() || groups.sets.is_some();
         if compares_rows && let Some(reason) = targets.iter().find_map(|target| target.unheld.clone()) {

@@ -77,7 +77,7 @@ impl Run<'_> {
                 return Ok(Some(flow));
             }
         }
-        Ok(None)
+        self.scan_computed(scan, table, sink)
     }
 
     pub(super) fn wanted(&self, scan: &Scan) -> Option<Rc<Wanted>> {
@@ -173,7 +173,7 @@ impl Run<'_> {
         table.schema.primary_key == [column] || self.is_quiet_before(scan, filter)
     }
 
-    fn is_quiet_before(&self, scan: &Scan, filter: usize) -> bool {
+    pub(super) fn is_quiet_before(&self, scan: &Scan, filter: usize) -> bool {
         let before = scan.filters.get(scan.reached..filter).unwrap_or_default();
         before.iter().all(|before| self.is_quiet_in(scan, before))
     }

@@ -12,6 +12,7 @@ mod arrays;
 mod batch;
 pub mod bound;
 pub mod changes;
+mod computed;
 mod estimate;
 pub(crate) mod eval;
 mod expand;

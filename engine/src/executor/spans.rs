@@ -7,6 +7,7 @@ use crate::binder::{BoundExpr, ExprType, cannot_raise_but, is_whole_pattern};
 use crate::catalog::functions::{AggregateFunction, EQUALS_ANY, Function};
 use crate::planner::expression::{is_row_independent, type_of};
 use crate::planner::node::{Aggregate, PlanNode, Scan, SideKind};
+use crate::planner::regular_expression;
 use crate::table::Zone;
 use crate::types::{Numeric, PgType, Value};
 
@@ -47,8 +48,7 @@ impl Run<'_> {
     }
 
     /// What is the same for all rows and has a value; membership of an array; the match with a pattern that does not end within an
-    /// escape (like_match.c), or with a regular expression, which has been read by now (`planner::rules::constants`); what has a value
-    /// over its whole span.
+    /// escape (like_match.c), or with a regular expression that can be read; what has a value over its whole span.
     fn is_known(&self, part: &BoundExpr, columns: &Columns<'_>) -> bool {
         if is_row_independent(part) {
             return self.constant(part).is_ok();
@@ -57,10 +57,10 @@ impl Run<'_> {
         if std::ptr::eq(*function, &raw const EQUALS_ANY) {
             return arguments.iter().all(|argument| self.is_quiet(argument, columns));
         }
+        if let Some(reading) = regular_expression(part) {
+            return self.constant(&reading).is_ok() && self.is_quiet(&arguments[0], columns);
+        }
         match &arguments[..] {
-            [text, pattern] if matches!(function.name, "~" | "!~" | "~*" | "!~*") && is_row_independent(pattern) => {
-                self.constant(pattern).is_ok() && self.is_quiet(text, columns)
-            }
             [text, pattern] if matches!(function.name, "~~" | "!~~") && is_row_independent(pattern) => {
                 matches!(self.constant(pattern), Ok(Value::Text(pattern)) if is_whole_pattern(&pattern))
                     && self.is_quiet(text, columns)

@@ -19,6 +19,7 @@ use crate::catalog::{Collation, RelationId};
 use crate::planner::expression::is_same;
 use crate::planner::node::{Aggregate, Call, Expand, Join, PlanNode, Recursive, Scan, SideJoin, SideKind};
 use crate::planner::rules::constants::Constants;
+pub(crate) use crate::planner::rules::constants::regular_expression;
 use crate::planner::rules::disjunctions::split;
 pub(crate) use crate::planner::rules::prune::may_raise_at;
 use crate::planner::rules::raises;

@@ -244,6 +244,20 @@ fn a_sort_of_groups_chooses_the_rows_of_the_kept_side_where_their_key_is_grouped
     is_late(explained(vec![column(1)], column(3), 0, key));
     is_late(explained(vec![column(0), column(3)], column(3), 0, key));
     is_late(explained(both(), call(&DIVIDE, column(3), column(2)), 1, key));
+    // t1 LEFT JOIN t2 ON t1.c0 = t2.c0 LEFT JOIN t3 ON t3.c0 = t2.c1: a third table's row hangs on the second's.
+    let both_joined = join(
+        JoinKind::Left,
+        join(JoinKind::Left, scan(1, 2), scan(2, 2), Some(call(&EQUAL, column(0), column(2)))),
+        scan(3, 2),
+        Some(call(&EQUAL, column(3), column(4))),
+    );
+    let groups = vec![column(0), column(5)];
+    let grouped = Box::new(BoundRelation::Aggregate { input: both_joined, groups, aggregates: vec![] });
+    let keys_of_sort = vec![SortKey { expr: column(0), descending: false, nulls_first: false }];
+    let sorted = Box::new(BoundRelation::Sort { input: grouped, keys: keys_of_sort });
+    let limit = Some(BoundExpr::Literal { value: Value::Int8(3), expr_type: of(PgType::Int8) });
+    let limited = Box::new(BoundRelation::Limit { input: sorted, limit, offset: None, with_ties: false });
+    is_late(explained_by_keys(limited, 2, &[(1, &[0]), (3, &[0])]));
     // One row of the right at most: its columns hang on the left's.
     let kept = explained(vec![column(0), column(3)], column(1), 0, &[(1, &[0]), (2, &[0])]);
     assert_eq!(kept.matches("Sort").count(), 2, "{kept}");

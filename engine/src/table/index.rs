@@ -33,6 +33,52 @@ struct Node {
     next: OnceLock<Box<Self>>,
 }
 
+/// How many expressions are indexed per chunk.
+const COMPUTED_MAX: usize = 4;
+
+/// Indexes by what expressions over the columns give, by the expressions' names; a list that only grows.
+#[derive(Debug, Default)]
+pub(super) struct ComputedIndexes {
+    first: OnceLock<Box<ComputedNode>>,
+}
+
+#[derive(Debug)]
+struct ComputedNode {
+    name: Box<str>,
+    index: HashIndex,
+    next: OnceLock<Box<Self>>,
+}
+
+impl ComputedIndexes {
+    /// None: there are enough already.
+    fn of<E>(&self, name: &str, hashes: impl FnOnce() -> Result<Vec<u64>, E>) -> Result<Option<&HashIndex>, E> {
+        let mut slot = &self.first;
+        for _ in 0..COMPUTED_MAX {
+            let Some(node) = slot.get() else {
+                let index = HashIndex::build(&hashes()?);
+                // Another thread may have been quicker, with this one or another.
+                let node = slot.get_or_init(|| Box::new(ComputedNode { name: name.into(), index, next: OnceLock::new() }));
+                return Ok((*node.name == *name).then_some(&node.index));
+            };
+            if *node.name == *name {
+                return Ok(Some(&node.index));
+            }
+            slot = &node.next;
+        }
+        Ok(None)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let mut bytes = 0;
+        let mut slot = &self.first;
+        while let Some(node) = slot.get() {
+            bytes += node.index.bytes() + node.name.len();
+            slot = &node.next;
+        }
+        bytes
+    }
+}
+
 #[derive(Debug)]
 enum KeyIndex {
     /// The one integer column ascends: rows are found by binary search.
@@ -98,7 +144,7 @@ impl KeyIndexes {
         let mut slot = &self.first;
         while let Some(node) = slot.get() {
             if let KeyIndex::Hashed(index) = &node.index {
-                bytes += size_of_val(&*index.starts) + size_of_val(&*index.rows) + size_of_val(&*index.tags);
+                bytes += index.bytes();
             }
             slot = &node.next;
         }
@@ -138,6 +184,10 @@ impl HashIndex {
             *place += 1;
         }
         Self { starts: starts.into(), rows: rows.into(), tags: tags.into() }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.starts) + size_of_val(&*self.rows) + size_of_val(&*self.tags)
     }
 
     fn bucket_of(&self, hash: u64) -> Range<usize> {
@@ -233,6 +283,19 @@ impl Chunk {
             DataType::Int64 => array.as_primitive_opt::<Int64Type>().map(|array| array.value(row)),
             _ => None,
         }
+    }
+
+    /// Rows on which the expression of that name may have that value, and some others perhaps, ascending. `compute` gives its values, of
+    /// `pg_type`, on all rows of the chunk, dead ones included. None: too many expressions have an index already.
+    pub(crate) fn rows_by_computed<E>(
+        &self,
+        name: &str,
+        (value, pg_type): (&Value, PgType),
+        compute: impl FnOnce() -> Result<ArrayRef, E>,
+    ) -> Result<Option<impl Iterator<Item = usize>>, E> {
+        let hashes = || Ok(key::hash_rows(&[(&compute()?, pg_type)], self.rows));
+        let index = self.computed.of(name, hashes)?;
+        Ok(index.map(|index| index.candidates(key::add(key::start(), value, pg_type), 0)))
     }
 
     pub(super) fn may_index(&self, columns: &[usize]) -> bool {

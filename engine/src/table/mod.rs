@@ -53,6 +53,7 @@ pub struct Chunk {
     /// Which columns ascend through the chunk.
     ascending: Box<[OnceLock<bool>]>,
     indexes: index::KeyIndexes,
+    computed: index::ComputedIndexes,
     bytes: usize,
 }
 
@@ -104,7 +105,7 @@ impl Chunk {
         let sketches = columns.iter().map(|_| OnceLock::new()).collect();
         let ascending = columns.iter().map(|_| OnceLock::new()).collect();
         let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum();
-        Self { columns, rows, types, zones, sketches, ascending, indexes: index::KeyIndexes::default(), bytes }
+        Self { columns, rows, types, zones, sketches, ascending, indexes: index::KeyIndexes::default(), computed: index::ComputedIndexes::default(), bytes }
     }
 
     /// The type of a column, None where it is not mirrored.
@@ -120,7 +121,7 @@ impl Chunk {
 
     /// Resident estimate: the arrays and the indexes made so far.
     pub fn bytes(&self) -> usize {
-        self.bytes + self.indexes.bytes() + self.sketch_bytes()
+        self.bytes + self.indexes.bytes() + self.computed.bytes() + self.sketch_bytes()
     }
 }
 

@@ -557,8 +557,9 @@ impl Barrier {
     ) -> bool {
         let before = self.shared.exposure.newest();
         let (named, mut is_any) = self.shared.exposure.named(number);
-        // What has no rows of its own stands for tables that it may not have any more.
-        is_any |= named.iter().any(|relation| !checked.contains(relation) && !snapshot.tables.contains_key(relation));
+        // What is made of tables may be made of others by now.
+        let catalog = &snapshot.catalog;
+        is_any |= named.iter().any(|relation| !checked.contains(relation) && catalog.is_derived(*relation));
         let is_called_so = |relation: &RelationId| checked.contains(relation) || !(is_any || named.contains(relation));
         let generation = |relation: &RelationId| Some(before.as_ref()?.snapshot.tables.get(relation)?.generation);
         let now = Instant::now();

@@ -74,12 +74,11 @@ impl Exposure {
     /// few will wait for it: the barrier that follows the transaction's arrival is soon enough.
     pub fn note_tables_written(&self, touched: &[Touched]) {
         let mut named = self.named.lock();
-        for touched in touched {
-            let number = self.required_now().0;
-            named.insert(touched.relation, number);
-            self.marks.note_table(touched, number);
-        }
+        // Under the lock: a number never replaces a later one.
+        let number = self.required_now().0;
+        named.extend(touched.iter().map(|touched| (touched.relation, number)));
         drop(named);
+        touched.iter().for_each(|touched| self.marks.note_table(touched, number));
         if touched.iter().any(|touched| !touched.is_confined()) {
             self.due.notify_one();
         }

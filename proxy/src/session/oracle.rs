@@ -440,7 +440,9 @@ impl Case<'_> {
             }
             // The first time, indexes and sides of joins are made that others find; a short time may have been another's.
             let began = Instant::now();
-            let _ = self.rows_at(&prepared.plan, upstreams.time);
+            if self.rows_at(&prepared.plan, upstreams.time).is_err() {
+                break;
+            }
             took = took.min(began.elapsed());
         }
         let mut moving = Vec::new();

@@ -290,7 +290,7 @@ fn nodes(expr: &BoundExpr) -> usize {
 }
 
 /// Of a match with a pattern that is the same for all rows: the match of an empty text, which reads the pattern.
-fn regular_expression(expr: &BoundExpr) -> Option<BoundExpr> {
+pub(crate) fn regular_expression(expr: &BoundExpr) -> Option<BoundExpr> {
     let BoundExpr::Call { function, arguments, expr_type } = expr else { return None };
     let [text, pattern] = &arguments[..] else { return None };
     if !matches!(function.name, "~" | "!~" | "~*" | "!~*") || !is_row_independent(pattern) {

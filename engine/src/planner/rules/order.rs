@@ -60,7 +60,9 @@ fn sort_first(node: &mut PlanNode) {
             let is_once = gives_each_once(join);
             let is_left = |column: &usize| *column < join.left.width();
             // What has no subquery in it PostgreSQL computes before it sorts.
-            let is_sure = |expr: &BoundExpr| cannot_raise(expr) || !columns_of(expr).iter().all(is_left);
+            let is_subquery = join.kind != SideKind::Left || join.is_per_row;
+            let is_sure =
+                |expr: &BoundExpr| cannot_raise(expr) || is_subquery && !columns_of(expr).iter().all(is_left);
             is_once
                 && own_keys.iter().all(|key| columns_of(&key.expr).iter().all(is_left))
                 && expressions.iter().flatten().all(is_sure)
@@ -167,11 +169,9 @@ impl OnlyRows<'_> {
         }
         keys.iter_mut().for_each(|key| substitute(&mut key.expr, &groups));
         let needed: BTreeSet<usize> = keys.iter().flat_map(|key| columns_of(&key.expr)).collect();
-        // Columns of sides that meet one row at most hang on the left's.
         let mut hanging = Vec::new();
         let kept = kept_side(&mut aggregate.input, &needed, &mut hanging);
-        let width = kept.width();
-        let is_told = |column: &usize| *column < width || hanging.iter().any(|side| side.contains(column));
+        let is_told = |column: &usize| is_told(*column, kept, &hanging);
         let is_group = |column: usize| {
             let is_it = |group: &BoundExpr| matches!(group, BoundExpr::Column { index, expr_type } if *index == column && expr_type.pg_type != PgType::Bpchar);
             groups.iter().any(is_it)
@@ -188,8 +188,8 @@ impl OnlyRows<'_> {
     }
 }
 
-/// The left side of the left joins below that gives all these columns; which ranges of columns are those of sides that have one row at
-/// most for each of its rows.
+/// The left side of the left joins below that gives all these columns; which ranges of columns are those of sides of which each of its
+/// rows meets one at most, the same one wherever it is given.
 fn kept_side<'n>(
     node: &'n mut PlanNode,
     needed: &BTreeSet<usize>,
@@ -208,12 +208,28 @@ fn kept_side<'n>(
     }
     let PlanNode::SideJoin(join) = node else { unreachable!("nothing else goes on") };
     let width = join.left.width();
-    match join.kind {
-        SideKind::Mark => hanging.push(width..width + 1),
-        _ if meets_one(join) => hanging.push(width..width + join.right.width()),
-        _ => {}
+    let own = match join.kind {
+        SideKind::Mark => Some(width..width + 1),
+        _ => meets_one(join).then(|| width..width + join.right.width()),
+    };
+    let asked: BTreeSet<usize> = asks(join).flat_map(columns_of).filter(|column| *column < width).collect();
+    let kept = kept_side(&mut join.left, needed, hanging);
+    // What it meets hangs on the kept side's row only if that tells all that it is asked by.
+    if asked.iter().all(|column| is_told(*column, kept, hanging)) {
+        hanging.extend(own);
     }
-    kept_side(&mut join.left, needed, hanging)
+    kept
+}
+
+/// What decides which rows of the right each row of the left meets, over the columns of both.
+fn asks(join: &SideJoin) -> impl Iterator<Item = &BoundExpr> {
+    let equalities = join.equalities.iter().chain(&join.test_key).map(|equality| &equality.left);
+    equalities.chain(&join.filters).chain(&join.test)
+}
+
+/// Whether a row of the kept side has one value of that column, whatever it meets.
+fn is_told(column: usize, kept: &PlanNode, hanging: &[std::ops::Range<usize>]) -> bool {
+    column < kept.width() || hanging.iter().any(|side| side.contains(&column))
 }
 
 /// Whether computing the groups' rows, and the groups, raises no error, whatever the rows are; those of the input aside.

@@ -1,0 +1,82 @@
+//! Rows by what is computed from their columns: `lower(email) = 'x'`, `payload ->> 'ref' = 'y'`. What the expression gives for the rows
+//! of a chunk is indexed when it is first asked for, as PostgreSQL has it with an index on the expression.
+
+use std::fmt::Write;
+
+use super::batch::Batch;
+use super::scan::FOUND_PER_ROWS;
+use super::{Flow, Run, Sink};
+use crate::binder::BoundExpr;
+use crate::catalog::functions::EvalError;
+use crate::planner::expression::{any, columns_of, is_immutable, is_row_independent, renumber, type_of};
+use crate::planner::node::Scan;
+use crate::table::{RowAt, TableVersion};
+use crate::types::PgType;
+
+impl Run<'_> {
+    /// None: no filter is of that kind, or there are too many rows of the value.
+    pub(super) fn scan_computed(
+        &self,
+        scan: &Scan,
+        table: &TableVersion,
+        sink: &mut Sink<'_>,
+    ) -> Result<Option<Flow>, EvalError> {
+        for (at, filter) in scan.filters.iter().enumerate() {
+            let Some((expr, value)) = computed_equals(filter) else { continue };
+            // PostgreSQL, without such an index, computes all filters of the other rows.
+            if !self.is_quiet_before(scan, at) || !self.is_quiet_in(scan, filter) {
+                continue;
+            }
+            let Ok(value) = self.constant(value) else { continue };
+            if value.is_null() {
+                return Ok(Some(Flow::Continue(())));
+            }
+            let name = name_of(scan, expr);
+            let (mut found, mut looked_at) = (Vec::new(), 0);
+            for (number, version) in table.chunks.iter().enumerate() {
+                self.check_cancelled()?;
+                let chunk = &version.chunk;
+                let compute = || {
+                    let columns = scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect();
+                    self.environment.evaluate_column(expr, &Batch::of_shared(columns, chunk.rows))
+                };
+                let Some(rows) = chunk.rows_by_computed(&name, (&value, type_of(expr)), compute)? else {
+                    return Ok(None);
+                };
+                let alive = rows.filter(|row| version.is_alive(*row));
+                found.extend(alive.map(|row| RowAt { chunk: number as u32, row: row as u32 }));
+                looked_at += chunk.rows;
+                if found.len() * FOUND_PER_ROWS > looked_at {
+                    return Ok(None);
+                }
+            }
+            return self.scan_rows(scan, table, &found, &scan.filters, sink).map(Some);
+        }
+        Ok(None)
+    }
+}
+
+/// Of `expression = value`: an expression of columns alone that gives text, and what is the same for all rows.
+fn computed_equals(filter: &BoundExpr) -> Option<(&BoundExpr, &BoundExpr)> {
+    let BoundExpr::Call { function, arguments, .. } = filter else { return None };
+    let (expr, value) = match &arguments[..] {
+        [expr, value] if is_row_independent(value) => (expr, value),
+        [value, expr] if is_row_independent(value) => (expr, value),
+        _ => return None,
+    };
+    let is_text = |of: PgType| matches!(of, PgType::Text | PgType::Varchar);
+    let is_alone = !any(expr, &|part| matches!(part, BoundExpr::Parameter { .. }));
+    let is_computed = matches!(expr, BoundExpr::Call { .. }) && !columns_of(expr).is_empty();
+    let is_plain = function.name == "=" && is_text(type_of(expr)) && is_text(type_of(value));
+    (is_plain && is_computed && is_alone && is_immutable(expr)).then_some((expr, value))
+}
+
+/// Tells expressions over the table's columns apart, wherever a scan has these.
+fn name_of(scan: &Scan, expr: &BoundExpr) -> String {
+    let mut of_table = expr.clone();
+    renumber(&mut of_table, &|column| scan.columns[column]);
+    let mut name = String::new();
+    // Writing to a string does not fail.
+    let _ = write!(name, "{of_table:?}");
+    name
+}
