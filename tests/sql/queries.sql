@@ -420,6 +420,6 @@ SELECT v.id, p.name FROM visits v JOIN people p ON p.id = v.person WHERE page ||
 -- what hangs on a side that gives several rows is no part of the kept side's row
 SELECT t.id, u.title, count(*) FROM teams t LEFT JOIN people p ON p.team = t.id LEFT JOIN teams u ON u.id = p.boss GROUP BY t.id, u.title ORDER BY t.id, u.title LIMIT 3 OFFSET 1;
 SELECT DISTINCT t.id, u.title FROM teams t LEFT JOIN people p ON p.team = t.id LEFT JOIN teams u ON u.id = p.boss ORDER BY t.id, u.title LIMIT 4;
-SELECT t.id, p.salary IN (SELECT budget FROM teams) AS rich, count(*) FROM teams t LEFT JOIN people p ON p.team = t.id GROUP BY t.id, p.salary IN (SELECT budget FROM teams) ORDER BY t.id, 2 LIMIT 3;
+SELECT t.id, p.salary IN (SELECT budget FROM teams) AS rich, count(*) FROM teams t LEFT JOIN people p ON p.team = t.id GROUP BY 1, 2 ORDER BY t.id, 2 LIMIT 3;
 -- relay: an error that upstream raises
 SELECT p.id, 10 / (t.budget - 3000) FROM people p LEFT JOIN teams t ON t.id = p.team ORDER BY p.id LIMIT 2;

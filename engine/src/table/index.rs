@@ -57,7 +57,8 @@ impl ComputedIndexes {
             let Some(node) = slot.get() else {
                 let index = HashIndex::build(&hashes()?);
                 // Another thread may have been quicker, with this one or another.
-                let node = slot.get_or_init(|| Box::new(ComputedNode { name: name.into(), index, next: OnceLock::new() }));
+                let node =
+                    slot.get_or_init(|| Box::new(ComputedNode { name: name.into(), index, next: OnceLock::new() }));
                 return Ok((*node.name == *name).then_some(&node.index));
             };
             if *node.name == *name {

@@ -105,7 +105,17 @@ impl Chunk {
         let sketches = columns.iter().map(|_| OnceLock::new()).collect();
         let ascending = columns.iter().map(|_| OnceLock::new()).collect();
         let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum();
-        Self { columns, rows, types, zones, sketches, ascending, indexes: index::KeyIndexes::default(), computed: index::ComputedIndexes::default(), bytes }
+        Self {
+            columns,
+            rows,
+            types,
+            zones,
+            sketches,
+            ascending,
+            indexes: index::KeyIndexes::default(),
+            computed: index::ComputedIndexes::default(),
+            bytes,
+        }
     }
 
     /// The type of a column, None where it is not mirrored.

@@ -61,8 +61,7 @@ fn sort_first(node: &mut PlanNode) {
             let is_left = |column: &usize| *column < join.left.width();
             // What has no subquery in it PostgreSQL computes before it sorts.
             let is_subquery = join.kind != SideKind::Left || join.is_per_row;
-            let is_sure =
-                |expr: &BoundExpr| cannot_raise(expr) || is_subquery && !columns_of(expr).iter().all(is_left);
+            let is_sure = |expr: &BoundExpr| cannot_raise(expr) || is_subquery && !columns_of(expr).iter().all(is_left);
             is_once
                 && own_keys.iter().all(|key| columns_of(&key.expr).iter().all(is_left))
                 && expressions.iter().flatten().all(is_sure)
