@@ -44,7 +44,7 @@ impl Run<'_> {
                 let Some(rows) = chunk.rows_by_computed(&name, (&value, type_of(expr)), compute)? else {
                     return Ok(None);
                 };
-                let alive = rows.filter(|row| version.is_alive(*row));
+                let alive = rows.into_iter().filter(|row| version.is_alive(*row));
                 found.extend(alive.map(|row| RowAt { chunk: number as u32, row: row as u32 }));
                 looked_at += chunk.rows;
                 if found.len() * FOUND_PER_ROWS > looked_at {

@@ -20,63 +20,66 @@ const SCAN_ROWS: usize = 16;
 /// look up by ever other columns can cost in memory.
 const INDEXES_MAX: usize = 6;
 
-/// Indexes by column set, a list that only grows; readers take no lock.
-#[derive(Debug, Default)]
-pub(super) struct KeyIndexes {
-    first: OnceLock<Box<Node>>,
+/// Indexes by what they are of, a list that only grows; readers take no lock.
+#[derive(Debug)]
+struct Grown<K: ?Sized, I> {
+    first: OnceLock<Box<Node<K, I>>>,
 }
 
 #[derive(Debug)]
-struct Node {
-    columns: Box<[usize]>,
-    index: KeyIndex,
+struct Node<K: ?Sized, I> {
+    index: I,
     next: OnceLock<Box<Self>>,
+    key: Box<K>,
 }
+
+impl<K: ?Sized, I> Default for Grown<K, I> {
+    fn default() -> Self {
+        Self { first: OnceLock::new() }
+    }
+}
+
+impl<K: ?Sized + PartialEq, I> Grown<K, I>
+where
+    for<'k> Box<K>: From<&'k K>,
+{
+    fn nodes(&self) -> impl Iterator<Item = &Node<K, I>> {
+        std::iter::successors(self.first.get(), |node| node.next.get()).map(|node| &**node)
+    }
+
+    /// The index of that, if it has been made.
+    fn made(&self, key: &K) -> Option<&I> {
+        self.nodes().find(|node| *node.key == *key).map(|node| &node.index)
+    }
+
+    /// Makes it if it has not been, once, whoever else asks for it meanwhile. None: there are `most` already.
+    fn of(&self, key: &K, most: usize, make: impl Fn() -> I) -> Option<&I> {
+        let mut slot = &self.first;
+        for _ in 0..most {
+            let node = slot.get_or_init(|| Box::new(Node { index: make(), next: OnceLock::new(), key: key.into() }));
+            if *node.key == *key {
+                return Some(&node.index);
+            }
+            slot = &node.next;
+        }
+        None
+    }
+}
+
+/// Indexes by column set.
+#[derive(Debug, Default)]
+pub(super) struct KeyIndexes(Grown<[usize], KeyIndex>);
 
 /// How many expressions are indexed per chunk.
 const COMPUTED_MAX: usize = 4;
 
-/// Indexes by what expressions over the columns give, by the expressions' names; a list that only grows.
+/// Indexes by what expressions over the columns give, by the expressions' names.
 #[derive(Debug, Default)]
-pub(super) struct ComputedIndexes {
-    first: OnceLock<Box<ComputedNode>>,
-}
-
-#[derive(Debug)]
-struct ComputedNode {
-    name: Box<str>,
-    index: HashIndex,
-    next: OnceLock<Box<Self>>,
-}
+pub(super) struct ComputedIndexes(Grown<str, HashIndex>);
 
 impl ComputedIndexes {
-    /// None: there are enough already.
-    fn of<E>(&self, name: &str, hashes: impl FnOnce() -> Result<Vec<u64>, E>) -> Result<Option<&HashIndex>, E> {
-        let mut slot = &self.first;
-        for _ in 0..COMPUTED_MAX {
-            let Some(node) = slot.get() else {
-                let index = HashIndex::build(&hashes()?);
-                // Another thread may have been quicker, with this one or another.
-                let node =
-                    slot.get_or_init(|| Box::new(ComputedNode { name: name.into(), index, next: OnceLock::new() }));
-                return Ok((*node.name == *name).then_some(&node.index));
-            };
-            if *node.name == *name {
-                return Ok(Some(&node.index));
-            }
-            slot = &node.next;
-        }
-        Ok(None)
-    }
-
     pub(super) fn bytes(&self) -> usize {
-        let mut bytes = 0;
-        let mut slot = &self.first;
-        while let Some(node) = slot.get() {
-            bytes += node.index.bytes() + node.name.len();
-            slot = &node.next;
-        }
-        bytes
+        self.0.nodes().map(|node| node.index.bytes() + node.key.len()).sum()
     }
 }
 
@@ -104,52 +107,24 @@ const _: () = assert!(super::CHUNK_ROWS <= 1 << 16);
 
 impl KeyIndexes {
     fn of(&self, chunk: &Chunk, columns: &[usize]) -> Option<&KeyIndex> {
-        let mut slot = &self.first;
-        for _ in 0..INDEXES_MAX {
-            let node = slot.get_or_init(|| {
-                let index = KeyIndex::build(chunk, columns);
-                Box::new(Node { columns: columns.into(), index, next: OnceLock::new() })
-            });
-            if *node.columns == *columns {
-                return Some(&node.index);
-            }
-            slot = &node.next;
-        }
-        None
+        self.0.of(columns, INDEXES_MAX, || KeyIndex::build(chunk, columns))
     }
 
     /// The index on these columns, if it has been made.
     fn made(&self, columns: &[usize]) -> Option<&KeyIndex> {
-        let mut slot = &self.first;
-        while let Some(node) = slot.get() {
-            if *node.columns == *columns {
-                return Some(&node.index);
-            }
-            slot = &node.next;
-        }
-        None
+        self.0.made(columns)
     }
 
     fn count(&self) -> usize {
-        let mut count = 0;
-        let mut slot = &self.first;
-        while let Some(node) = slot.get() {
-            count += 1;
-            slot = &node.next;
-        }
-        count
+        self.0.nodes().count()
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let mut bytes = 0;
-        let mut slot = &self.first;
-        while let Some(node) = slot.get() {
-            if let KeyIndex::Hashed(index) = &node.index {
-                bytes += index.bytes();
-            }
-            slot = &node.next;
-        }
-        bytes
+        let bytes = |node: &Node<[usize], KeyIndex>| match &node.index {
+            KeyIndex::Hashed(index) => index.bytes(),
+            KeyIndex::Ascending => 0,
+        };
+        self.0.nodes().map(bytes).sum()
     }
 }
 
@@ -293,10 +268,16 @@ impl Chunk {
         name: &str,
         (value, pg_type): (&Value, PgType),
         compute: impl FnOnce() -> Result<ArrayRef, E>,
-    ) -> Result<Option<impl Iterator<Item = usize>>, E> {
-        let hashes = || Ok(key::hash_rows(&[(&compute()?, pg_type)], self.rows));
-        let index = self.computed.of(name, hashes)?;
-        Ok(index.map(|index| index.candidates(key::add(key::start(), value, pg_type), 0)))
+    ) -> Result<Option<Vec<usize>>, E> {
+        let made = &self.computed.0;
+        let index = match made.made(name) {
+            None if made.nodes().count() < COMPUTED_MAX => {
+                let hashes = key::hash_rows(&[(&compute()?, pg_type)], self.rows);
+                made.of(name, COMPUTED_MAX, || HashIndex::build(&hashes))
+            }
+            known => known,
+        };
+        Ok(index.map(|index| index.candidates(key::add(key::start(), value, pg_type), 0).collect()))
     }
 
     pub(super) fn may_index(&self, columns: &[usize]) -> bool {

@@ -150,6 +150,46 @@ fn many_equal_keys_are_indexed_in_linear_time() {
 }
 
 #[test]
+fn rows_below_a_bound_are_counted_where_a_column_ascends() {
+    let schema = schema(&[Some(PgType::Int4), Some(PgType::Int4), Some(PgType::Text)]);
+    let values: Vec<_> = (0..100).map(|n| vec![int(n / 2 * 3), int(n % 7), text("t")]).collect();
+    let chunk = chunk(&schema, &values);
+    assert_eq!([0, 1, 2].map(|column| chunk.is_ascending(column)), [true, false, false]);
+    for bound in -4..160_i64 {
+        let below = |with_equal: bool| {
+            let is_below = |n: &i64| n / 2 * 3 < bound || with_equal && n / 2 * 3 == bound;
+            (0..100).filter(is_below).count()
+        };
+        assert_eq!(chunk.rows_below(0, bound, false), below(false));
+        assert_eq!(chunk.rows_below(0, bound, true), below(true));
+    }
+    assert_eq!(chunk.ordinal_at(0, 99), Some(147));
+}
+
+#[test]
+fn what_expressions_give_is_computed_once_for_few_of_them() {
+    let schema = schema(&[Some(PgType::Text)]);
+    let values: Vec<_> = (0..500).map(|n| vec![text(&format!("v{}", n % 250))]).collect();
+    let chunk = chunk(&schema, &values);
+    let computed = std::cell::Cell::new(0);
+    let find = |name: &str, value: &str| {
+        let compute = || {
+            computed.set(computed.get() + 1);
+            Ok::<_, String>(chunk.columns[0].clone())
+        };
+        chunk.rows_by_computed(name, (&text(value), PgType::Text), compute).expect("has no error")
+    };
+    let before = chunk.bytes();
+    assert!(find("a", "v7").is_some_and(|rows| rows.contains(&7) && rows.contains(&257) && rows.len() < 20));
+    assert!(find("a", "none").is_some_and(|rows| rows.len() < 20) && computed.get() == 1);
+    assert!(chunk.bytes() > before);
+    assert!(["b", "c", "d"].into_iter().all(|name| find(name, "v1").is_some()));
+    assert_eq!((find("e", "v1"), computed.get()), (None, 4));
+    let fails = chunk.rows_by_computed("a", (&text("v1"), PgType::Text), || Err("is not computed again"));
+    assert!(fails.is_ok_and(|rows| rows.is_some()));
+}
+
+#[test]
 fn single_row_changes_keep_the_number_of_chunks_logarithmic() {
     let schema = schema(&[Some(PgType::Int4), Some(PgType::Text)]);
     let base: Vec<_> = (0..1_000).map(|n| vec![int(n), text("base")]).collect();

@@ -31,52 +31,41 @@ pub enum AggregateFunction {
 }
 
 impl AggregateFunction {
+    /// Counts, extremes and combined bits: there is one result over any values, in whatever order they come.
+    fn is_plain(self) -> bool {
+        matches!(
+            self,
+            Self::CountStar
+                | Self::Count
+                | Self::Min
+                | Self::Max
+                | Self::BoolAnd
+                | Self::BoolOr
+                | Self::BitAnd
+                | Self::BitOr
+                | Self::BitXor
+                | Self::RegrCount
+        )
+    }
+
     /// Whether there is a result over any values of that type: no overflow, which sums of integers have after 2^31 rows of the greatest
     /// of them at the earliest.
     pub fn cannot_raise(self, argument: Option<PgType>) -> bool {
-        let is_float = matches!(argument, Some(PgType::Float4 | PgType::Float8));
         match self {
-            Self::CountStar
-            | Self::Count
-            | Self::Min
-            | Self::Max
-            | Self::BoolAnd
-            | Self::BoolOr
-            | Self::BitAnd
-            | Self::BitOr
-            | Self::BitXor
-            | Self::StringAgg
-            | Self::Mode
-            | Self::RegrCount => true,
+            Self::StringAgg | Self::Mode => true,
             // Of arrays, of different bounds.
             Self::ArrayAgg => !matches!(argument, Some(PgType::Array(_))),
             // Months, days and microseconds of intervals have ends, too.
-            Self::Sum | Self::Avg => !is_float && argument != Some(PgType::Interval),
-            Self::Spread(_) | Self::PercentileCont | Self::PercentileDisc | Self::Regression(_) => false,
+            Self::Sum | Self::Avg => !matches!(argument, Some(PgType::Float4 | PgType::Float8 | PgType::Interval)),
+            _ => self.is_plain(),
         }
     }
 
     /// Whether the result over arguments of that type, to the last bit, depends on the order in which values are taken in.
     pub fn depends_on_order(self, argument: Option<PgType>) -> bool {
-        let is_float = matches!(argument, Some(PgType::Float4 | PgType::Float8));
         match self {
-            Self::CountStar
-            | Self::Count
-            | Self::Min
-            | Self::Max
-            | Self::BoolAnd
-            | Self::BoolOr
-            | Self::BitAnd
-            | Self::BitOr
-            | Self::BitXor
-            | Self::RegrCount => false,
-            Self::Sum | Self::Avg | Self::Spread(_) => is_float,
-            Self::StringAgg
-            | Self::ArrayAgg
-            | Self::PercentileCont
-            | Self::PercentileDisc
-            | Self::Mode
-            | Self::Regression(_) => true,
+            Self::Sum | Self::Avg | Self::Spread(_) => matches!(argument, Some(PgType::Float4 | PgType::Float8)),
+            _ => !self.is_plain(),
         }
     }
 }
