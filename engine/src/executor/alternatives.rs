@@ -1,7 +1,6 @@
 //! Rows by an OR whose branches name keys, of one column or of several: `a = 1 OR b = 2`, `(a, b) IN ((1, 2), (3, 4))`.
 
-use super::keyed::LIST_MAX;
-use super::scan::FOUND_PER_ROWS;
+use super::keyed::{LIST_MAX, ROWS_PER_FOUND};
 use super::{Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
@@ -23,29 +22,14 @@ impl Run<'_> {
         if branches.len() > LIST_MAX || !self.is_quiet_in(scan, filter) {
             return Ok(None);
         }
-        let mut keys = Vec::with_capacity(branches.len());
-        for branch in branches {
-            match self.keys_of_branch(scan, table, branch) {
-                Some(of_branch) => keys.push(of_branch),
-                None => return Ok(None),
-            }
-        }
+        let keys = branches.iter().map(|branch| self.keys_of_branch(scan, table, branch));
+        let Some(keys) = keys.collect::<Option<Vec<_>>>() else { return Ok(None) };
         let most: f64 = keys.iter().map(|(column, values)| self.rows_of(table, *column, values.len())).sum();
-        if most * super::keyed::ROWS_PER_FOUND > table.rows as f64 {
+        if most * ROWS_PER_FOUND > table.rows as f64 {
             return Ok(None);
         }
-        let mut found = Vec::new();
-        for (column, value) in keys.iter().flat_map(|(column, values)| values.iter().map(move |value| (column, value)))
-        {
-            self.check_cancelled()?;
-            found.extend(table.find(&[*column], std::slice::from_ref(value)));
-            if found.len() * FOUND_PER_ROWS > table.rows {
-                return Ok(None);
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        self.scan_rows(scan, table, &found, &scan.filters, sink).map(Some)
+        let values = keys.iter().flat_map(|(column, values)| values.iter().map(|value| (*column, value)));
+        self.scan_by_values(scan, table, values, sink)
     }
 
     /// The column of a branch whose values have the fewest rows, and those.

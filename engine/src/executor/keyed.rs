@@ -61,14 +61,14 @@ impl Run<'_> {
         if let Some(wanted) = self.wanted(scan)
             && let Some(values) = &wanted.values
         {
-            return self.scan_by_values(scan, table, wanted.column, values, sink);
+            return self.scan_by_values(scan, table, values.iter().map(|value| (wanted.column, value)), sink);
         }
         for (at, filter) in scan.filters.iter().enumerate() {
             if let Some((column, values)) = self.listed(scan, filter)
                 && self.may_find_by(scan, at, table, column)
                 && self.is_worth_finding(table, column, values.len())
             {
-                return self.scan_by_values(scan, table, column, &values, sink);
+                return self.scan_by_values(scan, table, values.iter().map(|value| (column, value)), sink);
             }
             if matches!(filter, BoundExpr::Or(_))
                 && self.is_quiet_before(scan, at)
@@ -92,16 +92,16 @@ impl Run<'_> {
         batch.filter(&found.iter().map(|id| Some(*id != KeyTable::NONE)).collect::<BooleanArray>())
     }
 
-    fn scan_by_values(
+    /// The rows that hold one of these values in the column beside it. None: they are too many.
+    pub(super) fn scan_by_values<'v>(
         &self,
         scan: &Scan,
         table: &TableVersion,
-        column: usize,
-        values: &[Value],
+        values: impl IntoIterator<Item = (usize, &'v Value)>,
         sink: &mut Sink<'_>,
     ) -> Result<Option<Flow>, EvalError> {
         let mut found = Vec::new();
-        for value in values {
+        for (column, value) in values {
             self.check_cancelled()?;
             found.extend(table.find(&[column], std::slice::from_ref(value)));
             // Keys that have many more rows than others.

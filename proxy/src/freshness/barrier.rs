@@ -560,7 +560,7 @@ impl Barrier {
         // What is made of tables may be made of others by now.
         let catalog = &snapshot.catalog;
         is_any |= named.iter().any(|relation| !checked.contains(relation) && catalog.is_derived(*relation));
-        let is_called_so = |relation: &RelationId| checked.contains(relation) || !(is_any || named.contains(relation));
+        let is_called_so = |relation: &RelationId| !(is_any || named.contains(relation));
         let generation = |relation: &RelationId| Some(before.as_ref()?.snapshot.tables.get(relation)?.generation);
         let now = Instant::now();
         let count = snapshot.tables.len();
