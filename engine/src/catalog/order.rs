@@ -85,6 +85,7 @@ impl Orders {
     /// What is known now.
     pub fn view(&self) -> OrderView {
         OrderView {
+            upstream_started_at: self.upstream_started_at,
             known: Arc::clone(&self.known.read()),
             letters: Arc::clone(&self.letters.read()),
             missing: RefCell::default(),
@@ -251,6 +252,7 @@ fn rank_at(place: usize) -> i64 {
 /// The orders as one execution sees them, and what it has missed.
 #[derive(Debug)]
 pub struct OrderView {
+    upstream_started_at: i64,
     known: Arc<HashMap<Oid, Arc<KnownOrder>>>,
     letters: Arc<HashMap<Oid, Letters>>,
     missing: RefCell<Noted>,
@@ -281,6 +283,15 @@ struct Noted {
 }
 
 impl OrderView {
+    pub fn upstream_started_at(&self) -> i64 {
+        self.upstream_started_at
+    }
+
+    /// Whether none has been noted.
+    pub fn has_all_letters(&self) -> bool {
+        self.missing.borrow().letters.is_empty()
+    }
+
     /// The place of `text`; anything if it has none, which is noted. None: too many have none.
     pub fn rank(&self, collation: Oid, text: &str) -> Option<i64> {
         if let Some(rank) = self.known.get(&collation).and_then(|order| order.rank(text)) {

@@ -1,17 +1,21 @@
 //! Rows by what is computed from their columns: `payload ->> 'ref' = 'y'`, `first || last = 'xy'`. What the expression gives for the rows
-//! of a chunk is indexed when it is first asked for, as PostgreSQL has it with an index on the expression. lower and upper under a collation
-//! whose letters upstream tells are not: what they give for a letter may still have to be learnt (`catalog::functions::collation`).
+//! of a chunk is indexed when it is first asked for, as PostgreSQL has it with an index on the expression. With lower and upper under a
+//! collation whose letters upstream tells, it is indexed once all letters in the chunk have been told, for as long as upstream's process lives
+//! (`catalog::order`).
 
 use std::fmt::Write;
+
+use arrow::array::ArrayRef;
 
 use super::batch::Batch;
 use super::scan::FOUND_PER_ROWS;
 use super::{Flow, Run, Sink};
 use crate::binder::BoundExpr;
-use crate::catalog::functions::EvalError;
+use crate::catalog::functions::{EvalError, Function, LOWER, UPPER};
+use crate::catalog::order::OrderView;
 use crate::planner::expression::{any, columns_of, is_immutable, is_row_independent, renumber, type_of};
 use crate::planner::node::Scan;
-use crate::table::{RowAt, TableVersion};
+use crate::table::{Chunk, RowAt, TableVersion};
 use crate::types::PgType;
 
 impl Run<'_> {
@@ -32,15 +36,12 @@ impl Run<'_> {
             if value.is_null() {
                 return Ok(Some(Flow::Continue(())));
             }
-            let name = name_of(scan, expr);
+            let name = self.name_of(scan, expr);
             let (mut found, mut looked_at) = (Vec::new(), 0);
             for (number, version) in table.chunks.iter().enumerate() {
                 self.check_cancelled()?;
                 let chunk = &version.chunk;
-                let compute = || {
-                    let columns = scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect();
-                    self.environment.evaluate_column(expr, &Batch::of_shared(columns, chunk.rows))
-                };
+                let compute = || self.compute_over(scan, chunk, expr);
                 let Some(rows) = chunk.rows_by_computed(&name, (&value, type_of(expr)), compute)? else {
                     return Ok(None);
                 };
@@ -54,6 +55,30 @@ impl Run<'_> {
             return self.scan_rows(scan, table, &found, &scan.filters, sink).map(Some);
         }
         Ok(None)
+    }
+
+    /// Of all rows of the chunk. None: not all letters of them are known, or a row, which may be dead, has what is not computed here.
+    fn compute_over(&self, scan: &Scan, chunk: &Chunk, expr: &BoundExpr) -> Result<Option<ArrayRef>, EvalError> {
+        let columns = scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect();
+        match self.environment.evaluate_column(expr, &Batch::of_shared(columns, chunk.rows)) {
+            // Whichever are missing: noted once, one of them may be in this chunk too.
+            Ok(values) => Ok(self.environment.context.orders.is_none_or(OrderView::has_all_letters).then_some(values)),
+            Err(EvalError::Beyond(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells expressions over the table's columns apart, wherever a scan has these, and the processes that have told the letters.
+    fn name_of(&self, scan: &Scan, expr: &BoundExpr) -> String {
+        let mut of_table = expr.clone();
+        renumber(&mut of_table, &|column| scan.columns[column]);
+        let mut name = String::new();
+        // Writing to a string does not fail.
+        let _ = write!(name, "{of_table:?}");
+        if let (false, Some(orders)) = (is_immutable(expr), self.environment.context.orders) {
+            let _ = write!(name, " {}", orders.upstream_started_at());
+        }
+        name
     }
 }
 
@@ -69,15 +94,13 @@ fn computed_equals(filter: &BoundExpr) -> Option<(&BoundExpr, &BoundExpr)> {
     let is_alone = !any(expr, &|part| matches!(part, BoundExpr::Parameter { .. }));
     let is_computed = matches!(expr, BoundExpr::Call { .. }) && !columns_of(expr).is_empty();
     let is_plain = function.name == "=" && is_text(type_of(expr)) && is_text(type_of(value));
-    (is_plain && is_computed && is_alone && is_immutable(expr)).then_some((expr, value))
+    (is_plain && is_computed && is_alone && is_lasting(expr)).then_some((expr, value))
 }
 
-/// Tells expressions over the table's columns apart, wherever a scan has these.
-fn name_of(scan: &Scan, expr: &BoundExpr) -> String {
-    let mut of_table = expr.clone();
-    renumber(&mut of_table, &|column| scan.columns[column]);
-    let mut name = String::new();
-    // Writing to a string does not fail.
-    let _ = write!(name, "{of_table:?}");
-    name
+/// Whether it gives the same for as long as upstream's process lives, if all letters are known.
+fn is_lasting(expr: &BoundExpr) -> bool {
+    let changes_case = |function: &'static Function| [&raw const LOWER, &raw const UPPER].contains(&&raw const *function);
+    !any(expr, &|part| {
+        matches!(part, BoundExpr::Call { function, .. } if !function.is_fixed() && !changes_case(function))
+    })
 }

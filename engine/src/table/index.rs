@@ -262,17 +262,19 @@ impl Chunk {
     }
 
     /// Rows on which the expression of that name may have that value, and some others perhaps, ascending. `compute` gives its values, of
-    /// `pg_type`, on all rows of the chunk, dead ones included. None: too many expressions have an index already.
+    /// `pg_type`, on all rows of the chunk, dead ones included, or None if they cannot be kept. None: so it is, or too many expressions have
+    /// an index already.
     pub(crate) fn rows_by_computed<E>(
         &self,
         name: &str,
         (value, pg_type): (&Value, PgType),
-        compute: impl FnOnce() -> Result<ArrayRef, E>,
+        compute: impl FnOnce() -> Result<Option<ArrayRef>, E>,
     ) -> Result<Option<Vec<usize>>, E> {
         let made = &self.computed.0;
         let index = match made.made(name) {
             None if made.nodes().count() < COMPUTED_MAX => {
-                let hashes = key::hash_rows(&[(&compute()?, pg_type)], self.rows);
+                let Some(values) = compute()? else { return Ok(None) };
+                let hashes = key::hash_rows(&[(&values, pg_type)], self.rows);
                 made.of(name, COMPUTED_MAX, || HashIndex::build(&hashes))
             }
             known => known,

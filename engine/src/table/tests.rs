@@ -170,12 +170,12 @@ fn rows_below_a_bound_are_counted_where_a_column_ascends() {
 fn what_expressions_give_is_computed_once_for_few_of_them() {
     let schema = schema(&[Some(PgType::Text)]);
     let values: Vec<_> = (0..500).map(|n| vec![text(&format!("v{}", n % 250))]).collect();
-    let chunk = chunk(&schema, &values);
+    let (chunk, other) = (chunk(&schema, &values), chunk(&schema, &values));
     let computed = std::cell::Cell::new(0);
     let find = |name: &str, value: &str| {
         let compute = || {
             computed.set(computed.get() + 1);
-            Ok::<_, String>(chunk.columns[0].clone())
+            Ok::<_, String>(Some(chunk.columns[0].clone()))
         };
         chunk.rows_by_computed(name, (&text(value), PgType::Text), compute).expect("has no error")
     };
@@ -187,6 +187,8 @@ fn what_expressions_give_is_computed_once_for_few_of_them() {
     assert_eq!((find("e", "v1"), computed.get()), (None, 4));
     let fails = chunk.rows_by_computed("a", (&text("v1"), PgType::Text), || Err("is not computed again"));
     assert!(fails.is_ok_and(|rows| rows.is_some()));
+    let not_kept = other.rows_by_computed("a", (&text("v1"), PgType::Text), || Ok::<_, String>(None));
+    assert_eq!((not_kept, other.bytes()), (Ok(None), before));
 }
 
 #[test]

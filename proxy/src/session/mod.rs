@@ -568,8 +568,13 @@ impl<A: Answerer> Session<A> {
             Effect::Write => return Some(UpstreamReason::NotAQuery("a write or a lock")),
             Effect::Settings => return Some(UpstreamReason::NotAQuery("SET")),
             Effect::Discard | Effect::Deallocate => return Some(UpstreamReason::NotAQuery("DISCARD or DEALLOCATE")),
-            // Nothing to gain from a probe before something that makes the settings uncertain again, unless it is answered here.
-            Effect::Opaque if !is_certain && !effect::called(sql).is_some_and(|name| self.answerer.knows(&name)) => {
+            // Nothing to gain from a probe before something that makes the settings uncertain again, unless it is answered here, or only
+            // the settings tell how it is read.
+            Effect::Opaque
+                if !is_certain
+                    && !self.machine.tracker.distrusts(sql)
+                    && !effect::called(sql).is_some_and(|name| self.answerer.knows(&name)) =>
+            {
                 return Some(UpstreamReason::OpaqueSession("settings are not known".into()));
             }
             Effect::Neutral | Effect::Opaque => {}
