@@ -30,6 +30,9 @@ pub enum UpstreamReason {
     Outstanding,
     /// A setting of the session has a value that freshet does not reproduce.
     SessionSetting(Cow<'static, str>),
+    /// Settings of an application's own by `current_setting`, which upstream is asked for first (detail: which, with ", " between
+    /// them).
+    CustomSettings(Cow<'static, str>),
     // -- the protocol unit
     /// A unit of messages of a form that is not answered locally (detail: which).
     UnitForm(&'static str),
@@ -104,6 +107,7 @@ impl UpstreamReason {
             Self::FailedTransaction => "failed_transaction",
             Self::Outstanding => "outstanding",
             Self::SessionSetting(_) => "session_setting",
+            Self::CustomSettings(_) => "custom_settings",
             Self::UnitForm(_) => "unit_form",
             Self::TooLong => "too_long",
             Self::NotParsed(_) => "not_parsed",
@@ -154,6 +158,7 @@ impl UpstreamReason {
             Self::RelayOnly(d)
             | Self::OpaqueSession(d)
             | Self::SessionSetting(d)
+            | Self::CustomSettings(d)
             | Self::NotParsed(d)
             | Self::Unsupported(d)
             | Self::UnknownFunction(d)

@@ -210,6 +210,9 @@ impl Binder<'_> {
                 return Err(UpstreamReason::Volatile("statement_timestamp() beside now()".into()));
             }
         }
+        if function.name == "current_setting" {
+            self.note_setting(&arguments)?;
+        }
         let (collation, strength) = match function.result {
             // A name made of text has the text's, one made of nothing its type's (parse_collate.c).
             PgType::Name if !has_text => (Collation::C, CollationStrength::Implicit),

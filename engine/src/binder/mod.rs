@@ -42,7 +42,7 @@ mod used;
 mod view;
 mod window;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 pub(crate) use self::choice::Choice;
@@ -51,6 +51,7 @@ pub(crate) use self::harmless::{cannot_raise, cannot_raise_but, has_value, is_ha
 pub(crate) use self::target_rows::BESIDE_NULL;
 pub use self::used::Used;
 
+use crate::catalog::functions::setting::custom_name;
 use crate::catalog::functions::{
     AggregateFunction, Function, LABEL_AT, PLACE, RANK, RANK_PADDED, RowsFunction, TEXT_AT, WindowFunction,
     length_coercion,
@@ -566,6 +567,8 @@ pub struct BoundQuery {
     pub uses_statement_time: bool,
     /// Parsed a literal whose meaning depends on TimeZone, DateStyle or IntervalStyle (folded at parse time).
     pub folds_settings: bool,
+    /// Names in calls of current_setting, see [`crate::types::FormatSettings::custom`]; in order, each once.
+    pub custom_settings: Vec<Arc<str>>,
     /// Made of parameters and literals; where one is NULL, the statement means something else to PostgreSQL's planner.
     pub required: Vec<BoundExpr>,
     /// Texts in the definitions of views and functions that may be names of zones.
@@ -577,6 +580,9 @@ pub struct BoundQuery {
 /// Nodes that one statement may have after copying (BETWEEN, simple CASE and IN repeat their operand; a WITH query is
 /// repeated where it is used).
 const NODES_MAX: usize = 100_000;
+
+/// Settings of an application's own that one statement may ask for.
+const SETTINGS_MAX: usize = 16;
 
 /// How deep relations may lie in each other, which every walk over them recurses through: see [`crate::STACK_BYTES`].
 const DEPTH_MAX: usize = 800;
@@ -615,6 +621,7 @@ struct Binder<'a> {
     /// Some: uses the time, of the transaction or (true) of the statement.
     uses_statement_time: Option<bool>,
     folds_settings: bool,
+    custom_settings: BTreeSet<Arc<str>>,
     /// A column of a domain is cast: an expression of its own, also where its value stays as it is.
     casts_domain: bool,
     /// What the statement means hangs on which expressions are the same: it groups, or wants distinct rows.
@@ -660,6 +667,7 @@ impl<'a> Binder<'a> {
             tables: Vec::new(),
             uses_statement_time: None,
             folds_settings: false,
+            custom_settings: BTreeSet::new(),
             casts_domain: false,
             tells_same: false,
             nodes: 0,
@@ -713,6 +721,7 @@ impl<'a> Binder<'a> {
             uses_time: self.uses_statement_time.is_some(),
             uses_statement_time: self.uses_statement_time == Some(true),
             folds_settings: self.folds_settings,
+            custom_settings: std::mem::take(&mut self.custom_settings).into_iter().collect(),
             required: std::mem::take(&mut self.required),
             zone_names: std::mem::take(&mut self.zone_names),
             definitions: self.definitions,
@@ -729,6 +738,18 @@ impl<'a> Binder<'a> {
             let texts = tokens.iter().filter_map(|token| token.string_value());
             self.zone_names.extend(texts.filter(|text| text.contains('/')).map(String::from));
         }
+    }
+
+    /// A call of current_setting: upstream is asked for the setting before the statement runs.
+    fn note_setting(&mut self, arguments: &[typed::Typed]) -> Bound<()> {
+        let name = match arguments.first().map(|name| &name.expr) {
+            Some(BoundExpr::Literal { value: Value::Text(name), .. }) => custom_name(name),
+            _ => None,
+        };
+        let name =
+            name.ok_or_else(|| UpstreamReason::UnknownFunction("current_setting of PostgreSQL's own settings".into()))?;
+        self.custom_settings.insert(name.into());
+        if self.custom_settings.len() > SETTINGS_MAX { Err(unsupported("so many settings")) } else { Ok(()) }
     }
 
     /// Counts nodes made by copying.

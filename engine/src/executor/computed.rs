@@ -99,8 +99,10 @@ fn computed_equals(filter: &BoundExpr) -> Option<(&BoundExpr, &BoundExpr)> {
 
 /// Whether it gives the same for as long as upstream's process lives, if all letters are known.
 fn is_lasting(expr: &BoundExpr) -> bool {
-    let changes_case = |function: &'static Function| [&raw const LOWER, &raw const UPPER].contains(&&raw const *function);
-    !any(expr, &|part| {
-        matches!(part, BoundExpr::Call { function, .. } if !function.is_fixed() && !changes_case(function))
-    })
+    let changes_case =
+        |function: &'static Function| [&raw const LOWER, &raw const UPPER].contains(&&raw const *function);
+    !any(
+        expr,
+        &|part| matches!(part, BoundExpr::Call { function, .. } if !function.is_fixed() && !changes_case(function)),
+    )
 }

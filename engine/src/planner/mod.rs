@@ -10,6 +10,8 @@ pub mod node;
 mod rules;
 pub mod upkeep;
 
+use std::sync::Arc;
+
 use crate::binder::{
     AggregateCall, BoundExpr, BoundQuery, BoundRelation, ExprType, JoinKind, MatchKind, OutputColumn, ScalarKind,
     TableUse,
@@ -49,6 +51,8 @@ pub struct Plan {
     pub uses_time: bool,
     pub uses_statement_time: bool,
     pub folds_settings: bool,
+    /// See [`BoundQuery::custom_settings`].
+    pub custom_settings: Vec<Arc<str>>,
     /// The outermost sort's first rows, up to where its limit ends, and all that are equal to the last of them by its keys.
     pub with_ties: bool,
 }
@@ -173,6 +177,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
         uses_time: query.uses_time,
         uses_statement_time: query.uses_statement_time,
         folds_settings: query.folds_settings,
+        custom_settings: query.custom_settings,
         with_ties: false,
     })
 }
@@ -376,7 +381,16 @@ pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason>
     let root = translate(query.root)?;
     let commons = query.commons.into_iter().map(translate).collect::<Result<_, _>>()?;
     let BoundQuery {
-        output, parameters, tables, views, uses_time, uses_statement_time, folds_settings, required, ..
+        output,
+        parameters,
+        tables,
+        views,
+        uses_time,
+        uses_statement_time,
+        folds_settings,
+        custom_settings,
+        required,
+        ..
     } = query;
     Ok(Plan {
         root,
@@ -392,6 +406,7 @@ pub(crate) fn plan_as_written(query: BoundQuery) -> Result<Plan, UpstreamReason>
         uses_time,
         uses_statement_time,
         folds_settings,
+        custom_settings,
         with_ties: false,
     })
 }

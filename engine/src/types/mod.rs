@@ -379,6 +379,9 @@ pub enum ByteaOutput {
     Escape,
 }
 
+/// Settings whose names have a point in them, in lower case, as `current_setting(name, true)` shows them: None where there is none.
+pub type CustomSettings = std::collections::BTreeMap<std::sync::Arc<str>, Option<std::sync::Arc<str>>>;
+
 /// The session settings that input, output and date arithmetic depend on.
 #[derive(Clone, Debug)]
 pub struct FormatSettings {
@@ -390,6 +393,8 @@ pub struct FormatSettings {
     pub bytea_output: ByteaOutput,
     /// By upstream's version. None: not known.
     pub power_scale: Option<numeric::PowerScale>,
+    /// As far as they were asked for.
+    pub custom: std::sync::Arc<CustomSettings>,
 }
 
 impl Default for FormatSettings {
@@ -403,6 +408,7 @@ impl Default for FormatSettings {
             extra_float_digits: 1,
             bytea_output: ByteaOutput::Hex,
             power_scale: None,
+            custom: std::sync::Arc::default(),
         }
     }
 }

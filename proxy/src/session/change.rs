@@ -44,6 +44,8 @@ pub enum Change {
         is_reset: bool,
         is_local: bool,
     },
+    /// One of an application's own, by its name in lower case: what it is now upstream tells, when somebody asks.
+    SetCustom(Arc<str>),
     /// One of freshet's own, by its name without the prefix; None: back to the default.
     SetOwn {
         name: Arc<str>,
@@ -101,6 +103,34 @@ impl Change {
         }
     }
 
+    /// Whether it comes of a statement that does nothing but change settings that it names, or the transaction.
+    pub fn is_control(&self) -> bool {
+        match self {
+            Self::Begin(_)
+            | Self::Commit { .. }
+            | Self::Rollback { .. }
+            | Self::Savepoint(_)
+            | Self::Release(_)
+            | Self::RollbackTo(_)
+            | Self::Isolation(_)
+            | Self::Set { .. }
+            | Self::SetUnlisted { .. }
+            | Self::SetCustom(_)
+            | Self::SetOwn { .. } => true,
+            Self::ResetAll
+            | Self::DiscardAll
+            | Self::DiscardTemporary
+            | Self::SessionAuthorization
+            | Self::Temporary
+            | Self::Listen
+            | Self::Unlisten
+            | Self::UnlistenAll
+            | Self::Call(_)
+            | Self::Opaque(_)
+            | Self::Unread => false,
+        }
+    }
+
     /// Whether quotes and bytes beyond ASCII may be read otherwise after it, beside what the end of a transaction takes back.
     pub fn may_change_reading(&self) -> bool {
         match self {
@@ -119,6 +149,7 @@ impl Change {
             | Self::Release(_)
             | Self::Isolation(_)
             | Self::SetUnlisted { .. }
+            | Self::SetCustom(_)
             | Self::SetOwn { .. }
             | Self::DiscardTemporary
             | Self::Temporary
@@ -252,6 +283,7 @@ fn setting(name: &str, given: Given<'_>, is_local: bool, schema: &str) -> Box<[C
     let is_session_user = |text: &str| text == "none";
     let change = match meaning(name, schema) {
         Meaning::Harmless => return Box::default(),
+        Meaning::Custom => Change::SetCustom(name.into()),
         Meaning::Unlisted => Change::SetUnlisted { name: name.into(), is_reset: false, is_local },
         Meaning::SessionAuthorization => Change::SessionAuthorization,
         Meaning::Isolation => Change::Isolation(text_of(given).and_then(Isolation::parse)),
@@ -281,6 +313,7 @@ fn text_of(given: Given<'_>) -> Option<&str> {
 fn reset(name: &str, is_local: bool, schema: &str) -> Box<[Change]> {
     let change = match meaning(name, schema) {
         Meaning::Harmless => return Box::default(),
+        Meaning::Custom => Change::SetCustom(name.into()),
         Meaning::Unlisted => Change::SetUnlisted { name: name.into(), is_reset: true, is_local },
         Meaning::SessionAuthorization => Change::SessionAuthorization,
         Meaning::Isolation => Change::Isolation(None),

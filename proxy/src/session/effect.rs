@@ -525,6 +525,8 @@ mod tests {
             ("listen \"A\"", Change::Listen),
             ("UNLISTEN *", Change::UnlistenAll),
             ("UNLISTEN a", Change::Unlisten),
+            ("SET Request.x = '1'", Change::SetCustom("request.x".into())),
+            ("RESET request.x", Change::SetCustom("request.x".into())),
         ] {
             assert_eq!(of(sql), Some([Box::new([change]) as Box<[Change]>].into()), "{sql}");
         }
@@ -532,7 +534,6 @@ mod tests {
             "SELECT listened FROM t",
             "SELECT nextval('s')",
             "SELECT pg_advisory_lock(1)",
-            "SET request.x = '1'",
             "TRUNCATE t",
         ] {
             assert_eq!(of(sql), None, "{sql}");

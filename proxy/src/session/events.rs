@@ -79,7 +79,14 @@ impl<A: Answerer> Session<A> {
                     self.probe_failures = 0;
                     self.note_time(time);
                 }
-                Event::Probed(Err(error)) | Event::TimeTold(Err(error)) => self.probe_failed(error),
+                Event::CustomTold(Ok(told)) => {
+                    self.probe_failures = 0;
+                    self.machine.tracker.learn_custom(&told);
+                    self.machine.state.settings = None;
+                }
+                Event::Probed(Err(error)) | Event::TimeTold(Err(error)) | Event::CustomTold(Err(error)) => {
+                    self.probe_failed(error);
+                }
             }
         }
     }

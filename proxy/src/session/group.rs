@@ -29,6 +29,7 @@ enum Decided {
     Probe,
     /// When the block began must be asked first.
     AskTime,
+    AskCustom(Relay),
     /// The client's cancel request came first.
     Cancelled,
 }
@@ -161,6 +162,10 @@ impl<A: Answerer> Session<A> {
                     self.ask_time();
                     return Ok(());
                 }
+                Decided::AskCustom(relay) => {
+                    self.ask_custom(self.lacks_custom(&relay).unwrap_or_default());
+                    return Ok(());
+                }
                 Decided::Relay(relay) if reads() && self.must_refuse(Effect::Neutral, &relay.reason) => {
                     return self.refuse_strictly(started, relay.reason);
                 }
@@ -286,6 +291,7 @@ impl<A: Answerer> Session<A> {
             Some(Outcome::Local(reply)) => Ok(Decided::Answer(Answer::Reply(reply))),
             Some(Outcome::Relay(relay)) if self.is_outdated(&relay) => Ok(Decided::Probe),
             Some(Outcome::Relay(relay)) if self.lacks_time(&relay) => Ok(Decided::AskTime),
+            Some(Outcome::Relay(relay)) if self.lacks_custom(&relay).is_some() => Ok(Decided::AskCustom(relay)),
             Some(Outcome::Relay(relay)) => Ok(Decided::Relay(relay)),
             None => Ok(Decided::Cancelled),
         }

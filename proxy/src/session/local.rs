@@ -494,6 +494,12 @@ impl LocalAnswerer {
         if !is_parsed_under(request.unit, request.settings, prepared.plan.folds_settings) {
             return Err(refuse(UpstreamReason::SessionSetting("changed since the statement was prepared".into())));
         }
+        let is_missing = |name: &&Arc<str>| !request.format.custom.contains_key(*name);
+        let missing: Vec<&str> = prepared.plan.custom_settings.iter().filter(is_missing).map(|name| &**name).collect();
+        if !missing.is_empty() {
+            // The session asks for them, and then once more here.
+            return Err(Relay::because(UpstreamReason::CustomSettings(missing.join(", ").into())));
+        }
         let has_time = request.transaction_time.is_some() && !prepared.plan.uses_statement_time;
         if prepared.plan.uses_time && request.has_upstreams_clock && request.choice.is_none() && !has_time {
             if prepared.plan.uses_statement_time {

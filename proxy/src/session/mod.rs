@@ -447,9 +447,22 @@ impl<A: Answerer> Session<A> {
                 self.ask_time();
                 Ok(())
             }
-            Some(Outcome::Relay(relay)) => self.relay_unless_strict(started, effect, relay),
+            Some(Outcome::Relay(relay)) => match self.lacks_custom(&relay) {
+                Some(names) => {
+                    self.ask_custom(names);
+                    Ok(())
+                }
+                None => self.relay_unless_strict(started, effect, relay),
+            },
             None => self.cancel(started),
         }
+    }
+
+    /// Only settings of an application's own are missing: which.
+    fn lacks_custom<'r>(&self, relay: &'r Relay) -> Option<&'r str> {
+        let UpstreamReason::CustomSettings(names) = &relay.reason else { return None };
+        let may_ask = self.may_ask() && (!self.machine.state.is_in_transaction() || self.machine.may_probe_inside());
+        may_ask.then_some(names)
     }
 
     /// Only the block's now() is missing, for which upstream can be asked, once for all of the block.
@@ -514,6 +527,11 @@ impl<A: Answerer> Session<A> {
     fn probe(&mut self) {
         self.probed_version = self.machine.state.catalog_version;
         self.ask_upstream(Question::Settings);
+    }
+
+    /// These settings of an application's own, as they are named in [`UpstreamReason::CustomSettings`].
+    fn ask_custom(&mut self, names: &str) {
+        self.ask_upstream(Question::Custom(names.split(", ").map(Arc::from).collect()));
     }
 
     fn ask_time(&mut self) {

@@ -20,10 +20,13 @@
 //! conditions: no lock remains, and it costs upstream a small part. Before what sets the transaction's modes it is asked in any
 //! case: the block fails either way then.
 //!
+//! Settings of an application's own (`a.b`) are asked for one by one, where a statement that would be answered locally names them
+//! ([`Question::Custom`]), and again after anything else that upstream has run meanwhile: functions set them, and so do libraries that
+//! are loaded.
+//!
 //! # What it cannot see
 //!
-//! Settings that are not asked for: custom ones (`a.b`) and those that change no answer (see
-//! [`crate::session::variables`]); one that is not known there keeps the session's reads upstream from SET until RESET. Statements
+//! Settings that are not asked for: those that change no answer (see [`crate::session::variables`]); one that is not known there keeps the session's reads upstream from SET until RESET. Statements
 //! that SQL's PREPARE made: EXECUTE counts as unknown each time. Functions in the temporary schema: PostgreSQL never
 //! finds those by an unqualified name. A temporary schema without relations and types captures no name, so that a session
 //! that has dropped its temporary tables is answered again.
@@ -35,7 +38,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use freshet_engine::types::datetime::zone::of_session;
 use freshet_engine::types::numeric::PowerScale;
-use freshet_engine::types::{ByteaOutput, DateOrder, DateStyle, FormatSettings, IntervalStyle};
+use freshet_engine::types::{ByteaOutput, CustomSettings, DateOrder, DateStyle, FormatSettings, IntervalStyle};
 use parking_lot::Mutex;
 
 use crate::session::state::Isolation;
@@ -64,6 +67,8 @@ pub struct SettingsValues {
     /// Settings that are not reproduced here and that the session has changed, or that are unusual from its beginning.
     pub unlisted: Arc<str>,
     pub values: Vec<Arc<str>>,
+    /// What statements have asked for of an application's own.
+    pub custom: Arc<CustomSettings>,
 }
 
 /// What the probe tells.
@@ -199,6 +204,7 @@ impl Interner {
         });
         let texts = &settings.values;
         let all = texts.search_path.iter().chain(&texts.values).chain([&texts.role, &texts.unlisted]);
+        let all = all.chain(texts.custom.iter().flat_map(|(name, value)| std::iter::once(name).chain(value)));
         known.insert(values, Arc::clone(&settings), all);
         settings
     }
@@ -228,12 +234,14 @@ impl Interner {
 pub const PROBE_NAME: &[u8] = b"freshet_probe";
 
 /// What upstream is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// Everything: [`Probed`].
     Settings,
     /// Only when the open block began: a small part of what everything costs.
     Time,
+    /// Only these of an application's own settings: [`custom_name`]s.
+    Custom(Arc<[Arc<str>]>),
 }
 
 /// now(), in microseconds since 1970: text, as JSON's numbers are not exact for every reader.
@@ -244,10 +252,15 @@ const STARTED_AT: &str = "CAST(CAST(EXTRACT(epoch FROM pg_catalog.pg_postmaster_
                           AS pg_catalog.int8) AS pg_catalog.text)";
 
 /// Appends the probe: six messages whose replies are five and ReadyForQuery.
-pub fn write_probe(out: &mut Vec<u8>, question: Question) {
+pub fn write_probe(out: &mut Vec<u8>, question: &Question) {
     let sql = match question {
         Question::Settings => settings_query(),
         Question::Time => format!("SELECT {TIME}"),
+        Question::Custom(names) => {
+            let values: Vec<String> =
+                names.iter().map(|name| format!("pg_catalog.current_setting('{name}', true)")).collect();
+            format!("SELECT {}", values.join(", "))
+        }
     };
     write_parse(out, PROBE_NAME, sql.as_bytes());
     write_bind(out, PROBE_NAME, PROBE_NAME);
@@ -337,6 +350,17 @@ pub fn read_time(reply: &[u8]) -> Option<i64> {
     since_2000(std::str::from_utf8(data_row(row.body).next()??).ok()?)
 }
 
+/// Reads the reply to [`Question::Custom`]: the values, in order; None if it failed or is not what was asked for.
+pub fn read_custom(reply: &[u8], names: &[Arc<str>]) -> Option<CustomSettings> {
+    let row = Frames::new(reply).find(|frame| frame.tag == b'D')?;
+    let value = |value: Option<&[u8]>| match value {
+        Some(text) => std::str::from_utf8(text).ok().map(|text| Some(Arc::from(text))),
+        None => Some(None),
+    };
+    let values: Vec<Option<Arc<str>>> = data_row(row.body).map(value).collect::<Option<_>>()?;
+    (values.len() == names.len()).then(|| names.iter().cloned().zip(values).collect())
+}
+
 fn since_2000(time: &str) -> Option<i64> {
     time.parse::<i64>().ok()?.checked_sub(UNIX_TO_2000_US)
 }
@@ -408,6 +432,7 @@ fn reproduce(values: &SettingsValues) -> Result<FormatSettings, String> {
             "escape" => ByteaOutput::Escape,
             _ => return Err(refuse("bytea_output")),
         },
+        custom: Arc::clone(&values.custom),
         power_scale: match value("server_version_num").parse::<u32>() {
             Ok(140_000..160_000) => Some(PowerScale::SixteenDecimals),
             Ok(160_000..190_000) => Some(PowerScale::SixteenDigits),
@@ -457,6 +482,7 @@ pub(crate) mod tests {
             has_temporary_objects: probed.has_temporary_objects,
             unlisted: "".into(),
             values: probed.values[..KEYED].to_vec(),
+            custom: Arc::default(),
         })
     }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use freshet_config::FreshnessMode;
+use freshet_engine::types::CustomSettings;
 
 use crate::freshness::pins::Choice;
 use crate::session::change::{self, Change, Name, NewValue, Reprinted, UNREAD};
@@ -55,7 +56,13 @@ pub enum OwnChange {
 struct Values {
     slots: [Value; COUNT],
     own: Own,
+    /// What upstream told of an application's own settings.
+    custom: Arc<CustomSettings>,
 }
+
+/// Of an application's own settings so many are kept in mind, and so many bytes of their values.
+const CUSTOM_MAX: usize = 64;
+const CUSTOM_BYTES_MAX: usize = 64 << 10;
 
 /// One bit for each slot that SET LOCAL has set.
 type Slots = u32;
@@ -76,6 +83,30 @@ struct Savepoint {
     is_of_unit: bool,
 }
 
+/// Settings of an application's own that may have been set.
+#[derive(Debug)]
+enum SetCustom {
+    Named(Vec<Arc<str>>),
+    Any,
+}
+
+impl SetCustom {
+    fn add(&mut self, name: &Arc<str>) {
+        match self {
+            Self::Named(names) if names.contains(name) => {}
+            Self::Named(names) if names.len() < CUSTOM_MAX => names.push(Arc::clone(name)),
+            Self::Named(_) | Self::Any => *self = Self::Any,
+        }
+    }
+
+    fn has(&self, name: &Arc<str>) -> bool {
+        match self {
+            Self::Named(names) => names.contains(name),
+            Self::Any => true,
+        }
+    }
+}
+
 /// A transaction: a block, or a unit of messages outside of one.
 #[derive(Debug)]
 struct Open {
@@ -85,6 +116,8 @@ struct Open {
     local: Slots,
     isolation: Option<Isolation>,
     is_tainted: bool,
+    /// Which of an application's own settings may have been set in it, perhaps up to its end alone.
+    custom: SetCustom,
     savepoints: Vec<Savepoint>,
     /// How many there were below these, of which nothing is known any more.
     forgotten: usize,
@@ -130,7 +163,7 @@ impl Tracker {
         slots[UNLISTED] = Value::Known("".into());
         Self {
             database: database.into(),
-            current: Arc::new(Values { slots, own: Own::default() }),
+            current: Arc::new(Values { slots, own: Own::default(), custom: Arc::default() }),
             open: None,
             has_failed: false,
             defaults: [const { None }; COUNT],
@@ -183,6 +216,10 @@ impl Tracker {
                     self.set(UNUSUALLY_SET, &value, *is_local);
                 }
             }
+            Change::SetCustom(name) => {
+                self.open().custom.add(name);
+                self.forget_custom(Some(name));
+            }
             Change::SetOwn { name, value, is_local } => {
                 if let Some(change) = OwnChange::read(name, value.as_deref()) {
                     self.set_own(change, *is_local);
@@ -229,6 +266,69 @@ impl Tracker {
                 self.forget_all(UNREAD);
                 (0..COUNT).filter(|slot| *slot != UNLISTED).for_each(|slot| self.forget(slot));
             }
+        }
+    }
+
+    /// A statement has run, or failed: any but one that only changes settings or the transaction may have set what is an application's own,
+    /// by a function or by loading a library.
+    pub fn has_run(&mut self, changes: &[Change]) {
+        if changes.is_empty() || !changes.iter().all(Change::is_control) {
+            if let Some(open) = &mut self.open {
+                open.custom = SetCustom::Any;
+            }
+            self.forget_custom(None);
+        }
+    }
+
+    /// What upstream says of an application's own settings.
+    pub fn learn_custom(&mut self, told: &CustomSettings) {
+        let bytes =
+            |(name, value): (&Arc<str>, &Option<Arc<str>>)| name.len() + value.as_ref().map_or(0, |value| value.len());
+        let known = &self.current.custom;
+        let has_room = known.len() + told.len() <= CUSTOM_MAX
+            && known.iter().chain(told).map(bytes).sum::<usize>() <= CUSTOM_BYTES_MAX;
+        if !has_room {
+            self.forget_custom(None);
+        }
+        let learn = |values: &mut Arc<Values>, told: &CustomSettings| {
+            Arc::make_mut(&mut Arc::make_mut(values).custom).extend(told.clone());
+        };
+        learn(&mut self.current, told);
+        let Some(open) = &mut self.open else { return };
+        // The others may have been set up to the end of the transaction alone.
+        let lasting: CustomSettings = told
+            .iter()
+            .filter(|(name, _)| !open.custom.has(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        if lasting.is_empty() {
+            return;
+        }
+        learn(&mut open.base, &lasting);
+        learn(&mut open.after, &lasting);
+        for savepoint in &mut open.savepoints {
+            learn(&mut savepoint.current, &lasting);
+            learn(&mut savepoint.after, &lasting);
+        }
+    }
+
+    /// That of an application's own settings, or all of them, is to be asked for again: now and after the transaction, however it ends.
+    fn forget_custom(&mut self, name: Option<&str>) {
+        let forget = |values: &mut Arc<Values>| {
+            let has_some = name.map_or(!values.custom.is_empty(), |name| values.custom.contains_key(name));
+            match name {
+                _ if !has_some => {}
+                Some(name) => drop(Arc::make_mut(&mut Arc::make_mut(values).custom).remove(name)),
+                None => Arc::make_mut(values).custom = Arc::default(),
+            }
+        };
+        forget(&mut self.current);
+        let Some(open) = &mut self.open else { return };
+        forget(&mut open.base);
+        forget(&mut open.after);
+        for savepoint in &mut open.savepoints {
+            forget(&mut savepoint.current);
+            forget(&mut savepoint.after);
         }
     }
 
@@ -331,6 +431,7 @@ impl Tracker {
 
     /// Upstream's configuration changed: defaults may have. A value that a probe told may be one, too.
     pub fn forget_defaults(&mut self) {
+        self.forget_custom(None);
         for slot in (0..ASKED).chain([UNUSUALLY_SET]) {
             if matches!(self.current.slots[slot], Value::Known(_)) {
                 self.forget(slot);
@@ -380,8 +481,8 @@ impl Tracker {
         let (unlisted, unusual) = (self.value(UNLISTED)?, self.value(UNUSUALLY_SET)?);
         let unlisted = if unlisted.is_empty() { unusual } else { unlisted };
         self.value(LISTENS)?;
-        let values =
-            SettingsValues { role, search_path, has_temporary_objects, unlisted, values: asked[..KEYED].to_vec() };
+        let (values, custom) = (asked[..KEYED].to_vec(), Arc::clone(&self.current.custom));
+        let values = SettingsValues { role, search_path, has_temporary_objects, unlisted, values, custom };
         let settings = interner.intern(values);
         self.resolved = Some((Arc::clone(&self.current), catalog_version, Arc::clone(&settings)));
         Some(settings)
@@ -503,6 +604,7 @@ impl Tracker {
             local: 0,
             isolation,
             is_tainted: false,
+            custom: SetCustom::Named(Vec::new()),
             savepoints: Vec::new(),
             forgotten: 0,
         })
@@ -585,6 +687,8 @@ impl Tracker {
     /// comes back with the end of the transaction.
     fn reset_all(&mut self) {
         let local = self.open().local;
+        self.open().custom = SetCustom::Any;
+        self.forget_custom(None);
         for slot in (0..ASKED).chain([UNUSUALLY_SET]) {
             if self.current.slots[slot] == Value::Default {
                 continue;

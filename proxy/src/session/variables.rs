@@ -179,6 +179,8 @@ pub enum Meaning {
     SessionAuthorization,
     /// Of freshet's own.
     Own,
+    /// Of an application, or an extension's: changes the answers of statements that ask for it.
+    Custom,
     /// Changes no answer.
     Harmless,
     /// Not known here, so it may.
@@ -195,6 +197,7 @@ pub fn meaning(name: &str, schema: &str) -> Meaning {
         "session_authorization" => Meaning::SessionAuthorization,
         _ if name.split_once('.').is_some_and(|(prefix, _)| prefix == schema) => Meaning::Own,
         _ if chooses_rows(name) => Meaning::Unlisted,
+        _ if is_custom(name) => Meaning::Custom,
         _ if is_harmless(name) => Meaning::Harmless,
         _ => Meaning::Unlisted,
     }
@@ -224,6 +227,12 @@ pub fn is_unusual(name: &str) -> bool {
 /// Settings by which an approximate index gives other rows, or is not used. No operator that has such an index is computed here.
 pub fn chooses_rows(name: &str) -> bool {
     CHOOSING_ROWS.iter().any(|prefix| name.starts_with(prefix)) || name == "enable_indexscan"
+}
+
+/// A prefix with a point: an extension's, or made up by the application for its policies and triggers. The engine does not know extensions'
+/// operators. auto_explain alone speaks to the client by itself.
+fn is_custom(name: &str) -> bool {
+    name.contains('.') && !name.starts_with("auto_explain.")
 }
 
 /// Settings that change neither an answer nor which answers are right (PostgreSQL: Server Configuration), by the reason.
@@ -315,11 +324,7 @@ fn is_harmless(name: &str) -> bool {
     const ELSEWHERE: &[&str] =
         &["default_text_search_config", "dynamic_library_path", "escape_string_warning", "lc_messages", "xmlbinary"];
     const PREFIXES: &[&str] = &["enable_", "log_", "geqo", "jit", "cpu_", "vacuum_", "debug_print_", "debug_pretty_"];
-    // A prefix with a point: an extension's, or made up by the application for its policies and triggers. The engine
-    // knows neither current_setting() nor extensions' operators. auto_explain alone speaks to the client by itself.
-    let is_custom = name.contains('.') && !name.starts_with("auto_explain.");
-    is_custom
-        || [MEANS, LIMITS, OPERATION, WRITES, ELSEWHERE].iter().any(|group| group.contains(&name))
+    [MEANS, LIMITS, OPERATION, WRITES, ELSEWHERE].iter().any(|group| group.contains(&name))
         || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
@@ -385,7 +390,7 @@ mod tests {
         let of = |name| meaning(name, "freshet");
         assert_eq!(of("search_path"), Meaning::Followed(SEARCH_PATH));
         assert_eq!(of("enable_seqscan"), Meaning::Harmless);
-        assert_eq!(of("request.jwt.claims"), Meaning::Harmless);
+        assert_eq!(of("request.jwt.claims"), Meaning::Custom);
         assert_eq!(of("freshet.route"), Meaning::Own);
         assert_eq!(of("hnsw.ef_search"), Meaning::Unlisted);
         assert_eq!(of("diskann.query_rescore"), Meaning::Unlisted);

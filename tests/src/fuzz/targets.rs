@@ -131,7 +131,11 @@ pub fn machine(mut input: &[u8]) -> u64 {
                 }
                 1 => {
                     is_altered = true;
-                    machine.ask([Question::Settings, Question::Time][usize::from(side / 64 % 2)]);
+                    machine.ask(match side / 64 % 3 {
+                        0 => Question::Settings,
+                        1 => Question::Time,
+                        _ => Question::Custom(["app.user".into(), "app.tenant".into()].into()),
+                    });
                 }
                 _ => machine.relay_unit(None),
             }

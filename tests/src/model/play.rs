@@ -216,6 +216,7 @@ impl Play {
                 Event::TimeTold(told) => {
                     assert!(told.is_ok() || self.machine.state.status == TransactionStatus::Failed);
                 }
+                Event::CustomTold(_) => unreachable!("nobody asks for settings of an application's own"),
                 Event::BlockFailed(_) => unreachable!("nobody cancels"),
                 Event::WriteAcknowledged(effect, _) => self.is_write_announced |= effect.may_write(),
                 Event::NotAwaited => {}

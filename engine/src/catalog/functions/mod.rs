@@ -35,6 +35,7 @@ mod registry;
 mod regular;
 mod returning_rows;
 mod rows;
+pub mod setting;
 mod text;
 mod text_comparison;
 mod vector;

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use super::{
     Function, ROWS_FUNCTIONS, all_aggregates, arithmetic, bits, bucket, cast_number, cast_text, comparison, datetime,
     float, format, json, json_output, network, number_pattern, numeric_arithmetic, numeric_powers, overlap, pattern,
-    plain_json, regular, text, text_comparison,
+    plain_json, regular, setting, text, text_comparison,
 };
 use crate::types::{Oid, PgType};
 
@@ -238,6 +238,7 @@ static ENTRIES: &[&[Function]] = &[
     comparison::ENTRIES,
     text_comparison::ENTRIES,
     text::ENTRIES,
+    setting::ENTRIES,
     format::ENTRIES,
     pattern::ENTRIES,
     cast_number::ENTRIES,

@@ -495,7 +495,7 @@ impl Machine {
     /// As [`Machine::probe`]; the answer is [`super::Event::TimeTold`].
     pub fn ask(&mut self, question: Question) {
         self.state.note_query(FirstQuery::Upstream);
-        self.to_upstream.write(|out| write_probe(out, question));
+        self.to_upstream.write(|out| write_probe(out, &question));
         self.probe_reply = Some((question, Vec::new()));
         for kind in [
             ExpectedKind::Parse(None),

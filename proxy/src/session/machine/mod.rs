@@ -29,6 +29,7 @@ use ahash::{HashMap, HashSet};
 use freshet_engine::catalog::Catalog;
 use freshet_engine::statement::lexer::NAME_BYTES_MAX;
 use freshet_engine::statement::skeleton::Skeleton;
+use freshet_engine::types::CustomSettings;
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement, Relayed};
 use crate::session::buffer::OutBuffer;
@@ -110,6 +111,8 @@ pub enum Event {
     Probed(Result<Box<Probed>, Option<Box<[u8]>>>),
     /// When the open block began, in microseconds since 2000 UTC; or else as with `Probed`.
     TimeTold(Result<i64, Option<Box<[u8]>>>),
+    /// Settings of an application's own; or else likewise.
+    CustomTold(Result<CustomSettings, Option<Box<[u8]>>>),
     /// The block has failed at a statement that the client has been answered, by this error: it is news to the client.
     BlockFailed(Box<[u8]>),
 }

@@ -8,7 +8,7 @@ use crate::session::effect::{Effect, Written, worst};
 use crate::session::machine::{
     CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
 };
-use crate::session::settings::{Question, read_probe, read_time};
+use crate::session::settings::{Question, read_custom, read_probe, read_time};
 use crate::session::state::FirstQuery;
 use crate::wire::error::{field, is_fatal};
 use crate::wire::frame::{Frames, HEADER_LENGTH, Head, head, write_frame};
@@ -263,10 +263,17 @@ impl Machine {
             (b'1', ExpectedKind::Parse(_))
             | (b'2', ExpectedKind::Bind)
             | (b'3', ExpectedKind::Close)
-            | (b'T' | b'n', ExpectedKind::Describe)
-            | (b'C' | b'I' | b's', ExpectedKind::Execute) => {
+            | (b'T' | b'n', ExpectedKind::Describe) => {
                 if let Some(mut entry) = self.pop_expected() {
                     self.apply_due(&mut entry.due);
+                }
+                if is_own { fate } else { part(self) }
+            }
+            (b'C' | b'I' | b's', ExpectedKind::Execute) => {
+                match self.pop_expected() {
+                    Some(mut entry) if is_own => self.apply_due(&mut entry.due),
+                    Some(mut entry) => self.apply_run(&mut entry.due),
+                    None => {}
                 }
                 if is_own { fate } else { part(self) }
             }
@@ -278,7 +285,7 @@ impl Machine {
                     self.acknowledge(effect, self.written.clone());
                 }
                 if let Some(mut due) = self.expected.front_mut().map(|front| front.due.take()) {
-                    self.apply_due(&mut due);
+                    self.apply_run(&mut due);
                     if let Some(front) = self.expected.front_mut() {
                         front.due = due;
                     }
@@ -434,6 +441,12 @@ impl Machine {
         }
     }
 
+    /// Likewise, when it has run.
+    fn apply_run(&mut self, due: &mut Due) {
+        self.tracker.has_run(due.as_ref().and_then(|due| due.front()).map_or(&[], |changes| changes));
+        self.apply_due(due);
+    }
+
     /// A change is in force; portals and cursors follow transactions and savepoints (PostgreSQL: portalmem.c).
     pub(super) fn apply_change(&mut self, change: &Change) {
         let reprinted = change.reprints();
@@ -503,6 +516,7 @@ impl Machine {
                 return Fate::Forward;
             }
         }
+        self.tracker.has_run(&[]);
         if let Some(changes) = self.expected.front().and_then(|front| front.due.as_ref()?.front()) {
             self.tracker.failed(changes);
         }
@@ -730,6 +744,7 @@ impl Machine {
             self.events.push(match question {
                 Question::Settings => Event::Probed(read_probe(&reply).map(Box::new).ok_or_else(error)),
                 Question::Time => Event::TimeTold(read_time(&reply).ok_or_else(error)),
+                Question::Custom(names) => Event::CustomTold(read_custom(&reply, &names).ok_or_else(error)),
             });
         }
     }
