@@ -3,10 +3,14 @@
 
 use std::net::SocketAddr;
 
+use freshet_config::FreshnessMode;
+use freshet_tests::both::Both;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::corpus::{Chapter, chapters, connect, connect_through, differs, setup};
 use freshet_tests::freshet::Freshet;
 use freshet_tests::generator::{Options, Share, run};
+use freshet_tests::raw::RawClient;
+use freshet_tests::world::{World, settle};
 
 #[derive(Default)]
 struct Answered {
@@ -74,4 +78,59 @@ fn generated_statements_are_refused_where_upstream_refuses_them() {
         report.failures.iter().map(|(path, text)| format!("{}\n{text}", path.display())).collect();
     assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
     assert!(refused * 50 > asked && local * 2 > asked, "{asked} asked, {refused} refused, {local} answered here");
+}
+
+/// Rows that the sort leaves out, and rows that OFFSET passes over: what PostgreSQL computes of them before it lets them go.
+#[test]
+fn errors_of_rows_that_are_passed_over_are_raised() {
+    let setup = "
+        CREATE TABLE fa (id int PRIMARY KEY, k int, s text NOT NULL, g int NOT NULL);
+        CREATE TABLE fb (id int PRIMARY KEY, g int NOT NULL, name text);
+        CREATE TABLE fc (id int PRIMARY KEY, fa int, g int NOT NULL);
+        INSERT INTO fa SELECT i, i, 's' || (7 - i), i - 1 FROM generate_series(1, 6) i;
+        INSERT INTO fb SELECT i, i - 6, 'n' FROM generate_series(1, 6) i;
+        INSERT INTO fc SELECT i, i, 1 FROM generate_series(1, 3000) i;
+        UPDATE fc SET g = 0 WHERE id = 3000; UPDATE fa SET k = 3000 WHERE id = 1; ANALYZE";
+    freshet::session::local::patient::want();
+    let world = World::start(FreshnessMode::Session, setup);
+    let mut both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, &[]);
+    for sql in ["SELECT * FROM fa", "SELECT * FROM fb", "SELECT * FROM fc"] {
+        settle(&mut both.through, sql);
+    }
+    both.through.simple("SET freshet.route = 'local'").expect("answers");
+    let lateral = |inner: &str, outer: &str| {
+        format!("SELECT fa.id, {outer} FROM fa LEFT JOIN LATERAL ({inner}) x ON true ORDER BY fa.s, fa.id LIMIT 2")
+    };
+    let mut raising = vec![
+        lateral("SELECT 10 / fc.g v FROM fc WHERE fc.id = fa.k", "x.v"),
+        lateral("SELECT 10 / fc.g v FROM fc WHERE fc.id = fa.k LIMIT 1", "x.v"),
+        lateral("SELECT max(10 / fc.g) v FROM fc WHERE fc.id = fa.k", "x.v"),
+        lateral("SELECT fc.g v FROM fc WHERE fc.id = fa.k", "10 / x.v"),
+        lateral("SELECT fc.g + 2147483647 v FROM fc WHERE fc.id = fa.k", "x.v"),
+    ];
+    raising.extend(
+        [
+            "SELECT fa.id, (SELECT fb.name FROM fb WHERE fb.id > fa.g * 5) FROM fa ORDER BY fa.id LIMIT 2 OFFSET 2",
+            "SELECT fa.id, (SELECT 10 / fa.g FROM fb WHERE fb.id = 1) FROM fa ORDER BY fa.id LIMIT 1 OFFSET 1",
+            "SELECT fa.id, (SELECT max(10 / fa.g) FROM fb WHERE fb.id < 3) FROM fa ORDER BY fa.id LIMIT 1 OFFSET 100",
+            "SELECT fa.id, (SELECT 10 / fa.g) FROM fa ORDER BY fa.s LIMIT 2",
+            "SELECT fa.id, (SELECT 10 / fa.g WHERE fa.id < 9) FROM fa ORDER BY fa.s LIMIT 2",
+        ]
+        .map(str::to_owned),
+    );
+    for sql in &raising {
+        let ask = |client: &mut RawClient| client.simple(sql).expect("answers").error();
+        let (found, expected) = (ask(&mut both.through), ask(&mut both.direct));
+        assert!(expected.is_some() && found == expected, "{sql}: {found:?}, not {expected:?}");
+    }
+    // Those that are asked for have none.
+    for sql in [
+        "SELECT fa.id, (SELECT fb.name FROM fb WHERE fb.id > fa.g * 5) FROM fa ORDER BY fa.id DESC LIMIT 2 OFFSET 2",
+        "SELECT fa.id, (SELECT 10 / fa.g FROM fb WHERE fb.id = 1) FROM fa ORDER BY fa.id DESC LIMIT 2 OFFSET 1",
+        "SELECT fa.id, (SELECT max(fc.g) FROM fc WHERE fc.fa = fa.id) FROM fa ORDER BY fa.s, fa.id LIMIT 2 OFFSET 1",
+        "SELECT fa.id, x.id FROM fa LEFT JOIN LATERAL (SELECT fc.id FROM fc WHERE fc.fa = fa.k ORDER BY fc.id LIMIT 1) x ON true ORDER BY fa.id LIMIT 3 OFFSET 2",
+    ] {
+        let (route, reason) = both.routed("nothing", sql);
+        assert!(route == "local", "{sql}: {route} {reason}");
+    }
 }

@@ -130,7 +130,7 @@ impl Binder<'_> {
         let mut wrappers = Vec::new();
         let inner = match one_row_aggregate(unwrapped(subquery.relation, &mut wrappers)) {
             Ok((input, aggregates)) => {
-                let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level)?;
+                let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level, JoinKind::PerRow)?;
                 let (columns, guards) = rewrapped(columns, wrappers, level);
                 let value = columns.into_iter().next().ok_or_else(|| unsupported("subquery without columns"))?;
                 let expr_type = value.expr_type();
@@ -190,6 +190,7 @@ impl Binder<'_> {
         input: BoundRelation,
         aggregates: Vec<AggregateCall>,
         level: usize,
+        per_row: JoinKind,
     ) -> Bound<(BoundRelation, Vec<BoundExpr>)> {
         let left_width = left.width();
         let column = |(index, call): (usize, &AggregateCall)| {
@@ -203,7 +204,7 @@ impl Binder<'_> {
         let columns = aggregates.iter().enumerate().map(column).collect();
         let pulled = self.pull_groups(input, Vec::new(), aggregates, level)?;
         let condition = all_of(pulled.conditions.into_iter().map(|part| placed(part, level, left_width)).collect());
-        let kind = if condition.is_some() { JoinKind::PerRow } else { JoinKind::Cross };
+        let kind = if condition.is_some() { per_row } else { JoinKind::Cross };
         let (left, right) = (Box::new(left), Box::new(pulled.relation));
         Ok((BoundRelation::Join { kind, left, right, condition }, columns))
     }
@@ -239,7 +240,7 @@ impl Binder<'_> {
         let mut wrappers = Vec::new();
         let inner = match one_row_aggregate(unwrapped(right, &mut wrappers)) {
             Ok((input, aggregates)) => {
-                let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level)?;
+                let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level, JoinKind::Lateral)?;
                 let (columns, guards) = rewrapped(columns, wrappers, level);
                 if kind == JoinKind::Left && (!guards.is_empty() || condition.is_some()) {
                     return Err(unsupported("LEFT JOIN LATERAL with a condition"));
@@ -270,13 +271,14 @@ impl Binder<'_> {
                 right = BoundRelation::Project { input, expressions };
             }
         }
+        let per_row = if is_pulled_up(&right) { JoinKind::Left } else { JoinKind::Lateral };
         let pulled = self.pull(right, level)?;
         let own = pulled.conditions.into_iter().map(|part| placed(part, level, left_width));
         let condition = all_of(own.chain(condition.into_iter().flat_map(conjuncts)).collect());
         let kind = match (kind, &condition) {
             (JoinKind::Cross, Some(_)) => JoinKind::Inner,
             (JoinKind::Left, None) => return Err(unsupported("LEFT JOIN LATERAL without a condition")),
-            (JoinKind::Left, Some(_)) => JoinKind::PerRow,
+            (JoinKind::Left, Some(_)) => per_row,
             (kind, _) => kind,
         };
         let (left, right) = (Box::new(left), Box::new(pulled.relation));
@@ -290,6 +292,16 @@ impl Binder<'_> {
                 BoundRelation::Project { input: Box::new(joined), expressions }
             }
         })
+    }
+}
+
+/// Whether PostgreSQL makes the subquery a part of the query around it (prepjointree.c, is_simple_subquery), so that it may compute all of
+/// its rows.
+fn is_pulled_up(relation: &BoundRelation) -> bool {
+    match relation {
+        BoundRelation::Project { input, .. } | BoundRelation::Filter { input, .. } => is_pulled_up(input),
+        BoundRelation::Scan { .. } | BoundRelation::Join { .. } => true,
+        _ => false,
     }
 }
 

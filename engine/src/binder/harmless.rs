@@ -19,13 +19,21 @@ pub(crate) fn cannot_raise_but(expr: &BoundExpr, is_known: &dyn Fn(&BoundExpr) -
             && match expr {
                 BoundExpr::Call { function, arguments, .. } => {
                     let is_alike = match function.arguments {
-                        [left, right] => left == right || (left.is_integer() && right.is_integer()),
+                        [left, right] => {
+                            let are = |known: fn(PgType) -> bool| known(*left) && known(*right);
+                            left == right || are(PgType::is_integer) || are(is_day_or_time)
+                        }
                         _ => false,
                     };
                     (is_alike && is_comparison(function.name)) || is_harmless(function, arguments)
                 }
                 _ => true,
             }
+}
+
+/// Of two of these, one that is beyond what the other holds is later or earlier than all (date.c, date_cmp_timestamptz_internal).
+fn is_day_or_time(of: PgType) -> bool {
+    matches!(of, PgType::Date | PgType::Timestamp | PgType::Timestamptz)
 }
 
 /// Padding so far is no error; much further it is one (54000).
@@ -51,6 +59,7 @@ fn is_harmless(function: &Function, arguments: &[BoundExpr]) -> bool {
         "int4" | "int8" | "float8" | "numeric" => widens(function),
         "to_char" => matches!(function.arguments.first(), Some(PgType::Timestamp | PgType::Timestamptz)),
         "to_json" | "json_build_array" | "row_to_json" => true,
+        "comparable_moment" | "comparable_time" | "date_not_above" | "date_not_below" => true,
         "@>" | "<@" | "&&" | "?" | "?|" | "?&" => true,
         "~~" | "!~~" => match arguments.get(1) {
             Some(BoundExpr::Literal { value: Value::Text(pattern), .. }) => is_whole_pattern(pattern),

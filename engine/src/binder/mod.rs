@@ -296,8 +296,10 @@ pub struct AggregateCall {
 pub enum JoinKind {
     Inner,
     Left,
-    /// As `Left`, of a right side that PostgreSQL computes for each row of the left.
+    /// As `Left`, of a right side that PostgreSQL computes for each row of the left: a subquery in an expression.
     PerRow,
+    /// Likewise, of one in FROM.
+    Lateral,
     Full,
     Cross,
 }

@@ -108,7 +108,7 @@ fn readings(relation: &BoundRelation, number: usize) -> usize {
         BoundRelation::Join { kind: JoinKind::Inner | JoinKind::Cross, left, right, .. } => {
             readings(left, number) + readings(right, number)
         }
-        BoundRelation::Join { kind: JoinKind::Left | JoinKind::PerRow, left, .. }
+        BoundRelation::Join { kind: JoinKind::Left | JoinKind::PerRow | JoinKind::Lateral, left, .. }
         | BoundRelation::Match { left, .. } => readings(left, number),
         BoundRelation::Append { inputs, .. } => inputs.iter().map(|input| readings(input, number)).sum(),
         _ => 0,

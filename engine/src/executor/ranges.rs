@@ -1,10 +1,13 @@
 //! What filters say of a column's values as [`Range`]s: which chunks, and which rows of a chunk whose column ascends, none of them can be in.
 
+use jiff::tz::TimeZone;
+
 use super::eval::{Environment, constant};
 use crate::binder::{BoundExpr, cannot_raise_but};
-use crate::planner::expression::is_row_independent;
+use crate::planner::expression::{is_row_independent, mirrored};
 use crate::planner::node::Scan;
 use crate::table::Chunk;
+use crate::types::PgType;
 
 /// `column order bound`.
 #[derive(Clone, Debug)]
@@ -65,7 +68,13 @@ fn compared(scan: &Scan, filter: &BoundExpr, environment: &Environment<'_>) -> O
         _ => return None,
     };
     let is_same_order = match function.arguments {
-        [left, right] => left == right || (left.is_integer() && right.is_integer()),
+        [left, right] => {
+            // Where local times are those of UTC they are the same number.
+            let mut are_times =
+                [*left, *right].into_iter().map(|of| matches!(of, PgType::Timestamp | PgType::Timestamptz));
+            let is_utc = || environment.context.settings.time_zone == TimeZone::UTC;
+            left == right || (left.is_integer() && right.is_integer()) || (are_times.all(|is_time| is_time) && is_utc())
+        }
         _ => false,
     };
     if !is_same_order || !is_comparison(order) {
@@ -181,17 +190,6 @@ impl Iterator for Steps {
 
 fn is_comparison(order: &str) -> bool {
     matches!(order, "=" | "<" | "<=" | ">" | ">=")
-}
-
-/// The comparison with its sides exchanged.
-fn mirrored(order: &'static str) -> &'static str {
-    match order {
-        "<" => ">",
-        "<=" => ">=",
-        ">" => "<",
-        ">=" => "<=",
-        other => other,
-    }
 }
 
 #[cfg(test)]

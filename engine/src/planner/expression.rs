@@ -207,6 +207,17 @@ pub fn is_immutable(expr: &BoundExpr) -> bool {
     !any(expr, &|part| matches!(part, BoundExpr::Call { function, .. } if !function.is_fixed()))
 }
 
+/// The comparison with its sides exchanged.
+pub fn mirrored(order: &'static str) -> &'static str {
+    match order {
+        "<" => ">",
+        "<=" => ">=",
+        ">" => "<",
+        ">=" => "<=",
+        other => other,
+    }
+}
+
 /// What PostgreSQL takes the evaluation of a qual to cost, in calls; quals of one node run in this order, the
 /// written one among equals (PostgreSQL: createplan.c order_qual_clauses, costsize.c cost_qual_eval_walker;
 /// practically every built-in has procost 1).
@@ -219,6 +230,10 @@ pub fn qual_cost(expr: &BoundExpr) -> f64 {
             | ("=" | "<>", [BoundExpr::Literal { value: Value::Bool(_), .. }, tested]) => qual_cost(tested),
             (_, [operand, array]) if std::ptr::eq(*function, &functions::EQUALS_ANY) => {
                 qual_cost(operand) + qual_cost(array) + array_cost(array)
+            }
+            // Here alone.
+            ("comparable_moment" | "comparable_time" | "date_not_above" | "date_not_below", [value]) => {
+                qual_cost(value)
             }
             // By the output function of one type and the input function of the other.
             _ if function.is_via_text() => 2.0 + operands_cost(expr),

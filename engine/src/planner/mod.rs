@@ -156,6 +156,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
     }
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| rules::unique::place_keys(node, &query.keys))?;
     all(&mut root, &mut commons, &mut scalars).try_for_each(rules::collate::collate)?;
+    all(&mut root, &mut commons, &mut scalars).try_for_each(rules::bounds::convert)?;
     let mut constants = Constants::new(query.parameters.len(), abilities);
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| constants.gather(node).map(drop))?;
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| simplify(node, abilities))?;
@@ -249,15 +250,16 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
         BoundRelation::Join { kind, left, right, condition } => {
             let (left, right) = (translate(*left)?, translate(*right)?);
             let filters = split(condition);
-            let is_per_row = kind == JoinKind::PerRow;
+            let is_per_row = matches!(kind, JoinKind::PerRow | JoinKind::Lateral);
+            let is_lateral = kind == JoinKind::Lateral;
             let kind = match kind {
                 JoinKind::Inner | JoinKind::Cross => {
                     return Ok(PlanNode::Join(Join::new(vec![left, right], filters)));
                 }
-                JoinKind::Left | JoinKind::PerRow => SideKind::Left,
+                JoinKind::Left | JoinKind::PerRow | JoinKind::Lateral => SideKind::Left,
                 JoinKind::Full => SideKind::Full,
             };
-            SideJoin { is_per_row, ..side_join(kind, left, right, filters, None) }.into()
+            SideJoin { is_per_row, is_lateral, ..side_join(kind, left, right, filters, None) }.into()
         }
         BoundRelation::Dependent { .. } => {
             return Err(UpstreamReason::Unsupported("JOIN LATERAL in this place".into()));
@@ -351,6 +353,7 @@ fn side_join(
         test,
         test_key: None,
         is_per_row: kind == SideKind::Single,
+        is_lateral: false,
     }
 }
 

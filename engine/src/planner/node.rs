@@ -240,6 +240,8 @@ pub struct SideJoin {
     pub test_key: Option<Equality>,
     /// PostgreSQL computes `right` for each row of `left` by itself.
     pub is_per_row: bool,
+    /// It does so in FROM: before it sorts.
+    pub is_lateral: bool,
 }
 
 /// Output: the groups, then the calls. Without groups: one row.

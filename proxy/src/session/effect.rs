@@ -530,12 +530,7 @@ mod tests {
         ] {
             assert_eq!(of(sql), Some([Box::new([change]) as Box<[Change]>].into()), "{sql}");
         }
-        for sql in [
-            "SELECT listened FROM t",
-            "SELECT nextval('s')",
-            "SELECT pg_advisory_lock(1)",
-            "TRUNCATE t",
-        ] {
+        for sql in ["SELECT listened FROM t", "SELECT nextval('s')", "SELECT pg_advisory_lock(1)", "TRUNCATE t"] {
             assert_eq!(of(sql), None, "{sql}");
         }
     }

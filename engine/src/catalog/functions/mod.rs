@@ -48,6 +48,7 @@ pub use array_parts::{COMPARISONS as ARRAY_COMPARISONS, PARTS as ARRAY_PARTS, SL
 pub use bits::{BITS_INT4, BITS_INT8};
 pub use collation::{LABEL, LABEL_AT, LOWER, LOWER_ASCII, PLACE, RANK, RANK_PADDED, TEXT_AT, UPPER, UPPER_ASCII};
 pub use count::{LIMIT, OFFSET};
+pub use datetime::comparison::{BOUNDS, Bounds};
 pub use json_output::{
     JSON_ARRAY, JSON_LIST, JSON_MEMBER, JSON_OBJECT, JSON_OBJECT_OF, JSON_RECORD, JSON_VALUE, JSONB_OF,
 };

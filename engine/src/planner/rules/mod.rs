@@ -1,5 +1,6 @@
 //! Rewrites of a plan, one per file; each keeps the rows and the output columns.
 
+pub(super) mod bounds;
 pub(super) mod collate;
 pub(super) mod constants;
 pub(super) mod disjunctions;

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::binder::{BoundExpr, SortKey, cannot_raise, is_harmless_window};
+use crate::binder::{BoundExpr, ExprType, SortKey, cannot_raise, is_harmless_window};
+use crate::catalog::Collation;
 use crate::planner::expression::{columns_of, expr_type_of, for_each_operand_mut, renumber, substitute};
 use crate::planner::node::{Aggregate, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::unique::{meets_one, tells_apart};
 use crate::planner::rules::{for_each_input_mut, raises};
 use crate::reason::UpstreamReason;
-use crate::types::PgType;
+use crate::types::{PgType, Value};
 
 pub(in crate::planner) fn order(node: &mut PlanNode) -> Result<(), UpstreamReason> {
     for_each_input_mut(node, &mut order)?;
@@ -55,13 +56,15 @@ fn sort_first(node: &mut PlanNode) {
         *node = PlanNode::Sort { input, keys, limit, offset, with_ties };
         return;
     }
+    let mut shows_errors = false;
     let moves = match &mut below {
         PlanNode::SideJoin(join) => {
-            let is_once = gives_each_once(join);
+            let is_postponed = is_postponed(join);
+            let is_once = gives_each_once(join, is_postponed);
+            shows_errors = !is_silent(join) || !expressions.iter().flatten().all(cannot_raise);
             let is_left = |column: &usize| *column < join.left.width();
-            // What has no subquery in it PostgreSQL computes before it sorts.
-            let is_subquery = join.kind != SideKind::Left || join.is_per_row;
-            let is_sure = |expr: &BoundExpr| cannot_raise(expr) || is_subquery && !columns_of(expr).iter().all(is_left);
+            let is_sure =
+                |expr: &BoundExpr| cannot_raise(expr) || is_postponed && !columns_of(expr).iter().all(is_left);
             is_once
                 && own_keys.iter().all(|key| columns_of(&key.expr).iter().all(is_left))
                 && expressions.iter().flatten().all(is_sure)
@@ -70,11 +73,27 @@ fn sort_first(node: &mut PlanNode) {
     };
     match &mut below {
         PlanNode::SideJoin(join) if moves => {
+            // PostgreSQL computes what it asks for of the rows that OFFSET passes over, too (nodeLimit.c).
+            let whole = if shows_errors && offset.is_some() { taken(&limit, &offset) } else { None };
+            if shows_errors && offset.is_some() && (whole.is_none() || with_ties) {
+                let input = Box::new(projected(below, expressions));
+                *node = PlanNode::Sort { input, keys, limit, offset, with_ties };
+                return;
+            }
+            let (limit_below, offset_below) = match &whole {
+                Some(whole) => (Some(whole.clone()), None),
+                None => (limit.clone(), offset.clone()),
+            };
             let input = std::mem::replace(&mut join.left, Box::new(PlanNode::OneRow));
-            let mut sort = PlanNode::Sort { input, keys: own_keys, limit, offset, with_ties };
+            let mut sort =
+                PlanNode::Sort { input, keys: own_keys, limit: limit_below, offset: offset_below, with_ties };
             sort_first(&mut sort);
             *join.left = sort;
             *node = projected(below, expressions);
+            if whole.is_some() {
+                let input = Box::new(std::mem::replace(node, PlanNode::OneRow));
+                *node = PlanNode::Limit { input, limit, offset };
+            }
         }
         _ => *node = PlanNode::Sort { input: Box::new(projected(below, expressions)), keys, limit, offset, with_ties },
     }
@@ -137,13 +156,41 @@ fn projected(below: PlanNode, expressions: Option<Vec<BoundExpr>>) -> PlanNode {
     }
 }
 
-/// Whether each row of the left is given once, and what the other rows would have met raises no error.
-fn gives_each_once(join: &mut SideJoin) -> bool {
-    match join.kind {
-        SideKind::Single | SideKind::Mark => true,
-        SideKind::Left => meets_one(join) && (join.is_per_row || is_quiet(join)),
-        SideKind::Full | SideKind::Semi | SideKind::Anti => false,
+/// Whether PostgreSQL computes it for the rows that its sort has left: a subquery of the select list that reads something, for only that
+/// is dear to it.
+fn is_postponed(join: &SideJoin) -> bool {
+    fn reads(node: &PlanNode) -> bool {
+        let mut found = matches!(node, PlanNode::Scan(_) | PlanNode::Common { .. });
+        node.for_each_input(&mut |input| found = found || reads(input));
+        found
     }
+    (join.kind != SideKind::Left || join.is_per_row && !join.is_lateral) && reads(&join.right)
+}
+
+/// Whether each row of the left is given once, and what the other rows would have met raises no error.
+fn gives_each_once(join: &mut SideJoin, is_postponed: bool) -> bool {
+    let is_once = match join.kind {
+        SideKind::Single | SideKind::Mark => true,
+        SideKind::Left => meets_one(join),
+        SideKind::Full | SideKind::Semi | SideKind::Anti => false,
+    };
+    is_once && (is_postponed || is_silent(join))
+}
+
+/// Whether the join raises no error, its left side aside.
+fn is_silent(join: &mut SideJoin) -> bool {
+    (join.kind != SideKind::Single || meets_one(join)) && is_quiet(join)
+}
+
+/// How many rows a sort gives up to the end of its limit, if both numbers are known.
+fn taken(limit: &Option<BoundExpr>, offset: &Option<BoundExpr>) -> Option<BoundExpr> {
+    let number = |expr: &Option<BoundExpr>| match expr {
+        Some(BoundExpr::Literal { value: Value::Int8(number @ 0..), .. }) => Some(*number),
+        _ => None,
+    };
+    let (limit, offset) = (number(limit)?, number(offset)?);
+    let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
+    Some(BoundExpr::Literal { value: Value::Int8(limit.checked_add(offset)?), expr_type })
 }
 
 /// A sort that keeps some rows, on its way to where these are the rows of a table.

@@ -176,7 +176,10 @@ impl OffsetCursor {
     /// The zone's abbreviation at a moment ("EST").
     pub fn write_abbreviation(&self, timestamp: i64, out: &mut Vec<u8>) {
         let (looked_up, _) = within_cycle(timestamp);
-        out.extend_from_slice(self.zone.to_offset_info(moment(looked_up)).abbreviation().as_bytes());
+        let info = self.zone.to_offset_info(moment(looked_up));
+        if info.abbreviation() != NAMELESS {
+            out.extend_from_slice(info.abbreviation().as_bytes());
+        }
     }
 
     fn move_to(&mut self, timestamp: i64) {
@@ -223,9 +226,10 @@ pub fn named(name: &str) -> Option<TimeZone> {
 }
 
 /// A session's zone, by the setting's value: a name of the zone database, or what SET TIME ZONE makes of a number or an interval,
-/// `<+05:30>-05:30` (pgtz.c, pg_tzset_offset; drivers do that for UTC). Other POSIX specifications are upstream's.
+/// `<+05:30>-05:30` (pgtz.c, pg_tzset_offset; drivers do that for UTC). Other POSIX
+/// specifications with a name or rules of their own are upstream's, but for [`posix`].
 pub fn of_session(value: &str) -> Option<TimeZone> {
-    let Some(offset) = value.strip_prefix('<') else { return TimeZone::get(value).ok() };
+    let Some(offset) = value.strip_prefix('<') else { return TimeZone::get(value).ok().or_else(|| posix(value)) };
     let (shown, counted) = offset.split_once('>')?;
     let (sign, digits) = shown.split_at_checked(1)?;
     let is_mirrored = match sign {
@@ -246,6 +250,24 @@ pub fn of_session(value: &str) -> Option<TimeZone> {
         let info = zone.to_offset_info(Timestamp::UNIX_EPOCH);
         info.offset() == offset && info.abbreviation() == shown
     })
+}
+
+/// The abbreviation of a zone that has none.
+const NAMELESS: &str = "---";
+
+/// `GMT-02:00` and, without a name, `+02:00`: hours west of Greenwich (localtime.c, tzparse, of what is no name of a zone).
+fn posix(value: &str) -> Option<TimeZone> {
+    let (name, offset) = value.split_at(value.find(['+', '-'])?);
+    let is_name = name.is_empty() || name.len() >= 3 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let (sign, offset) = offset.split_at_checked(1)?;
+    let number = |digits: &str, most: u32| {
+        let is_number = matches!(digits.len(), 1 | 2) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse::<u32>().ok().filter(|number| is_number && *number <= most)
+    };
+    let (hours, minutes) = offset.split_once(':').unwrap_or((offset, "0"));
+    let (hours, minutes) = (number(hours, 23)?, number(minutes, 59)?);
+    let name = if name.is_empty() { NAMELESS } else { name };
+    is_name.then(|| TimeZone::posix(&format!("<{name}>{sign}{hours:02}:{minutes:02}")).ok()).flatten()
 }
 
 /// Moments, in seconds since 1970, whose offsets tell whether upstream has the same data for a zone: releases of the
@@ -337,7 +359,16 @@ mod tests {
         {
             assert_eq!(seconds(other), None, "{other}");
         }
-        assert!(of_session("Europe/Berlin").is_some() && of_session("UTC+2").is_none());
+        assert!(of_session("Europe/Berlin").is_some());
+        assert_eq!(
+            [seconds("UTC+2"), seconds("GMT-02:00"), seconds("+2:30")],
+            [Some(-7_200), Some(7_200), Some(-9_000)]
+        );
+        for other in
+            ["+", "UTC+", "+02:00:30", "+24", "+2:60", "AB+1", "EST5EDT4,M3.2.0,M11.1.0", "UTC+2:", "+-2", "+0 2"]
+        {
+            assert_eq!(seconds(other), None, "{other}");
+        }
     }
 
     #[test]
