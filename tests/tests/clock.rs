@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use freshet_tests::client::{bind, describe, execute, parse, sync};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::{RawClient, RawReply};
@@ -196,5 +197,63 @@ fn a_statement_that_comes_in_blocks_alone_is_verified_there() {
         assert_eq!(last[0][0..3], [Some(b"local".to_vec()), Some(b"".to_vec()), Some(b"session".to_vec())]);
         clocks.through.simple("ROLLBACK").expect("answers");
         assert_eq!(reply.text(), clocks.direct.simple(sql).expect("answers").text());
+    }
+}
+
+/// As pgjdbc begins a block: BEGIN and the first statement of it with one Sync. What is relayed in the block has the same time.
+#[test]
+fn a_block_that_begins_with_its_first_statement_has_one_time() {
+    let mut clocks = Clocks::start(
+        "CREATE TABLE visits (id int PRIMARY KEY, at timestamptz); INSERT INTO visits VALUES (1, '2020-01-01')",
+    );
+    let first = "SELECT now() AS now, count(*) FROM visits WHERE at < now() - interval '1 day'";
+    let group = |begin: &str, sql: &str| {
+        [
+            parse("", begin),
+            bind("", "", &[], 0),
+            execute("", 0),
+            parse("", sql),
+            bind("", "", &[], 0),
+            describe('P', ""),
+            execute("", 0),
+            sync(),
+        ]
+        .concat()
+    };
+    let ask = |client: &mut RawClient, begin: &str, sql: &str| {
+        client.send(&group(begin, sql)).expect("is sent");
+        client.read_reply().expect("answers")
+    };
+    let tags = |reply: &RawReply| reply.frames.iter().map(|(tag, _)| *tag).collect::<Vec<u8>>();
+    for begin in ["BEGIN", "BEGIN READ ONLY", "START TRANSACTION ISOLATION LEVEL READ COMMITTED"] {
+        let limit = Instant::now() + WAIT;
+        loop {
+            let found = ask(&mut clocks.through, begin, first);
+            let (route, reason) = clocks.through.last().expect("answers");
+            let later = text(&clocks.through.simple("SELECT now(), pg_backend_pid() FROM visits").expect("answers"));
+            assert_eq!(clocks.through.last().expect("answers").0, "relay");
+            let again = text(&clocks.through.simple("SELECT now() AS again, count(*) FROM visits").expect("answers"));
+            assert_eq!([text(&found), again], [later.clone(), later], "{begin}: {route} {reason}");
+            clocks.through.simple("COMMIT").expect("answers");
+            let expected = ask(&mut clocks.direct, begin, first);
+            clocks.direct.simple("COMMIT").expect("answers");
+            assert_eq!(tags(&found), tags(&expected), "{begin}: {route} {reason}");
+            if route == "local" {
+                break;
+            }
+            assert!(Instant::now() < limit, "{begin}: {route} {reason}");
+        }
+    }
+    // What fails behind it leaves a failed block.
+    for sql in ["SELECT now(), 1 / count(*) FROM visits WHERE at > now()", "SELECT now(), nothing FROM visits"] {
+        for _ in 0..3 {
+            let (found, expected) = (ask(&mut clocks.through, "BEGIN", sql), ask(&mut clocks.direct, "BEGIN", sql));
+            assert_eq!((tags(&found), found.error()), (tags(&expected), expected.error()), "{sql}");
+            for client in [&mut clocks.through, &mut clocks.direct] {
+                let refused = client.simple("SELECT 1").expect("answers").error();
+                assert!(refused.is_some_and(|error| error.contains("aborted")), "{sql}");
+                client.simple("ROLLBACK").expect("answers");
+            }
+        }
     }
 }

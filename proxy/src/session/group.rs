@@ -13,7 +13,7 @@ use crate::session::intercept::{self, Request};
 use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, GroupEnd, Item};
 use crate::session::state::{FirstQuery, Isolation, RouteSetting, SessionState};
-use crate::session::{Relaying, Session, preamble};
+use crate::session::{Relaying, Session, local, preamble};
 use crate::statistics::Answered;
 use crate::wire::frame::Frames;
 use crate::wire::query::TransactionStatus;
@@ -168,6 +168,15 @@ impl<A: Answerer> Session<A> {
                 }
                 Decided::Relay(relay) if reads() && self.must_refuse(Effect::Neutral, &relay.reason) => {
                     return self.refuse_strictly(started, relay.reason);
+                }
+                // With BEGIN upstream it has a time.
+                Decided::Relay(relay) if local::lacks_time(&relay.reason) && self.may_ask() => {
+                    let Some(begin) = self.machine.begins_block(&group, &answers) else {
+                        return self.relay_group(started, &group, at, relay);
+                    };
+                    answers.truncate(begin);
+                    self.machine.answer_first(group.items.drain(..begin).collect(), answers);
+                    return Ok(());
                 }
                 Decided::Relay(relay) => {
                     let closes = |item: &Item<'_>| matches!(item, Item::Cursor(..));

@@ -208,6 +208,11 @@ struct Request<'a> {
 /// Why a statement goes upstream that needs the now() of its block.
 pub(super) const TRANSACTION_TIME: &str = "the time of a transaction that began upstream";
 
+/// Whether that is the reason.
+pub(super) fn lacks_time(reason: &UpstreamReason) -> bool {
+    matches!(reason, UpstreamReason::Volatile(what) if what == TRANSACTION_TIME)
+}
+
 /// What `SHOW freshet.last` gives as the freshness of an answer from a pinned snapshot.
 const PINNED: &str = "snapshot";
 

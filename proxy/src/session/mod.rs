@@ -468,7 +468,7 @@ impl<A: Answerer> Session<A> {
     /// Only the block's now() is missing, for which upstream can be asked, once for all of the block.
     fn lacks_time(&self, relay: &Relay) -> bool {
         let state = &self.machine.state;
-        matches!(&relay.reason, UpstreamReason::Volatile(what) if what == local::TRANSACTION_TIME)
+        local::lacks_time(&relay.reason)
             && state.status == TransactionStatus::InTransaction
             && state.transaction.time.is_none()
             && self.may_ask()

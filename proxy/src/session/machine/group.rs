@@ -476,6 +476,29 @@ impl Machine {
         }
     }
 
+    /// How many items of the group, from the first, are a BEGIN that is answered from here, where others come behind it.
+    pub fn begins_block(&self, group: &Group<'_>, answers: &[Answer]) -> Option<usize> {
+        let run = group.items.iter().position(|item| matches!(item, Item::Execute(_)))?;
+        let is_begin = |at: usize| matches!(answers.get(at), Some(Answer::Control(Control::Begin { .. })));
+        let mut bound = (0..run).filter(|at| matches!(group.items[*at], Item::Bind { .. }));
+        let is_only = bound.next().is_some_and(is_begin) && bound.next().is_none();
+        let is_first = self.state.status == TransactionStatus::Idle && !self.has_open_group;
+        (is_only && is_first && group.end == GroupEnd::Sync && run + 1 < group.items.len()).then_some(run + 1)
+    }
+
+    /// Answers these items, the first of the group at hand, from here; what is behind them is looked at by itself.
+    pub fn answer_first(&mut self, items: Vec<Item<'_>>, answers: Vec<Answer>) {
+        let frames = Frames::new(self.unit_bytes()).take(items.len());
+        let length: usize = frames.map(|frame| frame.bytes.len()).sum();
+        let told = Self::told(&items, &answers);
+        for (item, answer) in items.into_iter().zip(answers) {
+            self.answer_item(item, answer);
+        }
+        self.compare_told(told);
+        self.taken += length;
+        self.scanned = self.taken;
+    }
+
     /// Answers the first items of a simple Query from here; upstream gets the statement behind them.
     pub fn answer_beginning(&mut self, items: Vec<Item<'_>>, answers: Vec<Answer>, rest: &[u8]) {
         for (item, answer) in items.into_iter().zip(answers) {
