@@ -394,7 +394,10 @@ pub async fn release(settings: &Settings) -> Result<Report, UpstreamError> {
     let address = UpstreamAddress::of(&settings.upstream)?;
     let name = &settings.freshness.standby_name;
     if release::is_connected(&address, name).await? {
-        let text = format!("a standby named {name} is connected: commits wait for that one. Stop it first\n");
+        let text = format!(
+            "a standby named {name} is connected: commits wait for that one. Stop it first; if it hangs or its host is \
+             gone, end its line: SELECT pg_terminate_backend(pid) FROM pg_stat_replication WHERE application_name = '{name}'\n"
+        );
         return Ok(Report { text, is_fine: false });
     }
     // A freshet that is cut off from upstream believes for so long that it is waited for.
