@@ -115,6 +115,9 @@ fn errors_of_rows_that_are_passed_over_are_raised() {
             "SELECT fa.id, (SELECT max(10 / fa.g) FROM fb WHERE fb.id < 3) FROM fa ORDER BY fa.id LIMIT 1 OFFSET 100",
             "SELECT fa.id, (SELECT 10 / fa.g) FROM fa ORDER BY fa.s LIMIT 2",
             "SELECT fa.id, (SELECT 10 / fa.g WHERE fa.id < 9) FROM fa ORDER BY fa.s LIMIT 2",
+            "SELECT id, unnest(CASE WHEN g > 0 THEN ARRAY[g] ELSE '{}' END), 10 / g FROM fa",
+            "SELECT 10 / g, generate_series(1, g), id FROM fa WHERE id < 3 ORDER BY id",
+            "SELECT id, s::int, unnest('{}'::int[]) FROM fa",
         ]
         .map(str::to_owned),
     );
@@ -127,6 +130,8 @@ fn errors_of_rows_that_are_passed_over_are_raised() {
     for sql in [
         "SELECT fa.id, (SELECT fb.name FROM fb WHERE fb.id > fa.g * 5) FROM fa ORDER BY fa.id DESC LIMIT 2 OFFSET 2",
         "SELECT fa.id, (SELECT 10 / fa.g FROM fb WHERE fb.id = 1) FROM fa ORDER BY fa.id DESC LIMIT 2 OFFSET 1",
+        "SELECT id, unnest(ARRAY[g, k]) AS u, 10 / g AS q FROM fa WHERE g <> 0 AND k < 5 ORDER BY q DESC, id, u",
+        "SELECT generate_series(1, g) AS n, 10 / g, id * 2, s || 'x' FROM fa WHERE id BETWEEN 2 AND 4 ORDER BY id, n LIMIT 4",
         "SELECT fa.id, (SELECT max(fc.g) FROM fc WHERE fc.fa = fa.id) FROM fa ORDER BY fa.s, fa.id LIMIT 2 OFFSET 1",
         "SELECT fa.id, x.id FROM fa LEFT JOIN LATERAL (SELECT fc.id FROM fc WHERE fc.fa = fa.k ORDER BY fc.id LIMIT 1) x ON true ORDER BY fa.id LIMIT 3 OFFSET 2",
     ] {

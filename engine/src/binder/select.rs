@@ -13,7 +13,7 @@ use crate::binder::relation::{SUBQUERY_BASE, WINDOW_BASE, any_column, map_column
 use crate::binder::scope::{Scope, ScopeColumn, not_held};
 use crate::binder::sets::untyped;
 use crate::binder::subquery::{Asked, asked, check_gates};
-use crate::binder::target_rows::{self, add_required};
+use crate::binder::target_rows::{self, add_required, computed_below};
 use crate::binder::typed::{Origin, Typed, is_same};
 use crate::binder::window::{check_all_used, named_windows};
 use crate::binder::{
@@ -150,6 +150,10 @@ impl Binder<'_> {
             relation = self.grouped(relation, &mut level, groups, having, &mut targets)?;
         } else if !level.groupings.is_empty() {
             return Err(unsupported("GROUPING without GROUP BY"));
+        }
+        if has_rows && !is_grouped {
+            let expressions = targets.iter_mut().map(|target| &mut target.typed.expr).collect();
+            relation = computed_below(relation, expressions, &level.scope, level.subqueries.is_empty())?;
         }
         relation = self.windowed(relation, &mut level, &mut targets)?;
         let computed = targets.iter_mut().map(|target| &mut target.typed.expr).collect();

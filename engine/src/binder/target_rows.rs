@@ -3,13 +3,14 @@
 //! grouped by, and elsewhere a value from FROM would stand ungrouped, which is refused). One function, once; beside windows, which
 //! PostgreSQL computes before, it is upstream's.
 
+use crate::binder::decorrelate::placeholder;
 use crate::binder::folded::is_of_constants;
 use crate::binder::json;
 use crate::binder::output_name::output_name;
-use crate::binder::relation::any_column;
+use crate::binder::relation::{WINDOW_BASE, any_column, map_columns};
 use crate::binder::scope::Scope;
 use crate::binder::typed::children;
-use crate::binder::{Bound, BoundExpr, unsupported};
+use crate::binder::{Bound, BoundExpr, BoundRelation, cannot_raise, unsupported};
 use crate::catalog::functions;
 use crate::statement::ast::{
     Alias, Body, Call, CallSchema, Expr, GroupItem, Quantifier, Query, Select, TableRef, Target,
@@ -103,6 +104,66 @@ pub(super) fn add_required(expr: &BoundExpr, scope: &Scope, required: &mut Vec<B
     }
     children(expr).into_iter().try_for_each(|part| add_required(part, scope, required))
 }
+
+/// What stands beside the function and may raise an error is computed for rows for which it gives none, too (nodeProjectSet.c,
+/// ExecProjectSRF): below it, where `targets` have its columns then. `is_plain`: there are no subqueries, which hang on numbers of columns.
+pub(super) fn computed_below(
+    relation: BoundRelation,
+    targets: Vec<&mut BoundExpr>,
+    scope: &Scope,
+    is_plain: bool,
+) -> Bound<BoundRelation> {
+    let Some(rows) = scope.columns().find(|column| &*column.name == NAME).map(|column| column.index) else {
+        return Ok(relation);
+    };
+    let is_beside = |expr: &BoundExpr| !cannot_raise(expr) && !any_column(expr, &|index| index == rows);
+    let beside: Vec<BoundExpr> =
+        targets.iter().filter(|target| is_beside(target)).map(|target| (**target).clone()).collect();
+    if beside.is_empty() {
+        return Ok(relation);
+    }
+    let Some(width) = width_below(&relation).filter(|width| is_plain && *width == rows) else {
+        return Err(unsupported(BESIDE_ERROR));
+    };
+    let count = beside.len();
+    let place = |index: usize| if (width..WINDOW_BASE).contains(&index) { index + count } else { index };
+    let mut next = width;
+    for target in targets {
+        if is_beside(target) {
+            *target = BoundExpr::Column { index: next, expr_type: target.expr_type() };
+            next += 1;
+        } else {
+            map_columns(target, &place);
+        }
+    }
+    Ok(with_below(relation, beside, &place))
+}
+
+/// How many columns there are below the function, if there is nothing but conditions above it.
+fn width_below(relation: &BoundRelation) -> Option<usize> {
+    match relation {
+        BoundRelation::Filter { input, .. } => width_below(input),
+        BoundRelation::Expand { input, .. } => Some(input.width()),
+        _ => None,
+    }
+}
+
+fn with_below(relation: BoundRelation, beside: Vec<BoundExpr>, place: &dyn Fn(usize) -> usize) -> BoundRelation {
+    match relation {
+        BoundRelation::Filter { input, mut predicate } => {
+            map_columns(&mut predicate, place);
+            BoundRelation::Filter { input: Box::new(with_below(*input, beside, place)), predicate }
+        }
+        BoundRelation::Expand { input, functions, is_numbered, keeps_empty } => {
+            let expressions = (0..input.width()).map(placeholder).chain(beside).collect();
+            let input = Box::new(BoundRelation::Project { input, expressions });
+            BoundRelation::Expand { input, functions, is_numbered, keeps_empty }
+        }
+        other => other,
+    }
+}
+
+const BESIDE_ERROR: &str = "a function that returns rows beside what may raise an error";
 
 /// Said also where it is found when the statement is run.
 pub(crate) const BESIDE_NULL: &str = "a function that returns rows beside NULL";

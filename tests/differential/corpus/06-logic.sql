@@ -45,3 +45,7 @@ SELECT id, x {o} '\x27'::bytea, length(x), md5(x) FROM texts ORDER BY id;
 SELECT x, count(*) FROM texts GROUP BY x ORDER BY x NULLS FIRST;
 SELECT count(*) FILTER (WHERE {a}), count(*) FILTER (WHERE NOT {a}) FROM numbers;
 SELECT count(DISTINCT o), count(DISTINCT u), count(DISTINCT x) FROM texts;
+let setting = 'corpus.none' ;; 'Corpus.None' ;; 'corpus.no.ne'
+SELECT current_setting({setting}, true), current_setting({setting}, true) IS NULL, count(*) FROM texts;
+SELECT current_setting({setting}), count(*) FROM texts;
+SELECT id, coalesce(nullif(current_setting({setting}, true), ''), x::text) FROM texts ORDER BY id;
