@@ -118,6 +118,11 @@ fn errors_of_rows_that_are_passed_over_are_raised() {
             "SELECT id, unnest(CASE WHEN g > 0 THEN ARRAY[g] ELSE '{}' END), 10 / g FROM fa",
             "SELECT 10 / g, generate_series(1, g), id FROM fa WHERE id < 3 ORDER BY id",
             "SELECT id, s::int, unnest('{}'::int[]) FROM fa",
+            "SELECT id FROM fa WHERE 1 = 2 OR (s || 'x' || 'y' || 'z' = 'q' AND 10 / g > 1)",
+            "SELECT id FROM fa WHERE k = NULL OR (k IN (11, 12, 13, 14, 15, 16, 17, 18) AND 10 / g > 1)",
+            "SELECT id FROM fa WHERE (k = NULL AND id = 4) OR (k IN (11, 12, 13, 14, 15, 16, 17, 18) AND 10 / g > 1)",
+            "SELECT id FROM fa WHERE NOT (k NOT IN (11, 12, 13, 14, 15, 16, 17, 18) OR 10 / g <= 1)",
+            "SELECT id FROM fa WHERE NOT (NOT (s || 'x' || 'y' || 'z' = 'q' AND 10 / g > 1))",
         ]
         .map(str::to_owned),
     );
@@ -130,6 +135,8 @@ fn errors_of_rows_that_are_passed_over_are_raised() {
     for sql in [
         "SELECT fa.id, (SELECT fb.name FROM fb WHERE fb.id > fa.g * 5) FROM fa ORDER BY fa.id DESC LIMIT 2 OFFSET 2",
         "SELECT fa.id, (SELECT 10 / fa.g FROM fb WHERE fb.id = 1) FROM fa ORDER BY fa.id DESC LIMIT 2 OFFSET 1",
+        "SELECT id FROM fa WHERE NOT (g = 0 OR 10 / g < 3) ORDER BY id",
+        "SELECT id FROM fa WHERE (g = 0 OR k IS NULL OR NOT (id > 2 AND NOT k = 4)) AND (NULL OR s <> 's3') ORDER BY id",
         "SELECT id, unnest(ARRAY[g, k]) AS u, 10 / g AS q FROM fa WHERE g <> 0 AND k < 5 ORDER BY q DESC, id, u",
         "SELECT generate_series(1, g) AS n, 10 / g, id * 2, s || 'x' FROM fa WHERE id BETWEEN 2 AND 4 ORDER BY id, n LIMIT 4",
         "SELECT fa.id, (SELECT max(fc.g) FROM fc WHERE fc.fa = fa.id) FROM fa ORDER BY fa.s, fa.id LIMIT 2 OFFSET 1",

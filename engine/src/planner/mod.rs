@@ -200,6 +200,7 @@ fn count(rows: i64) -> BoundExpr {
 
 fn simplify(node: &mut PlanNode, abilities: &Abilities) -> Result<(), UpstreamReason> {
     rules::fold::fold(node, abilities)?;
+    rules::disjunctions::canonicalize(node)?;
     let mut root = std::mem::replace(node, PlanNode::OneRow);
     root = rules::pushdown::push(root, Vec::new());
     root = rules::merge::merge(root);

@@ -153,7 +153,7 @@ pub fn lift(sql: &str) -> Option<Lifted> {
     for (at, token) in tokens.iter().enumerate() {
         let next = tokens.get(at + 1);
         let begins = sign.is_some() || (at > 0 && shape.is_operand(&tokens[at - 1]));
-        let is_operand = begins && next.is_none_or(ends_operand);
+        let is_operand = begins && next.is_none_or(ends_operand) && !is_of_literals(&tokens[..at]);
         let before = sign.take();
         sign = (begins && before.is_none() && token.is_symbol("-")).then_some(token);
         let kind = shape.placeholder(token, next).filter(|_| is_operand);
@@ -169,6 +169,16 @@ pub fn lift(sql: &str) -> Option<Lifted> {
     }
     text.push_str(&sql[end..]);
     (1..=LITERALS_MAX).contains(&literals.len()).then(|| Lifted { text, shape: without_end(shape.text), literals })
+}
+
+/// Whether what is compared is a literal by itself: `1 = 2` PostgreSQL folds before it looks at what else there is (clauses.c).
+fn is_of_literals(before: &[Token<'_>]) -> bool {
+    const WORDS: [&str; 9] = ["where", "and", "or", "not", "on", "having", "when", "select", "distinct"];
+    let [.., begin, literal, comparison] = before else { return false };
+    let is_literal = matches!(literal.kind, TokenKind::Integer | TokenKind::Decimal | TokenKind::String);
+    let begins = begin.is_symbol("(") || begin.is_symbol(",") || WORDS.iter().any(|word| begin.is_word(word));
+    let compares = ["=", "<>", "!=", "<", "<=", ">", ">="].iter().any(|symbol| comparison.is_symbol(symbol));
+    is_literal && begins && compares
 }
 
 /// What may follow an operand of a comparison that is nothing but one literal.
@@ -899,6 +909,15 @@ mod tests {
         assert!(same("SELECT a FROM t", "SELECT a FROM t ; ;"));
         assert!(!same("SELECT ' ;'", "SELECT ''"));
         assert_eq!(unbound("SELECT login(1);"), unbound("SELECT login(1)"));
+        let texts = |sql: &str| lift(sql).map(|lifted| lifted.literals.len());
+        assert_eq!(
+            [texts("SELECT a FROM t WHERE 1 = 2 OR b = 3"), texts("SELECT a FROM t WHERE b % 2 = 1")],
+            [Some(1); 2]
+        );
+        assert_eq!(
+            [texts("SELECT a FROM t WHERE (1 = 1)"), texts("SELECT a FROM t WHERE b IN (1, 2)")],
+            [None, Some(2)]
+        );
         let lifted = lift("SELECT a FROM t WHERE b = 1;").expect("one literal");
         assert_eq!(lifted.shape, shape("SELECT a FROM t WHERE b = 1").text);
     }

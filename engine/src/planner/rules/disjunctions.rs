@@ -8,6 +8,7 @@ use crate::planner::node::{Join, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::for_each_input_mut;
 use crate::planner::rules::pushdown::{only_input, push};
 use crate::reason::UpstreamReason;
+use crate::types::Value;
 
 /// A longer OR says little of one input, and costs as much as the whole again.
 const BRANCHES_MAX: usize = 32;
@@ -56,6 +57,62 @@ fn disjuncts(predicate: BoundExpr, into: &mut Vec<BoundExpr>) {
 
 fn all_of(mut conditions: Vec<BoundExpr>) -> BoundExpr {
     if conditions.len() == 1 { conditions.remove(0) } else { BoundExpr::And(conditions) }
+}
+
+/// What conditions say with their negations at the leaves and without branches that are never true, split again: only then does PostgreSQL
+/// choose the order in which it computes them (clauses.c negate_clause; prepqual.c find_duplicate_ors).
+pub(in crate::planner) fn canonicalize(node: &mut PlanNode) -> Result<(), UpstreamReason> {
+    let predicates = match node {
+        PlanNode::Filter { predicates, .. } => Some(predicates),
+        PlanNode::Join(join) => Some(&mut join.filters),
+        PlanNode::SideJoin(join) => Some(&mut join.filters),
+        _ => None,
+    };
+    if let Some(predicates) = predicates
+        && predicates.iter().any(|predicate| matches!(predicate, BoundExpr::Or(_) | BoundExpr::Not(_)))
+    {
+        *predicates = split(
+            std::mem::take(predicates).into_iter().map(|predicate| possible(negated_at_leaves(predicate, false))),
+        );
+    }
+    for_each_input_mut(node, &mut canonicalize)
+}
+
+/// `is_negated`: of its negation.
+fn negated_at_leaves(expr: BoundExpr, is_negated: bool) -> BoundExpr {
+    let all =
+        |operands: Vec<BoundExpr>| operands.into_iter().map(|operand| negated_at_leaves(operand, is_negated)).collect();
+    match (expr, is_negated) {
+        (BoundExpr::Not(operand), _) => negated_at_leaves(*operand, !is_negated),
+        (BoundExpr::And(operands), false) | (BoundExpr::Or(operands), true) => BoundExpr::And(all(operands)),
+        (BoundExpr::Or(operands), false) | (BoundExpr::And(operands), true) => BoundExpr::Or(all(operands)),
+        (leaf, true) => BoundExpr::Not(Box::new(leaf)),
+        (leaf, false) => leaf,
+    }
+}
+
+/// As a condition, which NULL does not meet.
+fn possible(expr: BoundExpr) -> BoundExpr {
+    let BoundExpr::Or(branches) = expr else { return expr };
+    let mut branches: Vec<BoundExpr> = branches.into_iter().map(possible).collect();
+    if branches.iter().all(is_never) {
+        branches.truncate(1);
+    } else {
+        branches.retain(|branch| !is_never(branch));
+    }
+    if branches.len() == 1 { branches.remove(0) } else { BoundExpr::Or(branches) }
+}
+
+fn is_never(expr: &BoundExpr) -> bool {
+    match expr {
+        BoundExpr::Literal { value: Value::Bool(false) | Value::Null, .. } => true,
+        BoundExpr::And(operands) => operands.iter().any(is_never),
+        BoundExpr::Or(operands) => operands.iter().all(is_never),
+        BoundExpr::Call { function, arguments, .. } if function.is_strict => {
+            arguments.iter().any(|argument| matches!(argument, BoundExpr::Literal { value: Value::Null, .. }))
+        }
+        _ => false,
+    }
 }
 
 /// Restricts the inputs of joins by what the ORs of their conditions say of each. To be called once.
