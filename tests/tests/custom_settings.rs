@@ -3,6 +3,7 @@
 
 use freshet_config::FreshnessMode;
 use freshet_tests::both::Both;
+use freshet_tests::client::{bind, execute, parse, sync};
 use freshet_tests::operator::Operator;
 use freshet_tests::raw::RawClient;
 use freshet_tests::world::{World, until, will_pass};
@@ -88,6 +89,8 @@ fn whatever_sets_it_is_followed() {
         "SELECT set_config('app.tenant', 'x', false)",
         "SELECT set_config('app.tenant', NULL, false)",
         "SELECT set_config('app.tenant', 'c', false), set_config('app.tenant', 'a', true)",
+        "SET app.tenant = 'z'|SELECT set_tenant('a', true); BEGIN|COMMIT",
+        "SET app.tenant = 'y'; SELECT set_tenant('c', true); BEGIN; SELECT 1|SELECT 2|ROLLBACK",
         "DISCARD ALL",
         "SET app.tenant = ''",
         "SET app.Tenant = 'C'; SET APP.tenant = 'c'",
@@ -155,4 +158,36 @@ fn what_is_set_for_each_request_costs_no_question() {
         assert!(route != "relay", "{year}: {route} {reason}");
     }
     assert_eq!(probes(), before);
+}
+
+/// A portal, and a cursor, is computed when it is run.
+#[test]
+fn what_is_run_later_has_the_value_of_then() {
+    let mut script = Script::start(FreshnessMode::Session);
+    script.read("nothing");
+    let sql = "SELECT id, current_setting('app.tenant', true) FROM films ORDER BY id";
+    until(sql, || script.both.routed("nothing", sql).0 != "relay");
+    for setter in [
+        "SET LOCAL app.tenant = 'new'",
+        "SELECT set_tenant('other', true)",
+        "SELECT set_config('app.tenant', 'x', true)",
+    ] {
+        for _ in 0..3 {
+            script.run("BEGIN");
+            for client in [&mut script.both.through, &mut script.both.direct] {
+                let bound = [parse("", sql), bind("p", "", &[], 0), execute("p", 2), sync()].concat();
+                client.send(&bound).expect("is sent");
+                client.read_reply().expect("answers");
+            }
+            script.run(&format!("DECLARE \"SQL_CUR1\" CURSOR FOR {sql}"));
+            script.run(setter);
+            let run = |client: &mut RawClient| {
+                client.send(&[execute("p", 2), sync()].concat()).expect("is sent");
+                client.read_reply().expect("answers").frames
+            };
+            assert_eq!(run(&mut script.both.through), run(&mut script.both.direct), "{setter}");
+            script.run("FETCH 3 IN \"SQL_CUR1\"");
+            script.run("ROLLBACK");
+        }
+    }
 }

@@ -196,7 +196,7 @@ fn makes_table(tokens: &[Token<'_>]) -> bool {
 /// Prefixes of settings by which an approximate index (pgvector's, or another extension's over its types) gives other rows.
 pub const CHOOSING_ROWS: [&str; 4] = ["hnsw.", "ivfflat.", "diskann.", "vchord"];
 
-/// `set_config('app.user', ...)`: a setting of an application's own, which nothing that is answered here depends on.
+/// `set_config('app.user', ...)`: a setting of an application's own, which a session asks for anew after anything that has run.
 fn sets_own(tokens: &[Token<'_>], at: usize) -> bool {
     let name = tokens.get(at + 2).filter(|name| name.kind == TokenKind::String);
     let name = name.map(|name| name.text.trim_start_matches('\'').to_ascii_lowercase()).unwrap_or_default();

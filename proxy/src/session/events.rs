@@ -84,9 +84,13 @@ impl<A: Answerer> Session<A> {
                     self.machine.tracker.learn_custom(&told);
                     self.machine.state.settings = None;
                 }
-                Event::Probed(Err(error)) | Event::TimeTold(Err(error)) | Event::CustomTold(Err(error)) => {
+                Event::CustomTold(Err(error)) => {
+                    // It is one of the names: some are not for everybody.
+                    let failures = self.probe_failures;
                     self.probe_failed(error);
+                    (self.probe_failures, self.may_ask_custom) = (failures, false);
                 }
+                Event::Probed(Err(error)) | Event::TimeTold(Err(error)) => self.probe_failed(error),
             }
         }
     }

@@ -2,6 +2,7 @@
 //! relayed as a whole.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use freshet_engine::reason::UpstreamReason;
@@ -12,6 +13,7 @@ use crate::session::effect::{Effect, worst};
 use crate::session::intercept::{self, Request};
 use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, GroupEnd, Item};
+use crate::session::settings::SessionSettings;
 use crate::session::state::{FirstQuery, Isolation, RouteSetting, SessionState};
 use crate::session::{Relaying, Session, local, preamble};
 use crate::statistics::Answered;
@@ -191,6 +193,14 @@ impl<A: Answerer> Session<A> {
                 }
                 Decided::Cancelled => return self.cancel(started),
             }
+        }
+        // PostgreSQL computes what a portal gives when it is run: by then they may be others.
+        let has_custom = |settings: &Arc<SessionSettings>| !settings.values.custom.is_empty();
+        if group.leaves_rows() && self.machine.state.settings.as_ref().is_some_and(has_custom) {
+            let relay = Relay::because(UpstreamReason::UnitForm(
+                "rows that stay in a portal beside an application's own settings",
+            ));
+            return self.relay_unless_strict(started, Effect::Neutral, relay);
         }
         let rows = |answer: &Answer| match answer {
             Answer::Reply(reply) => reply.rows.iter().map(bytes::Bytes::len).sum(),

@@ -612,7 +612,7 @@ impl LocalAnswerer {
         let parameter_types: Vec<u32> = oids(request.unit.parameter_types).collect();
         let context = PrepareContext {
             catalog: &catalog,
-            settings_id: request.settings.id.0,
+            settings_id: request.settings.plan.0,
             search_path: &request.settings.values.search_path,
             settings: request.format,
             parameter_types: &parameter_types,

@@ -149,6 +149,7 @@ pub async fn run<A: Answerer>(
         is_holding: false,
         failure: None,
         probe_failures: 0,
+        may_ask_custom: true,
         probes: 0,
         probed_version,
         waits: 0,
@@ -210,6 +211,8 @@ struct Session<A> {
     /// Probes that upstream refused to answer, one after the other. At [`PROBE_FAILURES_MAX`] settings stay unknown until the
     /// session changes them.
     probe_failures: u32,
+    /// Upstream has told each of an application's own settings that it was asked for.
+    may_ask_custom: bool,
     /// Probes for the unit at hand.
     probes: u32,
     /// The catalog's version when the last probe was sent.
@@ -461,7 +464,9 @@ impl<A: Answerer> Session<A> {
     /// Only settings of an application's own are missing: which.
     fn lacks_custom<'r>(&self, relay: &'r Relay) -> Option<&'r str> {
         let UpstreamReason::CustomSettings(names) = &relay.reason else { return None };
-        let may_ask = self.may_ask() && (!self.machine.state.is_in_transaction() || self.machine.may_probe_inside());
+        let may_ask = self.may_ask_custom
+            && self.may_ask()
+            && (!self.machine.state.is_in_transaction() || self.machine.may_probe_inside());
         may_ask.then_some(names)
     }
 
@@ -590,7 +595,7 @@ impl<A: Answerer> Session<A> {
             // the settings tell how it is read.
             Effect::Opaque
                 if !is_certain
-                    && !self.machine.tracker.distrusts(sql)
+                    && !self.machine.tracker.may_come_to_trust(sql)
                     && !effect::called(sql).is_some_and(|name| self.answerer.knows(&name)) =>
             {
                 return Some(UpstreamReason::OpaqueSession("settings are not known".into()));

@@ -97,6 +97,8 @@ pub struct Probed {
 #[derive(Debug)]
 pub struct SessionSettings {
     pub id: SettingsId,
+    /// Likewise, whatever an application's own settings are: no plan depends on them.
+    pub plan: SettingsId,
     /// Equal only for equal search paths in force; never 0.
     pub path: u64,
     /// Equal only where PostgreSQL reads literals alike; never 0.
@@ -129,6 +131,8 @@ impl SettingsValues {
 #[derive(Default)]
 pub struct Interner {
     known: Mutex<States<SettingsValues, Arc<SessionSettings>>>,
+    /// Those with settings of an application's own, apart: there may be as many as it has users.
+    customs: Mutex<States<(SettingsId, Arc<CustomSettings>), Arc<SessionSettings>>>,
     path_numbers: Mutex<States<Path, u64>>,
     reading_numbers: Mutex<States<Vec<Arc<str>>, u64>>,
     paths: Mutex<States<PathKey, (u64, Path)>>,
@@ -175,6 +179,26 @@ impl<K: Eq + Hash, V> States<K, V> {
 impl Interner {
     pub fn intern(&self, values: SettingsValues) -> Arc<SessionSettings> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        if !values.custom.is_empty() {
+            let plain = self.intern(SettingsValues { custom: Arc::default(), ..values.clone() });
+            let mut customs = self.customs.lock();
+            let key = (plain.id, Arc::clone(&values.custom));
+            if let Some(found) = customs.all.get(&key) {
+                return Arc::clone(found);
+            }
+            let settings = Arc::new(SessionSettings {
+                id: SettingsId(NEXT.fetch_add(1, Relaxed)),
+                plan: plain.id,
+                path: plain.path,
+                reading: plain.reading,
+                format: reproduce(&values),
+                default_isolation: plain.default_isolation,
+                values: values.clone(),
+            });
+            let texts = values.custom.iter().flat_map(|(name, value)| std::iter::once(name).chain(value));
+            customs.insert(key, Arc::clone(&settings), texts);
+            return settings;
+        }
         let mut known = self.known.lock();
         if let Some(found) = known.all.get(&values) {
             return Arc::clone(found);
@@ -196,6 +220,7 @@ impl Interner {
         });
         let settings = Arc::new(SessionSettings {
             id,
+            plan: id,
             path,
             reading,
             format: reproduce(&values),
@@ -204,7 +229,6 @@ impl Interner {
         });
         let texts = &settings.values;
         let all = texts.search_path.iter().chain(&texts.values).chain([&texts.role, &texts.unlisted]);
-        let all = all.chain(texts.custom.iter().flat_map(|(name, value)| std::iter::once(name).chain(value)));
         known.insert(values, Arc::clone(&settings), all);
         settings
     }

@@ -7,6 +7,7 @@
 //! What cannot be known from the text stays [`Value::Unknown`] until upstream reports it (five settings it does by
 //! itself) or a probe asks. Unknown values are undone like others: a ROLLBACK makes them known again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,8 +57,8 @@ pub enum OwnChange {
 struct Values {
     slots: [Value; COUNT],
     own: Own,
-    /// What upstream told of an application's own settings.
-    custom: Arc<CustomSettings>,
+    /// What upstream told of an application's own settings, by the role that was in force: some are not every role's to see.
+    custom: Arc<BTreeMap<Arc<str>, Arc<CustomSettings>>>,
 }
 
 /// Of an application's own settings so many are kept in mind, and so many bytes of their values.
@@ -150,6 +151,8 @@ pub struct Tracker {
     opaque: Option<Arc<str>>,
     opaque_is_new: bool,
     path_found: PathFound,
+    /// Outside of a transaction that was seen to begin something has run that may have set one of an application's own settings.
+    has_run: bool,
     /// What was made of `current`, and for which state of the catalog.
     resolved: Option<(Arc<Values>, u64, Arc<SessionSettings>)>,
 }
@@ -171,6 +174,7 @@ impl Tracker {
             opaque: None,
             opaque_is_new: false,
             path_found: PathFound::Now,
+            has_run: false,
             resolved: None,
         }
     }
@@ -210,6 +214,8 @@ impl Tracker {
             }
             Change::SetUnlisted { name, is_reset, is_local } => {
                 self.set_unlisted(name, *is_reset, *is_local);
+                self.open().custom.add(name);
+                self.forget_custom(Some(name));
                 // What a probe says from now on is not the default; after a RESET it may be.
                 if is_unusual(name) {
                     let value = if *is_reset { Value::Unknown } else { Value::Known(Arc::clone(name)) };
@@ -273,8 +279,9 @@ impl Tracker {
     /// by a function or by loading a library.
     pub fn has_run(&mut self, changes: &[Change]) {
         if changes.is_empty() || !changes.iter().all(Change::is_control) {
-            if let Some(open) = &mut self.open {
-                open.custom = SetCustom::Any;
+            match &mut self.open {
+                Some(open) => open.custom = SetCustom::Any,
+                None => self.has_run = true,
             }
             self.forget_custom(None);
         }
@@ -282,44 +289,48 @@ impl Tracker {
 
     /// What upstream says of an application's own settings.
     pub fn learn_custom(&mut self, told: &CustomSettings) {
+        let Some(role) = self.value(ROLE) else { return };
         let bytes =
             |(name, value): (&Arc<str>, &Option<Arc<str>>)| name.len() + value.as_ref().map_or(0, |value| value.len());
-        let known = &self.current.custom;
-        let has_room = known.len() + told.len() <= CUSTOM_MAX
-            && known.iter().chain(told).map(bytes).sum::<usize>() <= CUSTOM_BYTES_MAX;
+        let known = || self.current.custom.values().flat_map(|of_role| of_role.iter());
+        let has_room = known().count() + told.len() <= CUSTOM_MAX
+            && known().chain(told).map(bytes).sum::<usize>() <= CUSTOM_BYTES_MAX;
         if !has_room {
             self.forget_custom(None);
         }
-        let learn = |values: &mut Arc<Values>, told: &CustomSettings| {
-            Arc::make_mut(&mut Arc::make_mut(values).custom).extend(told.clone());
+        let learn = |values: &mut Arc<Values>, told: CustomSettings| {
+            let of_roles = Arc::make_mut(&mut Arc::make_mut(values).custom);
+            Arc::make_mut(of_roles.entry(Arc::clone(&role)).or_default()).extend(told);
         };
-        learn(&mut self.current, told);
+        learn(&mut self.current, told.clone());
         let Some(open) = &mut self.open else { return };
         // The others may have been set up to the end of the transaction alone.
-        let lasting: CustomSettings = told
-            .iter()
-            .filter(|(name, _)| !open.custom.has(name))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
+        let lasting = told.iter().filter(|(name, _)| !open.custom.has(name));
+        let lasting: CustomSettings = lasting.map(|(name, value)| (name.clone(), value.clone())).collect();
         if lasting.is_empty() {
             return;
         }
-        learn(&mut open.base, &lasting);
-        learn(&mut open.after, &lasting);
+        learn(&mut open.base, lasting.clone());
+        learn(&mut open.after, lasting.clone());
         for savepoint in &mut open.savepoints {
-            learn(&mut savepoint.current, &lasting);
-            learn(&mut savepoint.after, &lasting);
+            learn(&mut savepoint.current, lasting.clone());
+            learn(&mut savepoint.after, lasting.clone());
         }
     }
 
     /// That of an application's own settings, or all of them, is to be asked for again: now and after the transaction, however it ends.
     fn forget_custom(&mut self, name: Option<&str>) {
         let forget = |values: &mut Arc<Values>| {
-            let has_some = name.map_or(!values.custom.is_empty(), |name| values.custom.contains_key(name));
+            let is_it = |of_role: &Arc<CustomSettings>| name.is_none_or(|name| of_role.contains_key(name));
+            if !values.custom.values().any(is_it) {
+                return;
+            }
+            let custom = &mut Arc::make_mut(values).custom;
             match name {
-                _ if !has_some => {}
-                Some(name) => drop(Arc::make_mut(&mut Arc::make_mut(values).custom).remove(name)),
-                None => Arc::make_mut(values).custom = Arc::default(),
+                Some(name) => Arc::make_mut(custom).values_mut().for_each(|of_role| {
+                    Arc::make_mut(of_role).remove(name);
+                }),
+                None => *custom = Arc::default(),
             }
         };
         forget(&mut self.current);
@@ -349,6 +360,7 @@ impl Tracker {
     pub fn ready(&mut self, status: TransactionStatus, has_error: bool, taints: bool) {
         match status {
             TransactionStatus::Idle => {
+                self.has_run = false;
                 self.end(!has_error, false);
                 self.has_failed = false;
             }
@@ -358,6 +370,7 @@ impl Tracker {
                     let open = self.open();
                     open.is_block = true;
                     open.isolation = None;
+                    open.custom = SetCustom::Any;
                 }
                 self.has_failed = status == TransactionStatus::Failed;
                 if let Some(open) = &mut self.open {
@@ -481,7 +494,7 @@ impl Tracker {
         let (unlisted, unusual) = (self.value(UNLISTED)?, self.value(UNUSUALLY_SET)?);
         let unlisted = if unlisted.is_empty() { unusual } else { unlisted };
         self.value(LISTENS)?;
-        let (values, custom) = (asked[..KEYED].to_vec(), Arc::clone(&self.current.custom));
+        let (values, custom) = (asked[..KEYED].to_vec(), self.current.custom.get(&role).cloned().unwrap_or_default());
         let values = SettingsValues { role, search_path, has_temporary_objects, unlisted, values, custom };
         let settings = interner.intern(values);
         self.resolved = Some((Arc::clone(&self.current), catalog_version, Arc::clone(&settings)));
@@ -576,6 +589,12 @@ impl Tracker {
         (sql.contains(&b'\\') && !is(CONFORMING_STRINGS, "on")) || (!sql.is_ascii() && !is(CLIENT_ENCODING, "UTF8"))
     }
 
+    /// Whether it is not known how upstream reads this text, so that asking would tell.
+    pub fn may_come_to_trust(&self, sql: &[u8]) -> bool {
+        (sql.contains(&b'\\') && self.value(CONFORMING_STRINGS).is_none())
+            || (!sql.is_ascii() && self.value(CLIENT_ENCODING).is_none())
+    }
+
     /// Whether the end of the transaction, or of a part of it, changes nothing for [`Self::distrusts`].
     pub fn reads_texts_alike(&self) -> bool {
         let Some(open) = &self.open else { return true };
@@ -597,6 +616,7 @@ impl Tracker {
 
     fn open(&mut self) -> &mut Open {
         let isolation = self.value(DEFAULT_ISOLATION).and_then(|level| Isolation::parse(&level));
+        let has_run = self.has_run;
         self.open.get_or_insert_with(|| Open {
             is_block: false,
             base: Arc::clone(&self.current),
@@ -604,7 +624,7 @@ impl Tracker {
             local: 0,
             isolation,
             is_tainted: false,
-            custom: SetCustom::Named(Vec::new()),
+            custom: if has_run { SetCustom::Any } else { SetCustom::Named(Vec::new()) },
             savepoints: Vec::new(),
             forgotten: 0,
         })
@@ -727,6 +747,8 @@ impl Tracker {
 
     /// All unknown, up to a ROLLBACK.
     fn forget_all(&mut self, reason: &str) {
+        self.open().custom = SetCustom::Any;
+        self.forget_custom(None);
         for slot in (0..COUNT).filter(|slot| *slot != UNLISTED) {
             self.set(slot, &Value::Unknown, false);
         }

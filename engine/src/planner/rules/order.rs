@@ -75,7 +75,8 @@ fn sort_first(node: &mut PlanNode) {
         PlanNode::SideJoin(join) if moves => {
             // PostgreSQL computes what it asks for of the rows that OFFSET passes over, too (nodeLimit.c).
             let whole = if shows_errors && offset.is_some() { taken(&limit, &offset) } else { None };
-            if shows_errors && offset.is_some() && (whole.is_none() || with_ties) {
+            // For WITH TIES one row more, to see that it is none.
+            if shows_errors && (with_ties || offset.is_some() && whole.is_none()) {
                 let input = Box::new(projected(below, expressions));
                 *node = PlanNode::Sort { input, keys, limit, offset, with_ties };
                 return;
@@ -156,15 +157,29 @@ fn projected(below: PlanNode, expressions: Option<Vec<BoundExpr>>) -> PlanNode {
     }
 }
 
-/// Whether PostgreSQL computes it for the rows that its sort has left: a subquery of the select list that reads something, for only that
-/// is dear to it.
+/// Whether PostgreSQL computes it for the rows that its sort has left: a subquery of the select list that reads a table for each row, for only
+/// that is dear to it (costsize.c, cost_subplan). What stands beside groups or windows may as well be a query in FROM that it computes whole.
 fn is_postponed(join: &SideJoin) -> bool {
     fn reads(node: &PlanNode) -> bool {
-        let mut found = matches!(node, PlanNode::Scan(_) | PlanNode::Common { .. });
+        let mut found = matches!(node, PlanNode::Scan(_));
         node.for_each_input(&mut |input| found = found || reads(input));
         found
     }
-    (join.kind != SideKind::Left || join.is_per_row && !join.is_lateral) && reads(&join.right)
+    fn is_flat(node: &PlanNode) -> bool {
+        match node {
+            PlanNode::Project { input, .. } | PlanNode::Filter { input, .. } => is_flat(input),
+            PlanNode::SideJoin(join) => is_flat(&join.left),
+            PlanNode::OneRow | PlanNode::Scan(_) | PlanNode::Join(_) => true,
+            _ => false,
+        }
+    }
+    let is_subquery = match join.kind {
+        // IN is hashed.
+        SideKind::Mark => join.test.is_none() && join.test_key.is_none(),
+        SideKind::Left => join.is_per_row && !join.is_lateral,
+        _ => true,
+    };
+    is_subquery && reads(&join.right) && is_flat(&join.left)
 }
 
 /// Whether each row of the left is given once, and what the other rows would have met raises no error.

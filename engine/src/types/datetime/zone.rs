@@ -258,7 +258,9 @@ const NAMELESS: &str = "---";
 /// `GMT-02:00` and, without a name, `+02:00`: hours west of Greenwich (localtime.c, tzparse, of what is no name of a zone).
 fn posix(value: &str) -> Option<TimeZone> {
     let (name, offset) = value.split_at(value.find(['+', '-'])?);
-    let is_name = name.is_empty() || name.len() >= 3 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+    // Longer ones are cut off where they are printed (datetime.c, MAXTZLEN).
+    let is_name =
+        name.is_empty() || (3..=10).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphabetic());
     let (sign, offset) = offset.split_at_checked(1)?;
     let number = |digits: &str, most: u32| {
         let is_number = matches!(digits.len(), 1 | 2) && digits.bytes().all(|byte| byte.is_ascii_digit());

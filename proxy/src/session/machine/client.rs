@@ -742,6 +742,10 @@ impl Machine {
         let sql = known.as_ref().map_or(&b""[..], |statement| &statement.sql);
         self.apply_effect(effect, sql, false);
         self.unit_effect = worst(&[self.unit_effect, effect]);
+        // To plan it may run functions, whether it is executed or not.
+        if matches!(effect, Effect::Neutral | Effect::Write | Effect::Opaque) {
+            self.tracker.has_run(&[]);
+        }
         self.expect_with(ExpectedKind::Bind, None, undo);
     }
 

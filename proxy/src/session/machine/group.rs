@@ -482,6 +482,12 @@ impl Machine {
         let is_begin = |at: usize| matches!(answers.get(at), Some(Answer::Control(Control::Begin { .. })));
         let mut bound = (0..run).filter(|at| matches!(group.items[*at], Item::Bind { .. }));
         let is_only = bound.next().is_some_and(is_begin) && bound.next().is_none();
+        // What is parsed before it and fails would not have begun a block.
+        let is_of_begin = |item: &Item<'_>| match item {
+            Item::Parse { statement, .. } => control::read(&statement.sql).is_some(),
+            _ => true,
+        };
+        let is_only = is_only && group.items[..run].iter().all(is_of_begin);
         let is_first = self.state.status == TransactionStatus::Idle && !self.has_open_group;
         (is_only && is_first && group.end == GroupEnd::Sync && run + 1 < group.items.len()).then_some(run + 1)
     }
