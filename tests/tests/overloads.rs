@@ -154,3 +154,48 @@ fn what_is_put_into_pg_catalog_is_meant_by_sqls_own_forms() {
     both.settle("DROP FUNCTION", |_| false);
     both.assert_computed(|_| false);
 }
+
+/// Sessions whose path names pg_catalog behind schemas of users: what these have of the same signature comes first there, and what they have
+/// not is pg_catalog's.
+#[test]
+fn pg_catalog_may_stand_behind_others() {
+    const QUERIES: &[&str] = &[
+        "SELECT id FROM people WHERE name = 'n5' AND big > 3 ORDER BY id",
+        "SELECT upper(name), length(note), big::int + 1, '2024-01-01'::date FROM people WHERE id IN (1, 2) ORDER BY id",
+        "SELECT sum(big), count(*), max(id) FROM people WHERE tags @> ARRAY['b1']",
+        "SELECT id, CASE WHEN note LIKE 'note 1%' THEN round(big * 1.5, 1) END FROM people ORDER BY id LIMIT 12",
+    ];
+    let (cluster, database, freshet) = start("");
+    let mut both = Both::open(&freshet, cluster, "postgres", &database, QUERIES);
+    both.set("SET search_path = public, pg_catalog");
+    both.settle("the first copy", |_| false);
+    both.assert_computed(|_| false);
+    for (make, drop, may_mean) in [
+        (
+            "CREATE FUNCTION public.upper(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'mine' $$",
+            "DROP FUNCTION public.upper(text)",
+            "upper(",
+        ),
+        (
+            "CREATE FUNCTION more(int8, int4) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT false';
+             CREATE OPERATOR > (LEFTARG = int8, RIGHTARG = int4, FUNCTION = more)",
+            "DROP FUNCTION more CASCADE",
+            "big > 3",
+        ),
+        ("CREATE DOMAIN public.date AS text", "DROP DOMAIN public.date", "::date"),
+        (
+            "CREATE FUNCTION largest(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT -1';
+             CREATE AGGREGATE max(int) (SFUNC = largest, STYPE = int)",
+            "DROP FUNCTION largest CASCADE",
+            "max(",
+        ),
+    ] {
+        cluster.psql(&database, make);
+        both.compare_all(make);
+        both.settle(make, |sql| sql.contains(may_mean));
+        cluster.psql(&database, drop);
+        both.compare_all(drop);
+        both.settle(drop, |_| false);
+    }
+    both.assert_computed(|_| false);
+}

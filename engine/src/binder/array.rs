@@ -217,7 +217,7 @@ impl Binder<'_> {
         };
         let refused = || unsupported(format!("operator {symbol} of {}", PgType::Array(element).name()));
         let sides = [left.pg_type(), right.pg_type()];
-        if self.catalog.user_operators.may_take(symbol, &sides) || !self.is_pg_catalog_first() {
+        if self.catalog.user_operators.may_take(symbol, &sides) {
             return Err(refused());
         }
         if symbol == "||" {

@@ -310,9 +310,7 @@ impl Binder<'_> {
         if written.schema.is_some() {
             return Err(unknown());
         }
-        if !written.is_system
-            && (self.catalog.user_types.contains(written.name.as_str()) || !self.is_pg_catalog_first())
-        {
+        if !written.is_system && self.catalog.user_types.contains(written.name.as_str()) {
             return Err(unknown());
         }
         let is_named = |pg_type: &PgType| {

@@ -44,7 +44,7 @@ impl Binder<'_> {
     /// All of one enum, untyped ones read as its labels. No other operator takes an enum, unless users define one.
     fn labels_of(&mut self, symbol: &str, labels: EnumType, operands: Vec<Typed>) -> Bound<Vec<Typed>> {
         let types: Vec<PgType> = operands.iter().map(Typed::pg_type).collect();
-        if self.catalog.user_operators.may_take(symbol, &types) || !self.is_pg_catalog_first() {
+        if self.catalog.user_operators.may_take(symbol, &types) {
             return Err(unsupported(format!("operator {symbol} of {}", labels.name())));
         }
         let of = PgType::Enum(labels);

@@ -248,7 +248,7 @@ impl Binder<'_> {
         let candidates = functions::operator_candidates(symbol);
         let exact = resolve::exact_operator(candidates, &types).or_else(|| resolve::of_texts(candidates, &types));
         // An exact match in pg_catalog wins over whatever users define, as long as pg_catalog is searched first.
-        let found = if self.catalog.user_operators.may_take(symbol, &types) || !self.is_pg_catalog_first() {
+        let found = if self.catalog.user_operators.may_take(symbol, &types) {
             exact.filter(|_| self.is_pg_catalog_first())
         } else {
             exact.or_else(|| resolve::best(candidates, &types))
@@ -764,18 +764,14 @@ impl Binder<'_> {
     pub(super) fn is_contested(&self, call: &Call) -> bool {
         self.catalog.added_functions.contains(call.name.as_str())
             || call.schema == CallSchema::SearchPath
-                && (self.catalog.user_functions.contains(call.name.as_str())
-                    || self.may_be_cast(call)
-                    || !self.is_pg_catalog_first())
+                && (self.catalog.user_functions.contains(call.name.as_str()) || self.may_be_cast(call))
     }
 
     /// Likewise where the arguments' types are known.
     pub(super) fn is_contested_for(&self, call: &Call, arguments: &[PgType]) -> bool {
         self.catalog.added_functions.may_take(&call.name, arguments)
             || call.schema == CallSchema::SearchPath
-                && (self.catalog.user_functions.may_take(&call.name, arguments)
-                    || self.may_be_cast(call)
-                    || !self.is_pg_catalog_first())
+                && (self.catalog.user_functions.may_take(&call.name, arguments) || self.may_be_cast(call))
     }
 
     /// A cast to a type of users' that has the function's name (func_get_detail).
