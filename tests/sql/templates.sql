@@ -152,3 +152,7 @@ SELECT page, count(*) FROM visits GROUP BY page UNION ALL SELECT 'all', count(*)
 SELECT person FROM visits INTERSECT SELECT id FROM people EXCEPT SELECT 3 ORDER BY 1;
 -- should
 SELECT DISTINCT ON (page) page, took FROM visits ORDER BY page, took DESC NULLS LAST, id;
+-- must
+WITH top AS (SELECT id, page FROM visits ORDER BY id LIMIT 3) SELECT top.id, top.page AS sort FROM top ORDER BY top.id;
+-- must
+SELECT settings.id, settings.page format FROM visits settings WHERE settings.id = 5;

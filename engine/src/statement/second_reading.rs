@@ -9,6 +9,7 @@ use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{Ident, ObjectName, Query, Statement, TableFactor, Visit, Visitor};
 use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
@@ -28,7 +29,7 @@ pub fn confirm<'a>(sql: &str, expected: impl Iterator<Item = &'a str>) -> Result
         Tokenizer::new(&PostgreSqlDialect {}, &with_known_words(sql)).tokenize().map_err(|_| refuse(NOT_READ))?;
     let statements = Parser::new(&PostgreSqlDialect {})
         .with_recursion_limit(NESTING_MAX)
-        .with_tokens(without_types(without_exclusions(tokens)))
+        .with_tokens(with_plain_names(without_types(without_exclusions(tokens))))
         .parse_statements()
         .map_err(|_| refuse(NOT_READ))?;
     let [statement @ Statement::Query(_)] = statements.as_slice() else {
@@ -76,6 +77,56 @@ fn without_types(tokens: Vec<Token>) -> Vec<Token> {
     let is_literal = |token: Option<&Token>| matches!(token, Some(Token::SingleQuotedString(_)));
     let kept = (0..tokens.len()).filter(|at| !(is_type(&tokens[*at]) && is_literal(tokens.get(at + 1))));
     kept.map(|at| tokens[at].clone()).collect()
+}
+
+/// Words that mean something in other dialects and nothing in PostgreSQL's queries (kwlist.h; FORMAT, since 16, in JSON's): there they are
+/// names wherever they stand.
+const NAMES: [&str; 19] = [
+    "anti",
+    "apply",
+    "asof",
+    "connect",
+    "distribute",
+    "final",
+    "format",
+    "minus",
+    "open",
+    "pivot",
+    "prewhere",
+    "qualify",
+    "sample",
+    "semi",
+    "settings",
+    "sort",
+    "straight_join",
+    "top",
+    "unpivot",
+];
+
+fn with_plain_names(mut tokens: Vec<Token>) -> Vec<Token> {
+    for at in 0..tokens.len() {
+        let before = at.checked_sub(1).map(|before| &tokens[before]);
+        let is_type = matches!(before, Some(Token::DoubleColon))
+            || matches!(before, Some(Token::Word(word)) if word.keyword == Keyword::AS);
+        let has_value = matches!(
+            tokens.get(at + 1),
+            Some(
+                Token::SingleQuotedString(_)
+                    | Token::EscapedStringLiteral(_)
+                    | Token::DollarQuotedString(_)
+                    | Token::LParen
+            )
+        );
+        if let Token::Word(word) = &mut tokens[at]
+            && word.quote_style.is_none()
+            && (NAMES.iter().any(|name| word.value.eq_ignore_ascii_case(name))
+                // A column, where neither a literal of the type follows nor the type is meant.
+                || word.keyword == Keyword::INTERVAL && !is_type && !has_value)
+        {
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
+    tokens
 }
 
 /// The second parser takes ONLY for a table, SYMMETRIC and ASYMMETRIC for columns. They are reserved: without quotes they name
@@ -178,6 +229,18 @@ mod tests {
         assert!(confirmed("SELECT a FROM Flights f JOIN public.\"Air Lines\" USING (c)", &["flights", "Air Lines"]));
         assert!(confirmed("WITH x AS (SELECT 1 FROM t) SELECT * FROM x", &["t"]));
         assert!(confirmed("SELECT 1", &[]));
+        let interval = "SELECT interval, x::interval, CAST(y AS interval), interval '1 day', interval (3) '1' FROM t GROUP BY interval, t.interval";
+        assert!(confirmed(interval, &["t"]));
+        for name in NAMES {
+            let sql = format!(
+                "WITH {name} AS (SELECT id AS {name} FROM t) SELECT {name}.id, {name}.*, u.a {name} FROM {name}, u {name} WHERE {name}.a = 1"
+            );
+            assert!(confirmed(&sql, &["t", "u"]), "{name}");
+            assert!(
+                confirmed(&format!("SELECT {name} FROM (SELECT a FROM t) {name} JOIN {name} ON true"), &["t", name]),
+                "{name}"
+            );
+        }
         assert!(confirmed("SELECT sum(a) OVER (ORDER BY a ROWS 1 PRECEDING EXCLUDE TIES) FROM t", &["t"]));
         assert!(confirmed("SELECT a FROM ONLY t x, only u JOIN ONLY \"only\" o USING (a)", &["t", "u", "only"]));
         assert!(confirmed("SELECT a FROM t FETCH FIRST 2 ROWS ONLY", &["t"]));

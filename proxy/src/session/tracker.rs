@@ -153,6 +153,8 @@ pub struct Tracker {
     path_found: PathFound,
     /// Outside of a transaction that was seen to begin something has run that may have set one of an application's own settings.
     has_run: bool,
+    /// Some [`Values`] may have custom ones.
+    knows_custom: bool,
     /// What was made of `current`, and for which state of the catalog.
     resolved: Option<(Arc<Values>, u64, Arc<SessionSettings>)>,
 }
@@ -175,6 +177,7 @@ impl Tracker {
             opaque_is_new: false,
             path_found: PathFound::Now,
             has_run: false,
+            knows_custom: false,
             resolved: None,
         }
     }
@@ -302,6 +305,7 @@ impl Tracker {
             let of_roles = Arc::make_mut(&mut Arc::make_mut(values).custom);
             Arc::make_mut(of_roles.entry(Arc::clone(&role)).or_default()).extend(told);
         };
+        self.knows_custom = true;
         learn(&mut self.current, told.clone());
         let Some(open) = &mut self.open else { return };
         // The others may have been set up to the end of the transaction alone.
@@ -320,6 +324,11 @@ impl Tracker {
 
     /// That of an application's own settings, or all of them, is to be asked for again: now and after the transaction, however it ends.
     fn forget_custom(&mut self, name: Option<&str>) {
+        // There may be thousands of savepoints.
+        if !self.knows_custom {
+            return;
+        }
+        self.knows_custom = name.is_some();
         let forget = |values: &mut Arc<Values>| {
             let is_it = |of_role: &Arc<CustomSettings>| name.is_none_or(|name| of_role.contains_key(name));
             if !values.custom.values().any(is_it) {
