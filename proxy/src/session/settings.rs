@@ -264,7 +264,7 @@ pub enum Question {
     Settings,
     /// Only when the open block began: a small part of what everything costs.
     Time,
-    /// Only these of an application's own settings: [`custom_name`]s.
+    /// Only these of an application's own settings, by names that `freshet_engine::catalog::functions::setting::custom_name` gives.
     Custom(Arc<[Arc<str>]>),
 }
 
