@@ -194,3 +194,31 @@ fn what_is_run_later_has_the_value_of_then() {
         }
     }
 }
+
+/// What is computed of times hangs on the zone, whatever its type: rows that nobody has fetched yet are computed upstream after a SET.
+#[test]
+fn what_is_run_later_has_the_zone_of_then() {
+    let mut script = Script::start(FreshnessMode::Session);
+    script.read("nothing");
+    for column in [
+        "to_char(timestamptz '2024-01-01 00:00+00' + id * interval '1 hour', 'HH24')",
+        "extract(hour FROM timestamptz '2024-01-01 00:00+00' + id * interval '1 hour')::int",
+    ] {
+        let sql = format!("SELECT id, {column} FROM films ORDER BY id");
+        until(&sql, || script.both.routed("nothing", &sql).0 != "relay");
+        for setter in ["SET LOCAL TimeZone = 'Asia/Tokyo'", "SELECT set_config('TimeZone', 'America/New_York', true)"] {
+            script.run("BEGIN");
+            for client in [&mut script.both.through, &mut script.both.direct] {
+                client.send(&[parse("", &sql), bind("p", "", &[], 0), sync()].concat()).expect("is sent");
+                client.read_reply().expect("answers");
+            }
+            script.run(setter);
+            let run = |client: &mut RawClient| {
+                client.send(&[execute("p", 2), sync()].concat()).expect("is sent");
+                client.read_reply().expect("answers").frames
+            };
+            assert_eq!(run(&mut script.both.through), run(&mut script.both.direct), "{setter}");
+            script.run("ROLLBACK");
+        }
+    }
+}

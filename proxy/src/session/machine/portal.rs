@@ -198,10 +198,11 @@ impl Portal {
         self.outdated_at = self.outdated_at.map(|at| at.min(depth));
     }
 
-    /// As far as is known: in text, it has columns of [`PLAIN_TYPES`] alone.
+    /// As far as is known: tables' columns alone, in text of [`PLAIN_TYPES`]. What is computed may hang on settings whatever its type is.
     fn is_plain(&self) -> bool {
         let fields = self.columns.get(HEADER_LENGTH..).and_then(row_description);
-        let is_plain = |field: &Field<'_>| field.format != 0 || PLAIN_TYPES.contains(&field.type_oid);
+        let is_plain =
+            |field: &Field<'_>| field.table_oid != 0 && (field.format != 0 || PLAIN_TYPES.contains(&field.type_oid));
         fields.is_some_and(|fields| fields.iter().all(is_plain))
     }
 

@@ -457,7 +457,7 @@ fn a_block_that_failed_behind_an_answer_has_failed_for_the_client() {
 /// DataRows of one column of this type, and their description.
 fn rows_of(type_oid: u32, count: usize) -> Reply {
     let mut columns = Vec::new();
-    let field = Field { name: b"v", table_oid: 0, attnum: 0, type_oid, type_length: 4, typmod: -1, format: 0 };
+    let field = Field { name: b"v", table_oid: 16_384, attnum: 1, type_oid, type_length: 4, typmod: -1, format: 0 };
     write_row_description(&mut columns, [field].into_iter());
     let mut rows = Vec::new();
     for row in 0..count {
