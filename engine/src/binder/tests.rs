@@ -282,16 +282,22 @@ fn what_not_everybody_may_execute_is_upstreams() {
 }
 
 #[test]
-fn another_schema_before_pg_catalog_may_hide_everything() {
-    let catalog = catalog(Collation::C);
-    let search_path = ["public".into(), "pg_catalog".into()];
-    let context = BindContext { search_path: &search_path, settings: &FormatSettings::default(), parameter_types: &[] };
-    for sql in ["SELECT a + 1 FROM edge", "SELECT date_trunc('day', ts) FROM edge", "SELECT '1'::int4"] {
-        let statements = statement::parse(sql).expect("lexes");
-        assert!(bind(&statements[0], &catalog, &context).is_err(), "{sql}");
-    }
-    let statements = statement::parse("SELECT a FROM edge").expect("lexes");
-    assert!(bind(&statements[0], &catalog, &context).is_ok());
+fn another_schema_before_pg_catalog_hides_what_it_has() {
+    let mut catalog = catalog(Collation::C);
+    let is_bound = |sql: &str, catalog: &Catalog, search_path: &[Arc<str>]| {
+        let context = BindContext { search_path, settings: &FormatSettings::default(), parameter_types: &[] };
+        bind(&statement::parse(sql).expect("lexes")[0], catalog, &context).is_ok()
+    };
+    let (behind, first) = (["public".into(), "pg_catalog".into()], ["pg_catalog".into(), "public".into()]);
+    let texts =
+        ["SELECT a + 1 FROM edge", "SELECT date_trunc('day', ts) FROM edge", "SELECT '1'::int4", "SELECT a FROM edge"];
+    assert!(texts.iter().all(|sql| is_bound(sql, &catalog, &behind)));
+    catalog.user_functions = ["date_trunc".into()].into_iter().collect();
+    catalog.user_operators = ["+".into()].into_iter().collect();
+    catalog.user_types = ["int4".into()].into();
+    assert_eq!(texts.map(|sql| is_bound(sql, &catalog, &behind)), [false, false, false, true]);
+    // An exact match is found before them; a literal without a type is none.
+    assert_eq!(texts.map(|sql| is_bound(sql, &catalog, &first)), [true, false, false, true]);
 }
 
 #[test]
