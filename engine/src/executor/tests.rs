@@ -15,7 +15,8 @@ use arrow::datatypes::Int32Type;
 use super::arrays::to_array;
 use super::*;
 use crate::binder::{AggregateCall, BoundExpr, BoundQuery, BoundRelation, ExprType, JoinKind, OutputColumn, SortKey};
-use crate::catalog::functions::{AggregateFunction, Function, Operand};
+use crate::catalog::functions::{self, AggregateFunction, Function, LOWER, Operand};
+use crate::catalog::order::{OrderView, Orders};
 use crate::catalog::{Collation, ColumnSchema, ReplicaIdentity, TableSchema};
 use crate::executor::plan;
 use crate::planner::plan_as_written;
@@ -225,6 +226,18 @@ fn run_as(
     types: &[PgType],
     limits: &Limits,
 ) -> Result<Vec<String>, EvalError> {
+    run_by(None, planner, snapshot, root, types, limits)
+}
+
+/// Under collations whose orders and letters are told.
+fn run_by(
+    orders: Option<&OrderView>,
+    planner: fn(BoundQuery) -> Result<Plan, UpstreamReason>,
+    snapshot: &Snapshot,
+    root: BoundRelation,
+    types: &[PgType],
+    limits: &Limits,
+) -> Result<Vec<String>, EvalError> {
     let output =
         types.iter().map(|pg_type| OutputColumn { name: "c".into(), table_oid: 0, attnum: 0, expr_type: of(*pg_type) });
     let query = BoundQuery {
@@ -249,7 +262,7 @@ fn run_as(
     let context = RunContext {
         snapshot,
         parameters: &[],
-        eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
+        eval: EvalContext { settings: &settings, transaction_time: None, orders },
         limits,
         join_cache: &JoinCache::new(1 << 20),
         cancelled: &AtomicBool::new(false),
@@ -690,6 +703,37 @@ fn build_sides_are_reused_for_the_same_version_only() {
     assert_eq!(run(&second), 950);
     drop(second);
     assert_eq!(run(&first), 17_100);
+}
+
+/// An index is made of what was computed, once all letters of the chunk are told, and not before.
+#[test]
+fn rows_are_found_by_an_index_of_what_is_computed() {
+    const COLLATION: i64 = 100;
+    let names: Vec<String> = (0..2_000).map(|n| format!("ÄB{n}")).collect();
+    let texts: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut snapshot = snapshot();
+    snapshot.tables.insert(
+        RelationId(5),
+        Arc::new(table(5, &[Int4, Text], vec![vec![int_array(0..2_000), Arc::new(StringArray::from(texts))]])),
+    );
+    let bytes = || snapshot.tables[&RelationId(5)].chunks[0].chunk.bytes();
+    let collation = || BoundExpr::Literal { value: Value::Int8(COLLATION), expr_type: of(Int8) };
+    let lower = || call(&LOWER, vec![column(1, Text), collation()]);
+    let equals = functions::operators("=").iter().find(|known| known.arguments == [Text, Text]).expect("known");
+    let query = || filter(scan(5, &[0, 1]), call(equals, vec![lower(), text("äb77")]));
+    let orders = Orders::new(1);
+    let run = |orders: &OrderView| run_by(Some(orders), plan, &snapshot, query(), &[Int4, Text], &Limits::default());
+    let (before, view) = (bytes(), orders.view());
+    assert!(run(&view).is_ok() && view.into_missing().is_some() && bytes() == before, "a letter is missing");
+    orders.insert_letters(COLLATION as u32, [('Ä', ["ä".into(), "Ä".into()])].into_iter().collect());
+    let view = orders.view();
+    assert_eq!(run(&view).expect("answered"), ["77 ÄB77"]);
+    assert!(view.into_missing().is_none() && bytes() > before, "there is an index");
+    // Another process of upstream's may say otherwise.
+    let (made, others) = (bytes(), Orders::new(2));
+    others.insert_letters(COLLATION as u32, [('Ä', ["a".into(), "Ä".into()])].into_iter().collect());
+    assert_eq!(run(&others.view()).expect("answered"), [""; 0]);
+    assert!(bytes() > made);
 }
 
 /// Random numbers that are the same in every run.

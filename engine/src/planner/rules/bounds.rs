@@ -37,3 +37,60 @@ fn convert_in(expr: &mut BoundExpr) -> Result<(), UpstreamReason> {
     *function = same;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::PgType::{self, Bool, Date, Timestamp, Timestamptz};
+    use crate::types::Value;
+
+    const fn of(pg_type: PgType) -> ExprType {
+        ExprType { pg_type, typmod: -1, collation: Collation::None }
+    }
+
+    /// The types that are compared, and what makes the value one of them.
+    fn converted(order: &str, types: [PgType; 2], column_at: usize) -> ([PgType; 2], Option<&'static str>) {
+        let function = functions::operators(order).iter().find(|known| known.arguments == types).expect("known");
+        let operand = |at: usize| match at == column_at {
+            true => BoundExpr::Column { index: 0, expr_type: of(types[at]) },
+            false => BoundExpr::Literal { value: Value::Null, expr_type: of(types[at]) },
+        };
+        let mut expr = BoundExpr::Call { function, arguments: vec![operand(0), operand(1)], expr_type: of(Bool) };
+        convert_in(&mut expr).expect("has no error");
+        let BoundExpr::Call { function, arguments, .. } = expr else { panic!("a call") };
+        let made = match &arguments[1 - column_at] {
+            BoundExpr::Call { function, .. } => Some(function.name),
+            _ => None,
+        };
+        assert!(matches!(arguments[column_at], BoundExpr::Column { .. }) && function.name == order);
+        ([function.arguments[0], function.arguments[1]], made)
+    }
+
+    #[test]
+    fn a_value_becomes_one_of_the_columns_type() {
+        for order in ["<", "<=", ">", ">=", "=", "<>"] {
+            for value in [Date, Timestamp] {
+                let expected = ([Timestamptz; 2], Some("comparable_moment"));
+                assert_eq!(converted(order, [Timestamptz, value], 0), expected, "{order}");
+                assert_eq!(converted(order, [value, Timestamptz], 1), expected, "{order}");
+            }
+            assert_eq!(converted(order, [Timestamp, Date], 0), ([Timestamp; 2], Some("comparable_time")));
+            // A local time is at no one moment for all zones.
+            assert_eq!(converted(order, [Timestamp, Timestamptz], 0), ([Timestamp, Timestamptz], None));
+            assert_eq!(converted(order, [Timestamptz; 2], 0), ([Timestamptz; 2], None));
+        }
+        for value in [Timestamp, Timestamptz] {
+            for (order, reversed, made) in [
+                ("<", ">", "date_not_below"),
+                (">=", "<=", "date_not_below"),
+                ("<=", ">=", "date_not_above"),
+                (">", "<", "date_not_above"),
+            ] {
+                assert_eq!(converted(order, [Date, value], 0), ([Date; 2], Some(made)), "{order}");
+                assert_eq!(converted(reversed, [value, Date], 1), ([Date; 2], Some(made)), "{reversed}");
+            }
+            // No date is at noon.
+            assert_eq!(converted("=", [Date, value], 0), ([Date, value], None));
+        }
+    }
+}
