@@ -56,16 +56,22 @@ fn sort_first(node: &mut PlanNode) {
         *node = PlanNode::Sort { input, keys, limit, offset, with_ties };
         return;
     }
-    let mut shows_errors = false;
+    // How many rows are kept below where those that OFFSET passes over are computed, too.
+    let mut whole = None;
     let moves = match &mut below {
         PlanNode::SideJoin(join) => {
-            let is_postponed = is_postponed(join);
-            let is_once = gives_each_once(join, is_postponed);
-            shows_errors = !is_silent(join) || !expressions.iter().flatten().all(cannot_raise);
+            let (is_postponed, is_silent) = (is_postponed(join), is_silent(join));
             let is_left = |column: &usize| *column < join.left.width();
             let is_sure =
                 |expr: &BoundExpr| cannot_raise(expr) || is_postponed && !columns_of(expr).iter().all(is_left);
-            is_once
+            let shows_errors = !is_silent || !expressions.iter().flatten().all(cannot_raise);
+            // PostgreSQL computes what it asks for of the rows that OFFSET passes over, too (nodeLimit.c), and for WITH TIES of one row
+            // more, to see that it is none.
+            whole = if shows_errors && offset.is_some() { taken(&limit, &offset) } else { None };
+            let computes_others = shows_errors && (with_ties || offset.is_some() && whole.is_none());
+            gives_each_once(join)
+                && (is_postponed || is_silent)
+                && !computes_others
                 && own_keys.iter().all(|key| columns_of(&key.expr).iter().all(is_left))
                 && expressions.iter().flatten().all(is_sure)
         }
@@ -73,14 +79,6 @@ fn sort_first(node: &mut PlanNode) {
     };
     match &mut below {
         PlanNode::SideJoin(join) if moves => {
-            // PostgreSQL computes what it asks for of the rows that OFFSET passes over, too (nodeLimit.c).
-            let whole = if shows_errors && offset.is_some() { taken(&limit, &offset) } else { None };
-            // For WITH TIES one row more, to see that it is none.
-            if shows_errors && (with_ties || offset.is_some() && whole.is_none()) {
-                let input = Box::new(projected(below, expressions));
-                *node = PlanNode::Sort { input, keys, limit, offset, with_ties };
-                return;
-            }
             let (limit_below, offset_below) = match &whole {
                 Some(whole) => (Some(whole.clone()), None),
                 None => (limit.clone(), offset.clone()),
@@ -182,14 +180,13 @@ fn is_postponed(join: &SideJoin) -> bool {
     is_subquery && reads(&join.right) && is_flat(&join.left)
 }
 
-/// Whether each row of the left is given once, and what the other rows would have met raises no error.
-fn gives_each_once(join: &mut SideJoin, is_postponed: bool) -> bool {
-    let is_once = match join.kind {
+/// Whether each row of the left is given once.
+fn gives_each_once(join: &SideJoin) -> bool {
+    match join.kind {
         SideKind::Single | SideKind::Mark => true,
         SideKind::Left => meets_one(join),
         SideKind::Full | SideKind::Semi | SideKind::Anti => false,
-    };
-    is_once && (is_postponed || is_silent(join))
+    }
 }
 
 /// Whether the join raises no error, its left side aside.
