@@ -84,13 +84,8 @@ impl<A: Answerer> Session<A> {
                     self.machine.tracker.learn_custom(&told);
                     self.machine.state.settings = None;
                 }
-                Event::CustomTold(Err(error)) => {
-                    // It is one of the names: some are not for everybody.
-                    let failures = self.probe_failures;
-                    self.probe_failed(error);
-                    (self.probe_failures, self.may_ask_custom) = (failures, false);
-                }
-                Event::Probed(Err(error)) | Event::TimeTold(Err(error)) => self.probe_failed(error),
+                Event::CustomTold(Err(error)) => self.probe_failed(error, true),
+                Event::Probed(Err(error)) | Event::TimeTold(Err(error)) => self.probe_failed(error, false),
             }
         }
     }
@@ -109,7 +104,8 @@ impl<A: Answerer> Session<A> {
 
     /// Upstream did not tell the settings, or the time. What it says instead is news to the client where a block has failed
     /// by it, and where it was asked to cancel: then the request was meant for the statement that waits for the probe.
-    fn probe_failed(&mut self, error: Option<Box<[u8]>>) {
+    /// `of_custom`: only settings of an application's own were asked for, some of which are not for everybody.
+    fn probe_failed(&mut self, error: Option<Box<[u8]>>, of_custom: bool) {
         let sqlstate = error.as_deref().and_then(|error| field(error, b'C')).unwrap_or_default();
         let is_cancelled = sqlstate == b"57014" && {
             // A time limit has the same code; its message may be in any language.
@@ -120,7 +116,11 @@ impl<A: Answerer> Session<A> {
         if !is_cancelled && !has_failed {
             // Of resources, locks and limits, and what an operator does: another time there may be an answer.
             let may_pass = ["40", "53", "55", "57", "58"].iter().any(|class| sqlstate.starts_with(class.as_bytes()));
-            self.probe_failures = if may_pass { self.probe_failures + 1 } else { PROBE_FAILURES_MAX };
+            match (of_custom, may_pass) {
+                (true, may_pass) => self.may_ask_custom = may_pass,
+                (false, true) => self.probe_failures += 1,
+                (false, false) => self.probe_failures = PROBE_FAILURES_MAX,
+            }
             // The unit at hand does not wait for another.
             self.probes = PROBES_MAX;
             let sqlstate = String::from_utf8_lossy(sqlstate).into_owned();

@@ -13,7 +13,7 @@ use crate::session::effect::{Effect, worst};
 use crate::session::intercept::{self, Request};
 use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, GroupEnd, Item};
-use crate::session::settings::SessionSettings;
+use crate::session::settings::{Question, SessionSettings};
 use crate::session::state::{FirstQuery, Isolation, RouteSetting, SessionState};
 use crate::session::{Relaying, Session, local, preamble};
 use crate::statistics::Answered;
@@ -27,11 +27,8 @@ const PORTAL_BYTES_MAX: usize = 32 * 1024 * 1024;
 enum Decided {
     Answer(Answer),
     Relay(Relay),
-    /// The settings must be asked first.
-    Probe,
-    /// When the block began must be asked first.
-    AskTime,
-    AskCustom(Relay),
+    /// That must be asked first.
+    Ask(Question),
     /// The client's cancel request came first.
     Cancelled,
 }
@@ -155,32 +152,21 @@ impl<A: Answerer> Session<A> {
                         return self.relay_unless_strict(started, Effect::Neutral, relay);
                     }
                 }
-                Decided::Probe => {
-                    self.refresh_settings();
-                    self.probe();
-                    return Ok(());
-                }
-                Decided::AskTime => {
-                    self.ask_time();
-                    return Ok(());
-                }
-                Decided::AskCustom(relay) => {
-                    self.ask_custom(self.lacks_custom(&relay).unwrap_or_default());
+                Decided::Ask(question) => {
+                    self.ask_upstream(question);
                     return Ok(());
                 }
                 Decided::Relay(relay) if reads() && self.must_refuse(Effect::Neutral, &relay.reason) => {
                     return self.refuse_strictly(started, relay.reason);
                 }
-                // With BEGIN upstream it has a time.
-                Decided::Relay(relay) if local::lacks_time(&relay.reason) && self.may_ask() => {
-                    let Some(begin) = self.machine.begins_block(&group, &answers) else {
-                        return self.relay_group(started, &group, at, relay);
-                    };
-                    answers.truncate(begin);
-                    self.machine.answer_first(group.items.drain(..begin).collect(), answers);
-                    return Ok(());
-                }
                 Decided::Relay(relay) => {
+                    // With BEGIN upstream it has a time.
+                    let lacks_time = local::lacks_time(&relay.reason) && self.may_ask();
+                    if let Some(begin) = self.machine.begins_block(&group, &answers).filter(|_| lacks_time) {
+                        answers.truncate(begin);
+                        self.machine.answer_first(group.items.drain(..begin).collect(), answers);
+                        return Ok(());
+                    }
                     let closes = |item: &Item<'_>| matches!(item, Item::Cursor(..));
                     let rest = group.last_statement(at).filter(|rest| control::read(rest).is_some());
                     // psqlODBC ends a block in one string with the last FETCH or CLOSE of a cursor that lives here.
@@ -194,23 +180,8 @@ impl<A: Answerer> Session<A> {
                 Decided::Cancelled => return self.cancel(started),
             }
         }
-        // PostgreSQL computes what a portal gives when it is run: by then they may be others.
-        let has_custom = |settings: &Arc<SessionSettings>| !settings.values.custom.is_empty();
-        if group.leaves_rows() && self.machine.state.settings.as_ref().is_some_and(has_custom) {
-            let relay = Relay::because(UpstreamReason::UnitForm(
-                "rows that stay in a portal beside an application's own settings",
-            ));
-            return self.relay_unless_strict(started, Effect::Neutral, relay);
-        }
-        let rows = |answer: &Answer| match answer {
-            Answer::Reply(reply) => reply.rows.iter().map(bytes::Bytes::len).sum(),
-            Answer::None | Answer::Control(_) => 0,
-        };
-        let named = group.named_portals();
-        let kept = named + answers.iter().map(rows).sum::<usize>();
-        if self.machine.portal_bytes() + kept > PORTAL_BYTES_MAX && (named > 0 || group.leaves_rows()) {
-            let relay = Relay::because(UpstreamReason::OverBudget("rows in portals"));
-            return self.relay_unless_strict(started, Effect::Neutral, relay);
+        if let Some(reason) = self.keeps_too_much(&group, &answers) {
+            return self.relay_unless_strict(started, Effect::Neutral, Relay::because(reason));
         }
         for (item, answer) in group.items.iter().zip(&answers) {
             if let (Item::Bind { .. } | Item::Statement(_) | Item::Cursor(..), Answer::Reply(reply)) = (item, answer)
@@ -222,6 +193,23 @@ impl<A: Answerer> Session<A> {
         self.machine.answer_group(group, answers);
         self.keep_alive(started);
         Ok(())
+    }
+
+    /// Why rows of the group may not stay in portals here.
+    fn keeps_too_much(&self, group: &Group<'_>, answers: &[Answer]) -> Option<UpstreamReason> {
+        let (named, leaves_rows) = (group.named_portals(), group.leaves_rows());
+        // PostgreSQL computes what a portal gives when it is run: by then they may be others.
+        let has_custom = |settings: &Arc<SessionSettings>| !settings.values.custom.is_empty();
+        if leaves_rows && self.machine.state.settings.as_ref().is_some_and(has_custom) {
+            return Some(UpstreamReason::UnitForm("rows that stay in a portal beside an application's own settings"));
+        }
+        let rows = |answer: &Answer| match answer {
+            Answer::Reply(reply) => reply.rows.iter().map(bytes::Bytes::len).sum(),
+            Answer::None | Answer::Control(_) => 0,
+        };
+        let kept = named + answers.iter().map(rows).sum::<usize>();
+        let is_too_much = self.machine.portal_bytes() + kept > PORTAL_BYTES_MAX && (named > 0 || leaves_rows);
+        is_too_much.then_some(UpstreamReason::OverBudget("rows in portals"))
     }
 
     /// What stands against the whole group, seen without asking anybody.
@@ -294,7 +282,7 @@ impl<A: Answerer> Session<A> {
             return Ok(Decided::Relay(Relay::because(UpstreamReason::NotAQuery("a sign of life"))));
         }
         if state.settings.is_none() {
-            return Ok(Decided::Probe);
+            return Ok(Decided::Ask(Question::Settings));
         }
         if let Some(reply) = preamble::answer(&unit, state) {
             return Ok(Decided::Answer(Answer::Reply(reply)));
@@ -308,10 +296,10 @@ impl<A: Answerer> Session<A> {
         }
         match self.ask(&unit, state).await? {
             Some(Outcome::Local(reply)) => Ok(Decided::Answer(Answer::Reply(reply))),
-            Some(Outcome::Relay(relay)) if self.is_outdated(&relay) => Ok(Decided::Probe),
-            Some(Outcome::Relay(relay)) if self.lacks_time(&relay) => Ok(Decided::AskTime),
-            Some(Outcome::Relay(relay)) if self.lacks_custom(&relay).is_some() => Ok(Decided::AskCustom(relay)),
-            Some(Outcome::Relay(relay)) => Ok(Decided::Relay(relay)),
+            Some(Outcome::Relay(relay)) => Ok(match self.worth_asking(&relay) {
+                Some(question) => Decided::Ask(question),
+                None => Decided::Relay(relay),
+            }),
             None => Ok(Decided::Cancelled),
         }
     }
@@ -338,7 +326,7 @@ impl<A: Answerer> Session<A> {
             return failed();
         }
         if self.must_probe_for(&request) {
-            return Decided::Probe;
+            return Decided::Ask(Question::Settings);
         }
         match self.carry_out(request, verb, unit).await {
             Ok(reply) => Decided::Answer(Answer::Reply(reply)),
@@ -363,7 +351,7 @@ impl<A: Answerer> Session<A> {
         }
         match control::decide(control, state, || self.machine.knows_what_is_named(unit.sql)) {
             Decision::Answer => Decided::Answer(Answer::Control(control)),
-            Decision::Ask if self.may_ask() => Decided::Probe,
+            Decision::Ask if self.may_ask() => Decided::Ask(Question::Settings),
             Decision::Ask | Decision::Relay => relayed(),
         }
     }

@@ -366,7 +366,7 @@ impl<A: Answerer> Session<A> {
             }
         }
         if self.must_show_query() {
-            self.ask_time();
+            self.ask_upstream(Question::Time);
             return Ok(());
         }
         let Ok(unit) = self.machine.unit() else {
@@ -441,18 +441,9 @@ impl<A: Answerer> Session<A> {
         }
         match self.answer().await? {
             Some(Outcome::Local(reply)) => self.reply(started, &reply),
-            Some(Outcome::Relay(relay)) if self.is_outdated(&relay) => {
-                self.refresh_settings();
-                self.probe();
-                Ok(())
-            }
-            Some(Outcome::Relay(relay)) if self.lacks_time(&relay) => {
-                self.ask_time();
-                Ok(())
-            }
-            Some(Outcome::Relay(relay)) => match self.lacks_custom(&relay) {
-                Some(names) => {
-                    self.ask_custom(names);
+            Some(Outcome::Relay(relay)) => match self.worth_asking(&relay) {
+                Some(question) => {
+                    self.ask_upstream(question);
                     Ok(())
                 }
                 None => self.relay_unless_strict(started, effect, relay),
@@ -461,23 +452,29 @@ impl<A: Answerer> Session<A> {
         }
     }
 
-    /// Only settings of an application's own are missing: which.
-    fn lacks_custom<'r>(&self, relay: &'r Relay) -> Option<&'r str> {
-        let UpstreamReason::CustomSettings(names) = &relay.reason else { return None };
-        let may_ask = self.may_ask_custom
-            && self.may_ask()
-            && (!self.machine.state.is_in_transaction() || self.machine.may_probe_inside());
-        may_ask.then_some(names)
-    }
-
-    /// Only the block's now() is missing, for which upstream can be asked, once for all of the block.
-    fn lacks_time(&self, relay: &Relay) -> bool {
+    /// What upstream can be asked so that the statement may be answered here after all.
+    fn worth_asking(&self, relay: &Relay) -> Option<Question> {
         let state = &self.machine.state;
-        local::lacks_time(&relay.reason)
-            && state.status == TransactionStatus::InTransaction
-            && state.transaction.time.is_none()
-            && self.may_ask()
-            && self.machine.may_probe_inside()
+        if !self.may_ask() || state.is_in_transaction() && !self.machine.may_probe_inside() {
+            return None;
+        }
+        match &relay.reason {
+            // For a catalog or a configuration that has been replaced meanwhile: with the new one it may be answered.
+            UpstreamReason::CatalogChanged => {
+                let is_outdated = self.answerer.catalog_version() != state.catalog_version
+                    || self.answerer.configuration() != state.configuration;
+                is_outdated.then_some(Question::Settings)
+            }
+            // Only the block's now() is missing: once for all of the block.
+            reason if local::lacks_time(reason) => {
+                let has_none = state.status == TransactionStatus::InTransaction && state.transaction.time.is_none();
+                has_none.then_some(Question::Time)
+            }
+            UpstreamReason::CustomSettings(names) if self.may_ask_custom => {
+                Some(Question::Custom(names.split(", ").map(Arc::from).collect()))
+            }
+            _ => None,
+        }
     }
 
     /// Brings the settings up to date with what was followed, and with upstream's configuration and catalog.
@@ -504,16 +501,6 @@ impl<A: Answerer> Session<A> {
         }
     }
 
-    /// Relayed for a catalog or a configuration that has been replaced meanwhile: with the new one it may be answered.
-    fn is_outdated(&self, relay: &Relay) -> bool {
-        let state = &self.machine.state;
-        relay.reason == UpstreamReason::CatalogChanged
-            && (self.answerer.catalog_version() != state.catalog_version
-                || self.answerer.configuration() != state.configuration)
-            && self.may_ask()
-            && (!state.is_in_transaction() || self.machine.may_probe_inside())
-    }
-
     /// The unit at hand may set the transaction's modes after a query that upstream knows nothing of, and must fail as it would
     /// after one. A short time limit may cut the question off: then it fails by that.
     fn must_show_query(&self) -> bool {
@@ -530,20 +517,14 @@ impl<A: Answerer> Session<A> {
     }
 
     fn probe(&mut self) {
-        self.probed_version = self.machine.state.catalog_version;
         self.ask_upstream(Question::Settings);
     }
 
-    /// These settings of an application's own, as they are named in [`UpstreamReason::CustomSettings`].
-    fn ask_custom(&mut self, names: &str) {
-        self.ask_upstream(Question::Custom(names.split(", ").map(Arc::from).collect()));
-    }
-
-    fn ask_time(&mut self) {
-        self.ask_upstream(Question::Time);
-    }
-
     fn ask_upstream(&mut self, question: Question) {
+        if question == Question::Settings {
+            self.refresh_settings();
+            self.probed_version = self.machine.state.catalog_version;
+        }
         self.context.metrics.probes.inc();
         self.probes += 1;
         self.machine.ask(question);

@@ -176,34 +176,21 @@ impl<K: Eq + Hash, V> States<K, V> {
     }
 }
 
+/// A number that nothing has yet.
+fn next() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed)
+}
+
 impl Interner {
     pub fn intern(&self, values: SettingsValues) -> Arc<SessionSettings> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         if !values.custom.is_empty() {
-            let plain = self.intern(SettingsValues { custom: Arc::default(), ..values.clone() });
-            let mut customs = self.customs.lock();
-            let key = (plain.id, Arc::clone(&values.custom));
-            if let Some(found) = customs.all.get(&key) {
-                return Arc::clone(found);
-            }
-            let settings = Arc::new(SessionSettings {
-                id: SettingsId(NEXT.fetch_add(1, Relaxed)),
-                plan: plain.id,
-                path: plain.path,
-                reading: plain.reading,
-                format: reproduce(&values),
-                default_isolation: plain.default_isolation,
-                values: values.clone(),
-            });
-            let texts = values.custom.iter().flat_map(|(name, value)| std::iter::once(name).chain(value));
-            customs.insert(key, Arc::clone(&settings), texts);
-            return settings;
+            return self.intern_custom(values);
         }
         let mut known = self.known.lock();
         if let Some(found) = known.all.get(&values) {
             return Arc::clone(found);
         }
-        let next = || NEXT.fetch_add(1, Relaxed);
         let id = SettingsId(next());
         let mut path_numbers = self.path_numbers.lock();
         let path = path_numbers.all.get(&values.search_path).copied().unwrap_or_else(|| {
@@ -230,6 +217,28 @@ impl Interner {
         let texts = &settings.values;
         let all = texts.search_path.iter().chain(&texts.values).chain([&texts.role, &texts.unlisted]);
         known.insert(values, Arc::clone(&settings), all);
+        settings
+    }
+
+    /// Those of an application's own beside what is interned without them.
+    fn intern_custom(&self, values: SettingsValues) -> Arc<SessionSettings> {
+        let plain = self.intern(SettingsValues { custom: Arc::default(), ..values.clone() });
+        let mut customs = self.customs.lock();
+        let key = (plain.id, Arc::clone(&values.custom));
+        if let Some(found) = customs.all.get(&key) {
+            return Arc::clone(found);
+        }
+        let settings = Arc::new(SessionSettings {
+            id: SettingsId(next()),
+            plan: plain.id,
+            path: plain.path,
+            reading: plain.reading,
+            format: reproduce(&values),
+            default_isolation: plain.default_isolation,
+            values: values.clone(),
+        });
+        let texts = values.custom.iter().flat_map(|(name, value)| std::iter::once(name).chain(value));
+        customs.insert(key, Arc::clone(&settings), texts);
         settings
     }
 

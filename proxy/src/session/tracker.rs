@@ -124,6 +124,18 @@ struct Open {
     forgotten: usize,
 }
 
+impl Open {
+    /// What will be in force after the transaction, or a part of it, however that ends.
+    fn for_each_other(&mut self, mut change: impl FnMut(&mut Arc<Values>)) {
+        change(&mut self.base);
+        change(&mut self.after);
+        for savepoint in &mut self.savepoints {
+            change(&mut savepoint.current);
+            change(&mut savepoint.after);
+        }
+    }
+}
+
 /// When upstream's session has last looked which schemas of its path count. Up to PostgreSQL 16 it looks again when the path is
 /// set, when it has become another role, and when a schema changes, but not when memberships do (namespace.c,
 /// recomputeNamespacePath).
@@ -217,8 +229,7 @@ impl Tracker {
             }
             Change::SetUnlisted { name, is_reset, is_local } => {
                 self.set_unlisted(name, *is_reset, *is_local);
-                self.open().custom.add(name);
-                self.forget_custom(Some(name));
+                self.custom_is_set(Some(name));
                 // What a probe says from now on is not the default; after a RESET it may be.
                 if is_unusual(name) {
                     let value = if *is_reset { Value::Unknown } else { Value::Known(Arc::clone(name)) };
@@ -226,8 +237,7 @@ impl Tracker {
                 }
             }
             Change::SetCustom(name) => {
-                self.open().custom.add(name);
-                self.forget_custom(Some(name));
+                self.custom_is_set(Some(name));
             }
             Change::SetOwn { name, value, is_local } => {
                 if let Some(change) = OwnChange::read(name, value.as_deref()) {
@@ -314,12 +324,16 @@ impl Tracker {
         if lasting.is_empty() {
             return;
         }
-        learn(&mut open.base, lasting.clone());
-        learn(&mut open.after, lasting.clone());
-        for savepoint in &mut open.savepoints {
-            learn(&mut savepoint.current, lasting.clone());
-            learn(&mut savepoint.after, lasting.clone());
+        open.for_each_other(|values| learn(values, lasting.clone()));
+    }
+
+    /// That of an application's own settings, or any, may have been set in the transaction that is open, or opens with it.
+    fn custom_is_set(&mut self, name: Option<&Arc<str>>) {
+        match name {
+            Some(name) => self.open().custom.add(name),
+            None => self.open().custom = SetCustom::Any,
         }
+        self.forget_custom(name.map(|name| &**name));
     }
 
     /// That of an application's own settings, or all of them, is to be asked for again: now and after the transaction, however it ends.
@@ -343,12 +357,8 @@ impl Tracker {
             }
         };
         forget(&mut self.current);
-        let Some(open) = &mut self.open else { return };
-        forget(&mut open.base);
-        forget(&mut open.after);
-        for savepoint in &mut open.savepoints {
-            forget(&mut savepoint.current);
-            forget(&mut savepoint.after);
+        if let Some(open) = &mut self.open {
+            open.for_each_other(forget);
         }
     }
 
@@ -716,8 +726,7 @@ impl Tracker {
     /// comes back with the end of the transaction.
     fn reset_all(&mut self) {
         let local = self.open().local;
-        self.open().custom = SetCustom::Any;
-        self.forget_custom(None);
+        self.custom_is_set(None);
         for slot in (0..ASKED).chain([UNUSUALLY_SET]) {
             if self.current.slots[slot] == Value::Default {
                 continue;
@@ -745,19 +754,14 @@ impl Tracker {
     fn forget(&mut self, slot: usize) {
         let forget = |values: &mut Arc<Values>| Arc::make_mut(values).slots[slot] = Value::Unknown;
         forget(&mut self.current);
-        let Some(open) = &mut self.open else { return };
-        forget(&mut open.base);
-        forget(&mut open.after);
-        for savepoint in &mut open.savepoints {
-            forget(&mut savepoint.current);
-            forget(&mut savepoint.after);
+        if let Some(open) = &mut self.open {
+            open.for_each_other(forget);
         }
     }
 
     /// All unknown, up to a ROLLBACK.
     fn forget_all(&mut self, reason: &str) {
-        self.open().custom = SetCustom::Any;
-        self.forget_custom(None);
+        self.custom_is_set(None);
         for slot in (0..COUNT).filter(|slot| *slot != UNLISTED) {
             self.set(slot, &Value::Unknown, false);
         }

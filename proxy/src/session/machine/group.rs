@@ -454,11 +454,7 @@ impl Machine {
     /// Answers the group at hand from here, one answer per item.
     pub fn answer_group(&mut self, group: Group<'_>, answers: Vec<Answer>) {
         let executions = group.executions();
-        let told = Self::told(&group.items, &answers);
-        for (item, answer) in group.items.into_iter().zip(answers) {
-            self.answer_item(item, answer);
-        }
-        self.compare_told(told);
+        self.answer_items(group.items, answers);
         self.taken = self.scanned;
         match group.end {
             GroupEnd::Flush => {
@@ -496,11 +492,7 @@ impl Machine {
     pub fn answer_first(&mut self, items: Vec<Item<'_>>, answers: Vec<Answer>) {
         let frames = Frames::new(self.unit_bytes()).take(items.len());
         let length: usize = frames.map(|frame| frame.bytes.len()).sum();
-        let told = Self::told(&items, &answers);
-        for (item, answer) in items.into_iter().zip(answers) {
-            self.answer_item(item, answer);
-        }
-        self.compare_told(told);
+        self.answer_items(items, answers);
         self.taken += length;
         self.scanned = self.taken;
     }
@@ -515,6 +507,14 @@ impl Machine {
         write_query(&mut frame, rest);
         self.note_relayed(b'Q', &frame, true);
         self.to_upstream.push(&frame);
+    }
+
+    fn answer_items(&mut self, items: Vec<Item<'_>>, answers: Vec<Answer>) {
+        let told = Self::told(&items, &answers);
+        for (item, answer) in items.into_iter().zip(answers) {
+            self.answer_item(item, answer);
+        }
+        self.compare_told(told);
     }
 
     fn answer_item(&mut self, item: Item<'_>, answer: Answer) {

@@ -263,16 +263,13 @@ impl Machine {
             (b'1', ExpectedKind::Parse(_))
             | (b'2', ExpectedKind::Bind)
             | (b'3', ExpectedKind::Close)
-            | (b'T' | b'n', ExpectedKind::Describe) => {
-                if let Some(mut entry) = self.pop_expected() {
-                    self.apply_due(&mut entry.due);
-                }
-                if is_own { fate } else { part(self) }
-            }
-            (b'C' | b'I' | b's', ExpectedKind::Execute) => {
+            | (b'T' | b'n', ExpectedKind::Describe)
+            | (b'C' | b'I' | b's', ExpectedKind::Execute) => {
                 match self.pop_expected() {
-                    Some(mut entry) if is_own => self.apply_due(&mut entry.due),
-                    Some(mut entry) => self.apply_run(&mut entry.due),
+                    Some(mut entry) if !is_own && matches!(entry.kind, ExpectedKind::Execute) => {
+                        self.apply_run(&mut entry.due)
+                    }
+                    Some(mut entry) => self.apply_due(&mut entry.due),
                     None => {}
                 }
                 if is_own { fate } else { part(self) }
