@@ -38,12 +38,13 @@ type request struct {
 }
 
 type answer struct {
-	Error       string  `json:"error,omitempty"`
-	Count       int     `json:"count"`
-	ElapsedNs   int64   `json:"elapsed_ns"`
-	ClientNs    int64   `json:"client_ns"`
-	LatenciesNs []int64 `json:"latencies_ns"`
-	Digest      string  `json:"digest"`
+	Error       string      `json:"error,omitempty"`
+	Count       int         `json:"count"`
+	ElapsedNs   int64       `json:"elapsed_ns"`
+	ClientNs    int64       `json:"client_ns"`
+	LatenciesNs []int64     `json:"latencies_ns"`
+	Digest      string      `json:"digest"`
+	Rows        [][]*string `json:"rows"`
 }
 
 type system struct {
@@ -98,9 +99,13 @@ func (reply *answer) carryOut(ctx context.Context, asked *request) error {
 	case "pipeline":
 		reply.Count, err = at.pipeline(ctx, limit)
 	case "pool10":
-		reply.Count, err = at.pool(ctx, limit)
+		reply.Count, reply.LatenciesNs, err = at.pool(ctx, limit)
 	case "batch":
-		reply.Count, err = at.batch(ctx)
+		reply.Count, err = at.batch(ctx, nil)
+	case "batch rows":
+		reply.Count, err = at.batch(ctx, func(row [][]byte) { reply.Rows = append(reply.Rows, cells(row)) })
+	case "last route":
+		reply.Rows, err = at.lastRoute(ctx)
 	default:
 		err = fmt.Errorf("unknown: %s", asked.Op)
 	}
@@ -179,7 +184,7 @@ func (at *system) pipeline(ctx context.Context, limit time.Duration) (int, error
 			return 0, err
 		}
 		// Each has a result and the end of its Sync.
-		if _, err := drain(pipeline, 2*inFlight); err != nil {
+		if _, err := drain(pipeline, 2*inFlight, nil); err != nil {
 			return 0, err
 		}
 		if err := pipeline.Close(); err != nil {
@@ -190,25 +195,25 @@ func (at *system) pipeline(ctx context.Context, limit time.Duration) (int, error
 }
 
 // Every connection by a goroutine of its own.
-func (at *system) pool(ctx context.Context, limit time.Duration) (int, error) {
+func (at *system) pool(ctx context.Context, limit time.Duration) (int, []int64, error) {
 	var group sync.WaitGroup
-	counts, errors := make([]int, pool), make([]error, pool)
+	latencies, errors := make([][]int64, pool), make([]error, pool)
 	for conn := range pool {
-		group.Go(func() { counts[conn], _, errors[conn] = at.single(ctx, conn, limit) })
+		group.Go(func() { _, latencies[conn], errors[conn] = at.single(ctx, conn, limit) })
 	}
 	group.Wait()
-	count := 0
+	var all []int64
 	for conn := range pool {
 		if errors[conn] != nil {
-			return 0, errors[conn]
+			return 0, nil, errors[conn]
 		}
-		count += counts[conn]
+		all = append(all, latencies[conn]...)
 	}
-	return count, nil
+	return len(all), all, nil
 }
 
-// All parameters once, with one Sync; how many rows came.
-func (at *system) batch(ctx context.Context) (int, error) {
+// All parameters once, with one Sync; how many rows came. Each is shown to see, where there is one.
+func (at *system) batch(ctx context.Context, see func([][]byte)) (int, error) {
 	pipeline := at.conns[0].PgConn().StartPipeline(ctx)
 	for _, values := range at.parameters {
 		pipeline.SendQueryPrepared("q", text(values), nil, nil)
@@ -216,7 +221,7 @@ func (at *system) batch(ctx context.Context) (int, error) {
 	if err := pipeline.Sync(); err != nil {
 		return 0, err
 	}
-	count, err := drain(pipeline, len(at.parameters)+1)
+	count, err := drain(pipeline, len(at.parameters)+1, see)
 	if err != nil {
 		return 0, err
 	}
@@ -224,7 +229,7 @@ func (at *system) batch(ctx context.Context) (int, error) {
 }
 
 // Reads so many results, the end of a Sync being one; how many rows they have.
-func drain(pipeline *pgconn.Pipeline, results int) (int, error) {
+func drain(pipeline *pgconn.Pipeline, results int, see func([][]byte)) (int, error) {
 	count := 0
 	for range results {
 		result, err := pipeline.GetResults()
@@ -237,6 +242,9 @@ func drain(pipeline *pgconn.Pipeline, results int) (int, error) {
 		}
 		for reader.NextRow() {
 			count++
+			if see != nil {
+				see(reader.Values())
+			}
 		}
 		if _, err := reader.Close(); err != nil {
 			return 0, err
@@ -268,6 +276,33 @@ func (at *system) digest(ctx context.Context) (string, error) {
 		fmt.Fprintln(all, len(lines), lines)
 	}
 	return hex.EncodeToString(all.Sum(nil)), nil
+}
+
+// How freshet says that it answered the last statement of the first connection.
+func (at *system) lastRoute(ctx context.Context) ([][]*string, error) {
+	results, err := at.conns[0].PgConn().Exec(ctx, "SHOW freshet.last").ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	var all [][]*string
+	for _, result := range results {
+		for _, row := range result.Rows {
+			all = append(all, cells(row))
+		}
+	}
+	return all, nil
+}
+
+// A row that came as text; nil for NULL.
+func cells(row [][]byte) []*string {
+	texts := make([]*string, len(row))
+	for i, cell := range row {
+		if cell != nil {
+			copied := string(cell)
+			texts[i] = &copied
+		}
+	}
+	return texts
 }
 
 func text(values []any) [][]byte {

@@ -5,18 +5,21 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::results::{Better, Figure, Line, Run, read};
+use crate::results::{Better, Figure, Latency, Line, Run, read};
 use crate::spread::{Spread, paired, spread, taken_by_host};
 
 /// Rounds from which on least and greatest say something about the noise.
 const ROUNDS_MIN: usize = 3;
 /// What fewer have to differ by, either way, to be more than noise.
 const EFFECT_MIN: f64 = 1.2;
+/// The same of a 99th percentile, which scatters more: few times lie beyond it.
+const TAIL_EFFECT_MIN: f64 = 1.5;
+const TAIL: &str = "p99";
 
 /// Prints what is better and what is worse in `new`, then how far the other systems moved: they did not change, so
 /// what moved them was the machine. How many of freshet's figures are worse.
 pub(crate) fn run(old: &Path, new: &Path) -> io::Result<usize> {
-    let (old, new) = (read(old)?, read(new)?);
+    let (old, new) = (with_quantiles(read(old)?), with_quantiles(read(new)?));
     let mut text = String::new();
     for (name, lines) in [("old", &old), ("new", &new)] {
         for run in runs(lines).values() {
@@ -75,10 +78,11 @@ fn table(changes: &[Change<'_>]) -> String {
     }
     let few = changes.iter().filter(|change| change.rounds < ROUNDS_MIN).count();
     if few > 0 {
-        let least = 100.0 * (EFFECT_MIN - 1.0);
+        let [least, of_tails] = [EFFECT_MIN, TAIL_EFFECT_MIN].map(|effect| 100.0 * (effect - 1.0));
         let _ = writeln!(
             text,
-            "{few} figures have fewer than {ROUNDS_MIN} rounds: of them less than {least:.0} % is taken for noise"
+            "{few} figures have fewer than {ROUNDS_MIN} rounds: of them less than {least:.0} % is taken for noise, of a {TAIL} \
+             less than {of_tails:.0} %"
         );
     }
     text
@@ -154,6 +158,42 @@ fn figures(lines: &[Line]) -> Vec<&Figure> {
     all
 }
 
+/// Distributions as figures of one round, where the file has no median of each round.
+fn with_quantiles(mut lines: Vec<Line>) -> Vec<Line> {
+    let is_by_round = |latency: &Latency| {
+        lines.iter().any(|line| {
+            let Line::Figure(figure) = line else { return false };
+            (&figure.suite, &figure.case) == (&latency.suite, &latency.case)
+                && latency.system.starts_with(&figure.system)
+                && figure.metric.ends_with("p50")
+        })
+    };
+    let alone = lines.iter().filter_map(|line| match line {
+        Line::Latency(latency) if !is_by_round(latency) => Some(latency),
+        _ => None,
+    });
+    let added: Vec<Line> = alone.flat_map(quantiles).map(Line::Figure).collect();
+    lines.extend(added);
+    lines
+}
+
+fn quantiles(latency: &Latency) -> impl Iterator<Item = Figure> + '_ {
+    [(0.5, "p50"), (0.99, TAIL)].into_iter().filter_map(|(wanted, metric)| {
+        let (_, us) = latency.quantiles.iter().find(|(quantile, _)| *quantile == wanted)?;
+        Some(Figure {
+            suite: latency.suite.clone(),
+            case: latency.case.clone(),
+            system: latency.system.clone(),
+            metric: metric.to_owned(),
+            unit: "us".to_owned(),
+            better: Better::Less,
+            rounds: vec![*us],
+            at: None,
+            note: String::new(),
+        })
+    })
+}
+
 fn is_same(one: &Figure, other: &Figure) -> bool {
     (&one.suite, &one.case, &one.system, &one.metric) == (&other.suite, &other.case, &other.system, &other.metric)
 }
@@ -208,10 +248,11 @@ fn changes<'a>(olds: &[&'a Figure], news: &[&'a Figure]) -> Vec<Change<'a>> {
         let Some(before) = olds.iter().find(|before| is_same(before, figure)) else { continue };
         let (old, new) = (spread(before.rounds.iter().copied()), spread(figure.rounds.iter().copied()));
         let rounds = before.rounds.len().min(figure.rounds.len());
-        let raw = verdict(old, new, rounds, figure.better);
+        let effect = if figure.metric == TAIL { TAIL_EFFECT_MIN } else { EFFECT_MIN };
+        let raw = verdict(old, new, (rounds, effect), figure.better);
         let verdict = match relative(before, figure, olds, news) {
             // Beside another system of the same rounds it did not change: that one moved as far.
-            Some((old, new)) if verdict(old, new, rounds, figure.better) != raw => Verdict::Noise,
+            Some((old, new)) if verdict(old, new, (rounds, effect), figure.better) != raw => Verdict::Noise,
             Some(_) | None => raw,
         };
         changes.push(Change { figure, old, new, rounds, verdict });
@@ -235,10 +276,10 @@ fn relative(before: &Figure, after: &Figure, olds: &[&Figure], news: &[&Figure])
 }
 
 /// Beyond the noise: no round of one is among those of the other, and where rounds are too few to show how far they
-/// scatter, the medians are far apart besides.
-fn verdict(old: Spread, new: Spread, rounds: usize, better: Better) -> Verdict {
+/// scatter, the medians are a factor of `effect` apart besides.
+fn verdict(old: Spread, new: Spread, (rounds, effect): (usize, f64), better: Better) -> Verdict {
     let factor = (new.median / old.median).max(old.median / new.median);
-    if rounds < ROUNDS_MIN && factor < EFFECT_MIN {
+    if rounds < ROUNDS_MIN && factor < effect {
         return Verdict::Noise;
     }
     let (is_more, is_less) = (new.min > old.max, new.max < old.min);
@@ -287,10 +328,10 @@ mod tests {
     fn only_what_no_round_of_the_other_run_reached_is_a_change() {
         let of = |values: [f64; 3]| spread(values);
         let (old, overlapping, slower) = (of([1.0, 1.1, 1.2]), of([1.15, 1.3, 1.4]), of([1.3, 1.4, 1.5]));
-        assert_eq!(verdict(old, overlapping, 3, Better::Less), Verdict::Noise);
-        assert_eq!(verdict(old, slower, 3, Better::Less), Verdict::Worse);
-        assert_eq!(verdict(old, slower, 3, Better::More), Verdict::Better);
-        assert_eq!(verdict(old, slower, 3, Better::Neither), Verdict::Noise);
+        assert_eq!(verdict(old, overlapping, (3, EFFECT_MIN), Better::Less), Verdict::Noise);
+        assert_eq!(verdict(old, slower, (3, EFFECT_MIN), Better::Less), Verdict::Worse);
+        assert_eq!(verdict(old, slower, (3, EFFECT_MIN), Better::More), Verdict::Better);
+        assert_eq!(verdict(old, slower, (3, EFFECT_MIN), Better::Neither), Verdict::Noise);
     }
 
     /// A single round is its own least and greatest: any difference at all was called a change.
@@ -301,6 +342,47 @@ mod tests {
         assert_eq!(verdicts(&of(1.0), &of(1.5)), [Verdict::Worse]);
         let (old, new) = (of(1.0), of(1.5));
         assert!(table(&changes(&[&old[0]], &[&new[0]])).contains("one round only"));
+    }
+
+    /// A file of one case: a value of `p99` by round, or none and the distribution alone.
+    fn file(folder: &Path, name: &str, p99: &[f64], us: f64) -> std::path::PathBuf {
+        let path = folder.join(name);
+        let mut lines = Vec::new();
+        for system in ["freshet", "canned reply"] {
+            // What freshet is compared with stays as it is.
+            let of = |us: f64| if system == "freshet" { us } else { 70.0 };
+            let rounds: Vec<f64> = p99.iter().map(|us| of(*us)).collect();
+            for (metric, rounds) in [("p50", vec![50.0; p99.len()]), (TAIL, rounds)] {
+                if !p99.is_empty() {
+                    lines.push(Line::Figure(Figure { metric: metric.into(), ..figure("a", system, &rounds) }));
+                }
+            }
+            let quantiles = vec![(0.5, 50.0), (0.99, of(us))];
+            lines.push(Line::Latency(Latency {
+                suite: "engine".into(),
+                case: "a".into(),
+                system: system.into(),
+                quantiles,
+            }));
+        }
+        let text: String = lines.iter().map(|line| serde_json::to_string(line).expect("written") + "\n").collect();
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+
+    /// Distributions were left out: a tail twice as long was no change.
+    #[test]
+    fn a_p99_that_doubled_is_worse() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let worse = |old: &[f64], old_us: f64, new: &[f64], new_us: f64| {
+            let old = file(folder.path(), "old.jsonl", old, old_us);
+            run(&old, &file(folder.path(), "new.jsonl", new, new_us)).expect("compared")
+        };
+        assert_eq!(worse(&[100.0, 105.0, 110.0], 105.0, &[200.0, 210.0, 220.0], 210.0), 1, "by round");
+        assert_eq!(worse(&[], 105.0, &[], 210.0), 1, "distributions alone");
+        assert_eq!(worse(&[], 105.0, &[200.0, 210.0, 220.0], 210.0), 1, "an older file beside a newer");
+        assert_eq!(worse(&[], 105.0, &[], 140.0), 0, "a third more of one tail says nothing");
+        assert_eq!(worse(&[100.0, 150.0, 210.0], 150.0, &[180.0, 190.0, 220.0], 190.0), 0, "they overlap");
     }
 
     #[test]

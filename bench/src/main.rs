@@ -159,10 +159,10 @@ enum Suite {
         keys: u64,
         #[arg(long, value_delimiter = ',', default_value = "1,8,64")]
         connections: Vec<usize>,
-        /// Of one phase at most; it ends earlier when all keys have had their turn.
-        #[arg(long, default_value_t = 2.0)]
+        /// Of one phase at most; it ends earlier when its keys have had their turn. Those over all keys take what they take.
+        #[arg(long, default_value_t = 1.0)]
         seconds: f64,
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         #[command(flatten)]
         common: Common,
@@ -170,11 +170,11 @@ enum Suite {
     /// How old answers are, what waiting and following cost, while others commit; a part is a mode: exact, session or
     /// standby.
     Freshness {
-        /// Length of one measurement.
+        /// Length of one measurement, all its rounds together.
         #[arg(long, default_value_t = 10.0)]
         seconds: f64,
         /// In turns with the same writers at a PostgreSQL that nobody follows.
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         /// Commits per second, one measurement each; 500 is the rate at which the cost to writers is judged.
         #[arg(long, value_delimiter = ',', default_value = "0,300,500,3000")]
@@ -184,7 +184,7 @@ enum Suite {
     },
     /// How costs grow, with the fitted exponent; a part is what grows: rows, tables, connections or shapes.
     Scale {
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         #[command(flatten)]
         common: Common,
@@ -194,7 +194,7 @@ enum Suite {
         /// 1: six million line items.
         #[arg(long, default_value_t = 1.0)]
         scale: f64,
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         #[command(flatten)]
         common: Common,
@@ -303,7 +303,7 @@ fn run(suite: Suite) -> std::io::Result<()> {
             hits::run(&hits::Options { seconds, rounds, connections, keys, only, results })
         }
         Suite::Kv { keys, connections, seconds, rounds, common: Common { quick, only, results, .. } } => {
-            let (keys, connections) = if quick { (20_000, vec![8]) } else { (keys, connections) };
+            let (keys, connections) = if quick { (10_000, vec![8]) } else { (keys, connections) };
             let (seconds, rounds) = if quick { (0.15, 1) } else { (seconds, rounds) };
             kv::run(&kv::Options { keys, connections, seconds, rounds, only, results })
         }

@@ -105,6 +105,14 @@ pub(crate) fn used(server: Option<u32>, postmaster: Option<u32>) -> [Duration; 3
     [server.map(processor_time).unwrap_or_default(), upstream, processor_time(std::process::id())]
 }
 
+/// What they have used since [`used`] said so. Of this process what looking takes is left out: it grows with PostgreSQL's
+/// connections.
+pub(crate) fn used_since(before: [Duration; 3], server: Option<u32>, postmaster: Option<u32>) -> [Duration; 3] {
+    let client = processor_time(std::process::id());
+    let [server, upstream, _] = used(server, postmaster);
+    between(before, [server, upstream, client])
+}
+
 /// What was used between two looks.
 pub(crate) fn between<const WHO: usize>(before: [Duration; WHO], after: [Duration; WHO]) -> [Duration; WHO] {
     std::array::from_fn(|who| after[who].saturating_sub(before[who]))

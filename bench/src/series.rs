@@ -15,15 +15,17 @@ pub(crate) struct Series {
     pub(crate) rates: Vec<f64>,
     /// Microseconds per execution: the server itself, the PostgreSQL behind it, the client.
     pub(crate) processor_us: [Vec<f64>; 3],
-    /// Nanoseconds.
+    /// Nanoseconds, of all rounds.
     pub(crate) latency: Histogram<u64>,
+    /// Microseconds: the median and the 99th percentile of each round, where single times are known.
+    quantiles_us: [Vec<f64>; 2],
     pub(crate) note: String,
 }
 
 impl Series {
     pub(crate) fn new(system: &'static str) -> Self {
-        let (rates, processor_us) = Default::default();
-        Self { system, rates, processor_us, latency: histogram(), note: String::new() }
+        let (rates, processor_us, quantiles_us) = Default::default();
+        Self { system, rates, processor_us, latency: histogram(), quantiles_us, note: String::new() }
     }
 
     /// A round, and what server and PostgreSQL used of the processors meanwhile. `depth`: executions that count as one
@@ -36,6 +38,11 @@ impl Series {
         self.rates.push(round.queries_per_second() * depth as f64);
         for (values, time) in self.processor_us.iter_mut().zip([used[0], used[1], round.client_time]) {
             values.push(time.as_secs_f64() * 1e6 / executions);
+        }
+        if !round.latency.is_empty() {
+            for (values, quantile) in self.quantiles_us.iter_mut().zip([0.5, 0.99]) {
+                values.push(round.latency.value_at_quantile(quantile) as f64 / 1000.0);
+            }
         }
         self.latency.add(&round.latency).map_err(io::Error::other)
     }
@@ -66,6 +73,12 @@ impl Series {
         let unit = format!("{}/s", if of == "query" { "queries" } else { "executions" });
         results.figure_at(case, self.system, ("rate", &unit, Better::More), &self.rates, &self.note, at)?;
         results.processor(case, self.system, &format!("us/{of}"), &self.processor_us, "")?;
+        // By round, so that two files can be compared: the distribution is of all rounds together.
+        for (metric, values) in ["p50", "p99"].into_iter().zip(&self.quantiles_us) {
+            if !values.is_empty() {
+                results.figure(case, self.system, (metric, "us", Better::Less), values, "")?;
+            }
+        }
         results.latency(case, self.system, &self.latency)
     }
 }

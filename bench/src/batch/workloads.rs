@@ -105,7 +105,7 @@ fn writes() -> Vec<Group> {
                 asks: Asks::Writes {
                     reset: "DELETE FROM t",
                     sql: |n| vec![format!("INSERT INTO t VALUES ({n}, 'user_{n}', {}.{})", n % 100, n % 10)],
-                    iterations: 2_000,
+                    iterations: 10_000,
                     check: "SELECT * FROM t",
                 },
             }],
@@ -118,7 +118,7 @@ fn writes() -> Vec<Group> {
                 asks: Asks::Writes {
                     reset: "UPDATE t SET val = id",
                     sql: |_| vec!["UPDATE t SET val = 0 WHERE id < 1000".into()],
-                    iterations: 40,
+                    iterations: 200,
                     check: "SELECT * FROM t",
                 },
             }],
@@ -137,7 +137,7 @@ fn writes() -> Vec<Group> {
                         all.push("DELETE FROM t WHERE id >= 1000".to_owned());
                         all
                     },
-                    iterations: 1,
+                    iterations: 10,
                     check: "SELECT * FROM t",
                 },
             }],
@@ -156,7 +156,7 @@ fn writes() -> Vec<Group> {
                             .chain(std::iter::once("COMMIT".to_owned()))
                             .collect()
                     },
-                    iterations: 20,
+                    iterations: 100,
                     check: "SELECT * FROM t",
                 },
             }],

@@ -29,7 +29,7 @@ pub(super) fn bare(options: &Options, stand: &Stand, results: &mut Results) -> i
     let mut firsts: Vec<Vec<u8>> = Vec::new();
     for client in &mut clients {
         let reply = client.exchange(&all)?;
-        check_batch(reply, options.batch)?;
+        check_batch(&rows(reply), options.batch)?;
         firsts.push(reply.to_vec());
     }
     let own = || processor_time(std::process::id());
@@ -39,7 +39,7 @@ pub(super) fn bare(options: &Options, stand: &Stand, results: &mut Results) -> i
         let (elapsed, client) = (began.elapsed(), own().saturating_sub(before));
         // Which rows a LIMIT returns is free and may change with who answers; that they are the table's is not.
         if reply != firsts[at] {
-            check_batch(reply, options.batch)?;
+            check_batch(&rows(reply), options.batch)?;
         }
         Ok((elapsed, client))
     })?;
@@ -49,8 +49,8 @@ pub(super) fn bare(options: &Options, stand: &Stand, results: &mut Results) -> i
 }
 
 /// As many rows as all the LIMITs together, each one that the table has.
-fn check_batch(reply: &[u8], executions: usize) -> io::Result<()> {
-    let (found, expected) = (rows(reply), batch_rows(executions));
+fn check_batch(found: &[Vec<Option<String>>], executions: usize) -> io::Result<()> {
+    let expected = batch_rows(executions);
     if found.len() != expected {
         return Err(io::Error::other(format!("batch: {} rows instead of {expected}", found.len())));
     }
@@ -62,6 +62,10 @@ fn check_batch(reply: &[u8], executions: usize) -> io::Result<()> {
 
 pub(super) fn by_pgx(options: &Options, stand: &Stand, pgx: &mut Pgx, results: &mut Results) -> io::Result<()> {
     pgx.open(&stand.places, BATCH, &batch_parameters(options.batch))?;
+    for (at, place) in stand.places.iter().enumerate() {
+        let named = |error| io::Error::other(format!("pgx: {}: {error}", place.system));
+        check_batch(&pgx.batch_rows(at)?, options.batch).map_err(named)?;
+    }
     let expected = batch_rows(options.batch);
     let (all, answered) = batches(options, stand, |at| match pgx.batch(at)? {
         (rows, elapsed, client) if rows == expected => Ok((elapsed, client)),

@@ -2,7 +2,8 @@
 //!
 //! Five statements by one connection at a time, by one connection with a hundred in flight, and by ten connections; and
 //! a prepared statement 10,000 times with one Sync. By tokio-postgres ([`mod@rust`]; the batch on the bare protocol) and by
-//! pgx ([`mod@pgx`]). Rows are compared before anything is timed; in the batches also while it is, by pgx only their number.
+//! pgx ([`mod@pgx`]). Rows are compared before anything is timed; in the batches also while it is, by pgx then only their number.
+//! What is to be cached is a hit before it is timed, and each figure of freshet names the route of its last statement.
 
 mod batch;
 mod pgx;
@@ -91,6 +92,9 @@ trait Driver {
     fn open(&mut self, places: &[Place], sql: &str, parameters: &[Vec<i32>]) -> io::Result<()>;
 
     fn run(&mut self, system: usize, mode: Mode, seconds: f64) -> io::Result<Measured>;
+
+    /// How freshet says that it answered the last statement of the first connection, and why.
+    fn last_route(&mut self, system: usize) -> io::Result<(String, String)>;
 }
 
 /// Upstream, and freshet before it.
@@ -215,8 +219,16 @@ fn compare(query: &Query, stand: &Stand) -> io::Result<()> {
                 if sorted_rows(clients[at].query(&unit)?) != expected {
                     return Err(io::Error::other(format!("{} has other rows", stand.places[at].system)));
                 }
-                if at == 1 || last_route(&mut clients[at])?.0 == "hit" || Instant::now() > limit {
+                if at == 1 {
                     break;
+                }
+                let (route, reason) = last_route(&mut clients[at])?;
+                if route == "hit" {
+                    break;
+                }
+                if Instant::now() > limit {
+                    let system = stand.places[at].system;
+                    return Err(io::Error::other(format!("{system} answers by {route} {reason}, not by a hit")));
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -248,6 +260,13 @@ fn matrix(
                 all[at].add(&cell, between(before, after), 1)?;
             }
         }
+        for (at, place) in stand.places.iter().enumerate().filter(|(_, place)| place.process.is_some()) {
+            let (route, reason) = driver.last_route(at)?;
+            all[at].note = format!("the last one {route} {reason}").trim_end().to_owned();
+            if place.system == CACHED && route != "hit" {
+                return Err(io::Error::other(format!("{CACHED}: {}, not a hit", all[at].note)));
+            }
+        }
         report(query.name, mode, driver.name(), stand, &all, results)?;
     }
     Ok(())
@@ -277,6 +296,9 @@ fn report(
         );
         if !series.latency.is_empty() {
             let _ = write!(text, "  p50 {:.1} us, p99 {:.1} us", series.us(0.5), series.us(0.99));
+        }
+        if !series.note.is_empty() {
+            let _ = write!(text, "  {}", series.note);
         }
         text.push('\n');
         series.write(results, &case, "query", None)?;

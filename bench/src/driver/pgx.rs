@@ -41,6 +41,7 @@ struct Answer {
     client_ns: u64,
     latencies_ns: Option<Vec<u64>>,
     digest: String,
+    rows: Option<Vec<Vec<Option<String>>>>,
 }
 
 const FILES: [(&str, &str); 3] = [
@@ -94,6 +95,12 @@ impl Pgx {
         }
     }
 
+    /// The batch once: every row that one of the systems returned, as text.
+    pub(super) fn batch_rows(&mut self, system: usize) -> io::Result<Vec<Vec<Option<String>>>> {
+        let request = Request { op: "batch rows", system: self.systems[system], ..Request::default() };
+        Ok(self.ask(&request)?.rows.unwrap_or_default())
+    }
+
     /// All parameters with one Sync: rows, time, and processor time of the program.
     pub(super) fn batch(&mut self, system: usize) -> io::Result<(usize, Duration, Duration)> {
         let answer = self.ask(&Request { op: "batch", system: self.systems[system], ..Request::default() })?;
@@ -133,6 +140,13 @@ impl Driver for Pgx {
         let answer = self.ask(&request)?;
         let (elapsed, client) = (Duration::from_nanos(answer.elapsed_ns), Duration::from_nanos(answer.client_ns));
         Ok(Measured::new(answer.count, elapsed, client, &answer.latencies_ns.unwrap_or_default()))
+    }
+
+    fn last_route(&mut self, system: usize) -> io::Result<(String, String)> {
+        let request = Request { op: "last route", system: self.systems[system], ..Request::default() };
+        let row = self.ask(&request)?.rows.unwrap_or_default().into_iter().next().unwrap_or_default();
+        let mut cells = row.into_iter().map(Option::unwrap_or_default);
+        Ok((cells.next().unwrap_or_default(), cells.next().unwrap_or_default()))
     }
 }
 

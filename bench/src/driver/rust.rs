@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
 use tokio_postgres::types::{FromSql, ToSql, Type};
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::{Client, NoTls, Row, SimpleQueryMessage, Statement};
 
 use crate::driver::{Driver, IN_FLIGHT, Mode, POOL, Place};
 use crate::load::{Measured, thread_time};
@@ -63,10 +63,21 @@ impl Driver for TokioPostgres {
         let (count, latencies_ns) = match mode {
             Mode::Single => self.runtime.block_on(single(open, 0, limit))?,
             Mode::Pipeline => (self.runtime.block_on(pipeline(open, limit))?, Vec::new()),
-            Mode::Pool10 => (self.runtime.block_on(pool(open, limit))?, Vec::new()),
+            Mode::Pool10 => self.runtime.block_on(pool(open, limit))?,
         };
         let elapsed = began.elapsed();
         Ok(Measured::new(count, elapsed, thread_time().saturating_sub(before), &latencies_ns))
+    }
+
+    fn last_route(&mut self, system: usize) -> io::Result<(String, String)> {
+        let (client, _) = &self.open[system].clients[0];
+        let asked = self.runtime.block_on(client.simple_query("SHOW freshet.last")).map_err(io::Error::other)?;
+        let row = asked.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let cell = |at: usize| row.and_then(|row| row.get(at)).unwrap_or_default().to_owned();
+        Ok((cell(0), cell(1)))
     }
 }
 
@@ -146,7 +157,8 @@ async fn pipeline(open: &Open, limit: Duration) -> io::Result<usize> {
     Ok(count)
 }
 
-async fn pool(open: &Open, limit: Duration) -> io::Result<usize> {
-    let counts = try_join_all((0..POOL).map(|connection| single(open, connection, limit))).await?;
-    Ok(counts.iter().map(|(count, _)| count).sum())
+async fn pool(open: &Open, limit: Duration) -> io::Result<(usize, Vec<u64>)> {
+    let all = try_join_all((0..POOL).map(|connection| single(open, connection, limit))).await?;
+    let latencies_ns: Vec<u64> = all.into_iter().flat_map(|(_, latencies_ns)| latencies_ns).collect();
+    Ok((latencies_ns.len(), latencies_ns))
 }

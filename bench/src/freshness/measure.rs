@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 
 use crate::freshness::{DATABASE, STANDBY, WRITERS};
 use crate::load::histogram;
-use crate::process::{between, children, memory_kb, postmaster, processor_time};
+use crate::process::{between, children, memory_kb, postmaster, processor_time, used};
 use crate::servers::{Server, address, last_route};
 use crate::wire::{Client, first_row, query_message};
 
@@ -35,8 +35,10 @@ pub(super) struct Measured {
     /// From a commit's acknowledgement to the end of the first read that has it.
     pub(super) visible: Histogram<u64>,
     pub(super) stale: u64,
-    /// Processor time of freshet and of the process that sends it the log, and their resident memory.
-    pub(super) processor: [Duration; 2],
+    /// Processor time of freshet, of the process that sends it the log, of the rest of that PostgreSQL and of the client, which
+    /// is writers and reader.
+    pub(super) processor: [Duration; 4],
+    /// Resident memory of the first two.
     pub(super) memory_kb: [u64; 2],
 }
 
@@ -66,8 +68,13 @@ pub(super) fn measure(
     };
     let followers = through.map(|through| Ok::<_, io::Error>((through.freshet.process.id, walsender(cluster)?)));
     let followers = followers.transpose()?;
-    let used = |of: fn(u32) -> Duration| followers.map(|(freshet, walsender)| [of(freshet), of(walsender)]);
-    let before = used(processor_time).unwrap_or_default();
+    let postmaster = postmaster(cluster)?;
+    let used = || {
+        let walsender = followers.map(|(_, walsender)| processor_time(walsender)).unwrap_or_default();
+        let [freshet, upstream, client] = used(followers.map(|(freshet, _)| freshet), Some(postmaster));
+        [freshet, walsender, upstream.saturating_sub(walsender), client]
+    };
+    let before = used();
     let (began, stop) = (Instant::now(), AtomicBool::new(false));
     let (commits, read) = std::thread::scope(|scope| {
         let (rows, stop) = (&rows, &stop);
@@ -82,7 +89,7 @@ pub(super) fn measure(
         }
         Ok::<_, io::Error>((commits, read?))
     })?;
-    let after = used(processor_time).unwrap_or_default();
+    let after = used();
     let memory_kb = followers.map(|(freshet, walsender)| [freshet, walsender].map(|id| memory_kb(id, "VmRSS")));
     Ok(Measured {
         seconds,

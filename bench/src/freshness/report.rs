@@ -11,9 +11,14 @@ use crate::load::histogram;
 use crate::results::{Better, Results};
 use crate::spread::median;
 
+const CORE: &str = "% of a core";
+/// Of everybody but the walsender, which has its own.
+const UPSTREAMS_TIME: &str = "processor time of the rest of PostgreSQL";
+const CLIENTS_TIME: &str = "processor time of the client";
+
 pub(super) fn head() {
     print(&format!(
-        "\n{:16} {:>9} {:>9} {:>17} {:>8} {:>19} {:>23} {:>17} {:>8} {:>9} {:>9} {:>12}",
+        "\n{:16} {:>9} {:>9} {:>17} {:>8} {:>19} {:>23} {:>17} {:>8} {:>9} {:>9} {:>9} {:>9} {:>12}",
         "mode",
         "commits/s",
         "achieved",
@@ -25,6 +30,8 @@ pub(super) fn head() {
         "reads/s",
         "freshet %",
         "walsend %",
+        "PG rest %",
+        "client %",
         "RSS MB, both"
     ));
 }
@@ -38,7 +45,7 @@ pub(super) fn write(case: &str, system: &str, rate: u64, rounds: &[Measured], re
     };
     let pair = |one: &str, other: &str| format!("{} {}", shown(one), shown(other));
     print(&format!(
-        "{system:16} {rate:>9} {:>9} {:>17} {:>8} {:>19} {:>23} {:>17} {:>8} {:>9} {:>9} {:>12}",
+        "{system:16} {rate:>9} {:>9} {:>17} {:>8} {:>19} {:>23} {:>17} {:>8} {:>9} {:>9} {:>9} {:>9} {:>12}",
         shown("commits achieved"),
         pair("commit, p50", "commit, p99"),
         shown("stale answers"),
@@ -48,6 +55,8 @@ pub(super) fn write(case: &str, system: &str, rate: u64, rounds: &[Measured], re
         shown("reads"),
         shown("freshet's processor time"),
         shown("walsender's processor time"),
+        shown(UPSTREAMS_TIME),
+        shown(CLIENTS_TIME),
         pair("freshet's resident memory", "walsender's resident memory")
     ));
     for figure in &figures {
@@ -100,10 +109,17 @@ fn figures(rounds: &[Measured], is_followed: bool) -> Vec<Figure> {
     all.push(figure("commits achieved", "commits/s", Better::Neither, of(&|one| per_second(one.commits.len(), one))));
     let counted = figure("reads", "reads/s", Better::Neither, of(&|one| per_second(one.reads.len(), one)));
     all.push(Figure { note: format!("{reads} reads, each compared"), ..counted });
+    // The reader asks as fast as it can: more is neither.
+    all.push(figure(UPSTREAMS_TIME, CORE, Better::Neither, of(&|one| of_core(one, 2))));
+    all.push(figure(CLIENTS_TIME, CORE, Better::Neither, of(&|one| of_core(one, 3))));
     if is_followed {
         all.extend(of_followers(rounds, figure));
     }
     all
+}
+
+fn of_core(round: &Measured, who: usize) -> f64 {
+    100.0 * round.processor[who].as_secs_f64() / round.seconds
 }
 
 /// How stale answers are, and what following takes.
@@ -120,15 +136,13 @@ fn of_followers(
         if stale <= above { 0.0 } else { round.staleness.value_at_quantile(1.0 - above / stale) as f64 / 1000.0 }
     };
     let most = |round: &Measured| if round.staleness.is_empty() { 0.0 } else { round.staleness.max() as f64 / 1000.0 };
-    let of_core = |round: &Measured, who: usize| 100.0 * round.processor[who].as_secs_f64() / round.seconds;
     let megabytes = |round: &Measured, who: usize| round.memory_kb[who] as f64 / 1024.0;
-    let core = "% of a core";
     vec![
         figure("stale answers", "%", Better::Less, of(&share)),
         figure("stale by, p99", "us", Better::Less, of(&|one| stale_by(one, 0.99))),
         figure("stale by, at most", "us", Better::Less, of(&most)),
-        figure("freshet's processor time", core, Better::Less, of(&|one| of_core(one, 0))),
-        figure("walsender's processor time", core, Better::Less, of(&|one| of_core(one, 1))),
+        figure("freshet's processor time", CORE, Better::Less, of(&|one| of_core(one, 0))),
+        figure("walsender's processor time", CORE, Better::Less, of(&|one| of_core(one, 1))),
         figure("freshet's resident memory", "MB", Better::Less, of(&|one| megabytes(one, 0))),
         figure("walsender's resident memory", "MB", Better::Less, of(&|one| megabytes(one, 1))),
     ]
@@ -150,7 +164,7 @@ mod tests {
             staleness: histogram(),
             visible: histogram(),
             stale: 0,
-            processor: [Duration::ZERO; 2],
+            processor: [Duration::ZERO; 4],
             memory_kb: [1024, 2048],
         };
         let all = figures(&[round], true);

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::data::{Table, int, table, text};
 use crate::parts;
 use crate::results::Results;
-use crate::servers::{Server, address, configuration, wait_until_mirrored};
+use crate::servers::{Server, address, configuration, start_standby, wait_until_mirrored};
 use crate::wire::Client;
 
 pub(crate) struct Options {
@@ -49,7 +49,7 @@ impl Options {
 pub(crate) fn run(options: &Options) -> io::Result<()> {
     parts::check(options.only.as_deref(), PARTS)?;
     let setting = format!("max_connections={}", options.connections + 60);
-    let stand = Stand::start(&setting)?;
+    let mut stand = Stand::start(&setting)?;
     let versions = [
         ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
         ("PostgreSQL", stand.cluster.psql("postgres", "SHOW server_version")),
@@ -63,7 +63,9 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     ];
     let mut results = Results::open(options.results.as_deref(), "hits", &versions, &settings)?;
     if options.wants("rates", &results) {
+        stand.standby = Some(Standby::start(&stand.folder.path().join("servers.log"))?);
         rates::protocols(options, &stand, &mut results)?;
+        stand.standby = None;
     }
     if options.wants("connections", &results) {
         rates::connections(options, &stand, &mut results)?;
@@ -84,25 +86,36 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
 struct Stand {
     cluster: Cluster,
     freshet: Server,
+    /// While it is measured.
+    standby: Option<Standby>,
     folder: TempDir,
+}
+
+/// A freshet that commits wait for, before a PostgreSQL of its own: those of the other parts must not wait.
+struct Standby {
+    freshet: Server,
+    cluster: Cluster,
+}
+
+impl Standby {
+    fn start(log: &Path) -> io::Result<Self> {
+        let cluster = Cluster::start(&["shared_buffers=256MB"]);
+        let names = load(&cluster)?;
+        let freshet = start_standby(&cluster, DATABASE, &names, log)?;
+        Ok(Self { freshet, cluster })
+    }
 }
 
 impl Stand {
     fn start(setting: &str) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
         let cluster = Cluster::start(&["shared_buffers=256MB", setting]);
-        cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
-        let tables = tables();
-        let mut client = Client::connect(address(&cluster), "postgres", DATABASE)?;
-        for table in &tables {
-            table.load_upstream(&mut client)?;
-        }
-        let names: Vec<String> = tables.iter().map(|table| format!("public.{}", table.name)).collect();
+        let names = load(&cluster)?;
         let cap = RESULTS_MAX.to_string();
         let arguments = ["serve-freshet", &cluster.url(DATABASE), &names.join(","), &cap];
         let freshet = Server::start(&arguments, &folder.path().join("servers.log"))?;
-        wait_until_mirrored(freshet.address, DATABASE, tables.len())?;
-        Ok(Self { cluster, freshet, folder })
+        wait_until_mirrored(freshet.address, DATABASE, names.len())?;
+        Ok(Self { cluster, freshet, standby: None, folder })
     }
 
     fn upstream(&self) -> SocketAddr {
@@ -115,6 +128,17 @@ impl Stand {
         let arguments: Vec<&str> = ["serve-canned", &replies].into_iter().chain(url).collect();
         Server::start(&arguments, &self.folder.path().join("servers.log"))
     }
+}
+
+/// The tables in a new database; their names with their schema.
+fn load(cluster: &Cluster) -> io::Result<Vec<String>> {
+    cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
+    let tables = tables();
+    let mut client = Client::connect(address(cluster), "postgres", DATABASE)?;
+    for table in &tables {
+        table.load_upstream(&mut client)?;
+    }
+    Ok(tables.iter().map(|table| format!("public.{}", table.name)).collect())
 }
 
 /// Point reads, a scan of 5,000 rows, a thousand tenants of fifty rows each, and a series that grows at its end.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use freshet_tests::client::{bind, describe, execute, parse, sync};
 
 use crate::console::{print, say};
-use crate::hits::{DATABASE, Options, Stand};
+use crate::hits::{DATABASE, Options, Stand, Standby};
 use crate::load::{self, Allowed, Connection, Load};
 use crate::process::{between, postmaster, processor_time, processor_time_of_family};
 use crate::results::Results;
@@ -19,6 +19,7 @@ use crate::wire::{Answer, Client, query_message};
 
 const SESSION: &str = "freshet session";
 const EXACT: &str = "freshet exact";
+const STANDBY: &str = "freshet standby";
 const CANNED: &str = "canned reply";
 const BARRIER: &str = "group barrier";
 const POINT: &str = "SELECT id, val FROM points WHERE id = $1";
@@ -72,7 +73,7 @@ fn all() -> Vec<Messages> {
     vec![simple(), extended, prepared(), pipeline, scan]
 }
 
-/// Freshet in both modes and the two ceilings, learnt and settled.
+/// Freshet in its modes and the two ceilings, learnt and settled.
 struct Contest {
     canned: Server,
     barrier: Server,
@@ -99,13 +100,16 @@ impl Contest {
         std::fs::write(&file, serde_json::to_vec(&replies)?)?;
         let url = stand.cluster.url(DATABASE);
         let contest = Self { canned: stand.ceiling(&file, None)?, barrier: stand.ceiling(&file, Some(&url))?, allowed };
-        contest.settle(stand, messages)?;
+        contest.settle(stand, SESSION, messages)?;
+        if stand.standby.is_some() {
+            contest.settle(stand, STANDBY, messages)?;
+        }
         Ok(contest)
     }
 
     /// Every unit until all of its executions are hits.
-    fn settle(&self, stand: &Stand, messages: &Messages) -> io::Result<()> {
-        let mut connection = self.open(stand, SESSION, messages)?;
+    fn settle(&self, stand: &Stand, system: &str, messages: &Messages) -> io::Result<()> {
+        let mut connection = self.open(stand, system, messages)?;
         let limit = Instant::now() + Duration::from_secs(30);
         for unit in &messages.units {
             loop {
@@ -116,7 +120,8 @@ impl Contest {
                 }
                 if Instant::now() > limit {
                     let text = messages.texts.first().map_or("", String::as_str);
-                    return Err(io::Error::other(format!("answered by {route} ({reason}), not by a hit: {text}")));
+                    let problem = format!("{system}: answered by {route} ({reason}), not by a hit: {text}");
+                    return Err(io::Error::other(problem));
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -126,6 +131,8 @@ impl Contest {
 
     fn open(&self, stand: &Stand, system: &str, messages: &Messages) -> io::Result<Connection> {
         let (address, settings): (_, &[&str]) = match system {
+            // The mode is the whole server's.
+            STANDBY => (standby(stand)?.freshet.address, &[]),
             SESSION => (stand.freshet.address, &["SET freshet.freshness = 'session'"]),
             EXACT => (stand.freshet.address, &["SET freshet.freshness = 'exact'"]),
             CANNED => (self.canned.address, &[]),
@@ -134,13 +141,23 @@ impl Contest {
         Connection::open(address, DATABASE, settings, &messages.first)
     }
 
-    fn process(&self, stand: &Stand, system: &str) -> u32 {
-        match system {
+    /// Its process, and the first one of the PostgreSQL behind it.
+    fn processes(&self, stand: &Stand, system: &str) -> io::Result<[u32; 2]> {
+        let process = match system {
+            STANDBY => {
+                let standby = standby(stand)?;
+                return Ok([standby.freshet.process.id, postmaster(&standby.cluster)?]);
+            }
             SESSION | EXACT => stand.freshet.process.id,
             CANNED => self.canned.process.id,
             _ => self.barrier.process.id,
-        }
+        };
+        Ok([process, postmaster(&stand.cluster)?])
     }
+}
+
+fn standby(stand: &Stand) -> io::Result<&Standby> {
+    stand.standby.as_ref().ok_or_else(|| io::Error::other(format!("{STANDBY} has not been started")))
 }
 
 fn measure(
@@ -165,8 +182,7 @@ fn measure(
     let mut all: Vec<Series> = systems.iter().map(|system| Series::new(system)).collect();
     for round in 0..options.rounds {
         for at in turns(round, systems.len()) {
-            let process = contest.process(stand, systems[at]);
-            let upstream = postmaster(&stand.cluster)?;
+            let [process, upstream] = contest.processes(stand, systems[at])?;
             let now = || [processor_time(process), processor_time_of_family(upstream)];
             let before = now();
             let measured = load::run(&mut open[at], &load, options.seconds)
@@ -182,10 +198,11 @@ fn measure(
 pub(super) fn protocols(options: &Options, stand: &Stand, results: &mut Results) -> io::Result<()> {
     for messages in all() {
         say(&format!("hits, {}", messages.name));
-        let all = measure(options, stand, &messages, &[SESSION, EXACT, CANNED, BARRIER], 8)?;
+        let all = measure(options, stand, &messages, &[SESSION, EXACT, STANDBY, CANNED, BARRIER], 8)?;
         report(&format!("{}, 8 connections", messages.name), &all, results)?;
         let wanted = if messages.name == "5,000 rows" { 0.95 } else { 0.90 };
         aim(&all, (SESSION, CANNED), wanted);
+        aim(&all, (STANDBY, CANNED), wanted);
         aim(&all, (EXACT, BARRIER), 0.90);
     }
     results.end("rates")

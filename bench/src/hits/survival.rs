@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::console::{print, say};
 use crate::hits::{DATABASE, Options, Stand};
+use crate::process::{postmaster, used, used_since};
 use crate::results::{Better, Results};
 use crate::servers::last_route;
 use crate::spread::spread;
@@ -43,11 +44,21 @@ const WRITES_PER_SECOND: u64 = 100;
 pub(super) fn measure(options: &Options, stand: &Stand, results: &mut Results) -> io::Result<()> {
     for scene in &SCENES {
         say(&format!("survival, {}", scene.name));
-        let shares = (0..options.rounds).map(|_| one_round(options, stand, scene)).collect::<io::Result<Vec<f64>>>()?;
+        let (mut shares, mut processor) = (Vec::new(), [const { Vec::new() }; 3]);
+        for _ in 0..options.rounds {
+            let round = one_round(options, stand, scene)?;
+            shares.push(100.0 * round.hits as f64 / round.polls as f64);
+            for (values, time) in processor.iter_mut().zip(round.processor) {
+                values.push(time.as_secs_f64() * 1e6 / round.polls as f64);
+            }
+        }
         let share = spread(shares.iter().copied());
         let metric = ("polls that are hits", "%", Better::More);
         let note = format!("{WRITES_PER_SECOND} writes/s that cannot matter");
         results.figure(scene.name, "freshet session", metric, &shares, &note)?;
+        // What asks how a poll was answered, and the writes, are in it.
+        let note = "of a poll, its SHOW freshet.last and its share of the writes";
+        results.processor(scene.name, "freshet session", "us/poll", &processor, note)?;
         print(&format!(
             "{}: {:.1} % ({:.1}..{:.1}) of the polls are hits at {WRITES_PER_SECOND} writes/s (wanted 95){}",
             scene.name,
@@ -60,8 +71,14 @@ pub(super) fn measure(options: &Options, stand: &Stand, results: &mut Results) -
     results.end("survival")
 }
 
-/// Percent of the polls that are hits.
-fn one_round(options: &Options, stand: &Stand, scene: &Scene) -> io::Result<f64> {
+struct Round {
+    polls: u64,
+    hits: u64,
+    /// Of freshet, PostgreSQL and the client.
+    processor: [Duration; 3],
+}
+
+fn one_round(options: &Options, stand: &Stand, scene: &Scene) -> io::Result<Round> {
     let connect = || -> io::Result<Client> {
         let mut client = Client::connect(stand.freshet.address, "postgres", DATABASE)?;
         client.query(&query_message("SET freshet.freshness = 'session'"))?;
@@ -78,7 +95,9 @@ fn one_round(options: &Options, stand: &Stand, scene: &Scene) -> io::Result<f64>
         }
     }
     let (stop, mut writer) = (AtomicBool::new(false), connect()?);
-    std::thread::scope(|scope| {
+    let (freshet, upstream) = (Some(stand.freshet.process.id), Some(postmaster(&stand.cluster)?));
+    let before = used(freshet, upstream);
+    let (hits, polls) = std::thread::scope(|scope| {
         let writing = scope.spawn(|| -> io::Result<()> {
             let mut n = 0;
             while !stop.load(Ordering::Relaxed) {
@@ -92,10 +111,12 @@ fn one_round(options: &Options, stand: &Stand, scene: &Scene) -> io::Result<f64>
         stop.store(true, Ordering::Relaxed);
         writing.join().map_err(|_| io::Error::other("the writer panicked"))??;
         polled
-    })
+    })?;
+    Ok(Round { polls, hits, processor: used_since(before, freshet, upstream) })
 }
 
-fn poll(options: &Options, poller: &mut Client, scene: &Scene) -> io::Result<f64> {
+/// How many polls were hits, and how many there were.
+fn poll(options: &Options, poller: &mut Client, scene: &Scene) -> io::Result<(u64, u64)> {
     let limit = Instant::now() + Duration::from_secs_f64(options.seconds.max(1.0));
     let (mut hits, mut polls) = (0_u64, 0_u64);
     while Instant::now() < limit {
@@ -103,5 +124,5 @@ fn poll(options: &Options, poller: &mut Client, scene: &Scene) -> io::Result<f64
         hits += u64::from(last_route(poller)?.0 == "hit");
         polls += 1;
     }
-    Ok(100.0 * hits as f64 / polls as f64)
+    Ok((hits, polls))
 }

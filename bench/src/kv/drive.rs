@@ -54,13 +54,21 @@ impl Line {
     }
 }
 
-/// Each connection goes through its stretch; all stop when one is through or the time is up. How far each came.
+/// When all connections stop, unless the time is up before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// So that none is measured while others have ended.
+    OneIsThrough,
+    AllAreThrough,
+}
+
+/// Each connection goes through its stretch. How far each came.
 pub(super) fn run(
     lines: &mut [Line],
     exchange: &Exchange,
     keys: Keys,
     stretches: &[Stretch],
-    limit: Duration,
+    (until, limit): (Until, Duration),
 ) -> io::Result<(Measured, Vec<u64>)> {
     let (start, is_over) = (Barrier::new(lines.len()), AtomicBool::new(false));
     let results: Vec<io::Result<Measured>> = std::thread::scope(|scope| {
@@ -70,7 +78,7 @@ pub(super) fn run(
                 // Who has nothing to do is no reason for the others to stop.
                 let has_work = !stretch.is_empty();
                 let result = one_thread(line, exchange, keys, stretch, limit, start, is_over);
-                if has_work || result.is_err() {
+                if (has_work && until == Until::OneIsThrough) || result.is_err() {
                     is_over.store(true, Ordering::Relaxed);
                 }
                 result

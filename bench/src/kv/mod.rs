@@ -4,7 +4,7 @@
 //! [`mod@stores`]: who takes part, and the check of every answer before anything is timed. [`mod@drive`]: the load, the same
 //! for all; [`mod@exchange`]: its requests and replies; [`mod@ceiling`]: what it reaches at most. [`mod@resp`]: the protocol
 //! of Redis. Each turn of reads has keys of its own, that nobody has asked for; writes have others. What is deleted in a round
-//! is created again in it: all rounds find the same keys.
+//! is created again in it: all rounds find the same keys. At last every key is deleted, created and read once.
 
 pub(crate) mod ceiling;
 mod drive;
@@ -15,22 +15,24 @@ mod stores;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::console::{print, say};
-use crate::kv::drive::{Line, Stretch};
+use crate::kv::drive::{Line, Stretch, Until};
 use crate::kv::exchange::{Key, Keys};
-use crate::kv::stores::{CEILING, DATABASE, Durability, Operation, Stand, Store, UPSTREAM};
+use crate::kv::stores::{CEILING, DATABASE, Durability, EXACT, Operation, Stand, Store, UPSTREAM};
 use crate::parts;
 use crate::process::{between, processor_time, processor_time_of_family};
 use crate::results::Results;
 use crate::series::Series;
-use crate::servers::last_route;
+use crate::servers::{last_route, wait_for};
 use crate::turns::turns;
 use crate::wire::{Client, query_message};
 
 /// Of reads whose replies are kept.
 const KEPT_KEYS: u64 = 1_000;
+/// For one store and all keys: the slowest needs a minute for a million.
+const ALL_KEYS_LIMIT: Duration = Duration::from_secs(180);
 
 pub(crate) struct Options {
     pub(crate) keys: u64,
@@ -42,6 +44,17 @@ pub(crate) struct Options {
     /// `create`, `read` or `delete`.
     pub(crate) only: Option<String>,
     pub(crate) results: Option<PathBuf>,
+}
+
+impl Options {
+    fn wants(&self, operation: Operation, case: &str, results: &Results) -> bool {
+        self.only.as_ref().is_none_or(|only| only == operation.name()) && !results.is_done(case)
+    }
+
+    /// Of one phase.
+    fn limit(&self) -> (Until, Duration) {
+        (Until::OneIsThrough, Duration::from_secs_f64(self.seconds))
+    }
 }
 
 /// Runs the suite and prints its tables; an error if any reply was wrong.
@@ -67,16 +80,14 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     for connections in &options.connections {
         one_part(options, keys, &stand, *connections, &mut results)?;
     }
+    all_keys(options, keys, &stand, most, &mut results)?;
     stand.stores.iter().try_for_each(|store| store.verify(keys))
 }
 
 fn one_part(options: &Options, keys: Keys, stand: &Stand, connections: usize, results: &mut Results) -> io::Result<()> {
     let case = |operation: Operation, rest: &str| format!("{connections} connections/{}{rest}", operation.name());
-    let wants = |operation: Operation, case: &str, results: &Results| {
-        options.only.as_ref().is_none_or(|only| only == operation.name()) && !results.is_done(case)
-    };
     let reads = case(Operation::Read, "");
-    if wants(Operation::Read, &reads, results) {
+    if options.wants(Operation::Read, &reads, results) {
         say(&format!("{connections} connections: read"));
         let contest = Contest::open(stand, Operation::Read, connections, Durability::Durable)?;
         let all = read(options, keys, connections, contest)?;
@@ -84,7 +95,7 @@ fn one_part(options: &Options, keys: Keys, stand: &Stand, connections: usize, re
         results.end(&reads)?;
     }
     let again = case(Operation::Read, " again");
-    if wants(Operation::Read, &again, results) {
+    if options.wants(Operation::Read, &again, results) {
         say(&format!("{connections} connections: read again"));
         let contest = Contest::open(stand, Operation::Read, connections, Durability::Durable)?;
         let all = read_again(options, keys, contest)?;
@@ -94,20 +105,74 @@ fn one_part(options: &Options, keys: Keys, stand: &Stand, connections: usize, re
     for durability in [Durability::Durable, Durability::Lazy] {
         let rest = format!(", {}", durability.name());
         let cases = [Operation::Delete, Operation::Create].map(|operation| (operation, case(operation, &rest)));
-        if !cases.iter().any(|(operation, case)| wants(*operation, case, results)) {
+        if !cases.iter().any(|(operation, case)| options.wants(*operation, case, results)) {
             continue;
         }
         say(&format!("{connections} connections: delete and create, {}", durability.name()));
         let contest = Contest::open(stand, Operation::Create, connections, durability)?;
         let (deletes, creates) = write(options, keys, contest)?;
         for ((operation, case), all) in cases.iter().zip([deletes, creates]) {
-            if wants(*operation, case, results) {
+            if options.wants(*operation, case, results) {
                 report(case, connections, &all, results)?;
                 results.end(case)?;
             }
         }
     }
     Ok(())
+}
+
+/// One pass of each kind over every key, by the stores that are compared with each other. Reads come last: of what was written
+/// before no reply is kept.
+fn all_keys(options: &Options, keys: Keys, stand: &Stand, connections: usize, results: &mut Results) -> io::Result<()> {
+    let stores: Vec<&Store> = stand.stores.iter().filter(|store| ![EXACT, CEILING].contains(&store.name)).collect();
+    let case = |operation: Operation, rest: &str| format!("{connections} connections/{} all{rest}", operation.name());
+    let limit = (Until::AllAreThrough, ALL_KEYS_LIMIT);
+    let cases = [Operation::Delete, Operation::Create].map(|operation| (operation, case(operation, ", not durable")));
+    if cases.iter().any(|(operation, case)| options.wants(*operation, case, results)) {
+        say(&format!("{connections} connections: delete and create all keys, not durable"));
+        let mut contest = Contest::of(&stores, connections, Durability::Lazy)?;
+        let (mut deletes, mut creates) = (contest.series(), contest.series());
+        let stretches = contest.stretches(|_, _, line| 0..line.share(keys));
+        let deleted = contest.round(limit, keys, Operation::Delete, 0, &mut deletes, &stretches)?;
+        let stretches = contest.stretches(|store, at, _| 0..deleted[store][at]);
+        let created = contest.round(limit, keys, Operation::Create, 0, &mut creates, &stretches)?;
+        let rest = contest.stretches(|store, at, _| created[store][at]..deleted[store][at]);
+        contest.create(keys, &rest)?;
+        for ((operation, case), mut all, counts) in [(&cases[0], deletes, deleted), (&cases[1], creates, created)] {
+            if options.wants(*operation, case, results) {
+                note_keys(&mut all, &counts);
+                report(case, connections, &all, results)?;
+                results.end(case)?;
+            }
+        }
+    }
+    let reads = case(Operation::Read, "");
+    if !options.wants(Operation::Read, &reads, results) {
+        return Ok(());
+    }
+    say(&format!("{connections} connections: read all keys"));
+    // In mode session others' commits are seen a moment later.
+    for store in &stores {
+        wait_for(|| store.verify(keys).is_ok(), &format!("{}: all keys", store.name))?;
+    }
+    let mut contest = Contest::of(&stores, connections, Durability::Durable)?;
+    let mut all = contest.series();
+    for (series, store) in all.iter_mut().zip(&stores) {
+        series.note = settled_route(store, keys)?;
+    }
+    let stretches = contest.stretches(|_, _, line| 0..line.share(keys));
+    let counts = contest.round(limit, keys, Operation::Read, 0, &mut all, &stretches)?;
+    note_keys(&mut all, &counts);
+    report(&reads, connections, &all, results)?;
+    results.end(&reads)
+}
+
+/// All of them, unless the time was up.
+fn note_keys(all: &mut [Series], counts: &[Vec<u64>]) {
+    for (series, counts) in all.iter_mut().zip(counts) {
+        let keys = format!("{} keys", counts.iter().sum::<u64>());
+        series.note = if series.note.is_empty() { keys } else { format!("{}, {keys}", series.note) };
+    }
 }
 
 /// The first keys of each connection are read, the others written.
@@ -124,7 +189,7 @@ fn read_stretch(share: u64, turn: u64, turns: u64) -> Stretch {
 fn read(options: &Options, keys: Keys, connections: usize, mut contest: Contest<'_>) -> io::Result<Vec<Series>> {
     let mut all = contest.series();
     let part = options.connections.iter().position(|other| *other == connections).unwrap_or(0);
-    let exact = contest.entries.iter().position(|entry| entry.store.name == stores::EXACT);
+    let exact = contest.entries.iter().position(|entry| entry.store.name == EXACT);
     let turns = 2 * options.connections.len() * options.rounds;
     let stretch = |store: usize, line: &Line, round: usize| {
         // The second of the two that share a freshet has turns of its own: what the one has read is kept for the other.
@@ -133,7 +198,7 @@ fn read(options: &Options, keys: Keys, connections: usize, mut contest: Contest<
     };
     for round in 0..options.rounds {
         let stretches = contest.stretches(|store, _, line| stretch(store, line, round));
-        contest.round(options, keys, Operation::Read, round, &mut all, &stretches)?;
+        contest.round(options.limit(), keys, Operation::Read, round, &mut all, &stretches)?;
     }
     for (at, (series, entry)) in all.iter_mut().zip(&contest.entries).enumerate() {
         let line = &entry.lines[0];
@@ -153,7 +218,7 @@ fn read_again(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Re
     let mut all = contest.series();
     let endless = contest.stretches(|_, _, _| 0..u64::MAX);
     for round in 0..options.rounds {
-        contest.round(options, few, Operation::Read, round, &mut all, &endless)?;
+        contest.round(options.limit(), few, Operation::Read, round, &mut all, &endless)?;
     }
     for (series, entry) in all.iter_mut().zip(&contest.entries) {
         series.note = route(entry.store, &few.at(0))?;
@@ -167,17 +232,13 @@ fn write(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<
     let first = |line: &Line| of_reads(line.share(keys));
     for round in 0..options.rounds {
         let stretches = contest.stretches(|_, _, line| first(line)..line.share(keys));
-        let deleted = contest.round(options, keys, Operation::Delete, round, &mut deletes, &stretches)?;
+        let deleted = contest.round(options.limit(), keys, Operation::Delete, round, &mut deletes, &stretches)?;
         let stretches = contest.stretches(|store, at, line| first(line)..first(line) + deleted[store][at]);
-        let created = contest.round(options, keys, Operation::Create, round, &mut creates, &stretches)?;
+        let created = contest.round(options.limit(), keys, Operation::Create, round, &mut creates, &stretches)?;
         // Those that there was no time for.
-        for (store, entry) in contest.entries.iter_mut().enumerate() {
-            for (at, line) in entry.lines.iter_mut().enumerate() {
-                let rest = first(line) + created[store][at]..first(line) + deleted[store][at];
-                let exchange = entry.store.exchange(Operation::Create);
-                drive::run(std::slice::from_mut(line), exchange, keys, std::slice::from_ref(&rest), Duration::MAX)?;
-            }
-        }
+        let rest =
+            contest.stretches(|store, at, line| first(line) + created[store][at]..first(line) + deleted[store][at]);
+        contest.create(keys, &rest)?;
     }
     Ok((deletes, creates))
 }
@@ -186,7 +247,7 @@ fn write(options: &Options, keys: Keys, mut contest: Contest<'_>) -> io::Result<
 fn route(store: &Store, key: &Key) -> io::Result<String> {
     let mode = match store.name {
         stores::SESSION => "session",
-        stores::EXACT => "exact",
+        EXACT => "exact",
         _ => return Ok(String::new()),
     };
     let mut client = Client::connect(store.address, "postgres", DATABASE)?;
@@ -198,15 +259,27 @@ fn route(store: &Store, key: &Key) -> io::Result<String> {
     Ok(if reason.is_empty() { route } else { format!("{route} ({reason})") })
 }
 
+/// How freshet answers keys that nobody has asked for, once it has followed the writes before; nothing for the others.
+fn settled_route(store: &Store, keys: Keys) -> io::Result<String> {
+    let limit = Instant::now() + Duration::from_secs(20);
+    let mut position = 0;
+    loop {
+        let route = route(store, &keys.at(position))?;
+        if route.is_empty() || route == "local" || Instant::now() > limit {
+            return Ok(route);
+        }
+        position += 1;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 impl Entry<'_> {
     /// Asks for each key until freshet has kept the replies.
     fn keep(&mut self, keys: Keys, stretches: &[Stretch]) -> io::Result<()> {
         const TRIES: usize = 50;
         let exchange = self.store.exchange(Operation::Read);
         for _ in 0..TRIES {
-            for (line, stretch) in self.lines.iter_mut().zip(stretches) {
-                drive::run(std::slice::from_mut(line), exchange, keys, std::slice::from_ref(stretch), Duration::MAX)?;
-            }
+            drive::run(&mut self.lines, exchange, keys, stretches, (Until::AllAreThrough, Duration::MAX))?;
             let last = stretches[0].end - 1;
             let route = route(self.store, &keys.at(self.lines[0].position(last, keys)))?;
             if route.is_empty() || route == "hit" {
@@ -229,8 +302,13 @@ struct Entry<'a> {
 
 impl<'a> Contest<'a> {
     fn open(stand: &'a Stand, operation: Operation, connections: usize, durability: Durability) -> io::Result<Self> {
-        let takes_part = stand.stores.iter().filter(|store| store.takes(operation));
-        let entries = takes_part.map(|store| Ok(Entry { store, lines: store.connect(connections, durability)? }));
+        let takes_part: Vec<&Store> = stand.stores.iter().filter(|store| store.takes(operation)).collect();
+        Self::of(&takes_part, connections, durability)
+    }
+
+    fn of(stores: &[&'a Store], connections: usize, durability: Durability) -> io::Result<Self> {
+        let connect = |store: &&'a Store| Ok(Entry { store, lines: store.connect(connections, durability)? });
+        let entries = stores.iter().map(connect);
         Ok(Self { entries: entries.collect::<io::Result<_>>()? })
     }
 
@@ -246,10 +324,19 @@ impl<'a> Contest<'a> {
         self.entries.iter().enumerate().map(of_store).collect()
     }
 
+    /// Without measuring: those that there was no time for.
+    fn create(&mut self, keys: Keys, stretches: &[Vec<Stretch>]) -> io::Result<()> {
+        for (Entry { store, lines }, stretches) in self.entries.iter_mut().zip(stretches) {
+            let all = (Until::AllAreThrough, Duration::MAX);
+            drive::run(lines, store.exchange(Operation::Create), keys, stretches, all)?;
+        }
+        Ok(())
+    }
+
     /// Every store once, another one first each time; how far each connection came.
     fn round(
         &mut self,
-        options: &Options,
+        limit: (Until, Duration),
         keys: Keys,
         operation: Operation,
         round: usize,
@@ -264,7 +351,6 @@ impl<'a> Contest<'a> {
                 [server, store.postmaster.map(processor_time_of_family).unwrap_or_default()]
             };
             let before = now();
-            let limit = Duration::from_secs_f64(options.seconds);
             let (measured, of_store) = drive::run(lines, store.exchange(operation), keys, &stretches[at], limit)
                 .map_err(|error| io::Error::other(format!("{}: {}: {error}", operation.name(), store.name)))?;
             let after = now();

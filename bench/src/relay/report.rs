@@ -47,7 +47,7 @@ impl Report {
     /// Rates of one workload. `unit` is what a rate counts, times `scale`.
     pub(crate) fn rates(&mut self, workload: &str, series: &[Series<'_>], unit: &str, scale: f64) -> io::Result<()> {
         let mut text = format!(
-            "\n{workload}\n{:26} {:>10} {:>19} {:>8} {:>7} {:>7} {:>8} {:>8} {:>20} {:>20} {:>20}\n",
+            "\n{workload}\n{:26} {:>10} {:>19} {:>8} {:>7} {:>7} {:>8} {:>8} {:>20} {:>20} {:>20} {:>20}\n",
             "server",
             unit,
             "min..max",
@@ -58,7 +58,8 @@ impl Report {
             "p99 us",
             "x direct",
             "x cheapest",
-            "x PgBouncer"
+            "x PgBouncer",
+            "x canned"
         );
         for one in series {
             let to =
@@ -66,7 +67,7 @@ impl Report {
             let rate = spread(one.rounds.iter().map(|round| round.rate * scale));
             let _ = writeln!(
                 text,
-                "{:26} {:>10.0} {:>19} {:>8.1} {:>7.1} {:>7.1} {:>8.0} {:>8.0} {:>20} {:>20} {:>20}",
+                "{:26} {:>10.0} {:>19} {:>8.1} {:>7.1} {:>7.1} {:>8.0} {:>8.0} {:>20} {:>20} {:>20} {:>20}",
                 one.line.name(),
                 rate.median,
                 format!("{:.0}..{:.0}", rate.min, rate.max),
@@ -78,6 +79,7 @@ impl Report {
                 to(Kind::Direct),
                 to(Kind::Cheapest),
                 to(Kind::PgBouncer),
+                to(Kind::Canned),
             );
             self.figures(workload, one, unit, scale)?;
         }

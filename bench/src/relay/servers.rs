@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use crate::poolers::start_pgbouncer;
 use crate::process::{Process, postmaster, used};
-use crate::relay::units;
-use crate::servers::{free_address, wait_for};
+use crate::relay::units::{self, Units};
+use crate::servers::{Server, free_address, wait_for};
 use crate::wire::{Client, query_message};
 
 pub(crate) const DATABASE: &str = "bench";
@@ -49,6 +49,8 @@ pub(crate) enum Kind {
     FreshetRoute,
     /// `mirror.tables = "none"`: a plain relay.
     FreshetOff,
+    /// PostgreSQL's replies without any work: what the load can drive at most.
+    Canned,
 }
 
 impl Kind {
@@ -60,6 +62,7 @@ impl Kind {
             Self::Freshet => "freshet",
             Self::FreshetRoute => "freshet route=relay",
             Self::FreshetOff => "freshet tables=none",
+            Self::Canned => "canned reply",
         }
     }
 
@@ -69,6 +72,7 @@ impl Kind {
 }
 
 /// One way to PostgreSQL.
+#[derive(Clone)]
 pub(crate) struct Line {
     pub(crate) kind: Kind,
     pub(crate) leg: Leg,
@@ -82,7 +86,8 @@ pub(crate) struct Line {
 impl Line {
     pub(crate) fn name(&self) -> String {
         match self.kind {
-            Kind::Direct => self.kind.name().to_string(),
+            // They reach nothing.
+            Kind::Direct | Kind::Canned => self.kind.name().to_string(),
             _ => format!("{}, {}", self.kind.name(), self.leg.name()),
         }
     }
@@ -149,6 +154,7 @@ pub(crate) struct Servers {
     /// PostgreSQL itself comes first.
     pub(crate) lines: Vec<Line>,
     pub(crate) leg: Leg,
+    log: PathBuf,
     processes: Vec<Process>,
     /// Why PgBouncer takes no part.
     pub(crate) missing: Option<String>,
@@ -159,7 +165,7 @@ impl Servers {
     pub(crate) fn start(upstream: &Upstream, leg: Leg, freshet: &Path) -> io::Result<Self> {
         let postmaster = postmaster(&upstream.cluster)?;
         let direct = Line { kind: Kind::Direct, leg, address: upstream.address(), process: None, postmaster };
-        let mut servers = Self { lines: vec![direct], leg, processes: Vec::new(), missing: None };
+        let mut servers = Self { lines: vec![direct], leg, log: upstream.log(), processes: Vec::new(), missing: None };
         servers.start_cheapest(upstream)?;
         servers.start_pgbouncer(upstream)?;
         servers.start_freshet(upstream, freshet, "auto")?;
@@ -180,6 +186,16 @@ impl Servers {
         let address = process.line()?.parse().map_err(io::Error::other)?;
         self.add(Kind::Cheapest, address, process);
         Ok(())
+    }
+
+    /// For these units alone; it ends with what is returned.
+    pub(crate) fn start_canned(&self, units: &Units) -> io::Result<(Line, Server)> {
+        let path = self.log.with_file_name("replies.json");
+        let pairs = units::replies(&mut self.lines[0].connect()?, units)?;
+        std::fs::write(&path, serde_json::to_vec(&pairs)?)?;
+        let server = Server::start(&["serve-canned", &path.display().to_string()], &self.log)?;
+        let (address, process) = (server.address, Some(server.process.id));
+        Ok((Line { kind: Kind::Canned, address, process, ..self.lines[0].clone() }, server))
     }
 
     fn start_freshet(&mut self, upstream: &Upstream, program: &Path, tables: &str) -> io::Result<()> {

@@ -4,13 +4,17 @@ use std::io;
 
 use freshet_tests::client::{bind, describe, execute, parse, sync};
 
+use crate::data::{Table, int, table, text};
 use crate::wire::{Client, query_message};
 
-/// The tables. `points` has an index but no key and no replica identity: it cannot be mirrored, so that its reads are
-/// relayed in an ordinary configuration.
+/// It has an index but no key and no replica identity: it cannot be mirrored, so that its reads are relayed in an ordinary
+/// configuration.
+pub(crate) fn points() -> Table {
+    table("points", 100_000, vec![int("id", |n| n), text("val", |n| format!("value_{n}"))]).with_index("id")
+}
+
+/// The small tables.
 pub(crate) const SETUP: &str = "
-CREATE TABLE points AS SELECT n AS id, 'value_' || n AS val FROM generate_series(0, 99999) n;
-CREATE INDEX ON points (id);
 CREATE TABLE events (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, place int, body text);
 CREATE TABLE mirrored (id int PRIMARY KEY, val text);
 INSERT INTO mirrored SELECT n, 'x' FROM generate_series(1, 100) n;
@@ -80,11 +84,26 @@ impl Protocol {
 
 /// Once per connection, before prepared units.
 pub(crate) fn prepare(client: &mut Client) -> io::Result<()> {
-    for statement in Statement::ALL {
-        let made = [parse(statement.prepared_name(), &statement.text("$1::int")), sync()].concat();
+    for made in preparations() {
         client.query(&made)?;
     }
     Ok(())
+}
+
+fn preparations() -> [Vec<u8>; 2] {
+    Statement::ALL.map(|statement| [parse(statement.prepared_name(), &statement.text("$1::int")), sync()].concat())
+}
+
+/// Everything that a client of these units sends, and PostgreSQL's reply to it.
+pub(crate) fn replies(direct: &mut Client, units: &Units) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut pairs: Vec<_> = units.messages.iter().cloned().zip(units.replies.iter().cloned()).collect();
+    // The names must be free: the connection may have made them.
+    direct.query(&query_message("DEALLOCATE ALL"))?;
+    for made in preparations() {
+        let reply = direct.query(&made)?.to_vec();
+        pairs.push((made, reply));
+    }
+    Ok(pairs)
 }
 
 /// Makes the messages and learns the replies from PostgreSQL itself.

@@ -181,7 +181,7 @@ impl Suite {
             "batch" => "the same text",
             "throughput" if case.starts_with("insert") || case.starts_with("mixed_rw") => "writes",
             "throughput" => "reads",
-            "kv" if case.ends_with("/read") => "reads",
+            "kv" if case.ends_with("/read") || case.ends_with("/read all") => "reads",
             "kv" if case.ends_with("/read again") => "kept replies",
             "kv" => "writes",
             _ => "",

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::load::{self, Connection, Load};
-use crate::process::{memory_kb, postmaster, processor_time, processor_time_of_family};
-use crate::scale::costs::Costs;
+use crate::process::{memory_kb, used, used_since};
+use crate::scale::costs::{Costs, Timed};
 use crate::scale::{SESSION, Stand, UPSTREAM, connect, timed};
 use crate::wire::{Answer, query_message};
 
@@ -20,7 +20,7 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
          INSERT INTO few SELECT g, 7 * g % 100 FROM generate_series(0, 99) g",
     );
     stand.cluster.psql(&database, "VACUUM (ANALYZE)");
-    let (server, _) = stand.freshet(&database, &["public.few".to_owned()])?;
+    let server = stand.freshet(&database, &["public.few".to_owned()], &mut Timed::default())?;
     let message = query_message(SQL);
     let mut first = connect(stand.address(), &database, None)?;
     let allowed = [vec![Answer::of(first.query(&message)?, &[])]];
@@ -61,36 +61,45 @@ fn one_system(
     load: &Load<'_>,
     costs: &mut Costs,
 ) -> io::Result<()> {
-    let postmaster = postmaster(&stand.cluster)?;
-    let used = || [processor_time(server.process.id), processor_time_of_family(postmaster)];
+    let (asked, upstreams) = ((system == SESSION).then_some(server), Some(stand.postmaster));
+    let freshet = asked.map(|server| server.process.id);
     let settings: &[&str] = if system == SESSION { &["SET freshet.freshness = 'session'"] } else { &[] };
-    let began = Instant::now();
-    let mut open = Vec::new();
-    for _ in 0..size {
-        let mut connection = Connection::open_small(address, database, settings, &[])?;
-        connection.warm_up(load)?;
-        open.push(connection);
+    let (mut open, mut opening) = (Vec::new(), Timed::default());
+    // Each opens once: the values are those of parts of all connections, one after the other.
+    let parts = size.min(stand.rounds as u64);
+    for part in 0..parts {
+        let count = size * (part + 1) / parts - size * part / parts;
+        let (before, began) = (used(freshet, upstreams), Instant::now());
+        for _ in 0..count {
+            let mut connection = Connection::open_small(address, database, settings, &[])?;
+            connection.warm_up(load)?;
+            open.push(connection);
+        }
+        let elapsed = began.elapsed();
+        let used = used_since(before, freshet, upstreams);
+        opening.add(elapsed.as_secs_f64() * 1e3 / count as f64, used, 1e3 / count as f64);
     }
-    let each = began.elapsed().as_secs_f64() * 1e3 / size as f64;
-    costs.add(size, ("opening one and its first statement", "ms"), system, vec![each], "");
+    costs.add_timed(size, ("opening one and its first statement", "ms"), system, opening, "");
     if system == SESSION {
         let megabytes = memory_kb(server.process.id, "VmRSS") as f64 / 1e3;
         costs.add(size, ("resident memory", "MB"), "freshet", vec![megabytes], "");
     }
-    let alone = stand.times(|_| timed(&mut open[0].client, SQL))?;
-    costs.add(size, ("one busy, the others idle", "us"), system, alone, "");
-    let (mut between, mut of_freshet, mut of_upstream) = (Vec::new(), Vec::new(), Vec::new());
+    let [alone] = stand.times_of([(asked, &mut |_| timed(&mut open[0].client, SQL))])?;
+    costs.add_timed(size, ("one busy, the others idle", "us"), system, alone, "");
+    let (mut between, mut of_freshet, mut of_upstream) = (Timed::default(), Vec::new(), Vec::new());
     for _ in 0..stand.rounds {
-        let before = used();
+        let before = used(freshet, upstreams);
         // Longer where many threads have to start first.
         let measured = load::run(&mut open, load, stand.seconds.max(size as f64 * 1e-3))?;
-        let after = used();
-        for (times, who) in [(&mut of_freshet, 0), (&mut of_upstream, 1)] {
-            times.push(after[who].saturating_sub(before[who]).as_secs_f64() * 1e6 / measured.queries as f64);
-        }
-        between.push(1e6 / measured.queries_per_second());
+        let [freshet, upstream, _] = used_since(before, freshet, upstreams);
+        let each = 1e6 / measured.queries as f64;
+        of_freshet.push(freshet.as_secs_f64() * each);
+        of_upstream.push(upstream.as_secs_f64() * each);
+        // Of the client without what starting its threads takes.
+        let used = [freshet, upstream, measured.client_time];
+        between.add(1e6 / measured.queries_per_second(), used, each);
     }
-    costs.add(size, ("all busy, time between answers", "us"), system, between, "");
+    costs.add_timed(size, ("all busy, time between answers", "us"), system, between, "");
     let busy = ("all busy, processor time per answer", "us");
     if system == SESSION {
         costs.add(size, busy, system, of_freshet, "");

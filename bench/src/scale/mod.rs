@@ -20,11 +20,12 @@ use tempfile::TempDir;
 
 use crate::console::say;
 use crate::parts;
+use crate::process::{postmaster, used, used_since};
 use crate::relay::{can_hold, raise_file_limit};
 use crate::results::Results;
 use crate::rows::sorted_by;
-use crate::scale::costs::Costs;
-use crate::servers::{Server, address, configuration, last_route, wait_until_mirrored};
+use crate::scale::costs::{Costs, Timed};
+use crate::servers::{Server, address, configuration, last_route, wait_for, wait_until_mirrored};
 use crate::spread::median;
 use crate::turns::turns;
 use crate::wire::{Answer, Client, column_names, query_message};
@@ -41,6 +42,8 @@ pub(crate) struct Options {
 const UPSTREAM: &str = "upstream";
 const SESSION: &str = "freshet session";
 const EXACT: &str = "freshet exact";
+/// Where a commit precedes what is timed.
+const WITH_COMMIT: &str = "with the commit before it";
 /// Of no mode.
 const FRESHET: &str = "freshet";
 
@@ -109,6 +112,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
 /// One PostgreSQL for all parts, and how long to measure.
 struct Stand {
     cluster: Cluster,
+    postmaster: u32,
     folder: TempDir,
     rounds: usize,
     /// Of one round of one cost.
@@ -122,7 +126,8 @@ impl Stand {
         let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB", &many]);
         let folder = tempfile::Builder::new().prefix("freshet-bench-").tempdir()?;
         let seconds = if options.quick { 0.05 } else { 0.5 };
-        Ok(Self { cluster, folder, rounds: options.rounds, seconds })
+        let postmaster = postmaster(&cluster)?;
+        Ok(Self { cluster, postmaster, folder, rounds: options.rounds, seconds })
     }
 
     fn address(&self) -> SocketAddr {
@@ -137,13 +142,23 @@ impl Stand {
         name
     }
 
-    /// A freshet that mirrors these tables, and how many milliseconds passed from its start until it did.
-    fn freshet(&self, database: &str, tables: &[String]) -> io::Result<(Server, f64)> {
-        let began = Instant::now();
+    /// A freshet that mirrors these tables; `until_mirrored`: the milliseconds from its start until it did.
+    fn freshet(&self, database: &str, tables: &[String], until_mirrored: &mut Timed) -> io::Result<Server> {
         let log = self.folder.path().join("servers.log");
+        let (before, began) = (used(None, Some(self.postmaster)), Instant::now());
         let server = Server::start(&["serve-freshet", &self.cluster.url(database), &tables.join(",")], &log)?;
         wait_until_mirrored(server.address, database, tables.len())?;
-        Ok((server, began.elapsed().as_secs_f64() * 1e3))
+        let elapsed = began.elapsed();
+        let used = used_since(before, Some(server.process.id), Some(self.postmaster));
+        until_mirrored.add(elapsed.as_secs_f64() * 1e3, used, 1e3);
+        Ok(server)
+    }
+
+    /// Ends freshet, and waits until its slot has gone, which PostgreSQL notices a moment later.
+    fn stop(&self, database: &str, server: Server) -> io::Result<()> {
+        drop(server);
+        let slots = format!("SELECT count(*) FROM pg_replication_slots WHERE database = '{database}'");
+        wait_for(|| self.cluster.psql("postgres", &slots) == "0", "the end of freshet's slot")
     }
 
     /// Ends freshet, then drops the database: its slot has to be gone before.
@@ -152,18 +167,22 @@ impl Stand {
         self.cluster.psql("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
     }
 
-    /// By round, the median of microseconds that `once` takes with a new number each time.
-    fn times(&self, mut once: impl FnMut(u64) -> io::Result<Duration>) -> io::Result<Vec<f64>> {
-        let [times] = self.times_of([&mut once])?;
+    /// By round, the median of microseconds that `once` takes with a new number each time, and what all of them used.
+    fn times(&self, server: &Server, mut once: impl FnMut(u64) -> io::Result<Duration>) -> io::Result<Timed> {
+        let [times] = self.times_of([(Some(server), &mut once)])?;
         Ok(times)
     }
 
     /// Likewise of several, which take turns in each round: what disturbs the machine disturbs all.
-    fn times_of<const COUNT: usize>(&self, mut all: [Once<'_>; COUNT]) -> io::Result<[Vec<f64>; COUNT]> {
+    /// The server is freshet's, where it is not upstream that is asked.
+    fn times_of<const COUNT: usize>(
+        &self,
+        mut all: [(Option<&Server>, Once<'_>); COUNT],
+    ) -> io::Result<[Timed; COUNT]> {
         let mut numbers = [0; COUNT];
-        let mut medians = [const { Vec::new() }; COUNT];
+        let mut timed = std::array::from_fn(|_| Timed::default());
         // Caches, of the processor too, are as they will be.
-        for (once, number) in all.iter_mut().zip(&mut numbers) {
+        for ((_, once), number) in all.iter_mut().zip(&mut numbers) {
             let limit = Instant::now() + Duration::from_secs_f64(self.seconds / 4.0);
             while *number < 20 && Instant::now() < limit {
                 *number += 1;
@@ -172,16 +191,20 @@ impl Stand {
         }
         for round in 0..self.rounds {
             for at in turns(round, COUNT) {
+                let (server, once) = &mut all[at];
+                let server = server.map(|server| server.process.id);
+                let before = used(server, Some(self.postmaster));
                 let limit = Instant::now() + Duration::from_secs_f64(self.seconds);
                 let mut times = Vec::new();
                 while times.is_empty() || Instant::now() < limit {
                     numbers[at] += 1;
-                    times.push((all[at])(numbers[at])?.as_secs_f64() * 1e6);
+                    times.push(once(numbers[at])?.as_secs_f64() * 1e6);
                 }
-                medians[at].push(median(times));
+                let (used, each) = (used_since(before, server, Some(self.postmaster)), 1e6 / times.len() as f64);
+                timed[at].add(median(times), used, each);
             }
         }
-        Ok(medians)
+        Ok(timed)
     }
 }
 
@@ -212,7 +235,8 @@ fn timed(client: &mut Client, sql: &str) -> io::Result<Duration> {
 
 /// Asks both until freshet answers itself, and compares what they answer; how it did.
 fn settle(freshet: &mut Client, upstream: &mut Client, text: impl Fn(u64) -> String) -> io::Result<String> {
-    let limit = Instant::now() + Duration::from_secs(10);
+    // Long enough for several scans of millions of rows upstream.
+    let limit = Instant::now() + Duration::from_secs(60);
     for number in 1_u64.. {
         // Not those that are timed afterwards: no reply to them is kept yet.
         let sql = text(1_000_000_000 + number);
@@ -221,8 +245,11 @@ fn settle(freshet: &mut Client, upstream: &mut Client, text: impl Fn(u64) -> Str
             return Err(io::Error::other(format!("other rows than upstream's: {sql}")));
         }
         let (route, reason) = last_route(freshet)?;
-        if route == "local" || Instant::now() > limit {
-            return Ok(if reason.is_empty() { route } else { format!("{route} ({reason})") });
+        if route == "local" {
+            return Ok(route);
+        }
+        if Instant::now() > limit {
+            return Err(io::Error::other(format!("answered by {route} ({reason}), not by freshet itself: {sql}")));
         }
         std::thread::sleep(Duration::from_millis(2));
     }

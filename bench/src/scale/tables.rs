@@ -4,9 +4,9 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::process::{memory_kb, processor_time};
-use crate::scale::costs::Costs;
-use crate::scale::{EXACT, FRESHET, SESSION, Stand, connect, settle, timed};
+use crate::process::{memory_kb, used, used_since};
+use crate::scale::costs::{Costs, Timed};
+use crate::scale::{EXACT, FRESHET, SESSION, Stand, WITH_COMMIT, connect, settle, timed};
 use crate::servers::last_route;
 use crate::wire::{query_message, rows};
 
@@ -21,8 +21,13 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     stand.cluster.psql(&database, &(0..size).map(one).collect::<Vec<_>>().join(";"));
     stand.cluster.psql(&database, "VACUUM (ANALYZE)");
     let names: Vec<String> = (0..size).map(|n| format!("public.t{n}")).collect();
-    let (server, mirrored) = stand.freshet(&database, &names)?;
-    costs.add(size, ("until all are mirrored", "ms"), FRESHET, vec![mirrored], "");
+    let mut mirrored = Timed::default();
+    let mut server = stand.freshet(&database, &names, &mut mirrored)?;
+    for _ in 1..stand.rounds {
+        stand.stop(&database, server)?;
+        server = stand.freshet(&database, &names, &mut mirrored)?;
+    }
+    costs.add_timed(size, ("until all are mirrored", "ms"), FRESHET, mirrored, "");
     let megabytes = memory_kb(server.process.id, "VmRSS") as f64 / 1e3;
     costs.add(size, ("resident memory", "MB"), FRESHET, vec![megabytes], "");
 
@@ -31,12 +36,13 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
     let mut exact = connect(server.address, &database, Some("exact"))?;
     let text = |n: u64| format!("SELECT id, val FROM t0 WHERE id = {} AND val < {n}", n % 100);
     let note = settle(&mut session, &mut upstream, text)?;
-    costs.add(size, ("one row", "us"), SESSION, stand.times(|n| timed(&mut session, &text(n)))?, &note);
-    let times = stand.times(|n| timed(&mut exact, &text(n)))?;
+    let times = stand.times(&server, |n| timed(&mut session, &text(n)))?;
+    costs.add_timed(size, ("one row", "us"), SESSION, times, &note);
+    let times = stand.times(&server, |n| timed(&mut exact, &text(n)))?;
     let (route, reason) = last_route(&mut exact)?;
-    costs.add(size, ("one row", "us"), EXACT, times, format!("{route} {reason}").trim());
+    costs.add_timed(size, ("one row", "us"), EXACT, times, format!("{route} {reason}").trim());
 
-    let seen = stand.times(|n| {
+    let mut seen = stand.times(&server, |n| {
         // Each table in turn.
         let (table, val) = (n % size, i64::try_from(n).unwrap_or(0));
         upstream.query(&query_message(&format!("UPDATE t{table} SET val = -{val} WHERE id = 5")))?;
@@ -50,16 +56,18 @@ pub(super) fn measure(stand: &Stand, size: u64, costs: &mut Costs) -> io::Result
         }
         Err(io::Error::other(format!("t{table}: {found:?}, committed before: -{val}")))
     })?;
-    costs.add(size, ("one row just after another's commit", "us"), EXACT, seen, "");
+    seen.beside = WITH_COMMIT;
+    costs.add_timed(size, ("one row just after another's commit", "us"), EXACT, seen, "");
 
-    let mut at_rest = Vec::new();
+    let (freshet, upstreams) = (Some(server.process.id), Some(stand.postmaster));
+    let (mut at_rest, seconds) = (Timed::default(), 2.0 * stand.seconds);
     for _ in 0..stand.rounds {
-        let before = processor_time(server.process.id);
-        std::thread::sleep(Duration::from_secs_f64(2.0 * stand.seconds));
-        let used = processor_time(server.process.id).saturating_sub(before).as_secs_f64();
-        at_rest.push(used * 1e3 / (2.0 * stand.seconds));
+        let before = used(freshet, upstreams);
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+        let used = used_since(before, freshet, upstreams);
+        at_rest.add(used[0].as_secs_f64() * 1e3 / seconds, used, 1e3 / seconds);
     }
-    costs.add(size, ("processor time at rest", "ms/s"), FRESHET, at_rest, "");
+    costs.add_timed(size, ("processor time at rest", "ms/s"), FRESHET, at_rest, "");
     drop((session, exact, upstream));
     stand.end(&database, server);
     Ok(())

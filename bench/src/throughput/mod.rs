@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use crate::console::say;
 use crate::load::{self, Allowed, Connection, Load, Measured};
-use crate::process::{between, processor_time_of_family};
-use crate::results::Results;
+use crate::process::{between, processor_time, processor_time_of_family};
+use crate::results::{Better, Results};
 use crate::rows::sorted_by;
 use crate::series::Series;
 use crate::servers::{Server, last_route};
+use crate::spread::median;
 use crate::throughput::systems::{
     BARRIER, CANNED, CHEAPEST, DATABASE, EXACT, Extent, Messages, PGPOOL, Protocol, SESSION, STANDBY, Systems, Target,
     UPSTREAM, messages,
@@ -78,7 +79,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
             for (system, reason) in unasked(workload.kind, *protocol) {
                 results.skip(&format!("{case}, {system}"), reason)?;
             }
-            report(&case, &measured, &mut results)?;
+            report(&case, measured, &mut results)?;
         }
     }
     systems.check_receiver()?;
@@ -95,7 +96,7 @@ fn one_workload(
     protocol: Protocol,
     systems: &Systems,
     inserted: &mut u64,
-) -> io::Result<Vec<Series>> {
+) -> io::Result<Vec<Measurement>> {
     say(&format!("{} {}: learning the answers", workload.name, protocol.name()));
     let messages = messages(workload, protocol);
     let (allowed, replies) = learn(systems, &messages, workload, inserted)?;
@@ -106,11 +107,11 @@ fn one_workload(
     let ceilings = ceilings(systems, &file, workload.kind)?;
     for (system, server) in &ceilings {
         let (address, process) = (server.address, Some(server.process.id));
-        targets.push(Target { system, address, process, postmaster: targets[0].postmaster });
+        targets.push(Target { system, address, process, postmaster: targets[0].postmaster, receiver: None });
     }
     let mut routes = HashMap::new();
     for target in targets.iter().filter(|target| [EXACT, SESSION, STANDBY].contains(&target.system)) {
-        routes.insert(target.system, settle(target, &messages, &load, inserts(workload.kind), inserted)?);
+        routes.insert(target.system, settle(target, &messages, &load, workload.kind, inserted)?);
     }
     let mut connections = Vec::new();
     for target in &targets {
@@ -121,11 +122,12 @@ fn one_workload(
     let allowed: Vec<Allowed> = allowed.into_iter().map(|mut answers| answers.split_off(answers.len() - 1)).collect();
     let load = Load { units: &messages.units, allowed: &allowed, depth: 1 };
     systems.check_receiver()?;
-    let series = |target: &Target| Series {
-        note: routes.get(target.system).cloned().unwrap_or_default(),
-        ..Series::new(target.system)
+    let measurement = |target: &Target| {
+        let mut series = Series::new(target.system);
+        series.note = routes.get(target.system).cloned().unwrap_or_default();
+        Measurement { series, receiver_us: Vec::new() }
     };
-    let mut all: Vec<Series> = targets.iter().map(series).collect();
+    let mut all: Vec<Measurement> = targets.iter().map(measurement).collect();
     for round in 0..options.rounds {
         say(&format!("{} {}: round {} of {}", workload.name, protocol.name(), round + 1, options.rounds));
         for at in turns(round, targets.len()) {
@@ -138,6 +140,13 @@ fn one_workload(
         }
     }
     Ok(all)
+}
+
+/// One system on one case.
+struct Measurement {
+    series: Series,
+    /// Microseconds per query, a value per round, of what follows the PostgreSQL behind the relays; nothing elsewhere.
+    receiver_us: Vec<f64>,
 }
 
 /// Who has no part in a case, and why.
@@ -157,16 +166,20 @@ fn one_round(
     connections: &mut [Connection],
     load: &Load<'_>,
     seconds: f64,
-    series: &mut Series,
+    measurement: &mut Measurement,
 ) -> io::Result<Measured> {
     let now = || {
         let server = target.process.map(processor_time_of_family).unwrap_or_default();
-        [server, processor_time_of_family(target.postmaster)]
+        let receiver = target.receiver.map(processor_time).unwrap_or_default();
+        [server, processor_time_of_family(target.postmaster), receiver]
     };
     let before = now();
     let measured = load::run(connections, load, seconds)?;
-    let after = now();
-    series.add(&measured, between(before, after), 1)?;
+    let [server, upstream, receiver] = between(before, now());
+    measurement.series.add(&measured, [server, upstream], 1)?;
+    if target.receiver.is_some() {
+        measurement.receiver_us.push(receiver.as_secs_f64() * 1e6 / measured.queries as f64);
+    }
     Ok(measured)
 }
 
@@ -255,24 +268,27 @@ fn open(
     Ok(connections)
 }
 
-/// Repeats every unit that reads until it is answered by a kept reply; how the last one was answered.
-fn settle(
-    target: &Target,
-    messages: &Messages,
-    load: &Load<'_>,
-    is_insert: bool,
-    inserted: &mut u64,
-) -> io::Result<String> {
+/// Repeats every unit that reads until it is answered by a kept reply; how the last one was answered. Where nobody writes, a
+/// unit that never is one is an error: it would be timed under a wrong name.
+fn settle(target: &Target, messages: &Messages, load: &Load<'_>, kind: Kind, inserted: &mut u64) -> io::Result<String> {
     let mut connection = Connection::open(target.address, DATABASE, settings_of(target.system), &messages.first)?;
     let limit = Instant::now() + Duration::from_secs(20);
     let mut seen = (String::new(), String::new());
     for unit in load.units {
         loop {
             connection.client.query(unit)?;
-            *inserted += u64::from(is_insert);
+            *inserted += u64::from(inserts(kind));
             seen = last_route(&mut connection.client)?;
-            if seen.0 == "hit" || is_insert || Instant::now() > limit {
+            if seen.0 == "hit" || inserts(kind) {
                 break;
+            }
+            if Instant::now() > limit {
+                if kind == Kind::Mixed {
+                    break;
+                }
+                let (route, reason) = &seen;
+                let problem = format!("{}: answered by {route} ({reason}), not by a hit", target.system);
+                return Err(io::Error::other(problem));
             }
             // A write is never answered here.
             if seen.0 == "relay" && seen.1.contains("not_a_query") {
@@ -285,9 +301,11 @@ fn settle(
     Ok(if reason.is_empty() { route } else { format!("{route} ({reason})") })
 }
 
-fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
+fn report(case: &str, measured: Vec<Measurement>, results: &mut Results) -> io::Result<()> {
+    let (all, receivers): (Vec<Series>, Vec<Vec<f64>>) =
+        measured.into_iter().map(|one| (one.series, one.receiver_us)).unzip();
     let mut text = format!(
-        "\n{case}\n{:25} {:>9} {:>17} {:>9} {:>9} {:>7} {:>7} {:>7} {:>20} {:>18} {:>18} {:>18}\n",
+        "\n{case}\n{:25} {:>9} {:>17} {:>9} {:>9} {:>7} {:>7} {:>7} {:>7} {:>20} {:>18} {:>18} {:>18}\n",
         "server",
         "queries/s",
         "min..max",
@@ -295,17 +313,18 @@ fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
         "p99 us",
         "cpu us",
         "PG us",
+        "rec. us",
         "cl. us",
         "x upstream",
         "x cheapest",
         "x canned",
         "x barrier"
     );
-    for series in all {
+    for (series, receiver_us) in all.iter().zip(&receivers) {
         let (rate, [server, upstream, client]) = (series.rate(), series.processor());
         let _ = writeln!(
             text,
-            "{:25} {:>9.0} {:>17} {:>9.1} {:>9.1} {:>7.1} {:>7.1} {:>7.1} {:>20} {:>18} {:>18} {:>18}  {}",
+            "{:25} {:>9.0} {:>17} {:>9.1} {:>9.1} {:>7.1} {:>7.1} {:>7} {:>7.1} {:>20} {:>18} {:>18} {:>18}  {}",
             series.system,
             rate.median,
             format!("{:.0}..{:.0}", rate.min, rate.max),
@@ -313,14 +332,25 @@ fn report(case: &str, all: &[Series], results: &mut Results) -> io::Result<()> {
             series.us(0.99),
             server,
             upstream,
+            if receiver_us.is_empty() { "-".into() } else { format!("{:.1}", median(receiver_us.iter().copied())) },
             client,
-            series.beside(all, UPSTREAM),
-            series.beside(all, CHEAPEST),
-            series.beside(all, CANNED),
-            series.beside(all, BARRIER),
+            series.beside(&all, UPSTREAM),
+            series.beside(&all, CHEAPEST),
+            series.beside(&all, CANNED),
+            series.beside(&all, BARRIER),
             series.note
         );
         series.write(results, case, "query", None)?;
+        if !receiver_us.is_empty() {
+            let metric = ("processor time of the receiver", "us/query", Better::Neither);
+            results.figure(
+                case,
+                series.system,
+                metric,
+                receiver_us,
+                "pg_recvlogical, which follows this PostgreSQL",
+            )?;
+        }
     }
     let _ = writeln!(io::stdout(), "{}", text.trim_end_matches('\n'));
     results.end(case)

@@ -45,7 +45,7 @@ pub(crate) struct Systems {
     poolers: Vec<(&'static str, Process, SocketAddr)>,
     /// And why one of them takes no part.
     pub(crate) missing: Vec<(&'static str, String)>,
-    _receiver: Process,
+    receiver: Process,
     pub(crate) folder: TempDir,
 }
 
@@ -57,6 +57,8 @@ pub(crate) struct Target {
     pub(crate) process: Option<u32>,
     /// Which of the clusters works for it.
     pub(crate) postmaster: u32,
+    /// `pg_recvlogical`, where it follows that cluster.
+    pub(crate) receiver: Option<u32>,
 }
 
 /// Whether those take part that take long to start, or part in one protocol only.
@@ -113,18 +115,7 @@ impl Systems {
             }
             Extent::Quick => None,
         };
-        Ok(Self {
-            plain,
-            followed,
-            mirrored,
-            standby,
-            cheapest,
-            freshet,
-            poolers,
-            missing,
-            _receiver: receiver,
-            folder,
-        })
+        Ok(Self { plain, followed, mirrored, standby, cheapest, freshet, poolers, missing, receiver, folder })
     }
 
     pub(crate) fn version(&self) -> String {
@@ -148,17 +139,20 @@ impl Systems {
     pub(crate) fn targets(&self, protocol: Protocol) -> io::Result<Vec<Target>> {
         let [plain, followed, mirrored] = [&self.plain, &self.followed, &self.mirrored].map(postmaster);
         let (followed, mirrored) = (followed?, mirrored?);
+        let receiver = |postmaster: u32| (postmaster == followed).then_some(self.receiver.id);
         let direct = |system, cluster: &Cluster, postmaster| Target {
             system,
             address: address(cluster),
             process: None,
             postmaster,
+            receiver: receiver(postmaster),
         };
         let before = |system, server: &Server, postmaster| Target {
             system,
             address: server.address,
             process: Some(server.process.id),
             postmaster,
+            receiver: receiver(postmaster),
         };
         let mut targets = vec![
             direct(UPSTREAM, &self.plain, plain?),
@@ -178,6 +172,7 @@ impl Systems {
             address: *address,
             process: Some(process.id),
             postmaster: followed,
+            receiver: receiver(followed),
         }));
         Ok(targets)
     }

@@ -4,8 +4,10 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use freshet_bench_duckdb::Database;
+use indicatif::ProgressStyle;
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
     RegionGenerator, SupplierGenerator,
@@ -137,6 +139,9 @@ impl Table {
         client.query(&query_message(&format!("VACUUM (ANALYZE) {}", self.name)))?;
         if let Some(duckdb) = duckdb {
             let bar = progress(&format!("{} into DuckDB", self.name), self.count(scale));
+            // One COPY reads the whole file and does not tell how far it is.
+            bar.set_style(ProgressStyle::default_spinner());
+            bar.enable_steady_tick(Duration::from_millis(100));
             duckdb.query(&definition).map_err(io::Error::other)?;
             let copy = format!("COPY {} FROM '{}' (DELIMITER '|', HEADER false)", self.name, path.display());
             duckdb.query(&copy).map_err(io::Error::other)?;

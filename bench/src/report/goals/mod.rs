@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::{Collected, Suite, number};
 use crate::report::goals::wanted::Measure::{Added, AddedMedian, Kept, MeanRatio, Ratio, TimesP99, Value};
-use crate::report::goals::wanted::{Goal, Measure, REDIS, Wanted, all};
+use crate::report::goals::wanted::{Goal, Measure, REDIS, STALE, Wanted, all};
 use crate::results::{Better, Figure};
 use crate::spread::{geometric_mean, median, paired};
 
@@ -17,10 +17,11 @@ pub(super) struct Outcome {
     what: &'static str,
     suite: &'static str,
     wanted: Wanted,
+    is_counted: bool,
     /// By case; none: not measured.
     values: Vec<(String, f64)>,
-    /// How the subject says that it was answered, where that is not for sure what the title says.
-    answered: Vec<String>,
+    /// How the subject says that it was answered, where that is not for sure what the title says; of how many reads.
+    remarks: Vec<String>,
 }
 
 impl Outcome {
@@ -28,14 +29,14 @@ impl Outcome {
         self.values.iter().filter(|(_, value)| self.wanted.is_met(*value)).count()
     }
 
-    fn is_met(&self) -> bool {
-        self.met() == self.values.len()
+    fn is_missed(&self) -> bool {
+        self.is_counted && self.met() < self.values.len()
     }
 
-    /// The case that is farthest off and its value, then how it was answered where that was asked.
+    /// The case that is farthest off and its value, then what else there is to say.
     fn farthest(&self) -> String {
         let worst = self.worst().map(|(case, value)| format!("{case}: {}", number(*value)));
-        worst.into_iter().chain(self.answered.iter().cloned()).collect::<Vec<_>>().join("; ")
+        worst.into_iter().chain(self.remarks.iter().cloned()).collect::<Vec<_>>().join("; ")
     }
 
     /// The case that is farthest off, or nearest to it.
@@ -50,9 +51,13 @@ pub(super) fn outcomes(collected: &Collected) -> Vec<Outcome> {
     let outcome = |goal: Goal| {
         let suite = collected.suites.iter().find(|suite| suite.name == goal.suite)?;
         let values = values(suite, &goal);
-        let answered = if goal.suite == "driver" { notes(suite, &goal) } else { Vec::new() };
-        let Goal { what, suite, wanted, .. } = goal;
-        (!values.is_empty()).then_some(Outcome { what, suite, wanted, values, answered })
+        let remarks = match goal.measure {
+            Ratio { .. } if goal.suite == "driver" => notes(suite, &goal),
+            Value { subject, metric: STALE } => checked(suite, subject),
+            _ => Vec::new(),
+        };
+        let Goal { what, suite, wanted, is_counted, .. } = goal;
+        (!values.is_empty()).then_some(Outcome { what, suite, wanted, is_counted, values, remarks })
     };
     all().into_iter().filter_map(outcome).collect()
 }
@@ -65,6 +70,14 @@ fn notes(suite: &Suite, goal: &Goal) -> Vec<String> {
     };
     let noted = suite.figures.iter().filter(is_it);
     noted.map(|figure| format!("{}: answered by {}", figure.case, figure.note)).collect()
+}
+
+/// How many reads were compared in all cases: the note of each case's `reads` begins with its number.
+fn checked(suite: &Suite, subject: &str) -> Vec<String> {
+    let reads = suite.figures.iter().filter(|figure| figure.system == subject && figure.metric == "reads");
+    let counts = reads.filter_map(|figure| figure.note.split_whitespace().next()?.parse::<u64>().ok());
+    let all: u64 = counts.sum();
+    if all == 0 { Vec::new() } else { vec![format!("{all} reads checked")] }
 }
 
 fn values(suite: &Suite, goal: &Goal) -> Vec<(String, f64)> {
@@ -129,7 +142,7 @@ pub(super) fn text(outcomes: &[Outcome]) -> String {
     for outcome in outcomes {
         let worst = outcome.farthest();
         let (all, met) = (outcome.values.len(), outcome.met());
-        let (mark, wanted) = (if outcome.is_met() { "" } else { "**" }, outcome.wanted.text());
+        let (mark, wanted) = (if outcome.is_missed() { "**" } else { "" }, outcome.wanted.text());
         let (what, suite) = (outcome.what, outcome.suite);
         let _ = writeln!(text, "| {what} | {suite} | {wanted} | {mark}{met} of {all}{mark} | {worst} |");
     }
@@ -145,7 +158,7 @@ pub(super) fn table(outcomes: &[Outcome]) -> Markup {
                 thead { tr { th { "goal" } th { "suite" } th.number { "wanted" } th.number { "reached" } th { "farthest off" } } }
                 tbody {
                     @for outcome in outcomes {
-                        tr class=[(!outcome.is_met()).then_some("missed")] {
+                        tr class=[outcome.is_missed().then_some("missed")] {
                             td { (outcome.what) } td { (outcome.suite) } td.number { (outcome.wanted.text()) }
                             td.number { (outcome.met()) " of " (outcome.values.len()) }
                             td { (outcome.farthest()) }
@@ -183,6 +196,38 @@ mod tests {
         }
         let text = text(&outcomes(&Collected::of(read(&path).expect("read"))));
         assert!(text.contains("| kv | ≥ 1 | **0 of 1** | 8 connections/read: 0.500 |"), "{text}");
+    }
+
+    /// On shared cores it cannot be met: it must not look like a goal that was missed.
+    #[test]
+    fn a_goal_for_unshared_cores_is_shown_and_not_missed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results.jsonl");
+        let mut results = Results::open(Some(&path), "relay", &[], &[]).expect("opened");
+        for (system, value) in [("freshet", 70.0), ("direct", 100.0)] {
+            let metric = ("rate", "units/s", Better::More);
+            results.figure("batch of 10,000, tcp", system, metric, &[value], "").expect("written");
+        }
+        let outcomes = outcomes(&Collected::of(read(&path).expect("read")));
+        let text = text(&outcomes);
+        assert!(text.contains("not counted) | relay | ≥ 0.99 | 0 of 1 | batch of 10,000, tcp: 0.700 |"), "{text}");
+        assert!(!table(&outcomes).into_string().contains("missed"));
+    }
+
+    #[test]
+    fn stale_answers_say_of_how_many_reads() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results.jsonl");
+        let mut results = Results::open(Some(&path), "freshness", &[], &[]).expect("opened");
+        for case in ["exact, 0 commits/s", "exact, 300 commits/s"] {
+            let mut figure = |metric, value, note| {
+                results.figure(case, "freshet exact", (metric, "", Better::Less), &[value], note).expect("written");
+            };
+            figure("reads", 100.0, "1000 reads, each compared");
+            figure(STALE, 0.0, "");
+        }
+        let text = text(&outcomes(&Collected::of(read(&path).expect("read"))));
+        assert!(text.contains("2000 reads checked"), "{text}");
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub(super) enum Measure {
 
 use Measure::{Added, AddedMedian, Kept, MeanRatio, Ratio, TimesP99, Value};
 
+/// Of the reads that the suite checks.
+pub(super) const STALE: &str = "stale answers";
+
 /// Whichever of the two is installed.
 pub(super) const REDIS: &str = "Redis or Valkey";
 
@@ -68,10 +71,18 @@ pub(super) struct Goal {
     pub(super) is_of: fn(&str) -> bool,
     pub(super) measure: Measure,
     pub(super) wanted: Wanted,
+    /// Not where every process of the bench shares the cores, as here: shown, and not counted as missed.
+    pub(super) is_counted: bool,
+}
+
+impl Goal {
+    fn not_counted(self) -> Self {
+        Self { is_counted: false, ..self }
+    }
 }
 
 fn goal(what: &'static str, suite: &'static str, is_of: fn(&str) -> bool, measure: Measure, wanted: Wanted) -> Goal {
-    Goal { what, suite, is_of, measure, wanted }
+    Goal { what, suite, is_of, measure, wanted, is_counted: true }
 }
 
 const fn rate(subject: &'static str, reference: &'static str) -> Measure {
@@ -178,6 +189,13 @@ fn hits() -> Vec<Goal> {
             AtLeast(0.9),
         ),
         goal(
+            "kept replies in standby at 8 connections, of the canned reply's rate",
+            "hits",
+            hits_at_eight,
+            rate("freshet standby", "canned reply"),
+            AtLeast(0.9),
+        ),
+        goal(
             "polls that stay hits while others write, %",
             "hits",
             any,
@@ -226,6 +244,14 @@ fn relayed() -> Vec<Goal> {
             rate("freshet", "cheapest relay"),
             AtLeast(0.95),
         ),
+        goal(
+            "relayed batches of 10,000, of direct's rate (wanted where cores are not shared: not counted)",
+            "relay",
+            |case| case.starts_with("batch"),
+            rate("freshet", "direct"),
+            AtLeast(0.99),
+        )
+        .not_counted(),
         goal("relayed COPY, of direct", "relay", copy, rate("freshet", "direct"), AtLeast(0.9)),
         goal(
             "resident memory while COPY passes, MB",
@@ -248,6 +274,14 @@ fn relayed() -> Vec<Goal> {
             rate("freshet cached", "direct"),
             AtLeast(1.5),
         ),
+        goal(
+            "relayed batches of 10,000 by drivers, of direct's rate (wanted where cores are not shared: not counted)",
+            "driver",
+            |case| case.starts_with("batch"),
+            rate("freshet relayed", "direct"),
+            AtLeast(0.99),
+        )
+        .not_counted(),
     ]
 }
 
@@ -380,8 +414,20 @@ fn fresh() -> Vec<Goal> {
         under("commit to seen in standby at 300 commits/s, p99, us", standby, last, 10_000.0),
         under("a read in exact at 300 commits/s, median, us", exact, "read, p50", 300.0),
         under("a read in standby at 300 commits/s, median, us", standby, "read, p50", 300.0),
-        goal("stale answers in exact, %", "freshness", any, value(exact, "stale answers"), AtMost(0.0)),
-        goal("stale answers in standby, %", "freshness", any, value(standby, "stale answers"), AtMost(0.0)),
+        goal(
+            "stale answers in exact, % (nothing fails here: reads under faults are the checker's, tests/checker/README.md)",
+            "freshness",
+            any,
+            value(exact, STALE),
+            AtMost(0.0),
+        ),
+        goal(
+            "stale answers in standby, % (nothing fails here: reads under faults are the checker's, tests/checker/README.md)",
+            "freshness",
+            any,
+            value(standby, STALE),
+            AtMost(0.0),
+        ),
     ]
 }
 
