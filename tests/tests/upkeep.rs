@@ -25,7 +25,7 @@ const SETUP: &str = "CREATE TABLE shops (id int PRIMARY KEY, region text, opened
     CREATE VIEW daily AS SELECT day, count(*) AS sold, sum(amount) AS turnover FROM sales GROUP BY day;";
 
 /// Each with whether its groups can be kept up; ordered, so that answers can be compared as they come.
-const PANELS: [(&str, bool); 14] = [
+const PANELS: [(&str, bool); 16] = [
     (
         "SELECT day, count(*), sum(amount), avg(amount), sum(units), avg(units) FROM sales GROUP BY day ORDER BY day",
         true,
@@ -52,6 +52,15 @@ const PANELS: [(&str, bool); 14] = [
     ("SELECT kind, count(*), sum(n), max(n) FROM events GROUP BY kind ORDER BY kind", true),
     (
         "SELECT sum(sold) FROM (SELECT shop, count(*) AS sold FROM sales WHERE shop > 20 GROUP BY shop HAVING count(*) > 10) a",
+        true,
+    ),
+    // Region and date hang on the shop, note and day on the sale: until one of them is written.
+    (
+        "SELECT s.id, s.region, s.opened, count(*), sum(x.amount) FROM sales x JOIN shops s ON s.id = x.shop GROUP BY 1, 2, 3 ORDER BY 1, 2",
+        true,
+    ),
+    (
+        "SELECT id, note, shop, count(*), sum(units) FROM sales WHERE id < 1200 OR id > 200000 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
         true,
     ),
     ("SELECT day, sum(rate) FROM sales GROUP BY day ORDER BY day", false),

@@ -15,6 +15,7 @@ use super::order::{Direction, codes, sorted_rows};
 use super::{Batching, Flow, Run, Sink};
 use crate::catalog::functions::AggregateFunction;
 use crate::catalog::functions::EvalError;
+use crate::planner::deciding;
 use crate::planner::expression::{is_row_independent, type_of};
 use crate::planner::node::{Aggregate, Call};
 use crate::types::{PgType, Value};
@@ -45,6 +46,8 @@ struct Grouping<'a> {
     run: &'a Run<'a>,
     aggregate: &'a Aggregate,
     key_types: Vec<PgType>,
+    /// By key column, whether groups are told apart by it; the others have one value in each group.
+    deciding: Vec<bool>,
     /// None: no GROUP BY, all rows are one group.
     table: Option<KeyTable>,
     /// Per key column, the values of the groups in order of their ids.
@@ -75,15 +78,16 @@ struct CallState {
 impl<'a> Grouping<'a> {
     fn new(run: &'a Run<'a>, aggregate: &'a Aggregate) -> Result<Self, EvalError> {
         let key_types: Vec<PgType> = aggregate.groups.iter().map(type_of).collect();
+        let deciding = deciding(aggregate, &|scan| Some(scan.table) != run.changed);
         let rows = run.estimate(&aggregate.input);
         let table = match aggregate.groups.is_empty() {
             true => None,
-            false => Some(KeyTable::new(&key_types, Purpose::Groups, rows)?),
+            false => Some(KeyTable::new(&of_deciding(&key_types, &deciding), Purpose::Groups, rows)?),
         };
         let states =
             aggregate.calls.iter().map(|call| CallState::new(run, aggregate, call, rows)).collect::<Result<_, _>>()?;
         let keys = vec![Vec::new(); key_types.len()];
-        Ok(Self { run, aggregate, key_types, table, keys, states, charged_bytes: 0, key_bytes: 0 })
+        Ok(Self { run, aggregate, key_types, deciding, table, keys, states, charged_bytes: 0, key_bytes: 0 })
     }
 
     fn add(&mut self, batch: &Batch) -> Result<(), EvalError> {
@@ -128,15 +132,25 @@ impl<'a> Grouping<'a> {
     fn number(&mut self, batch: &Batch, before: usize) -> Result<Option<Vec<u32>>, EvalError> {
         let Some(table) = &mut self.table else { return Ok(None) };
         let environment = &self.run.environment;
-        let keys = self.aggregate.groups.iter().map(|expr| environment.evaluate_column(expr, batch));
+        let groups = &self.aggregate.groups;
+        let deciding = of_deciding(&groups.iter().collect::<Vec<_>>(), &self.deciding);
+        let keys = deciding.into_iter().map(|expr| environment.evaluate_column(expr, batch));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let ids = table.assign(&keys, batch.rows)?;
         let count = table.len();
         if count > before {
-            let rows = UInt32Array::from(first_rows(&ids, before, count));
-            for (pieces, key) in self.keys.iter_mut().zip(&keys) {
-                let piece =
-                    if rows.len() == batch.rows { key.clone() } else { take(key, &rows, None).map_err(internal)? };
+            let rows = Arc::new(UInt32Array::from(first_rows(&ids, before, count)));
+            let is_all = rows.len() == batch.rows;
+            // What hangs on a key is only wanted of the rows that a group begins with.
+            let firsts = if is_all { None } else { Some(batch.select(&rows)?) };
+            let mut keys = keys.into_iter();
+            for ((pieces, expr), decides) in self.keys.iter_mut().zip(groups).zip(&self.deciding) {
+                let key = if *decides { keys.next() } else { None };
+                let piece = match key {
+                    Some(key) if is_all => key,
+                    Some(key) => take(&key, &*rows, None).map_err(internal)?,
+                    None => environment.evaluate_column(expr, firsts.as_ref().unwrap_or(batch))?,
+                };
                 self.key_bytes += rows.len() * 16;
                 pieces.push(piece);
             }
@@ -163,6 +177,11 @@ impl<'a> Grouping<'a> {
         }
         Ok(Batch::new(columns, groups))
     }
+}
+
+/// Those whose key column tells groups apart.
+fn of_deciding<T: Copy>(of_keys: &[T], deciding: &[bool]) -> Vec<T> {
+    of_keys.iter().zip(deciding).filter(|(_, decides)| **decides).map(|(of_key, _)| *of_key).collect()
 }
 
 fn kept_ids(ids: &[u32], keep: &BooleanArray) -> Vec<u32> {

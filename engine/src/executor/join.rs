@@ -337,6 +337,7 @@ impl BuildSide {
         let types: Vec<PgType> = types.iter().map(|(pg_type, _)| *pg_type).collect();
         let mut table = KeyTable::with_purposes(&types, purposes, rows)?;
         let ids = table.assign(keys, rows)?;
+        table.settle();
         let count = if types.is_empty() { rows.min(1) } else { table.len() };
         Ok(Self { columns, rows, matches: matches_of(&ids, count), table })
     }
@@ -359,6 +360,7 @@ impl BuildSide {
             let parts = std::iter::once(&side.columns[at]).chain(added.iter().map(|batch| &batch.columns[at]));
             side.columns[at] = concatenate(*pg_type, &parts.cloned().collect::<Vec<_>>())?;
         }
+        side.table.settle();
         side.rows = ids.len();
         let count = if side.table.has_columns() { side.table.len() } else { side.rows.min(1) };
         side.matches = matches_of(&ids, count);
@@ -435,12 +437,24 @@ impl BuildSide {
         if self.rows > 0 && ids.iter().all(|id| *id != KeyTable::NONE) {
             return Pairs { probe: None, build: ids.iter().map(|id| row_of(*id)).collect() };
         }
-        let matched = || ids.iter().enumerate().filter(|(_, id)| self.rows > 0 && **id != KeyTable::NONE);
-        Pairs {
-            probe: Some(matched().map(|(row, _)| row as u32).collect()),
-            build: matched().map(|(_, id)| row_of(*id)).collect(),
-        }
+        let (probe, ids) = if self.rows > 0 { matched(ids) } else { (Vec::new(), Vec::new()) };
+        Pairs { probe: Some(probe), build: ids.into_iter().map(row_of).collect() }
     }
+}
+
+/// The rows that have an id, and their ids. Each is written where the next belongs, found or not: a branch per row would often be
+/// guessed wrong.
+fn matched(ids: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let (mut rows, mut found) = (vec![0; ids.len()], vec![0; ids.len()]);
+    let mut count = 0;
+    for (row, id) in ids.iter().enumerate() {
+        rows[count] = row as u32;
+        found[count] = *id;
+        count += usize::from(*id != KeyTable::NONE);
+    }
+    rows.truncate(count);
+    found.truncate(count);
+    (rows, found)
 }
 
 /// Those that have the key, of what [`BuildSide::rows_by_key`] gives.

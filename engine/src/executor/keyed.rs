@@ -100,15 +100,10 @@ impl Run<'_> {
         values: impl IntoIterator<Item = (usize, &'v Value)>,
         sink: &mut Sink<'_>,
     ) -> Result<Option<Flow>, EvalError> {
-        let mut found = Vec::new();
-        for (column, value) in values {
-            self.check_cancelled()?;
-            found.extend(table.find(&[column], std::slice::from_ref(value)));
-            // Keys that have many more rows than others.
-            if found.len() * FOUND_PER_ROWS > table.rows {
-                return Ok(None);
-            }
-        }
+        let values: Vec<(usize, &Value)> = values.into_iter().collect();
+        // Keys may have many more rows than others.
+        let goes_on = |found: usize| self.check_cancelled().map(|()| found * FOUND_PER_ROWS <= table.rows);
+        let Some(mut found) = table.find_each(&values, goes_on)? else { return Ok(None) };
         found.sort_unstable();
         found.dedup();
         self.scan_rows(scan, table, &found, &scan.filters, sink).map(Some)

@@ -287,6 +287,7 @@ impl Run<'_> {
         let mut table = KeyTable::with_purposes(&types, purposes, rows)?;
         let all: Vec<ArrayRef> = own.into_iter().chain([value]).collect();
         table.assign(&all, rows)?;
+        table.settle();
         self.charge(table.bytes())?;
         Ok(Tested { table, has_null })
     }

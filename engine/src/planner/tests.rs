@@ -266,6 +266,46 @@ fn a_sort_of_groups_chooses_the_rows_of_the_kept_side_where_their_key_is_grouped
 }
 
 #[test]
+fn columns_of_a_table_hang_on_its_primary_key_where_that_is_grouped_by() {
+    let keyed = |id: u32, columns: usize, key: &[usize]| {
+        let scan = Scan { key: key.to_vec(), ..Scan::new(RelationId(id), (0..columns).rev().collect()) };
+        PlanNode::Scan(scan)
+    };
+    // Columns 2, 1, 0 of t1, whose key is column 0, and 2, 1, 0 of t2, whose key is 0 and 1.
+    let joined = || {
+        let join = SideJoin {
+            kind: SideKind::Left,
+            left: Box::new(keyed(1, 3, &[0])),
+            right: Box::new(keyed(2, 3, &[0, 1])),
+            equalities: vec![],
+            filters: vec![],
+            test: None,
+            test_key: None,
+            is_per_row: false,
+            is_lateral: false,
+        };
+        PlanNode::SideJoin(join)
+    };
+    let decided = |input: PlanNode, groups: Vec<BoundExpr>| {
+        let aggregate = Aggregate { input: Box::new(input), groups, calls: vec![], arguments: vec![] };
+        deciding(&aggregate, &|scan| scan.table != RelationId(9))
+    };
+    let columns = |of: &[usize]| of.iter().map(|index| column(*index)).collect::<Vec<_>>();
+    assert_eq!(decided(keyed(1, 3, &[0]), columns(&[0, 2, 1])), [false, true, false]);
+    assert_eq!(decided(keyed(1, 3, &[0]), columns(&[0, 1])), [true, true], "without the key");
+    assert_eq!(decided(keyed(1, 3, &[]), columns(&[0, 2])), [true, true], "no key");
+    assert_eq!(decided(keyed(9, 3, &[0]), columns(&[0, 2])), [true, true], "rows of several moments");
+    assert_eq!(decided(keyed(2, 3, &[0, 1]), columns(&[0, 2])), [true, true], "half of the key");
+    assert_eq!(decided(keyed(2, 3, &[0, 1]), columns(&[1, 0, 2])), [true, false, true]);
+    let computed = vec![column(2), call(&TIMES, column(0), column(0)), column(1)];
+    assert_eq!(decided(keyed(1, 3, &[0]), computed), [true, true, false]);
+    assert_eq!(decided(joined(), columns(&[2, 0, 3])), [true, false, true]);
+    assert_eq!(decided(joined(), columns(&[3, 4, 5])), [true, true, true], "of the padded side");
+    let above = PlanNode::Project { input: Box::new(joined()), expressions: columns(&[0, 2, 2]) };
+    assert_eq!(decided(above, columns(&[1, 0])), [true, false]);
+}
+
+#[test]
 fn what_may_raise_an_error_in_a_set_operation_is_computed_whoever_reads_it() {
     let side = |second: BoundExpr| *project(scan(1, 2), vec![column(0), second]);
     let union = |second: BoundExpr| {

@@ -125,6 +125,8 @@ enum Others<'s> {
 struct Staged {
     /// If all of them are short.
     words: Vec<Word>,
+    /// Of each word's cell, its length included, where all have the same.
+    width: Option<usize>,
     /// Else.
     slots: Vec<Slot>,
     /// Where each text lies in its array; [`NULL`].
@@ -160,7 +162,10 @@ impl<'s> ColumnEncoder<'s> {
         let Self { nulls, cells, staged } = self;
         let nulls = nulls.as_ref();
         match cells {
-            Cells::Short(short) => short.stage(nulls, rows, &mut staged.words),
+            Cells::Short(short) => {
+                staged.width = if nulls.is_none() { short.width() } else { None };
+                short.stage(nulls, rows, &mut staged.words)
+            }
             Cells::Bounded(bounded) => bounded.stage(nulls, rows, staged),
             Cells::Texts(texts) => texts.stage(nulls, rows, staged),
             Cells::Others(others) => others.stage(nulls, rows, staged),
@@ -170,6 +175,11 @@ impl<'s> ColumnEncoder<'s> {
     /// Copies a staged cell to where it belongs; where it ends. Behind it is room for a slot.
     #[inline(always)]
     fn copy(&self, index: usize, out: &mut [u8], at: usize) -> usize {
+        if let Some(width) = self.staged.width {
+            // Where the next cell belongs does not wait for this one's length to be loaded.
+            store(out, at, self.staged.words[index].bytes());
+            return at + width;
+        }
         match &self.cells {
             Cells::Short(_) | Cells::Bounded(_) => match self.staged.words.get(index) {
                 Some(word) => {
@@ -412,6 +422,18 @@ impl Bounded<'_> {
 }
 
 impl Short {
+    /// Of every cell that is not NULL, its length included, where all have the same.
+    fn width(&self) -> Option<usize> {
+        let bytes = match self {
+            Self::Nothing | Self::Int2Text(_) | Self::Int4Text(_) => return None,
+            Self::BoolText(_) | Self::BoolBinary(_) => 1,
+            Self::Fixed2(_) => 2,
+            Self::Fixed4(_) | Self::Float4Binary(_) => 4,
+            Self::Fixed8(_) | Self::Float8Binary(_) => 8,
+        };
+        Some(LENGTH_BYTES + bytes)
+    }
+
     fn stage(&self, nulls: Option<&NullBuffer>, rows: Range<usize>, words: &mut Vec<Word>) -> usize {
         let count = rows.len();
         let cells = Words { nulls, rows, words };

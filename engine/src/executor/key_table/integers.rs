@@ -11,9 +11,15 @@ const DENSE_SLOTS_FREE: usize = 4_096;
 const DENSE_SLOTS_PER_ROW: usize = 8;
 const DENSE_SLOTS_MAX: usize = 16 << 20;
 
+/// Bits per key of a [`Presence`], and bits at most (8 MiB).
+const PRESENCE_BITS_PER_KEY: usize = 512;
+const PRESENCE_BITS_MAX: usize = 64 << 20;
+
 #[derive(Clone, Debug)]
 pub(super) struct IntegerMap {
     keys: Keys,
+    /// Of hashed keys that are only looked up by now.
+    presence: Option<Presence>,
     null: Option<u32>,
     next: u32,
     dense_max: usize,
@@ -29,10 +35,42 @@ enum Keys {
     Hashed(HashTable<(i64, u32)>),
 }
 
+/// Bit `key - base`: whether there is that key. Most keys that are looked for are often not there: a bit says so without the hash
+/// table's cache misses, and rows that are sorted by the key, as those of an order's lines, ask for neighbouring bits.
+#[derive(Clone, Debug)]
+struct Presence {
+    base: i64,
+    bits: Vec<u64>,
+}
+
+impl Presence {
+    /// None: the keys lie too far apart.
+    fn of(keys: &HashTable<(i64, u32)>) -> Option<Self> {
+        let base = keys.iter().map(|(key, _)| *key).min()?;
+        let last = keys.iter().map(|(key, _)| *key).max()?;
+        let bits = usize::try_from(i128::from(last) - i128::from(base) + 1).ok()?;
+        if bits > keys.len().saturating_mul(PRESENCE_BITS_PER_KEY).min(PRESENCE_BITS_MAX) {
+            return None;
+        }
+        let mut presence = Self { base, bits: vec![0; bits.div_ceil(64)] };
+        for (key, _) in keys {
+            let at = key.wrapping_sub(base) as usize;
+            presence.bits[at / 64] |= 1 << (at % 64);
+        }
+        Some(presence)
+    }
+
+    #[inline]
+    fn has(&self, key: i64) -> bool {
+        let at = key.wrapping_sub(self.base) as u64;
+        self.bits.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+}
+
 impl IntegerMap {
     pub(super) fn new(rows: usize) -> Self {
         let dense_max = rows.saturating_mul(DENSE_SLOTS_PER_ROW).clamp(DENSE_SLOTS_FREE, DENSE_SLOTS_MAX);
-        Self { keys: Keys::Dense { base: 0, slots: Vec::new() }, null: None, next: 0, dense_max }
+        Self { keys: Keys::Dense { base: 0, slots: Vec::new() }, presence: None, null: None, next: 0, dense_max }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -40,9 +78,17 @@ impl IntegerMap {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        match &self.keys {
+        let keys = match &self.keys {
             Keys::Dense { slots, .. } => slots.len() * 4,
             Keys::Hashed(table) => table.capacity() * 18,
+        };
+        keys + self.presence.as_ref().map_or(0, |presence| presence.bits.len() * 8)
+    }
+
+    /// All keys are there: from now on they are looked up, until more are added.
+    pub(super) fn settle(&mut self) {
+        if let Keys::Hashed(table) = &self.keys {
+            self.presence = Presence::of(table);
         }
     }
 
@@ -52,6 +98,7 @@ impl IntegerMap {
         nulls: Option<&NullBuffer>,
         purpose: Purpose,
     ) -> Vec<u32> {
+        self.presence = None;
         let Some((min, max)) = range(values, nulls) else {
             // Only NULLs.
             let id = self.null_id(values.len(), purpose);
@@ -136,13 +183,24 @@ impl IntegerMap {
                 };
                 values.iter().map(find).collect()
             }
-            Keys::Hashed(_) => values.iter().map(|value| self.find_one((*value).into())).collect(),
+            Keys::Hashed(table) => match &self.presence {
+                None => values.iter().map(|value| find_hashed(table, (*value).into())).collect(),
+                Some(presence) => {
+                    let find = |key: i64| if presence.has(key) { find_hashed(table, key) } else { KeyTable::NONE };
+                    values.iter().map(|value| find((*value).into())).collect()
+                }
+            },
         };
         if let Some(nulls) = nulls {
             let null = self.null.unwrap_or(KeyTable::NONE);
             ids.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, id)| *id = null);
         }
         ids
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_presence(&self) -> bool {
+        self.presence.is_some()
     }
 
     /// The id of NULL, where it is a key that has been met.
@@ -155,9 +213,7 @@ impl IntegerMap {
             Keys::Dense { base, slots } => {
                 slots.get(key.wrapping_sub(*base) as u64 as usize).copied().unwrap_or(0).wrapping_sub(1)
             }
-            Keys::Hashed(table) => {
-                table.find(hash(key), |(known, _)| *known == key).map_or(KeyTable::NONE, |(_, id)| *id)
-            }
+            Keys::Hashed(table) => find_hashed(table, key),
         }
     }
 
@@ -199,6 +255,10 @@ impl IntegerMap {
         }
         self.keys = Keys::Hashed(table);
     }
+}
+
+fn find_hashed(table: &HashTable<(i64, u32)>, key: i64) -> u32 {
+    table.find(hash(key), |(known, _)| *known == key).map_or(KeyTable::NONE, |(_, id)| *id)
 }
 
 /// Smallest and largest of the values that are not NULL.

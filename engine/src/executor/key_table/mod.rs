@@ -104,7 +104,17 @@ impl KeyTable {
         let rows = keys.first().map_or(0, |keys| keys.len());
         let mut table = Self::new(types, Purpose::Matches, rows)?;
         table.assign(keys, rows)?;
+        table.settle();
         Ok(table)
+    }
+
+    /// All keys are there: from now on they are looked up, until more are added.
+    pub(super) fn settle(&mut self) {
+        for column in &mut self.columns {
+            if let ColumnMap::Integers(map) | ColumnMap::Floats(map, _) = &mut column.map {
+                map.settle();
+            }
+        }
     }
 
     /// Without any, every row has the same key.

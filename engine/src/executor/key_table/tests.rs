@@ -20,8 +20,13 @@ fn texts(types: &[PgType], keys: &[ArrayRef], row: usize) -> Vec<Option<String>>
     keys.iter().zip(types).map(cell).collect()
 }
 
-/// Assigns and finds batch by batch, beside a naive table.
+/// Assigns and finds batch by batch, beside a naive table; once more with a table that is settled after each batch.
 fn compare(types: &[PgType], purpose: Purpose, rows_expected: usize, batches: &[Vec<ArrayRef>]) {
+    compare_as(types, purpose, rows_expected, batches, false);
+    compare_as(types, purpose, rows_expected, batches, true);
+}
+
+fn compare_as(types: &[PgType], purpose: Purpose, rows_expected: usize, batches: &[Vec<ArrayRef>], settles: bool) {
     let mut table = KeyTable::new(types, purpose, rows_expected).expect("known types");
     let mut naive: HashMap<Vec<Option<String>>, u32> = HashMap::new();
     for keys in batches {
@@ -41,6 +46,9 @@ fn compare(types: &[PgType], purpose: Purpose, rows_expected: usize, batches: &[
                 next
             });
             assert_eq!(ids[row], expected, "row {row} of {types:?}");
+        }
+        if settles {
+            table.settle();
         }
         assert_eq!(table.len(), naive.len());
         assert_eq!(first_rows(&ids, before, table.len()), first);
@@ -168,4 +176,30 @@ fn integers_of_another_width_find_their_keys() {
     let narrow: ArrayRef = Arc::new(Int16Array::from(vec![5, 6]));
     assert_eq!(table.find(&[narrow], 2).expect("found"), [0, KeyTable::NONE]);
     assert_eq!(table.find(&[ints([Some(70_000), None])], 2).expect("found"), [1, KeyTable::NONE]);
+}
+
+#[test]
+fn keys_that_are_settled_are_found_and_others_are_not() {
+    // Too far apart for direct addressing, near enough for a bit each; then too far for that, too.
+    for step in [200, 5_000] {
+        let first = -10_000;
+        let keys: ArrayRef = Arc::new((0..100).map(|n| first + n * step).collect::<Int64Array>());
+        let mut table = KeyTable::of_keys(&[PgType::Int8], std::slice::from_ref(&keys)).expect("keys");
+        let ColumnMap::Integers(map) = &table.columns[0].map else { panic!("integers") };
+        assert_eq!(map.has_presence(), step == 200);
+        assert_eq!(table.find(&[keys], 100).expect("found"), (0..100).collect::<Vec<_>>());
+        let others = [first + 1, first - 1, first - 64, first - step, first + 100 * step, i64::MIN, i64::MAX, 0, 63];
+        let others = others.map(|key| {
+            if key.wrapping_sub(first).rem_euclid(step) == 0 && (first..first + 100 * step).contains(&key) {
+                key + 1
+            } else {
+                key
+            }
+        });
+        assert_eq!(table.find(&[bigints(others)], others.len()).expect("found"), vec![KeyTable::NONE; others.len()]);
+        // What is added later is there as well.
+        let more = bigints([first + 1, i64::MAX]);
+        assert_eq!(table.assign(std::slice::from_ref(&more), 2).expect("assigned"), [100, 101]);
+        assert_eq!(table.find(&[more], 2).expect("found"), [100, 101]);
+    }
 }

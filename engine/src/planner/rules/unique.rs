@@ -49,6 +49,46 @@ pub(in crate::planner) fn tells_apart(node: &PlanNode, is_key: &dyn Fn(usize) ->
     }
 }
 
+/// By group, whether it tells groups apart that the others do not: columns of a table whose primary key is grouped by, too, hang on that
+/// (PostgreSQL does likewise: remove_useless_groupby_columns). Rows that a join makes up have NULL in all of them. `is_of_one_moment`:
+/// whether no key is twice among the rows of that scan.
+pub(crate) fn deciding(aggregate: &Aggregate, is_of_one_moment: &dyn Fn(&Scan) -> bool) -> Vec<bool> {
+    let source = |expr: &BoundExpr| match expr {
+        BoundExpr::Column { index, .. } => source_of(&aggregate.input, *index),
+        _ => None,
+    };
+    let sources: Vec<Option<(&Scan, usize)>> = aggregate.groups.iter().map(source).collect();
+    let is_grouped = |scan: &Scan, column: usize| {
+        sources.iter().flatten().any(|(of, own)| std::ptr::eq(*of, scan) && *own == column)
+    };
+    let hangs_on_key = |(scan, column): &(&Scan, usize)| {
+        let has_key = !scan.key.is_empty() && scan.key.iter().all(|key| is_grouped(scan, *key));
+        has_key && !scan.key.contains(column) && is_of_one_moment(scan)
+    };
+    sources.iter().map(|source| !source.as_ref().is_some_and(hangs_on_key)).collect()
+}
+
+/// The scan that a node's column comes from as it is, and which of its table's columns it is.
+fn source_of(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {
+    match node {
+        PlanNode::Scan(scan) if column < scan.outputs => Some((scan, scan.columns[column])),
+        PlanNode::Filter { input, .. } | PlanNode::Sort { input, .. } | PlanNode::Limit { input, .. } => {
+            source_of(input, column)
+        }
+        PlanNode::Project { input, expressions } => match expressions.get(column)? {
+            BoundExpr::Column { index, .. } => source_of(input, *index),
+            _ => None,
+        },
+        PlanNode::Join(join) => {
+            let bases = join.bases();
+            let at = bases.partition_point(|base| *base <= column).checked_sub(1)?;
+            source_of(join.inputs.get(at)?, column - bases[at])
+        }
+        PlanNode::SideJoin(join) if column < join.left.width() => source_of(&join.left, column),
+        _ => None,
+    }
+}
+
 fn are_keys(expressions: &[BoundExpr], is_key: &dyn Fn(usize) -> bool) -> bool {
     expressions.iter().all(|expr| match expr {
         BoundExpr::Column { index, expr_type } => expr_type.pg_type != PgType::Bpchar && is_key(*index),
