@@ -133,8 +133,8 @@ impl<'a> Grouping<'a> {
         let Some(table) = &mut self.table else { return Ok(None) };
         let environment = &self.run.environment;
         let groups = &self.aggregate.groups;
-        let deciding = of_deciding(&groups.iter().collect::<Vec<_>>(), &self.deciding);
-        let keys = deciding.into_iter().map(|expr| environment.evaluate_column(expr, batch));
+        let told_apart_by = of_deciding(&groups.iter().collect::<Vec<_>>(), &self.deciding);
+        let keys = told_apart_by.into_iter().map(|expr| environment.evaluate_column(expr, batch));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let ids = table.assign(&keys, batch.rows)?;
         let count = table.len();

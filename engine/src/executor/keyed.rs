@@ -100,16 +100,17 @@ impl Run<'_> {
         values: impl IntoIterator<Item = (usize, &'v Value)>,
         sink: &mut Sink<'_>,
     ) -> Result<Option<Flow>, EvalError> {
-        let values: Vec<(usize, &Value)> = values.into_iter().collect();
-        // Keys may have many more rows than others.
+        let keys: Vec<(usize, &Value)> = values.into_iter().collect();
+        // Some values may have many more rows than others: then the table is read through.
         let goes_on = |found: usize| self.check_cancelled().map(|()| found * FOUND_PER_ROWS <= table.rows);
-        let Some(mut found) = table.find_each(&values, goes_on)? else { return Ok(None) };
+        let Some(mut found) = table.find_each(&keys, goes_on)? else { return Ok(None) };
+        self.charge(size_of_val(&*found))?;
         found.sort_unstable();
         found.dedup();
         self.scan_rows(scan, table, &found, &scan.filters, sink).map(Some)
     }
 
-    /// The column that a filter confines to a list, and the values of that, once each. NULL equals nothing.
+    /// The column that a filter confines to a list, and the values of that. NULL equals nothing.
     pub(super) fn listed(&self, scan: &Scan, filter: &BoundExpr) -> Option<(usize, Vec<Value>)> {
         let (operand, mut values) = match filter {
             BoundExpr::InList { operand, list, negated: false, .. } if list.len() <= LIST_MAX => {
@@ -424,6 +425,7 @@ impl Run<'_> {
                 return Ok(None);
             }
         }
+        keys.settle();
         self.charge(keys.bytes())?;
         let values = match self.is_worth_finding(table, column, keys.len()) {
             true => {

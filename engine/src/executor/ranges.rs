@@ -146,6 +146,38 @@ pub(super) fn rows_within(chunk: &Chunk, ranges: &[Range]) -> std::ops::Range<us
     within.start.min(within.end)..within.end
 }
 
+/// The rows of the chunk, ascending, that a narrow range of a column's values leaves, which does not ascend through it. `may_sort`: see
+/// [`Chunk::rows_between`]. None: all are to be read.
+pub(super) fn few_rows(chunk: &Chunk, ranges: &[Range], may_sort: &mut bool) -> Option<Vec<u32>> {
+    let is_first = |at: usize| ranges[..at].iter().all(|before| before.column != ranges[at].column);
+    let columns = (0..ranges.len()).filter(|at| is_first(*at)).map(|at| ranges[at].column);
+    let found = columns.filter(|column| !chunk.is_ascending(*column)).filter_map(|column| {
+        let bounds = bounds_of(ranges, column);
+        // Where one value is wanted, an index of keys would be worth more, if anything is.
+        if bounds.0 == bounds.1 { None } else { chunk.rows_between(column, bounds, may_sort) }
+    });
+    let mut rows: Vec<u32> = found.min_by_key(|rows| rows.len())?.iter().map(|row| u32::from(*row)).collect();
+    rows.sort_unstable();
+    Some(rows)
+}
+
+/// The least and the greatest value that all ranges of the column allow: none, if the first is greater.
+fn bounds_of(ranges: &[Range], column: usize) -> (i64, i64) {
+    const NOTHING: (i64, i64) = (i64::MAX, i64::MIN);
+    let mut bounds = (i64::MIN, i64::MAX);
+    for range in ranges.iter().filter(|range| range.column == column) {
+        let (low, high) = match range.order {
+            "<" => range.bound.checked_sub(1).map_or(NOTHING, |high| (i64::MIN, high)),
+            "<=" => (i64::MIN, range.bound),
+            ">" => range.bound.checked_add(1).map_or(NOTHING, |low| (low, i64::MAX)),
+            ">=" => (range.bound, i64::MAX),
+            _ => (range.bound, range.bound),
+        };
+        bounds = (bounds.0.max(low), bounds.1.min(high));
+    }
+    bounds
+}
+
 /// The parts in which rows are read.
 pub(super) struct Steps {
     left: std::ops::Range<usize>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::batch::Batch;
 use super::bound::Bound;
 use super::point::given;
-use super::ranges::{Steps, ranges, rows_within};
+use super::ranges::{Steps, few_rows, ranges, rows_within};
 use super::{Batching, Flow, Run, Sink};
 use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
@@ -15,7 +15,7 @@ use crate::planner::Plan;
 use crate::planner::node::{LookUp, PlanNode, Scan};
 use crate::snapshot::Snapshot;
 use crate::table::sketch::SKETCH_ROWS_MIN;
-use crate::table::{ChunkVersion, RowAt, TableVersion};
+use crate::table::{Chunk, ChunkVersion, RowAt, TableVersion};
 use crate::types::{PgType, Value};
 
 /// Tables with fewer rows are read through rather than by keys of columns that are no primary key; where everything is compared with
@@ -49,11 +49,18 @@ impl Run<'_> {
             Some(bound) => bound.ordered(&table.chunks),
             None => table.chunks.iter().map(|version| (0, version)).collect(),
         };
+        let mut may_sort = true;
         for (first, version) in chunks {
             if bound.as_ref().is_some_and(|bound| first > bound.threshold.get()) {
                 break;
             }
             if is_excluded(version) {
+                continue;
+            }
+            if let Some(rows) = few_rows(&version.chunk, &ranges, &mut may_sort) {
+                if self.scan_few(scan, version, rows, sink)?.is_break() {
+                    return Ok(Flow::Break(()));
+                }
                 continue;
             }
             let within = rows_within(&version.chunk, &ranges);
@@ -62,6 +69,22 @@ impl Run<'_> {
             }
         }
         Ok(Flow::Continue(()))
+    }
+
+    /// Those of these rows of the chunk that are alive.
+    fn scan_few(
+        &self,
+        scan: &Scan,
+        version: &ChunkVersion,
+        mut rows: Vec<u32>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow, EvalError> {
+        self.check_cancelled()?;
+        rows.retain(|row| version.is_alive(*row as usize));
+        self.scan_selected(scan, &version.chunk, rows, &scan.filters, &mut |batch| {
+            let batch = self.of_wanted(scan, batch)?;
+            if batch.rows > 0 { sink(batch) } else { Ok(Flow::Continue(())) }
+        })
     }
 
     /// The chunk's rows of those numbers, the best ones first where the bound's column ascends.
@@ -149,18 +172,31 @@ impl Run<'_> {
         for run in found.chunk_by(|a, b| a.chunk == b.chunk) {
             self.check_cancelled()?;
             let chunk = &table.chunks[run[0].chunk as usize].chunk;
-            let columns = scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect();
-            let whole = Batch::of_shared(columns, chunk.rows);
-            let batch = match run {
-                [only] => whole.slice(only.row as usize, 1),
-                rows => whole.select(&Arc::new(rows.iter().map(|at| at.row).collect::<UInt32Array>()))?,
-            };
-            let batch = self.filter(batch, filters, None, scan.outputs)?;
-            if batch.rows > 0 && sink(batch)?.is_break() {
+            let rows = run.iter().map(|at| at.row).collect();
+            if self.scan_selected(scan, chunk, rows, filters, sink)?.is_break() {
                 return Ok(Flow::Break(()));
             }
         }
         Ok(Flow::Continue(()))
+    }
+
+    fn scan_selected(
+        &self,
+        scan: &Scan,
+        chunk: &Chunk,
+        rows: Vec<u32>,
+        filters: &[BoundExpr],
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow, EvalError> {
+        let columns = scan.columns.iter().map(|column| chunk.columns[*column].clone()).collect();
+        let whole = Batch::of_shared(columns, chunk.rows);
+        let batch = match rows[..] {
+            [] => return Ok(Flow::Continue(())),
+            [only] => whole.slice(only as usize, 1),
+            _ => whole.select(&Arc::new(UInt32Array::from(rows)))?,
+        };
+        let batch = self.filter(batch, filters, None, scan.outputs)?;
+        if batch.rows > 0 { sink(batch) } else { Ok(Flow::Continue(())) }
     }
 }
 

@@ -348,6 +348,11 @@ impl<'a> Probe<'a> {
         self.hash
     }
 
+    /// Whether the other one looks for the same in the same columns.
+    pub(super) fn is_of_same(&self, other: &Self) -> bool {
+        self.columns == other.columns && self.key.iter().zip(other.key).all(|(own, theirs)| own.is_identical(theirs))
+    }
+
     /// Calls `found` with the rows of the chunk that are `wanted` and hold the key, until told to stop.
     pub(super) fn find_in(
         &self,

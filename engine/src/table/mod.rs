@@ -10,6 +10,7 @@ mod gather;
 mod index;
 mod key;
 pub mod key_changes;
+mod ordered;
 pub mod sketch;
 #[cfg(test)]
 mod tests;
@@ -54,6 +55,7 @@ pub struct Chunk {
     ascending: Box<[OnceLock<bool>]>,
     indexes: index::KeyIndexes,
     computed: index::ComputedIndexes,
+    ordered: ordered::OrderedRows,
     bytes: usize,
 }
 
@@ -104,6 +106,7 @@ impl Chunk {
         let zones = columns.iter().map(|_| OnceLock::new()).collect();
         let sketches = columns.iter().map(|_| OnceLock::new()).collect();
         let ascending = columns.iter().map(|_| OnceLock::new()).collect();
+        let ordered = ordered::OrderedRows::new(columns.len());
         let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum();
         Self {
             columns,
@@ -114,6 +117,7 @@ impl Chunk {
             ascending,
             indexes: index::KeyIndexes::default(),
             computed: index::ComputedIndexes::default(),
+            ordered,
             bytes,
         }
     }
@@ -131,7 +135,7 @@ impl Chunk {
 
     /// Resident estimate: the arrays and the indexes made so far.
     pub fn bytes(&self) -> usize {
-        self.bytes + self.indexes.bytes() + self.computed.bytes() + self.sketch_bytes()
+        self.bytes + self.indexes.bytes() + self.computed.bytes() + self.ordered.bytes() + self.sketch_bytes()
     }
 }
 
@@ -233,15 +237,20 @@ impl TableVersion {
     }
 
     /// What [`Self::find`] gives for each of these values, in the column beside it, chunk by chunk: a chunk's index stays in the
-    /// processor's caches for all of them. `goes_on` is asked after each chunk, with how many rows have been found; None: it said no.
-    pub fn find_each<E>(
+    /// processor's caches for all of them. `goes_on` is asked after each value in each chunk, with how many rows have been found so far;
+    /// None: it said no. Fails where it does.
+    pub fn find_each<'k, E>(
         &self,
-        keys: &[(usize, &Value)],
+        keys: &'k [(usize, &'k Value)],
         mut goes_on: impl FnMut(usize) -> Result<bool, E>,
     ) -> Result<Option<Vec<RowAt>>, E> {
-        let slice = std::slice::from_ref;
-        let probes: Vec<Probe<'_>> =
-            keys.iter().filter_map(|(column, value)| self.probe(std::slice::from_ref(column), slice(*value))).collect();
+        let probe = |(column, value): &'k (usize, &'k Value)| {
+            self.probe(std::slice::from_ref(column), std::slice::from_ref(*value))
+        };
+        let mut probes: Vec<Probe<'k>> = keys.iter().filter_map(probe).collect();
+        // A list may name a value many times.
+        probes.sort_by_key(Probe::hash);
+        probes.dedup_by(|a, b| a.is_of_same(b));
         let mut found = Vec::new();
         for (number, version) in self.chunks.iter().enumerate() {
             let alive = |row| version.is_alive(row);
@@ -250,9 +259,9 @@ impl TableVersion {
                     found.push(RowAt { chunk: number as u32, row: row as u32 });
                     ControlFlow::Continue(())
                 });
-            }
-            if !goes_on(found.len())? {
-                return Ok(None);
+                if !goes_on(found.len())? {
+                    return Ok(None);
+                }
             }
         }
         Ok(Some(found))

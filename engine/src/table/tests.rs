@@ -10,7 +10,7 @@ use crate::types::access::value_at;
 use crate::types::{Interval, Numeric};
 
 /// Columns of these types, named c0, c1, ...; None is a column that is not mirrored.
-fn schema(types: &[Option<PgType>]) -> Arc<TableSchema> {
+pub(super) fn schema(types: &[Option<PgType>]) -> Arc<TableSchema> {
     let column = |(number, pg_type): (usize, &Option<PgType>)| ColumnSchema {
         name: format!("c{number}").into(),
         attnum: number as i16 + 1,
@@ -337,4 +337,33 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_list_finds_each_row_once_and_ends_where_it_is_told_to() {
+    let schema = schema(&[Some(PgType::Int4), Some(PgType::Text)]);
+    let row = |n: i32| vec![Value::Int4(if n < 600 { 0 } else { n }), Value::Text(format!("t{}", n % 3).into())];
+    let halves: [Vec<Vec<Value>>; 2] = [(0..500).map(row).collect(), (500..1_000).map(row).collect()];
+    let version = table(&schema, &[&halves[0], &halves[1]]);
+    let (zero, some, none, text) = (Value::Int4(0), Value::Int4(700), Value::Int4(-1), Value::Text("t1".into()));
+    let all = |keys: &[(usize, &Value)]| {
+        let found = version.find_each(keys, |_| Ok::<_, ()>(true));
+        found.expect("no error").expect("it goes on")
+    };
+    assert_eq!(all(&[(0, &some), (0, &none), (0, &some)]), version.find(&[0], std::slice::from_ref(&some)));
+    assert_eq!(all(&[(0, &Value::Null), (0, &none)]), []);
+    let mut by_both = all(&[(0, &some), (1, &text), (1, &text)]);
+    by_both.sort_unstable();
+    by_both.dedup();
+    assert_eq!(by_both.len(), 333 + usize::from(700 % 3 != 1));
+    // The first value has more rows than are wanted: nothing is looked for after it, however often it is named.
+    let repeated: Vec<(usize, &Value)> = (0..1_000).map(|_| (0, &zero)).chain([(0, &some)]).collect();
+    let mut most = 0;
+    let found = version.find_each(&repeated, |found| {
+        most = most.max(found);
+        Ok::<_, ()>(found <= 50)
+    });
+    assert_eq!(found, Ok(None));
+    assert!(most <= 501, "{most}");
+    assert_eq!(version.find_each(&repeated, |_| Err("cancelled")), Err("cancelled"));
 }

@@ -111,7 +111,8 @@ impl KeyTable {
     /// All keys are there: from now on they are looked up, until more are added.
     pub(super) fn settle(&mut self) {
         for column in &mut self.columns {
-            if let ColumnMap::Integers(map) | ColumnMap::Floats(map, _) = &mut column.map {
+            // Of floats the bits lie too far apart.
+            if let ColumnMap::Integers(map) = &mut column.map {
                 map.settle();
             }
         }

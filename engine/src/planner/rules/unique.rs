@@ -50,11 +50,13 @@ pub(in crate::planner) fn tells_apart(node: &PlanNode, is_key: &dyn Fn(usize) ->
 }
 
 /// By group, whether it tells groups apart that the others do not: columns of a table whose primary key is grouped by, too, hang on that
-/// (PostgreSQL does likewise: remove_useless_groupby_columns). Rows that a join makes up have NULL in all of them. `is_of_one_moment`:
-/// whether no key is twice among the rows of that scan.
+/// (PostgreSQL does likewise: remove_useless_groupby_columns). `is_of_one_moment`: whether no key is twice among the rows of that scan.
 pub(crate) fn deciding(aggregate: &Aggregate, is_of_one_moment: &dyn Fn(&Scan) -> bool) -> Vec<bool> {
     let source = |expr: &BoundExpr| match expr {
-        BoundExpr::Column { index, .. } => source_of(&aggregate.input, *index),
+        // Text that is compared as char(n) is equal without its blanks, which tell a key's values apart.
+        BoundExpr::Column { index, expr_type } if expr_type.pg_type != PgType::Bpchar => {
+            source_of(&aggregate.input, *index)
+        }
         _ => None,
     };
     let sources: Vec<Option<(&Scan, usize)>> = aggregate.groups.iter().map(source).collect();
@@ -76,7 +78,7 @@ fn source_of(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {
             source_of(input, column)
         }
         PlanNode::Project { input, expressions } => match expressions.get(column)? {
-            BoundExpr::Column { index, .. } => source_of(input, *index),
+            BoundExpr::Column { index, expr_type } if expr_type.pg_type != PgType::Bpchar => source_of(input, *index),
             _ => None,
         },
         PlanNode::Join(join) => {
@@ -84,6 +86,7 @@ fn source_of(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {
             let at = bases.partition_point(|base| *base <= column).checked_sub(1)?;
             source_of(join.inputs.get(at)?, column - bases[at])
         }
+        // Rows that a full join makes up have NULL in all columns of its left side.
         PlanNode::SideJoin(join) if column < join.left.width() => source_of(&join.left, column),
         _ => None,
     }

@@ -1,0 +1,202 @@
+//! Rows of one chunk in the order of a column that does not ascend through it: what a narrow range of its values is found by.
+//!
+//! What the heap's order follows needs none: zones and binary search do. Others are sorted when narrow ranges of them have been asked for
+//! several times, a chunk at a time, so that no single statement waits for all of a large table.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Int16Type, Int32Type, Int64Type};
+
+use super::Chunk;
+use crate::types::PgType;
+
+/// Smaller chunks are read through as quickly.
+const ROWS_MIN: usize = if cfg!(debug_assertions) { 16 } else { 4_096 };
+/// A range is narrow that has one row of so many.
+const ROWS_PER_FOUND: usize = if cfg!(debug_assertions) { 2 } else { 32 };
+/// Sorting a chunk takes as long as reading it through some fifty times.
+const ASKED_MIN: u8 = if cfg!(debug_assertions) { 1 } else { 16 };
+/// Columns that are kept sorted per chunk. Bounds what it costs in memory: two bytes a row each.
+const COLUMNS_MAX: usize = 4;
+/// Of a row's number within its chunk.
+const ROW_BITS: u32 = 16;
+
+const _: () = assert!(super::CHUNK_ROWS <= 1 << ROW_BITS);
+
+/// By column.
+#[derive(Debug)]
+pub(super) struct OrderedRows(Box<[Ordered]>);
+
+#[derive(Debug, Default)]
+struct Ordered {
+    /// How often a narrow range was asked for.
+    asked: AtomicU8,
+    /// Those whose value is not NULL. None within: they cannot be sorted here.
+    rows: OnceLock<Option<Box<[u16]>>>,
+}
+
+impl OrderedRows {
+    pub(super) fn new(columns: usize) -> Self {
+        Self((0..columns).map(|_| Ordered::default()).collect())
+    }
+
+    fn made(&self) -> impl Iterator<Item = &[u16]> {
+        self.0.iter().filter_map(|column| column.rows.get()?.as_deref())
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.made().map(size_of_val).sum::<usize>() + size_of_val(&*self.0)
+    }
+}
+
+impl Chunk {
+    /// The rows, in no order, whose values in the column lie between two, which are included, as [`crate::types::Value::ordinal`] gives
+    /// them. `may_sort` is whether they may be sorted for that now, and no longer afterwards if they have been. None: they are not
+    /// sorted, or the range is not narrow.
+    pub(crate) fn rows_between(&self, column: usize, (low, high): (i64, i64), may_sort: &mut bool) -> Option<&[u16]> {
+        if self.rows < ROWS_MIN || !self.types[column].is_some_and(PgType::is_ordinal) {
+            return None;
+        }
+        let ordered = &self.ordered.0[column];
+        let rows = match ordered.rows.get() {
+            Some(rows) => rows,
+            None if *may_sort && self.is_worth_sorting(column, (low, high)) => {
+                *may_sort = false;
+                ordered.rows.get_or_init(|| self.sorted(column))
+            }
+            None => return None,
+        };
+        let rows = rows.as_deref()?;
+        let array = &self.columns[column];
+        let start = rows_below(array, rows, |value| value < low);
+        let found = &rows[start..start.max(rows_below(array, rows, |value| value <= high))];
+        (found.len() * ROWS_PER_FOUND <= self.rows).then_some(found)
+    }
+
+    /// Whether the range is narrow if values lie as close together everywhere, and has been asked for often enough.
+    fn is_worth_sorting(&self, column: usize, (low, high): (i64, i64)) -> bool {
+        let Some(zone) = self.zone(column) else { return false };
+        let (Some(min), Some(max)) = (zone.min.ordinal(), zone.max.ordinal()) else { return false };
+        let values = |from: i64, to: i64| (i128::from(to) - i128::from(from) + 1).max(0);
+        let is_narrow = values(low.max(min), high.min(max)) * ROWS_PER_FOUND as i128 <= values(min, max);
+        let asked = &self.ordered.0[column].asked;
+        // A few that are counted by nobody do no harm.
+        is_narrow
+            && asked.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= ASKED_MIN
+            && self.ordered.made().count() < COLUMNS_MAX
+    }
+
+    /// None: the values lie too far apart to be put beside row numbers.
+    fn sorted(&self, column: usize) -> Option<Box<[u16]>> {
+        let zone = self.zone(column)?;
+        let (min, max) = (zone.min.ordinal()?, zone.max.ordinal()?);
+        if (i128::from(max) - i128::from(min)) >> (i64::BITS - ROW_BITS) != 0 {
+            return None;
+        }
+        let array = &self.columns[column];
+        let is_valid = |row: usize| array.is_valid(row);
+        let beside = |(row, value): (usize, i64)| (value.wrapping_sub(min).cast_unsigned() << ROW_BITS) | row as u64;
+        let mut keys: Vec<u64> = match array.data_type() {
+            DataType::Int16 => ordinals::<Int16Type>(array).filter(|(row, _)| is_valid(*row)).map(beside).collect(),
+            DataType::Int32 => ordinals::<Int32Type>(array).filter(|(row, _)| is_valid(*row)).map(beside).collect(),
+            DataType::Int64 => ordinals::<Int64Type>(array).filter(|(row, _)| is_valid(*row)).map(beside).collect(),
+            _ => return None,
+        };
+        keys.sort_unstable();
+        Some(keys.into_iter().map(|key| key as u16).collect())
+    }
+}
+
+fn ordinals<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &ArrayRef) -> impl Iterator<Item = (usize, i64)> {
+    array.as_primitive::<T>().values().iter().map(|value| (*value).into()).enumerate()
+}
+
+/// How many of the rows, from the first, hold values that are below something.
+fn rows_below(array: &ArrayRef, rows: &[u16], is_below: impl Fn(i64) -> bool) -> usize {
+    fn below<T: ArrowPrimitiveType<Native: Into<i64>>>(
+        array: &ArrayRef,
+        rows: &[u16],
+        is_below: impl Fn(i64) -> bool,
+    ) -> usize {
+        let values = array.as_primitive::<T>().values();
+        rows.partition_point(|row| is_below(values[usize::from(*row)].into()))
+    }
+    match array.data_type() {
+        DataType::Int16 => below::<Int16Type>(array, rows, is_below),
+        DataType::Int32 => below::<Int32Type>(array, rows, is_below),
+        _ => below::<Int64Type>(array, rows, is_below),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::table::tests::schema;
+
+    #[test]
+    fn narrow_ranges_find_what_reading_through_finds() {
+        let mut state = 11_u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let narrow: Vec<Option<i32>> = (0..5_000).map(|_| (next(7) != 0).then(|| next(2_000) as i32 - 1_000)).collect();
+        let wide: Vec<Option<i64>> = (0..5_000).map(|_| (next(7) != 0).then(|| (next(1 << 31) as i64) << 14)).collect();
+        let arrays: [(PgType, ArrayRef, Vec<Option<i64>>); 2] = [
+            (
+                PgType::Date,
+                Arc::new(narrow.iter().copied().collect::<arrow::array::Int32Array>()),
+                narrow.iter().map(|value| value.map(i64::from)).collect(),
+            ),
+            (PgType::Timestamp, Arc::new(wide.iter().copied().collect::<arrow::array::Int64Array>()), wide),
+        ];
+        for (pg_type, array, values) in arrays {
+            let chunk = Chunk::new(&schema(&[Some(pg_type)]), vec![array], values.len());
+            let (mut found_some, mut is_refused) = (0, false);
+            for _ in 0..300 {
+                let low = values[next(5_000) as usize].unwrap_or(0) + next(3) as i64 - 1;
+                let high = values[next(5_000) as usize].unwrap_or(0);
+                for range in [(low, low + (high - low).abs() / 50), (low, high), (i64::MIN, low), (low, i64::MAX)] {
+                    let naive: Vec<usize> = (0..values.len())
+                        .filter(|row| values[*row].is_some_and(|value| range.0 <= value && value <= range.1))
+                        .collect();
+                    match chunk.rows_between(0, range, &mut true) {
+                        Some(rows) => {
+                            let mut rows: Vec<usize> = rows.iter().map(|row| usize::from(*row)).collect();
+                            rows.sort_unstable();
+                            assert_eq!(rows, naive, "{range:?}");
+                            found_some += 1;
+                        }
+                        None => is_refused |= naive.len() * ROWS_PER_FOUND > values.len(),
+                    }
+                }
+            }
+            assert!(found_some > 100 && is_refused);
+            assert_eq!(chunk.rows_between(0, (5, 4), &mut true), Some(&[][..]), "an empty range");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sorted_is_read_through() {
+        let ends = (0..100).map(|n| [i64::MIN, i64::MAX, n][n as usize % 3]).collect::<arrow::array::Int64Array>();
+        let chunk = Chunk::new(&schema(&[Some(PgType::Int8)]), vec![Arc::new(ends)], 100);
+        assert_eq!(chunk.rows_between(0, (0, 1), &mut true), None);
+        let text: ArrayRef = Arc::new((0..100).map(|n| Some(n.to_string())).collect::<arrow::array::StringArray>());
+        let chunk = Chunk::new(&schema(&[Some(PgType::Text)]), vec![text], 100);
+        assert_eq!(chunk.rows_between(0, (0, 1), &mut true), None);
+        let few: ArrayRef = Arc::new((0..15).rev().collect::<arrow::array::Int64Array>());
+        let chunk = Chunk::new(&schema(&[Some(PgType::Int8)]), vec![few], 15);
+        assert_eq!(chunk.rows_between(0, (0, 1), &mut true), None);
+        // One chunk at a time.
+        let some: ArrayRef = Arc::new((0..1_000).rev().collect::<arrow::array::Int64Array>());
+        let chunk = Chunk::new(&schema(&[Some(PgType::Int8)]), vec![some], 1_000);
+        assert_eq!(chunk.rows_between(0, (0, 1), &mut false), None);
+        let mut may_sort = true;
+        assert_eq!(chunk.rows_between(0, (0, 1), &mut may_sort), Some(&[999, 998][..]));
+        assert!(!may_sort);
+    }
+}
