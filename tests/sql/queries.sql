@@ -212,6 +212,18 @@ SELECT team, GROUPING(team) FROM people GROUP BY team ORDER BY 1;
 -- relay: it is determined by a group, and none itself
 SELECT team, GROUPING(team) FROM people GROUP BY id ORDER BY 1;
 SELECT CASE WHEN GROUPING(team) = 1 THEN 'all' ELSE team::text END AS label, sum(salary) FROM people GROUP BY ROLLUP (team) ORDER BY 1;
+SELECT t.id, t.title, count(*), sum(p.salary) FROM people p JOIN teams t ON t.id = p.team GROUP BY ROLLUP (t.id, t.title) ORDER BY 1, 2, 3;
+SELECT p.team, t.city, count(*), GROUPING(p.team, t.city) FROM people p JOIN teams t ON t.id = p.team GROUP BY CUBE (p.team, t.city) ORDER BY 4, 1, 2;
+SELECT DISTINCT t.id, count(*) FROM teams t JOIN people p ON p.team = t.id JOIN visits v ON v.person = p.id GROUP BY GROUPING SETS ((t.id, p.name), (p.name), ()) ORDER BY 1 DESC, 2;
+SELECT p.team, count(*), rank() OVER (PARTITION BY p.team ORDER BY count(*)), sum(count(*)) OVER (ORDER BY p.team NULLS FIRST) FROM people p JOIN teams t ON t.id = p.team GROUP BY ROLLUP (p.team, p.boss) ORDER BY 1, 2, 3, 4;
+SELECT team, count(*) FROM people WHERE team IN (SELECT id FROM teams) GROUP BY ROLLUP (team) HAVING team IS NULL OR team > 1 ORDER BY team NULLS FIRST;
+SELECT v.person, v.page, max(took) FROM visits v JOIN tags g ON g.person = v.person GROUP BY ROLLUP (v.page, v.person) ORDER BY v.page, v.person, 3;
+SELECT s.id, count(*) FROM (SELECT t.id, p.salary FROM teams t, people p WHERE p.team = t.id) s GROUP BY ROLLUP (s.id) ORDER BY s.id, 2;
+SELECT p.team, t.title FROM people p LEFT JOIN teams t ON t.id = p.team GROUP BY CUBE (p.team, t.title) ORDER BY 1, 2;
+-- relay: two keys of one class
+SELECT p.team, t.id, count(*) FROM people p JOIN teams t ON t.id = p.team GROUP BY CUBE (p.team, t.id) ORDER BY 1, 2, 3;
+-- relay: it is equal to a constant
+SELECT p.team, count(*) FROM people p JOIN teams t ON t.id = p.team WHERE t.id = 2 GROUP BY ROLLUP (p.team) ORDER BY 1, 2;
 -- functions in FROM, LATERAL
 SELECT * FROM generate_series(1, 5) AS n ORDER BY n;
 SELECT g, count(v.id) FROM generate_series(1, 12, 4) g LEFT JOIN visits v ON v.person = g GROUP BY g ORDER BY g;

@@ -3,7 +3,9 @@
 //! PostgreSQL before 18 takes a column that WHERE or a join equates with a constant, or with another column, to be that above
 //! grouping sets too, where a set may have made it NULL: such a key is left out of ORDER BY, DISTINCT and windows' keys
 //! (pathkeys.c, pathkey_is_redundant; 18 tells the two apart by RTE_GROUP). So is one of two equal keys, and of a key that is a
-//! constant nobody can tell what is computed from the key and what from the constant. Such statements are upstream's.
+//! constant nobody can tell what is computed from the key and what from the constant. Such statements are upstream's. A column that is
+//! equated with other columns alone, of which none is a key, is itself above as below: its class has no constant, and nothing else that
+//! the rows are sorted by.
 
 use std::collections::BTreeSet;
 
@@ -18,16 +20,49 @@ type Origin = (usize, usize);
 /// Whether one of these keys over `input` may be taken for something else above.
 pub(super) fn is_any_equated(keys: &[BoundExpr], input: &BoundRelation, commons: &[Common]) -> bool {
     let walk = Walk { commons };
-    let mut equated = BTreeSet::new();
+    let mut equated = Equated::default();
     walk.equated(input, &mut equated);
     let origins: Vec<BTreeSet<Origin>> = keys.iter().map(|key| walk.of(key, input)).collect();
     let is_equal = |one: usize, other: usize| {
         let are_columns = [one, other].iter().all(|key| walk.is_column(&keys[*key], input));
         is_same(&keys[one], &keys[other]) || (are_columns && origins[one] == origins[other])
     };
-    (0..keys.len()).any(|key| {
-        origins[key].is_empty() || !origins[key].is_disjoint(&equated) || (0..key).any(|before| is_equal(before, key))
-    })
+    let is_taken_for_another = |key: usize| {
+        let class = equated.class_of(&origins[key]);
+        let is_alone = class.len() == origins[key].len();
+        let has_other_key = || (0..keys.len()).any(|other| other != key && !class.is_disjoint(&origins[other]));
+        !class.is_disjoint(&equated.unknown)
+            || !is_alone && (!walk.is_column(&keys[key], input) || has_other_key())
+            || (0..key).any(|before| is_equal(before, key))
+    };
+    (0..keys.len()).any(|key| origins[key].is_empty() || is_taken_for_another(key))
+}
+
+/// What equalities say of columns.
+#[derive(Default)]
+struct Equated {
+    /// Two columns that are equal in all rows.
+    pairs: Vec<[Origin; 2]>,
+    /// Columns that are compared with anything else, or in another place.
+    unknown: BTreeSet<Origin>,
+}
+
+impl Equated {
+    /// All columns that are equal to one of these, themselves included.
+    fn class_of(&self, origins: &BTreeSet<Origin>) -> BTreeSet<Origin> {
+        let mut class = origins.clone();
+        loop {
+            let before = class.len();
+            for pair in &self.pairs {
+                if pair.iter().any(|origin| class.contains(origin)) {
+                    class.extend(pair);
+                }
+            }
+            if class.len() == before {
+                return class;
+            }
+        }
+    }
 }
 
 enum Source<'r> {
@@ -70,11 +105,16 @@ impl Walk<'_> {
 
     /// Whether the key is a column that nothing is computed from on its way.
     fn is_column(&self, expr: &BoundExpr, relation: &BoundRelation) -> bool {
-        let BoundExpr::Column { index, .. } = expr else { return false };
+        self.column(expr, relation).is_some()
+    }
+
+    /// The column that the expression is, if nothing is computed from it on its way.
+    fn column(&self, expr: &BoundExpr, relation: &BoundRelation) -> Option<Origin> {
+        let BoundExpr::Column { index, .. } = expr else { return None };
         match self.source(*index, relation) {
-            Source::MadeBy(..) => true,
-            Source::Computed(expr, input) => self.is_column(expr, input),
-            Source::Outer => false,
+            Source::MadeBy(relation, index) => Some((std::ptr::from_ref(relation).addr(), index)),
+            Source::Computed(expr, input) => self.column(expr, input),
+            Source::Outer => None,
         }
     }
 
@@ -111,15 +151,18 @@ impl Walk<'_> {
     }
 
     /// What stands on either side of an equality anywhere below.
-    fn equated(&self, relation: &BoundRelation, equated: &mut BTreeSet<Origin>) {
+    fn equated(&self, relation: &BoundRelation, equated: &mut Equated) {
         match relation {
-            BoundRelation::Filter { input, predicate } => self.add_equated(predicate, input, equated),
-            BoundRelation::Join { condition, .. } | BoundRelation::Dependent { condition, .. } => {
+            BoundRelation::Filter { input, predicate } => self.add_conjuncts(predicate, input, equated),
+            BoundRelation::Join { condition, .. } => {
+                condition.iter().for_each(|condition| self.add_conjuncts(condition, relation, equated));
+            }
+            BoundRelation::Dependent { condition, .. } => {
                 condition.iter().for_each(|condition| self.add_equated(condition, relation, equated));
             }
             BoundRelation::Match { condition, test, .. } => {
                 let conditions = condition.iter().chain(test);
-                conditions.for_each(|condition| self.add_equated(condition, relation, equated));
+                conditions.for_each(|condition| self.add_conjuncts(condition, relation, equated));
             }
             BoundRelation::Common { index, .. } => {
                 self.common(*index).into_iter().for_each(|common| self.equated(common, equated));
@@ -129,15 +172,30 @@ impl Walk<'_> {
         relation.inputs().into_iter().for_each(|input| self.equated(input, equated));
     }
 
+    /// Of what all rows meet: equalities of two columns make them one class (equivclass.c).
+    fn add_conjuncts(&self, predicate: &BoundExpr, relation: &BoundRelation, equated: &mut Equated) {
+        match predicate {
+            BoundExpr::And(parts) => parts.iter().for_each(|part| self.add_conjuncts(part, relation, equated)),
+            BoundExpr::Call { function, arguments, .. } if function.name == "=" => {
+                let columns = arguments.iter().map(|side| self.column(side, relation));
+                match columns.collect::<Option<Vec<_>>>().as_deref() {
+                    Some([one, other]) => equated.pairs.push([*one, *other]),
+                    _ => self.add_equated(predicate, relation, equated),
+                }
+            }
+            _ => self.add_equated(predicate, relation, equated),
+        }
+    }
+
     /// Of equalities anywhere in it: PostgreSQL takes NOT away, and what all branches of an OR have out of it (prepqual.c).
-    fn add_equated(&self, predicate: &BoundExpr, relation: &BoundRelation, equated: &mut BTreeSet<Origin>) {
+    fn add_equated(&self, predicate: &BoundExpr, relation: &BoundRelation, equated: &mut Equated) {
         match predicate {
             // Of one value it is an equality (transformAExprIn); of several that become one when they are read, too, for all we know.
             BoundExpr::InList { operand, list, .. } if list.iter().all(|item| is_same(item, &list[0])) => {
-                list.iter().chain([&**operand]).for_each(|side| self.add(side, relation, equated));
+                list.iter().chain([&**operand]).for_each(|side| self.add(side, relation, &mut equated.unknown));
             }
             BoundExpr::Call { function, arguments, .. } if matches!(function.name, "=" | "<>") => {
-                arguments.iter().for_each(|argument| self.add(argument, relation, equated));
+                arguments.iter().for_each(|argument| self.add(argument, relation, &mut equated.unknown));
             }
             _ => {}
         }

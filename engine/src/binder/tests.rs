@@ -392,8 +392,12 @@ fn keys_of_grouping_sets_are_not_equated() {
         "SELECT carrier, count(*) FROM flights WHERE carrier = 'UA' GROUP BY ROLLUP (carrier) ORDER BY 1",
         "SELECT carrier, count(*) FROM flights WHERE month > 1 AND carrier IN ('UA') GROUP BY CUBE (carrier, month) ORDER BY 1",
         "SELECT carrier, count(*) FROM flights WHERE carrier = (SELECT min(carrier) FROM airlines) GROUP BY ROLLUP (carrier)",
-        "SELECT f.carrier, a.name FROM flights f JOIN airlines a USING (carrier) GROUP BY ROLLUP (f.carrier, a.name) ORDER BY 1",
-        "SELECT carrier FROM flights WHERE carrier IN (SELECT carrier FROM airlines) GROUP BY ROLLUP (carrier) ORDER BY 1",
+        "SELECT f.carrier, a.carrier FROM flights f JOIN airlines a ON f.carrier = a.carrier GROUP BY CUBE (f.carrier, a.carrier)",
+        "SELECT f.carrier FROM flights f JOIN airlines a ON f.carrier = a.carrier WHERE a.carrier = 'UA' GROUP BY ROLLUP (f.carrier)",
+        "SELECT f.carrier FROM flights f JOIN airlines a ON f.carrier = a.carrier AND a.carrier = ANY('{UA}') OR a.name = '' GROUP BY ROLLUP (1)",
+        "SELECT a.name, f.month % 2 FROM flights f, airlines a, edge e WHERE e.a = f.month AND length(a.name) = f.day GROUP BY CUBE (f.month % 2, a.name)",
+        "SELECT f.month, e.a FROM flights f, edge e, edge g WHERE f.month = g.a AND g.a = e.a GROUP BY CUBE (f.month, e.a)",
+        "SELECT f.month + 1 FROM flights f, edge e WHERE f.month = e.a GROUP BY ROLLUP (f.month + 1)",
         "SELECT carrier FROM flights WHERE NOT (carrier <> 'UA') GROUP BY ROLLUP (carrier) ORDER BY 1",
         "SELECT carrier FROM flights WHERE 'UA' IN (carrier) GROUP BY ROLLUP (carrier) ORDER BY 1",
         "SELECT carrier FROM flights WHERE (carrier = 'UA' AND day = 1) OR (day = 2 AND carrier = 'UA') GROUP BY ROLLUP (carrier)",
@@ -418,6 +422,8 @@ fn keys_of_grouping_sets_are_not_equated() {
         "SELECT date_trunc('month', time_hour), date_trunc('day', time_hour) FROM flights GROUP BY ROLLUP (1, 2) ORDER BY 1, 2",
         "SELECT c FROM (SELECT carrier AS c, month AS m FROM flights WHERE month = 1) s GROUP BY ROLLUP (c) ORDER BY 1",
         "SELECT a.name, b.name FROM airlines a, airlines b GROUP BY ROLLUP (a.name, b.name) ORDER BY 1, 2",
+        "SELECT f.carrier, a.name FROM flights f JOIN airlines a USING (carrier) GROUP BY ROLLUP (f.carrier, a.name) ORDER BY 1",
+        "SELECT carrier FROM flights WHERE carrier IN (SELECT carrier FROM airlines) GROUP BY ROLLUP (carrier) ORDER BY 1",
         "SELECT carrier FROM flights WHERE carrier = 'UA' GROUP BY carrier ORDER BY 1",
     ];
     for sql in bound {

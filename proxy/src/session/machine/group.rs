@@ -350,7 +350,12 @@ impl Machine {
                 return Err("a statement of that name exists");
             }
             if !self.knows_all_statements() {
-                return Err("too many prepared statements");
+                let has_room = self.has_room();
+                return Err(if has_room {
+                    "a statement of that name may exist"
+                } else {
+                    "too many prepared statements"
+                });
             }
         }
         let statement = self.prepare(&parse);
