@@ -20,6 +20,7 @@ use crate::replication::choice::{Chosen, LEFT_OUT};
 use crate::replication::preflight::{self, Finding, Needs, ServerFacts, Severity};
 use crate::replication::release::{self, Releaser};
 use crate::replication::standby;
+use crate::replication::stream::Walsender;
 use crate::replication::supervise;
 use crate::room;
 use crate::server::{LET_NOBODY_ELSE, client_leg, exposed_keys};
@@ -29,6 +30,9 @@ use crate::upstream::UpstreamError;
 use crate::upstream::address::UpstreamAddress;
 use crate::upstream::connection::Connection;
 use crate::upstream::service::ServicePool;
+
+/// SQLSTATE syntax_error.
+const SYNTAX_ERROR: &str = "42601";
 
 /// What was found out, for people; and whether all is well.
 pub struct Report {
@@ -44,7 +48,10 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     let is_standby = settings.freshness.mode == FreshnessMode::Standby;
     let needs = Needs { standby: is_standby.then_some(&*settings.freshness.standby_name) };
     let facts = preflight::gather(&client, needs).await?;
-    let findings = preflight::assess(&facts, needs);
+    let mut findings = preflight::assess(&facts, needs);
+    if settings.mirror.tables != TableChoice::None && findings.iter().all(|of| of.severity != Severity::Blocks) {
+        findings.extend(obstacle_to_replication(&address).await);
+    }
     let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
     let mut report = Report { text: String::new(), is_fine: true };
     let text = &mut report.text;
@@ -174,6 +181,29 @@ async fn other_databases(
 }
 
 /// False if one of them keeps the mirror from running.
+/// Why there is no line for replication where the server would have one: the URL may lead to a pooler, which takes it for another client.
+async fn obstacle_to_replication(address: &UpstreamAddress) -> Option<Finding> {
+    let error = match Walsender::connect(address, "freshet check").await {
+        Ok(walsender) => {
+            walsender.close().await;
+            return None;
+        }
+        Err(error) => error,
+    };
+    // An ordinary session takes the command for SQL (exec_replication_command is not reached).
+    let is_ordinary = error.code() == Some(SYNTAX_ERROR);
+    let why = match is_ordinary {
+        true => format!("an ordinary session answers where one for replication was asked for, as poolers do ({error})"),
+        false => format!("a connection for replication cannot be had: {error}"),
+    };
+    Some(Finding {
+        severity: Severity::Blocks,
+        what: "replication".to_owned(),
+        why,
+        remedy: "let upstream.url lead to PostgreSQL itself: a pooler belongs in front of freshet".to_owned(),
+    })
+}
+
 fn tell_findings(findings: &[Finding], text: &mut String) -> bool {
     let mut is_fine = true;
     for finding in findings {

@@ -220,6 +220,20 @@ SELECT team, count(*) FROM people WHERE team IN (SELECT id FROM teams) GROUP BY 
 SELECT v.person, v.page, max(took) FROM visits v JOIN tags g ON g.person = v.person GROUP BY ROLLUP (v.page, v.person) ORDER BY v.page, v.person, 3;
 SELECT s.id, count(*) FROM (SELECT t.id, p.salary FROM teams t, people p WHERE p.team = t.id) s GROUP BY ROLLUP (s.id) ORDER BY s.id, 2;
 SELECT p.team, t.title FROM people p LEFT JOIN teams t ON t.id = p.team GROUP BY CUBE (p.team, t.title) ORDER BY 1, 2;
+-- relay: VALUES of one row are a constant to PostgreSQL, as soon as they are pulled up
+SELECT DISTINCT team FROM people WHERE team IN (VALUES (2)) GROUP BY ROLLUP (team) ORDER BY 1;
+-- relay: likewise
+SELECT team, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM (VALUES (2)) v (a) WHERE v.a = p.team) GROUP BY ROLLUP (team) ORDER BY 1 NULLS FIRST;
+-- relay: likewise
+SELECT s.team, count(*) FROM (SELECT p.* FROM people p JOIN (VALUES (2)) v (a) ON v.a = p.team) s GROUP BY ROLLUP (s.team) ORDER BY 1 NULLS FIRST;
+-- relay: likewise
+WITH c (a) AS (VALUES (2)) SELECT s.team, rank() OVER (ORDER BY s.team NULLS FIRST) FROM (SELECT p.* FROM people p, c WHERE c.a = p.team) s GROUP BY ROLLUP (s.team) ORDER BY 2;
+-- relay: likewise of what was equated on the way
+SELECT team, count(*) FROM people WHERE team IN (SELECT t.id FROM teams t, (VALUES (2)) v (a) WHERE v.a = t.id) GROUP BY ROLLUP (team) ORDER BY 1 NULLS FIRST;
+-- relay: a value of the level further out
+SELECT id, (SELECT string_agg(coalesce(q.x::text, 'N'), ',') FROM (SELECT p.team AS x, count(*) FROM people p WHERE p.team = (SELECT max(v.team) FROM people v WHERE v.boss = t.id) GROUP BY ROLLUP (p.team) ORDER BY p.team NULLS FIRST) q) FROM teams t ORDER BY id;
+-- relay: the same column twice
+SELECT DISTINCT k, kk FROM (SELECT t.id AS k, v.kk FROM teams t, LATERAL (VALUES (t.id)) v (kk)) s GROUP BY CUBE (k, kk) ORDER BY 1, 2;
 -- relay: two keys of one class
 SELECT p.team, t.id, count(*) FROM people p JOIN teams t ON t.id = p.team GROUP BY CUBE (p.team, t.id) ORDER BY 1, 2, 3;
 -- relay: it is equal to a constant

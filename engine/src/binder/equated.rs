@@ -3,16 +3,17 @@
 //! PostgreSQL before 18 takes a column that WHERE or a join equates with a constant, or with another column, to be that above
 //! grouping sets too, where a set may have made it NULL: such a key is left out of ORDER BY, DISTINCT and windows' keys
 //! (pathkeys.c, pathkey_is_redundant; 18 tells the two apart by RTE_GROUP). So is one of two equal keys, and of a key that is a
-//! constant nobody can tell what is computed from the key and what from the constant. Such statements are upstream's. A column that is
-//! equated with other columns alone, of which none is a key, is itself above as below: its class has no constant, and nothing else that
-//! the rows are sorted by.
+//! constant nobody can tell what is computed from the key and what from the constant. Such statements are upstream's. A table's column that
+//! is equated with other tables' columns alone, of which none is a key, is itself above as below: its class has no constant, and nothing
+//! else that the rows are sorted by. Of what is no table's column it is not known whether PostgreSQL makes a constant of it: so it does of
+//! VALUES with one row in a subquery that it pulls up, and of a value subquery that hangs on a level further out.
 
 use std::collections::BTreeSet;
 
 use crate::binder::common::Common;
 use crate::binder::relation::{RIGHT_BASE, as_outer};
 use crate::binder::typed::{children, is_same};
-use crate::binder::{BoundExpr, BoundRelation};
+use crate::binder::{BoundExpr, BoundRelation, MatchKind};
 
 /// Where a column comes from: the address of the relation that makes it, and which one it is there.
 type Origin = (usize, usize);
@@ -72,6 +73,8 @@ enum Source<'r> {
     Computed(&'r BoundExpr, &'r BoundRelation),
     /// A column of an outer level, which is a constant here.
     Outer,
+    /// A column of a subquery that gives one value.
+    Value(&'r BoundRelation, usize),
 }
 
 struct Walk<'a> {
@@ -92,29 +95,44 @@ impl Walk<'_> {
 
     fn add(&self, expr: &BoundExpr, relation: &BoundRelation, origins: &mut BTreeSet<Origin>) {
         if let BoundExpr::Column { index, .. } = expr {
-            match self.source(*index, relation) {
-                Source::MadeBy(relation, index) => {
-                    origins.insert((std::ptr::from_ref(relation).addr(), index));
-                }
-                Source::Computed(expr, input) => self.add(expr, input, origins),
-                Source::Outer => {}
-            }
+            self.add_source(*index, relation, origins);
         }
         children(expr).into_iter().for_each(|child| self.add(child, relation, origins));
     }
 
-    /// Whether the key is a column that nothing is computed from on its way.
-    fn is_column(&self, expr: &BoundExpr, relation: &BoundRelation) -> bool {
-        self.column(expr, relation).is_some()
+    fn add_source(&self, index: usize, relation: &BoundRelation, origins: &mut BTreeSet<Origin>) {
+        match self.source(index, relation) {
+            Source::MadeBy(relation, index) => {
+                origins.insert((std::ptr::from_ref(relation).addr(), index));
+            }
+            Source::Computed(expr, input) => self.add(expr, input, origins),
+            Source::Value(relation, index) => self.add_source(index, relation, origins),
+            Source::Outer => {}
+        }
     }
 
-    /// The column that the expression is, if nothing is computed from it on its way.
+    /// Whether the key is a column that nothing is computed from on its way.
+    fn is_column(&self, expr: &BoundExpr, relation: &BoundRelation) -> bool {
+        let BoundExpr::Column { index, .. } = expr else { return false };
+        self.is_made(*index, relation)
+    }
+
+    fn is_made(&self, index: usize, relation: &BoundRelation) -> bool {
+        match self.source(index, relation) {
+            Source::MadeBy(..) => true,
+            Source::Computed(expr, input) => self.is_column(expr, input),
+            Source::Value(relation, index) => self.is_made(index, relation),
+            Source::Outer => false,
+        }
+    }
+
+    /// The table's column that the expression is, if nothing is computed from it on its way.
     fn column(&self, expr: &BoundExpr, relation: &BoundRelation) -> Option<Origin> {
         let BoundExpr::Column { index, .. } = expr else { return None };
         match self.source(*index, relation) {
-            Source::MadeBy(relation, index) => Some((std::ptr::from_ref(relation).addr(), index)),
+            Source::MadeBy(scan @ BoundRelation::Scan { .. }, index) => Some((std::ptr::from_ref(scan).addr(), index)),
             Source::Computed(expr, input) => self.column(expr, input),
-            Source::Outer => None,
+            Source::MadeBy(..) | Source::Value(..) | Source::Outer => None,
         }
     }
 
@@ -126,11 +144,15 @@ impl Walk<'_> {
             BoundRelation::Join { left, right, .. }
             | BoundRelation::Dependent { left, right, .. }
             | BoundRelation::Match { left, right, .. } => {
+                let is_value = matches!(relation, BoundRelation::Match { kind: MatchKind::Single, .. });
                 match index.checked_sub(RIGHT_BASE).or_else(|| index.checked_sub(left.width())) {
+                    Some(index) if is_value => Source::Value(right, index),
                     Some(index) => self.source(index, right),
                     None => self.source(index, left),
                 }
             }
+            BoundRelation::Values { rows, .. } if rows.len() == 1 => Source::Computed(&rows[0][index], relation),
+            BoundRelation::Append { inputs, .. } if inputs.len() == 1 => self.source(index, &inputs[0]),
             BoundRelation::Filter { input, .. }
             | BoundRelation::Distinct { input, .. }
             | BoundRelation::DistinctOn { input, .. }
@@ -182,6 +204,13 @@ impl Walk<'_> {
                     Some([one, other]) => equated.pairs.push([*one, *other]),
                     _ => self.add_equated(predicate, relation, equated),
                 }
+            }
+            // What ties a subquery's rows to those around it where it is taken apart.
+            BoundExpr::IsDistinct { left, right, negated: true, .. } => {
+                let columns = [left, right].map(|side| self.of(side, relation));
+                let pairs = columns[0].iter().flat_map(|one| columns[1].iter().map(|other| [*one, *other]));
+                equated.pairs.extend(pairs);
+                self.add_equated(predicate, relation, equated);
             }
             _ => self.add_equated(predicate, relation, equated),
         }

@@ -146,9 +146,18 @@ pub(super) fn rows_within(chunk: &Chunk, ranges: &[Range]) -> std::ops::Range<us
     within.start.min(within.end)..within.end
 }
 
-/// The rows of the chunk, ascending, that a narrow range of a column's values leaves, which does not ascend through it. `may_sort`: see
-/// [`Chunk::rows_between`]. None: all are to be read.
-pub(super) fn few_rows(chunk: &Chunk, ranges: &[Range], may_sort: &mut bool) -> Option<Vec<u32>> {
+/// Those of the rows `within`, ascending, that a narrow range of a column's values leaves, which does not ascend through the chunk.
+/// `may_sort`: see [`Chunk::rows_between`]. None: all are to be read.
+pub(super) fn few_rows(
+    chunk: &Chunk,
+    ranges: &[Range],
+    within: std::ops::Range<usize>,
+    may_sort: &mut bool,
+) -> Option<Vec<u32>> {
+    // Few enough already.
+    if within.len() * FEW <= chunk.rows {
+        return None;
+    }
     let is_first = |at: usize| ranges[..at].iter().all(|before| before.column != ranges[at].column);
     let columns = (0..ranges.len()).filter(|at| is_first(*at)).map(|at| ranges[at].column);
     let found = columns.filter(|column| !chunk.is_ascending(*column)).filter_map(|column| {
@@ -156,10 +165,14 @@ pub(super) fn few_rows(chunk: &Chunk, ranges: &[Range], may_sort: &mut bool) -> 
         // Where one value is wanted, an index of keys would be worth more, if anything is.
         if bounds.0 == bounds.1 { None } else { chunk.rows_between(column, bounds, may_sort) }
     });
-    let mut rows: Vec<u32> = found.min_by_key(|rows| rows.len())?.iter().map(|row| u32::from(*row)).collect();
+    let found = found.min_by_key(|rows| rows.len())?.iter().filter(|row| within.contains(&usize::from(**row)));
+    let mut rows: Vec<u32> = found.map(|row| u32::from(*row)).collect();
     rows.sort_unstable();
     Some(rows)
 }
+
+/// Of so many rows of a chunk, one is few.
+const FEW: usize = 32;
 
 /// The least and the greatest value that all ranges of the column allow: none, if the first is greater.
 fn bounds_of(ranges: &[Range], column: usize) -> (i64, i64) {

@@ -57,13 +57,13 @@ impl Run<'_> {
             if is_excluded(version) {
                 continue;
             }
-            if let Some(rows) = few_rows(&version.chunk, &ranges, &mut may_sort) {
+            let within = rows_within(&version.chunk, &ranges);
+            if let Some(rows) = few_rows(&version.chunk, &ranges, within.clone(), &mut may_sort) {
                 if self.scan_few(scan, version, rows, sink)?.is_break() {
                     return Ok(Flow::Break(()));
                 }
                 continue;
             }
-            let within = rows_within(&version.chunk, &ranges);
             if self.scan_chunk(scan, version, within, batching, bound.as_deref(), sink)?.is_break() {
                 return Ok(Flow::Break(()));
             }

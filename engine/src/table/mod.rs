@@ -106,7 +106,6 @@ impl Chunk {
         let zones = columns.iter().map(|_| OnceLock::new()).collect();
         let sketches = columns.iter().map(|_| OnceLock::new()).collect();
         let ascending = columns.iter().map(|_| OnceLock::new()).collect();
-        let ordered = ordered::OrderedRows::new(columns.len());
         let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum();
         Self {
             columns,
@@ -117,7 +116,7 @@ impl Chunk {
             ascending,
             indexes: index::KeyIndexes::default(),
             computed: index::ComputedIndexes::default(),
-            ordered,
+            ordered: ordered::OrderedRows::default(),
             bytes,
         }
     }

@@ -19,15 +19,15 @@ const ROWS_PER_FOUND: usize = if cfg!(debug_assertions) { 2 } else { 32 };
 /// Sorting a chunk takes as long as reading it through some fifty times.
 const ASKED_MIN: u8 = if cfg!(debug_assertions) { 1 } else { 16 };
 /// Columns that are kept sorted per chunk. Bounds what it costs in memory: two bytes a row each.
-const COLUMNS_MAX: usize = 4;
+const COLUMNS_MAX: usize = 2;
 /// Of a row's number within its chunk.
 const ROW_BITS: u32 = 16;
 
 const _: () = assert!(super::CHUNK_ROWS <= 1 << ROW_BITS);
 
-/// By column.
-#[derive(Debug)]
-pub(super) struct OrderedRows(Box<[Ordered]>);
+/// By column, from the first narrow range on.
+#[derive(Debug, Default)]
+pub(super) struct OrderedRows(OnceLock<Box<[Ordered]>>);
 
 #[derive(Debug, Default)]
 struct Ordered {
@@ -38,16 +38,16 @@ struct Ordered {
 }
 
 impl OrderedRows {
-    pub(super) fn new(columns: usize) -> Self {
-        Self((0..columns).map(|_| Ordered::default()).collect())
+    fn of(&self, column: usize, columns: usize) -> &Ordered {
+        &self.0.get_or_init(|| (0..columns).map(|_| Ordered::default()).collect())[column]
     }
 
     fn made(&self) -> impl Iterator<Item = &[u16]> {
-        self.0.iter().filter_map(|column| column.rows.get()?.as_deref())
+        self.0.get().into_iter().flatten().filter_map(|column| column.rows.get()?.as_deref())
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.made().map(size_of_val).sum::<usize>() + size_of_val(&*self.0)
+        self.made().map(size_of_val).sum::<usize>() + self.0.get().map_or(0, |columns| size_of_val(&**columns))
     }
 }
 
@@ -59,12 +59,15 @@ impl Chunk {
         if self.rows < ROWS_MIN || !self.types[column].is_some_and(PgType::is_ordinal) {
             return None;
         }
-        let ordered = &self.ordered.0[column];
-        let rows = match ordered.rows.get() {
+        if low > high {
+            return Some(&[]);
+        }
+        let made = self.ordered.0.get().and_then(|columns| columns[column].rows.get());
+        let rows = match made {
             Some(rows) => rows,
             None if *may_sort && self.is_worth_sorting(column, (low, high)) => {
                 *may_sort = false;
-                ordered.rows.get_or_init(|| self.sorted(column))
+                self.ordered.of(column, self.columns.len()).rows.get_or_init(|| self.sorted(column))
             }
             None => return None,
         };
@@ -80,37 +83,52 @@ impl Chunk {
         let Some(zone) = self.zone(column) else { return false };
         let (Some(min), Some(max)) = (zone.min.ordinal(), zone.max.ordinal()) else { return false };
         let values = |from: i64, to: i64| (i128::from(to) - i128::from(from) + 1).max(0);
-        let is_narrow = values(low.max(min), high.min(max)) * ROWS_PER_FOUND as i128 <= values(min, max);
-        let asked = &self.ordered.0[column].asked;
-        // A few that are counted by nobody do no harm.
-        is_narrow
-            && asked.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= ASKED_MIN
+        // Beside infinite times nothing is wide: a range with two ends is taken for narrow, and what it finds decides.
+        let is_endless = min == i64::MIN || max == i64::MAX;
+        let is_narrow = match is_endless {
+            true => low > min && high < max,
+            false => values(low.max(min), high.min(max)) * ROWS_PER_FOUND as i128 <= values(min, max),
+        };
+        if !is_narrow {
+            return false;
+        }
+        let asked = &self.ordered.of(column, self.columns.len()).asked;
+        // Two that count at once may count for one: that does no harm.
+        asked.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= ASKED_MIN
             && self.ordered.made().count() < COLUMNS_MAX
     }
 
     /// None: the values lie too far apart to be put beside row numbers.
     fn sorted(&self, column: usize) -> Option<Box<[u16]>> {
-        let zone = self.zone(column)?;
-        let (min, max) = (zone.min.ordinal()?, zone.max.ordinal()?);
-        if (i128::from(max) - i128::from(min)) >> (i64::BITS - ROW_BITS) != 0 {
-            return None;
-        }
         let array = &self.columns[column];
-        let is_valid = |row: usize| array.is_valid(row);
-        let beside = |(row, value): (usize, i64)| (value.wrapping_sub(min).cast_unsigned() << ROW_BITS) | row as u64;
-        let mut keys: Vec<u64> = match array.data_type() {
-            DataType::Int16 => ordinals::<Int16Type>(array).filter(|(row, _)| is_valid(*row)).map(beside).collect(),
-            DataType::Int32 => ordinals::<Int32Type>(array).filter(|(row, _)| is_valid(*row)).map(beside).collect(),
-            DataType::Int64 => ordinals::<Int64Type>(array).filter(|(row, _)| is_valid(*row)).map(beside).collect(),
+        let values = match array.data_type() {
+            DataType::Int16 => ordinals::<Int16Type>(array),
+            DataType::Int32 => ordinals::<Int32Type>(array),
+            DataType::Int64 => ordinals::<Int64Type>(array),
             _ => return None,
         };
+        // Infinite times stand beside the others' ends, all of an end alike.
+        let finite = || values.iter().map(|(_, value)| *value).filter(|value| !matches!(*value, i64::MIN | i64::MAX));
+        let (min, max) = (finite().min().unwrap_or(0), finite().max().unwrap_or(0));
+        if (i128::from(max) - i128::from(min) + 2) >> (i64::BITS - ROW_BITS) != 0 {
+            return None;
+        }
+        let place = |value: i64| match value {
+            i64::MIN => 0,
+            i64::MAX => max.wrapping_sub(min).cast_unsigned() + 2,
+            value => value.wrapping_sub(min).cast_unsigned() + 1,
+        };
+        let beside = |(row, value): &(usize, i64)| (place(*value) << ROW_BITS) | *row as u64;
+        let mut keys: Vec<u64> = values.iter().map(beside).collect();
         keys.sort_unstable();
         Some(keys.into_iter().map(|key| key as u16).collect())
     }
 }
 
-fn ordinals<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &ArrayRef) -> impl Iterator<Item = (usize, i64)> {
-    array.as_primitive::<T>().values().iter().map(|value| (*value).into()).enumerate()
+/// The rows whose value is not NULL, and that.
+fn ordinals<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &ArrayRef) -> Vec<(usize, i64)> {
+    let values = array.as_primitive::<T>().values().iter().enumerate();
+    values.filter(|(row, _)| array.is_valid(*row)).map(|(row, value)| (row, (*value).into())).collect()
 }
 
 /// How many of the rows, from the first, hold values that are below something.
@@ -146,21 +164,27 @@ mod tests {
         };
         let narrow: Vec<Option<i32>> = (0..5_000).map(|_| (next(7) != 0).then(|| next(2_000) as i32 - 1_000)).collect();
         let wide: Vec<Option<i64>> = (0..5_000).map(|_| (next(7) != 0).then(|| (next(1 << 31) as i64) << 14)).collect();
-        let arrays: [(PgType, ArrayRef, Vec<Option<i64>>); 2] = [
+        // Times of which some are infinite.
+        let endless =
+            |value: &Option<i64>| value.map(|value| [value, value, i64::MIN, i64::MAX][value as usize >> 14 & 3]);
+        let endless: Vec<Option<i64>> = wide.iter().map(endless).collect();
+        let arrays: [(PgType, ArrayRef, Vec<Option<i64>>); 3] = [
             (
                 PgType::Date,
                 Arc::new(narrow.iter().copied().collect::<arrow::array::Int32Array>()),
                 narrow.iter().map(|value| value.map(i64::from)).collect(),
             ),
             (PgType::Timestamp, Arc::new(wide.iter().copied().collect::<arrow::array::Int64Array>()), wide),
+            (PgType::Timestamptz, Arc::new(endless.iter().copied().collect::<arrow::array::Int64Array>()), endless),
         ];
         for (pg_type, array, values) in arrays {
             let chunk = Chunk::new(&schema(&[Some(pg_type)]), vec![array], values.len());
             let (mut found_some, mut is_refused) = (0, false);
             for _ in 0..300 {
-                let low = values[next(5_000) as usize].unwrap_or(0) + next(3) as i64 - 1;
+                let low = values[next(5_000) as usize].unwrap_or(0).saturating_add(next(3) as i64 - 1);
                 let high = values[next(5_000) as usize].unwrap_or(0);
-                for range in [(low, low + (high - low).abs() / 50), (low, high), (i64::MIN, low), (low, i64::MAX)] {
+                let near = low.saturating_add(high.saturating_sub(low).saturating_abs() / 50);
+                for range in [(low, near), (low, high), (i64::MIN, low), (low, i64::MAX)] {
                     let naive: Vec<usize> = (0..values.len())
                         .filter(|row| values[*row].is_some_and(|value| range.0 <= value && value <= range.1))
                         .collect();
@@ -182,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sorted_is_read_through() {
-        let ends = (0..100).map(|n| [i64::MIN, i64::MAX, n][n as usize % 3]).collect::<arrow::array::Int64Array>();
+        let ends = (0..100).map(|n| [i64::MIN + 1, i64::MAX, n][n as usize % 3]).collect::<arrow::array::Int64Array>();
         let chunk = Chunk::new(&schema(&[Some(PgType::Int8)]), vec![Arc::new(ends)], 100);
         assert_eq!(chunk.rows_between(0, (0, 1), &mut true), None);
         let text: ArrayRef = Arc::new((0..100).map(|n| Some(n.to_string())).collect::<arrow::array::StringArray>());
