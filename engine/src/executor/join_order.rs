@@ -10,6 +10,7 @@ use crate::binder::BoundExpr;
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::is_same;
 use crate::planner::node::{Join, PlanNode, Scan};
+use crate::planner::source_of;
 use crate::table::TableVersion;
 
 /// What a row costs, in rows that a batch takes through a step: to be put into a build side, and to come out of a step.
@@ -226,21 +227,6 @@ pub(super) fn origin<'r>(
     base: usize,
 ) -> Option<(&'r TableVersion, usize)> {
     let BoundExpr::Column { index, .. } = key else { return None };
-    let (scan, column) = scanned(node, index - base)?;
-    Some((run.snapshot.tables.get(&scan.table)?, scan.columns[column]))
-}
-
-fn scanned(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {
-    match node {
-        PlanNode::Scan(scan) => Some((scan, column)),
-        PlanNode::Project { input, expressions } => match &expressions[column] {
-            BoundExpr::Column { index, .. } => scanned(input, *index),
-            _ => None,
-        },
-        PlanNode::Filter { input, .. } | PlanNode::Sort { input, .. } | PlanNode::Limit { input, .. } => {
-            scanned(input, column)
-        }
-        PlanNode::SideJoin(join) if column < join.left.width() => scanned(&join.left, column),
-        _ => None,
-    }
+    let (scan, column) = source_of(node, index - base)?;
+    Some((run.snapshot.tables.get(&scan.table)?, column))
 }

@@ -155,7 +155,7 @@ pub(super) fn few_rows(
     may_sort: &mut bool,
 ) -> Option<Vec<u32>> {
     // Few enough already.
-    if within.len() * FEW <= chunk.rows {
+    if chunk.is_few(within.len()) {
         return None;
     }
     let is_first = |at: usize| ranges[..at].iter().all(|before| before.column != ranges[at].column);
@@ -170,9 +170,6 @@ pub(super) fn few_rows(
     rows.sort_unstable();
     Some(rows)
 }
-
-/// Of so many rows of a chunk, one is few.
-const FEW: usize = 32;
 
 /// The least and the greatest value that all ranges of the column allow: none, if the first is greater.
 fn bounds_of(ranges: &[Range], column: usize) -> (i64, i64) {

@@ -736,6 +736,32 @@ fn rows_are_found_by_an_index_of_what_is_computed() {
     assert!(bytes() > made);
 }
 
+/// A chunk whose rows do not follow the column is sorted by it for a narrow range, and for no wide one.
+#[test]
+fn rows_of_a_narrow_range_are_found_in_order_of_the_column() {
+    let mut snapshot = snapshot();
+    let mixed: ArrayRef = Arc::new((0..2_000).map(|n| (n * 7_919) % 2_000).collect::<Int32Array>());
+    snapshot.tables.insert(RelationId(5), Arc::new(table(5, &[Int4, Int4], vec![vec![int_array(0..2_000), mixed]])));
+    let bytes = || snapshot.tables[&RelationId(5)].chunks[0].chunk.bytes();
+    let run = |from: i32, to: i32| {
+        let ends = [call(&LESS, vec![int(from), column(1, Int4)]), call(&LESS, vec![column(1, Int4), int(to)])];
+        let query = filter(scan(5, &[0, 1]), BoundExpr::And(ends.to_vec()));
+        run_by(None, plan, &snapshot, query, &[Int4, Int4], &Limits::default()).expect("answered")
+    };
+    assert_eq!(run(100, 1_900).len(), 1_799);
+    let before = bytes();
+    for from in [-5, 77, 1_995] {
+        let mut found: Vec<String> = run(from, from + 4);
+        found.sort_unstable();
+        let is_within = |n: &i32| (from + 1..from + 4).contains(&((n * 7_919) % 2_000));
+        let mut expected: Vec<String> =
+            (0..2_000).filter(is_within).map(|n| format!("{n} {}", (n * 7_919) % 2_000)).collect();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+    assert!(bytes() >= before + 2 * 2_000, "two bytes a row");
+}
+
 /// Random numbers that are the same in every run.
 struct Dice(u64);
 

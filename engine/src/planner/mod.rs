@@ -25,7 +25,7 @@ pub(crate) use crate::planner::rules::constants::regular_expression;
 use crate::planner::rules::disjunctions::split;
 pub(crate) use crate::planner::rules::prune::may_raise_at;
 use crate::planner::rules::raises;
-pub(crate) use crate::planner::rules::unique::{deciding, meets_one};
+pub(crate) use crate::planner::rules::unique::{deciding, meets_one, source_of};
 use crate::reason::UpstreamReason;
 use crate::types::{PgType, Value};
 

@@ -250,7 +250,7 @@ impl Chunk {
         }
     }
 
-    /// The value of a row in a column that ascends.
+    /// The value of a row in a column of integers or times, where it is not NULL.
     pub(crate) fn ordinal_at(&self, column: usize, row: usize) -> Option<i64> {
         let array = self.columns[column].as_ref();
         match array.data_type() {

@@ -6,8 +6,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{ArrowPrimitiveType, DataType, Int16Type, Int32Type, Int64Type};
+use arrow::array::Array;
 
 use super::Chunk;
 use crate::types::PgType;
@@ -72,10 +71,15 @@ impl Chunk {
             None => return None,
         };
         let rows = rows.as_deref()?;
-        let array = &self.columns[column];
-        let start = rows_below(array, rows, |value| value < low);
-        let found = &rows[start..start.max(rows_below(array, rows, |value| value <= high))];
-        (found.len() * ROWS_PER_FOUND <= self.rows).then_some(found)
+        let value = |row: u16| self.ordinal_at(column, usize::from(row));
+        let start = rows.partition_point(|row| value(*row).is_some_and(|value| value < low));
+        let found = rows[start..].partition_point(|row| value(*row).is_some_and(|value| value <= high));
+        self.is_few(found).then(|| &rows[start..start + found])
+    }
+
+    /// Whether so many of its rows are worth picking out: more are read through as quickly.
+    pub(crate) fn is_few(&self, rows: usize) -> bool {
+        rows * ROWS_PER_FOUND <= self.rows
     }
 
     /// Whether the range is narrow if values lie as close together everywhere, and has been asked for often enough.
@@ -101,12 +105,9 @@ impl Chunk {
     /// None: the values lie too far apart to be put beside row numbers.
     fn sorted(&self, column: usize) -> Option<Box<[u16]>> {
         let array = &self.columns[column];
-        let values = match array.data_type() {
-            DataType::Int16 => ordinals::<Int16Type>(array),
-            DataType::Int32 => ordinals::<Int32Type>(array),
-            DataType::Int64 => ordinals::<Int64Type>(array),
-            _ => return None,
-        };
+        let valid = (0..self.rows).filter(|row| array.is_valid(*row));
+        let values: Vec<(usize, i64)> =
+            valid.map(|row| Some((row, self.ordinal_at(column, row)?))).collect::<Option<_>>()?;
         // Infinite times stand beside the others' ends, all of an end alike.
         let finite = || values.iter().map(|(_, value)| *value).filter(|value| !matches!(*value, i64::MIN | i64::MAX));
         let (min, max) = (finite().min().unwrap_or(0), finite().max().unwrap_or(0));
@@ -125,32 +126,11 @@ impl Chunk {
     }
 }
 
-/// The rows whose value is not NULL, and that.
-fn ordinals<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &ArrayRef) -> Vec<(usize, i64)> {
-    let values = array.as_primitive::<T>().values().iter().enumerate();
-    values.filter(|(row, _)| array.is_valid(*row)).map(|(row, value)| (row, (*value).into())).collect()
-}
-
-/// How many of the rows, from the first, hold values that are below something.
-fn rows_below(array: &ArrayRef, rows: &[u16], is_below: impl Fn(i64) -> bool) -> usize {
-    fn below<T: ArrowPrimitiveType<Native: Into<i64>>>(
-        array: &ArrayRef,
-        rows: &[u16],
-        is_below: impl Fn(i64) -> bool,
-    ) -> usize {
-        let values = array.as_primitive::<T>().values();
-        rows.partition_point(|row| is_below(values[usize::from(*row)].into()))
-    }
-    match array.data_type() {
-        DataType::Int16 => below::<Int16Type>(array, rows, is_below),
-        DataType::Int32 => below::<Int32Type>(array, rows, is_below),
-        _ => below::<Int64Type>(array, rows, is_below),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use arrow::array::ArrayRef;
 
     use super::*;
     use crate::table::tests::schema;

@@ -71,14 +71,14 @@ pub(crate) fn deciding(aggregate: &Aggregate, is_of_one_moment: &dyn Fn(&Scan) -
 }
 
 /// The scan that a node's column comes from as it is, and which of its table's columns it is.
-fn source_of(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {
+pub(crate) fn source_of(node: &PlanNode, column: usize) -> Option<(&Scan, usize)> {
     match node {
         PlanNode::Scan(scan) if column < scan.outputs => Some((scan, scan.columns[column])),
         PlanNode::Filter { input, .. } | PlanNode::Sort { input, .. } | PlanNode::Limit { input, .. } => {
             source_of(input, column)
         }
         PlanNode::Project { input, expressions } => match expressions.get(column)? {
-            BoundExpr::Column { index, expr_type } if expr_type.pg_type != PgType::Bpchar => source_of(input, *index),
+            BoundExpr::Column { index, .. } => source_of(input, *index),
             _ => None,
         },
         PlanNode::Join(join) => {
