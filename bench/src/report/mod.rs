@@ -408,15 +408,39 @@ mod tests {
     use super::*;
     use crate::results::Results;
 
+    /// A file of one suite's results, gone with the test.
+    pub(super) struct ResultsFile {
+        suite: &'static str,
+        folder: tempfile::TempDir,
+    }
+
+    impl ResultsFile {
+        pub(super) fn of(suite: &'static str) -> Self {
+            Self { suite, folder: tempfile::tempdir().expect("a folder") }
+        }
+
+        fn path(&self) -> std::path::PathBuf {
+            self.folder.path().join("results.jsonl")
+        }
+
+        /// To write figures to.
+        pub(super) fn opened(&self) -> Results {
+            Results::open(Some(&self.path()), self.suite, &[], &[]).expect("opened")
+        }
+
+        pub(super) fn collected(&self) -> Collected {
+            Collected::of(read(&self.path()).expect("read"))
+        }
+    }
+
     fn figure(results: &mut Results, case: &str, system: &str, rounds: &[f64]) {
         results.figure(case, system, ("time", "ms", Better::Less), rounds, "").expect("written");
     }
 
     #[test]
     fn ratios_are_those_of_the_commonest_metric() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("results.jsonl");
-        let mut results = Results::open(Some(&path), "tpch", &[], &[]).expect("opened");
+        let file = ResultsFile::of("tpch");
+        let mut results = file.opened();
         for system in ["freshet", "upstream"] {
             results.figure("tables", system, ("size", "MB", Better::Less), &[1.0], "").expect("written");
         }
@@ -424,21 +448,20 @@ mod tests {
             figure(&mut results, case, "freshet", &[1.0]);
             figure(&mut results, case, "upstream", &[2.0]);
         }
-        let collected = Collected::of(read(&path).expect("read"));
+        let collected = file.collected();
         let cases: Vec<&str> = collected.suites[0].ratios().iter().map(|ratio| ratio.case).collect();
         assert_eq!(cases, ["q1", "q2"]);
     }
 
     #[test]
     fn kept_and_computed_replies_are_summed_up_apart() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("results.jsonl");
-        let mut results = Results::open(Some(&path), "batch", &[], &[]).expect("opened");
+        let file = ResultsFile::of("batch");
+        let mut results = file.opened();
         for (case, ours) in [("scan", 0.5), ("scan_nc", 1.0), ("scan_nl", 2.0)] {
             figure(&mut results, case, "freshet", &[ours]);
             figure(&mut results, case, "upstream", &[2.0]);
         }
-        let collected = Collected::of(read(&path).expect("read"));
+        let collected = file.collected();
         let sums = collected.suites[0].sums();
         let means: Vec<(&str, f64)> = sums.iter().map(|sum| (&*sum.name, sum.mean.round())).collect();
         assert_eq!(
@@ -449,18 +472,17 @@ mod tests {
 
     #[test]
     fn the_newest_figure_counts_and_less_time_is_better() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("results.jsonl");
-        let mut results = Results::open(Some(&path), "engine", &[], &[]).expect("opened");
+        let file = ResultsFile::of("engine");
+        let mut results = file.opened();
         figure(&mut results, "a<b", "freshet", &[8.0, 8.0]);
         figure(&mut results, "a<b", "DuckDB", &[4.0, 6.0]);
         figure(&mut results, "a<b", "freshet", &[2.0, 2.0]);
-        let collected = Collected::of(read(&path).expect("read"));
+        let collected = file.collected();
         let ratios = collected.suites[0].ratios();
         assert_eq!(ratios.len(), 1);
         assert_eq!(ratios[0].ratio, Spread { median: 2.5, min: 2.0, max: 3.0 });
-        run(&path, None).expect("written");
-        let page = std::fs::read_to_string(path.with_extension("html")).expect("read");
+        run(&file.path(), None).expect("written");
+        let page = std::fs::read_to_string(file.path().with_extension("html")).expect("read");
         assert!(page.contains("a&lt;b") && !page.contains("a<b"), "texts are escaped");
         assert!(page.contains("2.50"), "the ratio is shown");
     }

@@ -173,8 +173,7 @@ pub(super) fn table(outcomes: &[Outcome]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::read;
-    use crate::results::Results;
+    use crate::report::tests::ResultsFile;
 
     #[test]
     fn no_two_goals_have_the_same_title() {
@@ -188,27 +187,25 @@ mod tests {
 
     #[test]
     fn a_goal_against_redis_counts_valkey_too() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("results.jsonl");
-        let mut results = Results::open(Some(&path), "kv", &[], &[]).expect("opened");
+        let file = ResultsFile::of("kv");
+        let mut results = file.opened();
         for (system, value) in [("freshet session", 50.0), ("Valkey", 100.0)] {
             results.figure("8 connections/read", system, ("rate", "/s", Better::More), &[value], "").expect("written");
         }
-        let text = text(&outcomes(&Collected::of(read(&path).expect("read"))));
+        let text = text(&outcomes(&file.collected()));
         assert!(text.contains("| kv | ≥ 1 | **0 of 1** | 8 connections/read: 0.500 |"), "{text}");
     }
 
     /// On shared cores it cannot be met: it must not look like a goal that was missed.
     #[test]
     fn a_goal_for_unshared_cores_is_shown_and_not_missed() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("results.jsonl");
-        let mut results = Results::open(Some(&path), "relay", &[], &[]).expect("opened");
+        let file = ResultsFile::of("relay");
+        let mut results = file.opened();
         for (system, value) in [("freshet", 70.0), ("direct", 100.0)] {
             let metric = ("rate", "units/s", Better::More);
             results.figure("batch of 10,000, tcp", system, metric, &[value], "").expect("written");
         }
-        let outcomes = outcomes(&Collected::of(read(&path).expect("read")));
+        let outcomes = outcomes(&file.collected());
         let text = text(&outcomes);
         assert!(text.contains("not counted) | relay | ≥ 0.99 | 0 of 1 | batch of 10,000, tcp: 0.700 |"), "{text}");
         assert!(!table(&outcomes).into_string().contains("missed"));
@@ -216,9 +213,8 @@ mod tests {
 
     #[test]
     fn stale_answers_say_of_how_many_reads() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("results.jsonl");
-        let mut results = Results::open(Some(&path), "freshness", &[], &[]).expect("opened");
+        let file = ResultsFile::of("freshness");
+        let mut results = file.opened();
         for case in ["exact, 0 commits/s", "exact, 300 commits/s"] {
             let mut figure = |metric, value, note| {
                 results.figure(case, "freshet exact", (metric, "", Better::Less), &[value], note).expect("written");
@@ -226,15 +222,14 @@ mod tests {
             figure("reads", 100.0, "1000 reads, each compared");
             figure(STALE, 0.0, "");
         }
-        let text = text(&outcomes(&Collected::of(read(&path).expect("read"))));
+        let text = text(&outcomes(&file.collected()));
         assert!(text.contains("2000 reads checked"), "{text}");
     }
 
     #[test]
     fn a_goal_names_the_case_that_is_farthest_off() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("results.jsonl");
-        let mut results = Results::open(Some(&path), "relay", &[], &[]).expect("opened");
+        let file = ResultsFile::of("relay");
+        let mut results = file.opened();
         for (case, ours) in [("select-simple, tcp", 96.0), ("insert-simple, tcp", 80.0), ("idle, tcp", 1.0)] {
             for (system, value) in [("freshet", ours), ("cheapest relay", 100.0)] {
                 results.figure(case, system, ("rate", "units/s", Better::More), &[value], "").expect("written");
@@ -243,7 +238,7 @@ mod tests {
         for (system, us) in [("freshet", [130.0, 150.0]), ("direct", [100.0, 125.0])] {
             results.figure("latency, tcp", system, ("p50", "us", Better::Less), &us, "").expect("written");
         }
-        let outcomes = outcomes(&Collected::of(read(&path).expect("read")));
+        let outcomes = outcomes(&file.collected());
         let text = text(&outcomes);
         assert!(text.contains("| relay | ≥ 0.95 | **1 of 2** | insert-simple, tcp: 0.800 |"), "{text}");
         assert!(text.contains("| relay | ≤ 40 | 1 of 1 | latency, tcp: 27.5 |"), "{text}");
