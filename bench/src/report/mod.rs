@@ -419,7 +419,7 @@ mod tests {
             Self { suite, folder: tempfile::tempdir().expect("a folder") }
         }
 
-        fn path(&self) -> std::path::PathBuf {
+        fn path(&self) -> PathBuf {
             self.folder.path().join("results.jsonl")
         }
 
