@@ -6,3 +6,7 @@ INSERT INTO docs VALUES
     (7, NULL, NULL, NULL, NULL, NULL), (8, '{}', 'a', 3, '{a}', '[]'), (9, '[]', 'a', -3, '{-1}', '{"x": [1]}'),
     (10, '{"": 1, "a b": {"": [[]]}, "tags": ["x", "y", "x"], "num": 1.5, "num2": -0.0}', '', 0, '{"a b",""}', NULL),
     (11, '{"num": "7", "flag": "true", "when": "2024-02-29", "deep": {"deep": {"deep": "down"}}}', 'num', 0, '{deep,deep,deep}', NULL);
+CREATE TABLE bags (id int PRIMARY KEY, plain json[], docs jsonb[], grid jsonb[][]);
+INSERT INTO bags VALUES
+    (1, '{"{\"a\" : 1, \"a\": [2 , 3]}","[1 , 2]",NULL,"\"q\\\"u\"",null}', '{"{\"b\":2, \"aa\":[1 ,2.50]}",NULL,"\"x\"","1e5"}', '{{1,2},{"{\"k\": []}",NULL}}'),
+    (2, '{}', '{}', '{}'), (3, NULL, NULL, NULL), (4, '{"\"\\u0000\"","1e999999"}', '{"1e400"}', '[0:1]={true,null}'), (5, '[3:4]={1,"{}"}', '{"[]","{}"}', '{{{1}}}');

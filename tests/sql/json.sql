@@ -28,3 +28,26 @@ SELECT jsonb_array_length(j) FROM docs ORDER BY id;
 -- relay: the order of json
 SELECT j FROM docs ORDER BY j;
 SELECT plain -> 'a' FROM docs ORDER BY id;
+-- Arrays of JSON.
+SELECT * FROM bags ORDER BY id;
+SELECT id, plain[1], plain[3], plain[4], docs[1], docs[id], plain[1] -> 'a', plain[1] ->> 0, docs[1] ->> 'aa', docs[1] @> '{"b": 2}', grid[1] FROM bags WHERE id <> 4 ORDER BY id;
+SELECT id, plain::text, docs::text, array_length(plain, 1), cardinality(docs), array_ndims(grid), array_lower(plain, 1), array_upper(grid, 2), array_to_string(docs, '; ', '*') FROM bags ORDER BY id;
+SELECT b.id, u, u.u ->> 'b' FROM bags b, unnest(b.docs) u ORDER BY b.id, u.u::text;
+SELECT b.id, u.p, u.d, u.n FROM bags b, LATERAL unnest(b.plain, b.docs) WITH ORDINALITY AS u (p, d, n) WHERE b.id <> 4 ORDER BY b.id, u.n;
+SELECT id, array_append(plain, '{"z" :1}'), array_prepend('[1,  2]'::jsonb, docs), array_cat(docs, '{2}'::jsonb[]), plain || plain, docs || '{"z":1}'::jsonb, docs[1:2], plain[2:] FROM bags WHERE id <> 5 ORDER BY id;
+SELECT id, to_json(plain), to_jsonb(docs), to_json(docs), array_to_json(plain), json_build_object('p', plain, 'd', docs) FROM bags WHERE id <> 4 ORDER BY id;
+SELECT array_agg(plain ORDER BY id), array_agg(j ORDER BY id DESC), (array_agg(j ORDER BY id))[2], (array_agg(plain ORDER BY id))[1] -> 'a', ARRAY(SELECT plain FROM docs ORDER BY id) FROM docs;
+SELECT id, ARRAY[plain, '{"n" : 1}'], ARRAY[j, NULL, '[1,2]'] FROM docs WHERE id < 3 ORDER BY id;
+SELECT '{"{\"b\":1,   \"a\" :2}",NULL,"[ ]"}'::jsonb[], '{"{\"b\":1,   \"a\" :2}",NULL,"[ ]"}'::json[], ARRAY['{"x" :1}', '2']::jsonb[], (ARRAY['{"x" :1}', '2']::json[])[1] ->> 'x';
+SELECT id, coalesce(plain, '{1}'), CASE WHEN id > 2 THEN docs ELSE '{2}' END FROM bags ORDER BY id;
+SELECT plain FROM bags WHERE id = 1 UNION ALL SELECT '{"9"}';
+-- relay: what has an order of its own
+SELECT id FROM bags WHERE docs = '{}' ORDER BY id;
+-- relay: what has an order of its own
+SELECT id FROM bags WHERE '[]' = ANY (docs) ORDER BY id;
+-- relay: what has an order of its own
+SELECT id, array_position(docs, '[]'), array_remove(docs, '{}') FROM bags WHERE id < 4 ORDER BY id;
+-- relay: what has an order of its own
+SELECT docs FROM bags ORDER BY docs, id;
+-- relay: what has an order of its own
+SELECT docs, count(*) FROM bags GROUP BY docs ORDER BY 2, max(id);

@@ -235,7 +235,8 @@ impl Binder<'_> {
                 .map_or_else(|| Err(refused()), |part| Ok(Some(part)));
         }
         let function = match comparison {
-            Some((_, function)) => function,
+            Some((_, function)) if element.is_compared() => function,
+            Some(_) => return Err(refused()),
             None => named(symbol).filter(|_| element.is_bytewise()).ok_or_else(refused)?,
         };
         let of = PgType::Array(element);
@@ -272,6 +273,9 @@ impl Binder<'_> {
     fn array_part(&mut self, name: &str, arguments: Vec<Typed>, element: Element) -> Bound<Option<Typed>> {
         let fits = |function: &&Function| function.name == name && function.arguments.len() == arguments.len();
         let Some(function) = functions::ARRAY_PARTS.iter().find(fits) else { return Ok(None) };
+        if !element.is_compared() && !matches!(name, "array_append" | "array_prepend" | "array_cat") {
+            return Err(unsupported(format!("{name} of {}", PgType::Array(element).name())));
+        }
         let mut bound = Vec::with_capacity(arguments.len() + 1);
         for (argument, declared) in arguments.into_iter().zip(function.arguments) {
             let to = match declared {

@@ -409,7 +409,7 @@ pub(super) fn check_comparable(expr_type: ExprType, needs: Needs, what: &'static
 
 /// Arrays order as their elements do, strings among them only by bytes; they are grouped by their own bytes.
 fn check_array_comparable(element: Element, expr_type: ExprType, needs: Needs, what: &'static str) -> Bound<()> {
-    if matches!(needs, Needs::Equality) && !element.is_bytewise() {
+    if !element.is_compared() || matches!(needs, Needs::Equality) && !element.is_bytewise() {
         return Err(unsupported(format!("{what} of type {}", expr_type.pg_type.name())));
     }
     if !is_collatable(element.pg_type()) {

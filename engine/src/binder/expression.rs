@@ -446,6 +446,15 @@ impl Binder<'_> {
             if !cannot_raise(&operand.expr) {
                 return Err(unsupported("ANY or ALL of no values, of what may raise an error"));
             }
+            // And there has to be such an operator.
+            let stand_in = match &array.to {
+                Some(to) => {
+                    let (expr_type, strength) = self.plain_type(self.type_named(to)?.0)?;
+                    Typed::literal(Value::Null, expr_type, strength)
+                }
+                None => unknown(Value::Null),
+            };
+            self.operator(symbol, Some(operand), stand_in)?;
             let (expr_type, strength) = self.plain_type(PgType::Bool)?;
             return Ok(Typed::literal(Value::Bool(is_all), expr_type, strength));
         }

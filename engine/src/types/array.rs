@@ -27,10 +27,12 @@ pub enum Element {
     Uuid,
     Inet,
     Cidr,
+    Json,
+    Jsonb,
 }
 
 /// One line per element type: itself, the OID of its array type, that type's `typname` and name.
-const TYPES: [(Element, PgType, u32, &str, &str); 15] = [
+const TYPES: [(Element, PgType, u32, &str, &str); 17] = [
     (Element::Bool, PgType::Bool, 1000, "_bool", "boolean[]"),
     (Element::Int2, PgType::Int2, 1005, "_int2", "smallint[]"),
     (Element::Int4, PgType::Int4, 1007, "_int4", "integer[]"),
@@ -46,6 +48,8 @@ const TYPES: [(Element, PgType, u32, &str, &str); 15] = [
     (Element::Uuid, PgType::Uuid, 2951, "_uuid", "uuid[]"),
     (Element::Inet, PgType::Inet, 1041, "_inet", "inet[]"),
     (Element::Cidr, PgType::Cidr, 651, "_cidr", "cidr[]"),
+    (Element::Json, PgType::Json, 199, "_json", "json[]"),
+    (Element::Jsonb, PgType::Jsonb, 3807, "_jsonb", "jsonb[]"),
 ];
 
 impl Element {
@@ -76,7 +80,12 @@ impl Element {
 
     /// Whether values are equal exactly where their bytes are.
     pub fn is_bytewise(self) -> bool {
-        !matches!(self, Self::Float4 | Self::Float8 | Self::Numeric)
+        self.is_compared() && !matches!(self, Self::Float4 | Self::Float8 | Self::Numeric)
+    }
+
+    /// Whether values are compared here at all: json has no operators for it, and jsonb an order and equality of its own.
+    pub fn is_compared(self) -> bool {
+        !matches!(self, Self::Json | Self::Jsonb)
     }
 }
 
@@ -194,6 +203,10 @@ fn compare_elements(element: Element, a: &[u8], b: &[u8]) -> Ordering {
                 }
             }
         }
+        Element::Json | Element::Jsonb => {
+            debug_assert!(false, "the binder compares none");
+            a.cmp(b)
+        }
     }
 }
 
@@ -229,8 +242,39 @@ pub fn compare(element: Element, a: ArrayView<'_>, b: ArrayView<'_>) -> Ordering
 }
 
 /// array_recv: checks everything, elements included. Says truly whether there are NULLs: array_send may say so of an array
-/// that only once had one.
+/// that only once had one. jsonb becomes canonical.
 pub fn validated(element: Element, bytes: &[u8]) -> Result<Vec<u8>, ParseError> {
+    let mut is_canonical = true;
+    let array = checked(element, bytes, |own| {
+        let value = binary::decode(element.pg_type(), -1, own)?;
+        if let (Element::Jsonb, Value::Text(json)) = (element, &value) {
+            is_canonical &= own.get(1..) == Some(json.as_bytes());
+        }
+        Ok(())
+    })?;
+    if is_canonical {
+        return Ok(array);
+    }
+    let view = ArrayView::of(&array);
+    let mut canonical = array[..HEADER_BYTES + view.dimensions.len()].to_vec();
+    for item in view.elements() {
+        let value = item.map_or(Ok(Value::Null), |item| binary::decode(element.pg_type(), -1, item))?;
+        write_element(&value, element, &mut canonical);
+    }
+    Ok(canonical)
+}
+
+/// As [`validated`], of what upstream's array_send made: JSON is not read again, nor is it refused where this does not know it.
+pub fn stored(element: Element, bytes: &[u8]) -> Result<Vec<u8>, ParseError> {
+    checked(element, bytes, |own| binary::decode_stored(element.pg_type(), own).map(drop))
+}
+
+/// The array's bytes, if `check` finds nothing wrong with any element.
+fn checked(
+    element: Element,
+    bytes: &[u8],
+    mut check: impl FnMut(&[u8]) -> Result<(), ParseError>,
+) -> Result<Vec<u8>, ParseError> {
     let wrong = || ParseError::Raises("incorrect binary data format".into());
     let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or_else(wrong)?;
     let count = usize::try_from(read_i32(header, 0)).ok().filter(|count| *count <= DIMENSIONS_MAX).ok_or_else(wrong)?;
@@ -256,7 +300,7 @@ pub fn validated(element: Element, bytes: &[u8]) -> Result<Vec<u8>, ParseError> 
             length => {
                 let length = usize::try_from(length).map_err(|_| wrong())?;
                 let own = after.get(..length).ok_or_else(wrong)?;
-                binary::decode(element.pg_type(), -1, own)?;
+                check(own)?;
                 if let Some(kind) = Kind::of(element.pg_type()) {
                     let start = bytes.len() - after.len();
                     network::mark_kind(kind, &mut owned[start..start + length]);
@@ -309,12 +353,25 @@ pub fn write_element(value: &Value, element: Element, out: &mut Vec<u8>) {
 
 /// array_in, for one dimension that begins at 1 and elements without escapes; the rest is not understood here.
 pub fn parse(element: Element, text: &str, settings: &FormatSettings) -> Result<Vec<u8>, ParseError> {
+    parse_by(element, text, |item| text::parse(element.pg_type(), -1, item, settings))
+}
+
+/// As [`parse`], of what upstream's array_out printed.
+pub fn parse_stored(element: Element, text: &str, settings: &FormatSettings) -> Result<Vec<u8>, ParseError> {
+    parse_by(element, text, |item| text::parse_stored(element.pg_type(), item, settings))
+}
+
+fn parse_by(
+    element: Element,
+    text: &str,
+    read: impl Fn(&str) -> Result<Value, ParseError>,
+) -> Result<Vec<u8>, ParseError> {
     let beyond = || ParseError::beyond("array literal");
     let items = plain_items(text).ok_or_else(beyond)?;
     let (mut elements, mut has_null) = (Vec::new(), false);
     for item in &items {
         let value = match item {
-            Some(item) => text::parse(element.pg_type(), -1, item, settings)?,
+            Some(item) => read(item)?,
             None => Value::Null,
         };
         has_null |= value.is_null();
@@ -419,7 +476,7 @@ pub fn element_value(element: PgType, bytes: &[u8]) -> Result<Value, ParseError>
     match (element, bytes.try_into().map(i64::from_be_bytes)) {
         (PgType::Timestamp, Ok(time)) => Ok(Value::Timestamp(time)),
         (PgType::Timestamptz, Ok(time)) => Ok(Value::Timestamptz(time)),
-        _ => binary::decode(element, -1, bytes),
+        _ => binary::decode_stored(element, bytes),
     }
 }
 

@@ -59,6 +59,7 @@ pub fn decode_stored(pg_type: PgType, bytes: &[u8]) -> Result<Value, ParseError>
     match pg_type {
         PgType::Json | PgType::Enum(_) => Ok(Value::Text(decode_text(bytes)?.into())),
         PgType::Jsonb => Ok(Value::Text(decode_text(jsonb_text(bytes)?)?.into())),
+        PgType::Array(element) => Ok(Value::Array(array::stored(element, bytes)?.into())),
         _ => decode(pg_type, -1, bytes),
     }
 }

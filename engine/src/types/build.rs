@@ -119,7 +119,7 @@ impl ColumnBuilder {
             (_, Values::Text(values)) => values.append(binary::decode_text(bytes)?),
             (_, Values::Uuid(values)) => append_uuid(values, &text::parse_uuid(bytes)?),
             (PgType::Array(element), Values::Bytea(values)) => {
-                values.append_value(array::parse(element, binary::decode_text(bytes)?, settings)?);
+                values.append_value(array::parse_stored(element, binary::decode_text(bytes)?, settings)?);
             }
             (_, Values::Bytea(values)) => values.append_value(text::parse_bytea(bytes)?),
             (_, Values::Network(kind, values)) => {
@@ -155,7 +155,7 @@ impl ColumnBuilder {
             Values::Uuid(values) => append_uuid(values, &fixed(bytes)?),
             Values::Network(kind, values) => values.append_value(Network::decode(*kind, bytes)?.held()),
             Values::Bytea(values) => match self.pg_type {
-                PgType::Array(element) => values.append_value(array::validated(element, bytes)?),
+                PgType::Array(element) => values.append_value(array::stored(element, bytes)?),
                 _ => values.append_value(bytes),
             },
         }

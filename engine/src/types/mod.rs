@@ -124,7 +124,7 @@ impl PgType {
     }
 
     /// Those that are built in.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::Bool,
         Self::Int2,
         Self::Int4,
@@ -164,6 +164,8 @@ impl PgType {
         Self::Array(Element::Uuid),
         Self::Array(Element::Inet),
         Self::Array(Element::Cidr),
+        Self::Array(Element::Json),
+        Self::Array(Element::Jsonb),
         Self::Unknown,
     ];
 

@@ -86,6 +86,7 @@ pub(super) fn parse_label(labels: EnumType, text: &str) -> Result<&str, ParseErr
 pub fn parse_stored(pg_type: PgType, text: &str, settings: &FormatSettings) -> Result<Value, ParseError> {
     match pg_type {
         PgType::Json | PgType::Jsonb | PgType::Enum(_) => Ok(Value::Text(text.into())),
+        PgType::Array(element) => Ok(Value::Array(array::parse_stored(element, text, settings)?.into())),
         _ => parse(pg_type, -1, text, settings),
     }
 }

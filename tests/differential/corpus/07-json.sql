@@ -88,3 +88,35 @@ SELECT {half}::json -> '😀' ->> 1;
 let step = 'a' ;; 'tags' ;; 0 ;; -1 ;; 1::smallint ;; 'missing' ;; NULL ;; '0' ;; id ;; 1::bigint ;; 1.5
 SELECT id, j[{step}], j['tags'][{step}], (j -> 'tags')[{step}] FROM docs ORDER BY id;
 SELECT id FROM docs WHERE j[{step}] = '1' OR j['tags'][{step}] IS NOT NULL ORDER BY id;
+-- Arrays of JSON.
+let js = '{"b" : 1, "a":[ ]}' ;; '[1 , 2]' ;; '"q\"u"' ;; 'null' ;; '1.50' ;; '"\u0000"' ;; '1e400' ;; 'x' ;; NULL
+let al = '{}' ;; '{"{\"b\": 2, \"a\" :1}",NULL,"[ ]","1.0"}' ;; '{1,true,null,"\"x\""}' ;; '{{1,2},{3,4}}' ;; '[2:3]={1,"{}"}' ;; '{x}' ;; '{"{"}' ;; '{"\"\\u0000\""}' ;; NULL
+SELECT ARRAY[{js}::json, '{}'], ARRAY[{js}::json, NULL]::text;
+SELECT ARRAY[{js}::jsonb, '[1,  2]'], ARRAY[{js}, '0']::jsonb[];
+SELECT {al}::json[], ({al}::json[])::text, ({al}::json[])[1], array_length({al}::json[], 1), to_json({al}::json[]);
+SELECT {al}::jsonb[], ({al}::jsonb[])[1] -> 'b', array_to_string({al}::jsonb[], ';', '*'), to_jsonb({al}::jsonb[]), array_to_json({al}::jsonb[]);
+SELECT to_jsonb({al}::json[]), array_to_json({al}::json[]), array_to_string({al}::json[], ' ');
+SELECT array_append({al}::jsonb[], {js}::jsonb), array_prepend({js}::jsonb, {al}::jsonb[]), {al}::jsonb[] || {js}::jsonb;
+SELECT array_append({al}::json[], {js}), array_cat({al}::json[], {al}), {al}::json[] || {al}::json[], {js}::json || {al}::json[];
+SELECT u.u ->> 0, u.u ->> 'b', u.u::text FROM unnest({al}::json[]) u;
+SELECT u, u.u @> '{}', u.u - 'b' FROM unnest({al}::jsonb[]) u WHERE jsonb_typeof(u.u) = 'object';
+SELECT {al}::jsonb[] = {al}, {al}::jsonb[] < '{1}';
+SELECT {al}::json[] = {al}::json[];
+SELECT array_position({al}::jsonb[], {js}), array_remove({al}::jsonb[], {js}::jsonb), array_replace({al}::jsonb[], '1', '2'), array_positions({al}::jsonb[], '1');
+SELECT array_position({al}::json[], {js}::json);
+SELECT {js}::jsonb = ANY ({al}::jsonb[]), {al}::jsonb[] @> ARRAY[{js}::jsonb], {al}::jsonb[] && '{1}';
+SELECT {js}::json = ANY ({al}::json[]);
+SELECT ({al}::json[])::jsonb[], ({al}::jsonb[])::json[], ({al}::text[])::json[], ({al}::json[])::text[];
+SELECT array_agg(plain ORDER BY id), array_agg(j ORDER BY id DESC), array_agg(DISTINCT j) FROM docs;
+SELECT array_agg(plain ORDER BY id) FILTER (WHERE id > 8), (array_agg(j ORDER BY id))[2] FROM docs;
+SELECT count(DISTINCT {al}::json[]), max({al}::jsonb[]) FROM docs;
+SELECT DISTINCT {al}::json[] FROM docs;
+SELECT {al}::jsonb[] AS a, count(*) FROM docs GROUP BY 1 ORDER BY 1;
+SELECT greatest({al}::json[], '{}'), nullif({al}::jsonb[], '{}');
+SELECT row_number() OVER (PARTITION BY {al}::jsonb[] ORDER BY id) FROM docs ORDER BY id;
+-- No elements at all.
+let em = text ;; int ;; date ;; json ;; jsonb ;; uuid ;; numeric
+SELECT 5 = ANY ('{}'::{em}[]);
+SELECT 'a'::text <> ALL ('{}'::{em}[]), NULL::int = ANY ('{}'::{em}[]);
+SELECT id, 5 < ANY (ARRAY[]::{em}[]), title = ANY (ARRAY[]::{em}[]) FROM posts ORDER BY id;
+SELECT 'a' = ANY ('{}'::{em}[]), 'a' = ANY ('{}');

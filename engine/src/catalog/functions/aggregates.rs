@@ -207,7 +207,7 @@ const fn array_agg(element: Element) -> Aggregate {
 }
 
 /// `Element::pg_type`, for constants.
-const ARRAY_ELEMENTS: [PgType; 15] = [
+const ARRAY_ELEMENTS: [PgType; 17] = [
     PgType::Bool,
     PgType::Int2,
     PgType::Int4,
@@ -223,6 +223,8 @@ const ARRAY_ELEMENTS: [PgType; 15] = [
     PgType::Uuid,
     PgType::Inet,
     PgType::Cidr,
+    PgType::Json,
+    PgType::Jsonb,
 ];
 
 macro_rules! regression_list {
@@ -303,6 +305,8 @@ static LISTS: &[&[&Aggregate]] = &[
         &array_agg(Element::Uuid),
         &array_agg(Element::Inet),
         &array_agg(Element::Cidr),
+        &array_agg(Element::Json),
+        &array_agg(Element::Jsonb),
     ],
     spread_list!("variance", VarSamp),
     spread_list!("var_samp", VarSamp),

@@ -399,7 +399,9 @@ subscripts!(
     Timestamptz,
     Uuid,
     Inet,
-    Cidr
+    Cidr,
+    Json,
+    Jsonb
 );
 
 pub fn subscript(element: Element) -> &'static Function {
