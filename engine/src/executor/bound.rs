@@ -11,7 +11,9 @@ use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 
 use super::Run;
+use super::best::InOrder;
 use super::order::{Direction, absolute, directed, signed};
+use super::ranges::{Range, bounds_of};
 use crate::binder::{BoundExpr, SortKey, cannot_raise};
 use crate::catalog::functions::EvalError;
 use crate::planner::expression::type_of;
@@ -66,12 +68,33 @@ impl Bound {
 
     /// Whether none of these rows is wanted, nor what comes behind them, in a chunk through which the column ascends.
     pub(super) fn is_past(&self, chunk: &Chunk, rows: &std::ops::Range<usize>) -> bool {
-        let best = if self.direction.descending { rows.end - 1 } else { rows.start };
-        let code = chunk.ordinal_at(self.column, best).map(|value| match self.direction.descending {
+        self.is_behind(chunk, if self.direction.descending { rows.end - 1 } else { rows.start })
+    }
+
+    /// Whether this row, which has a value, is not wanted.
+    pub(super) fn is_behind(&self, chunk: &Chunk, row: usize) -> bool {
+        let code = chunk.ordinal_at(self.column, row).map(|value| match self.direction.descending {
             true => !signed(value),
             false => signed(value),
         });
         code.is_some_and(|code| code > self.threshold.get())
+    }
+
+    /// The chunk's rows in the column's order, as far as the ranges leave them; see [`Chunk::rows_in_order`]. None: they are not sorted, as
+    /// where they lie in that order, or NULLs come before them.
+    pub(super) fn rows_in_order<'c>(
+        &self,
+        chunk: &'c Chunk,
+        ranges: &[Range],
+        may_sort: &mut bool,
+    ) -> Option<InOrder<'c>> {
+        let is_confined = ranges.iter().any(|range| range.column == self.column);
+        let has_null = !is_confined && chunk.columns[self.column].null_count() > 0;
+        if self.is_ordered_in(chunk) || has_null && self.direction.nulls_first {
+            return None;
+        }
+        let rows = chunk.rows_in_order(self.column, bounds_of(ranges, self.column), may_sort)?;
+        Some(InOrder { column: self.column, is_descending: self.direction.descending, rows, has_null })
     }
 
     fn first_code(&self, chunk: &Chunk) -> u64 {

@@ -10,6 +10,7 @@ mod aggregate;
 mod alternatives;
 mod arrays;
 mod batch;
+mod best;
 pub mod bound;
 pub mod changes;
 mod computed;

@@ -172,7 +172,7 @@ pub(super) fn few_rows(
 }
 
 /// The least and the greatest value that all ranges of the column allow: none, if the first is greater.
-fn bounds_of(ranges: &[Range], column: usize) -> (i64, i64) {
+pub(super) fn bounds_of(ranges: &[Range], column: usize) -> (i64, i64) {
     const NOTHING: (i64, i64) = (i64::MAX, i64::MIN);
     let mut bounds = (i64::MIN, i64::MAX);
     for range in ranges.iter().filter(|range| range.column == column) {

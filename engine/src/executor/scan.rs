@@ -5,6 +5,7 @@ use arrow::array::UInt32Array;
 use std::sync::Arc;
 
 use super::batch::Batch;
+use super::best::Picked;
 use super::bound::Bound;
 use super::point::given;
 use super::ranges::{Steps, few_rows, ranges, rows_within};
@@ -49,7 +50,8 @@ impl Run<'_> {
             Some(bound) => bound.ordered(&table.chunks),
             None => table.chunks.iter().map(|version| (0, version)).collect(),
         };
-        let mut may_sort = true;
+        // Where rows that pass are rare, the best ones are not sought again.
+        let (mut may_sort, mut are_rare) = (true, false);
         for (first, version) in chunks {
             if bound.as_ref().is_some_and(|bound| first > bound.threshold.get()) {
                 break;
@@ -58,6 +60,17 @@ impl Run<'_> {
                 continue;
             }
             let within = rows_within(&version.chunk, &ranges);
+            let mut left = None;
+            if let Some(bound) = bound.as_deref().filter(|_| !are_rare && !version.chunk.is_few(within.len()))
+                && let Some(best) = bound.rows_in_order(&version.chunk, &ranges, &mut may_sort)
+            {
+                match self.scan_best(scan, version, &best, bound, sink)? {
+                    Picked::All => continue,
+                    Picked::Stopped => return Ok(Flow::Break(())),
+                    Picked::Left(rows) => (left, are_rare) = (Some(rows), true),
+                }
+            }
+            let version = left.as_ref().unwrap_or(version);
             if let Some(rows) = few_rows(&version.chunk, &ranges, within.clone(), &mut may_sort) {
                 if self.scan_few(scan, version, rows, sink)?.is_break() {
                     return Ok(Flow::Break(()));
@@ -72,7 +85,7 @@ impl Run<'_> {
     }
 
     /// Those of these rows of the chunk that are alive.
-    fn scan_few(
+    pub(super) fn scan_few(
         &self,
         scan: &Scan,
         version: &ChunkVersion,

@@ -762,6 +762,39 @@ fn rows_of_a_narrow_range_are_found_in_order_of_the_column() {
     assert!(bytes() >= before + 2 * 2_000, "two bytes a row");
 }
 
+/// The best rows of chunks that are kept in the order of the column are those that a sort of all rows begins with; among equals, too.
+#[test]
+fn first_rows_of_an_order_come_from_chunks_that_are_kept_in_it() {
+    let mixed = |n: i32| (n % 11 != 3).then_some((n * 37 + n / 60) % 60);
+    let chunk = |from: i32| {
+        let values: ArrayRef = Arc::new((from..from + 500).map(mixed).collect::<Int32Array>());
+        vec![int_array(from..from + 500), values]
+    };
+    for chunks in [vec![chunk(0)], vec![chunk(0), chunk(500), chunk(1_000)]] {
+        let is_alone = chunks.len() == 1;
+        let mut snapshot = snapshot();
+        snapshot.tables.insert(RelationId(5), Arc::new(table(5, &[Int4, Int4], chunks)));
+        let run = |query| run_by(None, plan, &snapshot, query, &[Int4, Int4], &Limits::default()).expect("answered");
+        let all = || scan(5, &[0, 1]);
+        let low = || filter(all(), call(&LESS, vec![column(1, Int4), int(40)]));
+        let rare = || filter(all(), call(&EQUAL, vec![column(0, Int4), column(1, Int4)]));
+        let bytes = || snapshot.tables[&RelationId(5)].chunks[0].chunk.bytes();
+        let before = bytes();
+        for (descending, input) in [false, true].into_iter().flat_map(|way| [(way, all()), (way, low()), (way, rare())])
+        {
+            let mut keys = vec![(column(1, Int4), descending)];
+            keys.extend((!is_alone).then(|| (column(0, Int4), false)));
+            let full = run(sort(input.clone(), keys.clone()));
+            for (count, offset) in [(1, 0), (2, 0), (7, 3), (40, 0), (40, 90), (400, 0), (5_000, 0)] {
+                let top = run(limit(sort(input.clone(), keys.clone()), count, offset));
+                let (start, end) = ((offset as usize).min(full.len()), ((offset + count) as usize).min(full.len()));
+                assert_eq!(top, full[start..end], "limit {count} offset {offset} descending {descending}");
+            }
+        }
+        assert!(bytes() >= before + 2 * 400, "two bytes a row that has a value");
+    }
+}
+
 /// Random numbers that are the same in every run.
 struct Dice(u64);
 

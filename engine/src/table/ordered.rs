@@ -1,7 +1,8 @@
-//! Rows of one chunk in the order of a column that does not ascend through it: what a narrow range of its values is found by.
+//! Rows of one chunk in the order of a column that does not ascend through it: what a narrow range of its values, or the first and last
+//! of them, are found by.
 //!
-//! What the heap's order follows needs none: zones and binary search do. Others are sorted when narrow ranges of them have been asked for
-//! several times, a chunk at a time, so that no single statement waits for all of a large table.
+//! What the heap's order follows needs none: zones and binary search do. Others are sorted when narrow ranges or ends of them have been
+//! asked for several times, a chunk at a time, so that no single statement waits for all of a large table.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -30,7 +31,7 @@ pub(super) struct OrderedRows(OnceLock<Box<[Ordered]>>);
 
 #[derive(Debug, Default)]
 struct Ordered {
-    /// How often a narrow range was asked for.
+    /// How often a narrow range or an end was asked for.
     asked: AtomicU8,
     /// Those whose value is not NULL. None within: they cannot be sorted here.
     rows: OnceLock<Option<Box<[u16]>>>,
@@ -55,26 +56,49 @@ impl Chunk {
     /// them. `may_sort` is whether they may be sorted for that now, and no longer afterwards if they have been. None: they are not
     /// sorted, or the range is not narrow.
     pub(crate) fn rows_between(&self, column: usize, (low, high): (i64, i64), may_sort: &mut bool) -> Option<&[u16]> {
-        if self.rows < ROWS_MIN || !self.types[column].is_some_and(PgType::is_ordinal) {
-            return None;
-        }
         if low > high {
             return Some(&[]);
+        }
+        let rows = self.ordered_rows(column, may_sort, || self.is_narrow(column, (low, high)))?;
+        let found = self.between(column, rows, (low, high));
+        self.is_few(found.len()).then_some(found)
+    }
+
+    /// The rows whose values in the column lie between two, which are included, by these values and, where they are equal, by their places:
+    /// for whoever wants the first of them, or the last. Otherwise as [`Self::rows_between`]. None: they are not sorted.
+    pub(crate) fn rows_in_order(&self, column: usize, ends: (i64, i64), may_sort: &mut bool) -> Option<&[u16]> {
+        self.ordered_rows(column, may_sort, || true).map(|rows| self.between(column, rows, ends))
+    }
+
+    /// How many of these rows, which are in the column's order, have lesser values than one, or an equal one as well.
+    pub(crate) fn rows_before(&self, column: usize, rows: &[u16], value: i64, with_equal: bool) -> usize {
+        let of = |row: u16| self.ordinal_at(column, usize::from(row));
+        rows.partition_point(|row| of(*row).is_some_and(|of| of < value || with_equal && of == value))
+    }
+
+    fn between<'r>(&self, column: usize, rows: &'r [u16], (low, high): (i64, i64)) -> &'r [u16] {
+        if low > high {
+            return &[];
+        }
+        let rows = &rows[self.rows_before(column, rows, low, false)..];
+        &rows[..self.rows_before(column, rows, high, true)]
+    }
+
+    /// All rows whose value is not NULL. `is_worth`: whether what is asked for would be found sooner.
+    fn ordered_rows(&self, column: usize, may_sort: &mut bool, is_worth: impl FnOnce() -> bool) -> Option<&[u16]> {
+        if self.rows < ROWS_MIN || !self.types[column].is_some_and(PgType::is_ordinal) {
+            return None;
         }
         let made = self.ordered.0.get().and_then(|columns| columns[column].rows.get());
         let rows = match made {
             Some(rows) => rows,
-            None if *may_sort && self.is_worth_sorting(column, (low, high)) => {
+            None if *may_sort && is_worth() && self.is_asked_often(column) => {
                 *may_sort = false;
                 self.ordered.of(column, self.columns.len()).rows.get_or_init(|| self.sorted(column))
             }
             None => return None,
         };
-        let rows = rows.as_deref()?;
-        let value = |row: u16| self.ordinal_at(column, usize::from(row));
-        let start = rows.partition_point(|row| value(*row).is_some_and(|value| value < low));
-        let found = rows[start..].partition_point(|row| value(*row).is_some_and(|value| value <= high));
-        self.is_few(found).then(|| &rows[start..start + found])
+        rows.as_deref()
     }
 
     /// Whether so many of its rows are worth picking out: more are read through as quickly.
@@ -82,20 +106,21 @@ impl Chunk {
         rows * ROWS_PER_FOUND <= self.rows
     }
 
-    /// Whether the range is narrow if values lie as close together everywhere, and has been asked for often enough.
-    fn is_worth_sorting(&self, column: usize, (low, high): (i64, i64)) -> bool {
+    /// Whether the range is narrow if values lie as close together everywhere.
+    fn is_narrow(&self, column: usize, (low, high): (i64, i64)) -> bool {
         let Some(zone) = self.zone(column) else { return false };
         let (Some(min), Some(max)) = (zone.min.ordinal(), zone.max.ordinal()) else { return false };
         let values = |from: i64, to: i64| (i128::from(to) - i128::from(from) + 1).max(0);
         // Beside infinite times nothing is wide: a range with two ends is taken for narrow, and what it finds decides.
         let is_endless = min == i64::MIN || max == i64::MAX;
-        let is_narrow = match is_endless {
+        match is_endless {
             true => low > min && high < max,
             false => values(low.max(min), high.min(max)) * ROWS_PER_FOUND as i128 <= values(min, max),
-        };
-        if !is_narrow {
-            return false;
         }
+    }
+
+    /// Asks once more, and says whether that is often enough.
+    fn is_asked_often(&self, column: usize) -> bool {
         let asked = &self.ordered.of(column, self.columns.len()).asked;
         // Two that count at once may count for one: that does no harm.
         asked.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= ASKED_MIN
@@ -181,6 +206,24 @@ mod tests {
             }
             assert!(found_some > 100 && is_refused);
             assert_eq!(chunk.rows_between(0, (5, 4), &mut true), Some(&[][..]), "an empty range");
+        }
+    }
+
+    #[test]
+    fn rows_come_in_the_order_of_their_values_and_places() {
+        let values: Vec<Option<i64>> = (0..90).map(|n| (n % 9 != 4).then_some(n * 7 % 30)).collect();
+        let array: ArrayRef = Arc::new(values.iter().copied().collect::<arrow::array::Int64Array>());
+        let chunk = Chunk::new(&schema(&[Some(PgType::Int8)]), vec![array], 90);
+        assert_eq!(chunk.rows_in_order(0, (i64::MIN, i64::MAX), &mut false), None);
+        for ends in [(i64::MIN, i64::MAX), (3, 20), (i64::MIN, 7), (29, 40), (8, 5)] {
+            let mut expected: Vec<(i64, u16)> = (0..90).filter_map(|row| Some((values[row as usize]?, row))).collect();
+            expected.retain(|(value, _)| ends.0 <= *value && *value <= ends.1);
+            expected.sort_unstable();
+            let rows: Vec<u16> = expected.iter().map(|(_, row)| *row).collect();
+            assert_eq!(chunk.rows_in_order(0, ends, &mut true), Some(&rows[..]), "{ends:?}");
+            let before = |limit: i64| expected.iter().filter(|(value, _)| *value < limit).count();
+            assert_eq!(chunk.rows_before(0, &rows, 10, false), before(10));
+            assert_eq!(chunk.rows_before(0, &rows, 10, true), before(11));
         }
     }
 
