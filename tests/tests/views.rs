@@ -24,6 +24,7 @@ const SCHEMA: &str = "
     CREATE VIEW lots AS SELECT DISTINCT customer % 3 AS rest FROM large;
     CREATE VIEW invoking WITH (security_invoker = true) AS SELECT id, amount FROM orders;
     CREATE VIEW over_invoking AS SELECT id FROM invoking;
+    CREATE VIEW guarded WITH (security_barrier) AS SELECT id, 100 / (id + 5) AS rest FROM orders WHERE id < 20;
     GRANT SELECT ON large, top, invoking, over_invoking TO joe; GRANT SELECT (who) ON per_customer TO joe;
     GRANT SELECT ON orders TO ann; SET ROLE ann; CREATE VIEW anns AS SELECT id, amount FROM orders; GRANT SELECT ON anns TO joe;";
 
@@ -38,6 +39,7 @@ const QUERIES: &[&str] = &[
     "SELECT rest FROM lots ORDER BY rest",
     "SELECT count(*) FROM public.invoking",
     "SELECT max(id) FROM over_invoking",
+    "SELECT id, rest FROM guarded WHERE id % 2 = 0 ORDER BY id",
     "SELECT sum(amount) FROM anns",
 ];
 

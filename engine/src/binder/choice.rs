@@ -8,7 +8,7 @@ use crate::binder::{
 };
 use crate::catalog::functions::{AggregateFunction, WindowFunction};
 use crate::statement::ast::FrameUnit;
-use crate::types::PgType;
+use crate::types::{PgType, Value};
 
 /// What PostgreSQL may choose, the rows that the outermost LIMIT keeps aside.
 #[derive(Clone, Debug)]
@@ -247,6 +247,13 @@ impl Context {
                 let rows = rows || self.any_open(limit, &columns) || self.is_sorted_by_open(input, &columns);
                 Open { columns, rows }
             }
+            // It chooses none.
+            BoundRelation::Limit {
+                input,
+                limit: None,
+                offset: Some(BoundExpr::Literal { value: Value::Int8(0), .. }),
+                ..
+            } => self.open(input),
             BoundRelation::Limit { input, .. } if self.source == Source::Ties => {
                 Open { rows: true, ..self.open(input) }
             }

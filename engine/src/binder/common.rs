@@ -110,6 +110,9 @@ impl Binder<'_> {
         common.references += 1;
         let columns = common.columns.clone();
         // What depends on outer rows is part of the query that it stands in.
+        if common.is_correlated && common.is_materialized == Some(true) {
+            return Err(unsupported("a correlated WITH query that is materialized"));
+        }
         let relation = match common.is_correlated {
             true => common.relation.take().ok_or_else(|| unsupported("correlated WITH query used more than once"))?,
             false => BoundRelation::Common { index, width: columns.len() },

@@ -81,6 +81,11 @@ pub fn bind(statement: &Statement, catalog: &Catalog, context: &BindContext<'_>)
             "a cast between built-in types, or an operator class of one, was added".into(),
         ));
     }
+    if catalog.has_security_labels {
+        return Err(UpstreamReason::Privilege(
+            "security labels, by which a module may mask or refuse what is read".into(),
+        ));
+    }
     if catalog.restricted.is_behind_operators {
         return Err(UpstreamReason::Privilege("an operator or cast that not everybody may use".into()));
     }

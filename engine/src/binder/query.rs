@@ -109,7 +109,8 @@ impl Binder<'_> {
         let limit = self.count(query.limit.as_ref())?;
         // Without a last row nothing is tied to it (nodeLimit.c, noCount).
         let with_ties = query.with_ties && limit.is_some();
-        Ok(RowLimits { limit, offset, with_ties })
+        let is_written = query.limit.is_some() || query.offset.is_some();
+        Ok(RowLimits { limit, offset, with_ties, is_written })
     }
 
     /// transformLimitClause. None: no limit.
@@ -141,13 +142,16 @@ pub(super) struct RowLimits {
     pub(super) limit: Option<BoundExpr>,
     pub(super) offset: Option<BoundExpr>,
     pub(super) with_ties: bool,
+    /// There is a clause, if only `LIMIT ALL`.
+    pub(super) is_written: bool,
 }
 
 impl RowLimits {
     pub(super) fn put_over(self, relation: BoundRelation) -> BoundRelation {
-        let Self { limit, offset, with_ties } = self;
+        let Self { limit, offset, with_ties, is_written } = self;
         if limit.is_none() && offset.is_none() {
-            return relation;
+            // A subquery with any is computed by itself (allpaths.c, subquery_is_pushdown_safe).
+            return if is_written { relation.fenced() } else { relation };
         }
         BoundRelation::Limit { input: Box::new(relation), limit, offset, with_ties }
     }

@@ -4,7 +4,9 @@
 //! level that they belong to has put it beside its own rows.
 
 use crate::binder::typed::{children, children_mut};
-use crate::binder::{AggregateCall, BoundExpr, BoundQuery, BoundRelation, MatchKind, WindowCall};
+use crate::binder::{AggregateCall, BoundExpr, BoundQuery, BoundRelation, ExprType, MatchKind, WindowCall};
+use crate::catalog::Collation;
+use crate::types::{PgType, Value};
 
 /// Index of the first aggregate's result among an expression's columns, until grouping gives it its place.
 pub(super) const AGGREGATE_BASE: usize = 1 << 32;
@@ -58,6 +60,13 @@ pub(super) fn map_columns(expr: &mut BoundExpr, map: &dyn Fn(usize) -> usize) {
 }
 
 impl BoundRelation {
+    /// The same rows, which no condition passes on its way down: `OFFSET 0`, as people write it for that.
+    pub(super) fn fenced(self) -> Self {
+        let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
+        let offset = Some(BoundExpr::Literal { value: Value::Int8(0), expr_type });
+        Self::Limit { input: Box::new(self), limit: None, offset, with_ties: false }
+    }
+
     /// Number of output columns.
     pub(super) fn width(&self) -> usize {
         match self {

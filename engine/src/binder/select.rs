@@ -466,7 +466,8 @@ impl Binder<'_> {
         let shared = if sets.len() > 1 { self.shared(input)? } else { input };
         let relation =
             grouping.with_definitions(expressions).relation_of_sets(&shared, &aggregates, &sets, &questions)?;
-        self.having(relation, level, having)
+        // What is asked of the groups is asked behind the grouping (planner.c, subquery_planner, of HAVING with grouping sets).
+        self.having(relation.fenced(), level, having)
     }
 
     fn having(&mut self, relation: BoundRelation, level: &Level, having: Option<BoundExpr>) -> Bound<BoundRelation> {

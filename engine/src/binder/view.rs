@@ -73,6 +73,8 @@ impl Binder<'_> {
         let width = columns.len();
         let (columns_visible, is_table, mark) = (true, false, None);
         let item = ScopeItem { name: Some(name), schema: of_schema, columns_visible, is_table, whole, columns, mark };
-        Ok(FromItem { relation: selected.relation, width, scope: Scope { items: vec![item] } })
+        // PostgreSQL lets through what cannot tell anything of a row (LEAKPROOF functions); here nothing passes.
+        let relation = if view.is_barrier { selected.relation.fenced() } else { selected.relation };
+        Ok(FromItem { relation, width, scope: Scope { items: vec![item] } })
     }
 }

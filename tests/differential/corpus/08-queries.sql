@@ -93,3 +93,22 @@ SELECT (SELECT {whose} FROM other q WHERE q.id < 3) FROM other o;
 SELECT a, (SELECT {whose}) FROM other o GROUP BY a ORDER BY a;
 let ours = sum((SELECT o.id + q.id)) ;; max((SELECT max(k.n) FROM keys k WHERE k.a = q.a)) ;; string_agg(q.note, ',' ORDER BY (SELECT o.id), q.id) ;; count(*) FILTER (WHERE q.id > o.id) ;; bool_or(q.a IN (SELECT k.a FROM keys k WHERE k.n > o.id)) ;; max((SELECT (SELECT q.id + o.id) FROM keys k WHERE k.n > 20 LIMIT 1))
 SELECT o.id, (SELECT {ours} FROM other q WHERE q.id < 3) FROM other o ORDER BY o.id;
+-- Conditions that stay above groupings and fences.
+let t = (VALUES (1, 0, 1), (6, 2, 1)) t (a, b, k)
+let n = (VALUES (1, 1.0), (2, 1.00), (3, 2.50)) n (id, n)
+let fence = LIMIT ALL ;; LIMIT NULL ;; OFFSET NULL ;; OFFSET 0 ;; LIMIT 5
+SELECT q FROM (SELECT a, 10 / b AS q FROM {t} {fence}) s WHERE a > 5;
+SELECT n, count(*) FROM (SELECT n, count(*) AS c FROM {n} GROUP BY n {fence}) s WHERE n::text = '1.0' GROUP BY n;
+SELECT a, k, sum(10 / b) FROM {t} GROUP BY GROUPING SETS ((a, k), (a)) HAVING a > 5;
+let sets = ROLLUP (n) ;; CUBE (n) ;; n ;; GROUPING SETS ((n), ())
+SELECT n, count(*) FROM {n} GROUP BY {sets} HAVING n::text = '1.0' ORDER BY 1, 2;
+SELECT * FROM (SELECT n, count(*) AS c FROM {n} GROUP BY {sets}) s WHERE n = 2.5 ORDER BY 1, 2;
+SELECT a, sum(10 / b) FROM {t} GROUP BY a HAVING EXISTS (SELECT 1 FROM (VALUES (1), (6)) u (u) WHERE a > 5);
+SELECT a, sum(a) FROM {t} GROUP BY a HAVING EXISTS (SELECT 1 FROM (VALUES (1), (6)) u (u) WHERE a > 5 AND u = a) ORDER BY 1;
+SELECT n, count(*) FROM {n} GROUP BY n HAVING EXISTS (SELECT 1 FROM {t} WHERE n::text = '2.50');
+let by = '1.00' ;; '2.50' ;; '1.0'
+SELECT id, n FROM (SELECT DISTINCT ON (n) n, id FROM {n} ORDER BY n, id) s WHERE n::text = {by};
+SELECT id, a FROM (SELECT DISTINCT ON (k) k, a, b AS id FROM {t} ORDER BY k, a DESC) s WHERE k = 1 AND id > 1;
+SELECT x FROM (SELECT a FROM {t} UNION SELECT n FROM {n}) s (x) WHERE x::text = {by};
+SELECT o.id, (WITH x AS MATERIALIZED (SELECT a, 10 / b AS q FROM {t} WHERE t.k = o.id) SELECT max(q) FROM x WHERE a > 5) FROM (VALUES (1)) o (id);
+SELECT o.id, (WITH x AS (SELECT a, 10 / b AS q FROM {t} WHERE t.k = o.id) SELECT max(q) FROM x WHERE a > 5) FROM (VALUES (1)) o (id);

@@ -6,7 +6,7 @@ use crate::binder::BoundExpr;
 use crate::planner::expression::{columns_of, conjuncts, is_same, renumber};
 use crate::planner::node::{Join, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::for_each_input_mut;
-use crate::planner::rules::pushdown::{only_input, push};
+use crate::planner::rules::pushdown::{is_grouped, only_input, push};
 use crate::reason::UpstreamReason;
 use crate::types::Value;
 
@@ -136,7 +136,7 @@ fn restrict_join(join: &mut Join) {
 fn restrict_side_join(join: &mut SideJoin) {
     let left_width = join.left.width();
     let bases = [0, left_width, left_width + join.right.width()];
-    if join.kind == SideKind::Semi {
+    if join.kind == SideKind::Semi && !is_grouped(&join.left) {
         restrict(&mut join.left, &join.filters, &bases, 0);
     }
     if join.kind != SideKind::Full {

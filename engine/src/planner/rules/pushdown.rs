@@ -48,7 +48,15 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
         }
         PlanNode::Window { input, calls } => push_into_window(*input, calls, predicates),
         PlanNode::DistinctOn { input, keys } => {
-            PlanNode::DistinctOn { input: Box::new(push(*input, Vec::new())), keys }.filtered(predicates)
+            // Keeps or drops all rows of a key (allpaths.c, check_output_expressions).
+            let is_key = |column: &usize| {
+                keys.iter().any(|key| matches!(key, BoundExpr::Column { index, .. } if index == column))
+            };
+            let (below, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(|predicate| {
+                let columns = columns_of(predicate);
+                !columns.is_empty() && columns.iter().all(is_key)
+            });
+            PlanNode::DistinctOn { input: Box::new(push(*input, below)), keys }.filtered(above)
         }
         PlanNode::SetOperation { operation, is_all, left, right, types } => {
             let (left, right) = (Box::new(push(*left, Vec::new())), Box::new(push(*right, Vec::new())));
@@ -115,10 +123,15 @@ fn column_type(node: &PlanNode, column: usize) -> Option<PgType> {
 
 fn push_into_groups(mut aggregate: Aggregate, predicates: Vec<BoundExpr>) -> PlanNode {
     let groups = aggregate.groups.len();
+    // Of equal values that a set operation's sides write otherwise, the group has one (allpaths.c, compare_tlist_datatypes).
+    let is_converted = |column: usize| match (&aggregate.groups[column], &*aggregate.input) {
+        (BoundExpr::Column { index, .. }, PlanNode::Append { is_converted, .. }) => is_converted[*index],
+        _ => false,
+    };
     let (mut below, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(|predicate| {
         // A predicate without columns decides on a whole group, which exists even without rows if nothing is grouped by.
         let columns = columns_of(predicate);
-        !columns.is_empty() && columns.iter().all(|column| *column < groups)
+        !columns.is_empty() && columns.iter().all(|column| *column < groups && !is_converted(*column))
     });
     below.iter_mut().for_each(|predicate| substitute(predicate, &aggregate.groups));
     aggregate.input = Box::new(push(*aggregate.input, below));
@@ -216,6 +229,17 @@ fn push_into_window(input: PlanNode, calls: Vec<WindowCall>, predicates: Vec<Bou
     PlanNode::Window { input: Box::new(push(input, below)), calls }.filtered(above)
 }
 
+/// Whether the rows are groups, of which HAVING asks a subquery: what that says of a group stays with it (planner.c, subquery_planner:
+/// contain_subplans).
+pub(super) fn is_grouped(node: &PlanNode) -> bool {
+    match node {
+        PlanNode::Aggregate(_) => true,
+        PlanNode::Filter { input, .. } | PlanNode::Project { input, .. } => is_grouped(input),
+        PlanNode::SideJoin(join) => is_grouped(&join.left),
+        _ => false,
+    }
+}
+
 fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNode {
     let left_width = join.left.width();
     let is_right = |column: usize| column >= left_width;
@@ -237,7 +261,7 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
         keeps_left && !columns.is_empty() && !columns.iter().any(|column| is_right(*column))
     });
     let mut conditions = split(std::mem::take(&mut join.filters));
-    if join.kind == SideKind::Semi {
+    if join.kind == SideKind::Semi && !is_grouped(&join.left) {
         let (on_left, rest): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
             let columns = columns_of(condition);
             !columns.is_empty() && !columns.iter().any(|column| is_right(*column))
