@@ -33,6 +33,13 @@ pub struct DatabaseLabel {
     pub database: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+pub struct TableLabel {
+    pub database: String,
+    /// With its schema.
+    pub table: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CauseLabel {
     pub cause: &'static str,
@@ -79,6 +86,7 @@ pub struct Metrics {
     pub mirrored_databases: Gauge,
     pub database_ready: Family<DatabaseLabel, Gauge>,
     pub database_mirrored_bytes: Family<DatabaseLabel, Gauge>,
+    pub table_mirrored_bytes: Family<TableLabel, Gauge>,
     pub database_lag_seconds: Family<DatabaseLabel, Gauge<f64, AtomicU64>>,
     pub result_cache_bytes: Gauge,
     pub result_cache_entries: Gauge,
@@ -175,6 +183,7 @@ impl Metrics {
         let database_ready = registered(r, "database_ready", "1: statements that read this database can be answered");
         let database_mirrored_bytes =
             registered(r, "database_mirrored_bytes", "Likewise, of this database's mirror alone");
+        let table_mirrored_bytes = registered(r, "table_mirrored_bytes", "Of this table's rows and their indexes");
         let database_lag_seconds = registered(
             r,
             "database_lag_seconds",
@@ -222,6 +231,7 @@ impl Metrics {
             mirrored_databases,
             database_ready,
             database_mirrored_bytes,
+            table_mirrored_bytes,
             database_lag_seconds,
             result_cache_bytes,
             result_cache_entries,

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use freshet_config::FreshnessMode;
+use freshet_tests::operator::Operator;
 use freshet_tests::raw::RawClient;
 use freshet_tests::world::{Settled, World, settle, until};
 
@@ -182,4 +183,34 @@ fn an_empty_answer_is_no_verdict_for_long() {
     assert_eq!(ask(Some(7)), sample);
     until("it is compared", || compared() > before);
     assert!((17..40).all(|_| ask(None) == local), "it has been compared");
+}
+
+#[test]
+fn the_operator_sees_what_each_table_and_column_takes() {
+    const ROWS: u64 = 20_000;
+    let operator = Operator::new();
+    let setup = format!(
+        "CREATE TABLE sized (id int PRIMARY KEY, note text, place point);
+         INSERT INTO sized SELECT i, md5(i::text), point(i, i) FROM generate_series(1, {ROWS}) i"
+    );
+    let world = World::start_with(FreshnessMode::Exact, &setup, |settings| settings.admin.address = operator.address());
+    let mut client = world.client();
+    client.simple("SET freshet.route = 'local'").expect("answers");
+    assert_eq!(settled(&mut client, "SELECT count(*) FROM sized WHERE id < 51").0, "local");
+    let columns = "SELECT name, type, bytes FROM freshet.columns WHERE table_name = 'public.sized'";
+    let rows = client.simple(columns).expect("answers").rows();
+    let text = |cell: &Option<Vec<u8>>| cell.as_ref().map(|cell| String::from_utf8_lossy(cell).into_owned());
+    let shown: Vec<Vec<Option<String>>> = rows.iter().map(|row| row.iter().map(text).collect()).collect();
+    let named = |name: &str, held: Option<&str>| {
+        let row = shown.iter().find(|row| row[0].as_deref() == Some(name)).expect(name);
+        assert_eq!(row[1].as_deref(), held);
+        row[2].as_ref().map(|bytes| bytes.parse::<u64>().expect("a number"))
+    };
+    let (id, note) = (named("id", Some("integer")).expect("held"), named("note", Some("text")).expect("held"));
+    assert!((4 * ROWS..8 * ROWS).contains(&id) && note >= 32 * ROWS, "{shown:?}");
+    assert_eq!(named("place", None), None);
+    let series = format!("freshet_table_mirrored_bytes{{database=\"{}\",table=\"public.sized\"}}", world.database);
+    assert!(operator.metric(&series) >= id + note);
+    world.past("DROP TABLE sized");
+    until("its line is gone", || !operator.get("/metrics").contains("public.sized"));
 }

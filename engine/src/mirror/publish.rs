@@ -18,6 +18,7 @@
 //! out as [`Freed`], to be dropped without any lock.
 
 mod catch_up;
+mod status;
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -38,6 +39,7 @@ use crate::table::key_changes::KeyChanges;
 use crate::table::{Generation, TableDelta, TableVersion};
 use crate::types::Lsn;
 use catch_up::CatchUp;
+pub use status::TableStatus;
 
 /// What the mirror may use.
 #[derive(Clone, Debug)]
@@ -91,23 +93,6 @@ pub enum TableState {
     Tracked(TrackedBecause),
     /// Can no longer be followed; has to be copied again.
     Poisoned(PoisonReason),
-}
-
-/// One table, for the operator.
-#[derive(Clone, Debug)]
-pub struct TableStatus {
-    pub schema: Arc<TableSchema>,
-    pub state: TableState,
-    pub rows: usize,
-    /// Resident estimate of the newest version.
-    pub bytes: usize,
-    /// What it took when it became tracked.
-    pub bytes_once: usize,
-    /// See [`Mirror::set_weights`].
-    pub weight: f64,
-    pub generation: Generation,
-    /// Versions kept for readers.
-    pub versions: usize,
 }
 
 /// One first copy of one table: a copy that was begun earlier cannot be finished in its place.
@@ -574,21 +559,6 @@ impl Mirror {
         // They may have been let go of meanwhile.
         freed.rows.extend(heads.into_iter().map(|(_, head)| head).filter(|head| Arc::strong_count(head) == 1));
         freed
-    }
-
-    pub fn statuses(&self) -> Vec<TableStatus> {
-        let published = self.published.read();
-        let status = |table: &Table| TableStatus {
-            schema: Arc::clone(&table.schema),
-            state: table.state.clone(),
-            rows: table.head().map_or(0, |head| head.rows),
-            bytes: table.bytes,
-            bytes_once: table.bytes_once,
-            weight: published.weights.get(&table.schema.id).copied().unwrap_or(0.0),
-            generation: table.generation,
-            versions: table.history.len(),
-        };
-        published.tables.values().map(status).collect()
     }
 
     /// The state of one table; None if the mirror knows nothing of it.

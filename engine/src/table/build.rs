@@ -145,6 +145,7 @@ impl ChunkBuilder {
             }
             CellValue::Binary(bytes) => return self.append_binary(column, Some(bytes)),
             CellValue::Value(value) => {
+                self.bytes += value.bytes();
                 builder.append_value(&value);
                 Ok(())
             }

@@ -263,16 +263,20 @@ fn compact(base: &TableVersion, chunks: &mut Vec<ChunkVersion>, number: usize) {
         // Its neighbour has taken it along.
         return;
     }
-    let joins = |neighbour: Option<&ChunkVersion>, rows: usize| {
-        neighbour.is_some_and(|chunk| chunk.alive_rows <= 2 * alive_rows && rows + chunk.alive_rows <= CHUNK_ROWS / 2)
+    let joins = |neighbour: Option<&ChunkVersion>, (rows, bytes): (usize, usize)| {
+        neighbour.is_some_and(|chunk| {
+            chunk.alive_rows <= 2 * alive_rows
+                && rows + chunk.alive_rows <= CHUNK_ROWS / 2
+                && bytes + chunk.chunk.bytes() <= CHUNK_BYTES_MAX
+        })
     };
     let mut range = number..number + 1;
-    let mut rows = alive_rows;
-    if number > 0 && joins(chunks.get(number - 1), rows) {
+    let mut taken = (alive_rows, chunks[number].chunk.bytes());
+    if number > 0 && joins(chunks.get(number - 1), taken) {
         range.start = number - 1;
-        rows += chunks[number - 1].alive_rows;
+        taken = (taken.0 + chunks[number - 1].alive_rows, taken.1 + chunks[number - 1].chunk.bytes());
     }
-    if joins(chunks.get(range.end), rows) {
+    if joins(chunks.get(range.end), taken) {
         range.end += 1;
     }
     replace_by_merged(base, chunks, range);

@@ -19,7 +19,7 @@ pub mod zone;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 
 pub use build::TableBuilder;
@@ -157,6 +157,18 @@ impl ChunkVersion {
             alive: Some(Arc::new(alive)),
             alive_rows: self.alive_rows.saturating_sub(rows),
         }
+    }
+
+    /// Without these rows.
+    pub(crate) fn without(&self, rows: &[u16]) -> Self {
+        let mut alive = BooleanBufferBuilder::new(self.chunk.rows);
+        match &self.alive {
+            Some(bits) => alive.append_buffer(bits),
+            None => alive.append_n(self.chunk.rows, true),
+        }
+        rows.iter().for_each(|row| alive.set_bit(usize::from(*row), false));
+        let alive = alive.finish();
+        Self { chunk: Arc::clone(&self.chunk), alive_rows: alive.count_set_bits(), alive: Some(Arc::new(alive)) }
     }
 
     pub fn is_alive(&self, row: usize) -> bool {
@@ -301,6 +313,15 @@ impl TableVersion {
         let probe = Probe::new(&self.schema, columns, key, Match::Equal);
         let to_make = self.chunks.iter().filter(|version| probe.needs_index(&version.chunk));
         to_make.map(|version| version.chunk.rows).sum()
+    }
+
+    /// Resident estimate of each column's values, dead rows' included, without what is derived from them. None: it is not held.
+    pub fn column_bytes(&self) -> Vec<Option<usize>> {
+        let bytes = |column: usize| {
+            let arrays = self.chunks.iter().map(|version| version.chunk.columns[column].get_array_memory_size());
+            self.schema.columns[column].pg_type.map(|_| arrays.sum())
+        };
+        (0..self.schema.columns.len()).map(bytes).collect()
     }
 
     /// Resident estimate of everything this version holds.

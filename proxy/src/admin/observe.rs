@@ -10,7 +10,8 @@ use prometheus_client::metrics::counter::Counter;
 
 use crate::admin::{DatabaseReport, RouteTotals, Source, StatementReport, Status, TableReport};
 use crate::freshness::FreshnessReport;
-use crate::metrics::{CauseLabel, DatabaseLabel, Metrics};
+use crate::metrics::{CauseLabel, DatabaseLabel, Metrics, TableLabel};
+use crate::replication::status::ColumnReport;
 use crate::session::answer::{TextColumn, TextKind, TextTable};
 use crate::session::local::Local;
 use crate::session::local::databases::Databases;
@@ -30,6 +31,8 @@ pub struct Observed {
     shutdown: Shutdown,
     /// The databases that the metrics have lines of.
     shown: Mutex<BTreeSet<String>>,
+    /// And the tables.
+    shown_tables: Mutex<BTreeSet<TableLabel>>,
     refreshing: Mutex<()>,
 }
 
@@ -95,6 +98,7 @@ impl Observed {
             freshness,
             shutdown,
             shown: Mutex::default(),
+            shown_tables: Mutex::default(),
             refreshing: Mutex::default(),
         }
     }
@@ -137,6 +141,7 @@ impl Observed {
             advance(&metrics.replies_outdated.get_or_create(&CauseLabel { cause: cause.name() }), to);
         }
         self.refresh_databases(all);
+        self.refresh_tables(all);
         let reports = || all.iter().map(|mirror| &mirror.report);
         // The worst; NaN where that of the URL cannot be read. Of one that is just begun or given back its own line tells.
         let lags = reports().map(|report| report.lag_ms.map_or(f64::NAN, |ms| ms as f64 / 1000.0));
@@ -183,6 +188,22 @@ impl Observed {
             metrics.database_ready.remove(&label);
             metrics.database_mirrored_bytes.remove(&label);
             metrics.database_lag_seconds.remove(&label);
+        }
+    }
+
+    /// Likewise each table in memory.
+    fn refresh_tables(&self, all: &[MirrorReport]) {
+        let metrics = &self.metrics;
+        let mut shown = self.shown_tables.lock();
+        let mut gone = std::mem::take(&mut *shown);
+        for table in all.iter().flat_map(|mirror| &mirror.tables).filter(|table| table.bytes > 0) {
+            let label = TableLabel { database: table.database.clone(), table: table.name.clone() };
+            metrics.table_mirrored_bytes.get_or_create(&label).set(i64::try_from(table.bytes).unwrap_or(i64::MAX));
+            gone.remove(&label);
+            shown.insert(label);
+        }
+        for label in gone {
+            metrics.table_mirrored_bytes.remove(&label);
         }
     }
 }
@@ -255,6 +276,7 @@ pub fn virtual_table(
 ) -> Option<TextTable> {
     match name {
         "tables" => Some(tables_relation(local)),
+        "columns" => Some(columns_relation(local)),
         "statements" => Some(statements_relation(local, role)),
         "databases" => Some(databases_relation(databases)),
         "status" => Some(status_relation(databases, local.unwrap_or(databases.first()))),
@@ -312,6 +334,27 @@ fn tables_relation(local: Option<&Local>) -> TextTable {
         })
         .collect();
     rows.sort();
+    TextTable { columns, rows }
+}
+
+/// Of the tables in memory; a column without bytes is not held.
+fn columns_relation(local: Option<&Local>) -> TextTable {
+    let columns = vec![
+        column("table_name", TextKind::Text),
+        column("name", TextKind::Text),
+        column("type", TextKind::Text),
+        column("bytes", TextKind::Int8),
+    ];
+    let row = |report: ColumnReport| {
+        let column = &report.table.columns[report.column];
+        let table = format!("{}.{}", report.table.schema, report.table.name);
+        let held = column.pg_type.map(|pg_type| pg_type.name().to_owned());
+        vec![Some(table), Some(column.name.to_string()), held, report.bytes.map(|bytes| bytes.to_string())]
+    };
+    let reports = local.map(|local| local.freshness.columns()).unwrap_or_default();
+    let mut rows: Vec<Vec<Option<String>>> = reports.into_iter().map(row).collect();
+    // Columns stay in their tables' order.
+    rows.sort_by(|a, b| a[0].cmp(&b[0]));
     TextTable { columns, rows }
 }
 

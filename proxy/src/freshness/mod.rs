@@ -54,7 +54,7 @@ use crate::freshness::pins::{PinOptions, Pins};
 use crate::freshness::privileges::Privileges;
 use crate::freshness::seats::Seats;
 use crate::freshness::zones::ZoneData;
-use crate::replication::status::{StreamReport, TableReport};
+use crate::replication::status::{ColumnReport, StreamReport, TableReport};
 use crate::replication::supervise::{MirrorOptions, Replication};
 use crate::replication::written::WrittenTable;
 use crate::upstream::UpstreamError;
@@ -483,6 +483,11 @@ impl Freshness {
     /// Every table that was wanted, and what became of it.
     pub fn statuses(&self) -> Vec<TableReport> {
         self.shared.replication.tables()
+    }
+
+    /// Every column of the tables in memory.
+    pub fn columns(&self) -> Vec<ColumnReport> {
+        self.shared.replication.columns()
     }
 
     pub fn report(&self) -> FreshnessReport {

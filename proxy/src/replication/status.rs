@@ -55,6 +55,16 @@ pub struct TableReport {
     pub generation: Lsn,
 }
 
+/// One column of a table in memory, as `freshet.columns` shows it.
+#[derive(Clone, Debug)]
+pub struct ColumnReport {
+    pub table: Arc<TableSchema>,
+    /// Index into the table's columns.
+    pub column: usize,
+    /// None: its values are not held, and what reads it is upstream's.
+    pub bytes: Option<u64>,
+}
+
 /// The stream, as `freshet.status` shows it.
 #[derive(Clone, Debug)]
 pub struct StreamReport {

@@ -7,7 +7,7 @@ use freshet_engine::catalog::{RelationId, TableSchema};
 use freshet_engine::mirror::TableState;
 use freshet_engine::types::Lsn;
 
-use crate::replication::status::{StreamCounters, StreamReport, TableReport};
+use crate::replication::status::{ColumnReport, StreamCounters, StreamReport, TableReport};
 use crate::replication::supervise::{Replication, Wanted};
 
 impl Replication {
@@ -23,6 +23,19 @@ impl Replication {
             event_trigger: &shared.trigger.load(),
             catalog_version: shared.loaded.load().catalog.version,
         }
+    }
+
+    /// Every column of the tables in memory.
+    pub fn columns(&self) -> Vec<ColumnReport> {
+        let of_table = |(table, bytes): (Arc<TableSchema>, Vec<Option<usize>>)| {
+            let report = move |(column, bytes): (usize, Option<usize>)| ColumnReport {
+                table: Arc::clone(&table),
+                column,
+                bytes: bytes.map(|bytes| bytes as u64),
+            };
+            bytes.into_iter().enumerate().map(report)
+        };
+        self.shared.mirror.column_bytes().into_iter().flat_map(of_table).collect()
     }
 
     pub fn counters(&self) -> &StreamCounters {
