@@ -102,3 +102,33 @@ fn ddl_past_freshet_counts_at_once_and_harms_no_write() {
                      + (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'freshet%')";
     assert_eq!(direct(left), "0");
 }
+
+/// The trigger's own command is DDL, too: the table that it had taken out by then was none of the publication's any more, and the
+/// statement failed.
+#[test]
+fn several_tables_lose_their_identity_with_one_statement() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    let direct = |sql: &str| cluster.psql(&database, sql);
+    direct(
+        "CREATE TABLE root (id int PRIMARY KEY, n int) PARTITION BY RANGE (id);
+         CREATE TABLE low PARTITION OF root FOR VALUES FROM (0) TO (10);
+         CREATE TABLE high PARTITION OF root FOR VALUES FROM (10) TO (20);
+         INSERT INTO root VALUES (1, 1), (11, 2)",
+    );
+    let names = ["public.low", "public.high"];
+    let freshet = Freshet::start(&cluster.url(&database), |settings| {
+        settings.freshness.mode = FreshnessMode::Session;
+        settings.mirror.tables = TableChoice::List(names.map(String::from).to_vec());
+        settings.mirror.event_trigger = true;
+    });
+    freshet.wait_until_mirrored(&database, &names);
+    assert_eq!(direct("SELECT count(*) FROM pg_publication_rel"), "2");
+    let mut writer = RawClient::connect(cluster.address(), "postgres", &database).expect("connects");
+    for sql in
+        ["ALTER TABLE root DROP CONSTRAINT root_pkey", "UPDATE root SET n = n + 1", "DELETE FROM root WHERE id = 11"]
+    {
+        assert_eq!(writer.simple(sql).expect("answers").error(), None, "{sql}");
+    }
+    assert_eq!(direct("SELECT count(*) FROM pg_publication_rel"), "0");
+}

@@ -136,6 +136,8 @@ pub struct View {
     pub definition: Arc<str>,
     /// Whose rights count for what it reads; None: those of whoever reads it (security_invoker).
     pub owner: Option<Arc<str>>,
+    /// It is computed before what is asked of its rows (security_barrier).
+    pub is_barrier: bool,
 }
 
 /// A materialized view: a query whose rows upstream keeps. They are not here; what tells whether they are the same is.
@@ -261,6 +263,10 @@ pub struct Catalog {
     /// Casts between built-in types that are not in a fresh database, or classes by which one is ordered or hashed: varchar and cidr,
     /// which go by those of text and inet, may be given some of their own.
     pub changes_builtin_types: bool,
+    /// Casts of rows, or of arrays, to built-in types by a function of the database's own, which may read anything.
+    pub has_row_casts: bool,
+    /// There are security labels: modules that give them (masks of columns, SELinux) rewrite or refuse statements by role.
+    pub has_security_labels: bool,
     /// Enum types, and arrays of them, with what tells whether their labels are the same; without those that have casts or operator
     /// classes of their own. Values of these change with their labels alone.
     pub enums: HashMap<Oid, i64>,
@@ -354,6 +360,8 @@ impl Catalog {
             immutable_functions,
             plain_types,
             changes_builtin_types,
+            has_row_casts,
+            has_security_labels,
             enums,
             enum_types,
             collations,
@@ -380,6 +388,8 @@ impl Catalog {
             && *immutable_functions == other.immutable_functions
             && *plain_types == other.plain_types
             && *changes_builtin_types == other.changes_builtin_types
+            && *has_row_casts == other.has_row_casts
+            && *has_security_labels == other.has_security_labels
             && *enums == other.enums
             && *enum_types == other.enum_types
             && *collations == other.collations

@@ -55,8 +55,11 @@ impl Dependencies {
 
 /// What the statement reads; an error says what is in doubt.
 pub fn dependencies(sql: &str, catalog: &Catalog, search_path: &[Arc<str>]) -> Result<Dependencies, String> {
-    if catalog.changes_builtin_types {
+    if catalog.changes_builtin_types || catalog.has_row_casts {
         return Err("casts or operator classes of the database's own".to_owned());
+    }
+    if catalog.has_security_labels {
+        return Err("security labels".to_owned());
     }
     if catalog.restricted.is_behind_operators {
         return Err("an operator or cast that not everybody may use".to_owned());
@@ -142,12 +145,14 @@ fn type_of(column: &ColumnSchema) -> u32 {
 /// only with their labels, which the catalog has; those of well-known extensions do not, and a domain's are those of the type below it.
 fn check_columns(table: &TableSchema, catalog: &Catalog) -> Result<(), String> {
     const FIRST_NORMAL: u32 = 16_384;
+    // Row types of the system's own tables and views (access/transam.h, FirstGenbkiObjectId), which may have columns of such.
+    const ROWS: std::ops::Range<u32> = 10_000..FIRST_NORMAL;
     // The types reg... and aclitem.
     const BY_NAME: [u32; 12] = [24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191, 1033];
     const ARRAYS: [u32; 12] = [1008, 2207, 2208, 2209, 2210, 2211, 3735, 3770, 4090, 4097, 4192, 1034];
     let is_known = |oid: u32| catalog.enums.contains_key(&oid) || catalog.plain_types.contains(&oid);
     let is_own = |oid: u32| oid >= FIRST_NORMAL && !is_known(oid);
-    let is_doubtful = |oid: u32| is_own(oid) || BY_NAME.contains(&oid) || ARRAYS.contains(&oid);
+    let is_doubtful = |oid: u32| is_own(oid) || ROWS.contains(&oid) || BY_NAME.contains(&oid) || ARRAYS.contains(&oid);
     match table.columns.iter().find(|column| is_doubtful(type_of(column))) {
         Some(column) => Err(format!("the type of column {}", column.name)),
         None => Ok(()),

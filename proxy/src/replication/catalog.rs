@@ -68,7 +68,7 @@ const RELATION_ROWS: &str = "\
 
 /// The rows that count for every statement: schemas and their privileges, role membership and attributes, the database's owner (a member of
 /// pg_database_owner, of whom no row says so: acl.c, roles_is_member_of), all functions with what uses them,
-/// operators, their classes, casts and collations that are not part of a fresh database, labels of enums, and types named like one that the
+/// operators, their classes, casts and collations that are not part of a fresh database, labels of enums, security labels, and types named like one that the
 /// engine knows, like an enum, or like a function of one argument in SQL, a call of which may mean a cast. Of built-in functions see
 /// [`namesakes_digest_sql`].
 const COMMON_ROWS: &str = "\
@@ -86,6 +86,8 @@ const COMMON_ROWS: &str = "\
     UNION ALL SELECT hashint8extended(xmin::text::int8, 4::int8 << 32 | oid::int8) FROM pg_collation WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 6::int8 << 32 | oid::int8) FROM pg_opclass WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 7::int8 << 32 | oid::int8) FROM pg_enum
+    UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | objoid::int8, objsubid + 11) FROM pg_seclabel
+    UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | objoid::int8, 10) FROM pg_shseclabel
     -- freshet's own may be disabled.
     UNION ALL SELECT hashint8extended(xmin::text::int8, 10::int8 << 32 | oid::int8) FROM pg_event_trigger
     UNION ALL SELECT hashint8extended(t.xmin::text::int8, 5::int8 << 32 | t.oid::int8)
@@ -408,7 +410,8 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     let operators = format!(
         "SELECT DISTINCT oprname, ARRAY (SELECT ({TAKEN}) FROM unnest(ARRAY[oprleft, oprright]) WITH ORDINALITY u (t, n)
                                           WHERE t <> 0 ORDER BY n),
-                coalesce(provolatile = 'i' AND lanname IN ('c', 'internal'), false)
+                -- What makes a row reads texts as its columns' types (hstore's #=), for which 'now' is a time.
+                coalesce(provolatile = 'i' AND lanname IN ('c', 'internal') AND prorettype <> 'anyelement'::regtype, false)
            FROM pg_operator LEFT JOIN pg_proc p ON p.oid = oprcode::oid LEFT JOIN pg_language l ON l.oid = prolang
           WHERE oprnamespace <> 'pg_catalog'::regnamespace OR pg_operator.oid >= 16384"
     );
@@ -427,7 +430,11 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
     let changes = transaction
         .query_one(
             "SELECT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384 AND castsource < 16384 AND casttarget < 16384)
-                 OR EXISTS (SELECT FROM pg_opclass WHERE oid >= 16384 AND opcdefault AND opcintype < 16384 AND opcmethod IN (403, 405))",
+                 OR EXISTS (SELECT FROM pg_opclass WHERE oid >= 16384 AND opcdefault AND opcintype < 16384 AND opcmethod IN (403, 405)),
+                    EXISTS (SELECT FROM pg_cast k JOIN pg_type s ON s.oid = castsource
+                             WHERE k.oid >= 16384 AND casttarget < 16384 AND castfunc <> 0 AND castsource >= 16384
+                               AND (s.typtype = 'c' OR s.typcategory = 'A')),
+                    EXISTS (SELECT FROM pg_seclabel) OR EXISTS (SELECT FROM pg_shseclabel)",
             &[],
         )
         .await?;
@@ -465,7 +472,8 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
                     JOIN pg_extension x ON x.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
                     JOIN pg_proc p ON p.oid = typoutput
               WHERE typtype = 'b' AND typelem = 0 AND prolang IN (12, 13) AND provolatile = 'i'
-                AND extname IN ('citext', 'cube', 'hstore', 'isn', 'ltree', 'postgis', 'seg', 'vector')
+                -- Not isn: what it takes for a number hangs on a switch of the session's.
+                AND extname IN ('citext', 'cube', 'hstore', 'ltree', 'postgis', 'seg', 'vector')
                 -- A cast that others made is asked where JSON is made (json.c, json_categorize_type).
                 AND NOT EXISTS (SELECT FROM pg_cast k
                                  WHERE t.oid IN (castsource, casttarget)
@@ -492,6 +500,8 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
         immutable_functions: names(immutable).collect(),
         plain_types: plain.iter().map(|row| row.get::<_, Oid>(0)).collect(),
         changes_builtin_types: changes.get(0),
+        has_row_casts: changes.get(1),
+        has_security_labels: changes.get(2),
         enums: enums.collect(),
         enum_types,
         ..Catalog::default()
@@ -654,6 +664,7 @@ struct Relations {
 const RELATIONS: &str =
     "SELECT c.oid, nspname, relname, relkind::text, relpersistence::text, relreplident::text, relrowsecurity,
         EXISTS (SELECT FROM unnest(reloptions) o WHERE o ~* '^security_invoker=(t|y|on|1)') AS is_invoker,
+        EXISTS (SELECT FROM unnest(reloptions) o WHERE o ~* '^security_barrier=(t|y|on|1)') AS is_barrier,
         pg_get_userbyid(relowner)::text AS owner_name, relhasrules, relfilenode, coalesce(amname, '') AS access_method,
         format('%I.%I', nspname, relname) AS quoted, quote_ident(pg_get_userbyid(relowner)) AS owner,
         quote_ident(current_user) AS me, pg_has_role(relowner, 'USAGE') AS is_owned,
@@ -726,7 +737,8 @@ async fn load_relations(
             let columns = columns.remove(&id).unwrap_or_default();
             let owner = (!row.get::<_, bool>("is_invoker")).then(|| row.get::<_, &str>("owner_name").into());
             let table = Arc::new(table_schema(id, &schema, &name, columns, None, "n"));
-            let view = Arc::new(View { schema: table, definition: Arc::clone(&definition.text), owner });
+            let (definition, is_barrier) = (Arc::clone(&definition.text), row.get("is_barrier"));
+            let view = Arc::new(View { schema: table, definition, owner, is_barrier });
             catalog.views.insert(id, Arc::clone(&view));
             catalog.schemas.entry(schema).or_default().insert(name, RelationEntry::View(view));
             continue;

@@ -70,6 +70,10 @@ pub struct Walsender {
 /// SQL for [`ServerIdentity::started_at`], an int8.
 pub const STARTED_AT: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::int8 - 946684800000000";
 
+/// From PostgreSQL 17 on a transaction that is decoded has a limit of its own, too.
+const UNLIMITED: &str = "CASE WHEN current_setting('server_version_num')::int >= 170000
+                              THEN set_config('transaction_timeout', '0', false) END";
+
 /// [`ServerIdentity::started_at`] of the server where a new line gets to.
 pub async fn server_started_at(address: &UpstreamAddress) -> Result<i64, UpstreamError> {
     let mut connection = Connection::open(address, &[]).await?;
@@ -82,12 +86,14 @@ pub async fn server_started_at(address: &UpstreamAddress) -> Result<i64, Upstrea
 impl Walsender {
     /// Connects in replication mode. `name` shows in pg_stat_replication.
     pub async fn connect(address: &UpstreamAddress, name: &str) -> Result<Self, UpstreamError> {
-        let options = format!("-c wal_sender_timeout={}s", SENDER_TIMEOUT.as_secs());
+        // Limits of the role or the database are for statements of people: the slot waits for others' transactions, and decoding for their locks.
+        let options =
+            format!("-c wal_sender_timeout={}s -c lock_timeout=0 -c statement_timeout=0", SENDER_TIMEOUT.as_secs());
         let parameters = [("replication", "database"), ("application_name", name), ("options", &*options)];
         let mut connection = Connection::open(address, &parameters).await?;
         let asked = timeout(ANSWER, async {
             let system = connection.simple_query("IDENTIFY_SYSTEM").await?;
-            let started = connection.simple_query(&format!("SELECT {STARTED_AT}")).await?;
+            let started = connection.simple_query(&format!("SELECT {STARTED_AT}, {UNLIMITED}")).await?;
             Ok::<_, UpstreamError>((system, started))
         });
         let (system, started) = asked.await.map_err(|_| UpstreamError::Timeout("IDENTIFY_SYSTEM"))??;

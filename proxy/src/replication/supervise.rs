@@ -585,15 +585,14 @@ impl Replication {
     }
 
     /// A table could not be taken out of the publication: it is tried again. If its UPDATE and DELETE fail meanwhile, it cannot wait for
-    /// whoever holds a lock: the stream starts over, and the publication, which is dropped without a lock on any table, goes with it.
+    /// whoever holds a lock, or took a privilege away: the stream starts over, and the publication, which is dropped without a lock on any table, goes with it.
     async fn note_still_published(&self, table: RelationId, error: &UpstreamError) {
         let shared = &self.shared;
         let is_new = shared.strays.lock().insert(table);
         if is_new {
             tracing::warn!(%error, table = table.0, "not taken out of the publication (yet)");
         }
-        // lock_not_available.
-        if error.code() == Some("55P03") && matches!(bootstrap::is_harmed(&shared.pool, table).await, Ok(true)) {
+        if matches!(bootstrap::is_harmed(&shared.pool, table).await, Ok(true)) {
             self.request_restart();
         }
     }

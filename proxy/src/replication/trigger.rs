@@ -21,15 +21,19 @@ const CREATE: &str = "
     CREATE SCHEMA NAME;
     CREATE FUNCTION NAME.note() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $freshet$
     DECLARE
-        lost text;
+        lost record;
     BEGIN
         FOR lost IN
-            SELECT format('%I.%I', nspname, relname)
+            SELECT c.oid AS id, format('%I.%I', nspname, relname) AS name
               FROM pg_publication p JOIN pg_publication_rel r ON prpubid = p.oid
               JOIN pg_class c ON c.oid = prrelid JOIN pg_namespace n ON n.oid = relnamespace
              WHERE pubname = 'NAME' AND UNFIT_IDENTITY
         LOOP
-            EXECUTE format('ALTER PUBLICATION NAME DROP TABLE ONLY %s', lost);
+            -- That is DDL, too: for the first of several this has run again, and taken out the others.
+            IF EXISTS (SELECT FROM pg_publication p JOIN pg_publication_rel r ON prpubid = p.oid
+                        WHERE pubname = 'NAME' AND prrelid = lost.id) THEN
+                EXECUTE format('ALTER PUBLICATION NAME DROP TABLE ONLY %s', lost.name);
+            END IF;
         END LOOP;
         PERFORM pg_logical_emit_message(true, 'PREFIX', '');
     END $freshet$;

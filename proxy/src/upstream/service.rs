@@ -34,9 +34,12 @@ impl ServicePool {
             security::ChannelBinding::Prefer => tokio_postgres::config::ChannelBinding::Prefer,
             security::ChannelBinding::Require => tokio_postgres::config::ChannelBinding::Require,
         });
-        // A role's own settings must not change what freshet's questions mean, nor how long they may block others.
+        // A role's own settings must not change what freshet's questions mean, nor how long they may block others: not even if this host
+        // is lost while a transaction holds locks.
         config.options(
             "-c search_path=pg_catalog -c statement_timeout=30s -c lock_timeout=3s -c TimeZone=UTC \
+                        -c idle_in_transaction_session_timeout=60s -c tcp_user_timeout=60s \
+                        -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 \
                         -c synchronous_commit=local -c default_transaction_isolation=read\\ committed \
                         -c default_transaction_read_only=off",
         );

@@ -54,7 +54,12 @@ fn catalog() -> Catalog {
         (13, "of_daily", &[("id", 23)], " SELECT daily.id FROM public.daily;"),
         (10, "moody", &[("mood", 20_000)], "SELECT NULL AS mood"),
     ] {
-        let view = View { schema: table(id, "public", name, columns), definition: definition.into(), owner: None };
+        let view = View {
+            schema: table(id, "public", name, columns),
+            definition: definition.into(),
+            owner: None,
+            is_barrier: false,
+        };
         let view = Arc::new(view);
         views.insert(view.schema.id, Arc::clone(&view));
         public.insert(name.into(), RelationEntry::View(view));

@@ -108,7 +108,7 @@ mod tests {
         let identity = ReplicaIdentity::Nothing;
         let schema =
             Arc::new(TableSchema { id: VIEW, schema, name, columns: Vec::new(), primary_key: Vec::new(), identity });
-        let view = View { schema: Arc::clone(&schema), definition: "SELECT 1".into(), owner: None };
+        let view = View { schema: Arc::clone(&schema), definition: "SELECT 1".into(), owner: None, is_barrier: false };
         let catalog = Catalog {
             version,
             materialized: [(VIEW, Materialized { schema, contents: version })].into(),
