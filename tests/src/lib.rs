@@ -7,6 +7,7 @@ pub mod certificates;
 pub mod client;
 pub mod cluster;
 pub mod corpus;
+pub mod fake;
 pub mod freshet;
 pub mod fuzz;
 pub mod generator;

@@ -1,13 +1,12 @@
 //! The start-up phase, byte for byte: what upstream gets is what the client sent, and the other way round.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use freshet_config::TableChoice;
 use freshet_tests::client::{RawClient, message, query, tags};
 use freshet_tests::cluster::{Cluster, LOGIN_MD5, LOGIN_SCRAM};
+use freshet_tests::fake::{fake, welcome};
 use freshet_tests::freshet::Freshet;
 
 /// A start-up packet of any version, with any bytes behind it.
@@ -128,39 +127,6 @@ fn an_answer_that_is_none_is_refused_by_upstream() {
     }
 }
 
-/// A server of our own: the start-up packet it got, and what the script read.
-struct Fake {
-    port: u16,
-    thread: JoinHandle<(Vec<u8>, Vec<u8>)>,
-}
-
-/// Answers the first connection that says something by `script`, whose result is handed out in the end.
-fn fake(script: impl FnOnce(&mut TcpStream) -> Vec<u8> + Send + 'static) -> Fake {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("bound").port();
-    let thread = std::thread::spawn(move || {
-        loop {
-            let (mut stream, _) = listener.accept().expect("a connection");
-            let mut length = [0; 4];
-            if stream.read_exact(&mut length).is_err() {
-                continue;
-            }
-            let mut packet = length.to_vec();
-            packet.resize(u32::from_be_bytes(length) as usize, 0);
-            stream.read_exact(&mut packet[4..]).expect("all of it");
-            return (packet, script(&mut stream));
-        }
-    });
-    Fake { port, thread }
-}
-
-impl Fake {
-    fn relay(&self) -> Freshet {
-        let url = format!("postgres://u@127.0.0.1:{}/d?sslmode=disable", self.port);
-        Freshet::start(&url, |settings| settings.mirror.tables = TableChoice::None)
-    }
-}
-
 #[test]
 fn keys_of_every_length_are_passed_and_named_by_cancel_requests() {
     for length in [None, Some(4), Some(8), Some(32), Some(256)] {
@@ -190,7 +156,7 @@ fn keys_of_every_length_are_passed_and_named_by_cancel_requests() {
         assert_eq!(seen, expected);
         drop(client);
         drop(freshet);
-        assert_eq!(server.thread.join().expect("no panic").0, sent);
+        assert_eq!(server.ended()[0].0, sent);
     }
     for length in [0, 4, 32, 256, 9_000] {
         let server = fake(|_| Vec::new());
@@ -201,8 +167,22 @@ fn keys_of_every_length_are_passed_and_named_by_cancel_requests() {
         canceller.send(&request);
         assert_eq!(canceller.read_to_end(), b"");
         // Upstream had closed by then, so it had the packet.
-        assert_eq!(server.thread.join().expect("no panic").0, request);
+        assert_eq!(server.ended()[0].0, request);
     }
+}
+
+/// A postmaster that is out of processes does not speak protocol 3.
+#[test]
+fn what_upstream_says_before_it_has_a_process_is_passed_on() {
+    const SAID: &[u8] = b"Ecould not fork new process for connection: Resource temporarily unavailable\n\0";
+    let server = fake(|stream| {
+        stream.write_all(SAID).expect("written");
+        Vec::new()
+    });
+    let freshet = server.relay();
+    let mut client = RawClient::connect(freshet.port());
+    client.send(&packet(V3_0, b"user\0u\0\0"));
+    assert_eq!(client.read_to_end(), SAID);
 }
 
 #[test]
@@ -225,8 +205,7 @@ fn tokens_of_gssapi_and_sspi_and_methods_that_nobody_knows_are_passed_on() {
     for method in [7u32, 9, 2, 99] {
         let challenge = message(b'R', &method.to_be_bytes());
         let further = message(b'R', &[&8u32.to_be_bytes()[..], b"server's token \0\xff"].concat());
-        let welcome = [message(b'R', &[0; 4]), message(b'Z', b"I")].concat();
-        let (first, second, last) = (challenge.clone(), further.clone(), welcome.clone());
+        let (first, second, last) = (challenge.clone(), further.clone(), welcome());
         let token = message(b'p', b"client's token \0\xff");
         let expected = token.len();
         let server = fake(move |stream| {
@@ -249,7 +228,7 @@ fn tokens_of_gssapi_and_sspi_and_methods_that_nobody_knows_are_passed_on() {
         }
         assert_eq!(tags(&client.read_until('Z')), "RZ");
         drop((client, freshet));
-        assert_eq!(server.thread.join().expect("no panic").1, [&token[..], &token].concat());
+        assert_eq!(server.ended()[0].1, [&token[..], &token].concat());
     }
 }
 

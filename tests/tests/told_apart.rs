@@ -21,6 +21,111 @@ fn what_must_not_follow_a_query_finds_one_that_was_answered_here() {
         let expected = play(&mut pair.upstream, &rest);
         assert_same(&play(&mut pair.freshet, &rest), &expected);
         assert_eq!(expected[2].tag, 'E', "{sql}");
+        // A string by itself ends the group.
+        let begun = [burst(4, &unit(read, flush()))];
+        assert_same(&play(&mut pair.freshet, &begun), &play(&mut pair.upstream, &begun));
+        let expected = play_unit(&mut pair.upstream, &query(sql));
+        assert_same(&play_unit(&mut pair.freshet, &query(sql)), &expected);
+        assert_same(
+            &play_unit(&mut pair.freshet, &query("ROLLBACK")),
+            &play_unit(&mut pair.upstream, &query("ROLLBACK")),
+        );
+    }
+}
+
+/// A question for the settings took a snapshot; a query that was rolled back to a savepoint was forgotten.
+#[test]
+fn the_modes_of_a_block_can_be_set_just_as_long_as_upstream_takes_them() {
+    let mut pair = Pair::start();
+    let read = "SELECT count(*) FROM t";
+    pair.agree("a read", &[burst(4, &[query(read)])]);
+    for (number, script) in [
+        vec!["BEGIN READ ONLY", "SET LOCAL search_path TO tenant_", "SET TRANSACTION READ WRITE", "COMMIT"],
+        vec![
+            "BEGIN",
+            "SET LOCAL search_path TO tenant_",
+            "SHOW transaction_isolation",
+            "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            "COMMIT",
+        ],
+        vec![
+            "BEGIN",
+            "SET LOCAL search_path TO public, tenant_",
+            read,
+            "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            "COMMIT",
+        ],
+        vec![
+            "BEGIN",
+            read,
+            "SAVEPOINT a",
+            "ROLLBACK TO a",
+            "RELEASE a",
+            "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            "COMMIT",
+        ],
+        vec![
+            "BEGIN",
+            "SAVEPOINT a",
+            "ROLLBACK TO a",
+            "RELEASE a",
+            "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            "COMMIT",
+        ],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for text in script {
+            // Paths that nobody has asked about yet.
+            let unit = query(&text.replace("tenant_", &format!("tenant_{number}")));
+            let expected = play_unit(&mut pair.upstream, &unit);
+            assert_same(&play_unit(&mut pair.freshet, &unit), &expected);
+        }
+    }
+}
+
+/// It was closed here only.
+#[test]
+fn a_cursor_of_upstreams_is_closed_there() {
+    let mut pair = Pair::start();
+    let read = [parse("", "SELECT count(*) FROM t"), bind("", "", &[], 0), describe('P', ""), execute("", 0)].concat();
+    pair.agree("a read", &[burst(6, &[read.clone(), sync()])]);
+    for (declare, end) in [
+        ("BEGIN; DECLARE cur CURSOR FOR SELECT id FROM t", "COMMIT"),
+        ("DECLARE cur CURSOR WITH HOLD FOR SELECT id FROM t", "CLOSE ALL"),
+    ] {
+        for unit in [
+            query(declare),
+            [read.clone(), close('P', "cur"), sync()].concat(),
+            query("FETCH FROM cur"),
+            query("ROLLBACK"),
+            query(end),
+        ] {
+            let expected = play_unit(&mut pair.upstream, &unit);
+            assert_same(&play_unit(&mut pair.freshet, &unit), &expected);
+        }
+    }
+}
+
+/// The option's name was not read.
+#[test]
+fn what_explain_carries_out_is_a_write_however_its_option_is_written() {
+    let mut pair = Pair::start();
+    let read = query("SELECT count(*) FROM t");
+    pair.agree("a read", &[burst(4, std::slice::from_ref(&read))]);
+    for (number, option) in ["\"analyze\"", "costs off, U&\"\\0061nalyze\"", "ANALYZE"].into_iter().enumerate() {
+        for (side, client) in [&mut pair.upstream, &mut pair.freshet].into_iter().enumerate() {
+            // Neither waits for the other's key.
+            let id = 1_000 + 10 * number + side;
+            play_unit(client, &query("BEGIN"));
+            play_unit(client, &query(&format!("EXPLAIN ({option}) INSERT INTO t VALUES ({id}, 'x')")));
+        }
+        let expected = play_unit(&mut pair.upstream, &read);
+        assert_same(&play_unit(&mut pair.freshet, &read), &expected);
+        for client in [&mut pair.upstream, &mut pair.freshet] {
+            play_unit(client, &query("ROLLBACK"));
+        }
     }
 }
 

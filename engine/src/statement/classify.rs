@@ -297,10 +297,15 @@ fn explain_kind(tokens: &[Token<'_>]) -> StatementKind {
     let mut at = 1;
     let mut analyze = false;
     let is_analyze = |token: &Token<'_>| token.is_word("analyze") || token.is_word("analyse");
+    // An option's name may be quoted (gram.y, utility_option_name); U&"..." is not interpreted here.
+    let may_be_analyze = |token: &Token<'_>| {
+        let is_named = token.name().is_some_and(|name| matches!(&*name, "analyze" | "analyse"));
+        is_named || token.kind == TokenKind::OtherString
+    };
     if tokens.get(at).is_some_and(|token| token.is_symbol("(")) {
         while at < tokens.len() && !tokens[at].is_symbol(")") {
             // `ANALYZE false` counts as ANALYZE too: harmless.
-            analyze |= is_analyze(&tokens[at]);
+            analyze |= may_be_analyze(&tokens[at]);
             at += 1;
         }
         at += 1;

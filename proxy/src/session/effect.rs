@@ -225,12 +225,12 @@ fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catal
     {
         return Some(format!("calls {name}"));
     }
-    if catalog.hidden_calls.is_empty() {
-        return None;
-    }
     // U&"..." is not interpreted here.
     if tokens.iter().any(|token| token.kind == lexer::TokenKind::OtherString && token.text.ends_with('"')) {
         return Some("calls functions of a name that is not read".to_owned());
+    }
+    if catalog.hidden_calls.is_empty() {
+        return None;
     }
     let found = catalog.hidden_calls.first(quiet::relation_names(tokens), is_write);
     found.map(|name| format!("calls functions of {name}"))
@@ -300,6 +300,31 @@ pub fn sets_transaction(sql: &[u8]) -> bool {
             statement.first().is_some_and(|first| words.iter().any(|word| first.is_word(word)))
         };
         statements(&tokens).any(sets)
+    })
+}
+
+/// Whether PostgreSQL takes a snapshot for it, or for a part of it (utility.c, PlannedStmtRequiresSnapshot): the modes of its block cannot be
+/// set behind it.
+pub fn takes_snapshot(sql: &[u8]) -> bool {
+    const WITHOUT: [&str; 12] = [
+        "show",
+        "set",
+        "listen",
+        "unlisten",
+        "notify",
+        "fetch",
+        "move",
+        "begin",
+        "start",
+        "savepoint",
+        "release",
+        "rollback",
+    ];
+    read(sql).is_none_or(|tokens| {
+        let has_none = |statement: &[lexer::Token<'_>]| {
+            statement.first().is_some_and(|first| WITHOUT.iter().any(|word| first.is_word(word)))
+        };
+        !statements(&tokens).all(has_none)
     })
 }
 

@@ -9,13 +9,13 @@ use freshet_engine::reason::UpstreamReason;
 
 use crate::session::answer::{Answerer, Arrival, Form, ObservedReply, Observer, Outcome, Relay, Unit};
 use crate::session::control::{self, Control, Decision};
-use crate::session::effect::{Effect, worst};
+use crate::session::effect::{self, Effect, worst};
 use crate::session::intercept::{self, Request};
 use crate::session::machine::WatchEnd;
 use crate::session::machine::group::{Answer, Group, GroupEnd, Item};
 use crate::session::settings::{Question, SessionSettings};
 use crate::session::state::{FirstQuery, Isolation, RouteSetting, SessionState};
-use crate::session::{Relaying, Session, local, preamble};
+use crate::session::{NO_SNAPSHOT, Relaying, Session, local, preamble};
 use crate::statistics::Answered;
 use crate::wire::frame::Frames;
 use crate::wire::query::TransactionStatus;
@@ -282,7 +282,10 @@ impl<A: Answerer> Session<A> {
             return Ok(Decided::Relay(Relay::because(UpstreamReason::NotAQuery("a sign of life"))));
         }
         if state.settings.is_none() {
-            return Ok(Decided::Ask(Question::Settings));
+            return Ok(match state.is_in_transaction() && !effect::takes_snapshot(unit.sql) {
+                true => Decided::Relay(Relay::because(NO_SNAPSHOT)),
+                false => Decided::Ask(Question::Settings),
+            });
         }
         if let Some(reply) = preamble::answer(&unit, state) {
             return Ok(Decided::Answer(Answer::Reply(reply)));

@@ -73,6 +73,9 @@ use crate::statistics::{Answered, ShapeStatistics};
 use crate::wire::error::write_error;
 use crate::wire::query::TransactionStatus;
 
+/// Of a statement in a block that a question asked before it would have taken a snapshot for.
+const NO_SNAPSHOT: UpstreamReason = UpstreamReason::NotAQuery("no query, while the session's settings are not known");
+
 /// How long the beginning of a unit waits for its end. Drivers send a unit in one write; this bounds what a client that
 /// does not must wait for an early error.
 pub const HOLD: Duration = Duration::from_millis(5);
@@ -430,6 +433,9 @@ impl<A: Answerer> Session<A> {
             return self.relay(started, Relay::because(UpstreamReason::NotAQuery("a sign of life")));
         }
         if self.machine.state.settings.is_none() {
+            if self.machine.state.is_in_transaction() && !effect::takes_snapshot(unit.sql) {
+                return self.relay_unless_strict(started, effect, Relay::because(NO_SNAPSHOT));
+            }
             self.probe();
             return Ok(());
         }

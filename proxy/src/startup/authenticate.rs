@@ -53,6 +53,8 @@ struct Exchange {
     /// The client's next message must be its answer.
     awaits_answer: bool,
     is_authenticated: bool,
+    /// What upstream says has no frames any more.
+    is_plain_text: bool,
     backend_key: Option<Vec<u8>>,
 }
 
@@ -80,6 +82,7 @@ pub async fn authenticate(
         was_challenged: false,
         awaits_answer: false,
         is_authenticated: false,
+        is_plain_text: false,
         backend_key: None,
     };
     if exchange.run().await? == Verdict::Refused {
@@ -161,6 +164,10 @@ impl Exchange {
     /// Moves upstream's whole frames to the client, as far as they go.
     fn pass_upstream(&mut self) -> Result<Option<Verdict>, StartupError> {
         let input = std::mem::take(&mut self.from_upstream);
+        if self.is_plain_text {
+            self.to_client.extend_from_slice(&input);
+            return Ok(None);
+        }
         let mut frames = Frames::new(&input);
         let mut verdict = None;
         for frame in &mut frames {
@@ -197,6 +204,12 @@ impl Exchange {
         }
         let rest = frames.rest();
         match head(rest) {
+            // A postmaster that cannot fork says so as in protocol 2, without a length, and closes (postmaster.c, report_fork_failure_to_client).
+            Head::Malformed | Head::Frame { length: UPSTREAM_FRAME_MAX.., .. } if rest.first() == Some(&b'E') => {
+                self.is_plain_text = true;
+                self.to_client.extend_from_slice(rest);
+                return Ok(None);
+            }
             Head::Malformed => return Err(StartupError::Io(io::ErrorKind::InvalidData.into())),
             Head::Frame { length, .. } if length > UPSTREAM_FRAME_MAX => {
                 return Err(StartupError::Io(io::ErrorKind::InvalidData.into()));

@@ -99,6 +99,9 @@ fn kinds() {
         ("COPY (WITH x AS (SELECT 1) SELECT * FROM t FOR UPDATE) TO STDOUT", K::CopyOut),
         ("COPY t (a, update) TO STDOUT", K::CopyOut),
         ("EXPLAIN (ANALYZE) SELECT 1", K::Explain { analyze: true, query: 18..26 }),
+        ("EXPLAIN (costs off, \"analyze\") SELECT 1", K::Explain { analyze: true, query: 31..39 }),
+        ("EXPLAIN (U&\"analyze\") SELECT 1", K::Explain { analyze: true, query: 22..30 }),
+        ("EXPLAIN (\"Analyze\", costs off) SELECT 1", K::Explain { analyze: false, query: 31..39 }),
         (
             "declare \"SQL_CUR1\" cursor with hold for SELECT 1",
             K::DeclareCursor { name: "SQL_CUR1".into(), with_hold: true, query: 40..48 },

@@ -20,6 +20,7 @@ use freshet_engine::reason::UpstreamReason;
 use freshet_engine::result_cache::{Basis, CachedReply, Found, Keep, Keys, Repeated, ResultKey, Share, Withdrawn};
 use freshet_engine::statement::dependencies::{Dependencies as TextDependencies, may_mean_the_time};
 use freshet_engine::statement::fingerprint;
+use freshet_engine::types::{Oid, PgType};
 use parking_lot::Mutex;
 
 use crate::freshness::Served;
@@ -29,6 +30,7 @@ use crate::session::local::flight::{Boarding, Flight, Outcome};
 use crate::session::local::{Local, LocalAnswerer, Request, is_described_by, is_parsed_under};
 use crate::session::state::RouteSetting;
 use crate::statistics::ShapeStatistics;
+use crate::wire::extended::oids;
 use crate::wire::frame::Frames;
 use crate::wire::query::TransactionStatus;
 
@@ -289,6 +291,13 @@ fn may_keep(request: &Request<'_>) -> bool {
         // Upstream has read its literals by the settings of its Parse.
         && is_parsed_under(unit, request.settings, true)
         && !unit.bind.iter().any(|bind| bind.values().flatten().any(may_mean_the_time))
+        && oids(unit.parameter_types).all(is_plain)
+}
+
+/// Whether a parameter declared so prints and compares by its value alone: not one of a type whose text are names of the catalog's, nor a
+/// time of day, whose offset is today's.
+fn is_plain(parameter: Oid) -> bool {
+    parameter == 0 || PgType::from_oid(parameter).is_some_and(|of| of != PgType::Time)
 }
 
 /// Sees upstream's reply, and keeps it.

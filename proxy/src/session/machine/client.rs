@@ -10,8 +10,8 @@ use crate::session::effect::{Effect, Judged, Written, drops_all_statements, make
 use crate::session::intercept;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
-    CopyIn, Expected, ExpectedKind, Machine, Named, OWED_MAX, Step, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
-    WatchedPortal, compared, is_too_long, kept_bytes,
+    CopyIn, Expected, ExpectedKind, Machine, Named, OWED_MAX, Step, UNDO_BYTES_MAX, Undo, Unnamed, UnnamedPortal,
+    Watch, WatchEnd, WatchedPortal, compared, is_too_long, kept_bytes,
 };
 use crate::session::meant::Meant;
 use crate::session::state::{FirstQuery, Isolation, Transaction};
@@ -280,7 +280,10 @@ impl Machine {
             return false;
         }
         let count = length.min(rest.len());
-        let must_be_in_turn = self.may_be_skipped(tag, &rest[..count]) || self.wants_portals(tag, &rest[..count]);
+        let keeps_much =
+            self.undo_bytes > UNDO_BYTES_MAX && self.copy_in == CopyIn::No && matches!(tag, b'P' | b'Q' | b'C');
+        let must_be_in_turn =
+            keeps_much || self.may_be_skipped(tag, &rest[..count]) || self.wants_portals(tag, &rest[..count]);
         if must_be_in_turn && !self.is_in_turn() {
             return false;
         }
@@ -513,6 +516,7 @@ impl Machine {
         self.written.add(&written);
         effects.iter().for_each(|effect| self.apply_effect(*effect, sql.unwrap_or_default(), true));
         let own = worst(&effects);
+        self.show_query(own);
         // Extended messages without a Sync are of the same transaction: it ends them, too.
         let effect = worst(&[own, self.unit_effect]);
         let reprinted = self.reprinted(&changes, None);

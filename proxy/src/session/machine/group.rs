@@ -597,23 +597,28 @@ impl Machine {
 
     fn close_locally(&mut self, target: Target<'_>) {
         match target {
-            Target::Portal(name) => {
-                self.portals.remove(name);
-                if name.is_empty() {
-                    self.unnamed_portal = UnnamedPortal::Destroyed;
-                }
+            Target::Portal(b"") => {
+                self.portals.remove(b"");
+                self.unnamed_portal = UnnamedPortal::Destroyed;
             }
+            Target::Portal(name) if self.portals.contains(name) => self.portals.remove(name),
+            // It may be one of upstream's, a cursor by SQL among them.
+            Target::Portal(_) => self.close_quietly(target),
             Target::Statement(b"") => self.unnamed = Unnamed::Destroyed,
             Target::Statement(name) => {
                 self.forget_virtual(name);
                 self.forget_statement(name);
-                // Closing what does not exist is no error.
-                self.to_upstream.write(|out| write_close(out, target));
-                self.to_upstream.push(SYNC);
-                self.expect_quiet(ExpectedKind::Close);
-                self.expect_quiet(ExpectedKind::QuietSync);
+                self.close_quietly(target);
             }
         }
+    }
+
+    /// Closing what does not exist is no error.
+    fn close_quietly(&mut self, target: Target<'_>) {
+        self.to_upstream.write(|out| write_close(out, target));
+        self.to_upstream.push(SYNC);
+        self.expect_quiet(ExpectedKind::Close);
+        self.expect_quiet(ExpectedKind::QuietSync);
     }
 
     /// Whether rows are fetched that are printed by settings no longer in force: from a cursor that the group does not declare.

@@ -81,6 +81,10 @@ const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 const OWED_MAX: usize = 8 * 1024;
 const _: () = assert!(OWED_MAX * HEADER_LENGTH >= 2 * 8192);
 
+/// What of statements is kept beside such replies, in case that upstream skips their messages, before the client's next one has to wait for
+/// all of them.
+const UNDO_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Entries that there is room for while nothing is owed.
 const OWED_KEPT: usize = 64;
 
@@ -150,6 +154,18 @@ enum Undo {
     Portal(Box<(UnnamedPortal, Option<Portal>)>),
     /// A cursor that upstream gets.
     Cursor(cursor::Moved),
+}
+
+impl Undo {
+    /// Of the texts that only this keeps.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Unnamed(Unnamed::Upstream(Some(statement))) => kept_bytes(b"", statement),
+            Self::Unnamed(Unnamed::Local { statement, parse }) => kept_bytes(b"", statement) + parse.len(),
+            Self::Named(name, named) => kept_bytes(name, &named.statement),
+            Self::Unnamed(_) | Self::Portal(_) | Self::Cursor(_) => 0,
+        }
+    }
 }
 
 /// What statements change once they are acknowledged, in their order; None: nothing.
@@ -314,6 +330,8 @@ pub struct Machine {
     may_keep_statement: bool,
     /// What `statements` take.
     statement_bytes: usize,
+    /// What the client's messages that are owed a reply keep of statements, see [`Undo::bytes`].
+    undo_bytes: usize,
     /// Statements of freshet's own (`SHOW freshet...`) that upstream does not have.
     virtual_statements: HashMap<Box<[u8]>, Arc<PreparedStatement>>,
     /// What they take.
@@ -399,6 +417,7 @@ impl Machine {
             drops_statements: false,
             may_keep_statement: false,
             statement_bytes: 0,
+            undo_bytes: 0,
             virtual_statements: HashMap::default(),
             virtual_bytes: 0,
             next_statement: 1,
@@ -521,6 +540,7 @@ impl Machine {
         if due.is_some() {
             self.state.settings = None;
         }
+        self.undo_bytes += undo.as_ref().map_or(0, Undo::bytes);
         self.expected.push_back(Expected { kind, is_own: false, is_quiet: false, due, undo: undo.map(Box::new) });
     }
 
@@ -550,7 +570,11 @@ impl Machine {
         self.copy_ends -= usize::from(matches!(entry.kind, ExpectedKind::CopyEnd));
         self.own_expected -= usize::from(entry.is_own);
         self.quiet_expected -= usize::from(entry.is_quiet);
+        // An error may have put another in its place.
+        let bytes = entry.undo.as_ref().map_or(0, |undo| undo.bytes());
+        self.undo_bytes = self.undo_bytes.saturating_sub(bytes);
         if self.expected.is_empty() {
+            self.undo_bytes = 0;
             self.flush_is_sent = false;
             self.expected.shrink_to(OWED_KEPT);
         }

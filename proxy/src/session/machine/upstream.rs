@@ -208,9 +208,11 @@ impl Machine {
             && matches!(body, b"COMMIT\0" | b"ROLLBACK\0" | b"PREPARE TRANSACTION\0")
             && matches!(front.kind, ExpectedKind::Query(_) | ExpectedKind::Execute)
         {
-            // What follows in this unit may be another block. A part of one may have been rolled back, too: then upstream says
-            // nothing of a query that it has not seen.
-            self.state.transaction.first_query = FirstQuery::None;
+            // What follows in this unit may be another block. A part of one may have been rolled back, too, which by a Query is told
+            // apart: the block has had its first query all the same (snapmgr.c, FirstSnapshotSet).
+            if body != b"ROLLBACK\0" || !matches!(front.kind, ExpectedKind::Query(Effect::Neutral)) {
+                self.state.transaction.first_query = FirstQuery::None;
+            }
             self.state.transaction.time = None;
         }
         let is_own = front.is_own;
@@ -265,6 +267,9 @@ impl Machine {
             | (b'3', ExpectedKind::Close)
             | (b'T' | b'n', ExpectedKind::Describe)
             | (b'C' | b'I' | b's', ExpectedKind::Execute) => {
+                if !is_own && tag == b'C' && matches!(front.kind, ExpectedKind::Execute) {
+                    self.note_immediate_commit();
+                }
                 match self.pop_expected() {
                     Some(mut entry) if !is_own && matches!(entry.kind, ExpectedKind::Execute) => {
                         self.apply_run(&mut entry.due)
@@ -291,6 +296,9 @@ impl Machine {
             }
             (b'I', ExpectedKind::Query(_)) => fate,
             (b'E', _) => {
+                if !is_own && matches!(front.kind, ExpectedKind::Execute) {
+                    self.note_immediate_commit();
+                }
                 let fate = self.match_error(is_own);
                 // Of a failed block, or of the statement that was not made.
                 let hides_why = self.answered_error.is_some() && matches!(field(body, b'C'), Some(b"25P02" | b"26000"));
@@ -313,7 +321,11 @@ impl Machine {
     fn answers_nothing(&mut self, tag: u8, body: &[u8]) -> bool {
         match tag {
             // It comes after the commit, often before the writer has its acknowledgement: who is told may tell others to read.
-            b'A' => self.events.push(Event::WriteAcknowledged(Effect::Write, Written::Anything)),
+            b'A' => {
+                // Nor need its commit have waited for anybody.
+                self.events.push(Event::NotAwaited);
+                self.events.push(Event::WriteAcknowledged(Effect::Write, Written::Anything));
+            }
             b'N' => self.has_notice = true,
             b'K' | b'v' => {}
             b'S' => self.note_parameter(body),
@@ -391,16 +403,29 @@ impl Machine {
             return;
         }
         self.has_committed = true;
-        let of_unit = self.expected.iter().find_map(|entry| match entry.kind {
-            ExpectedKind::Query(effect) | ExpectedKind::Sync(effect) => Some(effect),
-            _ => None,
-        });
-        let effect = worst(&[self.transaction_effect, of_unit.unwrap_or(self.unit_effect)]);
+        let effect = worst(&[self.transaction_effect, self.effect_of_front()]);
         if effect.may_write() {
             self.acknowledge(effect, self.written.clone());
         }
         // What follows is of another transaction.
         self.transaction_effect = Effect::Neutral;
+    }
+
+    /// What an execution does outside of a block may be committed when its reply comes, long before the Sync (procedures commit by
+    /// themselves, also those that fail later; xact.h, XACT_FLAGS_NEEDIMMEDIATECOMMIT).
+    fn note_immediate_commit(&mut self) {
+        if self.state.status == TransactionStatus::Idle && self.effect_of_front() == Effect::Opaque {
+            self.acknowledge(Effect::Opaque, Written::Anything);
+        }
+    }
+
+    /// Of the unit that upstream is answering.
+    fn effect_of_front(&self) -> Effect {
+        let of_unit = self.expected.iter().find_map(|entry| match entry.kind {
+            ExpectedKind::Query(effect) | ExpectedKind::Sync(effect) => Some(effect),
+            _ => None,
+        });
+        of_unit.unwrap_or(self.unit_effect)
     }
 
     /// Upstream ends the session, or is gone. What it was asked to do last it may have done, and only the answer is missing: who

@@ -76,3 +76,38 @@ fn what_may_be_committed_is_told_of_when_upstream_ends_the_session() {
     machine.note_end_of_session();
     assert!(!acknowledges(&mut machine), "it only reads");
 }
+
+/// A procedure commits by itself, long before the Sync, and may fail after that.
+#[test]
+fn what_an_execution_may_have_committed_is_told_of_with_its_reply() {
+    let call = [parse("", "CALL p()"), bind(""), execute(), message(b'H', b"")].concat();
+    for end in [message(b'C', b"CALL\0"), message(b'E', b"\0")] {
+        let mut machine = probed(&Interner::default());
+        relayed(&mut machine, &call);
+        upstream_says(&mut machine, &[PARSE_COMPLETE, BIND_COMPLETE]);
+        assert!(!acknowledges(&mut machine));
+        upstream_says(&mut machine, &[&end]);
+        assert!(acknowledges(&mut machine));
+    }
+}
+
+/// Only an error of upstream's would bring the statements back that these replace.
+#[test]
+fn texts_that_wait_for_their_replies_are_bounded() {
+    let mut machine = machine();
+    let one = parse("", &"x".repeat(4_000));
+    let all = one.repeat(2 * UNDO_BYTES_MAX / 4_000);
+    let sent = relayed(&mut machine, &all);
+    assert!(sent.len() < UNDO_BYTES_MAX / 10 * 11, "{}", sent.len());
+    assert!(machine.undo_bytes <= UNDO_BYTES_MAX + one.len());
+    assert!(sent.ends_with(FLUSH), "or upstream keeps its replies to itself");
+    let mut left = all.len() + FLUSH.len() - sent.len();
+    while left > 0 {
+        let owed = machine.expected.len();
+        upstream_says(&mut machine, &[&PARSE_COMPLETE.repeat(owed)]);
+        let sent = relayed(&mut machine, b"");
+        let flushes = usize::from(sent.ends_with(FLUSH)) * FLUSH.len();
+        assert!(sent.len() > flushes);
+        left -= sent.len() - flushes;
+    }
+}
