@@ -30,6 +30,14 @@ struct Owner {
     answers: BufReader<ChildStdout>,
 }
 
+/// What a cluster's files are made by.
+enum Origin<'a> {
+    /// initdb; the C library has this locale besides, if it is not empty.
+    New(&'a str),
+    /// pg_basebackup, from the primary at this port.
+    Backup(u16),
+}
+
 /// The shell process: one command per line on its input, one answer per line on its output.
 const OWNER_SCRIPT: &str = r#"
 bin=$1; port=$2; shift 2
@@ -53,8 +61,13 @@ if [ -n "$FRESHET_TEST_LOCALE" ]; then
     mkdir "$directory/locales" && localedef -i "$FRESHET_TEST_LOCALE" -f UTF-8 "$directory/locales/$FRESHET_TEST_LOCALE.utf8" >"$log" 2>&1
     export LOCPATH=$directory/locales
 fi
-"$bin/initdb" -D "$directory/data" -U postgres -A trust -E UTF8 --locale=C --no-sync >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
-cat >"$directory/data/pg_hba.conf" <<HBA
+make() {
+    if [ -n "$FRESHET_TEST_PRIMARY" ]; then
+        "$bin/pg_basebackup" -h 127.0.0.1 -p "$FRESHET_TEST_PRIMARY" -U postgres -w -D "$directory/data" -R -c fast --no-sync
+        return
+    fi
+    "$bin/initdb" -D "$directory/data" -U postgres -A trust -E UTF8 --locale=C --no-sync || return
+    cat >"$directory/data/pg_hba.conf" <<HBA
 host all login_cleartext 127.0.0.1/32 password
 host all login_md5 127.0.0.1/32 md5
 host all login_scram 127.0.0.1/32 scram-sha-256
@@ -63,6 +76,8 @@ host all all 127.0.0.1/32 trust
 local replication all trust
 host replication all 127.0.0.1/32 trust
 HBA
+}
+make >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 echo "$directory"
 start "$@"
 while read -r command; do
@@ -87,7 +102,12 @@ impl Cluster {
     /// A cluster of its own, for tests that stop it or need other settings (`name=value`).
     pub fn start(settings: &[&str]) -> Self {
         // Between choosing a free port and using it another process may take it: try again.
-        (0..3).find_map(|_| Self::try_start(free_port(), settings, "")).expect("PostgreSQL starts")
+        (0..3).find_map(|_| Self::try_start(free_port(), settings, Origin::New(""))).expect("PostgreSQL starts")
+    }
+
+    /// A streaming standby of this cluster, which can be read; without the settings that this one was given.
+    pub fn standby(&self) -> Self {
+        (0..3).find_map(|_| Self::try_start(free_port(), &[], Origin::Backup(self.port))).expect("PostgreSQL starts")
     }
 
     /// A cluster whose C library has `locale` (`en_US`), in UTF-8. None: this machine cannot make it.
@@ -96,11 +116,15 @@ impl Cluster {
         if !source.exists() || Command::new("localedef").arg("--version").output().is_err() {
             return None;
         }
-        (0..3).find_map(|_| Self::try_start(free_port(), &[], locale))
+        (0..3).find_map(|_| Self::try_start(free_port(), &[], Origin::New(locale)))
     }
 
     #[expect(clippy::zombie_processes, reason = "the owner of a cluster that started is waited for when it is dropped")]
-    fn try_start(port: u16, settings: &[&str], locale: &str) -> Option<Self> {
+    fn try_start(port: u16, settings: &[&str], origin: Origin<'_>) -> Option<Self> {
+        let (locale, primary) = match origin {
+            Origin::New(locale) => (locale, String::new()),
+            Origin::Backup(primary) => ("", primary.to_string()),
+        };
         let mut arguments: Vec<String> = vec![binaries().display().to_string(), port.to_string()];
         let defaults = [
             "listen_addresses=127.0.0.1",
@@ -120,6 +144,7 @@ impl Cluster {
             .args(&arguments)
             .current_dir("/")
             .env("FRESHET_TEST_LOCALE", locale)
+            .env("FRESHET_TEST_PRIMARY", &primary)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -135,6 +160,10 @@ impl Cluster {
         let directory = PathBuf::from(directory?);
         let owner = Mutex::new(Owner { child, commands, answers });
         let cluster = Self { port, directory, owner };
+        if !primary.is_empty() {
+            // A standby has its primary's roles.
+            return Some(cluster);
+        }
         cluster.psql(
             "postgres",
             "SET password_encryption = 'md5'; CREATE ROLE login_md5 LOGIN SUPERUSER PASSWORD 'login_md5';
@@ -310,7 +339,7 @@ mod tests {
     #[test]
     fn a_server_that_answers_on_the_port_is_not_taken_for_the_own_one() {
         let first = Cluster::start(&[]);
-        assert!(Cluster::try_start(first.port(), &[], "").is_none());
+        assert!(Cluster::try_start(first.port(), &[], Origin::New("")).is_none());
         assert_eq!(first.psql("postgres", "SELECT 1"), "1");
         first.kill();
         first.restart();

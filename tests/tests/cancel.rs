@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use freshet_tests::client::{Message, RawClient, bind, describe, execute, flush, parse, query, rows, sync, tags};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
+use freshet_tests::marks::signal_barriers;
 use freshet_tests::raw;
+use freshet_tests::world::until;
 
 /// A join that is quick over the first ten rows and takes long over the rest.
 const LONG: &str = "SELECT count(*) FROM c a JOIN c b ON a.k = b.k WHERE a.id + b.id < 0";
@@ -28,7 +30,8 @@ fn start() -> Setting {
         &database,
         "CREATE TABLE c (id int PRIMARY KEY, k int NOT NULL); INSERT INTO c SELECT i, 1 FROM generate_series(1, 10) i",
     );
-    let server = Freshet::start(&cluster.url(&database), |_| {});
+    // Who waits for another's computation does so for as long as that takes.
+    let server = Freshet::start(&cluster.url(&database), |settings| settings.cache.shared_wait_ms = 60_000);
     let mut watcher = raw::RawClient::connect(server.address(), "postgres", &database).expect("connects");
     let limit = Instant::now() + Duration::from_secs(30);
     let mut answers_here = |sql: &str| loop {
@@ -58,8 +61,13 @@ fn cancel(port: u16, key: &[u8]) {
 /// Sends the messages, and cancel requests until the given message comes.
 fn cancelled(setting: &mut Setting, messages: &[Vec<u8>], until: char) -> Vec<Message> {
     setting.client.send(&messages.concat());
+    ended(&mut setting.client, setting.port, until)
+}
+
+/// Sends cancel requests for what the client has asked until the given message comes.
+fn ended(client: &mut RawClient, port: u16, until: char) -> Vec<Message> {
     let is_over = Arc::new(AtomicBool::new(false));
-    let (port, key, over) = (setting.port, setting.client.key.clone(), Arc::clone(&is_over));
+    let (key, over) = (client.key.clone(), Arc::clone(&is_over));
     let canceller = std::thread::spawn(move || {
         // One that comes before the statement has begun has no effect, so more follow.
         while !over.load(Ordering::Relaxed) {
@@ -67,7 +75,7 @@ fn cancelled(setting: &mut Setting, messages: &[Vec<u8>], until: char) -> Vec<Me
         }
     });
     let started = Instant::now();
-    let got = setting.client.read_until(until);
+    let got = client.read_until(until);
     let elapsed = started.elapsed();
     is_over.store(true, Ordering::Relaxed);
     canceller.join().expect("no panic");
@@ -123,6 +131,30 @@ fn assert_answers_here(client: &mut RawClient) {
     }
 }
 
+/// Returns when freshet has dealt with much that was asked after what it is to begin: by then it has begun.
+fn let_begin(port: u16, database: &str) {
+    let mut other = RawClient::log_in(port, database);
+    for _ in 0..50 {
+        other.query("SHOW freshet.route");
+    }
+}
+
+/// Barriers that are not answered until this is dropped: a backend that is stopped would keep its cluster from ending.
+struct Stopped<'a>(&'a Cluster);
+
+impl<'a> Stopped<'a> {
+    fn new(cluster: &'a Cluster) -> Self {
+        signal_barriers(cluster, "-STOP");
+        Self(cluster)
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        signal_barriers(self.0, "-CONT");
+    }
+}
+
 #[test]
 fn a_local_computation_ends_with_57014() {
     let mut setting = start();
@@ -132,6 +164,108 @@ fn a_local_computation_ends_with_57014() {
     let unit = [parse("", LONG), bind("", "", &[], 0), describe('P', ""), execute("", 0), sync()];
     let got = cancelled_here(&mut setting, &unit, 'Z', &[]);
     assert_eq!(tags(&got), "12EZ");
+}
+
+#[test]
+fn a_read_that_waits_for_a_barrier_ends_with_57014() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE c (id int PRIMARY KEY); INSERT INTO c SELECT generate_series(1, 60000)");
+    let server = Freshet::start(&cluster.url(&database), |settings| settings.freshness.wait_budget_ms = 60_000);
+    let (port, client) = (server.port(), RawClient::log_in(server.port(), &database));
+    let mut setting = Setting { port, database, client, _server: server };
+    // What is computed each time, what is kept, and what is kept, in a block.
+    for before in ["SET freshet.route = 'local'", "SET freshet.route = 'auto'", "BEGIN"] {
+        setting.client.query(before);
+        assert_answers_here(&mut setting.client);
+        let stopped = Stopped::new(&cluster);
+        setting.client.send(&query("SELECT count(*) FROM c"));
+        let_begin(port, &setting.database);
+        let got = ended(&mut setting.client, port, 'Z');
+        drop(stopped);
+        assert_cancelled(&got);
+        let is_block = before == "BEGIN";
+        assert_eq!((&*tags(&got), status(&got)), ("EZ", if is_block { b'E' } else { b'I' }), "{before}");
+        if is_block {
+            let refused = setting.client.query("SELECT count(*) FROM c");
+            assert!(String::from_utf8_lossy(&refused[0].body).contains("25P02"), "{refused:?}");
+            assert_eq!(tags(&setting.client.query("ROLLBACK")), "CZ");
+        } else {
+            assert_eq!(route(&mut setting.client).as_deref(), Some("local"), "it was cancelled here: {before}");
+        }
+        assert_answers_here(&mut setting.client);
+    }
+}
+
+#[test]
+fn a_read_that_waits_for_anothers_computation_ends_with_57014() {
+    let mut setting = start();
+    let port = setting.port;
+    let mut other = RawClient::log_in(port, &setting.database);
+    let limit = Instant::now() + Duration::from_secs(60);
+    loop {
+        assert_answers_here(&mut setting.client);
+        other.send(&query(LONG));
+        let_begin(port, &setting.database);
+        setting.client.send(&query(LONG));
+        let_begin(port, &setting.database);
+        let got = ended(&mut setting.client, port, 'Z');
+        assert_cancelled(&got);
+        assert_eq!((&*tags(&got), status(&got)), ("EZ", b'I'));
+        let waited = route(&mut setting.client);
+        assert_answers_here(&mut setting.client);
+        // The one that computes goes on until it is cancelled itself.
+        assert_cancelled(&ended(&mut other, port, 'Z'));
+        // A machine under load may have missed a barrier, and then it was upstream's.
+        if [waited, route(&mut other)].iter().all(|route| route.as_deref() == Some("local")) {
+            return;
+        }
+        assert!(Instant::now() < limit, "upstream's each time");
+    }
+}
+
+#[test]
+fn a_read_that_waits_for_anothers_captured_reply_ends_with_57014() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(
+        &database,
+        "CREATE TABLE r (id int PRIMARY KEY, ring circle); INSERT INTO r VALUES (1, '<(0,0),1>');
+         CREATE TABLE c (id int PRIMARY KEY); INSERT INTO c SELECT generate_series(1, 60000)",
+    );
+    let server = Freshet::start(&cluster.url(&database), |settings| {
+        settings.cache.shared_wait_ms = 60_000;
+        settings.freshness.wait_budget_ms = 10_000;
+    });
+    let (port, client) = (server.port(), RawClient::log_in(server.port(), &database));
+    let mut other = RawClient::log_in(port, &database);
+    let mut setting = Setting { port, database: database.clone(), client, _server: server };
+    assert_answers_here(&mut setting.client);
+    // Not computed here: a type that is not mirrored. Upstream's reply is kept.
+    let rings = "SELECT radius(ring) FROM r";
+    until("upstream's reply is kept", || {
+        other.query(rings);
+        route(&mut other).as_deref() == Some("hit")
+    });
+    let mut writer = RawClient::log_in(cluster.port(), &database);
+    writer.query("UPDATE r SET ring = '<(0,0),2>'");
+    writer.query("BEGIN; LOCK TABLE r IN ACCESS EXCLUSIVE MODE");
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                    WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%radius%'";
+    other.send(&query(rings));
+    until("upstream has one of them", || cluster.psql(&database, waiting) == "1");
+    setting.client.send(&query(rings));
+    let_begin(port, &database);
+    assert_eq!(cluster.psql(&database, waiting), "1", "the second waits here");
+    let got = ended(&mut setting.client, port, 'Z');
+    assert_cancelled(&got);
+    assert_eq!((&*tags(&got), status(&got)), ("EZ", b'I'));
+    assert_eq!(route(&mut setting.client).as_deref(), Some("local"), "it was cancelled here");
+    assert_eq!(cluster.psql(&database, waiting), "1", "the first waits on");
+    writer.query("ROLLBACK");
+    assert_eq!(rows(&other.read_until('Z')), [[Some("2".to_string())]]);
+    assert_answers_here(&mut setting.client);
+    assert_eq!(rows(&setting.client.query(rings)), [[Some("2".to_string())]]);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A transaction that stays open upstream makes it keep its log for every slot: freshet's goes before the disk is full, everything is
-//! relayed meanwhile, and when the transaction has ended all is as before.
+//! relayed meanwhile, and when the transaction has ended all is as before. Where nothing happens in the mirrored database, nothing is kept.
 
 use freshet_config::FreshnessMode;
+use freshet_tests::cluster::Cluster;
+use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
 use freshet_tests::world::{World, settle, until};
 
@@ -46,4 +48,31 @@ fn the_slot_goes_before_upstream_keeps_too_much_of_its_log() {
     assert_ne!(settled.route, "relay", "{}", settled.reason);
     assert_eq!(cell(&mut client, COUNT), "2");
     assert_eq!(world.past("SELECT count(*) FROM pg_replication_slots"), "1");
+}
+
+/// The slot of a database that nobody writes gets nothing to send, and goes on all the same while others are written.
+#[test]
+fn an_idle_database_holds_no_log_back() {
+    // Of its own: a transaction that another test keeps open holds every slot back.
+    let cluster = Cluster::start(&[]);
+    let (idle, busy) = (cluster.database(), cluster.database());
+    cluster.psql(&idle, SETUP);
+    cluster.psql(&busy, "CREATE TABLE other (i int)");
+    let freshet = Freshet::start(&cluster.url(&idle), |_| {});
+    freshet.read_until_mirrored(&idle, &["t".to_string()]);
+    let write = || cluster.psql(&busy, "INSERT INTO other SELECT generate_series(1, 10000)");
+    write();
+    let written = cluster.psql(&busy, "SELECT pg_current_wal_insert_lsn()");
+    let beyond = format!(
+        "SELECT count(*) FROM pg_replication_slots
+          WHERE database = '{idle}' AND confirmed_flush_lsn > '{written}' AND restart_lsn > '{written}'"
+    );
+    until("the slot goes beyond what others have written", || {
+        write();
+        // It tells in the log which transactions run, without which no slot lets go of anything.
+        cluster.psql(&busy, "CHECKPOINT");
+        cluster.psql(&busy, &beyond) == "1"
+    });
+    assert_eq!(freshet.status(&idle, "stream_restarts"), "0");
+    freshet.read_until_mirrored(&idle, &["t".to_string()]);
 }

@@ -1,12 +1,18 @@
 //! What goes through freshet is what PostgreSQL would have said: raw scripts, byte for byte, direct and through freshet.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc;
 
 use freshet_tests::client::{
     RawClient, bind, close, describe, execute, flush, message, parse, query, rows, sync, tags, terminate,
 };
 use freshet_tests::cluster::{Cluster, LOGIN_CLEARTEXT, LOGIN_MD5, LOGIN_SCRAM};
+use freshet_tests::fake::{Script, fake, fakes, welcome};
 use freshet_tests::freshet::Freshet;
+use freshet_tests::operator::Operator;
+use freshet_tests::tls;
+use freshet_tests::world::until;
 
 /// Sends the pieces one after the other, with a pause where a piece is empty, and ends politely; all that came back.
 fn converse(port: u16, database: &str, pieces: &[Vec<u8>]) -> Vec<u8> {
@@ -539,4 +545,158 @@ fn replication_sessions_pass_unread() {
     client.start_up(&[("user", "postgres"), ("database", "postgres"), ("replication", "database")]);
     assert_eq!(client.read_until('Z').last().map(|m| m.tag), Some('Z'));
     assert_eq!(tags(&client.query("IDENTIFY_SYSTEM")), "TDCZ");
+}
+
+/// What an upstream of our own answers any query.
+fn answer() -> [Vec<u8>; 4] {
+    // A column `a` of type int4.
+    let columns = message(b'T', b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0");
+    [columns, message(b'D', b"\0\x01\0\0\0\x017"), message(b'C', b"SELECT 1\0"), message(b'Z', b"I")]
+}
+
+/// What another server that speaks the protocol may say, or a later PostgreSQL.
+#[test]
+fn messages_that_nobody_knows_are_passed_on() {
+    let operator = Operator::new();
+    let (unknown, large) = (message(b'y', b"any \0 \xff bytes"), message(b'y', &[b'y'; 300_000]));
+    let [columns, row, tag, ready] = answer();
+    let replies = [
+        [columns, unknown.clone(), row, message(b'~', b""), tag, ready].concat(),
+        [unknown.clone(), answer().concat()].concat(),
+        [large, answer().concat()].concat(),
+        answer().concat(),
+    ];
+    let expected = replies.clone();
+    let server = fake(move |stream| {
+        stream.write_all(&welcome()).expect("written");
+        for reply in &replies {
+            tls::read_until(stream, 'Q');
+            stream.write_all(reply).expect("written");
+        }
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        rest
+    });
+    let freshet = server.relay_with(|settings| settings.admin.address = operator.address());
+    let mut client = RawClient::connect(freshet.port());
+    client.start_up(&[("user", "u")]);
+    assert_eq!(tags(&client.read_until('Z')), "RZ");
+    for reply in &expected {
+        client.send(&query("SELECT 7"));
+        let received = client.read_until('Z');
+        let bytes: Vec<u8> = received.iter().flat_map(|one| message(one.tag as u8, &one.body)).collect();
+        assert!(bytes == *reply, "{}", shown(&bytes));
+    }
+    client.send(&unknown);
+    drop(client);
+    // The operator sees that the session was not followed to its end.
+    let counted = "freshet_opaque_sessions_total{cause=\"reply out of turn\"} 1\n";
+    until("the session is counted", || operator.get("/metrics").contains(counted));
+    assert_eq!(server.ended()[0].1, unknown, "in the other direction, too");
+}
+
+fn process_id(client: &RawClient) -> u32 {
+    u32::from_be_bytes(client.key[..4].try_into().expect("a process ID"))
+}
+
+/// A plain relay and a freshet that answers, each in front of a database with a table `t` of one row.
+fn with_a_row() -> [(String, Freshet); 2] {
+    [false, true].map(|is_mirrored| {
+        let cluster = Cluster::shared();
+        let database = cluster.database();
+        cluster.psql(&database, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)");
+        let url = cluster.url(&database);
+        let freshet = if is_mirrored { Freshet::start(&url, |_| {}) } else { Freshet::relay(&url) };
+        if is_mirrored {
+            freshet.read_until_mirrored(&database, &["t".to_string()]);
+        }
+        (database, freshet)
+    })
+}
+
+#[test]
+fn a_reset_by_a_client_ends_its_session_upstream_and_no_other() {
+    let cluster = Cluster::shared();
+    for (database, freshet) in with_a_row() {
+        let mut other = RawClient::log_in(freshet.port(), &database);
+        for last in ["SELECT 1", "SELECT count(*) FROM t", "BEGIN; UPDATE t SET v = 100"] {
+            let mut client = RawClient::log_in(freshet.port(), &database);
+            let alive = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {}", process_id(&client));
+            client.send(&query(last));
+            // What it leaves unread makes its end a reset.
+            client.writer().peek(&mut [0]).expect("an answer");
+            assert_eq!(cluster.psql(&database, &alive), "1");
+            drop(client);
+            until(last, || cluster.psql(&database, &alive) == "0");
+            assert_eq!(tags(&other.query("UPDATE t SET v = v + 1")), "CZ", "{last}");
+        }
+        assert_eq!(rows(&other.query("SELECT v FROM t")), [[Some("3".to_string())]]);
+    }
+}
+
+#[test]
+fn a_reset_by_upstream_ends_its_client_and_no_other() {
+    let (tell, told) = mpsc::channel();
+    let healthy = |stream: &mut TcpStream| -> Vec<u8> {
+        stream.write_all(&welcome()).expect("written");
+        for _ in 0..3 {
+            tls::read_until(stream, 'Q');
+            stream.write_all(&answer().concat()).expect("written");
+        }
+        Vec::new()
+    };
+    // What these leave unread makes their ends resets: of a session that is idle, and of one that waits.
+    let idle = move |stream: &mut TcpStream| -> Vec<u8> {
+        stream.write_all(&welcome()).expect("written");
+        stream.peek(&mut [0]).expect("a query");
+        stream.write_all(&answer().concat()).expect("written");
+        told.recv().expect("the client has its answer");
+        Vec::new()
+    };
+    let busy = |stream: &mut TcpStream| -> Vec<u8> {
+        stream.write_all(&welcome()).expect("written");
+        stream.peek(&mut [0]).expect("a query");
+        Vec::new()
+    };
+    let scripts: Vec<Script> = vec![Box::new(healthy), Box::new(idle), Box::new(busy)];
+    let server = fakes(scripts);
+    let freshet = server.relay();
+    let log_in = || {
+        let mut client = RawClient::connect(freshet.port());
+        client.start_up(&[("user", "u")]);
+        assert_eq!(tags(&client.read_until('Z')), "RZ");
+        client
+    };
+    let mut other = log_in();
+    assert_eq!(tags(&other.query("SELECT 7")), "TDCZ");
+    let mut client = log_in();
+    assert_eq!(tags(&client.query("SELECT 7")), "TDCZ");
+    tell.send(()).expect("it waits");
+    assert_eq!(client.read_to_end(), b"");
+    assert_eq!(tags(&other.query("SELECT 7")), "TDCZ");
+    let mut client = log_in();
+    client.send(&query("SELECT 7"));
+    assert_eq!(client.read_to_end(), b"");
+    assert_eq!(tags(&other.query("SELECT 7")), "TDCZ");
+    server.ended();
+}
+
+#[test]
+fn an_idle_session_that_is_terminated_is_told_so_and_no_other_ends() {
+    let cluster = Cluster::shared();
+    for (database, freshet) in with_a_row() {
+        let mut other = RawClient::log_in(freshet.port(), &database);
+        for last in ["SELECT count(*) FROM t", "BEGIN", "SELECT 1/0"] {
+            let [expected, got] = [cluster.port(), freshet.port()].map(|port| {
+                let mut client = RawClient::log_in(port, &database);
+                client.query(last);
+                let terminate = format!("SELECT pg_terminate_backend({})", process_id(&client));
+                assert_eq!(cluster.psql(&database, &terminate), "t");
+                client.read_to_end()
+            });
+            assert_eq!(shown(&got), shown(&expected), "{last}");
+            assert!(shown(&got).contains("57P01"), "{last}: {}", shown(&got));
+            assert_eq!(rows(&other.query("SELECT count(*) FROM t")), [[Some("1".to_string())]]);
+        }
+    }
 }

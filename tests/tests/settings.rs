@@ -170,6 +170,57 @@ fn set_local_is_followed_within_its_transaction() {
     pair.run("COMMIT");
 }
 
+/// Superset and Metabase begin so. In PostgreSQL it is READ COMMITTED by another name, which is shown all the same.
+#[test]
+fn sessions_that_read_uncommitted_are_answered_in_and_out_of_blocks() {
+    const CHOOSE: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ UNCOMMITTED";
+    let mut pair = Pair::start(Cluster::shared());
+    let shows = |pair: &mut Pair, route: &str| {
+        for sql in ["SHOW transaction_isolation", "SHOW TRANSACTION ISOLATION LEVEL"] {
+            assert_eq!(pair.run(sql), route, "{sql}");
+        }
+        // Equal on both sides, as is all that the pair runs.
+        ask(&mut pair.through, "SHOW transaction_isolation").text()
+    };
+    for by_statement in [false, true] {
+        if by_statement {
+            pair.run_extended(CHOOSE, &[])
+        } else {
+            drop(pair.run(CHOOSE))
+        }
+        pair.reads("local");
+        assert_eq!(shows(&mut pair, "local"), "read uncommitted");
+        for (begin, end) in
+            [("BEGIN", "COMMIT"), ("START TRANSACTION READ ONLY", "ROLLBACK"), ("BEGIN", "COMMIT AND CHAIN")]
+        {
+            pair.run(begin);
+            pair.reads("local");
+            assert_eq!(shows(&mut pair, "local"), "read uncommitted", "{begin}");
+            pair.run(end);
+            pair.reads("local");
+        }
+        pair.run("ROLLBACK");
+        // A block may have a level of its own.
+        pair.run("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        pair.reads("relay isolation_level");
+        assert_eq!(shows(&mut pair, "relay isolation_level"), "repeatable read");
+        pair.run("COMMIT");
+        pair.reads("local");
+        assert_eq!(shows(&mut pair, "local"), "read uncommitted");
+        pair.run("DISCARD ALL");
+        pair.reads("local");
+        assert_eq!(shows(&mut pair, "local"), "read committed");
+    }
+    // In a block it is for the next one, unless it is taken back.
+    for (end, level) in [("ROLLBACK", "read committed"), ("COMMIT", "read uncommitted")] {
+        pair.run("BEGIN");
+        pair.run(CHOOSE);
+        pair.run(end);
+        pair.reads("local");
+        assert_eq!(shows(&mut pair, "local"), level, "{end}");
+    }
+}
+
 #[test]
 fn savepoints_take_settings_and_writes_back() {
     let mut pair = Pair::start(Cluster::shared());
