@@ -19,7 +19,7 @@ const ROWS_PER_FOUND: usize = if cfg!(debug_assertions) { 2 } else { 32 };
 /// Sorting a chunk takes as long as reading it through some fifty times.
 const ASKED_MIN: u8 = if cfg!(debug_assertions) { 1 } else { 16 };
 /// Columns that are kept sorted per chunk. Bounds what it costs in memory: two bytes a row each.
-const COLUMNS_MAX: usize = 2;
+const COLUMNS_MAX: usize = 4;
 /// Of a row's number within its chunk.
 const ROW_BITS: u32 = 16;
 
