@@ -180,7 +180,6 @@ async fn other_databases(
     Ok(is_fine)
 }
 
-/// False if one of them keeps the mirror from running.
 /// Why there is no line for replication where the server would have one: the URL may lead to a pooler, which takes it for another client.
 async fn obstacle_to_replication(address: &UpstreamAddress) -> Option<Finding> {
     let error = match Walsender::connect(address, "freshet check").await {
@@ -204,6 +203,7 @@ async fn obstacle_to_replication(address: &UpstreamAddress) -> Option<Finding> {
     })
 }
 
+/// False if one of them keeps the mirror from running.
 fn tell_findings(findings: &[Finding], text: &mut String) -> bool {
     let mut is_fine = true;
     for finding in findings {
