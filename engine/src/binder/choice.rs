@@ -8,7 +8,7 @@ use crate::binder::{
 };
 use crate::catalog::functions::{AggregateFunction, WindowFunction};
 use crate::statement::ast::FrameUnit;
-use crate::types::{PgType, Value};
+use crate::types::PgType;
 
 /// What PostgreSQL may choose, the rows that the outermost LIMIT keeps aside.
 #[derive(Clone, Debug)]
@@ -247,15 +247,10 @@ impl Context {
                 let rows = rows || self.any_open(limit, &columns) || self.is_sorted_by_open(input, &columns);
                 Open { columns, rows }
             }
-            // It chooses none.
-            BoundRelation::Limit {
-                input,
-                limit: None,
-                offset: Some(BoundExpr::Literal { value: Value::Int8(0), .. }),
-                ..
-            } => self.open(input),
+            // A fence chooses none.
             BoundRelation::Limit { input, .. } if self.source == Source::Ties => {
-                Open { rows: true, ..self.open(input) }
+                let open = self.open(input);
+                Open { rows: open.rows || relation.within_fence().is_none(), ..open }
             }
             BoundRelation::Limit { input, limit, offset, .. } => {
                 let Open { columns, rows } = self.open(input);

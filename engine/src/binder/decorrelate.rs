@@ -601,7 +601,7 @@ pub(super) fn first_of_each(
     order: Vec<SortKey>,
     limits: RowLimits,
 ) -> Bound<BoundRelation> {
-    let RowLimits { limit, offset, with_ties, .. } = limits;
+    let RowLimits { limit, offset, with_ties } = limits;
     if with_ties && (offset.is_some() || order.is_empty()) {
         return Err(unsupported("FETCH FIRST WITH TIES and OFFSET in a correlated subquery"));
     }

@@ -224,7 +224,7 @@ impl Binder<'_> {
                 Ok(if stays { BoundRelation::Sort { input: Box::new(input), keys } } else { input })
             }
             BoundRelation::Limit { input, limit, offset, with_ties } => {
-                self.limit_for_each(*input, RowLimits { limit, offset, with_ties, is_written: true }, domain)
+                self.limit_for_each(*input, RowLimits { limit, offset, with_ties }, domain)
             }
             BoundRelation::SetOperation { operation, is_all, left, right, mut columns } => {
                 columns.extend(domain.key_types());

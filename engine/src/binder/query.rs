@@ -109,8 +109,10 @@ impl Binder<'_> {
         let limit = self.count(query.limit.as_ref())?;
         // Without a last row nothing is tied to it (nodeLimit.c, noCount).
         let with_ties = query.with_ties && limit.is_some();
-        let is_written = query.limit.is_some() || query.offset.is_some();
-        Ok(RowLimits { limit, offset, with_ties, is_written })
+        // A subquery with any such clause is computed by itself (allpaths.c, subquery_is_pushdown_safe).
+        let is_fence = limit.is_none() && offset.is_none() && (query.limit.is_some() || query.offset.is_some());
+        let offset = if is_fence { Some(BoundExpr::NO_OFFSET) } else { offset };
+        Ok(RowLimits { limit, offset, with_ties })
     }
 
     /// transformLimitClause. None: no limit.
@@ -142,16 +144,13 @@ pub(super) struct RowLimits {
     pub(super) limit: Option<BoundExpr>,
     pub(super) offset: Option<BoundExpr>,
     pub(super) with_ties: bool,
-    /// There is a clause, if only `LIMIT ALL`.
-    pub(super) is_written: bool,
 }
 
 impl RowLimits {
     pub(super) fn put_over(self, relation: BoundRelation) -> BoundRelation {
-        let Self { limit, offset, with_ties, is_written } = self;
+        let Self { limit, offset, with_ties } = self;
         if limit.is_none() && offset.is_none() {
-            // A subquery with any is computed by itself (allpaths.c, subquery_is_pushdown_safe).
-            return if is_written { relation.fenced() } else { relation };
+            return relation;
         }
         BoundRelation::Limit { input: Box::new(relation), limit, offset, with_ties }
     }

@@ -59,12 +59,31 @@ pub(super) fn map_columns(expr: &mut BoundExpr, map: &dyn Fn(usize) -> usize) {
     children_mut(expr).into_iter().for_each(|child| map_columns(child, map));
 }
 
+impl BoundExpr {
+    /// The 0 of `OFFSET 0`.
+    pub(super) const NO_OFFSET: Self = Self::Literal {
+        value: Value::Int8(0),
+        expr_type: ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None },
+    };
+}
+
 impl BoundRelation {
     /// The same rows, which no condition passes on its way down: `OFFSET 0`, as people write it for that.
     pub(super) fn fenced(self) -> Self {
-        let expr_type = ExprType { pg_type: PgType::Int8, typmod: -1, collation: Collation::None };
-        let offset = Some(BoundExpr::Literal { value: Value::Int8(0), expr_type });
-        Self::Limit { input: Box::new(self), limit: None, offset, with_ties: false }
+        Self::Limit { input: Box::new(self), limit: None, offset: Some(BoundExpr::NO_OFFSET), with_ties: false }
+    }
+
+    /// What a fence is around, if it is one.
+    pub(crate) fn within_fence(&self) -> Option<&Self> {
+        match self {
+            Self::Limit {
+                input,
+                limit: None,
+                offset: Some(BoundExpr::Literal { value: Value::Int8(0), .. }),
+                with_ties: false,
+            } => Some(input),
+            _ => None,
+        }
     }
 
     /// Number of output columns.

@@ -139,22 +139,13 @@ pub struct Abilities {
     pub check: fn(&PlanNode) -> Result<(), EvalError>,
 }
 
-/// Without a fence at the top (`LIMIT ALL`), which nothing could pass.
-fn unfenced(root: BoundRelation) -> BoundRelation {
-    match root {
-        BoundRelation::Limit {
-            input,
-            limit: None,
-            offset: Some(BoundExpr::Literal { value: Value::Int8(0), .. }),
-            with_ties: false,
-        } => *input,
-        other => other,
-    }
-}
-
 /// Fails if a constant expression of the query raises an error, or an aggregate, grouping or order is not known here.
 pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamReason> {
-    let mut root = translate(unfenced(query.root))?;
+    // At the top (`LIMIT ALL`) nothing could pass a fence.
+    let mut root = match query.root.within_fence() {
+        Some(within) => translate(within.clone())?,
+        None => translate(query.root)?,
+    };
     let mut commons = query.commons.into_iter().map(translate).collect::<Result<Vec<_>, _>>()?;
     let mut scalars = Vec::with_capacity(query.scalars.len());
     for scalar in query.scalars {

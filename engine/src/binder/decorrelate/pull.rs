@@ -88,12 +88,8 @@ impl Binder<'_> {
                     partition.push(tie(condition, level).ok_or_else(|| unsupported(TIED))?.0.clone());
                 }
                 let order = keys.clone();
-                pulled.relation = first_of_each(
-                    pulled.relation,
-                    partition,
-                    keys,
-                    RowLimits { limit, offset, with_ties, is_written: true },
-                )?;
+                pulled.relation =
+                    first_of_each(pulled.relation, partition, keys, RowLimits { limit, offset, with_ties })?;
                 if self.order_shows && !order.is_empty() {
                     pulled.relation = BoundRelation::Sort { input: Box::new(pulled.relation), keys: order };
                 }
