@@ -429,3 +429,47 @@ fn replies_over_enums_are_kept_until_rows_or_labels_change() {
         assert_eq!(stand.routed(cast), ("letter".to_owned(), "relay".to_owned()));
     }
 }
+
+/// Parameters whose text are names of the catalog's, and casts of rows by users' functions, hang on more than the tables' rows.
+#[test]
+fn what_a_type_in_the_statement_reads_elsewhere_is_never_kept() {
+    const INT4: u32 = 23;
+    const REGCLASS: u32 = 2205;
+    let mut stand = Stand::start(FreshnessMode::Exact, SETUP);
+    stand.past("CREATE TABLE other (id int); CREATE INDEX first_name ON other (id)");
+    let oid = stand.upstream("SELECT 'first_name'::regclass::oid");
+    let told = |stand: &mut Stand, declared: u32| {
+        // Longer than what lies between two captures of one statement.
+        std::thread::sleep(Duration::from_millis(25));
+        let sql = "SELECT $1, radius(ring) FROM t ORDER BY id LIMIT 1";
+        let reply = stand.client.extended_of(sql, &[(declared, Some(&oid))], 0).expect("answers");
+        assert_eq!(reply.error(), None);
+        (first_column(&reply), stand.client.last().expect("answers").0)
+    };
+    let limit = Instant::now() + WAIT;
+    while told(&mut stand, INT4) != (oid.clone(), "hit".to_owned()) {
+        assert!(Instant::now() < limit, "an integer's reply is kept");
+    }
+    for name in ["first_name", "second_name"] {
+        if name == "second_name" {
+            stand.past("ALTER INDEX first_name RENAME TO second_name");
+        }
+        for _ in 0..5 {
+            assert_eq!(told(&mut stand, REGCLASS), (name.to_owned(), "relay".to_owned()));
+        }
+    }
+    let cast = "SELECT t::text FROM t ORDER BY id";
+    stand.until(cast, "hit");
+    stand.past(
+        "CREATE TABLE rate (r int PRIMARY KEY); INSERT INTO rate VALUES (1);
+         CREATE FUNCTION told(t) RETURNS text STABLE LANGUAGE sql AS 'SELECT $1.id || '' '' || r FROM rate';
+         CREATE CAST (t AS text) WITH FUNCTION told(t)",
+    );
+    for rate in 2..4 {
+        stand.past(&format!("UPDATE rate SET r = {rate}"));
+        for _ in 0..4 {
+            assert_eq!(stand.routed(cast), (format!("1 {rate}\n2 {rate}"), "relay".to_owned()));
+            std::thread::sleep(Duration::from_millis(25));
+        }
+    }
+}

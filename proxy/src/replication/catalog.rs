@@ -384,6 +384,15 @@ pub fn restricted(rows: &[Row]) -> Restricted {
     }
 }
 
+/// What of casts, operator classes and labels concerns every statement: [`Catalog::changes_builtin_types`], [`Catalog::has_row_casts`],
+/// [`Catalog::has_security_labels`].
+const CHANGES: &str = "SELECT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384 AND castsource < 16384 AND casttarget < 16384)
+         OR EXISTS (SELECT FROM pg_opclass WHERE oid >= 16384 AND opcdefault AND opcintype < 16384 AND opcmethod IN (403, 405)),
+            EXISTS (SELECT FROM pg_cast k JOIN pg_type s ON s.oid = castsource
+                     WHERE k.oid >= 16384 AND casttarget < 16384 AND castfunc <> 0 AND castsource >= 16384
+                       AND (s.typtype = 'c' OR s.typcategory = 'A')),
+            EXISTS (SELECT FROM pg_seclabel) OR EXISTS (SELECT FROM pg_shseclabel)";
+
 /// Names that could win over a built-in function, operator or type.
 async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamError> {
     // Beside functions outside pg_catalog: those that an extension put into it, and built-ins that not everyone
@@ -427,17 +436,7 @@ async fn load_names(transaction: &Transaction<'_>) -> Result<Catalog, UpstreamEr
             &[],
         )
         .await?;
-    let changes = transaction
-        .query_one(
-            "SELECT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384 AND castsource < 16384 AND casttarget < 16384)
-                 OR EXISTS (SELECT FROM pg_opclass WHERE oid >= 16384 AND opcdefault AND opcintype < 16384 AND opcmethod IN (403, 405)),
-                    EXISTS (SELECT FROM pg_cast k JOIN pg_type s ON s.oid = castsource
-                             WHERE k.oid >= 16384 AND casttarget < 16384 AND castfunc <> 0 AND castsource >= 16384
-                               AND (s.typtype = 'c' OR s.typcategory = 'A')),
-                    EXISTS (SELECT FROM pg_seclabel) OR EXISTS (SELECT FROM pg_shseclabel)",
-            &[],
-        )
-        .await?;
+    let changes = transaction.query_one(CHANGES, &[]).await?;
     let enums = transaction
         .query(
             "SELECT t.oid, typarray, coalesce(changes, 0), nspname, typname, coalesce(labels, '{}') AS labels,

@@ -204,18 +204,11 @@ impl Machine {
             }
             return Fate::Forward;
         };
-        if tag == b'C'
-            && matches!(body, b"COMMIT\0" | b"ROLLBACK\0" | b"PREPARE TRANSACTION\0")
-            && matches!(front.kind, ExpectedKind::Query(_) | ExpectedKind::Execute)
-        {
-            // What follows in this unit may be another block. A part of one may have been rolled back, too, which by a Query is told
-            // apart: the block has had its first query all the same (snapmgr.c, FirstSnapshotSet).
-            if body != b"ROLLBACK\0" || !matches!(front.kind, ExpectedKind::Query(Effect::Neutral)) {
-                self.state.transaction.first_query = FirstQuery::None;
-            }
-            self.state.transaction.time = None;
-        }
         let is_own = front.is_own;
+        if matches!(tag, b'C' | b'E') {
+            self.note_run(tag, body);
+        }
+        let Some(front) = self.expected.front() else { return Fate::Forward };
         let fate = if is_own { Fate::Swallow } else { Fate::Forward };
         let part = |machine: &Self| if machine.watches_part() { Fate::ForwardAsPart } else { Fate::Forward };
         match (tag, &front.kind) {
@@ -267,9 +260,6 @@ impl Machine {
             | (b'3', ExpectedKind::Close)
             | (b'T' | b'n', ExpectedKind::Describe)
             | (b'C' | b'I' | b's', ExpectedKind::Execute) => {
-                if !is_own && tag == b'C' && matches!(front.kind, ExpectedKind::Execute) {
-                    self.note_immediate_commit();
-                }
                 match self.pop_expected() {
                     Some(mut entry) if !is_own && matches!(entry.kind, ExpectedKind::Execute) => {
                         self.apply_run(&mut entry.due)
@@ -296,9 +286,6 @@ impl Machine {
             }
             (b'I', ExpectedKind::Query(_)) => fate,
             (b'E', _) => {
-                if !is_own && matches!(front.kind, ExpectedKind::Execute) {
-                    self.note_immediate_commit();
-                }
                 let fate = self.match_error(is_own);
                 // Of a failed block, or of the statement that was not made.
                 let hides_why = self.answered_error.is_some() && matches!(field(body, b'C'), Some(b"25P02" | b"26000"));
@@ -411,10 +398,23 @@ impl Machine {
         self.transaction_effect = Effect::Neutral;
     }
 
-    /// What an execution does outside of a block may be committed when its reply comes, long before the Sync (procedures commit by
-    /// themselves, also those that fail later; xact.h, XACT_FLAGS_NEEDIMMEDIATECOMMIT).
-    fn note_immediate_commit(&mut self) {
-        if self.state.status == TransactionStatus::Idle && self.effect_of_front() == Effect::Opaque {
+    /// An execution is over, or has failed.
+    fn note_run(&mut self, tag: u8, body: &[u8]) {
+        let Some(front) = self.expected.front() else { return };
+        let (is_own, is_execution) = (front.is_own, matches!(front.kind, ExpectedKind::Execute));
+        let ends_block = tag == b'C' && matches!(body, b"COMMIT\0" | b"ROLLBACK\0" | b"PREPARE TRANSACTION\0");
+        if ends_block && (is_execution || matches!(front.kind, ExpectedKind::Query(_))) {
+            // What follows in this unit may be another block. A part of one may have been rolled back, too, which by a Query is told
+            // apart: the block has had its first query all the same (snapmgr.c, FirstSnapshotSet).
+            if body != b"ROLLBACK\0" || !matches!(front.kind, ExpectedKind::Query(Effect::Neutral)) {
+                self.state.transaction.first_query = FirstQuery::None;
+            }
+            self.state.transaction.time = None;
+        }
+        // What it does outside of a block may be committed by now, long before the Sync (procedures commit by themselves, also those that
+        // fail later; xact.h, XACT_FLAGS_NEEDIMMEDIATECOMMIT).
+        let is_outside = self.state.status == TransactionStatus::Idle;
+        if is_execution && !is_own && is_outside && self.effect_of_front() == Effect::Opaque {
             self.acknowledge(Effect::Opaque, Written::Anything);
         }
     }
