@@ -6,6 +6,7 @@ use freshet_config::FreshnessMode;
 use freshet_tests::both::Both;
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
+use freshet_tests::world::{World, settle, until};
 
 const SCHEMA: &str = "
     CREATE ROLE joe LOGIN; CREATE ROLE ann LOGIN; CREATE SCHEMA hidden; GRANT CREATE ON SCHEMA public TO ann;
@@ -224,4 +225,38 @@ fn the_operator_is_told_what_is_answered_and_why_not() {
     let is_told =
         |name: &[u8]| rows.iter().any(|row| row[0].as_deref() == Some(name) && row[1].as_deref() == Some(b"mirrored"));
     assert!(is_told(b"public.orders") && is_told(b"public.large"), "{rows:?}");
+}
+
+/// The text of a view is made under locks of all that it names. A migration that holds one of its tables, and then wants another, is
+/// not in freshet's way for more than a moment, nor freshet in its; views of other tables are answered meanwhile.
+#[test]
+fn a_migration_is_not_in_the_way_and_has_nothing_in_its_way() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE held (id int PRIMARY KEY); CREATE TABLE wanted (id int PRIMARY KEY); INSERT INTO wanted VALUES (1);
+         CREATE VIEW a1 AS SELECT id FROM wanted; CREATE VIEW a2 AS SELECT id FROM held; CREATE VIEW a3 AS SELECT w.id FROM wanted w, held h;
+         CREATE VIEW a4 AS SELECT w.id FROM held h, wanted w; CREATE VIEW a5 AS SELECT count(*) FROM wanted;
+         CREATE FUNCTION of_held() RETURNS bigint STABLE BEGIN ATOMIC SELECT count(*) FROM held; END;",
+    );
+    let mut client = world.client();
+    settle(&mut client, "SELECT id FROM a1");
+    settle(&mut client, "SELECT id FROM a2");
+    let mut migration = world.direct();
+    let mut migrate = |sql: &str| {
+        let reply = migration.simple(sql).expect("answers");
+        assert_eq!(reply.error(), None, "{sql}");
+    };
+    migrate("SET lock_timeout = '900ms'; BEGIN; LOCK TABLE held IN ACCESS EXCLUSIVE MODE");
+    // What every view's text may hang on.
+    world.past("CREATE SCHEMA changed");
+    until("what the migration does not hold is answered from the new catalog", || {
+        assert_eq!(client.simple("SELECT id FROM a1").expect("answers").text(), "1");
+        client.last().expect("answers").0 != "relay"
+    });
+    migrate("ALTER TABLE wanted ADD COLUMN more int");
+    migrate("ROLLBACK");
+    until("the other view is answered again", || {
+        assert_eq!(client.simple("SELECT id FROM a2").expect("answers").text(), "");
+        client.last().expect("answers").0 != "relay"
+    });
 }

@@ -12,6 +12,7 @@ mod inherited;
 mod keyed;
 mod materialized;
 mod partitioned;
+mod texts;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -184,6 +185,8 @@ pub struct LoadedCatalog {
     pub quiet_roots: HashSet<RelationId>,
     /// What texts of writes may mean by their names.
     pub lookalikes: Lookalikes,
+    /// Somebody held tables that views or functions name; these are taken for unknown until the catalog is read again.
+    pub lacks_texts: bool,
 }
 
 /// An ordinary table, and what the catalog says of it beyond its schema.
@@ -281,6 +284,7 @@ pub async fn load(
         )
         .await?;
     let mut collations = load_collations(&transaction).await?;
+    let (sql_functions, locked_functions) = functions::load(&transaction).await?;
     let mut catalog = Catalog {
         version,
         database: common.get(1),
@@ -289,12 +293,12 @@ pub async fn load(
         default_collation: Some(collations.default),
         collations: std::mem::take(&mut collations.named),
         orders,
-        sql_functions: functions::load(&transaction).await?,
+        sql_functions,
         ..load_names(&transaction).await?
     };
     let columns = load_columns(&transaction, &collations, &catalog).await?;
     let indexes = load_indexes(&transaction).await?;
-    let definitions = definitions::load(&transaction, &before.definitions).await?;
+    let (definitions, locked_views) = definitions::load(&transaction, &before.definitions).await?;
     let Relations { mut tables, roots, quiet_roots, mut others } =
         load_relations(&transaction, &mut catalog, columns, &indexes, &definitions).await?;
     let children = partitioned::load_children(&transaction).await?;
@@ -313,18 +317,41 @@ pub async fn load(
     derived.dedup();
     let derived = load_digests(&transaction, &mut tables, derived).await?;
     let materialized = materialized::load(&transaction, &catalog, &derived).await?;
-    catalog.hidden_calls = hidden::load(&transaction, &catalog).await?;
+    let unread = load_relation_names(&transaction, &locked_views).await?;
+    catalog.hidden_calls = hidden::load(&transaction, &catalog, unread).await?;
     let lookalikes = keyed::load(&transaction).await?;
     transaction.commit().await?;
     materialized::carry_over(&mut catalog, &derived, before);
     keyed::date_layouts(&mut tables, &catalog, before);
     let catalog = Arc::new(catalog);
-    let mut loaded =
-        LoadedCatalog { catalog, tables, derived, materialized, others, definitions, quiet_roots, lookalikes };
+    let lacks_texts = !locked_functions.is_empty() || !locked_views.is_empty();
+    let mut loaded = LoadedCatalog {
+        catalog,
+        tables,
+        derived,
+        materialized,
+        others,
+        definitions,
+        quiet_roots,
+        lookalikes,
+        lacks_texts,
+    };
     if loaded.differs_in_contents_only(before) {
         Arc::make_mut(&mut loaded.catalog).version = before.catalog.version;
     }
     Ok(loaded)
+}
+
+async fn load_relation_names(
+    transaction: &Transaction<'_>,
+    relations: &HashSet<Oid>,
+) -> Result<Vec<Arc<str>>, UpstreamError> {
+    if relations.is_empty() {
+        return Ok(Vec::new());
+    }
+    let relations: Vec<Oid> = relations.iter().copied().collect();
+    let rows = transaction.query("SELECT relname FROM pg_class WHERE oid = ANY ($1)", &[&relations]).await?;
+    Ok(rows.iter().map(|row| row.get::<_, &str>(0).into()).collect())
 }
 
 /// Microseconds since 2000, as the wire carries a timestamptz.

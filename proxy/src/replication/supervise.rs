@@ -72,6 +72,9 @@ const DROP_MAX: Duration = Duration::from_secs(5);
 /// Reloads of the catalog follow each other no faster.
 const RELOAD_PAUSE: Duration = Duration::from_millis(20);
 
+/// Texts of views and functions that could not be read are asked for again after this.
+const TEXTS_AGAIN: Duration = Duration::from_secs(3);
+
 /// Catalogs read: no two have the same number, of whichever database they are.
 static CATALOGS: AtomicU64 = AtomicU64::new(0);
 /// Lives of streams, likewise: what belongs to one is of no use in another, also where a database is mirrored anew.
@@ -717,7 +720,11 @@ impl Replication {
     async fn reload_on_demand(self) {
         let shared = &self.shared;
         loop {
-            shared.reload.notified().await;
+            match self.loaded().lacks_texts {
+                // Who held the table may have changed nothing, so that nothing else asks for it.
+                true => drop(timeout(TEXTS_AGAIN, shared.reload.notified()).await),
+                false => shared.reload.notified().await,
+            }
             let mut is_told = false;
             while let Err(error) = self.load_catalog(Arc::clone(&self.loaded().catalog.orders)).await {
                 if !std::mem::replace(&mut is_told, true) {

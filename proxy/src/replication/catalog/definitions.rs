@@ -2,13 +2,14 @@
 //! is made of has changed: the view's stored query, or a row of what that refers to (PostgreSQL: ruleutils.c prints names as
 //! they are now, also of a table that was renamed since). Everything is compared by `xmin`, as in the fingerprint.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use freshet_engine::catalog::RelationId;
 use freshet_engine::types::Oid;
 use tokio_postgres::Transaction;
 
+use crate::replication::catalog::texts;
 use crate::upstream::UpstreamError;
 
 /// A view's text, and the digest of what it is made of; None: it refers to something that has no part in the digest.
@@ -57,8 +58,12 @@ const DIGESTS: &str = "\
           FROM refs JOIN pg_collation t ON t.oid = o WHERE c = 'pg_collation'::regclass) AS rows
      GROUP BY v";
 
-/// The texts of all views of users; those of `known` that are as they were are not asked for.
-pub(super) async fn load(transaction: &Transaction<'_>, known: &Definitions) -> Result<Definitions, UpstreamError> {
+/// The texts of all views of users; those of `known` that are as they were are not asked for. Beside them the views whose texts
+/// could not be read: somebody holds a table that they name.
+pub(super) async fn load(
+    transaction: &Transaction<'_>,
+    known: &Definitions,
+) -> Result<(Definitions, HashSet<Oid>), UpstreamError> {
     let mut definitions = Definitions::new();
     let mut unknown: HashMap<Oid, Option<i64>> = HashMap::new();
     for row in transaction.query(DIGESTS, &[]).await? {
@@ -72,15 +77,10 @@ pub(super) async fn load(transaction: &Transaction<'_>, known: &Definitions) -> 
         }
     }
     let oids: Vec<Oid> = unknown.keys().copied().collect();
-    if !oids.is_empty() {
-        let texts = transaction.query("SELECT v, pg_get_viewdef(v) FROM unnest($1::oid[]) AS v", &[&oids]).await?;
-        for row in texts {
-            // NULL: dropped since the snapshot.
-            if let Some(text) = row.get::<_, Option<&str>>(1) {
-                let made_of = unknown.get(&row.get(0)).copied().flatten();
-                definitions.insert(RelationId(row.get(0)), Definition { made_of, text: text.into() });
-            }
-        }
+    let texts = texts::read(transaction, "pg_get_viewdef", &oids).await?;
+    for (id, text) in texts.read {
+        let made_of = unknown.get(&id).copied().flatten();
+        definitions.insert(RelationId(id), Definition { made_of, text: text.into() });
     }
-    Ok(definitions)
+    Ok((definitions, texts.locked))
 }

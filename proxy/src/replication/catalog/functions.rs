@@ -2,13 +2,14 @@
 //!
 //! Which qualify: clauses.c, inline_function, as far as the catalog tells. The binder judges the body.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use freshet_engine::catalog::{FunctionEntry, SqlFunction};
 use freshet_engine::types::{Oid, PgType};
 use tokio_postgres::{Row, Transaction};
 
+use crate::replication::catalog::texts::{self, Texts};
 use crate::upstream::UpstreamError;
 
 /// 14: language SQL (pg_language.dat). Who may not call it, or may by a grant of their own only, is upstream's to tell.
@@ -25,23 +26,26 @@ const FUNCTIONS: &str = "\
            EXISTS (SELECT FROM aclexplode(nspacl) WHERE grantee = 0 AND privilege_type = 'USAGE') AS is_schema_public,
            EXISTS (SELECT FROM pg_type t WHERE t.typname = p.proname) AS is_type_name,
            s.oid IS NOT NULL AS is_simple, prorettype, proargnames, prosrc, prosqlbody IS NOT NULL AS is_resolved,
-           -- NULL also if it was dropped since the snapshot.
-           CASE WHEN s.oid IS NOT NULL AND prosqlbody IS NOT NULL THEN pg_get_function_sqlbody(p.oid) END AS body,
            provolatile = 'i' AS is_immutable, proisstrict
       FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace LEFT JOIN simple s ON s.oid = p.oid
      WHERE p.proname IN (SELECT proname FROM simple)";
 
+/// Beside them the functions whose bodies could not be read: somebody holds a table that they name.
 pub(super) async fn load(
     transaction: &Transaction<'_>,
-) -> Result<HashMap<Arc<str>, Vec<FunctionEntry>>, UpstreamError> {
+) -> Result<(HashMap<Arc<str>, Vec<FunctionEntry>>, HashSet<Oid>), UpstreamError> {
+    let rows = transaction.query(FUNCTIONS, &[]).await?;
+    let is_asked_for = |row: &&Row| row.get("is_simple") && row.get("is_resolved");
+    let resolved: Vec<Oid> = rows.iter().filter(is_asked_for).map(|row| row.get("oid")).collect();
+    let texts = texts::read(transaction, "pg_get_function_sqlbody", &resolved).await?;
     let mut functions: HashMap<Arc<str>, Vec<FunctionEntry>> = HashMap::new();
-    for row in transaction.query(FUNCTIONS, &[]).await? {
+    for row in rows {
         let name: Arc<str> = row.get::<_, &str>(0).into();
         let arguments: Vec<Oid> = row.get("arguments");
         let entry = FunctionEntry {
             schema: row.get::<_, &str>(1).into(),
             oid: row.get(2),
-            definition: definition(&row, &name, &arguments).map(Arc::new),
+            definition: definition(&row, &name, &arguments, &texts).map(Arc::new),
             arguments,
             is_flexible: row.get("is_flexible"),
             is_schema_public: row.get("is_schema_public"),
@@ -49,12 +53,15 @@ pub(super) async fn load(
         };
         functions.entry(name).or_default().push(entry);
     }
-    Ok(functions)
+    Ok((functions, texts.locked))
 }
 
-fn definition(row: &Row, name: &Arc<str>, arguments: &[Oid]) -> Option<SqlFunction> {
+fn definition(row: &Row, name: &Arc<str>, arguments: &[Oid], texts: &Texts) -> Option<SqlFunction> {
     let is_resolved: bool = row.get("is_resolved");
-    let body: Option<&str> = row.get(if is_resolved { "body" } else { "prosrc" });
+    let body: Option<&str> = match is_resolved {
+        true => texts.read.get(&row.get("oid")).map(String::as_str),
+        false => row.get("prosrc"),
+    };
     let names: Option<Vec<String>> = row.get("proargnames");
     let body = body.filter(|_| row.get("is_simple"))?;
     Some(SqlFunction {

@@ -16,6 +16,7 @@ use freshet_engine::statement::quiet::Body;
 use freshet_engine::types::Oid;
 use tokio_postgres::Transaction;
 
+use crate::replication::catalog::texts;
 use crate::upstream::UpstreamError;
 
 /// Stands for something that is not looked into: a rule, set_config (pg_proc.dat: 2078) as a default.
@@ -101,7 +102,7 @@ const UNWRITTEN: [&str; 12] = ["=", "<>", "<", "<=", ">", ">=", "~~", "!~~", "~~
 const FUNCTIONS: &str = "\
     SELECT p.oid, proname::text,
            CASE WHEN lanname IN ('sql', 'plpgsql') AND prokind IN ('f', 'p') AND length(prosrc) <= 65536
-                THEN coalesce(pg_get_function_sqlbody(p.oid), prosrc) END AS body,
+                THEN prosrc END AS body,
            lanname IN ('c', 'internal') AND EXISTS (
                SELECT FROM pg_depend d JOIN pg_extension x ON x.oid = d.refobjid
                 WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
@@ -114,12 +115,18 @@ const FUNCTIONS: &str = "\
            EXISTS (SELECT FROM pg_proc b WHERE b.pronamespace = 'pg_catalog'::regnamespace AND b.proname = p.proname) AS is_namesake,
            lanname = 'sql' AS is_sql,
            (SELECT array_agg(typname::text) FROM pg_type t
-             WHERE t.oid = ANY (prorettype || proargtypes::oid[] || coalesce(proallargtypes, '{}')) AND t.oid >= 16384) AS types
+             WHERE t.oid = ANY (prorettype || proargtypes::oid[] || coalesce(proallargtypes, '{}')) AND t.oid >= 16384) AS types,
+           prosqlbody IS NOT NULL AS is_resolved
       FROM pg_proc p JOIN pg_language l ON l.oid = prolang
      WHERE p.oid >= 16384";
 
-pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Result<HiddenCalls, UpstreamError> {
-    let mut used = Used::default();
+/// `unread`: views without a text, which may run anything.
+pub(super) async fn load(
+    transaction: &Transaction<'_>,
+    catalog: &Catalog,
+    unread: Vec<Arc<str>>,
+) -> Result<HiddenCalls, UpstreamError> {
+    let mut used = Used { unread, ..Used::default() };
     for row in transaction.query(RUN_BY, &[]).await? {
         used.run_by.push((row.get::<_, &str>(0).into(), row.get(1), row.get(2)));
     }
@@ -129,6 +136,7 @@ pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Re
     // Many databases have nothing to look into.
     if catalog.user_functions.is_empty()
         && used.run_by.is_empty()
+        && used.unread.is_empty()
         && used.views.iter().all(|(_, body)| body.calls.is_empty() && !body.is_open)
     {
         return Ok(HiddenCalls::default());
@@ -146,8 +154,13 @@ pub(super) async fn load(transaction: &Transaction<'_>, catalog: &Catalog) -> Re
     for row in transaction.query(MADE_BY, &[]).await? {
         used.computed_by.push((None, Some(row.get::<_, &str>(0).into()), row.get(1)));
     }
-    for row in transaction.query(FUNCTIONS, &[]).await? {
-        let mut body = match (row.get::<_, Option<&str>>(2), row.get(3)) {
+    let rows = transaction.query(FUNCTIONS, &[]).await?;
+    let resolved: Vec<Oid> = rows.iter().filter(|row| row.get("is_resolved")).map(|row| row.get(0)).collect();
+    let texts = texts::read(transaction, "pg_get_function_sqlbody", &resolved).await?;
+    for row in rows {
+        let stored = || row.get::<_, Option<&str>>(2);
+        let text = if row.get("is_resolved") { texts.read.get(&row.get(0)).map(String::as_str) } else { stored() };
+        let mut body = match (text, row.get(3)) {
             (Some(text), _) if row.get(6) => Body::of_sql(text),
             (Some(text), _) => Body::of(text),
             (None, true) => Body::default(),
@@ -171,6 +184,8 @@ struct Used {
     run_by: Vec<(Arc<str>, Oid, bool)>,
     followed_by: Vec<(Arc<str>, Arc<str>)>,
     views: Vec<(Arc<str>, Body)>,
+    /// Views of which nothing is known.
+    unread: Vec<Arc<str>>,
     functions: HashMap<Oid, (String, Body)>,
     /// Names of functions by which another one may be called that is not trusted; who is called by OID is not concerned.
     namesakes: Vec<String>,
@@ -189,6 +204,8 @@ impl Used {
         let mut hidden = HiddenCalls::default();
         let names: HashSet<&str> = self.functions.values().map(|(name, _)| &**name).collect();
         let (mut open, mut writing) = (Found::default(), Found::default());
+        hidden.read.extend(self.unread.iter().cloned());
+        hidden.written.extend(self.unread.iter().cloned());
         open.oids.insert(OPEN);
         writing.oids.insert(OPEN);
         for name in &self.namesakes {

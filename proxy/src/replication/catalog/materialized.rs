@@ -66,7 +66,17 @@ impl LoadedCatalog {
     /// Whether nothing has changed since `before` was read, in the same life of the stream, but the contents of materialized
     /// views (and sizes, and tables' statistics): what was made by that catalog and does not read them is as good as ever.
     pub(super) fn differs_in_contents_only(&self, before: &Self) -> bool {
-        let Self { catalog, tables, derived, materialized, others, definitions: _, quiet_roots, lookalikes } = self;
+        let Self {
+            catalog,
+            tables,
+            derived,
+            materialized,
+            others,
+            definitions: _,
+            quiet_roots,
+            lookalikes,
+            lacks_texts: _,
+        } = self;
         let is_same_table = |(relation, facts): (&RelationId, &super::TableFacts)| {
             before.tables.get(relation).is_some_and(|known| {
                 (known.digest, known.layout, known.writes_stay) == (facts.digest, facts.layout, facts.writes_stay)

@@ -1,0 +1,87 @@
+//! Texts that PostgreSQL makes of stored queries.
+//!
+//! It takes ACCESS SHARE on every relation that the query names and keeps it until the transaction ends (PostgreSQL: ruleutils.c,
+//! `AcquireRewriteLocks`). Who waited there for a migration with such locks in hand would be waited for by the migration's next
+//! statement, and the migration, which waited last, would be the deadlock's victim. So each text is asked for in a subtransaction that
+//! is rolled back, locks and all, and whoever holds the table is waited for only a moment.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+use freshet_engine::types::Oid;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Error, SimpleQueryMessage, Transaction};
+
+use crate::upstream::UpstreamError;
+
+/// A twentieth of deadlock_timeout's default.
+const LOCK_WAIT: &str = "50ms";
+
+/// So many are asked for at once, of a millisecond each: nobody who wants one of the tables waits longer for it.
+const ASKED_AT_ONCE: usize = 16;
+
+/// After so many of which somebody holds a table, the rest is left for the next time.
+const LOCKED_MAX: usize = 20;
+
+/// What became of each text that was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    /// Without those of what was dropped since the snapshot.
+    pub(super) read: HashMap<Oid, String>,
+    /// Somebody holds a table that it names.
+    pub(super) locked: HashSet<Oid>,
+}
+
+/// The texts that `function` (of an OID, in SQL) makes of `oids`.
+pub(super) async fn read(transaction: &Transaction<'_>, function: &str, oids: &[Oid]) -> Result<Texts, UpstreamError> {
+    let mut texts = Texts::default();
+    for some in oids.chunks(ASKED_AT_ONCE) {
+        if texts.locked.len() >= LOCKED_MAX {
+            texts.locked.extend(some);
+        } else if !ask(transaction, function, some, &mut texts).await? {
+            for one in some {
+                if !ask(transaction, function, std::slice::from_ref(one), &mut texts).await? {
+                    texts.locked.insert(*one);
+                }
+            }
+        }
+    }
+    Ok(texts)
+}
+
+/// False: a lock was not to be had in time.
+async fn ask(
+    transaction: &Transaction<'_>,
+    function: &str,
+    oids: &[Oid],
+    texts: &mut Texts,
+) -> Result<bool, UpstreamError> {
+    let mut sql = String::new();
+    for oid in oids {
+        let _ = write!(
+            sql,
+            "SAVEPOINT text; SET LOCAL lock_timeout = '{LOCK_WAIT}'; SELECT {oid}, {function}({oid}); \
+             ROLLBACK TO SAVEPOINT text; RELEASE SAVEPOINT text;"
+        );
+    }
+    match transaction.simple_query(&sql).await {
+        Ok(messages) => {
+            for message in messages {
+                let SimpleQueryMessage::Row(row) = message else { continue };
+                if let (Some(Ok(oid)), Some(text)) = (row.get(0).map(str::parse), row.get(1)) {
+                    texts.read.insert(oid, text.to_owned());
+                }
+            }
+            Ok(true)
+        }
+        Err(error) if is_locked(&error) => {
+            transaction.batch_execute("ROLLBACK TO SAVEPOINT text; RELEASE SAVEPOINT text").await?;
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_locked(error: &Error) -> bool {
+    matches!(error.code(), Some(code) if [SqlState::LOCK_NOT_AVAILABLE, SqlState::T_R_DEADLOCK_DETECTED].contains(code))
+}
