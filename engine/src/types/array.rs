@@ -242,13 +242,16 @@ pub fn compare(element: Element, a: ArrayView<'_>, b: ArrayView<'_>) -> Ordering
 }
 
 /// array_recv: checks everything, elements included. Says truly whether there are NULLs: array_send may say so of an array
-/// that only once had one. jsonb becomes canonical.
+/// that only once had one. Elements become what their type's send makes of what its recv took: digits beyond a numeric's scale are cut
+/// off there, any byte but 0 is true.
 pub fn validated(element: Element, bytes: &[u8]) -> Result<Vec<u8>, ParseError> {
-    let mut is_canonical = true;
+    let (mut is_canonical, mut sent) = (true, Vec::new());
     let array = checked(element, bytes, |own| {
         let value = binary::decode(element.pg_type(), -1, own)?;
-        if let (Element::Jsonb, Value::Text(json)) = (element, &value) {
-            is_canonical &= own.get(1..) == Some(json.as_bytes());
+        if is_canonical {
+            sent.clear();
+            write_element(&value, element, &mut sent);
+            is_canonical = sent.get(4..) == Some(own);
         }
         Ok(())
     })?;

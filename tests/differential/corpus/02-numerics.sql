@@ -72,3 +72,6 @@ SELECT a.v FROM (VALUES ({w}::numeric), (1)) a (v) JOIN (VALUES ({w}::numeric), 
 SELECT to_json({w}::numeric), jsonb_build_array({w}::numeric), ('[' || {w}::numeric || ']')::jsonb, ARRAY[{w}::numeric, 1], to_char({w}::numeric, 'FM9999999999999999999999999999999999999999999999999.00');
 SELECT sum(b::numeric * 18446744073709551616), sum(DISTINCT b::numeric * 18446744073709551616 + i), avg(b::numeric * 18446744073709551616) FROM numbers;
 SELECT sum(q.s) FROM (SELECT sum(b::numeric * 18446744073709551616 * 1000) AS s FROM numbers GROUP BY id % 3) q;
+-- All the digits that are held.
+let full = 99999999999999999999999999999999999999 ;; 9.0000000000000000000000000000000000000 ;; 86000000000000000000000000000000000000 ;; 85070591730234615865843651857942052863 ;; 85070591730234615865843651857942052864 ;; 85070591.730234615865843651857943
+SELECT sqrt({full}::numeric), sqrt(abs({full}::numeric)) + 1;

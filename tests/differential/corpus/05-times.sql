@@ -127,3 +127,7 @@ SELECT to_char(tz - '2024-01-01', 'HH24:MI'), to_char(i, 'DD "days" HH24:MI:SS')
 let beyond = timestamp '294276-12-31 23:59:59.999999' ;; timestamptz '294276-12-31 23:59:59.999999+00' ;; timestamp '1999-12-31 23:59:59.5'
 SELECT array[v::timestamp(3)], array[v::timestamptz(3), NULL], array_agg(v::timestamp(0)) FROM (SELECT {beyond}) s (v) GROUP BY v;
 SELECT unnest(array[v::timestamp(3)]) FROM (SELECT {beyond}) s (v);
+let far = 2562047788:00:54.775807 ;; -2562047788:00:54.775807 ;; -2562047788:00:54.775808 ;; 2562047764:00 ;; -2562047764:00
+SELECT id, t + interval '{far}' AS a, interval '{far}' + t AS b FROM times ORDER BY id;
+SELECT id, t - interval '{far}' AS a FROM times ORDER BY id;
+SELECT interval '{far}'::time;

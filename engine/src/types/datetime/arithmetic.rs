@@ -132,8 +132,8 @@ fn add_months(days: i32, months: i32) -> Result<i64, DateTimeError> {
 
 /// time_pl_interval: around the clock.
 #[inline]
-pub fn add_to_time(microseconds: i64, span: i64) -> i64 {
-    (microseconds % MICROSECONDS_PER_DAY + span % MICROSECONDS_PER_DAY).rem_euclid(MICROSECONDS_PER_DAY)
+pub fn time_of_day(microseconds: i64) -> i64 {
+    microseconds.rem_euclid(MICROSECONDS_PER_DAY)
 }
 
 /// timestamp_age: whole years, months and days between two local times, and the rest.
@@ -323,9 +323,9 @@ mod tests {
     #[test]
     fn times_go_around_the_clock() {
         let hour = 3_600_000_000;
-        assert_eq!(add_to_time(23 * hour, 25 * hour + hour / 2), hour / 2);
-        assert_eq!(add_to_time(hour, -2 * hour), 23 * hour);
-        assert_eq!(add_to_time(24 * hour, 0), 0);
+        assert_eq!(time_of_day(48 * hour + hour / 2), hour / 2);
+        assert_eq!(time_of_day(-hour), 23 * hour);
+        assert_eq!(time_of_day(24 * hour), 0);
     }
 
     #[test]

@@ -43,11 +43,11 @@ impl Numeric {
         // Twice the root of m × 10^-s at scale r is the root of 4m × 10^(2r - s); r is not below s.
         let shift = 2 * u32::from(result_scale) - u32::from(scale);
         refuse_digits(f64::from(mantissa.ilog10() + shift) / 2.0)?;
-        let radicand = mantissa.unsigned_abs() * 4;
-        let small = super::power_of_ten(shift).and_then(|power| radicand.checked_mul(power.unsigned_abs()));
-        let doubled = match small {
+        let magnitude = mantissa.unsigned_abs();
+        let quadruple = super::power_of_ten(shift).and_then(|power| power.unsigned_abs().checked_mul(4));
+        let doubled = match quadruple.and_then(|factor| magnitude.checked_mul(factor)) {
             Some(radicand) => radicand.isqrt(),
-            None => u128::try_from((BigUint::from(radicand) * real::power_of_ten(shift)).sqrt())
+            None => u128::try_from((BigUint::from(magnitude) * 4u32 * real::power_of_ten(shift)).sqrt())
                 .map_err(|_| NumericError::Beyond)?,
         };
         Self::new(doubled.div_ceil(2).cast_signed(), result_scale)

@@ -242,8 +242,19 @@ const LOGARITHMS: &[[&str; 3]] = &[
     ["1.0000001", "2", "6931472.152173038"],
 ];
 
+/// Roots of what takes all the digits that are held.
+const LARGE_ROOTS: &[[&str; 2]] = &[
+    ["99999999999999999999999999999999999999", "10000000000000000000"],
+    ["9.0000000000000000000000000000000000000", "3.0000000000000000000000000000000000000"],
+    ["86000000000000000000000000000000000000", "9273618495495703753"],
+    ["85070591.730234615865843651857943", "9223.372036854775808000000000"],
+];
+
 #[test]
 fn roots_and_logarithms_agree_with_postgresql() {
+    for [value, root] in LARGE_ROOTS {
+        assert_eq!(text(number(value).sqrt()), *root, "{value}");
+    }
     for [value, root, exponential, logarithm, decimal] in IRRATIONALS {
         let x = number(value);
         let found = [x.sqrt(), x.exp(), x.ln(), number("10").log(x)];

@@ -4,7 +4,7 @@ use super::super::{EvalContext, Function, Operand};
 use super::Evaluated;
 use super::columns::{each, each_pair, number_column, numbers, packed, span_column, spans, unpacked};
 use crate::types::PgType::{Date, Float8, Int4, Interval as IntervalType, Time, Timestamp, Timestamptz};
-use crate::types::datetime::calendar::{MICROSECONDS_PER_DAY, check_timestamp, is_finite, is_finite_date};
+use crate::types::datetime::calendar::{check_timestamp, is_finite, is_finite_date};
 use crate::types::datetime::zone::OffsetCursor;
 use crate::types::datetime::{DateTimeError, arithmetic};
 use crate::types::interval;
@@ -86,7 +86,10 @@ fn add_time_to_date(o: &[Operand], rows: usize, order: [usize; 2]) -> Evaluated 
 
 fn shift_time(o: &[Operand], rows: usize, order: [usize; 2], sign: i64) -> Evaluated {
     shift_timestamp(o, rows, order, |time, span| {
-        Ok(arithmetic::add_to_time(time, sign * (span.microseconds % MICROSECONDS_PER_DAY)))
+        // PostgreSQL's sum wraps there (date.c, time_pl_interval).
+        let sum = span.microseconds.checked_mul(sign).and_then(|span| time.checked_add(span));
+        sum.map(arithmetic::time_of_day)
+            .ok_or(DateTimeError::Beyond("times of day and intervals of 292 thousand years"))
     })
 }
 

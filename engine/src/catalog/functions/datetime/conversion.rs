@@ -10,6 +10,7 @@ use super::super::{EvalContext, EvalError, Function, Operand, Volatility};
 use super::Evaluated;
 use super::columns::{Source, each, each_pair, number_column, numbers, packed, span_column, spans, unpacked};
 use crate::types::PgType::{Date, Float8, Int4, Interval as IntervalType, Text, Time, Timestamp, Timestamptz};
+use crate::types::datetime::arithmetic::time_of_day;
 use crate::types::datetime::calendar::{
     MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE, check_timestamp, is_finite, split,
 };
@@ -102,7 +103,14 @@ fn moment_to_time(o: &[Operand], rows: usize, c: &EvalContext<'_>) -> Evaluated 
 }
 
 fn span_to_time(o: &[Operand], rows: usize, _: &EvalContext<'_>) -> Evaluated {
-    let f = |span| Ok(unpacked(span).microseconds.rem_euclid(MICROSECONDS_PER_DAY));
+    let f = |span| {
+        let microseconds = unpacked(span).microseconds;
+        // PostgreSQL counts the days that are lacking, which wraps there (date.c, interval_time).
+        match microseconds < i64::MIN + 2 * MICROSECONDS_PER_DAY {
+            true => Err(DateTimeError::Beyond("times of intervals of minus 292 thousand years")),
+            false => Ok(time_of_day(microseconds)),
+        }
+    };
     Ok(number_column(each(spans(o, 0)?, rows, f)?, rows))
 }
 
