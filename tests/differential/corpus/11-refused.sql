@@ -131,3 +131,10 @@ SELECT time '{stamped}';
 SELECT '{stamped}'::text::time(3);
 let spaced_time = 2024-03-09 10:00:00 ;; 2024-03-09 10:00:00.5+01 ;; 10:00:00 ;; 24:00 ;; 10:00:00-05:30
 SELECT time '{spaced_time}', '{spaced_time}'::text::time(3);
+-- Constant by a collation: PostgreSQL folds them while it plans, also where no row gets there.
+let dead = upper('q' COLLATE "und-x-icu")::int ;; 10 / length(lower('' COLLATE "und-x-icu")) ;; 10 / ('b' COLLATE "und-x-icu" > 'c')::int ;; 10 / ('a' COLLATE "und-x-icu" ILIKE 'B')::int ;; 10 / length(least('' COLLATE "und-x-icu", 'b')) ;; 10 / ('b' COLLATE "und-x-icu" BETWEEN 'c' AND 'd')::int ;; upper('7' COLLATE "und-x-icu")::int
+SELECT {dead} AS x FROM numbers WHERE id = -1;
+SELECT id, CASE WHEN i = 99 THEN {dead} ELSE id END AS x FROM numbers ORDER BY id;
+SELECT id, coalesce(id, {dead}) AS x FROM numbers ORDER BY id;
+SELECT sum({dead}) AS x FROM numbers WHERE id = -1;
+SELECT id, (SELECT {dead} FROM texts t WHERE t.id = -1) AS x FROM numbers ORDER BY id;

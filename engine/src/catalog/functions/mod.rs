@@ -163,10 +163,11 @@ impl Function {
     }
 
     /// Whether PostgreSQL folds a call of constants. Beside [`Function::is_fixed`] what it takes to be immutable though it hangs on
-    /// settings or releases.
+    /// settings or releases, or, by a collation, on what has been learnt here of its order and its letters.
     pub fn is_folded_upstream(&self) -> bool {
         let prints = matches!(self.arguments, [PgType::Float4 | PgType::Float8 | PgType::Bytea]) && self.is_via_text();
-        self.volatility == Volatility::Immutable || prints
+        let is_of_collation = [&LOWER, &UPPER, &RANK, &RANK_PADDED, &TEXT_AT].iter().any(|of| std::ptr::eq(*of, self));
+        self.volatility == Volatility::Immutable || prints || is_of_collation
     }
 
     /// An immutable, strict entry: most are.
