@@ -69,6 +69,37 @@ fn memory_is_bounded_for_one_statement_and_for_all_together() {
     }
 }
 
+/// What one step makes of little: text that a dictionary holds once for many rows, and texts that wait for their order.
+#[test]
+fn what_becomes_large_in_one_step_is_bounded() {
+    let setup = "CREATE TABLE docs (id int PRIMARY KEY, doc text);
+        INSERT INTO docs SELECT n, repeat(chr(97 + n % 5), 40000) FROM generate_series(1, 90) n;
+        CREATE TABLE big (id int PRIMARY KEY, g int, h text); INSERT INTO big SELECT n, n % 97, md5(n::text) FROM generate_series(1, 20000) n";
+    let world = World::start_with(FreshnessMode::Exact, setup, |settings| {
+        settings.limits.query_memory_bytes_max = 32 << 20;
+    });
+    let mut client = world.client();
+    client.simple("SET freshet.route = 'local'").expect("answers");
+    for (small, large) in [
+        (
+            "SELECT count(*) FROM big LEFT JOIN docs d ON d.id = big.g WHERE coalesce(d.doc, 'none for ' || big.id) <> 'zz' AND big.id < 90",
+            "SELECT count(*) FROM big LEFT JOIN docs d ON d.id = big.g WHERE coalesce(d.doc, 'none for ' || big.id) <> 'zz' AND big.id < 9000",
+        ),
+        (
+            "SELECT length(string_agg(repeat(h, 600), '' ORDER BY id)) FROM big WHERE id < 9",
+            "SELECT length(string_agg(repeat(h, 600), '' ORDER BY id)) FROM big WHERE id < 19000",
+        ),
+        (
+            "SELECT array_length(array_agg(repeat(h, 600) ORDER BY g), 1) FROM big WHERE id < 9",
+            "SELECT array_length(array_agg(repeat(h, 600) ORDER BY g), 1) FROM big WHERE id < 19000",
+        ),
+    ] {
+        assert_eq!(settled(&mut client, small), ("local".to_owned(), String::new()), "{small}");
+        let (route, reason) = settled(&mut client, large);
+        assert!(route == "relay" && reason == "over_budget: memory", "{large}: {route} {reason}");
+    }
+}
+
 #[test]
 fn a_table_without_room_is_mirrored_once_there_is_some() {
     // Each some 7 MB of heap.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, UInt32Array};
 use arrow::compute::take;
+use arrow::datatypes::DataType;
 
 use super::accumulate::{Accumulator, Groups, accumulator};
-use super::arrays::{concatenate, internal};
-use super::batch::{Batch, Kept, kept_rows};
+use super::arrays::{bytes_of, concatenate, internal};
+use super::batch::{Batch, Kept, kept_rows, take_rows};
 use super::eval::is_bool;
 use super::key_table::{KeyTable, Purpose, first_rows};
 use super::order::{Direction, codes, sorted_rows};
@@ -56,6 +57,9 @@ struct Grouping<'a> {
     charged_bytes: usize,
     key_bytes: usize,
 }
+
+/// Rows that have waited for their order, so many between two looks at what they take.
+const SETTLED_AT_ONCE: usize = 1 << 16;
 
 /// Rows that are taken in at the end, batch by batch.
 #[derive(Default)]
@@ -220,11 +224,13 @@ impl CallState {
     ) -> Result<(), EvalError> {
         let Some(waiting) = &mut self.waiting else { return self.update(groups, &values) };
         let ids = groups.ids.map_or_else(|| vec![0; groups.rows], <[u32]>::to_vec);
-        run.charge(groups.rows * (4 + 8 * (values.len() + call.order.len())))?;
         waiting.ids.extend(ids);
+        let known = waiting.keys.len();
         for key in &call.order {
             waiting.keys.push(run.environment.evaluate_column(&key.expr, batch)?);
         }
+        let made = values.iter().chain(&waiting.keys[known..]).map(waiting_bytes);
+        run.charge(groups.rows * 4 + made.sum::<usize>())?;
         waiting.values.extend(values);
         waiting.batches += 1;
         Ok(())
@@ -247,6 +253,7 @@ impl CallState {
         for (at, key) in call.order.iter().enumerate() {
             let pg_type = type_of(&key.expr);
             let values = column(&waiting.keys, call.order.len(), at, pg_type)?;
+            run.charge(bytes_of(&values))?;
             let direction = Direction { descending: key.descending, nulls_first: key.nulls_first };
             keys.push(codes(&values, pg_type, direction)?);
         }
@@ -255,18 +262,28 @@ impl CallState {
         let mut values = Vec::with_capacity(arguments.len());
         for (at, argument) in arguments.iter().enumerate() {
             let whole = column(&waiting.values, arguments.len(), at, type_of(&aggregate.arguments[*argument]))?;
-            values.push(take(&whole, &order, None).map_err(internal)?);
+            let in_order = take_rows(&whole, &order)?;
+            run.charge(bytes_of(&whole) + bytes_of(&in_order))?;
+            values.push(in_order);
         }
         let ids: Vec<u32> = order.values().iter().map(|row| waiting.ids[*row as usize]).collect();
-        let is_one = aggregate.groups.is_empty();
-        let own = Groups {
-            ids: (!is_one).then_some(ids.as_slice()),
-            rows,
-            count: groups,
-            before: groups,
-            is_complete: false,
-        };
-        self.update(&own, &values)
+        // In steps: what they become may be larger than they are.
+        let mut charged_bytes = 0;
+        for start in (0..rows).step_by(SETTLED_AT_ONCE) {
+            run.check_cancelled()?;
+            let length = SETTLED_AT_ONCE.min(rows - start);
+            let some: Vec<ArrayRef> = values.iter().map(|values| values.slice(start, length)).collect();
+            let own = Groups {
+                ids: (!aggregate.groups.is_empty()).then(|| &ids[start..start + length]),
+                rows: length,
+                count: groups,
+                before: groups,
+                is_complete: false,
+            };
+            self.update(&own, &some)?;
+            run.charge_growth(&mut charged_bytes, self.accumulator.bytes())?;
+        }
+        Ok(())
     }
 
     fn update(&mut self, groups: &Groups<'_>, arguments: &[ArrayRef]) -> Result<(), EvalError> {
@@ -289,6 +306,14 @@ impl CallState {
         let values = values.collect::<Result<Vec<_>, _>>()?;
         let new = Groups { ids: ids.as_deref(), rows: rows.len(), is_complete: false, ..*groups };
         self.accumulator.update_all(&new, &values)
+    }
+}
+
+/// What a column costs that waits; of a dictionary its codes: the texts are the table's.
+fn waiting_bytes(array: &ArrayRef) -> usize {
+    match array.data_type() {
+        DataType::Dictionary(..) => array.len() * 4,
+        _ => bytes_of(array),
     }
 }
 

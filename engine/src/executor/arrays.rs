@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
-use crate::catalog::functions::{EvalError, Operand};
-use crate::types::access::{array_of, concat};
+use crate::catalog::functions::{EvalError, Operand, at_once};
+use crate::types::access::{TextColumn, array_of, concat};
 use crate::types::{PgType, Value};
 
 /// An arrow kernel failed: nothing the client did, so upstream answers.
@@ -27,9 +28,41 @@ pub(super) fn to_array(operand: Operand, pg_type: PgType, rows: usize) -> ArrayR
     }
 }
 
-/// The arrays one after the other, whatever their forms.
+/// The arrays one after the other, whatever their forms; if that is not too much at once.
 pub(super) fn concatenate(pg_type: PgType, arrays: &[ArrayRef]) -> Result<ArrayRef, EvalError> {
+    if arrays.len() > 1 {
+        let bytes = concatenated_bytes(arrays);
+        at_once::check(bytes)?;
+        // What arrow's offsets reach: past it, it panics.
+        if i32::try_from(bytes).is_err() && is_variable(arrays) {
+            return Err(EvalError::OverBudget("bytes of one column"));
+        }
+    }
     concat(pg_type, arrays).map_err(internal)
+}
+
+/// What they take as one. Text that comes in both of its forms gets the longer one: a dictionary's, which costs a code a row, is
+/// written out.
+fn concatenated_bytes(arrays: &[ArrayRef]) -> usize {
+    let is_mixed = arrays.windows(2).any(|pair| pair[0].data_type() != pair[1].data_type());
+    let each = arrays.iter().map(|array| match array.data_type() {
+        DataType::Dictionary(..) if is_mixed => {
+            let text = TextColumn::of(array);
+            (0..array.len()).filter(|row| array.is_valid(*row)).map(|row| text.get(row).len() + 4).sum()
+        }
+        DataType::Dictionary(..) => array.len() * 4,
+        _ => bytes_of(array),
+    });
+    each.sum()
+}
+
+fn is_variable(arrays: &[ArrayRef]) -> bool {
+    arrays.iter().any(|array| matches!(array.data_type(), DataType::Utf8 | DataType::Binary))
+}
+
+/// Of a slice, its part.
+pub(super) fn bytes_of(array: &ArrayRef) -> usize {
+    array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
 }
 
 /// The operand as a column of booleans.

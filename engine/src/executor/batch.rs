@@ -10,6 +10,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::DataType;
 
+use super::arrays::bytes_of;
 use super::{RowBatch, arrays};
 use crate::catalog::functions::{EvalError, at_once};
 
@@ -70,11 +71,6 @@ pub(super) fn gathered_bytes(array: &ArrayRef, rows: usize) -> usize {
         _ => 0,
     };
     rows.saturating_mul(8 + text)
-}
-
-/// Of a slice, its part.
-fn bytes_of(array: &ArrayRef) -> usize {
-    array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
 }
 
 impl Batch {
