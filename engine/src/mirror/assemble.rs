@@ -103,11 +103,13 @@ pub struct Assembler {
     bytes_max: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Pending {
     xid: u32,
     commit_lsn: Lsn,
     tables: Vec<TableChanges>,
+    /// Where in `tables` each is: a transaction may change thousands of partitions in turn.
+    places: HashMap<RelationId, usize>,
     messages: Vec<Box<str>>,
     described: Vec<RelationId>,
     bytes: usize,
@@ -136,8 +138,7 @@ impl Assembler {
                 if self.pending.is_some() {
                     return Err(AssembleError::NestedTransaction);
                 }
-                let (tables, messages) = (Vec::new(), Vec::new());
-                self.pending = Some(Pending { xid, commit_lsn, tables, messages, described: Vec::new(), bytes: 0 });
+                self.pending = Some(Pending { xid, commit_lsn, ..Pending::default() });
             }
             LogicalMessage::Commit { commit_lsn, end_lsn } => return self.commit(commit_lsn, end_lsn).map(Some),
             LogicalMessage::Relation(message) => self.describe(&message),
@@ -269,7 +270,12 @@ impl Pending {
     /// The latest table changed is the likeliest to change next.
     fn table(&mut self, relation: Oid) -> &mut TableChanges {
         let relation = RelationId(relation);
-        let place = self.tables.iter().rposition(|table| table.relation == relation).unwrap_or_else(|| {
+        let last = self.tables.len().wrapping_sub(1);
+        let place = match self.tables.last() {
+            Some(table) if table.relation == relation => last,
+            _ => *self.places.entry(relation).or_insert(self.tables.len()),
+        };
+        if place == self.tables.len() {
             self.tables.push(TableChanges {
                 relation,
                 layout: None,
@@ -277,8 +283,7 @@ impl Pending {
                 lost: None,
                 tuples: Vec::new(),
             });
-            self.tables.len() - 1
-        });
+        }
         &mut self.tables[place]
     }
 

@@ -46,8 +46,8 @@ pub use status::TableStatus;
 pub struct MirrorLimits {
     /// Newest versions of all tables. Over it, the one with the fewest reads per byte becomes tracked.
     pub bytes_max: usize,
-    /// Changes kept for one table while it is copied. Over it, the copy is given up. (While they are applied to it at its end, as
-    /// much again.)
+    /// Changes kept for one table while it is copied. Over it, or over the cap with all else, the copy is given up. (While they are
+    /// applied to it at its end, as much again.)
     pub copy_buffer_bytes_max: usize,
     /// Versions kept per table while no reader has shown them to be visible; then older ones are put together.
     pub versions_max: usize,
@@ -583,6 +583,13 @@ impl Mirror {
         }
     }
 
+    /// How much a copy that keeps `kept` bytes of changes may keep: its share, or what else is left under the cap. A little always, so
+    /// that a table without rows here finds its place beside those that take all the room.
+    fn room_to_keep(&self, kept: usize) -> usize {
+        let left = self.room() + kept;
+        left.max(self.limits.bytes_max / 64).min(self.limits.copy_buffer_bytes_max)
+    }
+
     fn note_buffered(&self, writer: &Writer) {
         let bytes = writer.buffers.values().map(|buffer| buffer.bytes).sum();
         self.buffered_bytes.store(bytes, Ordering::Relaxed);
@@ -592,7 +599,7 @@ impl Mirror {
     fn make(&self, writer: &mut Writer, stamp: Stamp, changes: TableChanges) -> Option<(RelationId, Outcome)> {
         let relation = changes.relation;
         if let Some(buffer) = writer.buffers.get_mut(&relation) {
-            let given_up = buffer.keep(stamp, changes, self.limits.copy_buffer_bytes_max);
+            let given_up = buffer.keep(stamp, changes, self.room_to_keep(buffer.bytes));
             if given_up.is_some() {
                 writer.buffers.remove(&relation);
             }

@@ -725,8 +725,12 @@ fn a_transaction_over_the_limit_gives_up_its_largest_table_only() {
 
 #[test]
 fn too_many_changes_during_a_copy_give_it_up() {
-    let schema = schema(7, by_id());
-    let mirror = Mirror::new(MirrorLimits { copy_buffer_bytes_max: 500, ..MirrorLimits::default() });
+    give_up_a_copy(MirrorLimits { copy_buffer_bytes_max: 500, ..MirrorLimits::default() });
+    give_up_a_copy(MirrorLimits { bytes_max: 500, ..MirrorLimits::default() });
+}
+
+fn give_up_a_copy(limits: MirrorLimits) {
+    let (schema, mirror) = (schema(7, by_id()), Mirror::new(limits));
     let mut assembler = Assembler::new(1 << 20);
     assembler.push_bytes(&describe(&schema)).expect("a relation");
     let id = mirror.start_copy(Arc::clone(&schema)).expect("admitted");
