@@ -8,6 +8,7 @@ pub mod client;
 pub mod cluster;
 pub mod corpus;
 pub mod fake;
+pub mod forward;
 pub mod freshet;
 pub mod fuzz;
 pub mod generator;

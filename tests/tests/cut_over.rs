@@ -1,39 +1,16 @@
 //! Upstream's address is given to another server, while the old one lives or after it: who gets to the new one is not answered from the
 //! rows of the old one, and the mirror follows.
 
-use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::net::SocketAddr;
 
 use freshet_config::TableChoice;
 use freshet_tests::cluster::Cluster;
+use freshet_tests::forward::Forward;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
 use freshet_tests::world::{settle, until};
 
 const READ: &str = "SELECT count(*) FROM t";
-
-/// Forwards each new connection to where the address leads by then.
-fn forward(target: Arc<Mutex<SocketAddr>>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("bound");
-    std::thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            let server = *target.lock().expect("not poisoned");
-            let Ok(server) = TcpStream::connect(server) else { continue };
-            let (Ok(from_server), Ok(to_client)) = (server.try_clone(), client.try_clone()) else { continue };
-            let _ = (client.set_nodelay(true), server.set_nodelay(true));
-            std::thread::spawn(move || pump(from_server, to_client));
-            std::thread::spawn(move || pump(client, server));
-        }
-    });
-    address
-}
-
-fn pump(mut from: TcpStream, mut to: TcpStream) {
-    let _ = io::copy(&mut from, &mut to);
-    let _ = to.shutdown(Shutdown::Write);
-}
 
 fn start(upstream: SocketAddr) -> Freshet {
     let freshet = Freshet::start(&format!("postgres://postgres@{upstream}/moved"), |settings| {
@@ -56,12 +33,12 @@ fn who_is_at_another_server_is_not_answered_from_the_old_one() {
         server.psql("postgres", "CREATE DATABASE moved");
         server.psql("moved", "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");
     }
-    let target = Arc::new(Mutex::new(old.address()));
-    let freshet = start(forward(Arc::clone(&target)));
+    let way = Forward::to(old.address());
+    let freshet = start(way.address);
     let connect = || RawClient::connect(freshet.address(), "postgres", "moved").expect("connects");
     let mut before = connect();
     settle(&mut before, READ);
-    *target.lock().expect("not poisoned") = new.address();
+    way.lead_to(new.address());
     let mut after = connect();
     for written in 2..5 {
         let reply = after.simple(&format!("INSERT INTO t VALUES ({written})")).expect("answers");
@@ -87,8 +64,8 @@ fn a_standby_that_was_promoted_is_another_server() {
     primary.psql("postgres", "CREATE DATABASE moved");
     primary.psql("moved", "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");
     let standby = primary.standby();
-    let target = Arc::new(Mutex::new(primary.address()));
-    let freshet = start(forward(Arc::clone(&target)));
+    let way = Forward::to(primary.address());
+    let freshet = start(way.address);
     let connect = || RawClient::connect(freshet.address(), "postgres", "moved").expect("connects");
     let mut before = connect();
     settle(&mut before, READ);
@@ -108,7 +85,7 @@ fn a_standby_that_was_promoted_is_another_server() {
     assert_eq!(standby.psql("postgres", "SELECT pg_promote()"), "t");
     let timeline = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
     assert_eq!(standby.psql("postgres", timeline), "00000002");
-    *target.lock().expect("not poisoned") = standby.address();
+    way.lead_to(standby.address());
 
     let mut after = connect();
     for written in 2..5 {

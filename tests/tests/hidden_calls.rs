@@ -43,6 +43,18 @@ const SCHEMA: &str = "
     CREATE TABLE public.guarded (id serial PRIMARY KEY, v int);
     CREATE TRIGGER a AFTER INSERT ON guarded FOR EACH ROW WHEN (turn() = 1) EXECUTE FUNCTION touch();
     INSERT INTO parent VALUES (1), (2); INSERT INTO child VALUES (1), (2);
+    CREATE FUNCTION steady(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM turn(); RETURN $1; END';
+    CREATE TABLE public.indexed (id serial PRIMARY KEY, v int); CREATE INDEX ON indexed ((v + steady(v)));
+    CREATE TABLE public.partly (id serial PRIMARY KEY, v int); CREATE INDEX ON partly (v) WHERE steady(v) > 0;
+    CREATE TABLE public.divided (id serial, v int) PARTITION BY LIST (steady(v));
+    CREATE TABLE public.division PARTITION OF divided FOR VALUES IN (1) PARTITION BY RANGE (v);
+    CREATE TABLE public.leaf PARTITION OF division DEFAULT;
+    CREATE FUNCTION ordered(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+        'BEGIN PERFORM turn(); RETURN CASE WHEN $1 < $2 THEN -1 WHEN $1 > $2 THEN 1 ELSE 0 END; END';
+    CREATE OPERATOR CLASS turning_ops FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=,
+        OPERATOR 5 >, FUNCTION 1 ordered(int, int);
+    CREATE TABLE public.classed (id serial PRIMARY KEY, v int); INSERT INTO classed (v) VALUES (1), (2);
+    CREATE INDEX ON classed (v turning_ops);
     CREATE VIEW public.over_triggered AS SELECT id, v FROM triggered;
     CREATE VIEW public.turning AS SELECT turn() AS v;
     CREATE VIEW public.bumping AS SELECT bump() AS v;
@@ -121,6 +133,11 @@ fn what_they_do_to_the_session_is_in_force() {
         "INSERT INTO named (v) VALUES (1)",
         "INSERT INTO guarded (v) VALUES (1)",
         "INSERT INTO hiding (v) VALUES (1)",
+        "INSERT INTO indexed (v) VALUES (1)",
+        "INSERT INTO partly (v) VALUES (1)",
+        "INSERT INTO divided (v) VALUES (1)",
+        "INSERT INTO leaf (v) VALUES (1)",
+        "INSERT INTO classed (v) VALUES (3)",
         "SELECT set_config('search_path', 'two, public', false) FROM generate_series(1, 1)",
         "SELECT public.cover()",
         "SELECT public.by_default()",

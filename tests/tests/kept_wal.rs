@@ -3,6 +3,7 @@
 
 use freshet_config::FreshnessMode;
 use freshet_tests::cluster::Cluster;
+use freshet_tests::forward::Forward;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::raw::RawClient;
 use freshet_tests::world::{World, settle, until};
@@ -75,4 +76,22 @@ fn an_idle_database_holds_no_log_back() {
     });
     assert_eq!(freshet.status(&idle, "stream_restarts"), "0");
     freshet.read_until_mirrored(&idle, &["t".to_string()]);
+}
+
+/// The slot's start waits for every transaction that writes. Who is killed meanwhile leaves a process that keeps log until the last
+/// of them ends; it looks whether freshet is still there.
+#[test]
+fn a_process_that_waits_for_its_slot_does_not_outlive_freshet() {
+    let cluster = Cluster::start(&[]);
+    let database = cluster.database();
+    cluster.psql(&database, SETUP);
+    let mut held = RawClient::connect(cluster.address(), "postgres", &database).expect("connects");
+    held.simple("BEGIN; INSERT INTO other VALUES (1)").expect("a transaction with an id");
+    let way = Forward::to(cluster.address());
+    let _freshet = Freshet::start(&format!("postgres://postgres@{}/{database}", way.address), |_| {});
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event_type = 'Lock'";
+    until("the slot waits", || cluster.psql(&database, waiting) == "1");
+    way.end();
+    until("the process has gone", || cluster.psql(&database, waiting) == "0");
+    assert_eq!(cluster.psql(&database, "SELECT count(*) FROM pg_replication_slots"), "0");
 }

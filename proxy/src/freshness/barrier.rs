@@ -21,7 +21,7 @@ use freshet_engine::types::Lsn;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::connections::{connect, run_nudges};
@@ -41,6 +41,9 @@ use crate::upstream::{ServerError, UpstreamError};
 /// A full barrier over all mirrored tables happens at least this often: it bounds how long session mode does not notice
 /// a change of the catalog, and how long an application's writes can suffer from a table that lost its identity.
 const HEARTBEAT: Duration = Duration::from_millis(400);
+/// But it takes no more of an upstream processor than one part of so many, with thousands of tables.
+const HEARTBEAT_SHARE: u32 = 8;
+const HEARTBEAT_MAX: Duration = Duration::from_secs(5);
 /// Session readers seen within this time let received transactions be exposed at once, not at the next heartbeat.
 const READERS_RECENT: Duration = Duration::from_secs(1);
 /// A statement that is not answered by then means that the connection is lost.
@@ -167,7 +170,8 @@ async fn live(
         Err(reason) => return reason,
     };
     let lost = |error: UpstreamError| UpstreamReason::MirrorBehind(format!("the barrier connection: {error}").into());
-    let connection = match connect(shared, &running).await {
+    let connected = timeout(ANSWER_MAX, connect(shared, &running)).await;
+    let connection = match connected.unwrap_or(Err(UpstreamError::Timeout("the barrier's connection"))) {
         Ok(connected) => connected,
         Err(error) => {
             let what = error.to_string();
@@ -561,9 +565,11 @@ impl Barrier {
         let catalog = &snapshot.catalog;
         is_any |= named.iter().any(|relation| !checked.contains(relation) && catalog.is_derived(*relation));
         let is_called_so = |relation: &RelationId| !(is_any || named.contains(relation));
-        let generation = |relation: &RelationId| Some(before.as_ref()?.snapshot.tables.get(relation)?.generation);
+        let before = before.as_ref().map(|before| &before.snapshot);
+        let generation = |relation: &RelationId| Some(before?.tables.get(relation)?.generation);
+        let tracked = |relation: &RelationId| before?.tracked.get(relation).copied();
         let now = Instant::now();
-        let count = snapshot.tables.len();
+        let count = snapshot.tables.len() + snapshot.tracked.len();
         snapshot.tables.retain(|relation, version| {
             let is_as_it_was = generation(relation) == Some(version.generation);
             if !is_as_it_was {
@@ -571,7 +577,11 @@ impl Barrier {
             }
             is_as_it_was && is_called_so(relation) || checked.contains(relation)
         });
-        snapshot.tables.len() < count
+        // Of one without rows here replies are kept all the same.
+        snapshot.tracked.retain(|relation, now| {
+            tracked(relation) == Some(*now) && is_called_so(relation) || checked.contains(relation)
+        });
+        snapshot.tables.len() + snapshot.tracked.len() < count
     }
 
     /// One message of the statement's answer.
@@ -610,7 +620,11 @@ impl Barrier {
                 return Err(reason);
             }
         };
-        counters.round_trip_us.store(flight.sent_at.elapsed().as_micros() as u64, Ordering::Relaxed);
+        let took = flight.sent_at.elapsed();
+        counters.round_trip_us.store(took.as_micros() as u64, Ordering::Relaxed);
+        if flight.is_complete && flight.expected.is_some() {
+            self.heartbeat = flight.sent_at + (took * HEARTBEAT_SHARE).clamp(HEARTBEAT, HEARTBEAT_MAX);
+        }
         if moment.started_at != self.running.server.started_at {
             self.shared.replication.request_restart();
             let reason = UpstreamReason::MirrorBehind("upstream was restarted".into());

@@ -81,7 +81,7 @@ const COMMON_ROWS: &str = "\
       WHERE oid >= 16384 AND pronamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_temp_')
     -- What uses them: triggers, defaults, checks, policies, views, of relations that nobody reads, too.
     UNION ALL SELECT hashint8extended(xmin::text::int8 << 32 | refobjid::int8, (classid::int8 << 32 | objid::int8) # 1234567890123456789)
-      FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid >= 16384 AND deptype = 'n'
+      FROM pg_depend WHERE refclassid IN ('pg_proc'::regclass, 'pg_opclass'::regclass) AND refobjid >= 16384 AND deptype = 'n'
     UNION ALL SELECT hashint8extended(xmin::text::int8, 2::int8 << 32 | oid::int8) FROM pg_operator WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 3::int8 << 32 | oid::int8) FROM pg_cast WHERE oid >= 16384
     UNION ALL SELECT hashint8extended(xmin::text::int8, 4::int8 << 32 | oid::int8) FROM pg_collation WHERE oid >= 16384

@@ -74,6 +74,9 @@ pub const STARTED_AT: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 
 const UNLIMITED: &str = "CASE WHEN current_setting('server_version_num')::int >= 170000
                               THEN set_config('transaction_timeout', '0', false) END";
 
+/// How often a walsender looks whether freshet is still there while it waits.
+const LOOK_FOR_CLIENT: &str = "5s";
+
 /// [`ServerIdentity::started_at`] of the server where a new line gets to.
 pub async fn server_started_at(address: &UpstreamAddress) -> Result<i64, UpstreamError> {
     let mut connection = Connection::open(address, &[]).await?;
@@ -110,18 +113,34 @@ impl Walsender {
         self.connection.process_id
     }
 
-    /// Creates a temporary slot. Waits until every transaction that is writing now has ended, however long that takes,
-    /// and does not notice a closed connection while it waits: whoever gives up must terminate the process.
+    /// Creates a temporary slot. Waits until every transaction that is writing now has ended, however long that takes: whoever gives up
+    /// must terminate the process, which by itself looks at its connection every few seconds only.
     pub async fn create_slot(&mut self, slot: &str) -> Result<(), UpstreamError> {
+        self.look_for_client().await?;
         let command = format!("CREATE_REPLICATION_SLOT {slot} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT");
         self.connection.simple_query(&command).await.map(drop)
     }
 
+    /// The process would wait for its slot, and keep log for it, also after freshet was killed. A replication command does not arm
+    /// PostgreSQL's look at the connection, SQL just before it does, with what was set before that (postgres.c, `start_xact_command`,
+    /// `ProcessInterrupts`). Not every platform can look (pqcomm.c): there it waits as ever.
+    async fn look_for_client(&mut self) -> Result<(), UpstreamError> {
+        match self
+            .connection
+            .simple_query(&format!("SET client_connection_check_interval = '{LOOK_FOR_CLIENT}'; SELECT 1"))
+            .await
+        {
+            Ok(_) | Err(UpstreamError::Server(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Starts streaming from the slot. Slot and publication names are freshet's own and need no quoting.
-    pub async fn start(&mut self, slot: &str, publication: &str) -> Result<(), UpstreamError> {
+    /// `messages`: those of pg_logical_emit_message, too, whoever sends them.
+    pub async fn start(&mut self, slot: &str, publication: &str, messages: bool) -> Result<(), UpstreamError> {
         let command = format!(
             "START_REPLICATION SLOT {slot} LOGICAL 0/0 (proto_version '1', publication_names '{publication}', \
-             binary 'true', messages 'true')"
+             binary 'true', messages '{messages}')"
         );
         postgres_protocol::message::frontend::query(&command, self.connection.outgoing())?;
         self.connection.flush().await?;

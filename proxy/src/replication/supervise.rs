@@ -10,6 +10,7 @@ mod newcomers;
 mod report;
 mod restricted;
 mod retained;
+mod withdrawn;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -392,6 +393,8 @@ impl Replication {
     /// One life of the stream; returns how it ended.
     async fn live(&self, freeing: &mut Option<Freeing>, shutdown: &CancellationToken) -> Ended {
         let shared = &self.shared;
+        // That the life before this was to end, nobody wants any more.
+        drop(timeout(Duration::ZERO, shared.restart.notified()).await);
         let prepare = async {
             let name = self.hold_name().await?;
             self.prepare(freeing).await.map(|walsender| (name, walsender))
@@ -474,7 +477,8 @@ impl Replication {
         let slot = format!("{}_{epoch}", shared.name);
         self.create_slot(&mut walsender, &slot).await?;
         self.free(shared.mirror.clear());
-        walsender.start(&slot, &publication.name).await?;
+        // An application may send itself large ones.
+        walsender.start(&slot, &publication.name, shared.options.event_trigger).await?;
         self.load_catalog(Arc::new(Orders::new(walsender.identity.started_at))).await?;
         self.want_listed();
         let server = walsender.identity.clone();

@@ -53,12 +53,23 @@ async fn open(shared: &Shared) -> Result<Connection, UpstreamError> {
     Connection::open(shared.replication.address(), &parameters).await
 }
 
-/// Makes upstream flush its log whenever asked to (PostgreSQL 15 flushes for a transactional message at its commit).
+/// SQL that makes upstream flush its log. Until PostgreSQL 16 a transaction does, at its commit; from 17 on a message can be flushed
+/// that is of no transaction, and takes no transaction id.
+const NUDGE: [&str; 2] = [
+    "SELECT pg_logical_emit_message(true, 'freshet', '')",
+    "SELECT pg_logical_emit_message(false, 'freshet', '', flush => true)",
+];
+const CAN_FLUSH: &str = "SELECT current_setting('server_version_num')::int >= 170000";
+
+/// Makes upstream flush its log whenever asked to.
 pub(super) async fn run_nudges(shared: Arc<Shared>, nudge: Arc<Notify>) {
     loop {
         let outcome: Result<(), UpstreamError> = async {
             let mut connection = open(&shared).await?;
-            connection.prepare("nudge", "SELECT pg_logical_emit_message(true, 'freshet', '')").await?;
+            let rows = connection.simple_query(CAN_FLUSH).await?;
+            let can_flush =
+                rows.first().and_then(|row: &Row| row.first()).is_some_and(|cell| cell.as_deref() == Some(b"t"));
+            connection.prepare("nudge", NUDGE[usize::from(can_flush)]).await?;
             loop {
                 nudge.notified().await;
                 connection.execute("nudge", &[]).await?;

@@ -24,8 +24,22 @@ const OPEN: Oid = 0;
 
 /// Relations by name, with the functions that a write of their rows runs, and, second, a read (row security).
 const RUN_BY: &str = "\
+    -- What is computed of a row that is written: expressions and predicates of indexes, keys of partitions, which are checked
+    -- in all below them, too, and what compares by operator classes of users.
+    WITH RECURSIVE keyed (r, f) AS (
+        SELECT coalesce(indrelid, d.objid), refobjid FROM pg_depend d LEFT JOIN pg_index ON indexrelid = d.objid
+         WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_proc'::regclass
+        UNION
+        SELECT coalesce(indrelid, d.objid), amproc::oid
+          FROM pg_depend d JOIN pg_opclass o ON o.oid = d.refobjid AND o.oid >= 16384
+               JOIN pg_amproc ON amprocfamily = opcfamily LEFT JOIN pg_index ON indexrelid = d.objid
+         WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_opclass'::regclass
+        UNION
+        SELECT inhrelid, f FROM keyed JOIN pg_inherits ON inhparent = r)
     SELECT relname::text, f, is_read
-      FROM (SELECT tgrelid AS r, tgfoid AS f, false AS is_read FROM pg_trigger WHERE NOT tgisinternal
+      FROM (SELECT r, f, false AS is_read FROM keyed
+            UNION ALL
+            SELECT tgrelid AS r, tgfoid AS f, false AS is_read FROM pg_trigger WHERE NOT tgisinternal
             UNION ALL
             -- WHEN.
             SELECT tgrelid, refobjid, false FROM pg_trigger t JOIN pg_depend d
