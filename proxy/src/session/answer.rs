@@ -116,6 +116,9 @@ pub trait Answerer: Send + 'static {
     /// Before [`Self::write_acknowledged`]: the commit may not have waited for synchronous standbys, of which freshet may be one.
     fn note_not_awaited(&mut self) {}
 
+    /// A write of the session's has failed by this message: its table is published and has no replica identity any more.
+    fn note_lacks_identity(&mut self, _message: &[u8]) {}
+
     /// A unit that upstream answered is complete and the client has not been told yet: the session has now seen
     /// upstream's state of this moment, and must not see older later.
     fn relayed(&mut self, unit: &Relayed);

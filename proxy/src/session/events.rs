@@ -40,6 +40,7 @@ impl<A: Answerer> Session<A> {
                     self.answerer.write_acknowledged(effect, &written);
                 }
                 Event::NotAwaited => self.answerer.note_not_awaited(),
+                Event::LacksIdentity(message) => self.answerer.note_lacks_identity(&message),
                 Event::Relayed(relayed) => {
                     self.answerer.relayed(&relayed);
                     if matches!(relayed.effect, Effect::Settings | Effect::Discard) {

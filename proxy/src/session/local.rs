@@ -316,7 +316,7 @@ impl LocalAnswerer {
             return Err(UpstreamReason::CatalogChanged);
         }
         self.required = self.required.max(served.barrier);
-        preamble::answer_schema(request.unit, request.settings)
+        preamble::answer_schema(request.unit, request.settings, &served.snapshot.catalog)
             .ok_or_else(|| UpstreamReason::UnknownFunction("current_schema() of this search path".into()))
     }
 

@@ -4,6 +4,8 @@
 //! state is certain, and they read nothing. `current_schema()` reads the catalog, so it needs a moment like any other read.
 //! Everything else of a preamble is the engine's or upstream's.
 
+use freshet_engine::catalog::Catalog;
+
 use crate::session::answer::{Account, Form, Reply, Unit};
 use crate::session::control::{trimmed, words};
 use crate::session::settings::SessionSettings;
@@ -50,8 +52,10 @@ pub(super) fn answer(unit: &Unit<'_>, state: &SessionState) -> Option<Reply> {
 
 /// The reply to a statement that asks for the first schema in the search path, where the path that the settings hold is the
 /// one in force. None: it is none of these, or not certain.
-pub(super) fn answer_schema(unit: &Unit<'_>, settings: &SessionSettings) -> Option<Reply> {
-    if !asks_for_schema(unit.sql) {
+pub(super) fn answer_schema(unit: &Unit<'_>, settings: &SessionSettings, catalog: &Catalog) -> Option<Reply> {
+    // As a keyword it is not a call of a function that some may not execute.
+    let is_call = trimmed(unit.sql).ends_with(b")");
+    if !asks_for_schema(unit.sql) || is_call && catalog.restricted.names.contains("current_schema") {
         return None;
     }
     let (first, rest) = settings.values.search_path.split_first()?;

@@ -790,11 +790,17 @@ impl Tracker {
     /// Upstream says what is in force.
     fn learn(&mut self, slot: usize, value: Arc<str>) {
         if self.current.slots[slot] == Value::Default {
-            if self.defaults[slot].as_ref() != Some(&value) {
-                self.defaults[slot] = Some(value);
-                self.resolved = None;
+            match &self.defaults[slot] {
+                None => {
+                    self.defaults[slot] = Some(value);
+                    self.resolved = None;
+                    return;
+                }
+                Some(known) if *known == value => return,
+                // Whether the default is another one now or something has set it unseen (a function that has just been replaced)
+                // is not told: what a RESET gives is asked for then.
+                Some(_) => self.defaults[slot] = None,
             }
-            return;
         }
         let value = Value::Known(value);
         if self.current.slots[slot] != value {

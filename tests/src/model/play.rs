@@ -219,7 +219,7 @@ impl Play {
                 Event::CustomTold(_) => unreachable!("nobody asks for settings of an application's own"),
                 Event::BlockFailed(_) => unreachable!("nobody cancels"),
                 Event::WriteAcknowledged(effect, _) => self.is_write_announced |= effect.may_write(),
-                Event::NotAwaited => {}
+                Event::NotAwaited | Event::LacksIdentity(_) => {}
                 Event::Relayed(_) => self.has_probed = false,
                 Event::Observed(observed) => observed.observer.observe(observed.reply),
             }

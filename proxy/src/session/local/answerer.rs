@@ -197,6 +197,12 @@ impl Answerer for LocalAnswerer {
         }
     }
 
+    fn note_lacks_identity(&mut self, message: &[u8]) {
+        if self.is_mirrored_database {
+            self.local.freshness.replication().make_way(message);
+        }
+    }
+
     fn relayed(&mut self, _unit: &Relayed) {
         self.required = self.local.freshness.required_now();
     }

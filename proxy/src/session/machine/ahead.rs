@@ -54,6 +54,7 @@ impl Machine {
     pub(super) fn parse_ahead(&mut self, parse: &Parse<'_>, frame: &[u8], statement: Arc<PreparedStatement>) {
         if parse.name.is_empty() {
             self.unnamed = Unnamed::Local { statement, parse: frame.into() };
+            self.note_read(parse.sql);
             return;
         }
         if let Some(request) = intercept::read_if_addressed(parse.sql, self.limits.schema) {

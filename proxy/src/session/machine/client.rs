@@ -209,7 +209,12 @@ impl Machine {
                 self.client_ignoring = length;
                 return Some(Step::Decide);
             }
-            b'E' | b'D' | b'C' | b'B' if !self.portals.is_empty() && length <= self.limits.statement_bytes_max => {
+            // In the middle of a COPY nothing is, and upstream refuses it at once.
+            b'E' | b'D' | b'C' | b'B'
+                if !self.portals.is_empty()
+                    && self.copy_in == CopyIn::No
+                    && length <= self.limits.statement_bytes_max =>
+            {
                 let Some(frame) = frame else { return Some(Step::Wait) };
                 if self.is_skipping || !self.is_about_portal(tag, frame) {
                     return None;
@@ -273,18 +278,19 @@ impl Machine {
             return false;
         }
         // Something for freshet in the middle of a pipeline waits until upstream has answered what came before.
-        let waits = !is_large && self.owes() && !self.is_unsynced && !self.is_skipping;
+        // In the middle of a COPY upstream refuses what is no part of it, and says nothing before that.
+        let is_copying = self.copy_in != CopyIn::No;
+        let waits = !is_large && self.owes() && !self.is_unsynced && !self.is_skipping && !is_copying;
         // So does what must be decided upon in any case.
         let is_strict = self.state.is_strict();
         if waits && matches!(tag, b'Q' | b'P' | b'B') && (is_strict || self.is_for_freshet(&rest[..length])) {
             return false;
         }
         let count = length.min(rest.len());
-        let keeps_much =
-            self.undo_bytes > UNDO_BYTES_MAX && self.copy_in == CopyIn::No && matches!(tag, b'P' | b'Q' | b'C');
+        let keeps_much = || self.undo_bytes > UNDO_BYTES_MAX && matches!(tag, b'P' | b'Q' | b'C');
         let must_be_in_turn =
-            keeps_much || self.may_be_skipped(tag, &rest[..count]) || self.wants_portals(tag, &rest[..count]);
-        if must_be_in_turn && !self.is_in_turn() {
+            || keeps_much() || self.may_be_skipped(tag, &rest[..count]) || self.wants_portals(tag, &rest[..count]);
+        if !is_copying && must_be_in_turn() && !self.is_in_turn() {
             return false;
         }
         self.note_relayed(tag, &rest[..count], length <= count);
@@ -534,8 +540,8 @@ impl Machine {
         let undo = (!is_whole || text.is_some())
             .then(|| Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
         self.drops_statements = sql.is_some_and(drops_all_statements);
-        // Only a statement takes the unnamed portal's place.
-        if !effects.is_empty() {
+        // Only a statement takes the unnamed portal's place, and none that a failed block refuses (postgres.c, exec_simple_query).
+        if !effects.is_empty() && self.state.status != TransactionStatus::Failed {
             drop(self.replace_unnamed_portal());
         }
         self.expect_with(ExpectedKind::Query(effect), due, undo);

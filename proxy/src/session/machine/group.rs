@@ -10,6 +10,7 @@ use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
 use crate::session::change::Change;
 use crate::session::control::{self, Control};
 use crate::session::cursor::{self, CursorStatement};
+use crate::session::intercept;
 use crate::session::machine::local::write_own_execution;
 use crate::session::machine::portal::{Executed, Portal};
 use crate::session::machine::{ExpectedKind, Machine, Unnamed, UnnamedPortal, is_too_long};
@@ -349,7 +350,9 @@ impl Machine {
             if self.known(parse.name, made).is_some() {
                 return Err("a statement of that name exists");
             }
-            if !self.knows_all_statements() {
+            // What is for freshet upstream would not understand, whatever else has that name.
+            let is_own = || intercept::is_for_freshet(parse.sql, self.limits.schema) && self.has_room();
+            if !self.knows_all_statements() && !is_own() {
                 let has_room = self.has_room();
                 return Err(if has_room {
                     "a statement of that name may exist"

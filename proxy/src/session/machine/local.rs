@@ -10,6 +10,7 @@ use crate::session::answer::{Arrival, Form, PreparedStatement, Reply, Unit};
 use crate::session::buffer::OutBuffer;
 use crate::session::control::{self, Control};
 use crate::session::effect::{Effect, Written};
+use crate::session::intercept;
 use crate::session::machine::group::statements;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
@@ -315,10 +316,18 @@ impl Machine {
         let Some(parse) = Parse::view(body) else { return };
         // What is answered from here reads and does nothing else.
         let statement = self.prepare_with(&parse, Effect::Neutral, None, Written::NOTHING);
+        self.note_read(parse.sql);
         if parse.name.is_empty() {
             self.unnamed = Unnamed::Local { statement, parse: frame.to_vec() };
         } else if self.has_room() && !is_too_long(parse.name) {
             self.remember_virtual(parse.name, statement);
+        }
+    }
+
+    /// Upstream takes a snapshot to parse it, which makes it a query of its block (postgres.c, `exec_parse_message`).
+    pub(super) fn note_read(&mut self, sql: &[u8]) {
+        if !intercept::is_for_freshet(sql, self.limits.schema) {
+            self.state.note_answer();
         }
     }
 

@@ -109,6 +109,8 @@ pub enum Event {
     WriteAcknowledged(Effect, Written),
     /// What is acknowledged next may not have waited for synchronous standbys.
     NotAwaited,
+    /// A write has failed by this message: its table is published, and has lost its replica identity (PostgreSQL: execReplication.c).
+    LacksIdentity(Box<[u8]>),
     Relayed(Relayed),
     Observed(Observed),
     /// The probe's result, or the error that upstream gave instead (the body of its ErrorResponse); None: neither.

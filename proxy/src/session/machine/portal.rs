@@ -149,7 +149,10 @@ impl Portal {
         let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
         let is_opaque = effect == Effect::Opaque;
         let may_name = is_opaque || CURSOR_WORDS.iter().any(|word| has(word));
-        let may_define = is_opaque && DEFINITION_WORDS.iter().any(|word| has(word));
+        let begins =
+            |word: &[u8]| text.trim_ascii_start().get(..word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word));
+        let may_define =
+            is_opaque && DEFINITION_WORDS.iter().any(|word| has(word)) || REWRITES.iter().any(|word| begins(word));
         has(b"pg_cursors")
             || cursor::closes_all(text)
             || may_name && cursor::names(text, name)
@@ -226,6 +229,8 @@ const PLAIN_TYPES: [u32; 11] = [16, 19, 20, 21, 23, 25, 26, 1042, 1043, 1700, 29
 const CURSOR_WORDS: [&[u8]; 5] = [b"fetch", b"move", b"close", b"current", b"declare"];
 /// What is refused for a table in use has one of these.
 const DEFINITION_WORDS: [&[u8]; 5] = [b"alter", b"drop", b"truncate", b"index", b"refresh"];
+/// Likewise of what changes nothing else.
+const REWRITES: [&[u8]; 2] = [b"cluster", b"reindex"];
 
 /// The length and number of the DataRow frames at the head of `piece`, and whether CommandComplete follows them.
 fn take_rows(piece: &[u8], limit: Option<usize>) -> (usize, usize, bool) {

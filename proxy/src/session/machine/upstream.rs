@@ -286,6 +286,10 @@ impl Machine {
             }
             (b'I', ExpectedKind::Query(_)) => fate,
             (b'E', _) => {
+                // Not translated, as the text is.
+                if field(body, b'R') == Some(b"CheckCmdReplicaIdentity") {
+                    self.events.push(Event::LacksIdentity(field(body, b'M').unwrap_or_default().into()));
+                }
                 let fate = self.match_error(is_own);
                 // Of a failed block, or of the statement that was not made.
                 let hides_why = self.answered_error.is_some() && matches!(field(body, b'C'), Some(b"25P02" | b"26000"));
