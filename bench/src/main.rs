@@ -179,6 +179,9 @@ enum Suite {
         /// Commits per second, one measurement each; 500 is the rate at which the cost to writers is judged.
         #[arg(long, value_delimiter = ',', default_value = "0,300,500,3000")]
         rates: Vec<u64>,
+        /// Of a bulk load that is applied.
+        #[arg(long, default_value_t = 500_000)]
+        rows: u64,
         #[command(flatten)]
         common: Common,
     },
@@ -307,9 +310,10 @@ fn run(suite: Suite) -> std::io::Result<()> {
             let (seconds, rounds) = if quick { (0.15, 1) } else { (seconds, rounds) };
             kv::run(&kv::Options { keys, connections, seconds, rounds, only, results })
         }
-        Suite::Freshness { seconds, rounds, rates, common: Common { quick, only, results, .. } } => {
+        Suite::Freshness { seconds, rounds, rates, rows, common: Common { quick, only, results, .. } } => {
             let (seconds, rounds, rates) = if quick { (1.0, 1, vec![300]) } else { (seconds, rounds, rates) };
-            freshness::run(&freshness::Options { seconds, rounds: rounds.max(1), rates, only, results })
+            let rows = if quick { rows.min(50_000) } else { rows };
+            freshness::run(&freshness::Options { seconds, rounds: rounds.max(1), rates, rows, only, results })
         }
         Suite::Scale { rounds, common: Common { quick, only, results, .. } } => {
             scale::run(&scale::Options { rounds: if quick { 1 } else { rounds }, quick, only, results })

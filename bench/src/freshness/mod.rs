@@ -3,8 +3,9 @@
 //! Writers commit directly upstream, durably, at a rate, past freshet; one connection reads. In modes `exact` and `standby` one
 //! stale answer fails the suite. Each mode takes turns with `alone`: the same writers and the same reader at a PostgreSQL that
 //! nobody follows. In mode `standby` commits wait for freshet: it has a PostgreSQL of its own, and what a commit takes there is
-//! what that waiting costs. [`mod@measure`]: one turn; [`mod@report`]: what is shown and kept of it.
+//! what that waiting costs. [`mod@measure`]: one turn; [`mod@report`]: what is shown and kept of it; [`mod@apply`]: bulk loads.
 
+mod apply;
 mod measure;
 mod report;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use freshet_tests::cluster::Cluster;
 
+use crate::freshness::apply::APPLY;
 use crate::freshness::measure::{Measured, Through, measure};
 use crate::parts;
 use crate::results::Results;
@@ -24,7 +26,9 @@ pub(crate) struct Options {
     pub(crate) rounds: usize,
     /// Commits per second, one measurement each.
     pub(crate) rates: Vec<u64>,
-    /// A mode.
+    /// Of a bulk load.
+    pub(crate) rows: u64,
+    /// A mode, or bulk loads.
     pub(crate) only: Option<String>,
     pub(crate) results: Option<PathBuf>,
 }
@@ -54,7 +58,7 @@ fn start_cluster(wal_level: &str) -> Cluster {
 
 /// Runs the suite and prints its table.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    parts::check(options.only.as_deref(), MODES)?;
+    parts::check(options.only.as_deref(), MODES.into_iter().chain([APPLY]))?;
     let plain = start_cluster("wal_level=replica");
     let versions = [
         ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
@@ -83,6 +87,9 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         let cluster = start_cluster("wal_level=logical");
         let freshet = start_standby(&cluster, DATABASE, &[TABLE.to_owned()], &log)?;
         one_mode(options, &Through { mode: STANDBY, freshet: &freshet, cluster: &cluster }, &plain, &mut results)?;
+    }
+    if is_wanted(APPLY) {
+        apply::run(options, &log, &mut results)?;
     }
     Ok(())
 }

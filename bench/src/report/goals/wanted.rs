@@ -393,6 +393,10 @@ fn following() -> Vec<Goal> {
             AtLeast(1.0),
         ),
     ];
+    all.extend(["rows applied, insert", "rows applied, update", "rows applied, delete"].map(|metric| {
+        let what = "rows of a bulk load applied per second of a core";
+        goal(what, "freshness", |case| case == "apply", Value { subject: "freshet", metric }, AtLeast(200_000.0))
+    }));
     all.extend(fresh());
     all.extend(writers());
     all

@@ -326,7 +326,8 @@ impl Machine {
 
     /// Upstream takes a snapshot to parse it, which makes it a query of its block (postgres.c, `exec_parse_message`).
     pub(super) fn note_read(&mut self, sql: &[u8]) {
-        if !intercept::is_for_freshet(sql, self.limits.schema) {
+        let is_of_block = self.state.status == TransactionStatus::InTransaction;
+        if is_of_block && !intercept::is_for_freshet(sql, self.limits.schema) {
             self.state.note_answer();
         }
     }
