@@ -26,6 +26,8 @@ pub enum Bug {
     ForgetKey,
     /// A side of a join that is extended goes without the appended rows.
     DropAppended,
+    /// Reads are answered in blocks of every isolation level.
+    AnswerSerializable,
     // -- of the engine
     /// A numeric quotient has a digit too many.
     WrongScale,
@@ -50,7 +52,7 @@ pub enum Bug {
 }
 
 /// By the names that the checker uses.
-pub const BUGS: [(&str, Bug); 10] = [
+pub const BUGS: [(&str, Bug); 11] = [
     ("skip-barrier", Bug::SkipBarrier),
     ("serve-head", Bug::ServeHead),
     ("drop-delete", Bug::DropDelete),
@@ -61,6 +63,7 @@ pub const BUGS: [(&str, Bug); 10] = [
     ("keep-rows", Bug::KeepRows),
     ("forget-key", Bug::ForgetKey),
     ("drop-appended", Bug::DropAppended),
+    ("answer-serializable", Bug::AnswerSerializable),
 ];
 
 /// By the names that the corpus uses.

@@ -44,6 +44,11 @@ impl Read {
         let number = |cell: Option<Vec<u8>>| String::from_utf8(cell?).ok()?.parse().ok();
         self.reply.rows().into_iter().map(|row| row.into_iter().map(number).collect()).collect()
     }
+
+    /// The error that it is.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        refusal(&self.reply)
+    }
 }
 
 /// How a statement is sent.
@@ -75,10 +80,7 @@ impl Client {
 
     /// A statement through freshet, and how freshet says that it was answered. Errors are replies.
     pub(crate) fn read(&mut self, sql: &str, form: &Form<'_>) -> Result<Read, Trouble> {
-        let reply = self.exchange(|raw| match form {
-            Form::Simple => raw.simple(sql),
-            Form::Extended(parameters) => raw.extended(sql, parameters, 0),
-        })?;
+        let reply = self.exchange(|raw| send(raw, sql, form))?;
         let (route, reason) = match self.exchange(RawClient::last) {
             Ok((route, reason)) => (Some(route), reason),
             Err(_) => (None, String::new()),
@@ -86,11 +88,14 @@ impl Client {
         Ok(Read { reply, route, reason })
     }
 
+    /// A statement past freshet; errors are replies.
+    pub(crate) fn read_past(&mut self, sql: &str, form: &Form<'_>) -> Result<Read, Trouble> {
+        let reply = self.exchange(|raw| send(raw, sql, form))?;
+        Ok(Read { reply, route: None, reason: String::new() })
+    }
+
     fn reply_to(&mut self, sql: &str, form: &Form<'_>) -> Result<RawReply, Trouble> {
-        let reply = self.exchange(|raw| match form {
-            Form::Simple => raw.simple(sql),
-            Form::Extended(parameters) => raw.extended(sql, parameters, 0),
-        })?;
+        let reply = self.exchange(|raw| send(raw, sql, form))?;
         match refusal(&reply) {
             None => Ok(reply),
             Some(trouble) => Err(trouble),
@@ -130,6 +135,13 @@ impl Client {
         self.raw = Some(raw);
         self.session += 1;
         Ok(())
+    }
+}
+
+fn send(raw: &mut RawClient, sql: &str, form: &Form<'_>) -> std::io::Result<RawReply> {
+    match form {
+        Form::Simple => raw.simple(sql),
+        Form::Extended(parameters) => raw.extended(sql, parameters, 0),
     }
 }
 

@@ -15,6 +15,7 @@ mod readers;
 mod report;
 mod sales;
 mod serve;
+mod skew;
 mod world;
 mod writers;
 
@@ -171,7 +172,10 @@ fn is_meaningful(world: &World) -> bool {
     if !unused.is_empty() {
         report::say(&format!("none of: {}", unused.join(", ")));
     }
-    enough && unused.is_empty()
+    if !skew::is_tried(world) {
+        report::say("no serializable transactions met");
+    }
+    enough && unused.is_empty() && skew::is_tried(world)
 }
 
 fn run(world: &World, options: &Options, nemesis: &mut Nemesis<'_>) {
@@ -185,6 +189,9 @@ fn run(world: &World, options: &Options, nemesis: &mut Nemesis<'_>) {
         }
         for list in 0..LISTS {
             scope.spawn(move || lists::append(world, list));
+        }
+        for number in 0..skew::WRITERS {
+            scope.spawn(move || skew::write(world, number));
         }
         scope.spawn(|| lists::bulk(world));
         scope.spawn(|| ddl::change(world));
@@ -244,8 +251,9 @@ fn schema(readers: u64) -> String {
          CREATE TABLE own (id int PRIMARY KEY, n bigint NOT NULL);
          INSERT INTO own SELECT n, 0 FROM generate_series(0, {readers} - 1) n;
          CREATE TABLE idle (n int);
-         {sales}",
+         {sales} {skew}",
         accounts = writers::ACCOUNTS,
         sales = sales::schema(),
+        skew = skew::schema(),
     )
 }

@@ -5,6 +5,7 @@ use crate::ledger::{FIRST_THROUGH, Floor, REGISTERS, SLOTS, Vector};
 use crate::lists::{self, Known};
 use crate::random::Random;
 use crate::sales::{self, SOLD, SUMS};
+use crate::skew::{self, DUTIES, HOLDINGS};
 use crate::world::{Kind, LISTS, Mode, World, pause};
 use crate::writers::{ACCOUNTS, TOTAL};
 
@@ -32,7 +33,7 @@ const LAG_MAX: std::time::Duration = std::time::Duration::from_millis(1_000);
 
 /// A statement of every shape that the readers use, for verifying them while nothing changes.
 pub(crate) fn shapes() -> Vec<(&'static str, Vec<Option<&'static str>>)> {
-    vec![
+    let mut shapes = vec![
         (VECTOR, vec![]),
         (VECTOR_FROM, vec![Some("0")]),
         (REGISTER, vec![Some("0")]),
@@ -42,7 +43,9 @@ pub(crate) fn shapes() -> Vec<(&'static str, Vec<Option<&'static str>>)> {
         (OWN, vec![Some("0")]),
         (SUMS, vec![]),
         (SOLD, vec![]),
-    ]
+    ];
+    shapes.extend(skew::shapes());
+    shapes
 }
 
 /// Reads until the end.
@@ -131,7 +134,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn step(&mut self) -> Result<(), Trouble> {
-        match self.random.below(68) {
+        match self.random.below(71) {
             0..12 => self.vector(VECTOR, &Form::Simple).map(|_| ()),
             12..18 => self.vector(VECTOR_FROM, &Form::Extended(&[Some("0")])).map(|_| ()),
             18..21 => self.vector(VECTOR_RELAYED, &Form::Simple).map(|_| ()),
@@ -145,6 +148,10 @@ impl Reader<'_> {
             // They take long, and the others are what most mistakes are found by.
             56 if self.random.one_in(4) => self.sums(),
             57 => self.ask(SOLD, &Form::Simple).map(|read| sales::check_sold(self.world, &read)),
+            58..61 => {
+                let sql = *self.random.pick(&[DUTIES, HOLDINGS]);
+                self.ask(sql, &Form::Simple).map(|read| skew::check(self.world, sql, &read))
+            }
             // What is kept is found soon after.
             _ => {
                 self.vector(VECTOR_KEPT, &Form::Simple)?;

@@ -10,7 +10,7 @@ use freshet_config::{FreshnessMode, ListenAddress, Settings, TableChoice};
 use crate::world::{Mode, World};
 
 /// Every table of the workloads but those of the catalog's.
-pub(crate) const TABLES: [&str; 11] = [
+pub(crate) const TABLES: [&str; 13] = [
     "public.registers",
     "public.copies",
     "public.solo",
@@ -22,6 +22,8 @@ pub(crate) const TABLES: [&str; 11] = [
     "public.own",
     "public.shops",
     "public.sales",
+    "public.doctors",
+    "public.joint",
 ];
 
 /// The child; killed when dropped.

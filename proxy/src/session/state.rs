@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use freshet_config::FreshnessMode;
+use freshet_engine::planted::{Bug, is_planted};
 
 use crate::freshness::pins::Choice;
 use crate::session::settings::SessionSettings;
@@ -58,7 +59,7 @@ impl Isolation {
     /// Whether each statement has a snapshot of its own, so that it may be answered from a newer state
     /// than the one before (PostgreSQL: Transaction Isolation; uncommitted is committed there).
     pub fn is_per_statement(self) -> bool {
-        matches!(self, Self::ReadUncommitted | Self::ReadCommitted)
+        matches!(self, Self::ReadUncommitted | Self::ReadCommitted) || is_planted(Bug::AnswerSerializable)
     }
 }
 
