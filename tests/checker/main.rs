@@ -1,7 +1,8 @@
 //! The freshness checker: many clients, some through freshet and some past it, while things break; what each of them reads
 //! is held against what must be so. `README.md` says what is checked and what it found.
 //!
-//! `freshet-checker [--mode exact|session|standby] [--seconds N] [--seed N] [--nemeses all|none|A,B] [--readers N] [--bug NAME] [--verbose]`
+//! `freshet-checker [--mode exact|session|standby] [--seconds N] [--seed N] [--nemeses all|none|A,B] [--readers N] [--bug NAME]
+//! [--event-trigger] [--verbose]`
 //! With `--bug` a planted mistake has to be found (needs the feature `planted-bugs`): the run ends at the first finding.
 
 mod client;
@@ -21,7 +22,6 @@ mod writers;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use freshet_tests::cluster::{Cluster, free_port};
@@ -29,14 +29,17 @@ use freshet_tests::cluster::{Cluster, free_port};
 use crate::fault::FaultProxy;
 use crate::ledger::{REGISTERS, locked};
 use crate::nemesis::Nemesis;
-use crate::serve::Served;
-use crate::world::{Kind, LISTS, Mode, World};
+use crate::serve::{Served, Serving};
+use crate::world::{Kind, LISTS, Mode, StopAtEnd, World};
 
 /// How long freshet has to answer here again once nothing breaks any more.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
 /// In a run that is longer, all that happens seldom has happened.
 const OFTEN_ENOUGH: Duration = Duration::from_secs(120);
+
+/// One in so many seeds has freshet's event trigger.
+const EVENT_TRIGGER_ONE_IN: u64 = 3;
 
 struct Options {
     mode: Mode,
@@ -46,6 +49,8 @@ struct Options {
     readers: u64,
     calm_ms: u64,
     bug: Option<String>,
+    /// By the seed, unless it is asked for.
+    has_event_trigger: bool,
     is_verbose: bool,
 }
 
@@ -74,6 +79,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
         readers: 4,
         calm_ms: 2_500,
         bug: None,
+        has_event_trigger: false,
         is_verbose: false,
     };
     let mut arguments = arguments.iter();
@@ -95,10 +101,12 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
             "--calm-ms" => options.calm_ms = number(value()?)?.max(1),
             "--nemeses" => options.nemeses = nemeses(value()?)?,
             "--bug" => options.bug = Some(value()?.clone()),
+            "--event-trigger" => options.has_event_trigger = true,
             "--verbose" => options.is_verbose = true,
             other => return Err(format!("no option {other}")),
         }
     }
+    options.has_event_trigger |= options.seed.is_multiple_of(EVENT_TRIGGER_ONE_IN);
     Ok(options)
 }
 
@@ -125,12 +133,19 @@ fn check(options: &Options) -> Result<bool, String> {
     let direct = SocketAddr::from(([127, 0, 0, 1], cluster.port()));
     let faults = FaultProxy::start(direct).map_err(|error| error.to_string())?;
     let port = free_port();
-    let freshet = Served::start(options.mode, faults.port, &database, port, options.bug.as_deref())
-        .map_err(|error| error.to_string())?;
+    let serving = Serving {
+        mode: options.mode,
+        upstream_port: faults.port,
+        database: database.clone(),
+        bug: options.bug.clone(),
+        has_event_trigger: options.has_event_trigger,
+    };
+    let freshet = Served::start(&serving, port).map_err(|error| error.to_string())?;
     let mut world =
         World::new(options.mode, options.seed, direct, SocketAddr::from(([127, 0, 0, 1], port)), database.clone());
     world.stop_at_first = options.bug.is_some();
     world.is_verbose = options.is_verbose;
+    world.has_event_trigger = options.has_event_trigger;
     serve::wait_until_mirrored(&world, 120).ok_or("the tables were not mirrored within two minutes")?;
     if options.mode == Mode::Standby {
         // From here on every commit waits for freshet.
@@ -142,7 +157,7 @@ fn check(options: &Options) -> Result<bool, String> {
         cluster: &cluster,
         faults: &faults,
         freshet: Some(freshet),
-        bug: options.bug.clone(),
+        serving,
         names: options.nemeses.clone(),
         calm_ms: options.calm_ms,
     };
@@ -203,11 +218,11 @@ fn run(world: &World, options: &Options, nemesis: &mut Nemesis<'_>) {
         for number in 0..options.readers {
             scope.spawn(move || readers::read(world, number));
         }
+        let _stops = StopAtEnd(world);
         nemesis.torment(Instant::now() + Duration::from_secs(options.seconds));
         if world.goes_on() && options.bug.is_none() {
             recover(world);
         }
-        world.stop.store(true, SeqCst);
     });
 }
 

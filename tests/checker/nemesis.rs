@@ -9,7 +9,7 @@ use freshet_tests::cluster::Cluster;
 use crate::client::{Client, Trouble};
 use crate::fault::{DIRECTIONS, FaultProxy, KINDS};
 use crate::random::Random;
-use crate::serve::Served;
+use crate::serve::{Served, Serving};
 use crate::world::World;
 
 /// What can happen, by name: `--nemeses` chooses.
@@ -42,7 +42,8 @@ pub(crate) struct Nemesis<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) faults: &'a FaultProxy,
     pub(crate) freshet: Option<Served>,
-    pub(crate) bug: Option<String>,
+    /// How freshet is started again.
+    pub(crate) serving: Serving,
     pub(crate) names: Vec<&'static str>,
     /// Between two of them it is calm for up to about so long.
     pub(crate) calm_ms: u64,
@@ -61,11 +62,13 @@ impl Nemesis<'_> {
             let name = *random.pick(&self.names);
             self.world.count(&format!("nemesis {name}"));
             self.world.note(name);
+            self.world.break_off();
             if let Err(trouble) = self.strike(name, &mut random, &mut client) {
                 self.world.note(&format!("{name}: {trouble:?}"));
                 client.hang_up();
             }
             self.faults.mend();
+            self.world.calm_down();
         }
         self.faults.mend();
     }
@@ -175,16 +178,9 @@ impl Nemesis<'_> {
         Ok(())
     }
 
-    fn restart_freshet(&mut self) {
+    pub(crate) fn restart_freshet(&mut self) {
         self.freshet = None;
-        let started = Served::start(
-            self.world.mode,
-            self.faults.port,
-            &self.world.database,
-            self.world.through.port(),
-            self.bug.as_deref(),
-        );
-        match started {
+        match Served::start(&self.serving, self.world.through.port()) {
             Ok(served) => self.freshet = Some(served),
             Err(error) => self.world.note(&format!("freshet does not start: {error}")),
         }

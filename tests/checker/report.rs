@@ -1,5 +1,7 @@
 //! What a run prints.
 
+use std::time::Duration;
+
 use crate::ledger::locked;
 use crate::world::World;
 
@@ -15,8 +17,9 @@ pub(crate) fn print(world: &World, versions: &str) {
     let reads = count("reads");
     let local = count("reads local") + count("reads hit");
     say(&format!(
-        "mode {}, seed {}, {} s, {versions}",
+        "mode {}{}, seed {}, {} s, {versions}",
         world.mode.name(),
+        if world.has_event_trigger { " with the event trigger" } else { "" },
         world.seed,
         world.started.elapsed().as_secs()
     ));
@@ -44,6 +47,9 @@ pub(crate) fn print(world: &World, versions: &str) {
         let age = |(power, count): (usize, &u64)| format!("<{} ms {count}", 1_u64 << power);
         let ages: Vec<String> = ages.iter().enumerate().filter(|(_, count)| **count > 0).map(age).collect();
         say(&format!("age of what was written past freshet, per slot read: {}", ages.join(", ")));
+    }
+    if world.lateness() > Duration::ZERO {
+        say(&format!("a change of the catalog past freshet was not seen {:.0?} after it, at most", world.lateness()));
     }
     for (name, count) in &counters {
         say(&format!("  {name}: {count}"));

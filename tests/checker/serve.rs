@@ -33,17 +33,25 @@ pub(crate) struct Served {
     _stdin: Option<ChildStdin>,
 }
 
+/// What freshet is started with.
+#[derive(Clone)]
+pub(crate) struct Serving {
+    pub(crate) mode: Mode,
+    /// Where PostgreSQL is reached.
+    pub(crate) upstream_port: u16,
+    pub(crate) database: String,
+    pub(crate) bug: Option<String>,
+    pub(crate) has_event_trigger: bool,
+}
+
 impl Served {
-    pub(crate) fn start(
-        mode: Mode,
-        upstream_port: u16,
-        database: &str,
-        port: u16,
-        bug: Option<&str>,
-    ) -> std::io::Result<Self> {
+    /// Listens at `port`.
+    pub(crate) fn start(serving: &Serving, port: u16) -> std::io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let url = format!("postgres://postgres@127.0.0.1:{upstream_port}/{database}");
-        command.args(["serve", &url, &port.to_string(), bug.unwrap_or("none"), mode.name()]).stdin(Stdio::piped());
+        let url = format!("postgres://postgres@127.0.0.1:{}/{}", serving.upstream_port, serving.database);
+        let trigger = if serving.has_event_trigger { "event-trigger" } else { "none" };
+        let bug = serving.bug.as_deref().unwrap_or("none");
+        command.args(["serve", &url, &port.to_string(), bug, serving.mode.name(), trigger]).stdin(Stdio::piped());
         let mut child = command.spawn()?;
         let stdin = child.stdin.take();
         Ok(Self { child, _stdin: stdin })
@@ -61,9 +69,9 @@ impl Drop for Served {
     }
 }
 
-/// The child's side: `serve URL PORT BUG MODE`. Returns when its parent has ended.
+/// The child's side: `serve URL PORT BUG MODE TRIGGER`. Returns when its parent has ended.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let [url, port, bug, mode] = arguments else { return Err("serve URL PORT BUG MODE".to_string()) };
+    let [url, port, bug, mode, trigger] = arguments else { return Err("serve URL PORT BUG MODE TRIGGER".to_string()) };
     if bug != "none" {
         plant(bug)?;
     }
@@ -72,6 +80,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     settings.listen.addresses = vec![ListenAddress::Tcp(format!("127.0.0.1:{port}"))];
     settings.admin.address = String::new();
     settings.mirror.tables = TableChoice::Auto;
+    settings.mirror.event_trigger = trigger == "event-trigger";
     settings.freshness.mode = FreshnessMode::parse(mode).ok_or("no such mode")?;
     // The checker asks what is answered, not how fast.
     settings.freshness.wait_budget_ms = 200;

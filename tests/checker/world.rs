@@ -72,6 +72,12 @@ pub(crate) struct World {
     counters: Mutex<BTreeMap<String, u64>>,
     /// How old session-mode reads of what is written past freshet were, in ms by power of two.
     pub(crate) ages: Mutex<[u64; 14]>,
+    /// How long after a change of the catalog it was not seen yet: the longest.
+    lateness: Mutex<Duration>,
+    /// Whether something is broken, and when that last ended.
+    disturbed: Mutex<(bool, Option<Instant>)>,
+    /// freshet has its event trigger.
+    pub(crate) has_event_trigger: bool,
     /// What the run did, with times.
     pub(crate) events: Mutex<Vec<String>>,
     pub(crate) started: Instant,
@@ -95,6 +101,9 @@ impl World {
             found: Mutex::default(),
             counters: Mutex::default(),
             ages: Mutex::default(),
+            lateness: Mutex::default(),
+            disturbed: Mutex::default(),
+            has_event_trigger: false,
             events: Mutex::default(),
             started: Instant::now(),
             is_verbose: false,
@@ -174,11 +183,44 @@ impl World {
         }
     }
 
+    /// Something breaks from here on.
+    pub(crate) fn break_off(&self) {
+        locked(&self.disturbed).0 = true;
+    }
+
+    pub(crate) fn calm_down(&self) {
+        *locked(&self.disturbed) = (false, Some(Instant::now()));
+    }
+
+    /// Whether anything was broken since then.
+    pub(crate) fn was_disturbed_since(&self, at: Instant) -> bool {
+        let (is_disturbed, ended) = *locked(&self.disturbed);
+        is_disturbed || ended.is_some_and(|ended| ended >= at)
+    }
+
+    pub(crate) fn note_lateness(&self, age: Duration) {
+        let mut longest = locked(&self.lateness);
+        *longest = age.max(*longest);
+    }
+
+    pub(crate) fn lateness(&self) -> Duration {
+        *locked(&self.lateness)
+    }
+
     pub(crate) fn note_age(&self, age: Duration) {
         let bucket = (u64::BITS - (age.as_millis() as u64).leading_zeros()) as usize;
         let mut ages = locked(&self.ages);
         let last = ages.len() - 1;
         ages[bucket.min(last)] += 1;
+    }
+}
+
+/// The run ends with this, also by a panic: nobody would end the workers.
+pub(crate) struct StopAtEnd<'a>(pub(crate) &'a World);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, SeqCst);
     }
 }
 
