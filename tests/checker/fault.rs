@@ -34,8 +34,9 @@ struct Fault {
     cut: AtomicU64,
 }
 
-#[derive(Default)]
 struct Shared {
+    /// Where new connections get to.
+    upstream: Mutex<SocketAddr>,
     faults: [[Fault; 2]; 3],
     open: Mutex<Vec<(Kind, TcpStream)>>,
 }
@@ -50,15 +51,21 @@ impl FaultProxy {
     pub(crate) fn start(upstream: SocketAddr) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        let shared = Arc::new(Shared::default());
+        let shared =
+            Arc::new(Shared { upstream: Mutex::new(upstream), faults: Default::default(), open: Mutex::default() });
         let of_thread = Arc::clone(&shared);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let shared = Arc::clone(&of_thread);
-                std::thread::spawn(move || serve(&shared, client, upstream));
+                std::thread::spawn(move || serve(&shared, client));
             }
         });
         Ok(Self { port, shared })
+    }
+
+    /// Those that are open stay where they are.
+    pub(crate) fn lead_to(&self, upstream: SocketAddr) {
+        *locked(&self.shared.upstream) = upstream;
     }
 
     pub(crate) fn delay(&self, kind: Kind, direction: Direction, milliseconds: u64) {
@@ -84,10 +91,11 @@ impl FaultProxy {
     }
 }
 
-fn serve(shared: &Arc<Shared>, mut client: TcpStream, upstream: SocketAddr) {
+fn serve(shared: &Arc<Shared>, mut client: TcpStream) {
     let mut first = [0; 65536];
     let Ok(length) = client.read(&mut first) else { return };
     let kind = kind_of(&first[..length]);
+    let upstream = *locked(&shared.upstream);
     let Ok(mut server) = TcpStream::connect(upstream) else { return };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     if server.write_all(&first[..length]).is_err() {

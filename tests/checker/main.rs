@@ -1,12 +1,13 @@
 //! The freshness checker: many clients, some through freshet and some past it, while things break; what each of them reads
 //! is held against what must be so. `README.md` says what is checked and what it found.
 //!
-//! `freshet-checker [--mode exact|session|standby] [--seconds N] [--seed N] [--nemeses all|none|A,B] [--readers N] [--bug NAME]
+//! `freshet-checker [--mode exact|session|standby|failover] [--seconds N] [--seed N] [--nemeses all|none|A,B] [--readers N] [--bug NAME]
 //! [--event-trigger] [--verbose]`
 //! With `--bug` a planted mistake has to be found (needs the feature `planted-bugs`): the run ends at the first finding.
 
 mod client;
 mod ddl;
+mod failover;
 mod fault;
 mod ledger;
 mod lists;
@@ -43,6 +44,8 @@ const EVENT_TRIGGER_ONE_IN: u64 = 3;
 
 struct Options {
     mode: Mode,
+    /// The scenario of [`failover`], which has clients of its own.
+    is_failover: bool,
     seconds: u64,
     seed: u64,
     nemeses: Vec<&'static str>,
@@ -58,7 +61,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((first, rest)) if first == "serve" => serve::run(rest).map(|()| true),
-        _ => parse(&arguments).and_then(|options| check(&options)),
+        _ => parse(&arguments).and_then(|options| match options.is_failover {
+            true => failover::check(options.seed, options.seconds, options.is_verbose),
+            false => check(&options),
+        }),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -73,6 +79,7 @@ fn main() -> ExitCode {
 fn parse(arguments: &[String]) -> Result<Options, String> {
     let mut options = Options {
         mode: Mode::Exact,
+        is_failover: false,
         seconds: 30,
         seed: 1,
         nemeses: nemesis::NAMES.to_vec(),
@@ -90,6 +97,10 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
             "--mode" => {
                 options.mode = match value()?.as_str() {
                     "exact" => Mode::Exact,
+                    "failover" => {
+                        options.is_failover = true;
+                        Mode::Exact
+                    }
                     "session" => Mode::Session,
                     "standby" => Mode::Standby,
                     other => return Err(format!("no mode {other}")),

@@ -107,7 +107,13 @@ impl Cluster {
 
     /// A streaming standby of this cluster, which can be read; without the settings that this one was given.
     pub fn standby(&self) -> Self {
-        (0..3).find_map(|_| Self::try_start(free_port(), &[], Origin::Backup(self.port))).expect("PostgreSQL starts")
+        self.standby_with(&[])
+    }
+
+    /// Likewise, with other settings.
+    pub fn standby_with(&self, settings: &[&str]) -> Self {
+        let start = |_| Self::try_start(free_port(), settings, Origin::Backup(self.port));
+        (0..3).find_map(start).expect("PostgreSQL starts")
     }
 
     /// A cluster whose C library has `locale` (`en_US`), in UTF-8. None: this machine cannot make it.
@@ -259,6 +265,21 @@ impl Cluster {
         let mut reset = as_postgres(binaries().join("pg_resetwal"));
         reset.args(["-x", &xid.to_string(), "-D"]).arg(data);
         run(reset);
+    }
+
+    /// While it is stopped, a standby that stayed behind `primary`: once started it takes that one's log up to the restore point `point`,
+    /// and is a server of its own from there on.
+    pub fn recover_to(&self, point: &str, primary: &Self) {
+        // Of a name the last setting counts.
+        let settings = format!(
+            "primary_conninfo = ''\nrestore_command = 'cp \"{}/%f\" \"%p\"'\nrecovery_target_name = '{point}'\nrecovery_target_action = 'promote'\n",
+            primary.directory.join("data/pg_wal").display()
+        );
+        let script = r#"cd "$1" && mv standby.signal recovery.signal && printf %s "$2" >>postgresql.auto.conf"#;
+        let mut command = as_postgres("sh");
+        command.args(["-c", script, "recover"]).arg(self.directory.join("data")).arg(settings);
+        let output = command.output().expect("runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Reads its configuration files again.
