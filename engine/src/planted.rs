@@ -28,6 +28,10 @@ pub enum Bug {
     DropAppended,
     /// Reads are answered in blocks of every isolation level.
     AnswerSerializable,
+    /// Mode standby goes on with what it was last told and shown, however long ago that was.
+    KeepBelieving,
+    /// A session at another server than the stream is answered from here.
+    IgnoreServer,
     // -- of the engine
     /// A numeric quotient has a digit too many.
     WrongScale,
@@ -52,7 +56,7 @@ pub enum Bug {
 }
 
 /// By the names that the checker uses.
-pub const BUGS: [(&str, Bug); 11] = [
+pub const BUGS: [(&str, Bug); 13] = [
     ("skip-barrier", Bug::SkipBarrier),
     ("serve-head", Bug::ServeHead),
     ("drop-delete", Bug::DropDelete),
@@ -64,6 +68,8 @@ pub const BUGS: [(&str, Bug); 11] = [
     ("forget-key", Bug::ForgetKey),
     ("drop-appended", Bug::DropAppended),
     ("answer-serializable", Bug::AnswerSerializable),
+    ("keep-believing", Bug::KeepBelieving),
+    ("ignore-server", Bug::IgnoreServer),
 ];
 
 /// By the names that the corpus uses.

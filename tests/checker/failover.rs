@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use freshet_tests::cluster::{Cluster, free_port};
 
+use crate::Options;
 use crate::client::{Client, Form, Read, Trouble};
 use crate::fault::FaultProxy;
 use crate::ledger::locked;
@@ -75,8 +76,8 @@ struct Scene {
     current: AtomicUsize,
 }
 
-/// True: nothing was found, and enough was tried.
-pub(crate) fn check(seed: u64, seconds: u64, is_verbose: bool) -> Result<bool, String> {
+/// True: nothing was found, and enough was tried; or what was planted was found.
+pub(crate) fn check(options: &Options) -> Result<bool, String> {
     let primary = Cluster::start(SETTINGS);
     primary.psql("postgres", "CREATE DATABASE failover");
     primary.psql("failover", SCHEMA);
@@ -87,17 +88,19 @@ pub(crate) fn check(seed: u64, seconds: u64, is_verbose: bool) -> Result<bool, S
         mode: Mode::Exact,
         upstream_port: address.port,
         database: "failover".to_string(),
-        bug: None,
-        has_event_trigger: false,
+        bug: options.bug.clone(),
+        has_event_trigger: options.has_event_trigger,
     };
     let port = free_port();
     let served = Served::start(&serving, port).map_err(|error| error.to_string())?;
     let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    let mut world = World::new(Mode::Exact, seed, local(address.port), local(port), "failover".to_string());
-    world.is_verbose = is_verbose;
+    let mut world = World::new(Mode::Exact, options.seed, local(address.port), local(port), "failover".to_string());
+    world.is_verbose = options.is_verbose;
+    world.has_event_trigger = options.has_event_trigger;
+    world.stop_at_first = options.bug.is_some();
     let incarnations = Mutex::new(vec![Incarnation::default()]);
     let scene = Scene { world, address, incarnations, current: AtomicUsize::new(0) };
-    scene.wait_until_local()?;
+    scene.wait_until_local();
     let version = primary.psql("postgres", "SHOW server_version");
     let outcome = std::thread::scope(|scope| {
         let scene = &scene;
@@ -108,12 +111,13 @@ pub(crate) fn check(seed: u64, seconds: u64, is_verbose: bool) -> Result<bool, S
             scope.spawn(move || Reader::new(scene, number).read());
         }
         let _stops = StopAtEnd(&scene.world);
-        scene.switch_again_and_again(primary, Duration::from_secs(seconds))
+        scene.switch_again_and_again(primary, Duration::from_secs(options.seconds))
     });
     drop(served);
     report::print(&scene.world, &format!("failover, PostgreSQL {version}"));
     outcome?;
-    Ok(locked(&scene.world.found).is_empty() && scene.is_meaningful())
+    let found = !locked(&scene.world.found).is_empty();
+    Ok(found == options.bug.is_some() && (found || scene.is_meaningful()))
 }
 
 impl Scene {
@@ -134,7 +138,7 @@ impl Scene {
         let mut random = self.world.random(800);
         let first = random.below(SWITCHES.len() as u64) as usize;
         for round in 0.. {
-            if Instant::now() >= end {
+            if Instant::now() >= end || !self.world.goes_on() {
                 break;
             }
             let switch = if round < SWITCHES.len() {
@@ -162,7 +166,7 @@ impl Scene {
                 }
             };
             primary = standby;
-            self.measure(switch)?;
+            self.measure(switch);
             self.rest(300 + random.below(1_500));
             // Who has stayed with the old one until now has to go.
             drop(old);
@@ -261,29 +265,29 @@ impl Scene {
     }
 
     /// How long it took until the new server's rows are answered here.
-    fn measure(&self, switch: Switch) -> Result<(), String> {
+    fn measure(&self, switch: Switch) {
         let began = Instant::now();
-        self.wait_until_local()?;
+        self.wait_until_local();
         let took = began.elapsed().as_millis() as u64;
         self.world.note(&format!("answered here again after {took} ms"));
         self.world.add(&format!("ms until answered here again, {switch:?}"), took);
-        Ok(())
     }
 
-    fn wait_until_local(&self) -> Result<(), String> {
+    fn wait_until_local(&self) {
         let limit = Instant::now() + LOCAL_MAX;
         let mut reader = Reader::new(self, READERS);
         let mut last = String::new();
-        while Instant::now() < limit {
+        while Instant::now() < limit && self.world.goes_on() {
             match reader.vector(VECTOR, &Form::Simple) {
-                Ok(read) if read.is_local() => return Ok(()),
+                Ok(read) if read.is_local() => return,
                 Ok(read) => last = read.reason,
                 Err(_) => reader.hang_up(),
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        self.world.violated(Kind::NotRecovered, format!("the new server's rows are not answered here: {last}"));
-        Ok(())
+        if self.world.goes_on() {
+            self.world.violated(Kind::NotRecovered, format!("the server's rows are not answered here: {last}"));
+        }
     }
 }
 

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((first, rest)) if first == "serve" => serve::run(rest).map(|()| true),
         _ => parse(&arguments).and_then(|options| match options.is_failover {
-            true => failover::check(options.seed, options.seconds, options.is_verbose),
+            true => failover::check(&options),
             false => check(&options),
         }),
     };
