@@ -32,6 +32,8 @@ pub(crate) struct Read {
     /// `local`, `hit`, `relay` or `capture`; None: not known, or not asked of freshet.
     pub(crate) route: Option<String>,
     pub(crate) reason: String,
+    /// It took no round trip to know that it is fresh.
+    pub(crate) is_at_once: bool,
 }
 
 impl Read {
@@ -69,6 +71,11 @@ impl Client {
         self.raw = None;
     }
 
+    /// Where a CancelRequest for what it asks goes, and what it says.
+    pub(crate) fn key(&self) -> Option<(SocketAddr, [u8; 8])> {
+        Some((self.address, self.raw.as_ref()?.key()?))
+    }
+
     pub(crate) fn run(&mut self, sql: &str) -> Result<RawReply, Trouble> {
         self.reply_to(sql, &Form::Simple)
     }
@@ -81,17 +88,20 @@ impl Client {
     /// A statement through freshet, and how freshet says that it was answered. Errors are replies.
     pub(crate) fn read(&mut self, sql: &str, form: &Form<'_>) -> Result<Read, Trouble> {
         let reply = self.exchange(|raw| send(raw, sql, form))?;
-        let (route, reason) = match self.exchange(RawClient::last) {
-            Ok((route, reason)) => (Some(route), reason),
-            Err(_) => (None, String::new()),
+        let last = self.exchange(|raw| raw.simple("SHOW freshet.last")).map(|reply| reply.rows()).unwrap_or_default();
+        let Some(last) = last.into_iter().next() else {
+            self.hang_up();
+            return Ok(Read { reply, route: None, reason: String::new(), is_at_once: false });
         };
-        Ok(Read { reply, route, reason })
+        let text = |at: usize| String::from_utf8_lossy(last[at].as_deref().unwrap_or_default()).into_owned();
+        // The fifth is for how long it was waited, in microseconds.
+        Ok(Read { reply, route: Some(text(0)), reason: text(1), is_at_once: text(4) == "0" })
     }
 
     /// A statement past freshet; errors are replies.
     pub(crate) fn read_past(&mut self, sql: &str, form: &Form<'_>) -> Result<Read, Trouble> {
         let reply = self.exchange(|raw| send(raw, sql, form))?;
-        Ok(Read { reply, route: None, reason: String::new() })
+        Ok(Read { reply, route: None, reason: String::new(), is_at_once: false })
     }
 
     fn reply_to(&mut self, sql: &str, form: &Form<'_>) -> Result<RawReply, Trouble> {
@@ -153,12 +163,6 @@ trait Fatal {
 impl Fatal for RawReply {
     fn is_fatal(&self) -> bool {
         self.bodies(b'E').iter().any(|body| matches!(field(body, b'V').as_deref(), Some("FATAL" | "PANIC")))
-    }
-}
-
-impl Fatal for (String, String) {
-    fn is_fatal(&self) -> bool {
-        false
     }
 }
 

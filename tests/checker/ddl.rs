@@ -226,7 +226,7 @@ impl Changer<'_> {
                 self.arm()?;
             }
             let is_through = self.random.one_in(3);
-            let gate = self.world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let gate = self.world.write_gate(is_through);
             let client = if is_through { &mut self.writer } else { &mut self.past };
             let changed = client.run(step);
             // Acknowledged: it may have waited for locks.

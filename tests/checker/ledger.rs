@@ -5,7 +5,7 @@
 //! of two vectors that anybody saw one is nowhere smaller: two that are not so comparable are a long fork.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,7 @@ const HISTORY: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 struct Slot {
-    acknowledged: AtomicI64,
-    /// Oldest first.
+    /// Values, and from when on reads must show them; oldest first.
     history: Mutex<VecDeque<(i64, Instant)>>,
 }
 
@@ -43,24 +42,38 @@ pub(crate) struct Registers {
 pub(crate) struct Floor {
     pub(crate) at: Instant,
     pub(crate) acknowledged: Vector,
+    /// Likewise, with what may be missed.
+    pub(crate) newest: Vector,
     pub(crate) seen: Vector,
 }
 
 impl Registers {
-    pub(crate) fn acknowledge(&self, slot: usize, value: i64) {
-        let slot = &self.slots[slot];
+    /// It may be missed for so long (`grace`).
+    pub(crate) fn acknowledge(&self, slot: usize, value: i64, grace: Duration) {
         let now = Instant::now();
-        let mut history = locked(&slot.history);
-        history.push_back((value, now));
-        while history.front().is_some_and(|(_, at)| now - *at > HISTORY) {
+        let mut history = locked(&self.slots[slot].history);
+        // Who shows this value shows those before it.
+        history.iter_mut().for_each(|(_, from)| *from = (*from).min(now + grace));
+        history.push_back((value, now + grace));
+        while history.get(1).is_some_and(|(_, from)| *from < now.checked_sub(HISTORY).unwrap_or(now)) {
             history.pop_front();
         }
-        slot.acknowledged.store(value, SeqCst);
+    }
+
+    /// Nothing that was acknowledged may be missed any more.
+    pub(crate) fn count_at_once(&self) {
+        let now = Instant::now();
+        for slot in &self.slots {
+            locked(&slot.history).iter_mut().for_each(|(_, from)| *from = (*from).min(now));
+        }
     }
 
     pub(crate) fn floor(&self) -> Floor {
-        let acknowledged = std::array::from_fn(|slot| self.slots[slot].acknowledged.load(SeqCst));
-        Floor { at: Instant::now(), acknowledged, seen: *locked(&self.seen) }
+        let at = Instant::now();
+        let acknowledged = std::array::from_fn(|slot| self.acknowledged_at(slot, at).unwrap_or_default());
+        let newest = |slot: usize| locked(&self.slots[slot].history).back().map(|(value, _)| *value);
+        let newest = std::array::from_fn(|slot| newest(slot).unwrap_or_default());
+        Floor { at, acknowledged, newest, seen: *locked(&self.seen) }
     }
 
     /// The newest value acknowledged at or before `at`, as far as remembered.

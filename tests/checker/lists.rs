@@ -1,6 +1,7 @@
 //! Lists that grow and are cut, and bulk transactions: what is inserted and deleted, whole or not at all.
 
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Instant;
 
 use crate::client::{Client, Read, Trouble};
 use crate::ledger::{ABORTED, locked};
@@ -17,7 +18,7 @@ pub(crate) fn append(world: &World, list: usize) {
     let mut random = world.random(300 + list as u64);
     let mut next = 1;
     while world.goes_on() {
-        let gate = world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let gate = world.write_gate(list >= FIRST_LIST_THROUGH);
         match step(world, &mut client, &mut random, list, &mut next) {
             Ok(()) => world.count("list steps"),
             Err(Trouble::Lost) => world.count("writes lost"),
@@ -100,6 +101,7 @@ fn step(world: &World, client: &mut Client, random: &mut Random, list: usize, ne
 
 /// What must be in a list and what must not, when a read begins.
 pub(crate) struct Known {
+    at: Instant,
     items: Vec<i64>,
     deleted: i64,
 }
@@ -107,7 +109,7 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn of(world: &World, list: usize) -> Self {
         let acknowledged = locked(&world.lists[list].acknowledged);
-        Self { items: acknowledged.items.iter().copied().collect(), deleted: acknowledged.deleted }
+        Self { at: Instant::now(), items: acknowledged.items.iter().copied().collect(), deleted: acknowledged.deleted }
     }
 }
 
@@ -122,7 +124,8 @@ pub(crate) fn check(world: &World, list: usize, known: &Known, read: &Read) {
     }
     let deleting = world.lists[list].deleting.load(SeqCst);
     let newest = found.last().copied().unwrap_or_default();
-    let is_current = world.mode.is_exact() || list >= FIRST_LIST_THROUGH || !read.is_local();
+    let is_bound = world.mode.is_exact() || list >= FIRST_LIST_THROUGH || !read.is_local();
+    let is_current = is_bound && !world.hazards.excuse_acknowledged(known.at);
     let must = |n: &&i64| **n > deleting && (is_current || **n < newest);
     if let Some(n) = known.items.iter().filter(must).find(|n| found.binary_search(n).is_err()) {
         let kind = if *n < newest { Kind::Wrong } else { Kind::Stale };
@@ -143,7 +146,7 @@ pub(crate) fn bulk(world: &World) {
     let mut random = world.random(400);
     let mut batch = 0_i64;
     while world.goes_on() {
-        let gate = world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let gate = world.write_gate(false);
         batch += 1;
         let half = BULK_ROWS / 2;
         let insert = |from: i64, to: i64| {

@@ -18,6 +18,7 @@ mod report;
 mod sales;
 mod serve;
 mod skew;
+mod standby;
 mod world;
 mod writers;
 
@@ -82,13 +83,14 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
         is_failover: false,
         seconds: 30,
         seed: 1,
-        nemeses: nemesis::NAMES.to_vec(),
+        nemeses: Vec::new(),
         readers: 4,
         calm_ms: 2_500,
         bug: None,
         has_event_trigger: false,
         is_verbose: false,
     };
+    let mut list = "all";
     let mut arguments = arguments.iter();
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{name} needs a value"));
@@ -110,7 +112,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
             "--seed" => options.seed = number(value()?)?,
             "--readers" => options.readers = number(value()?)?,
             "--calm-ms" => options.calm_ms = number(value()?)?.max(1),
-            "--nemeses" => options.nemeses = nemeses(value()?)?,
+            "--nemeses" => list = value()?,
             "--bug" => options.bug = Some(value()?.clone()),
             "--event-trigger" => options.has_event_trigger = true,
             "--verbose" => options.is_verbose = true,
@@ -118,16 +120,19 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
         }
     }
     options.has_event_trigger |= options.seed.is_multiple_of(EVENT_TRIGGER_ONE_IN);
+    options.nemeses = nemeses(list, options.mode)?;
     Ok(options)
 }
 
-fn nemeses(list: &str) -> Result<Vec<&'static str>, String> {
+fn nemeses(list: &str, mode: Mode) -> Result<Vec<&'static str>, String> {
+    let of_standby = if mode == Mode::Standby { nemesis::STANDBY_NAMES } else { &[] };
+    let all = || nemesis::NAMES.iter().chain(of_standby);
     match list {
-        "all" => return Ok(nemesis::NAMES.to_vec()),
+        "all" => return Ok(all().copied().collect()),
         "none" => return Ok(Vec::new()),
         _ => {}
     }
-    let known = |name: &str| nemesis::NAMES.iter().find(|known| **known == name).copied();
+    let known = |name: &str| all().find(|known| **known == name).copied();
     list.split(',').map(|name| known(name).ok_or_else(|| format!("no nemesis {name}"))).collect()
 }
 
@@ -193,6 +198,9 @@ fn is_meaningful(world: &World) -> bool {
     // The catalog has to stay the same for some reads in a row.
     if world.started.elapsed() > OFTEN_ENOUGH {
         ways.push("replies brought up to date");
+        if world.mode == Mode::Standby {
+            ways.extend(standby::WAYS);
+        }
     }
     let unused: Vec<&str> = ways.into_iter().filter(|way| world.counter(way) == 0).collect();
     if !unused.is_empty() {

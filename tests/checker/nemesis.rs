@@ -35,7 +35,12 @@ pub(crate) const NAMES: &[&str] = &[
     "idle-in-transaction",
     "identity-changed",
     "slot-dropped",
+    "catalog-rewritten",
 ];
+
+/// Likewise, in mode standby only.
+pub(crate) const STANDBY_NAMES: &[&str] =
+    &["wait-cancelled", "wait-terminated", "wait-cancel-requested", "names-cleared", "commit-escaped", "restart-race"];
 
 pub(crate) struct Nemesis<'a> {
     pub(crate) world: &'a World,
@@ -74,7 +79,7 @@ impl Nemesis<'_> {
     }
 
     /// Waits, but not past the end of the run.
-    fn rest(&self, time: Duration) {
+    pub(crate) fn rest(&self, time: Duration) {
         let end = Instant::now() + time;
         while self.world.goes_on() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(10));
@@ -173,7 +178,8 @@ impl Nemesis<'_> {
                 terminate(client, WALSENDER)?;
                 client.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active")?;
             }
-            _ => {}
+            "catalog-rewritten" => self.rewrite_catalog(random)?,
+            _ => self.strike_at_standby(name, random)?,
         }
         Ok(())
     }
@@ -232,7 +238,7 @@ fn publications(client: &mut Client) -> Result<Vec<String>, Trouble> {
     texts(client, "SELECT pubname FROM pg_publication WHERE pubname LIKE 'freshet%'")
 }
 
-fn texts(client: &mut Client, sql: &str) -> Result<Vec<String>, Trouble> {
+pub(crate) fn texts(client: &mut Client, sql: &str) -> Result<Vec<String>, Trouble> {
     let rows = client.run(sql)?.rows();
     let cells = rows.into_iter().flatten().flatten();
     Ok(cells.map(|cell| String::from_utf8_lossy(&cell).into_owned()).collect())

@@ -60,7 +60,7 @@ pub(crate) fn write(world: &World, number: u64) {
     let client = if is_through { world.through(&setup) } else { world.past(&setup) };
     let mut writer = Writer { world, is_through, client, random: world.random(900 + number) };
     while world.goes_on() {
-        let gate = world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let gate = world.write_gate(is_through);
         let outcome = writer.transaction();
         drop(gate);
         match outcome {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
 use crate::ledger::{List, Registers, locked};
 use crate::random::Random;
+use crate::standby::Hazards;
 
 /// The freshness that is asked for, whose promise is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub(crate) struct World {
     pub(crate) lists: [List; LISTS],
     /// Held for reading by every write; for writing by who wants nothing to change.
     pub(crate) gate: RwLock<()>,
+    /// Held for reading, and taken before the other, by every write through freshet: for writing by who wants it to be told of none.
+    pub(crate) through_gate: RwLock<()>,
     /// Held for reading by every write that commits asynchronously; for writing across a crash, which may lose such.
     pub(crate) asynchronous: RwLock<()>,
     pub(crate) stop: AtomicBool,
@@ -72,6 +75,7 @@ pub(crate) struct World {
     counters: Mutex<BTreeMap<String, u64>>,
     /// How old session-mode reads of what is written past freshet were, in ms by power of two.
     pub(crate) ages: Mutex<[u64; 14]>,
+    pub(crate) hazards: Hazards,
     /// How long after a change of the catalog it was not seen yet: the longest.
     lateness: Mutex<Duration>,
     /// Whether something is broken, and when that last ended.
@@ -95,12 +99,14 @@ impl World {
             registers: Registers::default(),
             lists: Default::default(),
             gate: RwLock::default(),
+            through_gate: RwLock::default(),
             asynchronous: RwLock::default(),
             stop: AtomicBool::new(false),
             stop_at_first: false,
             found: Mutex::default(),
             counters: Mutex::default(),
             ages: Mutex::default(),
+            hazards: Hazards::default(),
             lateness: Mutex::default(),
             disturbed: Mutex::default(),
             has_event_trigger: false,
@@ -112,6 +118,12 @@ impl World {
 
     pub(crate) fn goes_on(&self) -> bool {
         !self.stop.load(SeqCst)
+    }
+
+    /// To be held while a write is under way.
+    pub(crate) fn write_gate(&self, is_through: bool) -> (Option<RwLockReadGuard<'_, ()>>, RwLockReadGuard<'_, ()>) {
+        let through = is_through.then(|| self.through_gate.read().unwrap_or_else(PoisonError::into_inner));
+        (through, self.gate.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn random(&self, worker: u64) -> Random {
@@ -222,6 +234,13 @@ impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
         self.0.stop.store(true, SeqCst);
     }
+}
+
+/// What `freshet.status` says of mode standby.
+pub(crate) fn standby_state(through: &mut Client) -> Option<String> {
+    let rows = through.run("SELECT name, value FROM freshet.status").ok()?.rows();
+    let row = rows.into_iter().find(|row| row[0].as_deref() == Some(b"standby"))?;
+    Some(String::from_utf8_lossy(row[1].as_deref().unwrap_or_default()).into_owned())
 }
 
 /// Leaves the processors to others for a while: at most `limit_ms`.

@@ -3,8 +3,10 @@
 //! A register's statements only ever raise it (`AND value < n`): what a lost connection left behind, and takes effect
 //! late, cannot lower it again.
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use crate::client::{Client, Trouble};
-use crate::ledger::REGISTERS;
+use crate::ledger::{REGISTERS, locked};
 use crate::random::Random;
 use crate::world::{Mode, World, pause};
 
@@ -29,13 +31,15 @@ pub(crate) fn write_register(world: &World, register: usize) {
         Commit::Asynchronous if world.mode == Mode::Standby => Commit::Plain,
         commit => commit,
     };
-    let setup = [LOCK_TIMEOUT, if commit == Commit::Asynchronous { ASYNCHRONOUS } else { "" }];
+    let name = format!("SET application_name = 'register-{register}'");
+    let setup = [LOCK_TIMEOUT, &name, if commit == Commit::Asynchronous { ASYNCHRONOUS } else { "" }];
     let is_through = register >= crate::ledger::FIRST_THROUGH;
     let client = if is_through { world.through(&setup) } else { world.past(&setup) };
     let random = world.random(100 + register as u64);
-    let mut writer = RegisterWriter { world, register, commit, client, random, value: 0, session: 0 };
+    let mut writer =
+        RegisterWriter { world, register, commit, client, random, value: 0, session: 0, was_cancelled: false };
     while world.goes_on() {
-        let _gate = world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _gate = world.write_gate(is_through);
         let _kept = (commit == Commit::Asynchronous)
             .then(|| world.asynchronous.read().unwrap_or_else(std::sync::PoisonError::into_inner));
         match writer.write() {
@@ -61,6 +65,8 @@ struct RegisterWriter<'a> {
     random: Random,
     value: i64,
     session: u64,
+    /// The commit at hand did not wait for freshet to the end.
+    was_cancelled: bool,
 }
 
 impl RegisterWriter<'_> {
@@ -68,7 +74,11 @@ impl RegisterWriter<'_> {
         if self.session != self.client.session || self.session == 0 {
             self.settle()?;
             self.session = self.client.session;
+            self.world.hazards.is_escaping[self.register].1.store(false, SeqCst);
+            locked(&self.world.hazards.keys)[self.register] = self.client.key();
         }
+        self.escape()?;
+        self.was_cancelled = false;
         self.value += 1;
         let is_pair = self.commit == Commit::TwoPhase || self.random.below(10) < 6;
         match (is_pair, self.commit) {
@@ -77,8 +87,12 @@ impl RegisterWriter<'_> {
             (false, _) => self.solo()?,
         }
         let slot = if is_pair { self.register } else { REGISTERS + self.register };
-        self.world.registers.acknowledge(slot, self.value);
+        let grace = self.world.hazards.grace(self.register, self.was_cancelled);
+        self.world.registers.acknowledge(slot, self.value, grace);
         self.world.count("writes");
+        if self.was_cancelled {
+            self.world.count("writes acknowledged with their wait cancelled");
+        }
         Ok(())
     }
 
@@ -94,8 +108,29 @@ impl RegisterWriter<'_> {
         Ok(())
     }
 
+    /// Commits without waiting for freshet, or with it again, as is wanted by now.
+    fn escape(&mut self) -> Result<(), Trouble> {
+        let (is_wanted, is_so) = &self.world.hazards.is_escaping[self.register];
+        let is_wanted = is_wanted.load(SeqCst);
+        if is_wanted == is_so.load(SeqCst) {
+            return Ok(());
+        }
+        let to = *self.random.pick(&["local", "off"]);
+        // What is said in advance holds for what comes in between.
+        if is_wanted {
+            is_so.store(true, SeqCst);
+            return self.client.run(&format!("SET synchronous_commit = {to}")).map(|_| ());
+        }
+        self.client.run("RESET synchronous_commit")?;
+        is_so.store(false, SeqCst);
+        Ok(())
+    }
+
     fn run(&mut self, sql: &str) -> Result<(), Trouble> {
-        self.client.run(sql).map(|_| ())
+        let reply = self.client.run(sql)?;
+        let is_warning = |body: &&[u8]| String::from_utf8_lossy(body).contains("canceling wait for synchronous");
+        self.was_cancelled |= reply.bodies(b'N').iter().any(is_warning);
+        Ok(())
     }
 
     fn set(&self, table: &str, value: i64) -> String {
@@ -200,7 +235,7 @@ pub(crate) fn write_on(world: &World, is_through: bool, work: &Work) {
     let mut client = if is_through { world.through(&setup) } else { world.past(&setup) };
     let mut random = world.random(work.worker + u64::from(is_through));
     while world.goes_on() {
-        let _gate = world.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _gate = world.write_gate(is_through);
         let _kept = world.asynchronous.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         match (work.write)(&mut client, &mut random) {
             Ok(()) => world.count(work.counts_as),

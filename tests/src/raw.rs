@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 pub struct RawClient {
     stream: TcpStream,
     received: Vec<u8>,
+    key: Option<[u8; 8]>,
 }
 
 /// Tag and body.
@@ -77,12 +78,28 @@ impl RawClient {
         body.push(0);
         let length = u32::try_from(body.len() + 4).expect("short");
         stream.write_all(&[&length.to_be_bytes(), body.as_slice()].concat())?;
-        let mut client = Self { stream, received: Vec::new() };
+        let mut client = Self { stream, received: Vec::new(), key: None };
         let reply = client.read_reply()?;
+        client.key = reply.bodies(b'K').first().and_then(|body| (*body).try_into().ok());
         match reply.error() {
             Some(error) => Err(io::Error::other(error)),
             None => Ok(client),
         }
+    }
+
+    /// BackendKeyData, where it is of protocol 3.0.
+    pub fn key(&self) -> Option<[u8; 8]> {
+        self.key
+    }
+
+    /// A CancelRequest; returns when the server has closed the line, as it does once it has passed it on.
+    pub fn cancel(address: SocketAddr, key: [u8; 8]) -> io::Result<()> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(10)))?;
+        let code = 80_877_102_u32.to_be_bytes();
+        stream.write_all(&[&16_u32.to_be_bytes()[..], &code, &key].concat())?;
+        let _ = stream.read(&mut [0])?;
+        Ok(())
     }
 
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
