@@ -135,10 +135,10 @@ impl Nemesis<'_> {
     fn hold_commits(&self, client: &mut Client, random: &mut Random) -> Result<bool, Trouble> {
         {
             // What has been received must have been shown, else freshet asks.
-            let _none = random.one_in(2).then(|| self.world.gate.write().unwrap_or_else(PoisonError::into_inner));
+            let none = random.one_in(2).then(|| self.world.gate.write().unwrap_or_else(PoisonError::into_inner));
             let mut through = self.world.through(&[]);
             let limit = Instant::now() + CAUGHT_UP_MAX;
-            while _none.is_some() && Instant::now() < limit && !readers::is_known_at_once(&mut through) {
+            while none.is_some() && Instant::now() < limit && !readers::is_known_at_once(&mut through) {
                 std::thread::sleep(Duration::from_millis(10));
             }
             self.faults.cut(Kind::Walsender, *random.pick(&DIRECTIONS));
