@@ -129,10 +129,12 @@ impl Standby {
     }
 
     /// A transaction to be looked at before it is acknowledged.
-    fn sample(&self) -> Option<u32> {
+    fn sample(&self, now: Uptime) -> Option<u32> {
         // What is not looked at now must not be later: once acknowledged it is visible rightly.
         let xid = u32::try_from(self.last_xid.swap(NO_XID, Ordering::Relaxed)).ok()?;
-        if !self.is_synchronous() {
+        // Before it has settled, commits need not wait yet, and that they did not says nothing.
+        let is_settled = |since: Uptime| now >= since + SETTLE;
+        if !matches!(**self.state.load(), StandbyState::Synchronous { since, .. } if is_settled(since)) {
             return None;
         }
         let mut sampled = self.sampled.lock();
@@ -316,7 +318,8 @@ impl Replication {
 
     /// Before what was received is acknowledged: whether a transaction of it has not waited for that.
     pub(super) async fn look_for_escape(&self) {
-        let Some((standby, xid)) = self.standby().and_then(|standby| Some((standby, standby.sample()?))) else {
+        let Some((standby, xid)) = self.standby().and_then(|standby| Some((standby, standby.sample(Uptime::now())?)))
+        else {
             return;
         };
         let visible = tokio::time::timeout(SAMPLE_MAX, async {
@@ -394,8 +397,12 @@ mod tests {
         standby.confirm(asked_at);
         assert_eq!(standby.synchronous_since(SETTLE), Some(asked_at + SETTLE));
         assert!(standby.synchronous_since(Duration::ZERO).is_none(), "the lease is over");
+        standby.note_transaction(4);
+        assert_eq!(standby.sample(asked_at), None, "not settled");
+        let later = asked_at + SETTLE;
+        assert_eq!(standby.sample(later), None, "looked at once");
         standby.note_transaction(5);
-        assert_eq!((standby.sample(), standby.sample()), (Some(5), None));
+        assert_eq!((standby.sample(later), standby.sample(later)), (Some(5), None));
         standby.note_escape(5);
         assert!(standby.synchronous_since(SETTLE).is_none() && standby.is_distrustful());
     }
