@@ -184,7 +184,7 @@ impl Engine {
         snapshot: &Snapshot,
         parameters: &[Value],
         eval: &EvalContext<'_>,
-        cancelled: &AtomicBool,
+        cancelled: &Arc<AtomicBool>,
     ) -> Result<Vec<RowBatch>, EvalError> {
         let run = |context: &RunContext<'_>| executor::execute(plan, context);
         self.with_run(Pace::Full, snapshot, parameters, eval, cancelled, run).map(|(batches, _)| batches)
@@ -209,7 +209,7 @@ impl Engine {
         snapshot: &Snapshot,
         parameters: &[Value],
         eval: &EvalContext<'_>,
-        cancelled: &AtomicBool,
+        cancelled: &Arc<AtomicBool>,
     ) -> Result<((Vec<RowBatch>, Option<KeptGroups>, Done), u64), EvalError> {
         let keep = |upkeep: &Upkeep, context: &RunContext<'_>| {
             // An attempt before it may have told where another answer ends.
@@ -250,7 +250,7 @@ impl Engine {
         snapshot: &Snapshot,
         parameters: &[Value],
         eval: &EvalContext<'_>,
-        cancelled: &AtomicBool,
+        cancelled: &Arc<AtomicBool>,
         run: impl FnOnce(&RunContext<'_>) -> Result<T, EvalError>,
     ) -> Result<(T, u64), EvalError> {
         let (orders, last) = (snapshot.catalog.orders.view(), AtomicU64::new(u64::MAX));

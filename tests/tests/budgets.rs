@@ -74,6 +74,8 @@ fn memory_is_bounded_for_one_statement_and_for_all_together() {
 fn what_becomes_large_in_one_step_is_bounded() {
     let setup = "CREATE TABLE docs (id int PRIMARY KEY, doc text);
         INSERT INTO docs SELECT n, repeat(chr(97 + n % 5), 40000) FROM generate_series(1, 90) n;
+        CREATE TABLE m (id int PRIMARY KEY, s text, r text, a text[]);
+        INSERT INTO m VALUES (1, 'xax', 'y', '{a,b}'), (2, repeat('x', 3000), repeat('y', 20000), array_fill('a'::text, ARRAY[3000]));
         CREATE TABLE big (id int PRIMARY KEY, g int, h text); INSERT INTO big SELECT n, n % 97, md5(n::text) FROM generate_series(1, 20000) n";
     let world = World::start_with(FreshnessMode::Exact, setup, |settings| {
         settings.limits.query_memory_bytes_max = 32 << 20;
@@ -92,6 +94,18 @@ fn what_becomes_large_in_one_step_is_bounded() {
         (
             "SELECT array_length(array_agg(repeat(h, 600) ORDER BY g), 1) FROM big WHERE id < 9",
             "SELECT array_length(array_agg(repeat(h, 600) ORDER BY g), 1) FROM big WHERE id < 19000",
+        ),
+        (
+            "SELECT length(regexp_replace(s, 'x', r, 'g')) FROM m WHERE id = 1",
+            "SELECT length(regexp_replace(s, 'x', r, 'g')) FROM m WHERE id = 2",
+        ),
+        (
+            "SELECT length(array_to_string(a, r)) FROM m WHERE id = 1",
+            "SELECT length(array_to_string(a, r)) FROM m WHERE id = 2",
+        ),
+        (
+            "SELECT length(concat(repeat(r, 700), repeat(s, 5), repeat(r, 600), repeat(r, 500))) FROM m WHERE id = 1",
+            "SELECT length(concat(repeat(r, 700), repeat(s, 5), repeat(r, 600), repeat(r, 500))) FROM m WHERE id = 2",
         ),
     ] {
         assert_eq!(settled(&mut client, small), ("local".to_owned(), String::new()), "{small}");

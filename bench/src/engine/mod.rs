@@ -266,7 +266,9 @@ impl Freshet {
 
     fn run(&self, engine: &Engine, prepared: &Prepared) -> io::Result<Vec<RowBatch>> {
         let eval = EvalContext { settings: &self.settings, transaction_time: None, orders: None };
-        engine.run(&prepared.plan, &self.snapshot, &[], &eval, &AtomicBool::new(false)).map_err(io::Error::other)
+        engine
+            .run(&prepared.plan, &self.snapshot, &[], &eval, &Arc::new(AtomicBool::new(false)))
+            .map_err(io::Error::other)
     }
 
     /// As text, as a client would get them.

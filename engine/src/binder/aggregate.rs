@@ -278,6 +278,8 @@ impl Binder<'_> {
         let fractions = if call.name == "mode" { 0 } else { 1 };
         let from = value.pg_type();
         let exact = known.iter().find(|aggregate| aggregate.argument == Some(from));
+        // The others take anyelement, and their result is of it: a name stays one.
+        let is_converted = call.name == "percentile_cont";
         let by_cast = || {
             let takes = |aggregate: &&&Aggregate| {
                 aggregate.argument.is_some_and(|to| resolve::is_implicitly_coercible(from, to))
@@ -285,7 +287,8 @@ impl Binder<'_> {
             let mut fitting = known.iter().filter(takes);
             fitting.next().filter(|_| fitting.next().is_none())
         };
-        let chosen = exact.or_else(by_cast).copied().filter(|_| direct.len() == fractions);
+        let chosen =
+            exact.or_else(|| by_cast().filter(|_| is_converted)).copied().filter(|_| direct.len() == fractions);
         let chosen = chosen.ok_or_else(|| unknown_function(call, std::slice::from_ref(&value)))?;
         let argument = self.coerce(value, chosen.argument.unwrap_or(from), CastContext::Implicit)?;
         let mut extra = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, new_null_array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
@@ -58,6 +58,16 @@ fn concatenated_bytes(arrays: &[ArrayRef]) -> usize {
 
 fn is_variable(arrays: &[ArrayRef]) -> bool {
     arrays.iter().any(|array| matches!(array.data_type(), DataType::Utf8 | DataType::Binary))
+}
+
+/// The texts, or bytes, of a column that is no dictionary.
+pub(super) fn variable_bytes(array: &ArrayRef) -> usize {
+    let of = |offsets: &[i32]| offsets.last().zip(offsets.first()).map_or(0, |(end, start)| (end - start) as usize);
+    match array.data_type() {
+        DataType::Utf8 => of(array.as_string::<i32>().value_offsets()),
+        DataType::Binary => of(array.as_binary::<i32>().value_offsets()),
+        _ => 0,
+    }
 }
 
 /// Of a slice, its part.

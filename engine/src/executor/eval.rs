@@ -10,11 +10,11 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{and_kleene, not, or_kleene};
 
-use super::arrays::{assemble, constant_booleans, internal, null_bits, to_array, to_booleans, unify};
+use super::arrays::{self, assemble, constant_booleans, internal, null_bits, to_array, to_booleans, unify};
 use super::batch::Batch;
 use super::key_table::{self, KeyTable};
 use crate::binder::{BoundExpr, cannot_raise};
-use crate::catalog::functions::{EvalContext, EvalError, Function, Operand};
+use crate::catalog::functions::{EvalContext, EvalError, Function, Operand, at_once};
 use crate::planner::expression::type_of;
 use crate::planted::{Bug, is_planted};
 use crate::types::access::value_at;
@@ -96,8 +96,18 @@ impl Environment<'_> {
         }
     }
 
+    /// Each may be as large as is allowed at once, and all of them live together.
     fn evaluate_all(&self, arguments: &[BoundExpr], batch: &Batch) -> Result<Vec<Operand>, EvalError> {
-        arguments.iter().map(|argument| self.evaluate(argument, batch)).collect()
+        let (mut operands, mut bytes) = (Vec::with_capacity(arguments.len()), 0);
+        for argument in arguments {
+            let operand = self.evaluate(argument, batch)?;
+            if let (Operand::Column(made), false) = (&operand, matches!(argument, BoundExpr::Column { .. })) {
+                bytes += arrays::variable_bytes(made);
+                at_once::check(bytes)?;
+            }
+            operands.push(operand);
+        }
+        Ok(operands)
     }
 
     fn call(&self, function: &Function, operands: &[Operand], rows: usize) -> Result<Operand, EvalError> {
@@ -268,7 +278,7 @@ fn in_hashed_list(array: &ArrayRef, items: &[Operand], pg_type: PgType) -> Resul
             Operand::Column(_) => unreachable!("the caller has seen that all are scalars"),
         }
     }
-    let keys = super::arrays::concatenate(pg_type, &columns)?;
+    let keys = arrays::concatenate(pg_type, &columns)?;
     let table = KeyTable::of_keys(&[pg_type], &[keys])?;
     let ids = table.find(std::slice::from_ref(array), array.len())?;
     let found = BooleanBuffer::collect_bool(ids.len(), |row| ids[row] != KeyTable::NONE);

@@ -113,7 +113,7 @@ pub struct RunContext<'a> {
     pub limits: &'a Limits,
     pub join_cache: &'a JoinCache,
     /// Set by another thread to stop; looked at between batches.
-    pub cancelled: &'a AtomicBool,
+    pub cancelled: &'a Arc<AtomicBool>,
     /// A table that has the rows of some changes alone: what it is joined with is built, for the join cache.
     pub changed: Option<RelationId>,
     /// Build sides that the threads of one statement share.
@@ -191,7 +191,7 @@ fn execute_given(
 ) -> Result<Vec<RowBatch>, EvalError> {
     let ties = plan.outermost_sort().filter(|_| plan.with_ties).map(|sort| std::ptr::from_ref(sort).addr());
     let top = plan.outermost_sort().filter(|_| context.last.is_some()).map(|sort| std::ptr::from_ref(sort).addr());
-    let state = State { given, ties, top, ..State::new(plan, context.limits) };
+    let state = State { given, ties, top, ..State::new(plan, context) };
     for expr in &plan.constants {
         eval::constant(expr, context.parameters, &context.eval)?;
     }
@@ -277,11 +277,12 @@ struct State {
 }
 
 impl State {
-    fn new(plan: &Plan, limits: &Limits) -> Self {
+    fn new(plan: &Plan, context: &RunContext<'_>) -> Self {
+        let limits = context.limits;
         Self {
             memory_bytes: Cell::new(0),
             share: RefCell::new(Share::of(&limits.pool)),
-            _at_once: AtOnce::bounded(limits.memory_bytes_max),
+            _at_once: AtOnce::bounded(limits.memory_bytes_max, Arc::clone(context.cancelled)),
             join_rows: Cell::new(0),
             commons: plan.commons.iter().map(|_| OnceCell::new()).collect(),
             sampled: RefCell::default(),
@@ -303,7 +304,7 @@ struct Run<'a> {
     environment: Environment<'a>,
     limits: &'a Limits,
     join_cache: &'a JoinCache,
-    cancelled: &'a AtomicBool,
+    cancelled: &'a Arc<AtomicBool>,
     commons: &'a [PlanNode],
     state: &'a State,
     changed: Option<RelationId>,

@@ -138,7 +138,7 @@ fn worth_sharing<'c>(plan: &Plan, upkeep: &Upkeep, context: &RunContext<'c>) -> 
     if !is_large || !is_alone {
         return None;
     }
-    let state = State::new(plan, context.limits);
+    let state = State::new(plan, context);
     let run = Run::new(plan, context, context.parameters, &state);
     let mut of_table = plan.scans().into_iter().filter(|own| own.table == upkeep.table);
     if of_table.any(|own| run.reads_by_keys(plan, own)) {

@@ -143,7 +143,7 @@ impl KeptGroups {
         context: &RunContext<'_>,
         groups_max: usize,
     ) -> Result<Option<Self>, EvalError> {
-        let state = State { groups_max, ..State::new(plan, context.limits) };
+        let state = State { groups_max, ..State::new(plan, context) };
         let run = Run::new(plan, context, context.parameters, &state);
         let mut result = None;
         let ended = run.aggregate(&upkeep.base, &mut |batch: Batch| {

@@ -276,7 +276,7 @@ async fn compare_rows(
             local.audit.inconclusive();
             return None;
         };
-        let (local, prepared, is_abandoned) = (&*local, &*prepared, &*is_abandoned);
+        let (local, prepared, is_abandoned) = (&*local, &*prepared, &is_abandoned);
         Case { local, prepared, format, execution: &execution, upstreams: &upstreams, is_abandoned }.judge()
     };
     let judge = Arc::new(judge);
@@ -346,7 +346,7 @@ struct Case<'a> {
     format: &'a FormatSettings,
     execution: &'a Execution,
     upstreams: &'a Upstreams,
-    is_abandoned: &'a AtomicBool,
+    is_abandoned: &'a Arc<AtomicBool>,
 }
 
 /// Why there is nothing to judge.

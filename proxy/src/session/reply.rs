@@ -55,7 +55,12 @@ const ENCODED_ROWS: usize = 1_024;
 
 impl Run<'_> {
     /// Executes and encodes. Ends soon once `is_abandoned`. What a statement may use is also what its reply may have.
-    pub(super) fn rows(&self, engine: &Engine, course: &Course, is_abandoned: &AtomicBool) -> Result<Rows, EvalError> {
+    pub(super) fn rows(
+        &self,
+        engine: &Engine,
+        course: &Course,
+        is_abandoned: &Arc<AtomicBool>,
+    ) -> Result<Rows, EvalError> {
         let Self { plan, snapshot, parameters, eval, pace, .. } = self;
         let started = Instant::now();
         let ((batches, groups, done), last) =

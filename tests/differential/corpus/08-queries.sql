@@ -112,3 +112,8 @@ SELECT id, a FROM (SELECT DISTINCT ON (k) k, a, b AS id FROM {t} ORDER BY k, a D
 SELECT x FROM (SELECT a FROM {t} UNION SELECT n FROM {n}) s (x) WHERE x::text = {by};
 SELECT o.id, (WITH x AS MATERIALIZED (SELECT a, 10 / b AS q FROM {t} WHERE t.k = o.id) SELECT max(q) FROM x WHERE a > 5) FROM (VALUES (1)) o (id);
 SELECT o.id, (WITH x AS (SELECT a, 10 / b AS q FROM {t} WHERE t.k = o.id) SELECT max(q) FROM x WHERE a > 5) FROM (VALUES (1)) o (id);
+-- A name stays one.
+let long = xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+SELECT mode() WITHIN GROUP (ORDER BY t::name) = '{long}', length(coalesce(mode() WITHIN GROUP (ORDER BY t::name) FILTER (WHERE false), '{long}')::text) FROM texts;
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY t::name) = '{long}' FROM texts;
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY s), percentile_cont(0.5) WITHIN GROUP (ORDER BY b) FROM numbers;

@@ -142,6 +142,7 @@ fn to_string(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<Ar
                 Some(item) => write_element_text(item, element, context.settings, &mut joined),
                 None => joined.extend_from_slice(null.unwrap_or_default().as_bytes()),
             }
+            end_of(joined.len())?;
         }
         texts.append_value(std::str::from_utf8(&joined).map_err(|_| wrong_operand())?);
         end_of(texts.values_slice().len())?;

@@ -2,6 +2,7 @@
 
 use arrow::array::ArrayRef;
 
+use super::rows::end_of;
 use super::text::{RESULT_BYTES_MAX, from_nullable, variadic};
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::types::PgType::Text;
@@ -144,7 +145,7 @@ fn append(text: &str, is_left: bool, width: i32, out: &mut String) -> Result<(),
     if !is_left {
         out.push_str(text);
     }
-    Ok(())
+    end_of(out.len()).map(drop)
 }
 
 /// quote_literal_cstr.

@@ -20,7 +20,8 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use regex::{Captures, Regex};
 
-use super::rows::{Text, to_bool, to_text, to_text_or_null};
+use super::at_once::go_on;
+use super::rows::{Text, end_of, to_bool, to_text, to_text_or_null};
 use super::vector::operand;
 use super::{EvalContext, EvalError, Function, Operand};
 use crate::types::PgType::{Bool, Bpchar, Name, Text as TextType};
@@ -598,6 +599,7 @@ fn replace_in(text: &str, pattern: &str, by: &str, flags: &str, out: &mut String
         let all = found.get(0).map_or(from..from, |all| all.range());
         out.push_str(&text[from..all.start]);
         replacement(by, &found, out);
+        end_of(out.len())?;
         from = all.end;
         if !is_global {
             break;
@@ -643,6 +645,7 @@ pub(super) fn split_in<'t>(
     while let Some(found) = compiled.found(text, from)? {
         let all = found.get(0).map_or(from..from, |all| all.range());
         part(&text[from..all.start]);
+        go_on()?;
         from = all.end;
     }
     part(&text[from..]);

@@ -200,11 +200,15 @@ fn is_null(nulls: Option<&NullBuffer>, row: usize) -> bool {
 /// What the texts, or bytes, of one batch of rows may take: no operator has counted them yet.
 const BATCH_BYTES_MAX: usize = 128 << 20;
 
-/// Where a text ends among those of its batch.
+/// Where a text ends among those of its batch, or has grown to so far: a row's may be made of thousands of pieces.
 pub(super) fn end_of(bytes: usize) -> Result<i32, EvalError> {
     super::at_once::check(bytes)?;
+    super::at_once::go_on()?;
     if bytes > BATCH_BYTES_MAX { Err(EvalError::OverBudget("memory")) } else { Ok(bytes as i32) }
 }
+
+/// Rows of a batch between two looks at whether the statement goes on: some take a tenth of a millisecond each.
+const LOOK_EVERY: usize = 128;
 
 /// A text result: `f` appends each row's to the buffer.
 pub(super) fn to_text<A: Arguments>(
@@ -271,7 +275,8 @@ pub(super) fn to_bool<A: Arguments>(
             if is_null(nulls.as_ref(), row) || error.is_some() {
                 return false;
             }
-            f(A::items(&views, row)).unwrap_or_else(|raised| {
+            let goes_on = if row % LOOK_EVERY == 0 { super::at_once::go_on() } else { Ok(()) };
+            goes_on.and_then(|()| f(A::items(&views, row))).unwrap_or_else(|raised| {
                 error = Some(raised);
                 false
             })

@@ -183,6 +183,7 @@ kernel!(replace, to_text::<(Text, Text, Text)>, |(text, from, to), out| {
         out.push_str(&rest[..at]);
         out.push_str(to);
         check_length(out.len() - start)?;
+        end_of(out.len())?;
         rest = &rest[at + from.len()..];
     }
     out.push_str(rest);
@@ -406,7 +407,10 @@ pub(super) fn from_nullable(
 /// concat(): NULLs count as nothing.
 fn concat(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<ArrayRef, EvalError> {
     from_nullable(operands, rows, |parts, out| {
-        out.extend(parts.iter().flatten().copied());
+        for part in parts.iter().flatten() {
+            out.push_str(part);
+            end_of(out.len())?;
+        }
         Ok(true)
     })
 }
@@ -420,6 +424,7 @@ fn concat_ws(operands: &[Operand], rows: usize, _: &EvalContext<'_>) -> Result<A
                 out.push_str(separator);
             }
             out.push_str(part);
+            end_of(out.len())?;
         }
         Ok(true)
     })

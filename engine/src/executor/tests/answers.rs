@@ -118,7 +118,7 @@ fn run(plan: &Plan, parameters: &[Value], snapshot: &Snapshot, join_cache: &Join
         eval: EvalContext { settings: &settings, transaction_time: None, orders: None },
         limits: &Limits::default(),
         join_cache,
-        cancelled: &AtomicBool::new(false),
+        cancelled: &Arc::new(AtomicBool::new(false)),
         changed: None,
         builds: None,
         last: None,
@@ -147,7 +147,7 @@ fn run(plan: &Plan, parameters: &[Value], snapshot: &Snapshot, join_cache: &Join
 /// What is found in an execution of the statement, before anything of it has run.
 fn within<T>(sql: &str, snapshot: &Snapshot, look: impl FnOnce(&Plan, &Run<'_>, &State) -> T) -> T {
     let (settings, limits, joins, never) =
-        (FormatSettings::default(), Limits::default(), JoinCache::new(0), AtomicBool::new(false));
+        (FormatSettings::default(), Limits::default(), JoinCache::new(0), Arc::new(AtomicBool::new(false)));
     let context = RunContext {
         snapshot,
         parameters: &[],
@@ -160,7 +160,7 @@ fn within<T>(sql: &str, snapshot: &Snapshot, look: impl FnOnce(&Plan, &Run<'_>, 
         last: None,
     };
     let plan = planned(sql, snapshot).expect("known");
-    let state = State::new(&plan, &limits);
+    let state = State::new(&plan, &context);
     look(&plan, &Run::new(&plan, &context, &[], &state), &state)
 }
 

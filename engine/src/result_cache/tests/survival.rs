@@ -264,7 +264,7 @@ impl World {
             eval: EvalContext { settings: &FormatSettings::default(), transaction_time: None, orders: None },
             limits: &Limits { threads_max, ..Limits::default() },
             join_cache: &JoinCache::new(0),
-            cancelled: &AtomicBool::new(false),
+            cancelled: &Arc::new(AtomicBool::new(false)),
             changed: None,
             builds: None,
             last,

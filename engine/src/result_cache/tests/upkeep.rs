@@ -76,7 +76,7 @@ impl Reader {
         let course = reply.course(&prepared.held_plan(), &snapshot, &changes);
         let settings = FormatSettings::default();
         let eval = EvalContext { settings: &settings, transaction_time: None, orders: None };
-        let never = AtomicBool::new(false);
+        let never = Arc::new(AtomicBool::new(false));
         let run = engine.run_course(crate::Pace::Full, &course, &prepared.plan, &snapshot, parameters, &eval, &never);
         let ((batches, groups, done), _) = run.unwrap_or_else(|error| panic!("{sql}: {error}"));
         let answer = world.answer(prepared, parameters).expect("an answer");

@@ -153,7 +153,8 @@ impl Local {
             let plan = &prepared.plan;
             let run = Run { plan, snapshot: &served.snapshot, parameters, eval, formats, pace: Pace::Quick };
             // As on another thread: a slip that panics is upstream's statement, not the end of a session.
-            let done = catch_unwind(AssertUnwindSafe(|| run.rows(&self.engine, course, &AtomicBool::new(false))));
+            let done =
+                catch_unwind(AssertUnwindSafe(|| run.rows(&self.engine, course, &Arc::new(AtomicBool::new(false)))));
             match done.unwrap_or_else(|_| Err(panicked())) {
                 // It takes longer than its tables let suppose.
                 Err(EvalError::OverBudget(_)) => {}
