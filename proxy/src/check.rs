@@ -46,7 +46,8 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     let pool = ServicePool::new(&address, 1)?;
     let mut client = pool.connection().await?;
     let is_standby = settings.freshness.mode == FreshnessMode::Standby;
-    let needs = Needs { standby: is_standby.then_some(&*settings.freshness.standby_name) };
+    let own = format!("{}_", settings.mirror.publication);
+    let needs = Needs { standby: is_standby.then_some(&*settings.freshness.standby_name), own: Some(&own) };
     let facts = preflight::gather(&client, needs).await?;
     let mut findings = preflight::assess(&facts, needs);
     if settings.mirror.tables != TableChoice::None && findings.iter().all(|of| of.severity != Severity::Blocks) {
@@ -226,7 +227,8 @@ async fn database(address: &UpstreamAddress, mirror: &MirrorSettings) -> Result<
     let pool = ServicePool::new(address, 1)?;
     let mut client = pool.connection().await?;
     // Commits wait for the mirror of the URL's database only.
-    let needs = Needs { standby: None };
+    let own = format!("{}_", mirror.publication);
+    let needs = Needs { standby: None, own: Some(&own) };
     let findings = preflight::assess(&preflight::gather(&client, needs).await?, needs);
     let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
     let mut text = String::new();

@@ -1,11 +1,12 @@
 //! The wiring, top to bottom: upstream's address, metrics, answerers, listeners, sessions, shutdown.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use freshet_config::{ConfigErrors, DatabaseChoice, FreshnessMode, Problem, Settings, TableChoice};
+use freshet_config::{ConfigErrors, DatabaseChoice, FreshnessMode, ListenAddress, Problem, Settings, TableChoice};
 use freshet_engine::executor::memory::MemoryPool;
 use freshet_engine::{Engine, EngineOptions};
 use futures_util::StreamExt;
@@ -54,7 +55,7 @@ use crate::startup::{StartupError, refuse};
 use crate::statistics::Statistics;
 use crate::tls::files;
 use crate::tls::serve::ServerTls;
-use crate::upstream::address::UpstreamAddress;
+use crate::upstream::address::{Endpoint, UpstreamAddress};
 use crate::upstream::{UpstreamError, cancel, relay};
 use crate::workers::Workers;
 
@@ -87,7 +88,35 @@ pub fn check_settings(settings: &Settings) -> Vec<Problem> {
     {
         problems.push(wrong_url(error));
     }
+    if let Ok(address) = UpstreamAddress::of(&settings.upstream)
+        && let Some(own) = settings.listen.addresses.iter().find(|own| leads_to(&address.endpoint, own))
+    {
+        let what = format!("leads to freshet itself, which listens at {own}");
+        problems.push(Problem::new(
+            "upstream.url",
+            what,
+            "give it PostgreSQL's host and port, or listen at another port",
+        ));
+    }
     problems
+}
+
+/// As far as that is told by the names alone.
+fn leads_to(endpoint: &Endpoint, own: &ListenAddress) -> bool {
+    match (endpoint, own) {
+        (Endpoint::Tcp { host, port }, ListenAddress::Tcp(own)) => {
+            let Some((own, own_port)) = own.rsplit_once(':') else { return false };
+            let own = own.trim_matches(['[', ']']);
+            let is_local = |name: &str| {
+                name == "localhost" || name.parse::<IpAddr>().is_ok_and(|at| at.is_loopback() || at.is_unspecified())
+            };
+            own_port == port.to_string() && port.to_string() != "0" && (own == host || is_local(own) && is_local(host))
+        }
+        (Endpoint::Unix(path), ListenAddress::Directory(own)) => {
+            path == own || path.parent() == Some(own) && path.ends_with(".s.PGSQL.5433")
+        }
+        (Endpoint::Tcp { .. } | Endpoint::Unix(_), _) => false,
+    }
 }
 
 fn wrong_url(error: UpstreamError) -> Problem {
@@ -624,6 +653,30 @@ mod tests {
     use freshet_config::ListenAddress;
 
     use super::*;
+
+    #[test]
+    fn a_url_that_leads_to_freshet_itself_is_refused() {
+        let mut settings = Settings::default();
+        let mut is_told = |url: &str, listen: ListenAddress| {
+            settings.upstream.url = url.into();
+            settings.listen.addresses = vec![listen];
+            check_settings(&settings).iter().any(|problem| problem.what.contains("leads to freshet itself"))
+        };
+        let at = |address: &str| ListenAddress::Tcp(address.into());
+        assert!(is_told("postgres://me@localhost:5433/db", at("127.0.0.1:5433")));
+        assert!(is_told("postgres://me@127.0.0.1:5433/db", at("0.0.0.0:5433")));
+        assert!(is_told("postgres://me@[::1]:5433/db", at("[::]:5433")));
+        assert!(is_told(
+            "postgres:///db?host=/run/freshet&port=5433&user=me",
+            ListenAddress::Directory("/run/freshet".into())
+        ));
+        assert!(!is_told("postgres://me@localhost:5432/db", at("127.0.0.1:5433")));
+        assert!(!is_told("postgres://me@db.example:5433/db", at("127.0.0.1:5433")));
+        assert!(!is_told(
+            "postgres:///db?host=/run/postgresql&port=5433&user=me",
+            ListenAddress::Directory("/run/freshet".into())
+        ));
+    }
 
     #[tokio::test]
     async fn an_address_that_cannot_be_listened_on_is_told_with_its_setting() {

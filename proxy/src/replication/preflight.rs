@@ -30,6 +30,8 @@ pub struct ServerFacts {
 pub struct Needs<'a> {
     /// Mode `standby`: the name that freshet's walsenders have.
     pub standby: Option<&'a str>,
+    /// What the names of slots and walsenders begin with that are not in the way: a freshet's that runs already.
+    pub own: Option<&'a str>,
 }
 
 impl Needs<'_> {
@@ -76,11 +78,14 @@ pub async fn gather(client: &Client, needs: Needs<'_>) -> Result<ServerFacts, Up
                       OR EXISTS (SELECT FROM pg_roles g WHERE g.rolname = 'rds_replication'
                                                           AND pg_has_role(g.oid, 'MEMBER')),
                     has_database_privilege(d.oid, 'CREATE'),
-                    current_setting('max_replication_slots')::int8, (SELECT count(*) FROM pg_replication_slots),
+                    current_setting('max_replication_slots')::int8,
+                    (SELECT count(*) FROM pg_replication_slots WHERE NOT coalesce(starts_with(slot_name, $2), false)),
                     current_setting('max_wal_senders')::int8,
-                    (SELECT count(*) FROM pg_stat_replication WHERE lower(application_name) IS DISTINCT FROM lower($1))
+                    (SELECT count(*) FROM pg_stat_replication
+                      WHERE lower(application_name) IS DISTINCT FROM lower($1)
+                        AND NOT coalesce(starts_with(application_name, $2), false))
                FROM pg_database d, pg_roles r WHERE datname = current_database() AND rolname = current_user",
-            &[&needs.standby],
+            &[&needs.standby, &needs.own],
         )
         .await?;
     Ok(ServerFacts {
@@ -185,8 +190,8 @@ mod tests {
         }
     }
 
-    const PLAIN: Needs<'_> = Needs { standby: None };
-    const STANDBY: Needs<'_> = Needs { standby: Some("freshet") };
+    const PLAIN: Needs<'_> = Needs { standby: None, own: None };
+    const STANDBY: Needs<'_> = Needs { standby: Some("freshet"), own: None };
 
     #[test]
     fn a_server_that_is_ready_has_no_findings() {

@@ -100,10 +100,6 @@ impl Standby {
         }
     }
 
-    pub(super) fn is_synchronous(&self) -> bool {
-        matches!(**self.state.load(), StandbyState::Synchronous { .. })
-    }
-
     fn confirm(&self, asked_at: Uptime) {
         let since = match **self.state.load() {
             StandbyState::Synchronous { since, .. } => since,

@@ -455,13 +455,17 @@ impl Replication {
     /// Everything up to the running stream.
     async fn prepare(&self, freeing: &mut Option<Freeing>) -> Result<Walsender, Ended> {
         let shared = &self.shared;
-        let needs = Needs { standby: shared.standby.as_ref().map(|standby| &*standby.name) };
+        let needs = Needs { standby: shared.standby.as_ref().map(|standby| &*standby.name), own: None };
         let facts = preflight::gather(&*shared.pool.connection().await?, needs).await?;
+        let mut obstacles = Vec::new();
         for finding in preflight::assess(&facts, needs) {
             match finding.severity {
-                Severity::Blocks => return Err(Ended::RelayOnly(finding.to_string().into())),
+                Severity::Blocks => obstacles.push(finding.to_string()),
                 Severity::Warns => tracing::warn!(%finding, "upstream is not as it should be"),
             }
+        }
+        if !obstacles.is_empty() {
+            return Err(Ended::RelayOnly(obstacles.join("; and ").into()));
         }
         let name = shared.standby.as_ref().map_or(&shared.name, |standby| &standby.name);
         let mut walsender = Walsender::connect(&shared.options.address, name).await?;

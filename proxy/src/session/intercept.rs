@@ -166,14 +166,26 @@ pub fn read(sql: &[u8], schema: &str) -> Option<Result<(Request, Verb), Refused>
             Some(parser.end().map(|()| (Request::Select(select), Verb::Set)))
         }
         "select" => {
-            let Some(from) = tokens.iter().position(|token| *token == Token::Word("from".into())) else {
-                return call::read(&mut parser);
-            };
+            let Some(from) = clause(&tokens) else { return call::read(&mut parser) };
             Parser { tokens: tokens.get(from + 1..)?, schema }.own_name()?;
             Some(parser.select().map(|select| (Request::Select(select), Verb::Set)))
         }
         _ => None,
     }
+}
+
+/// Where FROM stands that begins the clause: an application may have a table of this name, as in `extract(day FROM freshet.d)`.
+fn clause(tokens: &[Token]) -> Option<usize> {
+    let mut depth = 0;
+    tokens.iter().enumerate().position(|(at, token)| {
+        match token {
+            Token::Symbol('(') => depth += 1,
+            Token::Symbol(')') => depth -= 1,
+            _ => {}
+        }
+        let is_of_distinct = || at.checked_sub(1).is_some_and(|at| tokens[at] == Token::Word("distinct".into()));
+        depth == 0 && *token == Token::Word("from".into()) && !is_of_distinct()
+    })
 }
 
 fn show(name: &str) -> Result<Request, Refused> {
@@ -673,6 +685,10 @@ mod tests {
             "SELECT set_config('freshet.route', $1, true)",
             "SELECT set_config('freshet.route', 'relay', true), 1",
             "SELECT lower('freshet.route')",
+            // A table of that name.
+            "SELECT extract(day FROM freshet.d) FROM freshet",
+            "SELECT 1 IS DISTINCT FROM freshet.id FROM freshet",
+            "SELECT trim(both 'x' FROM freshet.s) FROM public.freshet",
         ] {
             assert_eq!(request(other), None, "{other}");
             assert!(!is_for_freshet(other.as_bytes(), "freshet"));
@@ -686,6 +702,7 @@ mod tests {
         assert_eq!(request("select set_config('freshet.freshness', NULL, true)"), by_call(Request::SetFreshness(None)));
         let shown = Some(Ok(Request::CurrentSetting(Box::new(Request::ShowRoute))));
         assert_eq!(request("SELECT current_setting('Freshet.Route', true);"), shown);
+        assert!(request("SELECT current_setting('freshet.last')").is_some_and(|told| told.is_err()));
     }
 
     #[test]

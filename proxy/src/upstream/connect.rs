@@ -40,7 +40,13 @@ pub async fn open_by(address: &UpstreamAddress, attempt: Attempt, limit: Duratio
     opened.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
+/// An error says where.
 async fn dial(address: &UpstreamAddress, limit: Duration) -> io::Result<Line> {
+    let dialed = dial_endpoint(address, limit).await;
+    dialed.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", address.endpoint)))
+}
+
+async fn dial_endpoint(address: &UpstreamAddress, limit: Duration) -> io::Result<Line> {
     match &address.endpoint {
         Endpoint::Tcp { host, port } => {
             let stream = match address.host_address {

@@ -157,6 +157,12 @@ impl TlsStream for Line {
     }
 }
 
+const NO_PASSWORD: &str =
+    "upstream asks for a password, and upstream.url has none; it may stand there, or in FRESHET_UPSTREAM_URL";
+/// So says PgBouncer.
+const TAKES_NO_OPTIONS: &str =
+    "upstream.url leads to a pooler; let it lead to PostgreSQL itself: a pooler belongs in front of freshet";
+
 impl From<tokio_postgres::Error> for UpstreamError {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(server) = error.as_db_error() else {
@@ -170,6 +176,9 @@ impl From<tokio_postgres::Error> for UpstreamError {
                 };
             }
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+            if cause.ends_with("password missing") {
+                return Self::Authentication(NO_PASSWORD.to_owned());
+            }
             return Self::Io(std::io::Error::other(format!("{error}{cause}")));
         };
         Self::Server(crate::upstream::ServerError {
@@ -177,7 +186,10 @@ impl From<tokio_postgres::Error> for UpstreamError {
             code: server.code().code().to_string(),
             message: server.message().to_string(),
             detail: server.detail().unwrap_or_default().to_string(),
-            hint: server.hint().unwrap_or_default().to_string(),
+            hint: match server.message().starts_with("unsupported startup parameter") {
+                true => TAKES_NO_OPTIONS.to_owned(),
+                false => server.hint().unwrap_or_default().to_string(),
+            },
         })
     }
 }

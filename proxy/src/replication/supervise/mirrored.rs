@@ -386,13 +386,23 @@ impl Replication {
         if !matches!(shared.options.tables, TableChoice::List(_)) {
             return;
         }
-        let catalog = Arc::clone(&shared.loaded.load().catalog);
-        let chosen = Chosen::of(&shared.options.tables, &catalog);
+        let loaded = shared.loaded.load();
+        let catalog = Arc::clone(&loaded.catalog);
+        let mut chosen = Chosen::of(&shared.options.tables, &catalog);
         let mut tables = shared.tables.lock();
         for relation in chosen.tables() {
             tables.entry(relation).or_insert_with(|| Entry::due("waits for its first copy"));
         }
         drop(tables);
+        // By name, so that each is told once, however often the catalog is read.
+        let refusals = chosen.tables().filter_map(|relation| {
+            let facts = loaded.tables.get(&relation)?;
+            let refusal = facts.refusal.as_ref().filter(|it| it.stands(shared.options.set_replica_identity_full))?;
+            let mend = refusal.remedy.as_ref().map(|sql| format!("; to mend: {sql}")).unwrap_or_default();
+            Some((format!("{}.{}", facts.schema.schema, facts.schema.name), format!("{}{mend}", refusal.why)))
+        });
+        let refusals: Vec<(String, String)> = refusals.collect();
+        chosen.unknown.extend(refusals);
         let mut told = shared.unknown.lock();
         for (name, why) in chosen.unknown.iter().filter(|unknown| !told.contains(unknown)) {
             tracing::warn!(database = %catalog.database, name, %why, "mirror.tables names what is not mirrored");

@@ -30,7 +30,11 @@ pub(super) fn read(parser: &mut Parser<'_>) -> Option<Result<(Request, Verb), Re
             if parser.tokens.first() == Some(&Token::Symbol(',')) {
                 flag(parser)?;
             }
-            (show(&name).map(|request| Request::CurrentSetting(Box::new(request))), Verb::Set)
+            let shown = match &*name {
+                "last" => Err(Refused::new("22023", "parameter \"freshet.last\" is a row of several values: SHOW it")),
+                name => show(name),
+            };
+            (shown.map(|request| Request::CurrentSetting(Box::new(request))), Verb::Set)
         }
         _ => return None,
     };
