@@ -114,6 +114,31 @@ fn what_becomes_large_in_one_step_is_bounded() {
     }
 }
 
+/// First runs that wait upstream take no room from those whose replies are there.
+#[test]
+fn who_waits_upstream_keeps_nobody_from_being_compared() {
+    let setup = "CREATE TABLE big (id int PRIMARY KEY, s text); INSERT INTO big SELECT n, repeat('s', 200) FROM generate_series(1, 3000) n;
+        CREATE TABLE held (id int PRIMARY KEY); INSERT INTO held VALUES (1)";
+    let world = World::start(FreshnessMode::Exact, setup);
+    let mut client = world.client();
+    settled(&mut client, "SELECT id FROM held");
+    settled(&mut client, "SELECT count(*) FROM big");
+    let mut holder = world.direct();
+    assert_eq!(holder.simple("BEGIN; LOCK TABLE held IN ACCESS EXCLUSIVE MODE").expect("answers").error(), None);
+    let mut waiting: Vec<RawClient> = (0..6).map(|_| world.client()).collect();
+    for (number, client) in waiting.iter_mut().enumerate() {
+        let sql = format!("SELECT id{} FROM held", " + id".repeat(number + 1));
+        client.send(&freshet_tests::client::query(&sql)).expect("sent");
+    }
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT id + id%'";
+    until("all of them wait", || world.past(waits) == "6");
+    assert_eq!(settled(&mut client, "SELECT id, s FROM big ORDER BY id").0, "local");
+    holder.simple("ROLLBACK").expect("answers");
+    for client in &mut waiting {
+        assert_eq!(client.read_reply().expect("answers").error(), None);
+    }
+}
+
 #[test]
 fn a_table_without_room_is_mirrored_once_there_is_some() {
     // Each some 7 MB of heap.

@@ -362,6 +362,11 @@ pub trait Observer: Send {
     /// How many bytes of the reply to keep; beyond, `ObservedReply::is_truncated` is set.
     fn bytes_max(&self) -> usize;
 
+    /// Asked when the reply gets longer than that: how many bytes to keep from now on, of `wanted` so far.
+    fn bytes_max_for(&mut self, _wanted: usize) -> usize {
+        self.bytes_max()
+    }
+
     /// Set by [`Self::observe`] where it keeps the reply for others: the statement then counts as captured.
     fn captured(&self) -> Option<Arc<AtomicBool>> {
         None

@@ -55,6 +55,10 @@ impl Observer for OfFetch {
         self.observer.bytes_max()
     }
 
+    fn bytes_max_for(&mut self, wanted: usize) -> usize {
+        self.observer.bytes_max_for(wanted)
+    }
+
     fn observe(self: Box<Self>, mut reply: ObservedReply) {
         let rows = Frames::new(&reply.bytes).filter(|frame| frame.tag == b'D').count();
         reply.is_suspended = self.limit == Some(rows);

@@ -58,7 +58,11 @@ pub(super) struct Oracle {
     /// None: the unit only prepares, there are no rows to compare.
     execution: Option<Execution>,
     /// For a large reply.
-    room: Option<Room>,
+    /// How much of the reply is kept, and room for it beyond what every reply has.
+    bytes_max: usize,
+    room: Vec<Room>,
+    /// The reply is longer than any that is compared.
+    is_too_large: bool,
 }
 
 struct Execution {
@@ -99,8 +103,7 @@ impl Oracle {
             started: Instant::now(),
             took: Duration::MAX,
         });
-        let room = local.captures.room_to_compare(REPLY_BYTES_MAX);
-        Self { execution, room, ..Self::of_description(local, prepared, settings) }
+        Self { execution, ..Self::of_description(local, prepared, settings) }
     }
 
     /// For a unit that prepares without executing.
@@ -114,18 +117,34 @@ impl Oracle {
             prepared: Arc::clone(prepared),
             settings: Arc::clone(settings),
             execution: None,
-            room: None,
+            bytes_max: SMALL_BYTES_MAX,
+            room: Vec::new(),
+            is_too_large: false,
         }
     }
 }
 
 impl Observer for Oracle {
     fn bytes_max(&self) -> usize {
-        if self.room.is_some() { REPLY_BYTES_MAX } else { SMALL_BYTES_MAX }
+        self.bytes_max
+    }
+
+    /// Room is taken as the reply grows: a statement that waits upstream, or whose client does not read, would have the room of all others.
+    fn bytes_max_for(&mut self, wanted: usize) -> usize {
+        self.is_too_large |= wanted > REPLY_BYTES_MAX;
+        let larger = wanted.next_power_of_two().min(REPLY_BYTES_MAX);
+        if self.execution.is_some()
+            && !self.is_too_large
+            && let Some(room) = self.local.captures.room_to_compare(larger - self.bytes_max)
+        {
+            self.room.push(room);
+            self.bytes_max = larger;
+        }
+        self.bytes_max
     }
 
     fn observe(self: Box<Self>, reply: ObservedReply) {
-        if reply.is_truncated && self.room.is_some() {
+        if reply.is_truncated && self.is_too_large {
             // To try each time would cost two barriers and the copy for nothing.
             return self.local.audit.refused(&self.prepared.identity, UpstreamReason::OverBudget(TOO_LARGE));
         }
@@ -149,7 +168,6 @@ impl Observer for Oracle {
                 execution.is_suspended = reply.is_suspended;
                 execution.took = execution.started.elapsed();
                 let Self { local, prepared, settings, room, .. } = *self;
-                let room = room.filter(|_| reply.bytes.len() > SMALL_BYTES_MAX);
                 tokio::spawn(compare_rows(local, prepared, settings, execution, reply.bytes, is_described, room));
             }
         }
@@ -252,7 +270,7 @@ async fn compare_rows(
     execution: Execution,
     reply: Vec<u8>,
     is_described: bool,
-    _room: Option<Room>,
+    _room: Vec<Room>,
 ) {
     let Some(_judging) = local.audit.begin(&prepared.identity) else { return local.audit.inconclusive() };
     let after =

@@ -172,6 +172,10 @@ impl Machine {
         if let Some(watch) = &mut self.watch
             && watch.skip == 0
         {
+            let wanted = watch.reply.bytes.len() + bytes.len();
+            if wanted > watch.bytes_max && !watch.reply.is_truncated {
+                watch.bytes_max = watch.observer.bytes_max_for(wanted);
+            }
             let room = watch.bytes_max.saturating_sub(watch.reply.bytes.len()).min(bytes.len());
             watch.reply.is_truncated |= room < bytes.len();
             watch.reply.bytes.extend_from_slice(&bytes[..room]);
