@@ -29,6 +29,14 @@ impl Accumulator for SumDouble {
         // The first value replaces the state; -0 is the number that adding to changes nothing, not even a -0.
         self.sums.resize(groups.count, -0.0);
         let (sums, numbers) = (&mut self.sums, values.as_primitive::<Float64Type>().values());
+        if let (None, None, [sum]) = (groups.ids, nulls, sums.as_mut_slice()) {
+            let all = numbers.iter().fold(*sum, |sum, number| sum + number);
+            // What was infinite on the way is so at the end, or no number.
+            if all.is_finite() {
+                *sum = all;
+                return Ok(());
+            }
+        }
         let mut overflowed = false;
         for_each_valid(groups, nulls, |group, row| {
             let sum = sums[group] + numbers[row];
@@ -192,7 +200,12 @@ impl<S: FloatState> Accumulator for Floats<S> {
         self.states.resize(groups.count, S::default());
         let (states, nulls) = (&mut self.states[..], nulls_of(values));
         let mut fits = true;
-        if *values.data_type() == DataType::Float32 {
+        if let (DataType::Float64, None, None, [state]) = (values.data_type(), groups.ids, nulls, &mut *states) {
+            // Not in memory, where each would wait for the one before to be written.
+            let mut of_all = *state;
+            values.as_primitive::<Float64Type>().values().iter().for_each(|number| fits &= of_all.add(*number));
+            *state = of_all;
+        } else if *values.data_type() == DataType::Float32 {
             let numbers = values.as_primitive::<Float32Type>().values();
             for_each_valid(groups, nulls, |group, row| fits &= states[group].add(f64::from(numbers[row])));
         } else {
