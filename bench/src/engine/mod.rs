@@ -6,6 +6,7 @@
 
 mod cases;
 mod encoding;
+mod planning;
 mod reader;
 
 use std::fmt::Write as _;
@@ -71,7 +72,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         let of_case = |case: &Case| [case.name.to_owned(), format!("{}/{}", group.name, case.name)];
         group.cases.iter().flat_map(of_case).chain([group.name.clone()])
     });
-    parts::check(options.only.as_deref(), names.chain([encoding::CASE.to_owned()]))?;
+    parts::check(options.only.as_deref(), names.chain([encoding::CASE.to_owned(), planning::CASE.to_owned()]))?;
     let bandwidth = bandwidth(options.rounds);
     if !results.is_done("memory bandwidth") {
         let metric = ("bandwidth", "GB/s", Better::Neither);
@@ -85,7 +86,8 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         one_group(options, group, duckdb.as_ref(), bandwidth, &mut results, &mut ranking)?;
     }
     print(&summary(&mut ranking));
-    encoding::measure(options, &mut results)
+    encoding::measure(options, &mut results)?;
+    planning::measure(options, &mut results)
 }
 
 /// A case and how many times as fast as DuckDB freshet is, both on one thread and both on two.

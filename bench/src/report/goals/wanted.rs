@@ -354,6 +354,9 @@ fn engine() -> Vec<Goal> {
     let encoding = |what, subject, least| {
         goal(what, "engine", |case| case == "reply encoding", Value { subject, metric: "rate" }, AtLeast(least))
     };
+    let planning = |what, subject, most| {
+        goal(what, "engine", |case| case == "planning", Value { subject, metric: "time" }, AtMost(most))
+    };
     let one = ["1 thread, times DuckDB's speed, geometric mean", "1 thread, of DuckDB's speed, every statement"];
     let two = ["2 threads, times DuckDB's speed, geometric mean", "2 threads, of DuckDB's speed, every statement"];
     let [mean_1, each_1] = of(one, "freshet", "DuckDB, 1 thread");
@@ -365,6 +368,8 @@ fn engine() -> Vec<Goal> {
         each_2,
         encoding("rows encoded as text, M/s", "freshet, text", 10.0),
         encoding("rows encoded in binary, M/s", "freshet, binary", 40.0),
+        planning("a statement like mixed_analytical planned anew, us", "freshet, anew", 150.0),
+        planning("the same by a plan that is kept, us", "freshet, kept", 5.0),
     ]
 }
 
