@@ -80,7 +80,7 @@ pub(crate) fn write(world: &World, number: u64) {
                 writer.client.hang_up();
             }
         }
-        pause(&mut writer.random, 40);
+        pause(&mut writer.random, 150);
     }
 }
 

@@ -199,6 +199,7 @@ async fn live(
         flight: None,
         landed: VecDeque::new(),
         heartbeat: Instant::now(),
+        full_took: Duration::ZERO,
         last_sent: Instant::now(),
         session_readers: shared.exposure.readers(),
         session_read_at: None,
@@ -237,6 +238,8 @@ struct Barrier {
     landed: VecDeque<Landed>,
     /// When the next full barrier over everything is due.
     heartbeat: Instant,
+    /// What the last one took.
+    full_took: Duration,
     last_sent: Instant,
     session_readers: u64,
     session_read_at: Option<Instant>,
@@ -623,7 +626,9 @@ impl Barrier {
         let took = flight.sent_at.elapsed();
         counters.round_trip_us.store(took.as_micros() as u64, Ordering::Relaxed);
         if flight.is_complete && flight.expected.is_some() {
-            self.heartbeat = flight.sent_at + (took * HEARTBEAT_SHARE).clamp(HEARTBEAT, HEARTBEAT_MAX);
+            // What was slow once was held up.
+            let cost = took.min(std::mem::replace(&mut self.full_took, took));
+            self.heartbeat = flight.sent_at + (cost * HEARTBEAT_SHARE).clamp(HEARTBEAT, HEARTBEAT_MAX);
         }
         if moment.started_at != self.running.server.started_at {
             self.shared.replication.request_restart();

@@ -284,7 +284,7 @@ pub async fn load(
         )
         .await?;
     let mut collations = load_collations(&transaction).await?;
-    let (sql_functions, locked_functions) = functions::load(&transaction).await?;
+    let (sql_functions, bodies) = functions::load(&transaction).await?;
     let mut catalog = Catalog {
         version,
         database: common.get(1),
@@ -318,13 +318,15 @@ pub async fn load(
     let derived = load_digests(&transaction, &mut tables, derived).await?;
     let materialized = materialized::load(&transaction, &catalog, &derived).await?;
     let unread = load_relation_names(&transaction, &locked_views).await?;
-    catalog.hidden_calls = hidden::load(&transaction, &catalog, unread).await?;
+    let lacks_known = !bodies.locked.is_empty() || !locked_views.is_empty();
+    let (hidden_calls, lacks_others) = hidden::load(&transaction, &catalog, unread, bodies).await?;
+    catalog.hidden_calls = hidden_calls;
+    let lacks_texts = lacks_known || lacks_others;
     let lookalikes = keyed::load(&transaction).await?;
     transaction.commit().await?;
     materialized::carry_over(&mut catalog, &derived, before);
     keyed::date_layouts(&mut tables, &catalog, before);
     let catalog = Arc::new(catalog);
-    let lacks_texts = !locked_functions.is_empty() || !locked_views.is_empty();
     let mut loaded = LoadedCatalog {
         catalog,
         tables,

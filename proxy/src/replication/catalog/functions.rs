@@ -2,7 +2,7 @@
 //!
 //! Which qualify: clauses.c, inline_function, as far as the catalog tells. The binder judges the body.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use freshet_engine::catalog::{FunctionEntry, SqlFunction};
@@ -30,10 +30,10 @@ const FUNCTIONS: &str = "\
       FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace LEFT JOIN simple s ON s.oid = p.oid
      WHERE p.proname IN (SELECT proname FROM simple)";
 
-/// Beside them the functions whose bodies could not be read: somebody holds a table that they name.
+/// Beside them the texts that were asked for.
 pub(super) async fn load(
     transaction: &Transaction<'_>,
-) -> Result<(HashMap<Arc<str>, Vec<FunctionEntry>>, HashSet<Oid>), UpstreamError> {
+) -> Result<(HashMap<Arc<str>, Vec<FunctionEntry>>, Texts), UpstreamError> {
     let rows = transaction.query(FUNCTIONS, &[]).await?;
     let is_asked_for = |row: &&Row| row.get("is_simple") && row.get("is_resolved");
     let resolved: Vec<Oid> = rows.iter().filter(is_asked_for).map(|row| row.get("oid")).collect();
@@ -53,7 +53,7 @@ pub(super) async fn load(
         };
         functions.entry(name).or_default().push(entry);
     }
-    Ok((functions, texts.locked))
+    Ok((functions, texts))
 }
 
 fn definition(row: &Row, name: &Arc<str>, arguments: &[Oid], texts: &Texts) -> Option<SqlFunction> {

@@ -16,7 +16,7 @@ use freshet_engine::statement::quiet::Body;
 use freshet_engine::types::Oid;
 use tokio_postgres::Transaction;
 
-use crate::replication::catalog::texts;
+use crate::replication::catalog::texts::{self, Texts};
 use crate::upstream::UpstreamError;
 
 /// Stands for something that is not looked into: a rule, set_config (pg_proc.dat: 2078) as a default.
@@ -134,12 +134,14 @@ const FUNCTIONS: &str = "\
       FROM pg_proc p JOIN pg_language l ON l.oid = prolang
      WHERE p.oid >= 16384";
 
-/// `unread`: views without a text, which may run anything.
+/// `unread`: views without a text, which may run anything. `known`: texts of functions that have been asked for. Second:
+/// whether some could not be read.
 pub(super) async fn load(
     transaction: &Transaction<'_>,
     catalog: &Catalog,
     unread: Vec<Arc<str>>,
-) -> Result<HiddenCalls, UpstreamError> {
+    known: Texts,
+) -> Result<(HiddenCalls, bool), UpstreamError> {
     let mut used = Used { unread, ..Used::default() };
     for row in transaction.query(RUN_BY, &[]).await? {
         used.run_by.push((row.get::<_, &str>(0).into(), row.get(1), row.get(2)));
@@ -153,7 +155,7 @@ pub(super) async fn load(
         && used.unread.is_empty()
         && used.views.iter().all(|(_, body)| body.calls.is_empty() && !body.is_open)
     {
-        return Ok(HiddenCalls::default());
+        return Ok((HiddenCalls::default(), false));
     }
     for row in transaction.query(FOLLOWED_BY, &[]).await? {
         used.followed_by.push((row.get::<_, &str>(0).into(), row.get::<_, &str>(1).into()));
@@ -169,8 +171,10 @@ pub(super) async fn load(
         used.computed_by.push((None, Some(row.get::<_, &str>(0).into()), row.get(1)));
     }
     let rows = transaction.query(FUNCTIONS, &[]).await?;
-    let resolved: Vec<Oid> = rows.iter().filter(|row| row.get("is_resolved")).map(|row| row.get(0)).collect();
-    let texts = texts::read(transaction, "pg_get_function_sqlbody", &resolved).await?;
+    let resolved = rows.iter().filter(|row| row.get("is_resolved")).map(|row| row.get(0));
+    let unknown: Vec<Oid> = resolved.filter(|oid| !known.has(*oid)).collect();
+    let mut texts = texts::read(transaction, "pg_get_function_sqlbody", &unknown).await?;
+    texts.read.extend(known.read);
     for row in rows {
         let stored = || row.get::<_, Option<&str>>(2);
         let text = if row.get("is_resolved") { texts.read.get(&row.get(0)).map(String::as_str) } else { stored() };
@@ -188,7 +192,7 @@ pub(super) async fn load(
         body.names.extend(row.get::<_, Option<Vec<String>>>(7).unwrap_or_default());
         used.functions.insert(row.get(0), (row.get(1), body));
     }
-    Ok(used.hidden())
+    Ok((used.hidden(), !texts.locked.is_empty()))
 }
 
 /// What runs what.

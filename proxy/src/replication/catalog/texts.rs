@@ -32,6 +32,13 @@ pub(super) struct Texts {
     pub(super) locked: HashSet<Oid>,
 }
 
+impl Texts {
+    /// Whether it was asked for.
+    pub(super) fn has(&self, oid: Oid) -> bool {
+        self.read.contains_key(&oid) || self.locked.contains(&oid)
+    }
+}
+
 /// The texts that `function` (of an OID, in SQL) makes of `oids`.
 pub(super) async fn read(transaction: &Transaction<'_>, function: &str, oids: &[Oid]) -> Result<Texts, UpstreamError> {
     let mut texts = Texts::default();
