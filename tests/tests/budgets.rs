@@ -114,6 +114,23 @@ fn what_becomes_large_in_one_step_is_bounded() {
     }
 }
 
+/// More rows than an aggregate with an order of its own takes in at a time.
+#[test]
+fn what_chooses_among_all_rows_has_them_at_once() {
+    let setup = "CREATE TABLE many (id int PRIMARY KEY, g int, v int);
+        INSERT INTO many SELECT n, n % 2, n * 7919 % 10007 FROM generate_series(1, 150000) n";
+    let world = World::start(FreshnessMode::Exact, setup);
+    let mut client = world.client();
+    for sql in [
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v), percentile_disc(0.9) WITHIN GROUP (ORDER BY v DESC) FROM many",
+        "SELECT g, percentile_disc(0.25) WITHIN GROUP (ORDER BY v), mode() WITHIN GROUP (ORDER BY v) FROM many GROUP BY g ORDER BY g",
+        "SELECT g, length(string_agg(v::text, ',' ORDER BY v, id)), (array_agg(id ORDER BY v DESC, id))[1:3] FROM many GROUP BY g ORDER BY g",
+        "SELECT count(*), array_length(array_agg(DISTINCT v ORDER BY v), 1) FROM many",
+    ] {
+        assert_eq!(settled(&mut client, sql), ("local".to_owned(), String::new()), "{sql}");
+    }
+}
+
 /// First runs that wait upstream take no room from those whose replies are there.
 #[test]
 fn who_waits_upstream_keeps_nobody_from_being_compared() {

@@ -269,9 +269,10 @@ impl CallState {
         let ids: Vec<u32> = order.values().iter().map(|row| waiting.ids[*row as usize]).collect();
         // In steps: what they become may be larger than they are.
         let mut charged_bytes = 0;
-        for start in (0..rows).step_by(SETTLED_AT_ONCE) {
+        let step = if takes_all_at_once(call.function) { rows } else { SETTLED_AT_ONCE };
+        for start in (0..rows).step_by(step) {
             run.check_cancelled()?;
-            let length = SETTLED_AT_ONCE.min(rows - start);
+            let length = step.min(rows - start);
             let some: Vec<ArrayRef> = values.iter().map(|values| values.slice(start, length)).collect();
             let own = Groups {
                 ids: (!aggregate.groups.is_empty()).then(|| &ids[start..start + length]),
@@ -307,6 +308,11 @@ impl CallState {
         let new = Groups { ids: ids.as_deref(), rows: rows.len(), is_complete: false, ..*groups };
         self.accumulator.update_all(&new, &values)
     }
+}
+
+/// Which chooses among all the values of a group.
+fn takes_all_at_once(function: AggregateFunction) -> bool {
+    matches!(function, AggregateFunction::PercentileCont | AggregateFunction::PercentileDisc | AggregateFunction::Mode)
 }
 
 /// What a column costs that waits; of a dictionary its codes: the texts are the table's.
